@@ -1,0 +1,1 @@
+"""The dts-assets command: what Dagster has no word for."""

@@ -1,0 +1,1 @@
+"""Plan, read, step, write, report. Knows no Dagster."""

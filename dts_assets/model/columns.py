@@ -1,0 +1,96 @@
+"""Columns of source tables: what the source calls their type, and what they become in the lake.
+
+The mapping is DESIGN's: options may widen, none may lose. Lake types are written as Spark writes them.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
+_ORIGINAL = re.compile(r"^\s*(?P<name>[A-Za-z]+(?: precision| varying)?)\s*(?:\((?P<arguments>[^)]*)\))?(?P<rest>.*)$", re.S)
+
+SIMPLE_TYPES = frozenset(
+    {"int", "bigint", "float", "double", "boolean", "string", "binary", "date", "timestamp", "timestamp_ntz"}
+)
+"""Lake types without arguments; ``timestamp`` is an instant in UTC, ``timestamp_ntz`` a wall clock."""
+
+_MYSQL = {
+    "tinyint": "int", "smallint": "int", "mediumint": "int", "int": "int", "integer": "int", "bigint": "bigint",
+    "float": "float", "double": "double", "double precision": "double", "real": "double",
+    "year": "int", "bool": "int", "boolean": "int",
+    "date": "date", "datetime": "timestamp_ntz", "timestamp": "timestamp", "time": "string",
+    "char": "string", "varchar": "string", "tinytext": "string", "text": "string", "mediumtext": "string",
+    "longtext": "string", "enum": "string", "set": "string", "json": "string",
+    "binary": "binary", "varbinary": "binary", "tinyblob": "binary", "blob": "binary", "mediumblob": "binary",
+    "longblob": "binary", "geometry": "binary", "point": "binary", "linestring": "binary", "polygon": "binary",
+    "multipoint": "binary", "multilinestring": "binary", "multipolygon": "binary", "geometrycollection": "binary",
+    "geomcollection": "binary",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnShape:
+    """A column as an event describes it: name, the source's type text, and whether it is part of the primary key."""
+
+    name: str
+    original_type: str
+    is_key: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column as the lake holds it: its exact source name and its lake type, such as ``decimal(10,2)``."""
+
+    name: str
+    type: str
+    is_key: bool
+
+
+def decimal_arguments(lake_type: str) -> tuple[int, int] | None:
+    """Precision and scale of a decimal lake type, else None."""
+    found = _DECIMAL.fullmatch(lake_type)
+    return (int(found.group(1)), int(found.group(2))) if found else None
+
+
+def is_lake_type(text: str) -> bool:
+    """Whether ``text`` is a type that a column of the lake may be declared as."""
+    arguments = decimal_arguments(text)
+    return text in SIMPLE_TYPES or (arguments is not None and 1 <= arguments[0] <= 38 and arguments[1] <= arguments[0])
+
+
+def mysql_type(original_type: str, *, unsigned: bool = False) -> str | None:
+    """The lake type of a MySQL-family column, from its type text (``int(11) unsigned``); None where it is not known.
+
+    ``unsigned`` says that a value's data type was UINTn, for servers whose type text leaves the sign out.
+    """
+    found = _ORIGINAL.match(original_type.lower())
+    if found is None:
+        return None
+    name, arguments, rest = found.group("name"), found.group("arguments"), found.group("rest")
+    unsigned = unsigned or "unsigned" in rest or "zerofill" in rest
+    if name in ("decimal", "numeric", "dec", "fixed"):
+        numbers = [int(number) for number in (arguments or "10").split(",")]
+        precision, scale = numbers[0], numbers[1] if len(numbers) > 1 else 0
+        return f"decimal({precision},{scale})" if precision <= 38 else "string"
+    if name == "bit":
+        return "decimal(20,0)" if int(arguments or 1) >= 64 else "bigint"
+    if unsigned and name in ("int", "integer"):
+        return "bigint"
+    if unsigned and name == "bigint":
+        return "decimal(20,0)"
+    return _MYSQL.get(name)
+
+
+def widened(one: str, other: str) -> str | None:
+    """The lake type that holds both types without loss and that Iceberg can promote to; None where there is none."""
+    if one == other:
+        return one
+    for narrow, wide in (("int", "bigint"), ("float", "double")):
+        if {one, other} == {narrow, wide}:
+            return wide
+    first, second = decimal_arguments(one), decimal_arguments(other)
+    if first and second and first[1] == second[1]:
+        return f"decimal({max(first[0], second[0])},{first[1]})"
+    return None

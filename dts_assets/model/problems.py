@@ -1,0 +1,68 @@
+"""What can be wrong with a message, a window or a row: fixed lists of codes that ledgers, checks and documents share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class ProblemCode(StrEnum):
+    """Why a window is less complete than it could be; stands in ``windows.problems`` and ``cuts.problems``."""
+
+    WAITING = "waiting"
+    """An entry set whose head lies in a window that is not stored yet."""
+    QUARANTINED = "quarantined"
+    """Messages or entries of this window are in quarantine."""
+    GAP = "gap"
+    """Offsets that the source no longer has, or never had where contiguity was promised."""
+    CLOCK = "clock"
+    """Messages dated beyond now plus the allowed clock skew; read past when boundaries were found."""
+    ROLLBACK = "rollback"
+    """A ROLLBACK entry, which the vendor documents as unused."""
+    UNENDED = "unended"
+    """The window ends inside an entry set whose tail has not been seen."""
+    UNKNOWN = "unknown"
+    """Fields, data types or charset names that this version does not know; the values were kept."""
+    DDL = "ddl"
+    """A statement whose effect on rows is not applied yet (TRUNCATE, DROP, RENAME, ...)."""
+
+
+class Reason(StrEnum):
+    """Why something is in quarantine; stands in ``quarantine.reason``."""
+
+    UNDECODABLE_MESSAGE = "undecodable_message"
+    WRONG_VERSION = "wrong_version"
+    CONTRADICTORY_FRAGMENT = "contradictory_fragment"
+    """total 0, index at or beyond total, or a total that differs inside one entry set."""
+    MISSING_HEAD = "missing_head"
+    MISSING_FRAGMENT = "missing_fragment"
+    UNDECODABLE_ENTRIES = "undecodable_entries"
+    UNDECODABLE_ENTRY = "undecodable_entry"
+    UNKNOWN_MESSAGE_TYPE = "unknown_message_type"
+    UNKNOWN_OPERATION = "unknown_operation"
+    RAGGED_ROW = "ragged_row"
+    """A row whose number of values is neither zero nor the number of columns."""
+
+
+class Completeness(StrEnum):
+    """How complete a window is known to be, weakest first."""
+
+    INCOMPLETE = "incomplete"
+    OBSERVED = "observed"
+    CONTIGUOUS = "contiguous"
+    PROVEN = "proven"
+
+    @property
+    def rank(self) -> int:
+        """0 for the weakest."""
+        return list(Completeness).index(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One problem of a window, with the offsets it covers (inclusive; None where it has none)."""
+
+    code: ProblemCode
+    first_offset: int | None
+    last_offset: int | None
+    detail: str

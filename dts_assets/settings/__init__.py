@@ -1,0 +1,1 @@
+"""pipeline.yaml as frozen models; the only reader of the environment."""

@@ -1,0 +1,1 @@
+"""The lake: Iceberg tables, exact replacement of a span, the ledger."""

@@ -1,0 +1,158 @@
+"""The narrow interface of a wire format: bytes to fragments, to entries, to typed columns of every table.
+
+Everything is columns: a method takes and returns Arrow batches, never a Python value per cell. Bad input never raises; it
+comes back as :class:`Rejected` beside the batches, so that the rest of a window goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+
+from dts_assets.model.columns import Column, ColumnShape
+from dts_assets.model.problems import Reason
+from dts_assets.model.tables import TableId
+
+HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+
+MESSAGES = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp", pa.timestamp("ms", tz="UTC")),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("headers", HEADERS),
+    ]
+)
+"""Kafka messages as a source gives them and as a capture holds them."""
+
+FRAGMENTS = pa.schema(
+    [
+        ("shard", pa.string()),  # the ShardId header, "" without one
+        ("sequence", pa.int64()),  # the ps header, null without one
+        ("total", pa.int64()),
+        ("index", pa.int64()),
+        ("data", pa.binary()),  # a segment of the entry set's bytes
+        ("is_null", pa.bool_()),  # a null or empty Kafka value: nothing to decode, and no error
+        ("reason", pa.string()),  # a Reason if the message cannot be used, else null
+    ]
+)
+"""One row per message, in the order of the messages."""
+
+PROPERTIES = pa.map_(pa.string(), pa.string())
+
+ENTRIES = pa.schema(
+    [
+        ("set_index", pa.int32()),  # which entry set of the call the entry came from
+        ("entry_number", pa.int32()),  # its number in that set
+        ("message_type", pa.string()),  # BEGIN, COMMIT, DML, DDL, ROLLBACK, HEARTBEAT, CHECKPOINT
+        ("source_type", pa.string()),
+        ("event_time", pa.timestamp("us", tz="UTC")),
+        ("gtid", pa.string()),
+        ("transaction_id", pa.string()),
+        ("thread_id", pa.int64()),
+        ("server_id", pa.int64()),
+        ("seq_id", pa.int64()),
+        ("file_name", pa.string()),
+        ("position", pa.int64()),
+        ("database", pa.string()),
+        ("schema", pa.string()),
+        ("table", pa.string()),
+        ("rows", pa.int32()),  # of a DML entry, else null
+        ("payload", pa.binary()),  # the entry's own bytes
+        ("properties", PROPERTIES),
+    ]
+)
+"""One row per entry. An empty text of the wire is null here, except in names of databases and tables of DML entries."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """Something that could not be decoded: which input row of the call, which entry of it (None: all of it), and why."""
+
+    index: int
+    entry_number: int | None
+    reason: Reason
+    detail: str
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class TableShape:
+    """The columns that an event of a table describes, in the source's order."""
+
+    table: TableId
+    columns: tuple[ColumnShape, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A CHECKPOINT: which row of the entry batch, the position up to which all was sent, and the GTID set, if any."""
+
+    index: int
+    file_name: str
+    position: int
+    gtid_set: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedEntries:
+    """The entries of some entry sets. ``shapes`` are distinct; ``unknown`` counts what was kept although not known."""
+
+    batch: pa.RecordBatch
+    rejected: tuple[Rejected, ...]
+    shapes: tuple[TableShape, ...]
+    checkpoints: tuple[Checkpoint, ...]
+    unknown: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class TableChanges:
+    """The row changes of one table, in the order of the entries they came from.
+
+    ``batch`` columns: ``entry_index`` int32 (row of the entry batch), ``row_number`` int32 (in its event), ``op`` string
+    (``insert``, ``update``, ``delete``), ``before`` and ``after`` structs with one field per column of the table asked for
+    (a missing image is a null struct), ``absent`` list<string>, ``invalid`` map<string, string>.
+    """
+
+    table: TableId
+    batch: pa.RecordBatch
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedChanges:
+    """The changes of every table asked for. ``unsigned`` names columns whose values were UINTn although their type says otherwise."""
+
+    tables: tuple[TableChanges, ...]
+    rejected: tuple[Rejected, ...]
+    unsigned: frozenset[tuple[TableId, str]]
+    unknown: Mapping[str, int]
+
+
+class WireFormat(Protocol):
+    """One vendor encoding. Instances hold no state of a stream: every call stands alone."""
+
+    def fragments(self, messages: pa.RecordBatch) -> pa.RecordBatch:
+        """FRAGMENTS of a batch of MESSAGES, row for row."""
+        ...
+
+    def entries(self, sets: pa.Array) -> DecodedEntries:
+        """The entries of some whole entry sets (a binary array, one joined set per row)."""
+        ...
+
+    def changes(self, entries: pa.RecordBatch, tables: Mapping[TableId, tuple[Column, ...]]) -> DecodedChanges:
+        """The row changes of DML entries (columns ``payload``, ``database``, ``schema``, ``table`` of ENTRIES).
+
+        ``tables`` names the columns and types to produce; entries of other tables are passed over. A column that an event
+        does not carry is null and not absent; one that it carries and ``tables`` lacks is passed over.
+        """
+        ...
+
+    def column_type(self, original_type: str, *, unsigned: bool) -> str:
+        """The lake type of a column of this format's sources."""
+        ...
