@@ -1,0 +1,112 @@
+"""The cut and the frontier: up to where all tables of a subscription agree.
+
+The cut of a window is the smallest, over Kafka partitions, of the greatest CHECKPOINT position seen at or before its end: the
+vendor adds a CHECKPOINT behind the last committed transaction, so everything up to it has arrived in that partition. Tables
+stand at the frontier: the last window before the first one that is not computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from dts_assets.model.positions import SourcePosition
+from dts_assets.model.windows import Window, WindowGrid
+from dts_assets.planning.boundaries import ClosedBy
+
+
+class Consistency(StrEnum):
+    """``cut``: a snapshot holds the changes up to the cut. ``window``: it holds all changes of the window."""
+
+    CUT = "cut"
+    WINDOW = "window"
+
+
+@dataclass(frozen=True, slots=True)
+class WindowCut:
+    """What one window adds to the frontier."""
+
+    window: Window
+    cut: SourcePosition | None
+    consistency: Consistency
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionEnd:
+    """How one Kafka partition stood at a window's end: its greatest CHECKPOINT within the window, if any."""
+
+    kafka_partition: int
+    checkpoint: SourcePosition | None
+    closed_by: ClosedBy
+
+
+@dataclass(frozen=True, slots=True)
+class Frontier:
+    """What snapshots hold: every change of windows up to ``whole_until`` (their start; None: none), and of the windows after
+    it up to ``window`` those at or before ``cut``."""
+
+    window: datetime | None
+    whole_until: datetime | None
+    cut: SourcePosition | None
+
+    def holds(self, window_start: datetime, position: SourcePosition) -> bool:
+        """Whether a change of that window at that position is part of the snapshots."""
+        if self.window is None or window_start > self.window:
+            return False
+        if self.whole_until is not None and window_start <= self.whole_until:
+            return True
+        return self.cut is not None and position <= self.cut
+
+
+EMPTY_FRONTIER = Frontier(None, None, None)
+
+
+def cut_of_window(window: Window, ends: Iterable[PartitionEnd], *, wanted: Consistency) -> WindowCut:
+    """The cut of a window from all its Kafka partitions.
+
+    A partition without a CHECKPOINT in the window, or one closed by the end of a complete capture, leaves no common position to
+    stop at: such a window applies all its changes.
+    """
+    ends = tuple(ends)
+    checkpoints = [end.checkpoint for end in ends if end.checkpoint is not None]
+    cut = min(checkpoints, default=None)
+    ended = any(end.closed_by is ClosedBy.END for end in ends)
+    if wanted is Consistency.WINDOW or ended or len(checkpoints) < len(ends):
+        return WindowCut(window, cut, Consistency.WINDOW)
+    return WindowCut(window, cut, Consistency.CUT)
+
+
+def frontier(cuts: Mapping[datetime, WindowCut], grid: WindowGrid, *, first: datetime | None) -> Frontier:
+    """Where tables stand, from the cuts of all computed windows (by window start).
+
+    ``first`` is the start of the first window that counts, the one with the first offset ever seen; None if none was. What was
+    applied is never taken back: the cut only grows.
+    """
+    if first is None:
+        return EMPTY_FRONTIER
+    at, whole_until, cut = None, None, None
+    window: Window | None = grid.of_start(first)
+    while window is not None and window.start in cuts:
+        here = cuts[window.start]
+        at = window.start
+        if here.consistency is Consistency.WINDOW:
+            whole_until = window.start
+        if here.cut is not None and (cut is None or here.cut > cut):
+            cut = here.cut
+        window = grid.next(window)
+    return Frontier(at, whole_until, cut)
+
+
+def not_behind(now: Frontier, before: Frontier) -> Frontier:
+    """``now``, but never behind ``before``: what a snapshot once held stays."""
+    if before.window is None:
+        return now
+    if now.window is None:
+        return before
+    return Frontier(
+        max(now.window, before.window),
+        max((start for start in (now.whole_until, before.whole_until) if start is not None), default=None),
+        max((cut for cut in (now.cut, before.cut) if cut is not None), default=None),
+    )

@@ -1,0 +1,219 @@
+"""A capture: a folder of Parquet files with recorded Kafka messages, the source that needs no broker.
+
+Any split into files is legal, and so is any order inside them: what a capture holds is found by reading three narrow columns
+(partition, offset, timestamp) of every file once. 20 bytes a message, so ten million messages are indexed in about a second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from dts_assets.errors import CaptureError
+from dts_assets.model.offsets import OffsetRange, Watermark
+
+MESSAGE_SCHEMA = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp", pa.timestamp("ms", tz="UTC")),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
+    ]
+)
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_BATCH_BYTES = 8 << 20
+
+_Integers: TypeAlias = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class _PartitionIndex:
+    """Every message of one Kafka partition, ascending by offset; ``group`` numbers the row group that holds it."""
+
+    offsets: _Integers
+    milliseconds: _Integers
+    groups: _Integers
+
+
+@dataclass(frozen=True, slots=True)
+class _Index:
+    partitions: Mapping[int, _PartitionIndex]
+    row_groups: tuple[tuple[str, int], ...]
+    latest: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureSource:
+    """The messages of a capture folder. A folder that does not exist yet holds nothing; it may grow while it is read."""
+
+    path: str
+    partitions: int
+
+    def watermarks(self) -> Mapping[int, Watermark]:
+        """Per Kafka partition the offsets recorded so far. Raises CaptureError where the folder is not a capture."""
+        index = self._index().partitions
+        return {partition: _watermark(index.get(partition)) for partition in range(self.partitions)}
+
+    def now(self) -> datetime | None:
+        """The greatest message time in the capture."""
+        latest = self._index().latest
+        return None if latest is None else _instant(latest)
+
+    def offset_for_time(self, kafka_partition: int, instant: datetime, *, not_after: datetime) -> int | None:
+        """The first offset dated in ``[instant, not_after]``, as a broker would answer; None if there is none."""
+        index = self._index().partitions.get(kafka_partition)
+        if index is None:
+            return None
+        dated = (index.milliseconds >= _milliseconds(instant)) & (index.milliseconds <= _milliseconds(not_after))
+        first = int(dated.argmax()) if dated.any() else None
+        return None if first is None else int(index.offsets[first])
+
+    def dated_after(self, kafka_partition: int, offsets: OffsetRange, instant: datetime) -> tuple[int, ...]:
+        """Offsets in the range whose messages are dated after ``instant``."""
+        index = self._index().partitions.get(kafka_partition)
+        if index is None:
+            return ()
+        inside = (index.offsets >= offsets.start) & (index.offsets < offsets.end)
+        return tuple(int(offset) for offset in index.offsets[inside & (index.milliseconds > _milliseconds(instant))])
+
+    def read(self, kafka_partition: int, offsets: OffsetRange) -> Iterator[pa.RecordBatch]:
+        """Messages of the range in offset order. A message recorded twice under one offset is given once."""
+        index = self._index()
+        partition = index.partitions.get(kafka_partition)
+        if partition is None:
+            return
+        first, last = np.searchsorted(partition.offsets, [offsets.start, offsets.end])
+        for numbers, low, high in _runs(partition, int(first), int(last)):
+            tables = [self._read_group(*index.row_groups[number], kafka_partition) for number in numbers]
+            table = pa.concat_tables(tables)
+            inside = pc.and_(pc.greater_equal(table["offset"], low), pc.less_equal(table["offset"], high))
+            yield from _batches(_ordered(table.filter(inside)))
+
+    def _read_group(self, file: str, group: int, kafka_partition: int) -> pa.Table:
+        with pq.ParquetFile(file) as parquet:
+            table = parquet.read_row_group(group, columns=MESSAGE_SCHEMA.names)
+        table = table.select(MESSAGE_SCHEMA.names).cast(MESSAGE_SCHEMA)
+        return table.filter(pc.equal(table["partition"], kafka_partition))
+
+    def _index(self) -> _Index:
+        folder = Path(self.path)
+        files = sorted(folder.glob("**/*.parquet")) if folder.is_dir() else []
+        stats = [(str(file), file.stat()) for file in files]
+        state = tuple((name, stat.st_size, stat.st_mtime_ns) for name, stat in stats)
+        return _build_index(self.path, self.partitions, state)
+
+
+@lru_cache(maxsize=16)
+def _build_index(path: str, partitions: int, state: tuple[tuple[str, int, int], ...]) -> _Index:
+    """The index of a capture as it stood at ``state`` (name, size and modification time of every file)."""
+    columns: list[tuple[_Integers, ...]] = []
+    row_groups: list[tuple[str, int]] = []
+    topics: set[str] = set()
+    for file, _, _ in state:
+        with _open(path, file) as parquet:
+            for group in range(parquet.metadata.num_row_groups):
+                table = parquet.read_row_group(group, columns=["topic", "partition", "offset", "timestamp"])
+                topics.update(str(topic) for topic in pc.unique(table["topic"]).to_pylist())
+                stamps = table["timestamp"].cast(pa.timestamp("ms", tz="UTC")).cast(pa.int64())
+                columns.append(
+                    (
+                        table["partition"].to_numpy().astype(np.int64),
+                        table["offset"].to_numpy().astype(np.int64),
+                        stamps.to_numpy().astype(np.int64),
+                        np.full(table.num_rows, len(row_groups), dtype=np.int64),
+                    )
+                )
+                row_groups.append((file, group))
+    if len(topics) > 1:
+        raise CaptureError(path, f"it holds {len(topics)} topics ({', '.join(sorted(topics))}); record one topic a folder")
+    if not columns:
+        return _Index({}, (), None)
+    partition, offset, stamp, group_number = (np.concatenate(parts) for parts in zip(*columns, strict=True))
+    if partition.size and (int(partition.min()) < 0 or int(partition.max()) >= partitions):
+        raise CaptureError(
+            path,
+            f"it holds Kafka partition {int(partition.max())}, the subscription says partitions: {partitions}; "
+            f"set partitions to what the topic has",
+        )
+    index: dict[int, _PartitionIndex] = {}
+    for number in np.unique(partition):
+        mine = partition == number
+        offsets, first = np.unique(offset[mine], return_index=True)
+        index[int(number)] = _PartitionIndex(offsets, stamp[mine][first], group_number[mine][first])
+    return _Index(index, tuple(row_groups), int(stamp.max()) if stamp.size else None)
+
+
+def _open(path: str, file: str) -> pq.ParquetFile:
+    try:
+        parquet = pq.ParquetFile(file)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise CaptureError(path, f"{Path(file).name} is not a readable Parquet file ({error})") from error
+    missing = [name for name in MESSAGE_SCHEMA.names if name not in parquet.schema_arrow.names]
+    if missing:
+        raise CaptureError(
+            path,
+            f"{Path(file).name} has no column {', '.join(missing)}; a capture has {', '.join(MESSAGE_SCHEMA.names)}",
+        )
+    return parquet
+
+
+def _runs(index: _PartitionIndex, first: int, last: int) -> Iterator[tuple[list[int], int, int]]:
+    """Row groups to read together, with the offsets (inclusive) they give: one group at a time where groups follow each
+    other in offset order, several only where their offsets interleave."""
+    groups = index.groups[first:last]
+    if not groups.size:
+        return
+    final = {int(number): position for position, number in enumerate(groups)}
+    start, reach = 0, -1
+    for position, number in enumerate(groups):
+        reach = max(reach, final[int(number)])
+        if position == reach:
+            members = [int(member) for member in dict.fromkeys(groups[start : position + 1].tolist())]
+            yield members, int(index.offsets[first + start]), int(index.offsets[first + position])
+            start = position + 1
+
+
+def _ordered(table: pa.Table) -> pa.Table:
+    """By offset, each offset once."""
+    offsets = table["offset"].to_numpy()
+    if offsets.size > 1 and not bool((np.diff(offsets) > 0).all()):
+        _, first = np.unique(offsets, return_index=True)
+        table = table.take(pa.array(first))
+    return table
+
+
+def _batches(table: pa.Table) -> Iterator[pa.RecordBatch]:
+    """The rows in batches of about ``_BATCH_BYTES``: a row count alone would let large values break Arrow's 2 GB offsets."""
+    if not table.num_rows:
+        return
+    rows = max(1, _BATCH_BYTES * table.num_rows // max(1, table.nbytes))
+    for batch in table.combine_chunks().to_batches(max_chunksize=rows):
+        yield batch
+
+
+def _watermark(index: _PartitionIndex | None) -> Watermark:
+    if index is None or not index.offsets.size:
+        return Watermark(0, 0, None)
+    return Watermark(int(index.offsets[0]), int(index.offsets[-1]) + 1, _instant(int(index.milliseconds.max())))
+
+
+def _instant(milliseconds: int) -> datetime:
+    return _EPOCH + timedelta(milliseconds=milliseconds)
+
+
+def _milliseconds(instant: datetime) -> int:
+    return (instant - _EPOCH) // timedelta(milliseconds=1)

@@ -1,0 +1,35 @@
+"""What a source of messages offers; nothing after it can tell a recording from a broker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Protocol
+
+import pyarrow as pa
+
+from dts_assets.model.offsets import OffsetRange, Watermark
+
+
+class Source(Protocol):
+    """Messages of one subscription. Instances are picklable: Spark tasks read with the same object as the driver."""
+
+    def watermarks(self) -> Mapping[int, Watermark]:
+        """What the source holds now, for every Kafka partition of the subscription."""
+        ...
+
+    def now(self) -> datetime | None:
+        """The instant against which grace and clock skew are measured; None while nothing was ever seen."""
+        ...
+
+    def offset_for_time(self, kafka_partition: int, instant: datetime, *, not_after: datetime) -> int | None:
+        """The first offset whose message is dated in ``[instant, not_after]``; None if there is none yet."""
+        ...
+
+    def dated_after(self, kafka_partition: int, offsets: OffsetRange, instant: datetime) -> tuple[int, ...]:
+        """Offsets in the range whose messages are dated after ``instant``."""
+        ...
+
+    def read(self, kafka_partition: int, offsets: OffsetRange) -> Iterator[pa.RecordBatch]:
+        """Messages of an offset range as batches of :data:`MESSAGE_SCHEMA`, in offset order, a few MB each."""
+        ...
