@@ -1,0 +1,73 @@
+"""Errors keep their facts through pickling and always say what to do."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from dataclasses import fields
+
+import pytest
+
+from dts_assets import errors
+
+EXAMPLES: tuple[errors.DtsAssetsError, ...] = (
+    errors.DtsAssetsError(),
+    errors.ConfigErrors((errors.ConfigMistake("pipeline.yaml", 3, "spark.mster", "unknown key", "write master"),)),
+    errors.SourceError(),
+    errors.CaptureError("examples/shop", "it has no column offset"),
+    errors.CaptureGrownError("examples/shop", 2, stored_end=100, found_end=120),
+    errors.LakeError(),
+    errors.UnwritableLakeError("./lake", "permission denied"),
+    errors.StaleGenerationError("shop.entries", expected="12", found="13"),
+    errors.IncompatibleLakeError("shop", "window.every", stored="1h", configured="30m"),
+    errors.NotReadyError("shop", {"2026-01-05-01:00": (0, 3)}),
+    errors.SurroundingsError(),
+    errors.MissingJavaError(found="11.0.2"),
+    errors.PortInUseError(3000, what="Dagster"),
+    errors.WireFormatError("dts-avro", "it needs the customer's schema file"),
+)
+
+
+def every_class(root: type[errors.DtsAssetsError] = errors.DtsAssetsError) -> Iterator[type[errors.DtsAssetsError]]:
+    yield root
+    for child in root.__subclasses__():
+        yield from every_class(child)
+
+
+def name_of(cls: type[errors.DtsAssetsError]) -> str:
+    return cls.__name__
+
+
+def test_every_class_has_an_example_here() -> None:
+    ours = {cls for cls in every_class() if cls.__module__ == errors.__name__}
+    assert {type(error) for error in EXAMPLES} == ours
+
+
+@pytest.mark.parametrize("error", EXAMPLES, ids=lambda error: type(error).__name__)
+def test_errors_survive_pickling_with_all_their_facts(error: errors.DtsAssetsError) -> None:
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is type(error)
+    assert str(again) == str(error)
+    for fact in fields(error):
+        assert getattr(again, fact.name) == getattr(error, fact.name)
+
+
+@pytest.mark.parametrize("cls", sorted(every_class(), key=name_of), ids=name_of)
+def test_the_drawn_tree_shows_every_class_with_its_exit_code(cls: type[errors.DtsAssetsError]) -> None:
+    drawn = [line for line in (errors.__doc__ or "").splitlines() if f" {cls.__name__} " in f" {line} "]
+    assert len(drawn) == 1
+    parent = cls.__mro__[1]
+    own_code = cls is errors.DtsAssetsError or cls.exit_code != getattr(parent, "exit_code", None)
+    assert (str(cls.exit_code) in drawn[0]) == own_code
+
+
+def test_a_window_that_is_not_ready_names_the_kafka_partitions_it_waits_for() -> None:
+    text = str(errors.NotReadyError("shop", {"2026-01-05-02:00": (1,), "2026-01-05-01:00": (0, 3)}))
+    assert "2026-01-05-01:00: p00, p03; 2026-01-05-02:00: p01" in text
+
+
+def test_a_mistake_reads_as_file_line_place_and_fix() -> None:
+    mistake = errors.ConfigMistake("pipeline.yaml", 7, "lake.warehous", "unknown key", "did you mean warehouse?")
+    assert str(mistake) == "pipeline.yaml:7: lake.warehous: unknown key; did you mean warehouse?"
+    whole = errors.ConfigMistake("pipeline.yaml", None, "", "the file does not exist", "create it")
+    assert str(whole) == "pipeline.yaml: the file does not exist; create it"
