@@ -1,14 +1,15 @@
 """Every error that is meant for a person, and the exit code that the command ends with.
 
-::
+Each class with its exit code, where it has one of its own::
 
     DtsAssetsError                  1
     ├─ ConfigErrors                 2   every mistake of a pipeline.yaml at once
     ├─ SourceError                  3   where messages come from
     │  ├─ CaptureError                  the folder is not a capture, or not the one that the settings describe
     │  └─ CaptureGrownError             a capture that was declared complete has more messages than were stored
-    ├─ LakeError                    4   where tables are kept
+    ├─ LakeError                    4   where tables are kept; itself: rows or files that do not fit their table
     │  ├─ UnwritableLakeError           the warehouse or its catalog cannot be reached or written
+    │  ├─ LakeTableError                one table cannot take, or does not hold, what it should
     │  ├─ StaleGenerationError          somebody else wrote the same rows since this run planned its work
     │  └─ IncompatibleLakeError         a setting that an existing lake cannot change
     ├─ NotReadyError                5   tables of a window before all Kafka partitions of it were read
@@ -25,7 +26,7 @@ payload or a secret.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, fields
+from dataclasses import KW_ONLY, dataclass, field, fields
 from typing import Any, ClassVar
 
 
@@ -44,7 +45,7 @@ class DtsAssetsError(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Exception's own way calls the class with ``args``, which lacks what was given by keyword.
-        facts = {field.name: getattr(self, field.name) for field in fields(self)}
+        facts = {fact.name: getattr(self, fact.name) for fact in fields(self) if fact.init}
         return _restored, (type(self), facts)
 
 
@@ -125,15 +126,22 @@ class CaptureGrownError(SourceError):
 
 @dataclass(eq=False)
 class LakeError(DtsAssetsError):
-    """Tables cannot be read or written."""
+    """Tables cannot be read or written. ``what`` is the whole sentence; the classes below build it from their facts."""
 
     exit_code: ClassVar[int] = 4
+
+    what: str
+
+    def message(self) -> str:
+        """The sentence."""
+        return self.what
 
 
 @dataclass(eq=False)
 class UnwritableLakeError(LakeError):
     """The warehouse or its catalog cannot be written. ``reason`` is a clause: "permission denied"."""
 
+    what: str = field(init=False, repr=False, default="")
     warehouse: str
     reason: str
 
@@ -146,9 +154,22 @@ class UnwritableLakeError(LakeError):
 
 
 @dataclass(eq=False)
+class LakeTableError(LakeError):
+    """A table, or a file meant for it, is not what it should be. ``what`` is a clause: "it has no column offset"."""
+
+    table: str
+    what: str
+
+    def message(self) -> str:
+        """The table (or its folder) and what is wrong."""
+        return f"The lake table {self.table} cannot be used as asked: {self.what}."
+
+
+@dataclass(eq=False)
 class StaleGenerationError(LakeError):
     """A table moved between planning and commit. Nothing was written; the same run again starts from what is there now."""
 
+    what: str = field(init=False, repr=False, default="")
     table: str
     _: KW_ONLY
     expected: str
@@ -166,6 +187,7 @@ class StaleGenerationError(LakeError):
 class IncompatibleLakeError(LakeError):
     """A setting differs from the one that the lake was built with, and rows already stored depend on it."""
 
+    what: str = field(init=False, repr=False, default="")
     subscription: str
     setting: str
     _: KW_ONLY

@@ -1,0 +1,222 @@
+"""The columns of every lake table of a fixed shape, as text; standard library only, so that definitions may read it.
+
+A type is written as Spark writes it: the lake types of :mod:`dts_assets.model.columns`, and ``array<...>``, ``map<...>``
+and ``struct<name:type,...>`` of them. ``timestamp`` is an instant in UTC, ``timestamp_ntz`` a wall clock. This is the one
+place where a table's shape is stated; Iceberg, Arrow and Dagster shapes are derived from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias
+
+from dts_assets.model.columns import Column
+
+NamedType: TypeAlias = tuple[str, str]
+"""A column's name and its lake type."""
+
+POSITION = "struct<lineage:int,file:bigint,position:bigint>"
+PROBLEMS = "array<struct<code:string,first_offset:bigint,last_offset:bigint,detail:string>>"
+
+RAW_ENVELOPES: tuple[NamedType, ...] = (
+    ("topic", "string"),
+    ("partition", "int"),
+    ("offset", "bigint"),
+    ("timestamp", "timestamp"),
+    ("key", "binary"),
+    ("value", "binary"),
+    ("headers", "array<struct<key:string,value:binary>>"),
+    ("kafka_partition", "int"),
+    ("epoch", "int"),
+    ("window_start", "timestamp"),
+)
+"""The messages as they came, under the asset's own numbering of Kafka partitions."""
+
+ENTRIES: tuple[NamedType, ...] = (
+    ("kafka_partition", "int"),
+    ("epoch", "int"),
+    ("window_start", "timestamp"),
+    ("first_offset", "bigint"),
+    ("last_offset", "bigint"),
+    ("entry_number", "int"),
+    ("message_type", "string"),
+    ("source_type", "string"),
+    ("event_time", "timestamp"),
+    ("gtid", "string"),
+    ("transaction_id", "string"),
+    ("thread_id", "bigint"),
+    ("server_id", "bigint"),
+    ("seq_id", "bigint"),
+    ("file_name", "string"),
+    ("position", "bigint"),
+    ("database", "string"),
+    ("schema", "string"),
+    ("table", "string"),
+    ("rows", "int"),
+    ("payload", "binary"),
+    ("properties", "map<string,string>"),
+)
+"""Every copy of every entry that arrived, with the entry's own bytes."""
+
+QUARANTINE: tuple[NamedType, ...] = (
+    ("kafka_partition", "int"),
+    ("window_start", "timestamp"),
+    ("stage", "string"),
+    ("first_offset", "bigint"),
+    ("last_offset", "bigint"),
+    ("reason", "string"),
+    ("detail", "string"),
+    ("payload", "binary"),
+)
+"""What could not be used, with its bytes; ``stage`` is ``entries`` or ``tables``."""
+
+RAW_WINDOWS: tuple[NamedType, ...] = (
+    ("kafka_partition", "int"),
+    ("window_start", "timestamp"),
+    ("window_end", "timestamp"),
+    ("epoch", "int"),
+    ("start_offset", "bigint"),
+    ("end_offset", "bigint"),
+    ("closed_by", "string"),
+    ("messages", "bigint"),
+    ("bytes", "bigint"),
+    ("first_time", "timestamp"),
+    ("last_time", "timestamp"),
+    ("problems", PROBLEMS),
+    ("generation", "string"),
+    ("code_version", "string"),
+)
+"""The mark of raw: what was read of a Kafka partition and window, half-open offsets, and what closed it."""
+
+COUNTS = (
+    "messages",
+    "whole",
+    "fragments",
+    "null_messages",
+    "quarantined_messages",
+    "carried_in",
+    "joined",
+    "superseded",
+    "waiting",
+    "quarantined_fragments",
+    "carried_out",
+    "entries",
+    "data",
+    "control",
+    "quarantined_entries",
+)
+"""The terms of the equations that hold for every Kafka partition and window."""
+
+WINDOWS: tuple[NamedType, ...] = (
+    ("kafka_partition", "int"),
+    ("window_start", "timestamp"),
+    ("window_end", "timestamp"),
+    ("epoch", "int"),
+    ("start_offset", "bigint"),
+    ("end_offset", "bigint"),
+    *((name, "bigint") for name in COUNTS),
+    ("checkpoint", POSITION),
+    ("checkpoint_gtid_set", "string"),
+    ("positions", f"array<struct<server_id:bigint,first:{POSITION},last:{POSITION}>>"),
+    ("closed_by", "string"),
+    ("completeness", "string"),
+    ("problems", PROBLEMS),
+    ("code_version", "string"),
+    ("generation", "string"),
+    ("inputs", "array<string>"),
+)
+"""The mark of the ingest of a Kafka partition and window."""
+
+WINDOW_TABLES: tuple[NamedType, ...] = (
+    ("kafka_partition", "int"),
+    ("window_start", "timestamp"),
+    ("database", "string"),
+    ("schema", "string"),
+    ("table", "string"),
+    ("changes", "bigint"),
+    ("kept", "bigint"),
+    ("redelivered", "bigint"),
+    ("quarantined", "bigint"),
+    ("row_hash", "bigint"),
+    ("absent_rows", "bigint"),
+    ("invalid_values", "bigint"),
+)
+"""What a window's run of the tables made of one Kafka partition's entries of one table."""
+
+CUTS: tuple[NamedType, ...] = (
+    ("window_start", "timestamp"),
+    ("window_end", "timestamp"),
+    ("cut", POSITION),
+    ("gtid_set", "string"),
+    ("consistency", "string"),
+    ("completeness", "string"),
+    ("problems", PROBLEMS),
+    ("generation", "string"),
+    ("inputs", "array<string>"),
+    ("code_version", "string"),
+)
+"""The mark of the tables run of a window."""
+
+TABLE_SHAPES: tuple[NamedType, ...] = (
+    ("kafka_partition", "int"),
+    ("window_start", "timestamp"),
+    ("database", "string"),
+    ("schema", "string"),
+    ("table", "string"),
+    ("columns", "array<struct<name:string,original_type:string,is_key:boolean>>"),
+    ("first_position", POSITION),
+    ("code_version", "string"),
+)
+"""The columns that a window's events described, one row per distinct shape of a table."""
+
+SNAPSHOT_SYSTEM: tuple[NamedType, ...] = (
+    ("_event_time", "timestamp"),
+    ("_kafka_partition", "int"),
+    ("_kafka_offset", "bigint"),
+)
+"""The columns of a snapshot that are not the source's."""
+
+HISTORY_SYSTEM_NAMES = ("_valid_from", "_valid_to", "_valid_from_position", "_op")
+
+RESERVED = frozenset({name for name, _ in SNAPSHOT_SYSTEM} | set(HISTORY_SYSTEM_NAMES))
+"""Names that a source column cannot keep in the flat tables; it is kept as ``_source_<name>``."""
+
+
+def flat_name(source_name: str) -> str:
+    """The name of a source column in the flat tables (snapshot, history)."""
+    return f"_source_{source_name}" if source_name in RESERVED else source_name
+
+
+def struct_type(columns: Iterable[Column]) -> str:
+    """The struct type of a row image: one field per source column, exact names in backticks."""
+    return "struct<" + ",".join(f"{quoted(column.name)}:{column.type}" for column in columns) + ">"
+
+
+def changelog_columns(columns: Sequence[Column]) -> tuple[NamedType, ...]:
+    """The columns of a changelog of a source table: the operation, both images, and the source coordinates."""
+    image = struct_type(columns)
+    return (
+        ("op", "string"),
+        ("before", image),
+        ("after", image),
+        ("absent", "array<string>"),
+        ("invalid", "map<string,string>"),
+        ("event_time", "timestamp"),
+        ("transaction_id", "string"),
+        ("source_position", POSITION),
+        ("row_number", "int"),
+        ("kafka_partition", "int"),
+        ("kafka_offset", "bigint"),
+        ("epoch", "int"),
+        ("window_start", "timestamp"),
+    )
+
+
+def snapshot_columns(columns: Sequence[Column]) -> tuple[NamedType, ...]:
+    """The columns of a snapshot of a source table: its own, flat and typed, then where the row's last change came from."""
+    return (*((flat_name(column.name), column.type) for column in columns), *SNAPSHOT_SYSTEM)
+
+
+def quoted(name: str) -> str:
+    """A name in backticks, as Spark reads it."""
+    return "`" + name.replace("`", "``") + "`"

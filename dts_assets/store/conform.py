@@ -1,0 +1,71 @@
+"""Batches brought to a table's schema: columns and nested fields matched by name, missing ones null, safe casts only."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from dts_assets.errors import LakeTableError
+
+
+def conform(batch: pa.RecordBatch, schema: pa.Schema, table: str) -> pa.RecordBatch:
+    """``batch`` with exactly the columns of ``schema``.
+
+    Raises LakeTableError, which names ``table``, for a column it lacks or a value that does not fit its type.
+    """
+    names = batch.schema.names
+    if extra := set(names) - set(schema.names):
+        raise LakeTableError(table, f"it has no column {', '.join(sorted(extra))}")
+    try:
+        columns = [
+            _array(batch.column(column.name), column.type, column.name)
+            if column.name in names
+            else pa.nulls(batch.num_rows, column.type)
+            for column in schema
+        ]
+    except _Misfit as misfit:
+        raise LakeTableError(table, str(misfit)) from None
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+class _Misfit(Exception):
+    """A clause about a column."""
+
+
+def _array(array: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
+    if array.type.equals(kind):
+        return array
+    if pa.types.is_struct(kind) and pa.types.is_struct(array.type):
+        return _struct(array, kind, path)
+    # Lists and maps are rebuilt around their children, so that a struct inside matches by name too. A slice may not carry a
+    # mask besides its offsets, hence the copy.
+    if pa.types.is_map(kind) and pa.types.is_map(array.type):
+        whole = pa.concat_arrays([array]) if array.offset else array
+        keys = _array(whole.keys, kind.key_type, f"{path}.key")
+        items = _array(whole.items, kind.item_type, f"{path}.value")
+        return pa.MapArray.from_arrays(whole.offsets, keys, items, type=kind, mask=_nulls(whole))
+    if pa.types.is_list(kind) and pa.types.is_list(array.type):
+        whole = pa.concat_arrays([array]) if array.offset else array
+        values = _array(whole.values, kind.value_type, f"{path}.element")
+        return pa.ListArray.from_arrays(whole.offsets, values, type=kind, mask=_nulls(whole))
+    try:
+        return array.cast(kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        # Arrow's own message may quote the value.
+        raise _Misfit(f"column {path} is {kind} and was given {array.type} that does not fit") from None
+
+
+def _struct(array: pa.StructArray, kind: pa.StructType, path: str) -> pa.Array:
+    given = {child.name: number for number, child in enumerate(array.type)}
+    if extra := given.keys() - {child.name for child in kind}:
+        raise _Misfit(f"it has no column {', '.join(f'{path}.{name}' for name in sorted(extra))}")
+    children = [
+        _array(array.field(given[child.name]), child.type, f"{path}.{child.name}")
+        if child.name in given
+        else pa.nulls(len(array), child.type)
+        for child in kind
+    ]
+    return pa.StructArray.from_arrays(children, fields=list(kind), mask=_nulls(array)) if children else array.cast(kind)
+
+
+def _nulls(array: pa.Array) -> pa.Array | None:
+    return array.is_null() if array.null_count else None

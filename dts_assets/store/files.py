@@ -1,0 +1,331 @@
+"""Parquet files as workers write and read them: no catalog, no Spark, only a table's folder, its schema and its file store.
+
+A writer holds little: rows of a partition tuple are buffered up to one row group, all tuples together up to a limit. A file
+belongs to no table until :mod:`dts_assets.store.commit` says so; what a failed or repeated task leaves behind is an orphan
+under ``data/<run id>/``, never a duplicate.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyiceberg.io import FileIO, load_file_io
+
+from dts_assets.errors import LakeTableError
+from dts_assets.model.offsets import OffsetRange
+from dts_assets.store.conform import conform
+
+ROW_GROUP_BYTES = 32 << 20
+"""Bytes of Arrow data per row group: what a reader of raw holds at a time, forwards or backwards."""
+
+BUFFER_BYTES = 128 << 20
+"""Bytes that a writer buffers over all its partition tuples before it writes the largest out."""
+
+_WRITE_BATCH_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class WriteTarget:
+    """Where a worker writes files of one table; picklable.
+
+    ``schema`` is the table's Arrow schema with field ids, as Arrow IPC bytes; ``partition_by`` names the partition columns in
+    the order of the table's partition fields; ``run`` is the folder under ``data`` that this run's files share.
+    """
+
+    location: str
+    schema: bytes
+    partition_by: tuple[str, ...]
+    run: str
+    io_properties: Mapping[str, str] = field(default_factory=dict, repr=False)  # may hold credentials
+    compression: str = "zstd"
+
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        """The schema that files are written with."""
+        return pa.ipc.read_schema(pa.BufferReader(self.schema))
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFile:
+    """A finished file: its path, the partition tuple that all its rows share, its rows, and its bytes in the store."""
+
+    path: str
+    partition: tuple[Any, ...]
+    rows: int
+    bytes: int
+
+
+class TableWriter:
+    """Writes batches of one table, one file per partition tuple, from one task.
+
+    ``attempt`` goes into the file names, so that a task's files can be told from those of its repetition. Used as a context
+    manager it removes what it wrote if the body raises; :meth:`close` gives the finished files.
+    """
+
+    def __init__(
+        self,
+        target: WriteTarget,
+        attempt: str = "0",
+        *,
+        row_group_bytes: int = ROW_GROUP_BYTES,
+        buffer_bytes: int = BUFFER_BYTES,
+    ) -> None:
+        self._target = target
+        self._schema = target.arrow_schema
+        self._attempt = attempt
+        self._row_group_bytes = row_group_bytes
+        self._buffer_bytes = buffer_bytes
+        self._buffered = 0
+        self._open: dict[tuple[Any, ...], _OpenFile] = {}
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Add rows, in their order; columns are matched by name, a missing one is null.
+
+        Raises LakeTableError if a column is not the table's, does not fit its type, or a partition value is null.
+        """
+        if batch.num_rows == 0:
+            return
+        batch = conform(batch, self._schema, self._target.location)
+        for partition, rows in _split(batch, self._target):
+            self._add(partition, rows)
+
+    def write_partition(self, partition: tuple[Any, ...], batch: pa.RecordBatch) -> None:
+        """Add rows that the caller knows to share ``partition``; the commit checks it again from the file's footer."""
+        if batch.num_rows:
+            self._add(partition, conform(batch, self._schema, self._target.location))
+
+    def close(self) -> tuple[WrittenFile, ...]:
+        """Finish all files and say what they are, in the order in which their partition tuples first came."""
+        written = tuple(opened.close() for opened in self._open.values())
+        self._open.clear()
+        return written
+
+    def abort(self) -> None:
+        """Remove everything that was written."""
+        for opened in self._open.values():
+            opened.abort()
+        self._open.clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.abort()
+
+    def _add(self, partition: tuple[Any, ...], batch: pa.RecordBatch) -> None:
+        opened = self._open.get(partition)
+        if opened is None:
+            opened = self._open[partition] = _OpenFile(self._target, self._schema, self._attempt, partition)
+        for piece in _pieces(batch, self._row_group_bytes):
+            self._buffered += opened.add(piece)
+            if opened.buffered >= self._row_group_bytes:
+                self._buffered -= opened.flush()
+        while self._buffered > self._buffer_bytes:
+            self._buffered -= max(self._open.values(), key=lambda one: one.buffered).flush()
+
+
+class _OpenFile:
+    """A file being written; its Parquet writer is opened at the first row group, when the size of a row is known."""
+
+    def __init__(self, target: WriteTarget, schema: pa.Schema, attempt: str, partition: tuple[Any, ...]) -> None:
+        self.path = f"{target.location}/data/{target.run}/{attempt}-{uuid.uuid4().hex}.parquet"
+        self.buffered = 0
+        self._partition = partition
+        self._target = target
+        self._schema = schema
+        self._io = file_io(target.io_properties, target.location)
+        self._batches: list[pa.RecordBatch] = []
+        self._stream: Any = None
+        self._writer: pq.ParquetWriter | None = None
+        self._rows = 0
+
+    def add(self, batch: pa.RecordBatch) -> int:
+        """Buffer a batch; the bytes it holds."""
+        size = batch.nbytes
+        self._batches.append(batch)
+        self.buffered += size
+        return size
+
+    def flush(self) -> int:
+        """Write what is buffered as one row group; the bytes that were buffered."""
+        freed, self.buffered = self.buffered, 0
+        batches, self._batches = self._batches, []
+        if batches:
+            table = pa.Table.from_batches(batches, self._schema)
+            self._rows += table.num_rows
+            writer = self._writer or self._start(max(1, freed // table.num_rows))
+            writer.write_table(table, row_group_size=table.num_rows)
+        return freed
+
+    def close(self) -> WrittenFile:
+        """Write the rest and the footer."""
+        self.flush()
+        assert self._writer is not None, "a file is opened with its first rows"
+        self._writer.close()
+        size = self._stream.tell()
+        self._stream.close()
+        return WrittenFile(self.path, self._partition, self._rows, size)
+
+    def abort(self) -> None:
+        """Drop the file. What cannot be removed is an orphan, which harms nothing."""
+        self._batches.clear()
+        if self._stream is not None:
+            with contextlib.suppress(OSError, pa.ArrowException):
+                self._stream.close()
+            with contextlib.suppress(OSError, pa.ArrowException):
+                self._io.delete(self.path)
+
+    def _start(self, row_bytes: int) -> pq.ParquetWriter:
+        plain = tuple(_leaves(self._schema, wanted=pa.types.is_binary, found=False))
+        self._stream = self._io.new_output(self.path).create(overwrite=True)
+        self._writer = pq.ParquetWriter(
+            self._stream,
+            self._schema,
+            compression=self._target.compression,
+            # Payloads repeat too rarely for a dictionary, and their bounds would only swell the footer.
+            use_dictionary=list(plain),
+            write_statistics=list(plain),
+            # Pages are cut between write batches only: 1,024 rows of 500 KB would make one page of half a gigabyte.
+            write_batch_size=min(1024, max(1, _WRITE_BATCH_BYTES // row_bytes)),
+            store_schema=False,
+        )
+        return self._writer
+
+
+def read_batches(
+    io_properties: Mapping[str, str],
+    paths: Sequence[str],
+    columns: Sequence[str],
+    *,
+    offsets: OffsetRange | None = None,
+    offset_column: str = "offset",
+    batch_rows: int = 65536,
+    backwards: bool = False,
+) -> Iterator[pa.RecordBatch]:
+    """Batches of some columns of some files, in the order of the files and of their rows, one row group in memory at a time.
+
+    ``offsets`` keeps only rows whose ``offset_column`` lies in the range; row groups and files whose footer excludes them are
+    not read. ``backwards`` takes files and row groups last first, each row group being one batch in its own ascending order.
+    """
+    for path in reversed(paths) if backwards else paths:
+        with file_io(io_properties, path).new_input(path).open() as stream, pq.ParquetFile(stream) as opened:
+            missing = set(columns) - set(opened.schema_arrow.names)
+            if missing:
+                raise LakeTableError(path, f"this file has no column {', '.join(sorted(missing))}")
+            groups = _row_groups(opened.metadata, offset_column, offsets)
+            for group in reversed(groups) if backwards else groups:
+                yield from _group_batches(
+                    opened, group, columns, offsets=offsets, offset_column=offset_column,
+                    batch_rows=opened.metadata.row_group(group).num_rows if backwards else batch_rows,
+                )  # fmt: skip
+
+
+def _group_batches(
+    opened: pq.ParquetFile,
+    group: int,
+    columns: Sequence[str],
+    *,
+    offsets: OffsetRange | None,
+    offset_column: str,
+    batch_rows: int,
+) -> Iterator[pa.RecordBatch]:
+    wanted = list(dict.fromkeys([*columns, offset_column] if offsets is not None else columns))
+    for batch in opened.iter_batches(batch_rows, row_groups=[group], columns=wanted):
+        if offsets is not None:
+            values = batch.column(offset_column)
+            inside = pc.and_(pc.greater_equal(values, offsets.start), pc.less(values, offsets.end))
+            batch = batch.filter(inside)
+        if batch.num_rows:
+            yield batch.select(list(columns))
+
+
+def _row_groups(metadata: pq.FileMetaData, offset_column: str, offsets: OffsetRange | None) -> list[int]:
+    """The row groups whose bounds of the offset column meet ``offsets``."""
+    numbers = list(range(metadata.num_row_groups))
+    if offsets is None or not numbers:
+        return numbers
+    first = metadata.row_group(0)
+    position = next((i for i in range(metadata.num_columns) if first.column(i).path_in_schema == offset_column), None)
+    if position is None:
+        return numbers
+    kept = []
+    for number in numbers:
+        bounds = metadata.row_group(number).column(position).statistics
+        if bounds is None or not bounds.has_min_max or (bounds.max >= offsets.start and bounds.min < offsets.end):
+            kept.append(number)
+    return kept
+
+
+def file_io(properties: Mapping[str, str], location: str) -> FileIO:
+    """The file store of a location, local or remote; one per process and set of properties."""
+    scheme = location.partition("://")[0] if "://" in location else ""
+    return _file_io(tuple(sorted(properties.items())), scheme)
+
+
+@lru_cache(maxsize=16)
+def _file_io(properties: tuple[tuple[str, str], ...], scheme: str) -> FileIO:
+    return load_file_io(dict(properties), f"{scheme}://" if scheme else None)
+
+
+def _split(batch: pa.RecordBatch, target: WriteTarget) -> Iterator[tuple[tuple[Any, ...], pa.RecordBatch]]:
+    """The rows of each partition tuple, in their order, tuples in the order of their first rows."""
+    names = target.partition_by
+    if not names:
+        yield (), batch
+        return
+    columns = [batch.column(name) for name in names]
+    for name, column in zip(names, columns, strict=True):
+        if column.null_count:
+            raise LakeTableError(target.location, f"{column.null_count} rows have no {name}, by which it is partitioned")
+    bounds = [pc.min_max(column) for column in columns]
+    if all(bound["min"] == bound["max"] for bound in bounds):
+        yield tuple(bound["min"].as_py() for bound in bounds), batch
+        return
+    code = np.zeros(batch.num_rows, dtype=np.int64)
+    for column in columns:
+        encoded = column.dictionary_encode()
+        code = code * max(1, len(encoded.dictionary)) + encoded.indices.to_numpy(zero_copy_only=False)
+    _, first, group = np.unique(code, return_index=True, return_inverse=True)
+    for number in np.argsort(first):
+        where = int(first[number])
+        rows = np.flatnonzero(group == number)
+        yield tuple(column[where].as_py() for column in columns), batch.take(pa.array(rows))
+
+
+def _pieces(batch: pa.RecordBatch, limit: int) -> Iterator[pa.RecordBatch]:
+    """The batch, cut so that no piece is much larger than ``limit`` bytes."""
+    parts = min(batch.num_rows, max(1, -(-batch.nbytes // limit)))
+    step = -(-batch.num_rows // parts)
+    for start in range(0, batch.num_rows, step):
+        yield batch.slice(start, step)
+
+
+def _leaves(schema: pa.Schema, *, wanted: Any, found: bool) -> Iterator[str]:
+    """Parquet paths of the leaf columns whose type is (``found``) or is not ``wanted``."""
+
+    def walk(kind: pa.DataType, path: str) -> Iterator[str]:
+        if pa.types.is_struct(kind):
+            for child in kind:
+                yield from walk(child.type, f"{path}.{child.name}")
+        elif pa.types.is_map(kind):
+            yield from walk(kind.key_type, f"{path}.key_value.key")
+            yield from walk(kind.item_type, f"{path}.key_value.value")
+        elif pa.types.is_list(kind):
+            yield from walk(kind.value_type, f"{path}.list.element")
+        elif bool(wanted(kind)) is found:
+            yield path
+
+    for column in schema:
+        yield from walk(column.type, column.name)
