@@ -22,8 +22,9 @@ class OffsetRange:
 
 @dataclass(frozen=True, slots=True)
 class Watermark:
-    """What a source holds of one Kafka partition: offsets ``[low, high)`` and the greatest message time, if any."""
+    """What a source holds of one Kafka partition: offsets ``[low, high)``, the first message's time and the greatest."""
 
     low: int
     high: int
+    earliest: datetime | None
     latest: datetime | None

@@ -1,0 +1,29 @@
+"""The frontier: what all snapshots of a subscription hold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from dts_assets.model.positions import SourcePosition
+
+
+@dataclass(frozen=True, slots=True)
+class Frontier:
+    """What snapshots hold: every change of windows up to ``whole_until`` (their start; None: none), and of the windows after
+    it up to ``window`` those at or before ``cut``."""
+
+    window: datetime | None
+    whole_until: datetime | None
+    cut: SourcePosition | None
+
+    def holds(self, window_start: datetime, position: SourcePosition) -> bool:
+        """Whether a change of that window at that position is part of the snapshots."""
+        if self.window is None or window_start > self.window:
+            return False
+        if self.whole_until is not None and window_start <= self.whole_until:
+            return True
+        return self.cut is not None and position <= self.cut
+
+
+EMPTY_FRONTIER = Frontier(None, None, None)

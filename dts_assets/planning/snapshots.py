@@ -1,0 +1,168 @@
+"""What one snapshot table must do to stand at a new frontier: nothing, take over newer changes, or recompute some keys.
+
+A snapshot commit carries the frontier it stands at and the changelog state it was made from. The next one works on the
+difference alone: the changes between the two frontiers, and the windows that were replaced between the two changelog states.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from dts_assets.model.frontier import EMPTY_FRONTIER, Frontier
+from dts_assets.model.positions import SourcePosition
+
+
+@dataclass(frozen=True, slots=True)
+class TableWindow:
+    """What the ledger knows of one table in one window, over all Kafka partitions; ``first`` and ``last`` by source position."""
+
+    window_start: datetime
+    changes: int
+    first: SourcePosition
+    last: SourcePosition
+    absent_rows: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotState:
+    """Where a snapshot stands: its frontier, the greatest position it has applied, the changelog's Iceberg snapshot."""
+
+    frontier: Frontier = EMPTY_FRONTIER
+    applied: SourcePosition | None = None
+    changelog_snapshot: int | None = None
+
+    def to_text(self) -> str:
+        """As it stands in the properties of a snapshot commit."""
+        frontier = self.frontier
+        return json.dumps(
+            {
+                "window": _instant_text(frontier.window),
+                "whole_until": _instant_text(frontier.whole_until),
+                "cut": _position_list(frontier.cut),
+                "applied": _position_list(self.applied),
+                "changelog_snapshot": self.changelog_snapshot,
+            }
+        )
+
+    @classmethod
+    def of_text(cls, text: str) -> SnapshotState:
+        """The inverse of :meth:`to_text`."""
+        raw = json.loads(text)
+        frontier = Frontier(_instant(raw["window"]), _instant(raw["whole_until"]), _position(raw["cut"]))
+        return cls(frontier, _position(raw["applied"]), raw["changelog_snapshot"])
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotPlan:
+    """The work of one snapshot.
+
+    ``newer`` are the windows in which changes stand that the new frontier holds and the old one did not. Keys of changes in
+    ``newer`` at or before ``suspect_until`` (a re-read of what was applied already), and keys of the ``replaced`` windows in
+    their old and new version, are computed again from the whole changelog. ``fold_absent`` says that some change lacks columns.
+    """
+
+    state: SnapshotState
+    newer: tuple[datetime, ...]
+    replaced: tuple[datetime, ...]
+    suspect_until: SourcePosition | None
+    fold_absent: bool
+
+    @property
+    def nothing(self) -> bool:
+        """Whether the snapshot already holds what the new frontier asks for."""
+        return not (self.newer or self.replaced)
+
+    @property
+    def recomputes(self) -> bool:
+        """Whether some keys have to be computed again from the changelog."""
+        return bool(self.replaced) or self.suspect_until is not None
+
+
+def plan_snapshot(
+    before: SnapshotState,
+    after: Frontier,
+    *,
+    changelog_snapshot: int | None,
+    windows: Iterable[TableWindow],
+    replaced: Iterable[datetime],
+) -> SnapshotPlan:
+    """The work that brings a snapshot from ``before`` to ``after``.
+
+    ``windows`` is what the ledger knows of the table in every computed window, as the changelog stands now. ``replaced`` are
+    the windows whose changelog rows are others than in the state the snapshot was made from.
+    """
+    stats = {window.window_start: window for window in windows if window.changes}
+    held = [window for window in stats.values() if after.holds(window.window_start, window.first)]
+    newer = tuple(sorted(window.window_start for window in held if not _all_held(before.frontier, window)))
+    old = before.frontier
+    touched = tuple(sorted(start for start in set(replaced) if old.window is not None and start <= old.window))
+    new_rows = [_first_new(old, stats[start]) for start in newer if start not in touched]
+    suspect = before.applied is not None and any(position <= before.applied for position in new_rows)
+    applied = max([_last_held(after, window) for window in held] + ([before.applied] if before.applied else []), default=None)
+    return SnapshotPlan(
+        state=SnapshotState(after, applied, changelog_snapshot),
+        newer=tuple(start for start in newer if start not in touched),
+        replaced=touched,
+        suspect_until=before.applied if suspect else None,
+        fold_absent=any(window.absent_rows for window in stats.values()),
+    )
+
+
+def _all_held(frontier: Frontier, window: TableWindow) -> bool:
+    return frontier.holds(window.window_start, window.last)
+
+
+def _first_new(before: Frontier, window: TableWindow) -> SourcePosition:
+    """A lower bound of the positions that ``before`` does not hold."""
+    if before.cut is not None and before.holds(window.window_start, window.first):
+        return SourcePosition(before.cut.lineage, before.cut.file, before.cut.position + 1)
+    return window.first
+
+
+def _last_held(after: Frontier, window: TableWindow) -> SourcePosition:
+    if after.holds(window.window_start, window.last) or after.cut is None:
+        return window.last
+    return min(window.last, after.cut)
+
+
+def merge_windows(parts: Iterable[TableWindow]) -> dict[datetime, TableWindow]:
+    """One value per window from those of its Kafka partitions."""
+    merged: dict[datetime, TableWindow] = {}
+    for part in parts:
+        other = merged.get(part.window_start)
+        merged[part.window_start] = part if other is None else _sum(other, part)
+    return merged
+
+
+def _sum(one: TableWindow, other: TableWindow) -> TableWindow:
+    return TableWindow(
+        one.window_start,
+        one.changes + other.changes,
+        min(one.first, other.first),
+        max(one.last, other.last),
+        one.absent_rows + other.absent_rows,
+    )
+
+
+def replaced_windows(before: Mapping[datetime, frozenset[str]], now: Mapping[datetime, frozenset[str]]) -> frozenset[datetime]:
+    """Windows whose data files are others in one changelog state than in the other."""
+    return frozenset(start for start in before.keys() | now.keys() if before.get(start) != now.get(start))
+
+
+def _instant_text(instant: datetime | None) -> str | None:
+    return None if instant is None else instant.isoformat()
+
+
+def _instant(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)
+
+
+def _position_list(position: SourcePosition | None) -> list[int] | None:
+    return None if position is None else [position.lineage, position.file, position.position]
+
+
+def _position(numbers: list[int] | None) -> SourcePosition | None:
+    return None if numbers is None else SourcePosition(*numbers)

@@ -1,0 +1,98 @@
+"""What is missing and what is stale, from the rows of the ledger alone.
+
+Each stored row names the inputs it was computed from, with their generations. It is stale when the inputs it would read now are
+others: a head that has arrived since, newer entries, other settings. Nothing here is stored; it is computed at every look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from dts_assets.model.spans import Cell
+from dts_assets.model.windows import Window
+from dts_assets.planning.generations import ABSENT, changed_inputs, input_text
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """A stored row: the generation it has and the inputs it was computed from."""
+
+    generation: str
+    inputs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a subscription still lacks, in the order in which it is computed.
+
+    ``ingest`` cells have no entries yet; ``stale_entries`` have entries, but would read other raw messages now; ``tables``
+    windows are ready, and their tables are missing or stale; ``waiting`` windows are not ready: some Kafka partition lacks its
+    entries, though the window has closed in all of them.
+    """
+
+    ingest: tuple[Cell, ...]
+    stale_entries: tuple[Cell, ...]
+    tables: tuple[Window, ...]
+    waiting: tuple[Window, ...]
+
+    @property
+    def nothing(self) -> bool:
+        """Whether all that could be computed is computed."""
+        return not (self.ingest or self.stale_entries or self.tables)
+
+
+def raw_input(cell: Cell) -> str:
+    """The name under which entries record the raw messages of a cell."""
+    return f"raw:{cell}"
+
+
+def entries_input(cell: Cell) -> str:
+    """The name under which tables record the entries of a cell."""
+    return f"entries:{cell}"
+
+
+SETTINGS_INPUT = "settings"
+"""The name under which tables record the settings that shape their rows."""
+
+
+def tables_inputs(
+    window: Window, kafka_partitions: Iterable[int], entries: Mapping[Cell, Computed], *, settings: str
+) -> tuple[str, ...]:
+    """The inputs that the tables of a window would read now."""
+    cells = [Cell(kafka_partition, window) for kafka_partition in kafka_partitions]
+    texts = [
+        input_text(entries_input(cell), entries[cell].generation if cell in entries else ABSENT) for cell in cells
+    ]
+    return (*texts, input_text(SETTINGS_INPUT, settings))
+
+
+def stale_entries(entries: Mapping[Cell, Computed], raw: Mapping[Cell, str]) -> tuple[Cell, ...]:
+    """Cells whose entries would read other raw messages now than they did."""
+    now = {raw_input(cell): generation for cell, generation in raw.items()}
+    return tuple(sorted(cell for cell, row in entries.items() if changed_inputs(row.inputs, now)))
+
+
+def plan_work(
+    closed: Mapping[int, Sequence[Window]],
+    *,
+    raw: Mapping[Cell, str],
+    entries: Mapping[Cell, Computed],
+    tables: Mapping[datetime, Computed],
+    settings: str,
+) -> Work:
+    """What is left to do. ``closed`` has, for every Kafka partition, the windows that have closed in it."""
+    cells = [Cell(partition, window) for partition, windows in closed.items() for window in windows]
+    missing = tuple(sorted(cell for cell in cells if cell not in entries))
+    stale = tuple(cell for cell in stale_entries(entries, raw) if cell.window in set(closed[cell.kafka_partition]))
+    everywhere = set.intersection(*(set(windows) for windows in closed.values())) if closed else set()
+    ready, waiting = [], []
+    for window in sorted(everywhere):
+        if any(Cell(partition, window) not in entries for partition in closed):
+            waiting.append(window)
+            continue
+        row = tables.get(window.start)
+        if row is None or set(row.inputs) != set(tables_inputs(window, closed, entries, settings=settings)):
+            ready.append(window)
+    return Work(missing, stale, tuple(ready), tuple(waiting))

@@ -1,0 +1,65 @@
+"""Row changes of one table to rows of its changelog: the decoder's columns with the source coordinates beside them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dts_assets.model.positions import SourcePosition, file_number
+from dts_assets.wire.format import TableChanges
+
+ENTRY_COLUMNS = (
+    "kafka_partition",
+    "epoch",
+    "window_start",
+    "last_offset",
+    "event_time",
+    "gtid",
+    "transaction_id",
+    "file_name",
+    "position",
+)
+"""The columns of ``entries`` that changelog rows take over."""
+
+
+def changelog_rows(changes: TableChanges, entries: pa.RecordBatch) -> pa.RecordBatch:
+    """Changelog rows, in the order of the changes; ``entries`` is the batch that they were decoded from."""
+    index = changes.batch["entry_index"]
+    taken = {name: entries[name].take(index) for name in ENTRY_COLUMNS}
+    position = pa.StructArray.from_arrays(
+        [
+            pa.repeat(pa.scalar(0, pa.int32()), len(index)),
+            file_numbers(taken["file_name"]),
+            pc.fill_null(taken["position"], 0),
+        ],
+        names=["lineage", "file", "position"],
+    )
+    decoded = ("op", "before", "after", "absent", "invalid")
+    columns = {name: changes.batch[name] for name in decoded} | {
+        "event_time": taken["event_time"],
+        "transaction_id": pc.coalesce(taken["gtid"], taken["transaction_id"]),
+        "source_position": position,
+        "row_number": changes.batch["row_number"],
+        "kafka_partition": taken["kafka_partition"],
+        "kafka_offset": taken["last_offset"],
+        "epoch": taken["epoch"],
+        "window_start": taken["window_start"],
+    }
+    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+
+def file_numbers(names: pa.StringArray) -> pa.Int64Array:
+    """The numbers in binlog file names, 0 where there is none. A batch names few files, so each is looked at once."""
+    codes = pc.fill_null(names, "").dictionary_encode()
+    numbers = pa.array([file_number(name) for name in codes.dictionary.to_pylist()], pa.int64())
+    return numbers.take(codes.indices)
+
+
+def position_bounds(rows: pa.RecordBatch) -> tuple[SourcePosition, SourcePosition]:
+    """The smallest and the greatest source position of some changelog rows (at least one)."""
+    position = rows["source_position"]
+    file, offset = position.field("file").to_numpy(), position.field("position").to_numpy()
+    order = np.lexsort((offset, file))
+    first, last = int(order[0]), int(order[-1])
+    return SourcePosition(0, int(file[first]), int(offset[first])), SourcePosition(0, int(file[last]), int(offset[last]))

@@ -1,0 +1,125 @@
+"""Entry sets to rows of ``entries``, and the facts about them that the ledger keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dts_assets.model.positions import SourcePosition, file_number
+from dts_assets.model.spans import Cell
+from dts_assets.model.tables import TableId
+from dts_assets.stages.envelopes import with_coordinates
+from dts_assets.wire.format import DecodedEntries, TableShape
+
+_HARMLESS_DDL = r"(?is)^\s*(/\*.*?\*/\s*)*(create|alter\s+table\s+\S+\s+add\s+(column\s+)?|analyze|optimize|flush|grant|revoke|set)\b"
+"""Statements whose effect on rows is none, or that each event's own columns already show."""
+
+
+@dataclass(slots=True)
+class EntryFacts:
+    """What the entries of a cell amount to; grows batch by batch, and facts of two tasks can be added."""
+
+    entries: int = 0
+    data: int = 0
+    control: int = 0
+    changes: int = 0
+    quarantined_entries: int = 0
+    rollbacks: int = 0
+    ddl_statements: int = 0
+    ddl_unapplied: int = 0
+    checkpoint: SourcePosition | None = None
+    checkpoint_gtid_set: str | None = None
+    positions: dict[int, tuple[SourcePosition, SourcePosition]] = field(default_factory=dict)
+    latest_event: datetime | None = None
+    shapes: dict[TableShape, SourcePosition] = field(default_factory=dict)
+    unknown: dict[str, int] = field(default_factory=dict)
+
+    def add(self, decoded: DecodedEntries) -> None:
+        """Count the entries of one call of the decoder."""
+        batch = decoded.batch
+        types = dict.fromkeys(("DML", "ROLLBACK", "DDL"), 0) | {
+            row["values"]: row["counts"] for row in pc.value_counts(batch["message_type"]).to_pylist()
+        }
+        rejected = sum(1 for rejection in decoded.rejected if rejection.entry_number is not None)
+        self.entries += batch.num_rows + rejected
+        self.data += types["DML"]
+        self.control += batch.num_rows - types["DML"]
+        self.changes += pc.sum(batch["rows"]).as_py() or 0
+        self.quarantined_entries += rejected
+        self.rollbacks += types["ROLLBACK"]
+        self.ddl_statements += types["DDL"]
+        if types["DDL"]:
+            self.ddl_unapplied += _unapplied(batch)
+        self._see_checkpoints(decoded)
+        self._see_positions(batch)
+        latest = pc.max(batch["event_time"]).as_py()
+        if latest is not None and (self.latest_event is None or latest > self.latest_event):
+            self.latest_event = latest
+        for shape in decoded.shapes:
+            self.shapes.setdefault(shape, _first_position(batch, shape.table))
+        for what, count in decoded.unknown.items():
+            self.unknown[what] = self.unknown.get(what, 0) + count
+
+    def _see_checkpoints(self, decoded: DecodedEntries) -> None:
+        for checkpoint in decoded.checkpoints:
+            position = SourcePosition(0, file_number(checkpoint.file_name), checkpoint.position)
+            if self.checkpoint is None or position > self.checkpoint:
+                self.checkpoint, self.checkpoint_gtid_set = position, checkpoint.gtid_set
+
+    def _see_positions(self, batch: pa.RecordBatch) -> None:
+        """The smallest and greatest position per server; CHECKPOINT and HEARTBEAT are the vendor's own, not the server's."""
+        own = pc.invert(pc.is_in(batch["message_type"], value_set=pa.array(["CHECKPOINT", "HEARTBEAT"])))
+        table = pa.table({name: batch[name] for name in ("server_id", "file_name", "position")}).filter(own)
+        if not table.num_rows:
+            return
+        bounds = table.group_by(["server_id", "file_name"]).aggregate([("position", "min"), ("position", "max")])
+        for row in bounds.to_pylist():
+            if row["server_id"] is None or row["position_min"] is None:
+                continue
+            number = file_number(row["file_name"] or "")
+            low, high = SourcePosition(0, number, row["position_min"]), SourcePosition(0, number, row["position_max"])
+            before = self.positions.get(row["server_id"], (low, high))
+            self.positions[row["server_id"]] = (min(before[0], low), max(before[1], high))
+
+
+def entry_rows(batch: pa.RecordBatch, sets: pa.RecordBatch, *, cell: Cell, epoch: int) -> pa.RecordBatch:
+    """Rows of ``entries`` from a decoded batch and the sets (``first_offset``, ``last_offset``) it was decoded from."""
+    index = batch["set_index"]
+    names = [name for name in batch.schema.names if name != "set_index"]
+    rows = pa.RecordBatch.from_arrays(
+        [sets["first_offset"].take(index), sets["last_offset"].take(index), *[batch[name] for name in names]],
+        names=["first_offset", "last_offset", *names],
+    )
+    return with_coordinates(rows, cell=cell, epoch=epoch)
+
+
+def merge_shapes(parts: Iterable[Mapping[TableShape, SourcePosition]]) -> dict[TableShape, SourcePosition]:
+    """Every shape with the first position it was seen at."""
+    merged: dict[TableShape, SourcePosition] = {}
+    for part in parts:
+        for shape, position in part.items():
+            merged[shape] = min(merged.get(shape, position), position)
+    return merged
+
+
+def _unapplied(batch: pa.RecordBatch) -> int:
+    """How many statements would change rows or columns in a way that the events themselves do not show."""
+    count = 0
+    for row in np.flatnonzero(np.asarray(pc.equal(batch["message_type"], "DDL"))):
+        statement = dict(batch["properties"][int(row)].as_py() or []).get("sql", "")
+        count += int(not pc.match_substring_regex(pa.scalar(statement), _HARMLESS_DDL).as_py())
+    return count
+
+
+def _first_position(batch: pa.RecordBatch, table: TableId) -> SourcePosition:
+    mine = pc.and_(
+        pc.equal(batch["database"], table.database),
+        pc.and_(pc.equal(batch["table"], table.table), pc.equal(pc.fill_null(batch["schema"], ""), table.schema)),
+    )
+    row = int(np.flatnonzero(np.asarray(pc.fill_null(mine, False)))[0])
+    return SourcePosition(0, file_number(batch["file_name"][row].as_py() or ""), batch["position"][row].as_py() or 0)

@@ -1,0 +1,161 @@
+"""Changes to current rows: the relational stage behind the snapshot tables. DataFrames in, DataFrames out; nothing is read,
+written or collected here, and everything works on a classic session and on Spark Connect alike.
+
+A change is seen from the keys it touches: it *takes* a key (insert, update, full-load read) or *leaves* one (delete, and the
+old key of an update that moves its row). The last operation on a key decides whether the row lives and what it holds.
+
+Order is by source position, then by row number within one event. One event's rows may be cut over Kafka partitions by key, each
+piece counting from zero; rows of different pieces touch the same key only where an update moves rows, and there a key is always
+left before it is taken again, so taking wins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from dts_assets.model.columns import Column
+from dts_assets.model.frontier import Frontier
+from dts_assets.model.positions import SourcePosition
+
+POSITION = ("lineage", "file", "position")
+
+
+def held(frontier: Frontier) -> SparkColumn:
+    """The changes that a frontier holds, as a condition on changelog rows; the relational twin of ``Frontier.holds``."""
+    if frontier.window is None:
+        return F.lit(False)
+    inside = F.col("window_start") <= F.lit(frontier.window)
+    early = F.lit(False) if frontier.cut is None else at_or_before(frontier.cut)
+    whole = F.lit(False) if frontier.whole_until is None else F.col("window_start") <= F.lit(frontier.whole_until)
+    return inside & (whole | early)
+
+
+def at_or_before(position: SourcePosition) -> SparkColumn:
+    """The changes at or before a position, as a condition on changelog rows."""
+    return _position() <= F.struct(
+        F.lit(position.lineage).cast("int").alias("lineage"),
+        F.lit(position.file).cast("bigint").alias("file"),
+        F.lit(position.position).cast("bigint").alias("position"),
+    )
+
+
+def key_operations(changes: DataFrame, columns: Sequence[Column]) -> DataFrame:
+    """One row per key that a change touches: ``key`` (struct), ``takes``, ``at`` (position struct), ``kafka_partition``,
+    ``row_number``, ``row`` (struct of the table's columns; null where the key is left), ``absent``, and what the snapshot
+    shows of the change (``_event_time``, ``_kafka_partition``, ``_kafka_offset``).
+    """
+    before, after = _key("before", columns), _key("after", columns)
+    moved = (F.col("op") == "update") & F.col("before").isNotNull() & ~before.eqNullSafe(after)
+    taken = F.struct(F.lit(True).alias("takes"), after.alias("key"))
+    left = F.struct(F.lit(False).alias("takes"), before.alias("key"))
+    touched = (
+        F.when(F.col("op") == "delete", F.array(left)).when(moved, F.array(left, taken)).otherwise(F.array(taken))
+    )
+    return changes.select("*", F.explode(touched).alias("touch")).select(
+        F.col("touch.key").alias("key"),
+        F.col("touch.takes").alias("takes"),
+        _position().alias("at"),
+        "kafka_partition",
+        "row_number",
+        F.when(F.col("touch.takes"), F.col("after")).alias("row"),
+        "absent",
+        F.col("event_time").alias("_event_time"),
+        F.col("kafka_partition").alias("_kafka_partition"),
+        F.col("kafka_offset").alias("_kafka_offset"),
+    )
+
+
+def latest(operations: DataFrame) -> DataFrame:
+    """The last operation on every key, with the columns of :func:`key_operations`."""
+    facts = F.struct("takes", "row", "absent", "_event_time", "_kafka_partition", "_kafka_offset")
+    in_piece = operations.groupBy("key", "at", "kafka_partition").agg(
+        F.max_by(facts, F.struct("row_number", "takes")).alias("facts")
+    )
+    per_key = in_piece.groupBy("key").agg(F.max_by("facts", F.struct("at", F.col("facts.takes"))).alias("facts"))
+    return per_key.select("key", "facts.*")
+
+
+def folded(operations: DataFrame, columns: Sequence[Column]) -> DataFrame:
+    """Like :func:`latest`, for changes that lack columns: an absent column keeps the value it had since the key was last left.
+
+    Each column's value is the one of the last operation that carries it. Costs one aggregate per column, so it is used
+    only where the ledger knows of absent columns.
+    """
+    order = F.struct("at", "takes", "row_number")
+    gone = operations.groupBy("key").agg(F.max(F.when(~F.col("takes"), order)).alias("left_at"))
+    alive = operations.join(gone, on="key", how="inner").where(
+        F.col("takes") & (F.col("left_at").isNull() | (order > F.col("left_at")))
+    )
+    values = [
+        F.max_by(F.col("row")[column.name], F.when(~_is_absent(column.name), order)).alias(f"value_{number}")
+        for number, column in enumerate(columns)
+    ]
+    shown = F.max_by(F.struct("_event_time", "_kafka_partition", "_kafka_offset"), order).alias("shown")
+    rows = alive.groupBy("key").agg(*values, shown)
+    row = F.struct(*[F.col(f"value_{number}").alias(column.name) for number, column in enumerate(columns)])
+    found = rows.select("key", row.alias("row"), "shown")
+    keys = operations.select("key").distinct()
+    return keys.join(found, on="key", how="left").select(
+        "key",
+        F.col("row").isNotNull().alias("takes"),
+        "row",
+        F.array().cast("array<string>").alias("absent"),
+        "shown.*",
+    )
+
+
+def as_operations(snapshot: DataFrame, columns: Sequence[Column], *, names: Sequence[str]) -> DataFrame:
+    """Current rows as operations older than any change: what absent columns fall back on.
+
+    ``names`` are the snapshot's names of ``columns``, in the same order.
+    """
+    row = F.struct(*[F.col(_quoted(name)).alias(column.name) for name, column in zip(names, columns, strict=True)])
+    return snapshot.select(row.alias("row"), "_event_time", "_kafka_partition", "_kafka_offset").select(
+        F.struct(*[F.col("row")[column.name].alias(f"k{n}") for n, column in enumerate(_keys(columns))]).alias("key"),
+        F.lit(True).alias("takes"),
+        F.struct(
+            F.lit(-1).cast("int").alias("lineage"), F.lit(0).cast("bigint").alias("file"),
+            F.lit(0).cast("bigint").alias("position"),
+        ).alias("at"),
+        F.col("_kafka_partition").alias("kafka_partition"),
+        F.lit(0).alias("row_number"),
+        "row",
+        F.array().cast("array<string>").alias("absent"),
+        "_event_time",
+        "_kafka_partition",
+        "_kafka_offset",
+    )  # fmt: skip
+
+
+def merge_source(result: DataFrame, columns: Sequence[Column], *, names: Sequence[str]) -> DataFrame:
+    """What is merged into a snapshot table: its columns under their names there, the key as ``__key_n``, ``__takes``."""
+    keys = [F.col("key")[f"k{n}"].alias(f"__key_{n}") for n in range(len(_keys(columns)))]
+    values = [F.col("row")[column.name].alias(name) for column, name in zip(columns, names, strict=True)]
+    return result.select(
+        *keys, F.col("takes").alias("__takes"), *values, "_event_time", "_kafka_partition", "_kafka_offset"
+    )
+
+
+def _keys(columns: Sequence[Column]) -> list[Column]:
+    return [column for column in columns if column.is_key]
+
+
+def _key(image: str, columns: Sequence[Column]) -> SparkColumn:
+    """The key of an image. Fields are numbered: names of two images must not make two different types."""
+    return F.struct(*[F.col(image)[column.name].alias(f"k{n}") for n, column in enumerate(_keys(columns))])
+
+
+def _position() -> SparkColumn:
+    return F.struct(*[F.col("source_position")[name].alias(name) for name in POSITION])
+
+
+def _is_absent(name: str) -> SparkColumn:
+    return F.coalesce(F.array_contains("absent", f"after.{name}"), F.lit(False))
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
