@@ -16,7 +16,7 @@ EXAMPLES: tuple[errors.DtsAssetsError, ...] = (
     errors.SourceError(),
     errors.CaptureError("examples/shop", "it has no column offset"),
     errors.CaptureGrownError("examples/shop", 2, stored_end=100, found_end=120),
-    errors.LakeError(),
+    errors.LakeError("The table has no column x."),
     errors.UnwritableLakeError("./lake", "permission denied"),
     errors.StaleGenerationError("shop.entries", expected="12", found="13"),
     errors.IncompatibleLakeError("shop", "window.every", stored="1h", configured="30m"),
@@ -38,6 +38,9 @@ def name_of(cls: type[errors.DtsAssetsError]) -> str:
     return cls.__name__
 
 
+CLASSES: list[type[errors.DtsAssetsError]] = sorted(every_class(), key=name_of)
+
+
 def test_every_class_has_an_example_here() -> None:
     ours = {cls for cls in every_class() if cls.__module__ == errors.__name__}
     assert {type(error) for error in EXAMPLES} == ours
@@ -52,7 +55,7 @@ def test_errors_survive_pickling_with_all_their_facts(error: errors.DtsAssetsErr
         assert getattr(again, fact.name) == getattr(error, fact.name)
 
 
-@pytest.mark.parametrize("cls", sorted(every_class(), key=name_of), ids=name_of)
+@pytest.mark.parametrize("cls", CLASSES, ids=name_of)
 def test_the_drawn_tree_shows_every_class_with_its_exit_code(cls: type[errors.DtsAssetsError]) -> None:
     drawn = [line for line in (errors.__doc__ or "").splitlines() if f" {cls.__name__} " in f" {line} "]
     assert len(drawn) == 1
