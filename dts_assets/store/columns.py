@@ -140,8 +140,11 @@ WINDOW_TABLES: tuple[NamedType, ...] = (
     ("row_hash", "bigint"),
     ("absent_rows", "bigint"),
     ("invalid_values", "bigint"),
+    ("first_position", POSITION),
+    ("last_position", POSITION),
 )
-"""What a window's run of the tables made of one Kafka partition's entries of one table."""
+"""What a window's run of the tables made of one Kafka partition's entries of one table. The positions bound its changes, so that
+a snapshot knows without reading them whether any is a re-read of what it has applied."""
 
 CUTS: tuple[NamedType, ...] = (
     ("window_start", "timestamp"),
