@@ -1,0 +1,282 @@
+"""What one Spark task of the ingest does: messages to raw files, raw files to entries files. Picklable in, picklable out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dts_assets.model.offsets import OffsetRange
+from dts_assets.model.problems import Problem, ProblemCode, Reason
+from dts_assets.model.spans import Cell
+from dts_assets.sources.source import Source
+from dts_assets.stages.entries import EntryFacts, entry_rows
+from dts_assets.stages.envelopes import raw_rows
+from dts_assets.stages.reassembly import BrokenSet, Head, Reassembler, Tally, find_head
+from dts_assets.store.files import TableWriter, WriteTarget, WrittenFile, read_batches
+from dts_assets.wire.format import Rejected
+from dts_assets.wire.formats import wire_format
+
+CHUNK_BYTES = 16 << 20
+"""Bytes of entry sets decoded in one call: larger gains nothing measurable below a hundred tables and costs memory."""
+
+_MOST_GAPS = 20
+"""Holes named one by one in a cell's problems; the rest are counted."""
+
+_MESSAGE_COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
+
+
+@dataclass(frozen=True, slots=True)
+class RawTask:
+    """Copy the messages of one cell into the lake."""
+
+    source: Source
+    cell: Cell
+    offsets: OffsetRange
+    epoch: int
+    target: WriteTarget
+
+
+@dataclass(frozen=True, slots=True)
+class RawResult:
+    """What was copied; times are the least and greatest message times."""
+
+    cell: Cell
+    files: tuple[WrittenFile, ...]
+    messages: int
+    bytes: int
+    first_time: datetime | None
+    last_time: datetime | None
+
+
+def copy_messages(task: RawTask, attempt: str) -> RawResult:
+    """Read an offset range from the source and write it as raw rows, in offset order."""
+    messages, size = 0, 0
+    times: list[datetime] = []
+    with TableWriter(task.target, attempt) as writer:
+        for batch in task.source.read(task.cell.kafka_partition, task.offsets):
+            messages += batch.num_rows
+            size += pc.sum(pc.fill_null(pc.binary_length(batch["value"]), 0)).as_py() or 0
+            bounds = pc.min_max(batch["timestamp"]).as_py()
+            times += [bounds["min"], bounds["max"]]
+            writer.write(raw_rows(batch, cell=task.cell, epoch=task.epoch))
+        files = writer.close()
+    seen = [time for time in times if time is not None]
+    return RawResult(task.cell, files, messages, size, min(seen, default=None), max(seen, default=None))
+
+
+@dataclass(frozen=True, slots=True)
+class RawFiles:
+    """The raw files of one cell in offset order."""
+
+    cell: Cell
+    paths: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EntriesTask:
+    """Join and decode the messages of one cell.
+
+    ``earlier`` are the raw files of the cells before it, nearest first, as far back as raw is stored without a hole;
+    ``reaches_start`` says that nothing before them can ever be stored. ``nothing_follows`` says that the source has ended.
+    """
+
+    cell: Cell
+    offsets: OffsetRange
+    epoch: int
+    format: str
+    own: RawFiles
+    earlier: tuple[RawFiles, ...]
+    reaches_start: bool
+    nothing_follows: bool
+    io_properties: Mapping[str, str]
+    entries: WriteTarget
+    quarantine: WriteTarget
+
+
+@dataclass(frozen=True, slots=True)
+class EntriesResult:
+    """What became of a cell's messages. ``heads_from`` are the earlier cells that were asked for heads of sets."""
+
+    cell: Cell
+    files: tuple[WrittenFile, ...]
+    quarantine_files: tuple[WrittenFile, ...]
+    tally: Tally
+    facts: EntryFacts
+    problems: tuple[Problem, ...]
+    heads_from: tuple[Cell, ...]
+    looked_beyond: bool
+    """Whether the search for a head ran past everything that is stored."""
+
+
+def decode_entries(task: EntriesTask, attempt: str) -> EntriesResult:
+    """Join the fragments of a cell, decode its entry sets and write entries and quarantine rows."""
+    return _EntriesRun(task, attempt).result()
+
+
+@dataclass(slots=True)
+class _Sequences:
+    """Whether the ``ps`` header counts without a hole, per shard; falls back to nothing where the header is missing."""
+
+    last: dict[str, int] = field(default_factory=dict)
+    holes: list[Problem] = field(default_factory=list)
+    more: int = 0
+
+    def see(self, offsets: pa.Array, fragments: pa.RecordBatch) -> None:
+        shards, numbers = pc.fill_null(fragments["shard"], ""), fragments["sequence"]
+        for shard in pc.unique(shards).to_pylist():
+            mine = pc.and_(pc.equal(shards, shard), numbers.is_valid())
+            sequence = numbers.filter(mine).to_numpy()
+            if not sequence.size:
+                continue
+            where = offsets.filter(mine).to_numpy()
+            before = self.last.get(shard)
+            highest = np.maximum.accumulate(sequence if before is None else np.concatenate(([before], sequence)))
+            if before is None:
+                steps, at = sequence[1:] - highest[:-1], where[1:]
+            else:
+                steps, at = sequence - highest[:-1], where
+            for hole in np.flatnonzero(steps > 1):
+                self._name(shard, int(at[hole]), int(steps[hole]) - 1)
+            self.last[shard] = int(highest[-1])
+
+    def _name(self, shard: str, offset: int, missing: int) -> None:
+        if len(self.holes) >= _MOST_GAPS:
+            self.more += 1
+            return
+        of = f" of shard {shard}" if shard else ""
+        self.holes.append(Problem(ProblemCode.GAP, offset, offset, f"{missing} messages{of} are missing before it by ps"))
+
+
+class _EntriesRun:
+    """One attempt of one entries task."""
+
+    def __init__(self, task: EntriesTask, attempt: str) -> None:
+        self._task = task
+        self._attempt = attempt
+        self._format = wire_format(task.format)
+        self._facts = EntryFacts()
+        self._sequences = _Sequences()
+        self._heads_from: dict[Cell, None] = {}
+        self._looked_beyond = False
+        self._joiner = Reassembler(self._read_head, nothing_follows=task.nothing_follows)
+        self._pending: list[pa.RecordBatch] = []
+        self._pending_bytes = 0
+
+    def result(self) -> EntriesResult:
+        task = self._task
+        with TableWriter(task.entries, self._attempt) as entries, TableWriter(task.quarantine, self._attempt) as rejected:
+            self._entries, self._rejected = entries, rejected
+            paths = task.own.paths
+            for batch in read_batches(task.io_properties, paths, _MESSAGE_COLUMNS, offsets=task.offsets, batch_rows=4096):
+                self._add(batch)
+            self._decode()
+            self._joiner.finish()
+            self._keep([_broken_row(broken) for broken in self._joiner.broken])
+            files, quarantine_files = entries.close(), rejected.close()
+        return EntriesResult(
+            task.cell, files, quarantine_files, self._joiner.tally, self._facts, tuple(self._problems()),
+            tuple(self._heads_from), self._looked_beyond,
+        )  # fmt: skip
+
+    def _add(self, messages: pa.RecordBatch) -> None:
+        fragments = self._format.fragments(messages)
+        offsets = messages["offset"]
+        self._sequences.see(offsets, fragments)
+        reasons = fragments["reason"]
+        if reasons.null_count < len(reasons):
+            self._keep(
+                [
+                    (offsets[row].as_py(), offsets[row].as_py(), reasons[row].as_py(), "", messages["value"][row].as_py())
+                    for row in np.flatnonzero(np.asarray(reasons.is_valid())).tolist()
+                ]
+            )
+        sets = self._joiner.feed(offsets, fragments)
+        if sets.num_rows:
+            self._pending.append(sets)
+            self._pending_bytes += sets.nbytes
+        if self._pending_bytes >= CHUNK_BYTES:
+            self._decode()
+
+    def _decode(self) -> None:
+        if not self._pending:
+            return
+        table = pa.Table.from_batches(self._pending).combine_chunks()
+        self._pending, self._pending_bytes = [], 0
+        for sets in table.to_batches():
+            decoded = self._format.entries(sets["data"])
+            self._facts.add(decoded)
+            rows = entry_rows(decoded.batch, sets, cell=self._task.cell, epoch=self._task.epoch)
+            self._entries.write_partition((self._task.cell.kafka_partition, self._task.cell.window.start), rows)
+            self._keep([_rejected_row(rejection, sets) for rejection in decoded.rejected])
+
+    def _keep(self, rows: Sequence[tuple[int, int, str, str, bytes | None]]) -> None:
+        """Put rows (first offset, last offset, reason, detail, payload) into quarantine."""
+        if not rows:
+            return
+        first, last, reason, detail, payload = (list(column) for column in zip(*rows, strict=True))
+        cell, count = self._task.cell, len(rows)
+        batch = pa.RecordBatch.from_pydict(
+            {
+                "kafka_partition": pa.array([cell.kafka_partition] * count, pa.int32()),
+                "window_start": pa.array([cell.window.start] * count, pa.timestamp("us", tz="UTC")),
+                "stage": ["entries"] * count,
+                "first_offset": first,
+                "last_offset": last,
+                "reason": reason,
+                "detail": detail,
+                "payload": pa.array(payload, pa.binary()),
+            }
+        )
+        self._rejected.write(batch)
+
+    def _read_head(self, shard: str, before: int, below: int, total: int) -> Head:
+        """The head of a set, read back from raw: this cell's own first, then the cells before it, nearest first."""
+
+        def backwards() -> Iterator[tuple[pa.Array, pa.RecordBatch]]:
+            for files in (self._task.own, *self._task.earlier):
+                if files is not self._task.own:
+                    self._heads_from[files.cell] = None
+                for batch in read_batches(
+                    self._task.io_properties, files.paths, _MESSAGE_COLUMNS, offsets=OffsetRange(0, before), backwards=True
+                ):
+                    yield batch["offset"], self._format.fragments(batch)
+            self._looked_beyond = True
+
+        return find_head(
+            backwards(), shard=shard, below=below, total=total, reaches_start=self._task.reaches_start
+        )
+
+    def _problems(self) -> Iterator[Problem]:
+        yield from self._sequences.holes
+        if self._sequences.more:
+            yield Problem(ProblemCode.GAP, None, None, f"{self._sequences.more} more holes by ps")
+        for waiting in self._joiner.waiting:
+            yield Problem(ProblemCode.WAITING, waiting.first_offset, waiting.last_offset, "its head is not stored yet")
+        lost = self._joiner.tally.quarantined_messages + self._joiner.tally.quarantined_fragments
+        if lost:
+            yield Problem(ProblemCode.QUARANTINED, None, None, f"{lost} messages are in quarantine")
+        if self._facts.quarantined_entries:
+            detail = f"{self._facts.quarantined_entries} entries are in quarantine"
+            yield Problem(ProblemCode.QUARANTINED, None, None, detail)
+        if self._facts.rollbacks:
+            yield Problem(ProblemCode.ROLLBACK, None, None, f"{self._facts.rollbacks} ROLLBACK entries")
+        if self._facts.ddl_unapplied:
+            detail = f"{self._facts.ddl_unapplied} statements whose effect on rows is not applied (see entries, message_type DDL)"
+            yield Problem(ProblemCode.DDL, None, None, detail)
+        for what, count in sorted(self._facts.unknown.items()):
+            yield Problem(ProblemCode.UNKNOWN, None, None, f"{what}: {count}")
+
+
+def _broken_row(broken: BrokenSet) -> tuple[int, int, str, str, bytes]:
+    return broken.first_offset, broken.last_offset, broken.reason.value, broken.detail, broken.data
+
+
+def _rejected_row(rejected: Rejected, sets: pa.RecordBatch) -> tuple[int, int, str, str, bytes]:
+    first, last = sets["first_offset"][rejected.index].as_py(), sets["last_offset"][rejected.index].as_py()
+    where = "" if rejected.entry_number is None else f"entry {rejected.entry_number}: "
+    return first, last, Reason(rejected.reason).value, f"{where}{rejected.detail}", rejected.payload

@@ -1,0 +1,225 @@
+"""What one Spark task of the tables run does: entries files to the changelog files of every table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dts_assets.model.columns import Column
+from dts_assets.model.positions import SourcePosition
+from dts_assets.model.problems import Reason
+from dts_assets.model.tables import TableId
+from dts_assets.stages.changelog import ENTRY_COLUMNS, changelog_rows, position_bounds
+from dts_assets.stages.row_hash import row_hash, signed
+from dts_assets.store.files import TableWriter, WriteTarget, WrittenFile, read_batches
+from dts_assets.wire.format import Rejected, TableChanges
+from dts_assets.wire.formats import wire_format
+
+CHUNK_BYTES = 16 << 20
+MANY_TABLES_CHUNK_BYTES = 32 << 20
+"""Above a hundred tables each chunk pays about 0.2 ms per table, so chunks grow."""
+
+_BUFFER_BYTES = 256 << 20
+"""Rows that all writers of a task hold together."""
+
+_COLUMNS = (*ENTRY_COLUMNS, "message_type", "database", "schema", "table", "rows", "payload")
+
+
+@dataclass(frozen=True, slots=True)
+class TableTarget:
+    """One table to decode: its columns and where its changelog files go."""
+
+    columns: tuple[Column, ...]
+    target: WriteTarget
+
+
+@dataclass(frozen=True, slots=True)
+class TablesTask:
+    """Decode some entries files, all of one window."""
+
+    window_start: datetime
+    paths: tuple[str, ...]
+    format: str
+    tables: Mapping[TableId, TableTarget]
+    quarantine: WriteTarget
+    io_properties: Mapping[str, str]
+
+
+@dataclass(slots=True)
+class TableTally:
+    """What was made of one table in one Kafka partition and window."""
+
+    changes: int = 0
+    quarantined: int = 0
+    row_hash: int = 0
+    absent_rows: int = 0
+    invalid_values: int = 0
+    first: SourcePosition | None = None
+    last: SourcePosition | None = None
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        """Count changelog rows of one Kafka partition."""
+        self.changes += rows.num_rows
+        self.row_hash = signed(self.row_hash + row_hash(rows))
+        self.absent_rows += int(pc.sum(pc.greater(pc.fill_null(pc.list_value_length(rows["absent"]), 0), 0)).as_py() or 0)
+        self.invalid_values += int(pc.sum(pc.fill_null(pc.list_value_length(rows["invalid"]), 0)).as_py() or 0)
+        self.see(*position_bounds(rows))
+
+    def see(self, first: SourcePosition, last: SourcePosition) -> None:
+        """Widen the bounds."""
+        self.first = first if self.first is None else min(self.first, first)
+        self.last = last if self.last is None else max(self.last, last)
+
+    def merge(self, other: TableTally) -> None:
+        """Add what another task made of the same table, Kafka partition and window."""
+        self.changes += other.changes
+        self.quarantined += other.quarantined
+        self.row_hash = signed(self.row_hash + other.row_hash)
+        self.absent_rows += other.absent_rows
+        self.invalid_values += other.invalid_values
+        if other.first is not None and other.last is not None:
+            self.see(other.first, other.last)
+
+
+@dataclass(slots=True)
+class TablesResult:
+    """Changelog files by table, quarantine files, and tallies by (Kafka partition, table)."""
+
+    window_start: datetime
+    files: dict[TableId, tuple[WrittenFile, ...]]
+    quarantine_files: tuple[WrittenFile, ...]
+    tallies: dict[tuple[int, TableId], TableTally]
+    unsigned: frozenset[tuple[TableId, str]]
+    unknown: dict[str, int] = field(default_factory=dict)
+
+
+def decode_changes(task: TablesTask, attempt: str) -> TablesResult:
+    """Decode the DML entries of some files into changelog rows and write them, one file per table."""
+    return _TablesRun(task, attempt).result()
+
+
+class _TablesRun:
+    """One attempt of one tables task."""
+
+    def __init__(self, task: TablesTask, attempt: str) -> None:
+        self._task = task
+        self._attempt = attempt
+        self._format = wire_format(task.format)
+        self._columns = {table: target.columns for table, target in task.tables.items()}
+        self._writers: dict[TableId, TableWriter] = {}
+        self._rejected = TableWriter(task.quarantine, attempt)
+        self._tallies: dict[tuple[int, TableId], TableTally] = {}
+        self._unsigned: set[tuple[TableId, str]] = set()
+        self._unknown: dict[str, int] = {}
+
+    def result(self) -> TablesResult:
+        try:
+            for batch in self._chunks():
+                self._decode(batch)
+            files = {table: writer.close() for table, writer in self._writers.items()}
+            quarantine_files = self._rejected.close()
+        except BaseException:
+            for writer in (*self._writers.values(), self._rejected):
+                writer.abort()
+            raise
+        return TablesResult(
+            self._task.window_start, files, quarantine_files, self._tallies, frozenset(self._unsigned), self._unknown
+        )
+
+    def _chunks(self) -> Iterator[pa.RecordBatch]:
+        """DML entries in batches of about a chunk of payload."""
+        limit = CHUNK_BYTES if len(self._columns) <= 100 else MANY_TABLES_CHUNK_BYTES
+        pending: list[pa.RecordBatch] = []
+        size = 0
+        for batch in read_batches(self._task.io_properties, self._task.paths, _COLUMNS, batch_rows=4096):
+            dml = batch.filter(pc.equal(batch["message_type"], "DML"))
+            pending.append(dml)
+            size += dml["payload"].nbytes
+            if size >= limit:
+                yield _joined(pending)
+                pending, size = [], 0
+        if pending:
+            yield _joined(pending)
+
+    def _decode(self, entries: pa.RecordBatch) -> None:
+        if not entries.num_rows:
+            return
+        decoded = self._format.changes(entries, self._columns)
+        for changes in decoded.tables:
+            self._write(changes, entries)
+        self._unsigned |= decoded.unsigned
+        for what, count in decoded.unknown.items():
+            self._unknown[what] = self._unknown.get(what, 0) + count
+        for rejection in decoded.rejected:
+            self._reject(rejection, entries)
+
+    def _write(self, changes: TableChanges, entries: pa.RecordBatch) -> None:
+        rows = changelog_rows(changes, entries)
+        if not rows.num_rows:
+            return
+        writer = self._writers.get(changes.table)
+        if writer is None:
+            share = max(1 << 20, _BUFFER_BYTES // max(1, len(self._columns)))
+            target = self._task.tables[changes.table].target
+            writer = self._writers[changes.table] = TableWriter(target, self._attempt, buffer_bytes=share)
+        writer.write(rows)
+        partitions = rows["kafka_partition"].to_numpy()
+        distinct = np.unique(partitions)
+        for partition in distinct:
+            mine = rows if len(distinct) == 1 else rows.take(pa.array(np.flatnonzero(partitions == partition)))
+            self._tally(int(partition), changes.table).add(mine)
+
+    def _reject(self, rejection: Rejected, entries: pa.RecordBatch) -> None:
+        names = ("kafka_partition", "window_start", "last_offset", "rows")
+        row = {name: entries[name][rejection.index].as_py() for name in names}
+        table = TableId(
+            entries["database"][rejection.index].as_py() or "",
+            entries["schema"][rejection.index].as_py() or "",
+            entries["table"][rejection.index].as_py() or "",
+        )
+        self._tally(row["kafka_partition"], table).quarantined += row["rows"] or 1
+        self._rejected.write(
+            pa.RecordBatch.from_pylist(
+                [
+                    {
+                        "kafka_partition": row["kafka_partition"],
+                        "window_start": row["window_start"],
+                        "stage": "tables",
+                        "first_offset": row["last_offset"],
+                        "last_offset": row["last_offset"],
+                        "reason": Reason(rejection.reason).value,
+                        "detail": f"{table}: {rejection.detail}",
+                        "payload": rejection.payload,
+                    }
+                ]
+            ).cast(_QUARANTINE)
+        )
+
+    def _tally(self, kafka_partition: int, table: TableId) -> TableTally:
+        return self._tallies.setdefault((kafka_partition, table), TableTally())
+
+
+_QUARANTINE = pa.schema(
+    [
+        ("kafka_partition", pa.int32()),
+        ("window_start", pa.timestamp("us", tz="UTC")),
+        ("stage", pa.string()),
+        ("first_offset", pa.int64()),
+        ("last_offset", pa.int64()),
+        ("reason", pa.string()),
+        ("detail", pa.string()),
+        ("payload", pa.binary()),
+    ]
+)
+
+
+def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    table = pa.Table.from_batches(batches).combine_chunks()
+    return table.to_batches()[0] if table.num_rows else batches[0]
+
+

@@ -1,0 +1,129 @@
+"""What a sensor asks for at one tick, and the cursor it leaves: pure, so that every case can be tested without Dagster.
+
+Two sensors follow a subscription. The one at the edge maps closed windows to runs of raw and entries, and remembers how far it
+has asked; the other reads the ledger and asks for the tables of windows that are ready. Run keys are remembered by Dagster for
+ever, so they carry what decides the result: offsets there, a digest of the inputs here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from dts_assets.model.spans import Cell, Span, partition_key
+from dts_assets.model.windows import Window
+from dts_assets.planning.generations import generation
+from dts_assets.planning.rectangles import rectangles, window_runs
+
+MOST_REQUESTS = 25
+"""Runs asked for at one tick: each costs a process start."""
+
+LONGEST_RUN = 24
+"""Windows in one run: a day of hours, so that a failure costs a day and not a month."""
+
+_CURSOR_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """For every Kafka partition the start of the first window that was not asked for yet."""
+
+    next: Mapping[int, datetime] = field(default_factory=dict)
+
+    def to_text(self) -> str:
+        """Small versioned JSON, as Dagster stores it."""
+        marks = {partition_key(partition): start.isoformat() for partition, start in sorted(self.next.items())}
+        return json.dumps({"v": _CURSOR_VERSION, "next": marks})
+
+    @classmethod
+    def of_text(cls, text: str | None) -> Cursor:
+        """The cursor that ``text`` holds; an empty one for None and for a version that is not known."""
+        raw = json.loads(text) if text else {}
+        if raw.get("v") != _CURSOR_VERSION:
+            return cls()
+        return cls({int(key[1:]): datetime.fromisoformat(start) for key, start in raw["next"].items()})
+
+
+@dataclass(frozen=True, slots=True)
+class SpanRequest:
+    """A run of raw and entries, or of entries alone, for one span."""
+
+    span: Span
+    run_key: str
+    entries_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WindowsRequest:
+    """A run of the tables for some windows that follow each other."""
+
+    windows: tuple[Window, ...]
+    run_key: str
+
+
+@dataclass(frozen=True, slots=True)
+class IngestTick:
+    """What the edge sensor asks for, and where it stands then."""
+
+    requests: tuple[SpanRequest, ...]
+    cursor: Cursor
+
+
+def ingest_tick(
+    cursor: Cursor,
+    *,
+    missing: Iterable[Cell],
+    stale: Iterable[Cell],
+    ends: Mapping[Cell, int],
+    inputs: Mapping[Cell, str],
+) -> IngestTick:
+    """Requests for closed cells that were not asked for before, and for stale entries.
+
+    ``ends`` has the end offset of each missing cell, ``inputs`` a digest of what the entries of each stale cell would read now.
+    """
+    fresh = [
+        cell
+        for cell in missing
+        if cell.kafka_partition not in cursor.next or cell.window.start >= cursor.next[cell.kafka_partition]
+    ]
+    requests = [
+        SpanRequest(span, f"ingest:{_span_text(span)}:{_offsets_text(span, ends)}")
+        for span in rectangles(fresh, longest=LONGEST_RUN)
+    ]
+    requests += [
+        SpanRequest(
+            span,
+            f"entries:{_span_text(span)}:{generation([inputs[cell] for cell in span.cells()], code_version='')}",
+            entries_only=True,
+        )
+        for span in rectangles(stale, longest=LONGEST_RUN)
+    ]
+    asked = requests[:MOST_REQUESTS]
+    marks = dict(cursor.next)
+    for request in asked:
+        if not request.entries_only:
+            for partition in request.span.kafka_partitions:
+                end = request.span.windows[-1].end
+                marks[partition] = max(marks.get(partition, end), end)
+    return IngestTick(tuple(asked), Cursor(marks))
+
+
+def tables_tick(ready: Iterable[Window], *, inputs: Mapping[datetime, Iterable[str]]) -> tuple[WindowsRequest, ...]:
+    """Requests for windows whose tables are missing or stale; ``inputs`` has what those of each window would read now."""
+    requests = []
+    for run in window_runs(ready, longest=LONGEST_RUN):
+        digest = generation([text for window in run for text in inputs[window.start]], code_version="")
+        requests.append(WindowsRequest(run, f"tables:{run[0].key}..{run[-1].key}:{digest}"))
+    return tuple(requests[:MOST_REQUESTS])
+
+
+def _span_text(span: Span) -> str:
+    partitions, windows = span.kafka_partitions, span.windows
+    return f"{partition_key(partitions[0])}..{partition_key(partitions[-1])}|{windows[0].key}..{windows[-1].key}"
+
+
+def _offsets_text(span: Span, ends: Mapping[Cell, int]) -> str:
+    last = span.windows[-1]
+    return ",".join(str(ends[Cell(partition, last)]) for partition in span.kafka_partitions)
