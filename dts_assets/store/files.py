@@ -153,7 +153,7 @@ class _OpenFile:
 
     def add(self, batch: pa.RecordBatch) -> int:
         """Buffer a batch; the bytes it holds."""
-        size = batch.nbytes
+        size: int = batch.nbytes
         self._batches.append(batch)
         self.buffered += size
         return size

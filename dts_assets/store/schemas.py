@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any
 
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
@@ -62,7 +63,7 @@ def layout(
     if metrics is not None:
         properties["write.metadata.metrics.default"] = "none"
         properties |= {f"write.metadata.metrics.column.{name}": "full" for name in metrics}
-    fields: list[tuple[str, str, Transform[object, object]]] = [(name, name, IdentityTransform()) for name in partition_by]
+    fields: list[tuple[str, str, Transform[Any, Any]]] = [(name, name, IdentityTransform()) for name in partition_by]
     if by_day is not None:
         fields.append((f"{by_day}_day", by_day, DayTransform()))
     spec = PartitionSpec(

@@ -1,0 +1,139 @@
+"""Where the lake is, and how pyiceberg and Spark open the same Iceberg catalog there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.catalog.sql import SqlCatalog
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import OperationalError
+
+from dts_assets.errors import UnwritableLakeError
+from dts_assets.store.tables import CATALOG
+
+ICEBERG_RUNTIME = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0"
+SQLITE_JDBC = "org.xerial:sqlite-jdbc:3.51.0.0"
+SQLITE_WAIT_SECONDS = 60
+"""How long SQLite waits for another writer. Without it 157 of 271 calls of one of four writers failed."""
+
+_FILE_STORE_PROPERTIES = ("s3.", "gcs.", "adls.", "hdfs.", "client.", "py-io-impl")
+_FLAT_CATALOGS = ("hive", "glue")
+
+
+@dataclass(frozen=True, slots=True)
+class LakeLocation:
+    """A lake: its warehouse (a local path or a URI) and its catalog's properties, as Iceberg names them; picklable.
+
+    ``properties["type"]`` is ``sqlite`` if nothing is said; its database is ``catalog.db`` in the warehouse unless ``uri``, a
+    local path, names another. ``joined`` says that the catalog has one namespace level, None that its type decides.
+    """
+
+    warehouse: str
+    properties: Mapping[str, str] = field(default_factory=dict, repr=False)  # may hold credentials
+    joined: bool | None = None
+
+    @property
+    def catalog_type(self) -> str:
+        """``sqlite``, ``rest``, ``hive``, ``glue`` or what else Iceberg knows."""
+        return self.properties.get("type", "sqlite")
+
+    @property
+    def joins_names(self) -> bool:
+        """Whether the parts of a table's name are joined by ``__``."""
+        return self.catalog_type in _FLAT_CATALOGS if self.joined is None else self.joined
+
+    @property
+    def local_path(self) -> Path | None:
+        """The warehouse's folder, None if it is not on a local disk."""
+        if "://" not in self.warehouse:
+            return Path(self.warehouse).absolute()
+        return Path(self.warehouse.removeprefix("file://")) if self.warehouse.startswith("file://") else None
+
+    @property
+    def warehouse_uri(self) -> str:
+        """The warehouse as Iceberg is told it; a local one as ``file://``, so that no engine takes it for another store."""
+        return f"file://{self.local_path}" if self.local_path is not None else self.warehouse.rstrip("/")
+
+    @property
+    def database(self) -> Path:
+        """The SQLite catalog's file. Raises UnwritableLakeError where none can be."""
+        if "uri" in self.properties:
+            return Path(self.properties["uri"].removeprefix("sqlite:///")).absolute()
+        if self.local_path is None:
+            raise UnwritableLakeError(
+                self.warehouse, "a SQLite catalog needs a local disk, so lake.catalog needs a uri or another type"
+            )
+        return self.local_path / "catalog.db"
+
+    @property
+    def file_store_properties(self) -> dict[str, str]:
+        """What workers need to reach the files: of the catalog's properties those of the file stores."""
+        return {name: value for name, value in self.properties.items() if name.startswith(_FILE_STORE_PROPERTIES)}
+
+
+def open_catalog(lake: LakeLocation) -> Catalog:
+    """The catalog ``lake``, made if it is a SQLite one that does not exist yet. Raises UnwritableLakeError."""
+    if lake.catalog_type != "sqlite":
+        return load_catalog(CATALOG, **{**lake.properties, "warehouse": lake.warehouse_uri})
+    database = _ready(lake)
+    uri = URL.create("sqlite", database=str(database), query={"timeout": str(SQLITE_WAIT_SECONDS)})
+    properties = {
+        **lake.file_store_properties,
+        "uri": uri.render_as_string(),
+        "warehouse": lake.warehouse_uri,
+        "schema_version": "v1",
+    }
+    try:
+        return SqlCatalog(CATALOG, **properties)
+    except OperationalError as error:
+        if "already exists" in str(error):  # another process made its tables between our look and our try
+            return SqlCatalog(CATALOG, **properties)
+        raise UnwritableLakeError(lake.warehouse, f"its catalog {database.name} cannot be opened") from error
+
+
+def spark_catalog_conf(lake: LakeLocation) -> dict[str, str]:
+    """The Spark settings under which the catalog ``lake`` is the same lake; all of them must stand when Spark starts.
+
+    The table cache is off: with it Spark went on reading old rows after a commit by pyiceberg, in 3 of 3 tries.
+    """
+    name = f"spark.sql.catalog.{CATALOG}"
+    conf = {
+        "spark.jars.packages": f"{ICEBERG_RUNTIME},{SQLITE_JDBC}" if lake.catalog_type == "sqlite" else ICEBERG_RUNTIME,
+        "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+        name: "org.apache.iceberg.spark.SparkCatalog",
+        f"{name}.cache-enabled": "false",
+        f"{name}.warehouse": lake.warehouse_uri,
+    }
+    if lake.catalog_type != "sqlite":
+        return {**conf, **{f"{name}.{key}": value for key, value in lake.properties.items()}}
+    return {
+        **conf,
+        **{f"{name}.{key}": value for key, value in lake.file_store_properties.items()},
+        f"{name}.type": "jdbc",
+        f"{name}.uri": f"jdbc:sqlite:{lake.database}?busy_timeout={SQLITE_WAIT_SECONDS * 1000}",
+        f"{name}.jdbc.schema-version": "V1",
+    }
+
+
+def _ready(lake: LakeLocation) -> Path:
+    """The database's path, its folder made and writable."""
+    folders = [folder for folder in (lake.local_path, lake.database.parent) if folder is not None]
+    for folder in folders:
+        if any(sign in str(folder) for sign in "#?%"):
+            raise UnwritableLakeError(str(folder), "its path has one of # ? %, which table locations cannot carry")
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except FileExistsError:
+            raise UnwritableLakeError(str(folder), "there is a file of that name") from None
+        except OSError as error:
+            raise UnwritableLakeError(str(folder), (error.strerror or "it cannot be made").lower()) from None
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise UnwritableLakeError(str(folder), "permission denied")
+    database = lake.database
+    if database.exists() and not os.access(database, os.W_OK):
+        raise UnwritableLakeError(str(database), "permission denied")
+    return database

@@ -1,0 +1,147 @@
+"""Iceberg data files made from Parquet footers, after checking that a file is what its writer said it is.
+
+Checked: the row count, every column by field id, name and type against the table, and the partition tuple against the least
+and greatest value of the partition columns. Iceberg itself accepts a wrong tuple silently, and queries then miss rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import pyarrow.parquet as pq
+from pyiceberg.exceptions import ResolveError
+from pyiceberg.io.pyarrow import (
+    StatisticsCollector,
+    compute_statistics_plan,
+    data_file_statistics_from_parquet_metadata,
+    parquet_path_to_id_mapping,
+    pyarrow_to_schema,
+)
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
+from pyiceberg.schema import Schema, promote
+from pyiceberg.table import Table
+from pyiceberg.typedef import Record
+
+from dts_assets.errors import LakeTableError
+from dts_assets.store.files import WrittenFile
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_THREADS = 8
+
+
+def partition_value(value: Any) -> Any:
+    """A Python value as Iceberg keeps it in a partition tuple: instants as microseconds, dates as days, the rest as is."""
+    if isinstance(value, datetime):
+        return (value - _EPOCH) // timedelta(microseconds=1)
+    if isinstance(value, date):
+        return (value - _EPOCH.date()).days
+    return value
+
+
+def data_files(table: Table, files: Sequence[WrittenFile]) -> list[DataFile]:
+    """The data files of ``files`` as ``table`` would hold them. Raises LakeTableError for one that is not what it says."""
+    reader = _FooterReader(table)
+    if len(files) < 2:
+        return [reader.data_file(file) for file in files]
+    with ThreadPoolExecutor(min(_THREADS, len(files))) as pool:
+        return list(pool.map(reader.data_file, files))
+
+
+class _FooterReader:
+    """Reads footers for one table, remembering what it has already checked: files of one run share a schema."""
+
+    def __init__(self, table: Table) -> None:
+        self._name = ".".join(table.name())
+        self._io = table.io
+        self._metadata = table.metadata
+        self._plan: dict[int, StatisticsCollector] = {}
+        for schema in (table.schema(), *reversed(self._metadata.schemas)):
+            if set(schema.field_ids) - self._plan.keys():
+                self._plan = {**compute_statistics_plan(schema, self._metadata.properties), **self._plan}
+        self._paths: dict[bytes, Mapping[str, int]] = {}
+
+    def data_file(self, file: WrittenFile) -> DataFile:
+        """The data file of a written file."""
+        source = self._io.new_input(file.path)
+        try:
+            size = len(source)
+            with source.open() as stream:
+                footer = pq.read_metadata(stream)
+        except FileNotFoundError:
+            raise LakeTableError(self._name, f"its new file {file.path} is not there") from None
+        if footer.num_rows != file.rows or footer.num_rows == 0:
+            raise self._misfit(file, f"holds {footer.num_rows} rows and was reported with {file.rows}")
+        paths = self._checked_paths(file, footer)
+        partition = self._checked_partition(file, footer)
+        statistics = data_file_statistics_from_parquet_metadata(footer, self._plan, dict(paths))
+        made = DataFile.from_args(
+            content=DataFileContent.DATA,
+            file_path=file.path,
+            file_format=FileFormat.PARQUET,
+            partition=Record(*partition),
+            file_size_in_bytes=size,
+            sort_order_id=None,
+            equality_ids=None,
+            key_metadata=None,
+            **statistics.to_serialized_dict(),
+        )
+        made.spec_id = self._metadata.default_spec_id  # from_args does not take it
+        return made
+
+    def _checked_paths(self, file: WrittenFile, footer: pq.FileMetaData) -> Mapping[str, int]:
+        """Field ids by Parquet path, once every id names the same column, with a type that can be read as the table's."""
+        arrow = footer.schema.to_arrow_schema()
+        key = arrow.remove_metadata().serialize().to_pybytes()
+        if key not in self._paths:
+            try:
+                schema = pyarrow_to_schema(arrow)
+            except ValueError:
+                raise self._misfit(file, "carries no field ids") from None
+            for field_id in schema.field_ids:
+                self._check_field(file, schema, field_id)
+            self._paths[key] = parquet_path_to_id_mapping(schema)
+        return self._paths[key]
+
+    def _check_field(self, file: WrittenFile, schema: Schema, field_id: int) -> None:
+        name, found = schema.find_column_name(field_id), schema.find_type(field_id)
+        if not any(known.find_column_name(field_id) == name for known in self._metadata.schemas):
+            raise self._misfit(file, f"has field {field_id} {name}, which the table has not")
+        current = self._metadata.schema()
+        if current.find_column_name(field_id) is None:
+            return  # a column dropped since: readers pass over it
+        expected = current.find_type(field_id)
+        if expected.is_primitive and found != expected:
+            try:
+                promote(found, expected)
+            except ResolveError:
+                raise self._misfit(file, f"has {name} as {found}, the table as {expected}") from None
+
+    def _checked_partition(self, file: WrittenFile, footer: pq.FileMetaData) -> list[Any]:
+        spec, schema = self._metadata.spec(), self._metadata.schema()
+        if len(file.partition) != len(spec.fields):
+            raise self._misfit(file, f"was reported with {len(file.partition)} partition values for {len(spec.fields)} fields")
+        values = [partition_value(value) for value in file.partition]
+        for field, value in zip(spec.fields, values, strict=True):
+            column = schema.find_column_name(field.source_id)
+            transform = field.transform.transform(schema.find_type(field.source_id))
+            least, greatest = self._bounds(file, footer, str(column))
+            if transform(least) != value or transform(greatest) != value:
+                raise self._misfit(file, f"was reported with another {field.name} than its rows have")
+        return values
+
+    def _bounds(self, file: WrittenFile, footer: pq.FileMetaData, column: str) -> tuple[Any, Any]:
+        """The least and greatest value of a column without nulls."""
+        first = footer.row_group(0)
+        position = next((i for i in range(footer.num_columns) if first.column(i).path_in_schema == column), None)
+        if position is None:
+            raise self._misfit(file, f"has no column {column}")
+        bounds = [footer.row_group(group).column(position).statistics for group in range(footer.num_row_groups)]
+        if any(bound is None or not bound.has_min_max or bound.null_count for bound in bounds):
+            raise self._misfit(file, f"has rows without {column}, or no bounds of it")
+        return partition_value(min(bound.min for bound in bounds)), partition_value(max(bound.max for bound in bounds))
+
+    def _misfit(self, file: WrittenFile, what: str) -> LakeTableError:
+        return LakeTableError(self._name, f"its new file {file.path} {what}")

@@ -1,0 +1,139 @@
+"""Lake tables by their asset keys: identifiers, creation, and widening as source tables change.
+
+An asset ``shop/changelog/shopdb/orders`` is the table ``shop.changelog.shopdb.orders`` of the catalog ``lake``. A schema only ever
+grows: columns are added, types widened; nothing is dropped, because old windows still hold it.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+from pyiceberg.catalog import Catalog
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, TableAlreadyExistsError
+from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.table import Table
+from pyiceberg.table.update.schema import UpdateSchema
+from pyiceberg.typedef import Identifier
+from pyiceberg.types import IcebergType, StructType
+
+from dts_assets.errors import LakeTableError
+from dts_assets.model.columns import widened
+from dts_assets.store.columns import NamedType, quoted
+from dts_assets.store.types import arrow_schema, iceberg_type, lake_type
+
+CATALOG = "lake"
+"""The catalog's name, on the Spark side and on the pyiceberg side: the SQLite catalog keeps tables by it."""
+
+_NOT_IN_PATHS = re.compile(r"[^A-Za-z0-9_\-]")
+
+
+def table_identifier(path: Sequence[str], *, joined: bool = False) -> Identifier:
+    """The identifier of the table of an asset key; ``joined`` for catalogs with a single namespace level.
+
+    Then the subscription is the namespace and the other parts are joined: ``("shop", "changelog__shopdb__orders")``.
+    """
+    return (path[0], "__".join(path[1:])) if joined else tuple(path)
+
+
+def spark_name(identifier: Identifier) -> str:
+    """The table's name in Spark SQL, every part quoted."""
+    return ".".join((CATALOG, *(quoted(part) for part in identifier)))
+
+
+def ensure_table(
+    catalog: Catalog,
+    identifier: Identifier,
+    schema: Schema,
+    spec: PartitionSpec,
+    properties: Mapping[str, str],
+) -> Table:
+    """The table, created with its namespaces if it is not there yet; safe when several processes do so at once."""
+    try:
+        return catalog.load_table(identifier)
+    except NoSuchTableError:
+        pass
+    for depth in range(1, len(identifier)):
+        _ensure_namespace(catalog, identifier[:depth])
+    try:
+        return catalog.create_table(
+            identifier, schema, location=_location(catalog, identifier), partition_spec=spec, properties=dict(properties)
+        )
+    except TableAlreadyExistsError:
+        return catalog.load_table(identifier)
+
+
+def evolve(catalog: Catalog, identifier: Identifier, columns: Sequence[NamedType]) -> pa.Schema:
+    """Widen a table to hold ``columns`` (names and lake types as in its layout); its Arrow schema with field ids then.
+
+    New columns, and new fields of structs, go to the end; int, float and decimal widen as Iceberg allows. Raises LakeTableError
+    for a type that cannot become the other without loss. A column that the table has in a wider type already stays as it is.
+    """
+    for attempt in range(20):
+        table = catalog.load_table(identifier)
+        update = table.update_schema()
+        changed = False
+        for name, text in columns:
+            changed |= _widen(update, ".".join(identifier), table.schema().as_struct(), (name,), iceberg_type(text))
+        if not changed:
+            return arrow_schema(table.schema())
+        try:
+            update.commit()
+        except CommitFailedException:
+            time.sleep(0.02 * (attempt + 1))
+    raise LakeTableError(".".join(identifier), "its columns are being changed by others all the time; run it again")
+
+
+def table_schema(catalog: Catalog, identifier: Identifier) -> pa.Schema:
+    """The Arrow schema of a table, with field ids."""
+    return arrow_schema(catalog.load_table(identifier).schema())
+
+
+def _widen(update: UpdateSchema, table: str, struct: StructType, path: tuple[str, ...], wanted: IcebergType) -> bool:
+    """Stage what it takes for the field at ``path`` (its parent being ``struct``) to hold ``wanted``; whether it took anything."""
+    present = next((field for field in struct.fields if field.name == path[-1]), None)
+    if present is None:
+        update.add_column(path, wanted)
+        return True
+    found = present.field_type
+    if isinstance(found, StructType) and isinstance(wanted, StructType):
+        return any(
+            [_widen(update, table, found, (*path, field.name), field.field_type) for field in wanted.fields]
+        )
+    one, other = lake_type(found), lake_type(wanted)
+    if one == other:
+        return False
+    wide = widened(one, other)
+    if wide is None:
+        raise LakeTableError(table, f"column {'.'.join(path)} is {one} and cannot become {other}; declare a type that holds both")
+    if wide == one:
+        return False
+    update.update_column(path, field_type=iceberg_type(wide))
+    return True
+
+
+def _ensure_namespace(catalog: Catalog, namespace: Identifier) -> None:
+    if catalog.namespace_exists(namespace):
+        return
+    try:
+        catalog.create_namespace(namespace)
+    except Exception:
+        # Two creators at once: the second gets a constraint violation of whatever database the catalog keeps.
+        if not catalog.namespace_exists(namespace):
+            raise
+
+
+def _location(catalog: Catalog, identifier: Identifier) -> str | None:
+    """The table's folder: its parts below the warehouse, so that the lake's folders read like its assets.
+
+    Other catalogs choose it themselves. Characters beyond letters, digits, ``_`` and ``-`` are written as ``~`` and hex: a
+    percent sign in a location means one thing to a URI and another to a path.
+    """
+    if not isinstance(catalog, SqlCatalog):
+        return None
+    parts = [_NOT_IN_PATHS.sub(lambda found: f"~{ord(found.group()):x}~", part) for part in identifier]
+    return "/".join((catalog.properties["warehouse"].rstrip("/"), *parts))
