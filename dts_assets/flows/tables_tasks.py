@@ -67,7 +67,7 @@ class TableTally:
         self.changes += rows.num_rows
         self.row_hash = signed(self.row_hash + row_hash(rows))
         self.absent_rows += int(pc.sum(pc.greater(pc.fill_null(pc.list_value_length(rows["absent"]), 0), 0)).as_py() or 0)
-        self.invalid_values += int(pc.sum(pc.fill_null(pc.list_value_length(rows["invalid"]), 0)).as_py() or 0)
+        self.invalid_values += _length(rows["invalid"])
         self.see(*position_bounds(rows))
 
     def see(self, first: SourcePosition, last: SourcePosition) -> None:
@@ -81,7 +81,7 @@ class TableTally:
         self.quarantined += other.quarantined
         self.row_hash = signed(self.row_hash + other.row_hash)
         self.absent_rows += other.absent_rows
-        self.invalid_values += other.invalid_values
+        self.invalid_values += _length(rows["invalid"])
         if other.first is not None and other.last is not None:
             self.see(other.first, other.last)
 
@@ -223,3 +223,8 @@ def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     return table.to_batches()[0] if table.num_rows else batches[0]
 
 
+
+
+def _length(maps: pa.MapArray) -> int:
+    """How many items the maps hold together."""
+    return maps.offsets[-1].as_py() - maps.offsets[0].as_py() if len(maps) else 0

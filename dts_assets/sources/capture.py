@@ -201,14 +201,14 @@ def _batches(table: pa.Table) -> Iterator[pa.RecordBatch]:
     if not table.num_rows:
         return
     rows = max(1, _BATCH_BYTES * table.num_rows // max(1, table.nbytes))
-    for batch in table.combine_chunks().to_batches(max_chunksize=rows):
-        yield batch
+    yield from table.combine_chunks().to_batches(max_chunksize=rows)
 
 
 def _watermark(index: _PartitionIndex | None) -> Watermark:
     if index is None or not index.offsets.size:
-        return Watermark(0, 0, None)
-    return Watermark(int(index.offsets[0]), int(index.offsets[-1]) + 1, _instant(int(index.milliseconds.max())))
+        return Watermark(0, 0, None, None)
+    first, greatest = int(index.milliseconds[0]), int(index.milliseconds.max())
+    return Watermark(int(index.offsets[0]), int(index.offsets[-1]) + 1, _instant(first), _instant(greatest))
 
 
 def _instant(milliseconds: int) -> datetime:
