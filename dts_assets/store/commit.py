@@ -192,7 +192,9 @@ class _Attempt:
         """Whether an earlier try of unknown outcome is in the table's history."""
         if self._snapshot_id is None or not self._written:
             return False
-        return any(one.snapshot_id == self._snapshot_id for one in ancestors_of(table.current_snapshot(), table.metadata))
+        return any(
+            one.snapshot_id == self._snapshot_id for one in ancestors_of(table.current_snapshot(), table.metadata)
+        )
 
     def _check(self, table: Table, plan: _Plan, made: Sequence[DataFile]) -> None:
         names = _field_names(table)
@@ -201,7 +203,9 @@ class _Attempt:
             raise StaleGenerationError(self._name, expected=generation_of(self._base), found=generation_of(old))
         for file in made:
             if not _inside(names[file.spec_id], file, self._wanted):
-                raise LakeTableError(self._name, f"its new file {file.file_path} lies outside the partitions being replaced")
+                raise LakeTableError(
+                    self._name, f"its new file {file.file_path} lies outside the partitions being replaced"
+                )
         paths = [file.file_path for file in made]
         if old & set(paths) or len(set(paths)) < len(paths):
             raise LakeTableError(self._name, "a new file was given twice or is already part of it")
@@ -285,7 +289,9 @@ class _Attempt:
         if len(small) < MERGE_AT:
             return list(manifests)
         entries = [
-            _with_status(entry, ManifestEntryStatus.EXISTING) for one in small for entry in one.fetch_manifest_entry(table.io)
+            _with_status(entry, ManifestEntryStatus.EXISTING)
+            for one in small
+            for entry in one.fetch_manifest_entry(table.io)
         ]
         merged = {one.manifest_path for one in small}
         return [

@@ -288,7 +288,9 @@ def _split(batch: pa.RecordBatch, target: WriteTarget) -> Iterator[tuple[tuple[A
     columns = [batch.column(name) for name in names]
     for name, column in zip(names, columns, strict=True):
         if column.null_count:
-            raise LakeTableError(target.location, f"{column.null_count} rows have no {name}, by which it is partitioned")
+            raise LakeTableError(
+                target.location, f"{column.null_count} rows have no {name}, by which it is partitioned"
+            )
     bounds = [pc.min_max(column) for column in columns]
     if all(bound["min"] == bound["max"] for bound in bounds):
         yield tuple(bound["min"].as_py() for bound in bounds), batch

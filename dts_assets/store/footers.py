@@ -122,7 +122,9 @@ class _FooterReader:
     def _checked_partition(self, file: WrittenFile, footer: pq.FileMetaData) -> list[Any]:
         spec, schema = self._metadata.spec(), self._metadata.schema()
         if len(file.partition) != len(spec.fields):
-            raise self._misfit(file, f"was reported with {len(file.partition)} partition values for {len(spec.fields)} fields")
+            raise self._misfit(
+                file, f"was reported with {len(file.partition)} partition values for {len(spec.fields)} fields"
+            )
         values = [partition_value(value) for value in file.partition]
         for field, value in zip(spec.fields, values, strict=True):
             column = schema.find_column_name(field.source_id)

@@ -83,7 +83,9 @@ def changelog_schema(columns: Sequence[Column]) -> Schema:
 def snapshot_schema(columns: Sequence[Column]) -> Schema:
     """The schema of a snapshot; a source column with a reserved name is ``_source_<name>``, and its comment says so."""
     renamed = {flat_name(column.name): column.name for column in columns if flat_name(column.name) != column.name}
-    docs = {flat: f"The source column {source}, renamed because the name is taken here." for flat, source in renamed.items()}
+    docs = {
+        flat: f"The source column {source}, renamed because the name is taken here." for flat, source in renamed.items()
+    }
     return iceberg_schema(snapshot_columns(columns), docs=docs)
 
 

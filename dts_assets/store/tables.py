@@ -1,7 +1,7 @@
 """Lake tables by their asset keys: identifiers, creation, and widening as source tables change.
 
-An asset ``shop/changelog/shopdb/orders`` is the table ``shop.changelog.shopdb.orders`` of the catalog ``lake``. A schema only ever
-grows: columns are added, types widened; nothing is dropped, because old windows still hold it.
+An asset ``shop/changelog/shopdb/orders`` is the table ``shop.changelog.shopdb.orders`` of the catalog ``lake``. A schema only
+ever grows: columns are added, types widened; nothing is dropped, because old windows still hold it.
 """
 
 from __future__ import annotations
@@ -61,7 +61,11 @@ def ensure_table(
         _ensure_namespace(catalog, identifier[:depth])
     try:
         return catalog.create_table(
-            identifier, schema, location=_location(catalog, identifier), partition_spec=spec, properties=dict(properties)
+            identifier,
+            schema,
+            location=_location(catalog, identifier),
+            partition_spec=spec,
+            properties=dict(properties),
         )
     except TableAlreadyExistsError:
         return catalog.load_table(identifier)
@@ -101,15 +105,15 @@ def _widen(update: UpdateSchema, table: str, struct: StructType, path: tuple[str
         return True
     found = present.field_type
     if isinstance(found, StructType) and isinstance(wanted, StructType):
-        return any(
-            [_widen(update, table, found, (*path, field.name), field.field_type) for field in wanted.fields]
-        )
+        return any([_widen(update, table, found, (*path, field.name), field.field_type) for field in wanted.fields])
     one, other = lake_type(found), lake_type(wanted)
     if one == other:
         return False
     wide = widened(one, other)
     if wide is None:
-        raise LakeTableError(table, f"column {'.'.join(path)} is {one} and cannot become {other}; declare a type that holds both")
+        raise LakeTableError(
+            table, f"column {'.'.join(path)} is {one} and cannot become {other}; declare a type that holds both"
+        )
     if wide == one:
         return False
     update.update_column(path, field_type=iceberg_type(wide))

@@ -79,7 +79,9 @@ def lake_type(kind: IcebergType) -> str:
     if isinstance(kind, DecimalType):
         return f"decimal({kind.precision},{kind.scale})"
     if isinstance(kind, StructType):
-        return "struct<" + ",".join(f"{quoted(field.name)}:{lake_type(field.field_type)}" for field in kind.fields) + ">"
+        return (
+            "struct<" + ",".join(f"{quoted(field.name)}:{lake_type(field.field_type)}" for field in kind.fields) + ">"
+        )
     if isinstance(kind, ListType):
         return f"array<{lake_type(kind.element_type)}>"
     if isinstance(kind, MapType):
@@ -151,9 +153,7 @@ def _parse_map(tokens: list[str], ids: Iterator[int]) -> IcebergType:
     key_id, value_id = next(ids), next(ids)
     key = _parse(tokens, ids)
     _take(tokens, ",")
-    return MapType(
-        key_id=key_id, key_type=key, value_id=value_id, value_type=_parse(tokens, ids), value_required=False
-    )
+    return MapType(key_id=key_id, key_type=key, value_id=value_id, value_type=_parse(tokens, ids), value_required=False)
 
 
 def _parse_struct(tokens: list[str], ids: Iterator[int]) -> IcebergType:

@@ -1,0 +1,168 @@
+"""The lake as flows see it: tables by asset key, their files, their snapshots, and the one way to write them.
+
+Holds only where the lake is, so it can be sent to another process; the catalog is opened at first use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+from pyiceberg.catalog import Catalog
+from pyiceberg.exceptions import NoSuchTableError
+from pyiceberg.manifest import DataFile
+from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.table import Table
+from pyiceberg.typedef import Identifier
+from pyiceberg.types import TimestamptzType
+
+from dts_assets.store.catalog import LakeLocation, open_catalog
+from dts_assets.store.columns import NamedType
+from dts_assets.store.commit import Rectangle, Replaced, files_in, replace
+from dts_assets.store.files import WriteTarget, WrittenFile
+from dts_assets.store.schemas import TableLayout
+from dts_assets.store.tables import ensure_table, evolve, spark_name, table_identifier
+from dts_assets.store.types import arrow_schema
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A live data file: its path, the values of its partition fields by name, its rows and its bytes."""
+
+    path: str
+    partition: Mapping[str, Any]
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class TableState:
+    """A table's current snapshot: its id and all properties of its summary, the committer's own among them."""
+
+    snapshot_id: int
+    properties: Mapping[str, str]
+
+
+@dataclass(slots=True)
+class Lake:
+    """Every table by its asset key as a sequence of parts, ``("shop", "changelog", "shopdb", "orders")``."""
+
+    location: LakeLocation
+    _catalog: Catalog | None = field(default=None, init=False, repr=False)
+
+    @property
+    def catalog(self) -> Catalog:
+        """The catalog, opened once. Raises UnwritableLakeError."""
+        if self._catalog is None:
+            self._catalog = open_catalog(self.location)
+        return self._catalog
+
+    def identifier(self, path: Sequence[str]) -> Identifier:
+        """The table's identifier in the catalog."""
+        return table_identifier(path, joined=self.location.joins_names)
+
+    def spark_name(self, path: Sequence[str]) -> str:
+        """The table's quoted name in Spark SQL."""
+        return spark_name(self.identifier(path))
+
+    def table(self, path: Sequence[str]) -> Table | None:
+        """The table as it is now, None if there is none."""
+        try:
+            return self.catalog.load_table(self.identifier(path))
+        except NoSuchTableError:
+            return None
+
+    def ensure(self, path: Sequence[str], layout: TableLayout) -> Table:
+        """The table, created if it is not there."""
+        return ensure_table(self.catalog, self.identifier(path), layout.schema, layout.spec, layout.properties)
+
+    def evolve(self, path: Sequence[str], columns: Sequence[NamedType]) -> pa.Schema:
+        """Widen a table to hold ``columns``; its Arrow schema with field ids."""
+        return evolve(self.catalog, self.identifier(path), columns)
+
+    def target(self, path: Sequence[str], run: str) -> WriteTarget:
+        """Where workers of ``run`` write files of a table that exists."""
+        return write_target(self.catalog.load_table(self.identifier(path)), run, self.location.file_store_properties)
+
+    def replace(
+        self,
+        path: Sequence[str],
+        rectangle: Rectangle,
+        files: Sequence[WrittenFile],
+        *,
+        properties: Mapping[str, str] | None = None,
+        base: Collection[str] | None = None,
+    ) -> Replaced:
+        """Make ``files`` all that a table holds inside ``rectangle``; see :func:`dts_assets.store.commit.replace`."""
+        return replace(self.catalog, self.identifier(path), rectangle, files, properties=properties, base=base)
+
+    def data_files(
+        self, path: Sequence[str], rectangle: Rectangle | None = None, *, snapshot_id: int | None = None
+    ) -> list[StoredFile]:
+        """The live files inside ``rectangle`` (None: all), by partition and path; none if there is no table."""
+        table = self.table(path)
+        if table is None:
+            return []
+        found = [_stored(table, file) for file in files_in(table, rectangle or {}, snapshot_id=snapshot_id)]
+        return sorted(found, key=lambda file: ([str(value) for value in file.partition.values()], file.path))
+
+    def state(self, path: Sequence[str]) -> TableState | None:
+        """The table's current snapshot; None if there is no table, or nothing was ever committed to it."""
+        table = self.table(path)
+        head = table.current_snapshot() if table is not None else None
+        if head is None:
+            return None
+        return TableState(head.snapshot_id, dict(head.summary.additional_properties) if head.summary else {})
+
+    def scan(
+        self,
+        path: Sequence[str],
+        *,
+        columns: Sequence[str] = ("*",),
+        where: str | None = None,
+        snapshot_id: int | None = None,
+    ) -> pa.Table | None:
+        """Rows of a table in memory, ``where`` being an Iceberg filter; None if there is no table. Beware of its size.
+
+        Null ``list<struct>`` values read as empty lists, a trait of the reader.
+        """
+        table = self.table(path)
+        if table is None:
+            return None
+        scan = table.scan(selected_fields=tuple(columns), snapshot_id=snapshot_id)
+        return (scan.filter(where) if where else scan).to_arrow()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Lake, (self.location,)
+
+
+def write_target(table: Table, run: str, io_properties: Mapping[str, str]) -> WriteTarget:
+    """Where workers write files of a table, with its columns as they are now."""
+    spec, schema = table.spec(), table.schema()
+    return WriteTarget(
+        location=table.location(),
+        schema=arrow_schema(schema).serialize().to_pybytes(),
+        partition_by=tuple(str(schema.find_column_name(one.source_id)) for one in spec.fields),
+        run=run,
+        io_properties=dict(io_properties),
+        compression=table.properties.get("write.parquet.compression-codec", "zstd"),
+    )
+
+
+def _stored(table: Table, file: DataFile) -> StoredFile:
+    spec, schema = table.specs()[file.spec_id], table.schema()
+    values = {
+        one.name: _python_value(file.partition[number], spec, schema, number) for number, one in enumerate(spec.fields)
+    }
+    return StoredFile(file.file_path, values, file.record_count, file.file_size_in_bytes)
+
+
+def _python_value(value: Any, spec: PartitionSpec, schema: Schema, number: int) -> Any:
+    kind = spec.partition_type(schema).fields[number].field_type
+    return _EPOCH + timedelta(microseconds=value) if isinstance(kind, TimestamptzType) and value is not None else value

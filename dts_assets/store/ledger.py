@@ -1,0 +1,275 @@
+"""The ledger of a subscription: reading its rows, and replacing those of a span.
+
+Rows of a UTC day share a file. A replacement reads the days it touches, changes its own rows and writes each day anew, all in
+one commit that is refused if anybody else replaced one of these days meanwhile; then it starts again. So rows of other spans
+are never lost, and a span's rows change all at once. Tables that do not exist yet read as empty.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyiceberg.catalog import Catalog
+from pyiceberg.exceptions import NoSuchTableError
+from pyiceberg.manifest import DataFile
+from pyiceberg.table import Table
+
+from dts_assets.errors import LakeTableError, StaleGenerationError
+from dts_assets.model.spans import Cell
+from dts_assets.model.tables import TableId
+from dts_assets.model.windows import Window
+from dts_assets.store.commit import Rectangle, files_in, replace
+from dts_assets.store.conform import conform
+from dts_assets.store.files import TableWriter, WrittenFile
+from dts_assets.store.lake import write_target
+from dts_assets.store.rows import (
+    Cut,
+    IngestWindow,
+    Kind,
+    LedgerRow,
+    QuarantineRow,
+    RawWindow,
+    TableShapeRow,
+    WindowTable,
+    from_row,
+    to_row,
+)
+from dts_assets.store.schemas import DAY, SYSTEM_TABLES
+from dts_assets.store.tables import ensure_table
+from dts_assets.store.types import arrow_schema
+
+_GIVE_UP_AFTER = 120.0
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+Chosen: TypeAlias = Callable[[pa.Table], pa.ChunkedArray]
+"""Which rows of an Arrow table a replacement is about: a boolean per row."""
+
+
+class Ledger:
+    """The ledger tables of one subscription. Reads take windows, or None for all rows, and give rows in key order."""
+
+    def __init__(self, catalog: Catalog, subscription: str) -> None:
+        self._catalog = catalog
+        self._subscription = subscription
+
+    def raw_windows(self, windows: Iterable[Window] | None = None) -> list[RawWindow]:
+        """The marks of raw, by window and Kafka partition."""
+        return sorted(self._read(RawWindow, "raw_windows", windows), key=lambda row: (row.window, row.kafka_partition))
+
+    def windows(self, windows: Iterable[Window] | None = None) -> list[IngestWindow]:
+        """The marks of ingest, by window and Kafka partition."""
+        return sorted(self._read(IngestWindow, "windows", windows), key=lambda row: (row.window, row.kafka_partition))
+
+    def cuts(self, windows: Iterable[Window] | None = None) -> list[Cut]:
+        """The marks of the tables runs, by window."""
+        return sorted(self._read(Cut, "cuts", windows), key=lambda row: row.window)
+
+    def window_tables(self, windows: Iterable[Window] | None = None) -> list[WindowTable]:
+        """What was made of each table, by window, table and Kafka partition."""
+        rows = self._read(WindowTable, "window_tables", windows)
+        return sorted(rows, key=lambda row: (row.window_start, row.table, row.kafka_partition))
+
+    def table_shapes(self, windows: Iterable[Window] | None = None) -> list[TableShapeRow]:
+        """The shapes that events described, by window, Kafka partition, table and first position."""
+        rows = self._read(TableShapeRow, "table_shapes", windows)
+        return sorted(
+            rows,
+            key=lambda row: (
+                row.window_start,
+                row.kafka_partition,
+                row.table,
+                str(row.first_position),
+                str(row.columns),
+            ),
+        )
+
+    def quarantine(self, windows: Iterable[Window] | None = None, *, payload: bool = False) -> list[QuarantineRow]:
+        """What is in quarantine, by window, Kafka partition and offset; with the bytes only if ``payload``."""
+        rows = self._read(QuarantineRow, "quarantine", windows, without=() if payload else ("payload",))
+        return sorted(
+            rows, key=lambda row: (row.window_start, row.kafka_partition, row.stage, row.first_offset or 0, row.reason)
+        )
+
+    def replace_raw_windows(self, cells: Iterable[Cell], rows: Sequence[RawWindow]) -> None:
+        """Make ``rows`` all the marks of raw of ``cells``."""
+        self._replace_cells("raw_windows", cells, rows)
+
+    def replace_windows(self, cells: Iterable[Cell], rows: Sequence[IngestWindow]) -> None:
+        """Make ``rows`` all the marks of ingest of ``cells``."""
+        self._replace_cells("windows", cells, rows)
+
+    def replace_table_shapes(self, cells: Iterable[Cell], rows: Sequence[TableShapeRow]) -> None:
+        """Make ``rows`` all the shapes of ``cells``."""
+        self._replace_cells("table_shapes", cells, rows)
+
+    def replace_cuts(self, windows: Iterable[Window], rows: Sequence[Cut]) -> None:
+        """Make ``rows`` all the marks of the tables runs of ``windows``."""
+        starts = {window.start for window in windows}
+        self._replace("cuts", starts, lambda table: _starts_in(table, starts), rows)
+
+    def replace_window_tables(
+        self, windows: Iterable[Window], rows: Sequence[WindowTable], *, tables: Collection[TableId] | None = None
+    ) -> None:
+        """Make ``rows`` all that is known of ``tables`` (None: of every table) in ``windows``."""
+        starts = {window.start for window in windows}
+
+        def chosen(table: pa.Table) -> pa.ChunkedArray:
+            mask = _starts_in(table, starts)
+            if tables is None:
+                return mask
+            names = zip(*(table[part].to_pylist() for part in ("database", "schema", "table")), strict=True)
+            return pc.and_(mask, pa.chunked_array([[TableId(*name) in tables for name in names]], pa.bool_()))
+
+        self._replace("window_tables", starts, chosen, rows)
+
+    def replace_quarantine(self, cells: Iterable[Cell], stage: str, rows: Sequence[QuarantineRow]) -> None:
+        """Make ``rows`` all that ``stage`` has in quarantine from ``cells``; other stages keep theirs.
+
+        Cells that are no rectangle take a commit per set of windows. Many or large rows are better written by workers and
+        committed by :func:`dts_assets.store.commit.replace` over ``kafka_partition``, ``window_start`` and ``stage``.
+        """
+        spans: dict[frozenset[datetime], set[int]] = defaultdict(set)
+        for kafka_partition, found in _by_partition(cells).items():
+            spans[frozenset(found)].add(kafka_partition)
+        table = self._ensure("quarantine") if rows else self._table("quarantine")
+        for starts, kafka_partitions in spans.items():
+            if table is None:
+                return
+            mine = [row for row in rows if row.kafka_partition in kafka_partitions and row.window_start in starts]
+            written = _write(table, [(None, _arrow(table, mine))]) if mine else ()
+            rectangle: Rectangle = {"kafka_partition": kafka_partitions, "window_start": starts, "stage": {stage}}
+            replace(self._catalog, self._identifier("quarantine"), rectangle, written)
+
+    def _replace_cells(self, name: str, cells: Iterable[Cell], rows: Sequence[LedgerRow]) -> None:
+        by_partition = _by_partition(cells)
+        starts = {start for found in by_partition.values() for start in found}
+
+        def chosen(table: pa.Table) -> pa.ChunkedArray:
+            mask = pa.chunked_array([pa.repeat(False, table.num_rows)])
+            for kafka_partition, found in by_partition.items():
+                mask = pc.or_(
+                    mask, pc.and_(pc.equal(table["kafka_partition"], kafka_partition), _starts_in(table, found))
+                )
+            return mask
+
+        self._replace(name, starts, chosen, rows)
+
+    def _replace(self, name: str, starts: Collection[datetime], chosen: Chosen, rows: Sequence[LedgerRow]) -> None:
+        """Replace the chosen rows of the days of ``starts``, all of which ``rows`` must lie in."""
+        days = {_day(start) for start in starts}
+        table = self._ensure(name) if rows else self._table(name)
+        deadline = time.monotonic() + _GIVE_UP_AFTER
+        while table is not None:
+            files = files_in(table, {DAY: days})
+            old = _read_files(table, files)
+            gone = chosen(old)
+            if not rows and not pc.any(gone).as_py():
+                return
+            new = _arrow(table, rows)
+            if not pc.all(chosen(new)).as_py():
+                raise LakeTableError(self._qualified(name), "a row was given that is outside of what is being replaced")
+            whole = pa.concat_tables([old.filter(pc.invert(gone)), new])
+            written = _write(table, [(day, whole.filter(_day_is(whole, day))) for day in sorted(days)])
+            try:
+                base = [file.file_path for file in files]
+                replace(self._catalog, self._identifier(name), {DAY: days}, written, base=base)
+            except StaleGenerationError:
+                for file in written:
+                    with suppress(OSError):
+                        table.io.delete(file.path)
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(random.uniform(0.005, 0.1))
+                table = self._table(name)
+            else:
+                return
+
+    def _read(
+        self, kind: type[Kind], name: str, windows: Iterable[Window] | None, *, without: Sequence[str] = ()
+    ) -> list[Kind]:
+        table = self._table(name)
+        if table is None:
+            return []
+        starts = None if windows is None else {window.start for window in windows}
+        rectangle: Rectangle = {}
+        if starts is not None:
+            field = table.spec().fields[0 if name != "quarantine" else 1].name
+            rectangle = {field: {_day(start) for start in starts} if field == DAY else starts}
+        rows = _read_files(table, files_in(table, rectangle), without=without)
+        if starts is not None:
+            rows = rows.filter(_starts_in(rows, starts))
+        return [from_row(kind, row) for row in rows.to_pylist()]
+
+    def _table(self, name: str) -> Table | None:
+        try:
+            return self._catalog.load_table(self._identifier(name))
+        except NoSuchTableError:
+            return None
+
+    def _ensure(self, name: str) -> Table:
+        layout = SYSTEM_TABLES[name]
+        return ensure_table(self._catalog, self._identifier(name), layout.schema, layout.spec, layout.properties)
+
+    def _identifier(self, name: str) -> tuple[str, str]:
+        return (self._subscription, name)
+
+    def _qualified(self, name: str) -> str:
+        return f"{self._subscription}.{name}"
+
+
+def _by_partition(cells: Iterable[Cell]) -> dict[int, set[datetime]]:
+    found: dict[int, set[datetime]] = defaultdict(set)
+    for cell in cells:
+        found[cell.kafka_partition].add(cell.window.start)
+    return found
+
+
+def _starts_in(table: pa.Table, starts: Collection[datetime]) -> pa.ChunkedArray:
+    column = table["window_start"]
+    return pc.is_in(column, value_set=pa.array(list(starts), column.type))
+
+
+def _day(instant: datetime) -> int:
+    return (instant - _EPOCH).days
+
+
+def _day_is(table: pa.Table, day: int) -> pa.ChunkedArray:
+    days = pc.cast(pc.floor_temporal(table["window_start"], unit="day"), pa.date32())
+    return pc.equal(pc.cast(days, pa.int32()), day)
+
+
+def _arrow(table: Table, rows: Sequence[LedgerRow]) -> pa.Table:
+    return pa.Table.from_pylist([to_row(row) for row in rows], schema=arrow_schema(table.schema()))
+
+
+def _read_files(table: Table, files: Sequence[DataFile], *, without: Sequence[str] = ()) -> pa.Table:
+    """All rows of some files in the table's present schema; columns ``without`` are null."""
+    schema = arrow_schema(table.schema())
+    columns = [name for name in schema.names if name not in without]
+    batches: list[pa.RecordBatch] = []
+    for file in files:
+        with table.io.new_input(file.file_path).open() as stream, pq.ParquetFile(stream) as opened:
+            present = [name for name in columns if name in opened.schema_arrow.names]
+            batches += (conform(batch, schema, file.file_path) for batch in opened.iter_batches(columns=present))
+    return pa.Table.from_batches(batches, schema)
+
+
+def _write(table: Table, pieces: Sequence[tuple[Any, pa.Table]]) -> tuple[WrittenFile, ...]:
+    """Write rows from here, one file per piece; a piece is its partition value (None: found from the rows) and its rows."""
+    with TableWriter(write_target(table, "ledger", dict(table.io.properties))) as writer:
+        for value, rows in pieces:
+            for batch in rows.combine_chunks().to_batches():
+                if value is None:
+                    writer.write(batch)
+                else:
+                    writer.write_partition((value,), batch)
+        return writer.close()

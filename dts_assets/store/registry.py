@@ -1,0 +1,161 @@
+"""The table registry: which source tables a subscription has and their columns, in a file that people can read and diff.
+
+Definitions read it to draw the graph without a network, so this module imports nothing but the standard library. Entries are only
+ever added or widened; a table that the source dropped stays, because its windows are still in the lake.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dts_assets.errors import LakeTableError
+from dts_assets.model.columns import Column
+from dts_assets.model.tables import TableId, decode_part
+
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredColumn:
+    """A column: its exact name, the source's type text when last seen, its lake type, and whether it is part of the key."""
+
+    name: str
+    original_type: str
+    type: str
+    is_key: bool
+
+    @property
+    def column(self) -> Column:
+        """The column as the lake holds it."""
+        return Column(self.name, self.type, self.is_key)
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredTable:
+    """A source table with its columns, in the order in which they were first seen."""
+
+    table: TableId
+    columns: tuple[RegisteredColumn, ...]
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The names of the key columns; empty for a table without a key."""
+        return tuple(column.name for column in self.columns if column.is_key)
+
+
+def read_registry(path: Path) -> dict[TableId, RegisteredTable]:
+    """The registered tables, by name; none if there is no file. Raises LakeTableError for a file that is not a registry."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return {}
+    try:
+        document = json.loads(text)
+        if document["version"] != VERSION:
+            raise LakeTableError(
+                str(path),
+                f"it is a table registry of version {document['version']}, and this program reads version {VERSION}",
+            )
+        found = [_table(entry) for entry in document["tables"].values()]
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError):
+        raise LakeTableError(
+            str(path), "it is not a table registry; remove it, and the next run of entries writes it anew"
+        ) from None
+    return {one.table: one for one in sorted(found, key=lambda one: one.table)}
+
+
+def merge_registry(path: Path, tables: Iterable[RegisteredTable]) -> dict[TableId, RegisteredTable]:
+    """Add tables, columns and newer types to the file and give all that it holds then.
+
+    Several processes may do so at once; a reader sees the old file or the new one. A file that would not change is not touched.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with _locked(path):
+        before = read_registry(path)
+        after = dict(before)
+        for one in tables:
+            after[one.table] = merged(after[one.table], one) if one.table in after else one
+        after = dict(sorted(after.items()))
+        if after != before:
+            _write(path, after)
+    return after
+
+
+def merged(old: RegisteredTable, new: RegisteredTable) -> RegisteredTable:
+    """The columns of both: the old order, new columns at the end, what ``new`` says of a column it has."""
+    named = {column.name: column for column in new.columns}
+    kept = tuple(named.pop(column.name, column) for column in old.columns)
+    return RegisteredTable(old.table, kept + tuple(named.values()))
+
+
+def _table(entry: Mapping[str, Any]) -> RegisteredTable:
+    columns = tuple(
+        RegisteredColumn(str(one["name"]), str(one["original_type"]), str(one["type"]), bool(one["is_key"]))
+        for one in entry["columns"]
+    )
+    parts = entry["name"] if "name" in entry else [decode_part(part) for part in entry["path"]]
+    database, schema, table = parts if len(parts) == 3 else (parts[0], "", parts[1])
+    return RegisteredTable(TableId(database, schema, table), columns)
+
+
+def _document(tables: Mapping[TableId, RegisteredTable]) -> dict[str, Any]:
+    return {
+        "version": VERSION,
+        "tables": {
+            ".".join(table.path): {
+                "name": [table.database, table.schema, table.table],
+                "path": list(table.path),
+                "columns": [
+                    {"name": one.name, "original_type": one.original_type, "type": one.type, "is_key": one.is_key}
+                    for one in registered.columns
+                ],
+            }
+            for table, registered in tables.items()
+        },
+    }
+
+
+def _write(path: Path, tables: Mapping[TableId, RegisteredTable]) -> None:
+    """Put the new file in the place of the old one at once, one line per column so that a diff shows what came."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as stream:
+            stream.write(_text(_document(tables)))
+            stream.flush()
+            os.fsync(stream.fileno())
+        Path(temporary).chmod(0o644)
+        Path(temporary).replace(path)
+    except BaseException:
+        with suppress(OSError):
+            Path(temporary).unlink()
+        raise
+
+
+def _text(document: Mapping[str, Any]) -> str:
+    def line(value: Any) -> str:
+        return json.dumps(value, ensure_ascii=False)
+
+    tables = []
+    for name, entry in document["tables"].items():
+        columns = ",\n".join(f"        {line(column)}" for column in entry["columns"])
+        tables.append(
+            f'    {line(name)}: {{\n      "name": {line(entry["name"])},\n      "path": {line(entry["path"])},\n'
+            f'      "columns": [\n{columns}\n      ]\n    }}'
+        )
+    body = ",\n".join(tables)
+    return f'{{\n  "version": {document["version"]},\n  "tables": {{\n{body}\n  }}\n}}\n'
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    with path.with_name(f".{path.name}.lock").open("a") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
