@@ -12,6 +12,7 @@ Each class with its exit code, where it has one of its own::
     │  ├─ LakeTableError                one table cannot take, or does not hold, what it should
     │  ├─ StaleGenerationError          somebody else wrote the same rows since this run planned its work
     │  └─ IncompatibleLakeError         a setting that an existing lake cannot change
+    ├─ NotClosedError               5   windows that nothing has closed yet
     ├─ NotReadyError                5   tables of a window before all Kafka partitions of it were read
     ├─ SurroundingsError            6   the machine that the command runs on
     │  ├─ MissingJavaError
@@ -27,6 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields
+from datetime import datetime
 from typing import Any, ClassVar
 
 
@@ -259,7 +261,9 @@ class PortInUseError(SurroundingsError):
 
     def message(self) -> str:
         """The port and the way out."""
-        return f"Port {self.port} is in use, so {self.what} cannot start there. Stop what uses it, or choose another port."
+        return (
+            f"Port {self.port} is in use, so {self.what} cannot start there. Stop what uses it, or choose another port."
+        )
 
 
 @dataclass(eq=False)
@@ -274,3 +278,27 @@ class WireFormatError(DtsAssetsError):
     def message(self) -> str:
         """The format and what is wrong."""
         return f"The wire format {self.format} cannot be used: {self.what}."
+
+
+@dataclass(eq=False)
+class NotClosedError(DtsAssetsError):
+    """Windows were asked for that have not closed: nothing after their end was seen, and their grace has not passed.
+
+    ``cells`` are partition keys, ``latest`` the greatest message time that the source has.
+    """
+
+    exit_code: ClassVar[int] = 5
+
+    subscription: str
+    cells: Sequence[str]
+    _: KW_ONLY
+    latest: datetime | None
+
+    def message(self) -> str:
+        """The partitions, how far the source is, and what to do."""
+        some = ", ".join(self.cells[:4]) + (f" and {len(self.cells) - 4} more" if len(self.cells) > 4 else "")
+        reach = "has no message yet" if self.latest is None else f"has messages up to {self.latest.isoformat()}"
+        return (
+            f"Partitions {some} of {self.subscription} have not closed yet: the source {reach}. Ask again later; a capture "
+            f"that will not grow any more is declared with `complete: true`."
+        )

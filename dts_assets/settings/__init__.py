@@ -1,1 +1,36 @@
-"""pipeline.yaml as frozen models; the only reader of the environment."""
+"""``pipeline.yaml`` as frozen values: ``load_settings()`` gives them, or every mistake of the file at once."""
+
+from dts_assets.settings.load import CONFIG_VARIABLE, config_file, json_schema, load_settings
+from dts_assets.settings.models import (
+    Capture,
+    Catalog,
+    Kafka,
+    Lake,
+    Settings,
+    Source,
+    Spark,
+    Sql,
+    Subscription,
+    Tables,
+    WindowSettings,
+)
+from dts_assets.settings.values import Hidden
+
+__all__ = [
+    "CONFIG_VARIABLE",
+    "Capture",
+    "Catalog",
+    "Hidden",
+    "Kafka",
+    "Lake",
+    "Settings",
+    "Source",
+    "Spark",
+    "Sql",
+    "Subscription",
+    "Tables",
+    "WindowSettings",
+    "config_file",
+    "json_schema",
+    "load_settings",
+]

@@ -1,0 +1,205 @@
+"""A YAML file as plain values, each with its line, and with ``${NAME}`` taken from the environment.
+
+Nothing here knows what the keys mean. The nodes are read without ruamel's constructors: they would turn ``10m`` and times into
+objects of their own, while every check here wants the text that a person wrote.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+from dts_assets.errors import ConfigErrors, ConfigMistake
+
+Place: TypeAlias = tuple[str | int, ...]
+"""Keys and list indexes from the top of the file down to a value."""
+
+_REFERENCE = re.compile(r"\$\$\{|\$\{(?P<name>[^}]*)\}?")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_TAG = "tag:yaml.org,2002:"
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A configuration file before anything in it was judged.
+
+    ``lines`` has the line (from 1) of every key and list item, ``written`` the text of every scalar as it stands in the file: a
+    message shows that text and so never a value of the environment. ``mistakes`` were found on the way; the values at their
+    places are placeholders.
+    """
+
+    file: str
+    values: Any
+    lines: Mapping[Place, int]
+    written: Mapping[Place, str]
+    mistakes: tuple[tuple[Place, ConfigMistake], ...]
+
+    def line(self, place: Place) -> int | None:
+        """The line of a place, or of the nearest thing around it that is in the file."""
+        while place and place not in self.lines:
+            place = place[:-1]
+        return self.lines.get(place)
+
+    def mistake(self, place: Place, message: str, fix: str) -> ConfigMistake:
+        """A mistake at a place of this file."""
+        return ConfigMistake(self.file, self.line(place), dotted(place), message, fix)
+
+
+def dotted(place: Place) -> str:
+    """A place as people write it: ``subscriptions.shop.tables.include[0]``."""
+    text = ""
+    for part in place:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else str(part)
+    return text
+
+
+def read_document(file: Path, environment: Mapping[str, str]) -> Document:
+    """Read a file. Raises ConfigErrors where there is nothing to judge: no file, no text, no YAML."""
+    name = shown(file)
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise _unreadable(
+            name, "there is no such file", "create it, or say --config FILE or DTS_ASSETS_CONFIG"
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise _unreadable(name, f"it cannot be read ({reason})", "make it a readable UTF-8 text file") from None
+    try:
+        root = YAML(typ="rt", pure=True).compose(text)
+    except MarkedYAMLError as error:
+        raise _not_yaml(name, error, text.splitlines()) from None
+    except YAMLError:
+        raise _unreadable(name, "it is not YAML", "remove what is no plain text") from None
+    reading = _Reading(name, environment)
+    values = {} if root is None else reading.value(root, ())
+    return Document(name, values, reading.lines, reading.written, tuple(reading.mistakes))
+
+
+def shown(file: Path) -> str:
+    """A path as messages show it: relative where that is shorter."""
+    try:
+        return str(file.relative_to(Path.cwd()))
+    except ValueError:
+        return str(file)
+
+
+@dataclass(slots=True)
+class _Reading:
+    """One walk over the nodes of a file."""
+
+    file: str
+    environment: Mapping[str, str]
+    lines: dict[Place, int] = field(default_factory=dict)
+    written: dict[Place, str] = field(default_factory=dict)
+    mistakes: list[tuple[Place, ConfigMistake]] = field(default_factory=list)
+    above: list[Node] = field(default_factory=list)
+
+    def value(self, node: Node, place: Place) -> Any:
+        """The plain value of a node. A node inside itself, which anchors allow, is a mistake."""
+        if any(node is other for other in self.above):
+            self._mistake(place, "the alias points at a value that contains it", "write the value out")
+            return None
+        self.lines.setdefault(place, node.start_mark.line + 1)
+        self.above.append(node)
+        try:
+            if isinstance(node, MappingNode):
+                return self._mapping(node, place)
+            if isinstance(node, SequenceNode):
+                return [self.value(item, (*place, index)) for index, item in enumerate(node.value)]
+            assert isinstance(node, ScalarNode)  # the third and last kind
+            return self._scalar(node, place)
+        finally:
+            self.above.pop()
+
+    def _mapping(self, node: MappingNode, place: Place) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        inherited: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            if not isinstance(key_node, ScalarNode):
+                self.lines[place] = key_node.start_mark.line + 1
+                self._mistake(place, "a key is not a plain text", "write the key as one word")
+                continue
+            key = str(key_node.value)
+            if str(key_node.tag) == f"{_TAG}merge":
+                merged = self.value(value_node, place)
+                for part in merged if isinstance(merged, list) else [merged]:
+                    inherited = {**part, **inherited} if isinstance(part, dict) else inherited
+                continue
+            inner = (*place, key)
+            self.lines[inner] = key_node.start_mark.line + 1
+            if key in found:
+                self._mistake(inner, "the key stands here a second time", "keep one of the two")
+                continue
+            found[key] = self.value(value_node, inner)
+        return {**inherited, **found}
+
+    def _scalar(self, node: ScalarNode, place: Place) -> Any:
+        text = str(node.value)
+        self.written[place] = text
+        kind = str(node.tag).removeprefix(_TAG)
+        if kind == "null":
+            return None
+        if kind == "bool":
+            return text.lower() == "true"
+        if kind in ("int", "float"):
+            return _number(text, kind)
+        return self._substituted(text, place)
+
+    def _substituted(self, text: str, place: Place) -> str:
+        def value_of(found: re.Match[str]) -> str:
+            if found.group() == "$${":
+                return "${"
+            name = found.group("name")
+            if not _NAME.fullmatch(name) or not found.group().endswith("}"):
+                self._mistake(
+                    place,
+                    f"{found.group()} names no environment variable",
+                    "write ${NAME} with letters, digits and _, or $${ for the two characters themselves",
+                )
+            elif name not in self.environment:
+                self._mistake(
+                    place, f"the environment has no variable {name}", f"set {name}, or write the value into the file"
+                )
+            return self.environment.get(name, "")
+
+        return _REFERENCE.sub(value_of, text)
+
+    def _mistake(self, place: Place, message: str, fix: str) -> None:
+        line = self.lines.get(place)
+        self.mistakes.append((place, ConfigMistake(self.file, line, dotted(place), message, fix)))
+
+
+def _number(text: str, kind: str) -> int | float | str:
+    try:
+        if kind == "float":
+            return float(text)
+        return int(text, 0 if text[:2] in ("0x", "0o") else 10)
+    except ValueError:  # such as .inf: no key wants one, so the checks may judge the text
+        return text
+
+
+def _unreadable(file: str, message: str, fix: str) -> ConfigErrors:
+    return ConfigErrors((ConfigMistake(file, None, "", message, fix),))
+
+
+def _not_yaml(file: str, error: MarkedYAMLError, lines: list[str]) -> ConfigErrors:
+    mark = error.problem_mark or error.context_mark
+    number = None if mark is None else mark.line + 1
+    problem = " ".join(str(error.problem or error.context or "the text cannot be read").split())
+    written = lines[number - 1] if number is not None and number <= len(lines) else ""
+    fix = "mend the line, or look at the one above it"
+    if "alias" in f"{problem} {error.context}":
+        fix = 'put quotes around a value that begins with *, as in "*"'
+    elif "${" in written:
+        fix = 'put quotes around "${NAME}" where it stands between braces'
+    elif "\t" in written:
+        fix = "indent with blanks, not with tabs"
+    return ConfigErrors((ConfigMistake(file, number, "", f"it is not YAML ({problem})", fix),))

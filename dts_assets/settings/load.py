@@ -1,0 +1,67 @@
+"""From a file to settings, or to every mistake in it at once. The only reader of the environment.
+
+The file is the one that was asked for, else the one that ``DTS_ASSETS_CONFIG`` names, else ``pipeline.yaml`` in the current
+folder, else ``pipeline.yaml`` in the folder that the package lies in.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from dts_assets.errors import ConfigErrors, ConfigMistake
+from dts_assets.settings.document import Document, Place, read_document
+from dts_assets.settings.mistakes import mistakes_from
+from dts_assets.settings.models import Settings
+from dts_assets.settings.unsupported import unsupported_in
+
+CONFIG_VARIABLE = "DTS_ASSETS_CONFIG"
+DEFAULT_NAME = "pipeline.yaml"
+
+
+def load_settings(path: Path | None = None, *, environment: Mapping[str, str] | None = None) -> Settings:
+    """The settings of a file; ``environment`` stands in for the process's own. Raises ConfigErrors with every mistake."""
+    surroundings = os.environ if environment is None else environment
+    file = config_file(path, environment=surroundings)
+    document = read_document(file, surroundings)
+    found = [*document.mistakes, *_unsupported(document)]
+    spoiled = {place for place, _ in document.mistakes}
+    settings = None
+    try:
+        settings = Settings.model_validate(document.values, context={"folder": file.parent})
+    except ValidationError as error:
+        details = error.errors(include_url=False, include_input=False)
+        found += [pair for pair in mistakes_from(details, document) if pair[0] not in spoiled]
+    if found or settings is None:
+        raise ConfigErrors(_in_order(found))
+    return settings
+
+
+def config_file(path: Path | None = None, *, environment: Mapping[str, str] | None = None) -> Path:
+    """The absolute path of the configuration file; it need not exist."""
+    named = path or (os.environ if environment is None else environment).get(CONFIG_VARIABLE)
+    if named:
+        return Path(named).expanduser().resolve()
+    here = Path.cwd() / DEFAULT_NAME
+    beside_the_package = Path(__file__).resolve().parents[2] / DEFAULT_NAME
+    return beside_the_package if beside_the_package.exists() and not here.exists() else here.resolve()
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema of the configuration file, for editors."""
+    schema = Settings.model_json_schema(by_alias=True)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "dts-assets pipeline.yaml"}
+
+
+def _unsupported(document: Document) -> list[tuple[Place, ConfigMistake]]:
+    return [(place, document.mistake(place, message, fix)) for place, message, fix in unsupported_in(document.values)]
+
+
+def _in_order(found: list[tuple[Place, ConfigMistake]]) -> tuple[ConfigMistake, ...]:
+    """In the order of the file, each once."""
+    mistakes = dict.fromkeys(mistake for _, mistake in found)
+    return tuple(sorted(mistakes, key=lambda mistake: (mistake.line or 0, mistake.path)))

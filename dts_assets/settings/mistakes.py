@@ -1,0 +1,132 @@
+"""What pydantic found wrong, as mistakes with a line and a way to mend them.
+
+No message ever shows a value: it shows the text that stands in the file, where ``${NAME}`` is still ``${NAME}``.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import Any, get_args
+
+from pydantic import BaseModel
+from pydantic_core import ErrorDetails
+
+from dts_assets.errors import ConfigMistake
+from dts_assets.settings.document import Document, Place
+from dts_assets.settings.models import FOLDER_KEY, NAME_KEY, Settings
+from dts_assets.settings.values import VALUE
+
+_KINDS = {
+    "model_type": ("a mapping is wanted here", "write one `key: value` a line below it"),
+    "dict_type": ("a mapping is wanted here", "write one `key: value` a line below it"),
+    "model_attributes_type": ("a mapping is wanted here", "write one `key: value` a line below it"),
+    "mapping_type": ("a mapping is wanted here", "write one `key: value` a line below it"),
+    "tuple_type": ("a list is wanted here", 'write it as ["..."], or one `- ...` a line'),
+    "string_type": ("a text is wanted here", "write one text; put quotes around it if it looks like a number"),
+    "path_type": ("a path is wanted here", "write one text"),
+    "bool_type": (f"{VALUE} is neither true nor false", "write true or false"),
+    "bool_parsing": (f"{VALUE} is neither true nor false", "write true or false"),
+    "int_type": (f"{VALUE} is no whole number", "write a whole number"),
+    "int_parsing": (f"{VALUE} is no whole number", "write a whole number"),
+    "int_from_float": (f"{VALUE} is no whole number", "write a whole number"),
+    "string_too_short": ("the text is empty", "write a value"),
+    "too_short": ("nothing is listed", "list at least one"),
+    "string_pattern_mismatch": ("the text has another form than it should", "write sc://host:15002"),
+}
+
+
+def mistakes_from(errors: Iterable[ErrorDetails], document: Document) -> list[tuple[Place, ConfigMistake]]:
+    """One mistake per error, at the place in the file that it is about."""
+    return [_mistake(error, document) for error in errors]
+
+
+def _mistake(error: ErrorDetails, document: Document) -> tuple[Place, ConfigMistake]:
+    place: Place = tuple(part for part in error["loc"] if part != "[key]")
+    if place[:3] == ("lake", "catalog", "properties"):
+        place = (*place[:2], *place[3:])  # in the file they stand beside the type
+    if place[-1:] == ("avro_schema",):
+        place = (*place[:-1], "schema")  # pydantic names a key that is not there by its field
+    context: Mapping[str, Any] = error.get("ctx", {})
+    if error["type"] == "mistake":
+        for part in context["at"]:
+            place = place[:-1] if part == ".." else (*place, part)
+        message, fix = context["message"], context["fix"]
+    elif error["type"] == "missing":
+        message, fix = f"{place[-1]} is missing", _example(place)
+    elif error["type"] == "extra_forbidden":
+        message, fix = "no such key", _instead(str(place[-1]), keys_at(place[:-1]))
+    elif error["type"] == "literal_error":
+        allowed = choices_at(place)
+        message, fix = f"{VALUE} is none of its values", _instead(document.written.get(place, ""), allowed)
+    elif error["type"] in ("greater_than_equal", "less_than_equal"):
+        message, fix = f"{VALUE} is out of range", _range_of(place)
+    else:
+        message, fix = _KINDS.get(error["type"], ("the value cannot be used", "see `dts-assets config schema`"))
+    message = message.replace(VALUE, _quoted(document.written.get(place)))
+    return place, document.mistake(place, message, fix)
+
+
+def _quoted(written: str | None) -> str:
+    if not written:
+        return "the value"
+    return f'"{written}"' if len(written) <= 60 and written.isprintable() else "the long text here"
+
+
+def _instead(written: str, allowed: tuple[str, ...]) -> str:
+    close = difflib.get_close_matches(written, allowed, n=1)
+    return f"did you mean {close[0]}?" if close else f"write one of {', '.join(allowed)}"
+
+
+_EXAMPLES = {
+    "warehouse": "warehouse: ./lake",
+    "lake": "lake: {warehouse: ./lake}",
+    "subscriptions": "subscriptions: and below it one topic by name",
+    "format": "format: dts-protobuf",
+    "source": "source: {capture: ./examples/shop}",
+    "path": "path: ./examples/shop",
+    "partitions": "partitions: and the number of Kafka partitions of the topic",
+    "window": "window: {every: 1h, start: 2026-01-05T00:00Z}",
+    "every": "every: 1h",
+    "start": "start: 2026-01-05T00:00Z",
+    "bootstrap_servers": "bootstrap_servers: host:9092",
+    "topics": 'topics: ["..."]',
+}
+
+
+def _example(place: Place) -> str:
+    key = str(place[-1])
+    return f"write {_EXAMPLES.get(key, f'{key}: and its value')}"
+
+
+def _range_of(place: Place) -> str:
+    return "write a number from 1 to 100" if place[-1] == "partitions" else "write 0 or more"
+
+
+def keys_at(place: Place) -> tuple[str, ...]:
+    """The keys that may stand in the mapping at a place."""
+    model = _model_at(place)
+    names = (field.alias or name for name, field in (model.model_fields if model else {}).items())
+    return tuple(name for name in names if name not in (NAME_KEY, FOLDER_KEY))
+
+
+def choices_at(place: Place) -> tuple[str, ...]:
+    """The values that a key with a fixed list of them may have."""
+    model = _model_at(place[:-1])
+    for name, field in (model.model_fields if model else {}).items():
+        if (field.alias or name) == place[-1]:
+            return tuple(str(choice) for choice in get_args(field.annotation))
+    return ()
+
+
+def _model_at(place: Place) -> type[BaseModel] | None:
+    """The model of the mapping at a place; None where there is none."""
+    model: type[BaseModel] | None = Settings
+    for depth, part in enumerate(place):
+        if place[:1] == ("subscriptions",) and depth == 1:
+            continue  # the name of a subscription
+        fields = model.model_fields if model else {}
+        annotation = next((field.annotation for name, field in fields.items() if (field.alias or name) == part), None)
+        inner = [kind for kind in (annotation, *get_args(annotation)) if isinstance(kind, type)]
+        model = next((kind for kind in inner if issubclass(kind, BaseModel)), None)
+    return model

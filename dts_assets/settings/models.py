@@ -1,0 +1,382 @@
+"""The configuration file as frozen values: every key, its default and its checks.
+
+The field descriptions are what editors show, through the JSON Schema. Values that other rooms need are given in the words of
+``model``: a window grid, tables, absolute paths.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import datetime, tzinfo
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import model_validator as check_whole
+from pydantic.json_schema import SkipJsonSchema
+
+from dts_assets.model.tables import TableId
+from dts_assets.model.windows import WindowGrid
+from dts_assets.settings.values import (
+    VALUE,
+    ColumnName,
+    Duration,
+    Glob,
+    Hidden,
+    Instant,
+    LakeType,
+    divides_a_day,
+    duration_of,
+    is_aligned,
+    mistake,
+    zone_of,
+)
+
+NAME_KEY, FOLDER_KEY = "<name>", "<folder>"
+"""Keys that no file has: by them a subscription is told its own name and the folder of the file."""
+
+_SUBSCRIPTION_NAME = re.compile(r"[a-z][a-z0-9_]*")
+_GLOB_CHARACTERS = frozenset("*?[")
+
+FormatName = Literal["dts-protobuf", "dts-avro", "dts-json", "drs-avro", "drs-json", "drs-json-c"]
+AVRO_FORMATS: frozenset[str] = frozenset({"dts-avro", "drs-avro"})
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, validate_default=True)
+
+
+def folder_of(info: ValidationInfo) -> Path:
+    """The folder that relative paths start from: the file's, or the current one where there is no file."""
+    folder = (info.context or {}).get("folder")
+    return Path(folder) if folder is not None else Path.cwd()
+
+
+def _absolute(path: Path, info: ValidationInfo) -> Path:
+    return (folder_of(info) / path.expanduser()).resolve()
+
+
+def _absolute_or_uri(place: str, info: ValidationInfo) -> str:
+    if not place.strip():
+        raise mistake("the warehouse is empty", "name a folder, or a place such as s3://bucket/lake")
+    return place.rstrip("/") if "://" in place else str(_absolute(Path(place), info))
+
+
+def _default_duration(text: str, description: str) -> Any:
+    # The schema would show the default as ISO 8601, which the file does not understand.
+    return Field(duration_of(text), description=description, json_schema_extra={"default": text})
+
+
+AbsolutePath = Annotated[Path, AfterValidator(_absolute)]
+
+
+class Catalog(_Part):
+    """The Iceberg catalog named ``lake``. All keys but ``type`` are passed to Iceberg as they are."""
+
+    type: Literal["sqlite", "rest", "hive", "glue"] = Field(
+        "sqlite", description="sqlite: a file catalog.db in the warehouse, for one machine; the others are servers."
+    )
+    properties: SkipJsonSchema[Hidden] = Field(default_factory=Hidden)
+
+    model_config = ConfigDict(json_schema_extra={"additionalProperties": {"type": ["string", "number", "boolean"]}})
+
+    @check_whole(mode="before")
+    @classmethod
+    def _gathered(cls, values: object) -> object:
+        if not isinstance(values, Mapping):
+            return values
+        own = {key: value for key, value in values.items() if key == "type"}
+        return {**own, "properties": {key: value for key, value in values.items() if key != "type"}}
+
+    @field_validator("properties")
+    @classmethod
+    def _server_has_an_address(cls, properties: Hidden, info: ValidationInfo) -> Hidden:
+        kind = info.data.get("type")
+        if kind in ("rest", "hive") and "uri" not in properties:
+            raise mistake(f"a {kind} catalog has an address, and uri is missing", "write uri: and the address")
+        return properties
+
+
+class Lake(_Part):
+    """Where the tables are."""
+
+    warehouse: Annotated[str, AfterValidator(_absolute_or_uri)] = Field(
+        description="The folder of all tables, or a place such as s3://bucket/lake (with a catalog that is a server)."
+    )
+    catalog: Catalog = Field(default_factory=Catalog, description="The Iceberg catalog; a SQLite file if left out.")
+
+    @field_validator("catalog")
+    @classmethod
+    def _file_catalog_needs_a_folder(cls, catalog: Catalog, info: ValidationInfo) -> Catalog:
+        if catalog.type == "sqlite" and "://" in info.data.get("warehouse", ""):
+            raise mistake(
+                "a sqlite catalog is a file in the warehouse, and this warehouse is no folder",
+                "name a catalog of type rest, hive or glue, or a local warehouse",
+            )
+        return catalog
+
+    @property
+    def folder(self) -> Path | None:
+        """The warehouse as a folder of this machine; None where it is elsewhere."""
+        return None if "://" in self.warehouse else Path(self.warehouse)
+
+    @property
+    def catalog_file(self) -> Path | None:
+        """The file of a SQLite catalog; None for catalogs that are servers."""
+        return self.folder / "catalog.db" if self.folder is not None and self.catalog.type == "sqlite" else None
+
+
+class Spark(_Part):
+    """Which Spark computes."""
+
+    master: str | None = Field(
+        None, min_length=1, description="local[n] for this machine, or a cluster's URL. local[2] if nothing is said."
+    )
+    remote: str | None = Field(
+        None,
+        pattern=r"^sc://.+",
+        repr=False,  # may end in ;token=..., so no dump has it either
+        exclude=True,
+        description="A Spark Connect server, sc://host:15002, instead of a master.",
+    )
+    conf: Hidden = Field(default_factory=Hidden, description="Spark settings, passed on as they are.")
+
+    @check_whole(mode="before")
+    @classmethod
+    def _local_unless_told(cls, values: object) -> object:
+        if isinstance(values, Mapping) and values.get("master") is None and values.get("remote") is None:
+            return {**values, "master": "local[2]"}
+        return values
+
+    @field_validator("remote")
+    @classmethod
+    def _one_of_two(cls, remote: str | None, info: ValidationInfo) -> str | None:
+        if remote is not None and info.data.get("master") is not None:
+            raise mistake("there is a master beside the remote", "keep one of master and remote")
+        return remote
+
+
+class Capture(_Part):
+    """A folder of recorded Kafka messages."""
+
+    path: AbsolutePath = Field(description="The folder with the Parquet files.")
+    complete: bool = Field(True, description="false while it is still being recorded: its end closes no window.")
+
+
+def _bare_path_is_complete(values: object) -> object:
+    return {"path": values} if isinstance(values, str) else values
+
+
+def _or_a_bare_path(schema: dict[str, Any]) -> None:
+    schema["anyOf"] = [{"type": "string"}, *schema["anyOf"]]
+
+
+def _topics(topics: tuple[str, ...]) -> tuple[str, ...]:
+    if len(set(topics)) < len(topics):
+        raise mistake("a topic is listed twice", "list each topic once")
+    return topics
+
+
+class Kafka(_Part):
+    """A broker and the topics of one subscription."""
+
+    bootstrap_servers: str = Field(min_length=1, description="host:port, several with commas.")
+    topics: Annotated[tuple[Annotated[str, Field(min_length=1)], ...], AfterValidator(_topics)] = Field(
+        min_length=1, description="Partitions of several topics are numbered in this order; add new ones at the end."
+    )
+    group_id: str | None = Field(None, min_length=1, description="The consumer group that the subscription was given.")
+    config: Hidden = Field(default_factory=Hidden, description="librdkafka settings, passed on as they are.")
+
+
+class Source(_Part):
+    """Where messages come from: exactly one of a capture and a broker."""
+
+    capture: Annotated[Capture | None, BeforeValidator(_bare_path_is_complete)] = Field(
+        None,
+        description="A folder of recorded messages; a bare path is a complete one.",
+        json_schema_extra=_or_a_bare_path,
+    )
+    kafka: Kafka | None = Field(None, description="A Kafka broker.")
+
+    @check_whole(mode="after")
+    def _exactly_one(self) -> Source:
+        if (self.capture is None) == (self.kafka is None):
+            said = "nothing is said" if self.capture is None else "both capture and kafka are there"
+            raise mistake(f"messages come from one place, and {said}", "write capture: and a folder, or kafka:")
+        return self
+
+
+class WindowSettings(_Part):
+    """The windows of Kafka message time that partitions are made of, in UTC."""
+
+    every: Annotated[Duration, AfterValidator(divides_a_day)] = Field(
+        description="The length of a window: 15m, 1h, 1d."
+    )
+    start: Instant = Field(description="The start of the first window.")
+    end: Instant | None = Field(None, description="The end of the last window; without one they go on.")
+    grace: Duration = _default_duration(
+        "10m", "A Kafka partition that stays silent closes its window this long after its end."
+    )
+    live: bool = Field(False, description="Whether the window that is still open is refreshed too.")
+    max_clock_skew: Duration = _default_duration(
+        "5m", "Messages dated further in the future than this are read past and named."
+    )
+
+    @field_validator("start", "end")
+    @classmethod
+    def _on_a_border(cls, instant: datetime | None, info: ValidationInfo) -> datetime | None:
+        every = info.data.get("every")
+        if instant is not None and every is not None and not is_aligned(instant, every):
+            raise mistake(
+                f"{VALUE} is no border between windows of this length",
+                "windows are counted from midnight UTC: choose a time that many whole windows after it",
+            )
+        return instant
+
+    @field_validator("end")
+    @classmethod
+    def _after_the_start(cls, end: datetime | None, info: ValidationInfo) -> datetime | None:
+        start = info.data.get("start")
+        if end is not None and start is not None and end <= start:
+            raise mistake("the end is not after the start", "choose a later end, or leave it out")
+        return end
+
+
+class Tables(_Part):
+    """Which source tables are decoded: those that a glob of ``include`` names and none of ``exclude``."""
+
+    include: tuple[Glob, ...] = Field(
+        ("*",), min_length=1, description="Names without * ? [ are in the graph before any data was read."
+    )
+    exclude: tuple[Glob, ...] = Field((), description="Tables that are left out although included.")
+
+    def takes(self, table: TableId) -> bool:
+        """Whether a table is decoded."""
+        return _any_names(self.include, table) and not _any_names(self.exclude, table)
+
+    @property
+    def exact(self) -> tuple[TableId, ...]:
+        """The tables that ``include`` names without a glob, less the excluded ones; sorted."""
+        plain = [glob.split(".") for glob in self.include if not _GLOB_CHARACTERS & set(glob)]
+        tables = {TableId(parts[0], parts[1] if len(parts) == 3 else "", parts[-1]) for parts in plain}
+        return tuple(sorted(table for table in tables if not _any_names(self.exclude, table)))
+
+
+class Sql(_Part):
+    """Tables whose changes are also written out as statements."""
+
+    tables: tuple[Glob, ...] = Field((), description="Globs, as in tables.")
+    dialect: Literal["mysql"] = Field("mysql", description="The dialect of the statements.")
+
+
+def _any_names(globs: tuple[str, ...], table: TableId) -> bool:
+    return any(table.matches(glob) for glob in globs)
+
+
+class Subscription(_Part):
+    """One subscription: a topic that becomes tables."""
+
+    name: SkipJsonSchema[str] = Field("subscription", alias=NAME_KEY)
+    folder: SkipJsonSchema[Path] = Field(Path(), alias=FOLDER_KEY, repr=False)
+    format: FormatName = Field(description="How the messages are encoded.")
+    avro_schema: AbsolutePath | None = Field(
+        None, alias="schema", validate_default=True, description="The customer's own schema file, for Avro formats."
+    )
+    source: Source = Field(description="Where messages come from.")
+    partitions: int = Field(ge=1, le=100, description="How many Kafka partitions the topics have together.")
+    window: WindowSettings = Field(description="How time is cut into windows.")
+    consistency: Literal["cut", "window"] = Field(
+        "cut", description="cut: no torn transaction is ever visible; window: every change of a window is applied."
+    )
+    epoch: int = Field(0, ge=0, description="Raised by hand when the topic was recreated and offsets began again.")
+    retention: Duration = _default_duration("24h", "How long the topic keeps its messages.")
+    source_time_zone: str = Field("+08:00", description="The zone of values that carry none: +08:00 or Asia/Shanghai.")
+    tables: Tables = Field(default_factory=Tables, description="Which source tables are decoded.")
+    history: tuple[Glob, ...] = Field((), description="Tables that also get every version of their rows.")
+    sql: Sql = Field(default_factory=Sql, description="Tables whose statements are written out.")
+    types: dict[ColumnName, LakeType] = Field(
+        default_factory=dict,
+        description="Types of columns, db.table.column, that the source does not declare or that are to be others.",
+    )
+    on_incomplete: Literal["continue", "block"] = Field(
+        "continue", description="block: tables are not made from a window that is incomplete."
+    )
+
+    @field_validator("name")
+    @classmethod
+    def _fit_for_the_lake(cls, name: str) -> str:
+        if not _SUBSCRIPTION_NAME.fullmatch(name):
+            raise mistake(
+                "the name cannot be used in the lake", "begin with a-z and go on with a-z, 0-9 and _", at=("..",)
+            )
+        return name
+
+    @field_validator("avro_schema")
+    @classmethod
+    def _schema_with_avro(cls, schema: Path | None, info: ValidationInfo) -> Path | None:
+        name = info.data.get("format")
+        if name in AVRO_FORMATS and schema is None:
+            raise mistake(
+                f"messages in {name} are read with a schema, and none is named", "write schema: and the .avsc file"
+            )
+        if name is not None and name not in AVRO_FORMATS and schema is not None:
+            raise mistake(f"messages in {name} are read without a schema file", "remove the key")
+        return schema
+
+    @field_validator("source_time_zone")
+    @classmethod
+    def _known_zone(cls, text: str) -> str:
+        zone_of(text)
+        return text
+
+    @property
+    def grid(self) -> WindowGrid:
+        """All windows of the subscription."""
+        return WindowGrid(self.window.every, self.window.start, self.window.end)
+
+    @property
+    def zone(self) -> tzinfo:
+        """The time zone of values that carry none."""
+        return zone_of(self.source_time_zone)
+
+    @property
+    def registry_path(self) -> Path:
+        """The file with the tables found in the data so far, beside the configuration: ``registry/shop.json``."""
+        return self.folder / "registry" / f"{self.name}.json"
+
+    def types_of(self, table: TableId) -> Mapping[str, str]:
+        """The declared lake types of a table's columns, by column name."""
+        prefix = f"{table}."
+        return {name.removeprefix(prefix): kind for name, kind in self.types.items() if name.startswith(prefix)}
+
+    def keeps_history(self, table: TableId) -> bool:
+        """Whether a table also gets every version of its rows."""
+        return _any_names(self.history, table)
+
+    def writes_sql(self, table: TableId) -> bool:
+        """Whether a table's statements are written out."""
+        return _any_names(self.sql.tables, table)
+
+
+class Settings(_Part):
+    """A whole configuration file. Holds no value of the environment that ``repr`` or ``str`` would show."""
+
+    lake: Lake = Field(description="Where the tables are.")
+    spark: Spark = Field(default_factory=Spark, description="Which Spark computes.")
+    subscriptions: dict[str, Subscription] = Field(
+        min_length=1,
+        description="Topics by the name that their tables get.",
+        json_schema_extra={"propertyNames": {"pattern": f"^{_SUBSCRIPTION_NAME.pattern}$"}},
+    )
+
+    @field_validator("subscriptions", mode="before")
+    @classmethod
+    def _named(cls, subscriptions: object, info: ValidationInfo) -> object:
+        if not isinstance(subscriptions, Mapping):
+            return subscriptions
+        told: dict[str, Any] = {}
+        for name, values in subscriptions.items():
+            own = {NAME_KEY: name, FOLDER_KEY: folder_of(info)}
+            told[name] = {**values, **own} if isinstance(values, Mapping) else values
+        return told

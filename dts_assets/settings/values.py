@@ -1,0 +1,212 @@
+"""Values of the configuration and how they are written: durations, instants, time zones, globs, secrets.
+
+Each type turns text into a value and, where it cannot, says what is wrong and how to mend it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from typing import Annotated, Any
+from zoneinfo import ZoneInfo
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    PlainSerializer,
+    WithJsonSchema,
+)
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+
+from dts_assets.model.columns import SIMPLE_TYPES, is_lake_type
+
+_DURATION = re.compile(r"(\d+)(d|h|m|s)")
+_UNITS = {"d": timedelta(days=1), "h": timedelta(hours=1), "m": timedelta(minutes=1), "s": timedelta(seconds=1)}
+_OFFSET = re.compile(r"([+-])(\d{2}):(\d{2})")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+VALUE = "{value}"
+"""Stands in a message for the text that was written in the file; filled in where the message is shown."""
+
+
+def mistake(message: str, fix: str, *, at: tuple[str | int, ...] = ()) -> PydanticCustomError:
+    """What a check raises. ``at`` leads from the place being checked to the one that is wrong."""
+    return PydanticCustomError("mistake", "{message}", {"message": message, "fix": fix, "at": at})
+
+
+def duration_of(text: object) -> timedelta:
+    """``1h``, ``10m``, ``30s``, ``1d`` as a duration."""
+    if isinstance(text, timedelta):
+        return text
+    found = _DURATION.fullmatch(text) if isinstance(text, str) else None
+    if found is None:
+        raise mistake(f"{VALUE} is no duration", "write a whole number and a unit: 30s, 10m, 1h or 1d")
+    try:
+        return int(found.group(1)) * _UNITS[found.group(2)]
+    except OverflowError:
+        raise mistake(f"{VALUE} is too long", "write a shorter duration") from None
+
+
+def duration_text(duration: timedelta) -> str:
+    """A duration as it is written: the inverse of :func:`duration_of`, in the largest unit that divides it."""
+    for name, unit in _UNITS.items():
+        if duration % unit == timedelta(0) and (duration or name == "s"):
+            return f"{duration // unit}{name}"
+    return f"{duration.total_seconds()}s"
+
+
+def instant_of(text: object) -> datetime:
+    """``2026-01-05T00:00Z`` as an instant in UTC; any offset may be written, none may be left out."""
+    fix = "write date, time and zone: 2026-01-05T00:00Z"
+    if isinstance(text, str):
+        try:
+            text = datetime.fromisoformat(text)
+        except ValueError:
+            raise mistake(f"{VALUE} is no time", fix) from None
+    if not isinstance(text, datetime):
+        raise mistake(f"{VALUE} is no time", fix)
+    if text.tzinfo is None:
+        raise mistake(f"{VALUE} has no time zone", fix)
+    try:
+        return text.astimezone(UTC)
+    except OverflowError:
+        raise mistake(f"{VALUE} is no time", fix) from None
+
+
+def zone_of(text: object) -> tzinfo:
+    """``+08:00`` or an IANA name, ``Asia/Shanghai``, as a time zone."""
+    if isinstance(text, tzinfo):
+        return text
+    wrong = mistake(f"{VALUE} is no time zone", 'write an offset, "+08:00", or a name, Asia/Shanghai')
+    if not isinstance(text, str):
+        raise wrong
+    found = _OFFSET.fullmatch(text)
+    if found is not None:
+        minutes = int(found.group(2)) * 60 + int(found.group(3))
+        if minutes > 14 * 60 or int(found.group(3)) > 59:  # the widest offset in use is +14:00
+            raise wrong
+        return timezone(timedelta(minutes=minutes if found.group(1) == "+" else -minutes))
+    try:
+        return ZoneInfo(text)
+    except (ValueError, OSError, KeyError):
+        raise wrong from None
+
+
+def divides_a_day(every: timedelta) -> timedelta:
+    """A window's length: whole minutes that divide a day, so that every day has the same windows and keys are minutes."""
+    day = timedelta(days=1)
+    if every < timedelta(minutes=1) or every > day or day % every or every % timedelta(minutes=1):
+        raise mistake(
+            f"windows of {VALUE} do not fill a day evenly",
+            "choose a length of 1m to 1d that divides a day: 15m, 1h, 6h",
+        )
+    return every
+
+
+def is_aligned(instant: datetime, every: timedelta) -> bool:
+    """Whether windows of that length, counted from midnight UTC, have a border at ``instant``."""
+    return (instant - _EPOCH) % every == timedelta(0)
+
+
+def column_of(text: str) -> str:
+    """A column of a table, ``shopdb.orders.note``, with all parts of the table's name."""
+    parts = text.split(".")
+    if len(parts) < 3 or not all(parts):
+        raise mistake("the key names no column", "write database, table and column: shopdb.orders.note")
+    return text
+
+
+def glob_of(text: object) -> str:
+    """A glob per name part, ``shopdb.*`` or ``sales.public.orders``; ``*`` alone is every table."""
+    if isinstance(text, str):
+        parts = text.split(".")
+        if text == "*" or (len(parts) in (2, 3) and all(part and part == part.strip() for part in parts)):
+            return text
+    raise mistake(
+        f"{VALUE} names no tables",
+        'write database and table with a dot between them, "shopdb.orders" or "shopdb.*" (with a schema: '
+        '"db.schema.table"); "*" alone is every table',
+    )
+
+
+def lake_type_of(text: object) -> str:
+    """A column type of the lake, ``decimal(10,2)``."""
+    if isinstance(text, str) and is_lake_type(text):
+        return text
+    raise mistake(
+        f"{VALUE} is no column type of the lake", f"write one of {', '.join(sorted(SIMPLE_TYPES))}, decimal(p,s)"
+    )
+
+
+class Hidden(Mapping[str, str]):
+    """Keys and values that are passed on as they are: connection settings, catalog properties, Spark configuration.
+
+    They may hold passwords, so neither ``repr`` nor ``str`` nor a dump of the settings shows a value; whoever reads one by its
+    key gets it. Flags become ``true`` and ``false``, numbers their text.
+    """
+
+    __slots__ = ("_values",)
+
+    def __init__(self, values: Mapping[str, str] | None = None) -> None:
+        self._values = dict(values or {})
+
+    def __getitem__(self, key: str) -> str:
+        return self._values[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __hash__(self) -> int:
+        return hash(tuple(sorted(self._values.items())))
+
+    def __repr__(self) -> str:
+        return f"Hidden({', '.join(sorted(self._values))})"
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        value = core_schema.no_info_plain_validator_function(_passed_on)
+        return core_schema.no_info_after_validator_function(
+            cls,
+            core_schema.dict_schema(core_schema.str_schema(), value),
+            serialization=core_schema.plain_serializer_function_ser_schema(sorted),
+        )
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {"type": "object", "additionalProperties": {"type": ["string", "number", "boolean"]}}
+
+
+def _passed_on(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str | int | float):
+        return str(value)
+    raise mistake("the value is no text, number or flag", "write one value")
+
+
+Duration = Annotated[
+    timedelta,
+    BeforeValidator(duration_of),
+    PlainSerializer(duration_text, return_type=str),
+    WithJsonSchema({"type": "string", "pattern": r"^(\d+[dhms]|\$\{.+\})$", "examples": ["1h", "10m"]}),
+]
+Instant = Annotated[
+    datetime,
+    BeforeValidator(instant_of),
+    WithJsonSchema({"type": "string", "examples": ["2026-01-05T00:00Z"]}),
+]
+Glob = Annotated[str, BeforeValidator(glob_of), WithJsonSchema({"type": "string", "examples": ["shopdb.*"]})]
+ColumnName = Annotated[str, AfterValidator(column_of)]
+LakeType = Annotated[
+    str,
+    BeforeValidator(lake_type_of),
+    WithJsonSchema(
+        {"anyOf": [{"enum": sorted(SIMPLE_TYPES)}, {"type": "string", "pattern": r"^decimal\(\d+, ?\d+\)$"}]}
+    ),
+]
