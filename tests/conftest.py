@@ -1,0 +1,43 @@
+"""What tests of several rooms share: an empty lake, and the one Spark session of the process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from dts_assets.store.catalog import LakeLocation
+
+
+@pytest.fixture
+def lake_location(tmp_path: Path) -> LakeLocation:
+    """An empty lake of the test's own. The session ``spark`` does not know it; see ``spark_lake``."""
+    from dts_assets.store.catalog import LakeLocation
+
+    return LakeLocation(str(tmp_path / "lake"))
+
+
+@pytest.fixture(scope="session")
+def spark_lake(tmp_path_factory: pytest.TempPathFactory) -> LakeLocation:
+    """The lake that ``spark`` has as its catalog. Tests share it, each under a subscription of its own name."""
+    from dts_assets.store.catalog import LakeLocation
+
+    return LakeLocation(str(tmp_path_factory.mktemp("spark") / "lake"))
+
+
+@pytest.fixture(scope="session")
+def spark(spark_lake: LakeLocation) -> Iterator[SparkSession]:
+    """A classic session with two cores and small shuffles, one for the whole pytest process; its catalog is ``spark_lake``."""
+    from dts_assets.store.catalog import open_catalog
+    from dts_assets.store.session import open_session
+
+    open_catalog(spark_lake)  # makes the folder and the catalog's tables
+    conf = {"spark.sql.shuffle.partitions": "2", "spark.log.level": "ERROR"}
+    session = open_session(spark_lake, conf, master="local[2]", name="dts-assets-tests")
+    yield session
+    session.stop()
