@@ -7,7 +7,7 @@ Each class with its exit code, where it has one of its own::
     ├─ SourceError                  3   where messages come from
     │  ├─ CaptureError                  the folder is not a capture, or not the one that the settings describe
     │  └─ CaptureGrownError             a capture that was declared complete has more messages than were stored
-    ├─ LakeError                    4   where tables are kept; itself: rows or files that do not fit their table
+    ├─ LakeError                    4   where tables are kept
     │  ├─ UnwritableLakeError           the warehouse or its catalog cannot be reached or written
     │  ├─ LakeTableError                one table cannot take, or does not hold, what it should
     │  ├─ StaleGenerationError          somebody else wrote the same rows since this run planned its work
@@ -27,7 +27,7 @@ payload or a secret.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field, fields
+from dataclasses import KW_ONLY, dataclass, fields
 from datetime import datetime
 from typing import Any, ClassVar
 
@@ -47,7 +47,7 @@ class DtsAssetsError(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Exception's own way calls the class with ``args``, which lacks what was given by keyword.
-        facts = {fact.name: getattr(self, fact.name) for fact in fields(self) if fact.init}
+        facts = {fact.name: getattr(self, fact.name) for fact in fields(self)}
         return _restored, (type(self), facts)
 
 
@@ -128,22 +128,15 @@ class CaptureGrownError(SourceError):
 
 @dataclass(eq=False)
 class LakeError(DtsAssetsError):
-    """Tables cannot be read or written. ``what`` is the whole sentence; the classes below build it from their facts."""
+    """Tables cannot be read or written."""
 
     exit_code: ClassVar[int] = 4
-
-    what: str
-
-    def message(self) -> str:
-        """The sentence."""
-        return self.what
 
 
 @dataclass(eq=False)
 class UnwritableLakeError(LakeError):
     """The warehouse or its catalog cannot be written. ``reason`` is a clause: "permission denied"."""
 
-    what: str = field(init=False, repr=False, default="")
     warehouse: str
     reason: str
 
@@ -171,7 +164,6 @@ class LakeTableError(LakeError):
 class StaleGenerationError(LakeError):
     """A table moved between planning and commit. Nothing was written; the same run again starts from what is there now."""
 
-    what: str = field(init=False, repr=False, default="")
     table: str
     _: KW_ONLY
     expected: str
@@ -189,7 +181,6 @@ class StaleGenerationError(LakeError):
 class IncompatibleLakeError(LakeError):
     """A setting differs from the one that the lake was built with, and rows already stored depend on it."""
 
-    what: str = field(init=False, repr=False, default="")
     subscription: str
     setting: str
     _: KW_ONLY

@@ -16,10 +16,12 @@ EXAMPLES: tuple[errors.DtsAssetsError, ...] = (
     errors.SourceError(),
     errors.CaptureError("examples/shop", "it has no column offset"),
     errors.CaptureGrownError("examples/shop", 2, stored_end=100, found_end=120),
-    errors.LakeError("The table has no column x."),
+    errors.LakeError(),
+    errors.LakeTableError("shop.entries", "it has no column offset"),
     errors.UnwritableLakeError("./lake", "permission denied"),
     errors.StaleGenerationError("shop.entries", expected="12", found="13"),
     errors.IncompatibleLakeError("shop", "window.every", stored="1h", configured="30m"),
+    errors.NotClosedError("shop", ("p00|2026-01-05-01:00",), latest=None),
     errors.NotReadyError("shop", {"2026-01-05-01:00": (0, 3)}),
     errors.SurroundingsError(),
     errors.MissingJavaError(found="11.0.2"),
@@ -62,6 +64,12 @@ def test_the_drawn_tree_shows_every_class_with_its_exit_code(cls: type[errors.Dt
     parent = cls.__mro__[1]
     own_code = cls is errors.DtsAssetsError or cls.exit_code != getattr(parent, "exit_code", None)
     assert (str(cls.exit_code) in drawn[0]) == own_code
+
+
+def test_facts_given_by_position_are_the_ones_that_the_sentence_names() -> None:
+    error = errors.LakeTableError("shop.entries", "it has no column offset")
+    assert (error.table, error.what) == ("shop.entries", "it has no column offset")
+    assert str(error) == "The lake table shop.entries cannot be used as asked: it has no column offset."
 
 
 def test_a_window_that_is_not_ready_names_the_kafka_partitions_it_waits_for() -> None:
