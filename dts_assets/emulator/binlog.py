@@ -1,0 +1,191 @@
+"""The row binlog of a running server as transactions, oldest first, up to where it ends now.
+
+The protocol and the framing of events are the work of ``mysql-replication``; row images are read by
+:mod:`dts_assets.emulator.row_image` from the event's bytes. MariaDB opens a transaction with its GTID event and has no BEGIN
+query; that event is BEGIN here. A GTID marked standalone belongs to one DDL statement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pymysql
+from pymysql.connections import Connection
+from pymysqlreplication import BinLogStreamReader
+from pymysqlreplication.event import MariadbGtidEvent, QueryEvent, RotateEvent, XidEvent
+from pymysqlreplication.row_event import DeleteRowsEvent, TableMapEvent, UpdateRowsEvent, WriteRowsEvent
+
+from dts_assets.emulator.errors import UnsupportedSource
+from dts_assets.emulator.events import (
+    Begin,
+    Commit,
+    Coordinates,
+    Ddl,
+    Image,
+    Rollback,
+    RowChange,
+    Rows,
+    SourceColumn,
+    SourceEvent,
+    SourceTable,
+    Transaction,
+)
+from dts_assets.emulator.gtids import Gtid
+from dts_assets.emulator.row_image import ImageReader, kind_of, reader_of
+from dts_assets.emulator.schema import Catalog, CatalogColumn
+from dts_assets.emulator.server import Server
+
+_EVENTS = (
+    MariadbGtidEvent, QueryEvent, XidEvent, RotateEvent, TableMapEvent, WriteRowsEvent, UpdateRowsEvent, DeleteRowsEvent,
+)  # fmt: skip
+
+_STANDALONE = 1
+"""The bit of a GTID event's flags that says that no COMMIT will follow."""
+
+_REPLICA_ID = 4_000_000_001
+"""Under which the reader registers; only has to differ from the server's own."""
+
+_SAVEPOINT_WORDS = ("SAVEPOINT", "ROLLBACK TO")
+
+
+def read_transactions(server: Server, catalog: Catalog) -> Iterator[Transaction]:
+    """Every transaction in the server's binlogs, with ``catalog`` replaying their DDL on the way.
+
+    Raises UnsupportedSource where an event cannot be read without loss.
+    """
+    with server.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("SHOW BINARY LOGS")
+        first = str(cursor.fetchall()[0][0])
+    stream = BinLogStreamReader(
+        connection_settings={"unix_socket": str(server.socket), "user": server.user},
+        server_id=_REPLICA_ID, blocking=False, resume_stream=True, log_file=first, log_pos=4,
+        only_events=_EVENTS, enable_logging=False, pymysql_wrapper=_connect,
+    )  # fmt: skip
+    try:
+        yield from _Assembler(catalog, first).transactions(stream)
+    finally:
+        stream.close()
+
+
+def _connect(*, db: str | None = None, **settings: Any) -> Connection:
+    """The library still passes a name that its driver has deprecated."""
+    return pymysql.connect(database=db, **settings)
+
+
+_Known = tuple[SourceTable, ImageReader]
+
+
+@dataclass(slots=True)
+class _Assembler:
+    """Turns the stream's events into transactions. The state is what an event leaves to the ones behind it."""
+
+    catalog: Catalog
+    file_name: str
+    gtid: Gtid | None = None
+    standalone: bool = False
+    pending: list[SourceEvent] = field(default_factory=list)
+    tables: dict[int, _Known] = field(default_factory=dict)
+    described: dict[tuple[str, str], tuple[Mapping[str, CatalogColumn], _Known]] = field(default_factory=dict)
+
+    def transactions(self, stream: BinLogStreamReader) -> Iterator[Transaction]:
+        for event in stream:
+            if isinstance(event, RotateEvent):
+                # Table ids start again with a new file.
+                self.file_name, self.tables = event.next_binlog, {}
+                continue
+            self._take(event)
+            if self.pending and isinstance(self.pending[-1], Commit | Rollback):
+                yield self._whole()
+            elif self.standalone and self.pending:
+                yield self._whole()
+
+    def _whole(self) -> Transaction:
+        transaction = Transaction(tuple(self.pending))
+        self.pending, self.gtid, self.standalone = [], None, False
+        return transaction
+
+    def _take(self, event: Any) -> None:
+        at = self._coordinates(event)
+        if isinstance(event, MariadbGtidEvent):
+            self.gtid = Gtid(event.domain_id, event.server_id, event.gtid_seq_no)
+            self.standalone = bool(event.flags & _STANDALONE)
+            if not self.standalone:
+                self.pending.append(Begin(self._coordinates(event)))
+        elif isinstance(event, XidEvent):
+            self.pending.append(Commit(at, str(event.xid)))
+        elif isinstance(event, QueryEvent):
+            self._take_query(event, at)
+        elif isinstance(event, TableMapEvent):
+            self.tables[event.table_id] = self._table(event, at)
+        elif isinstance(event, WriteRowsEvent | UpdateRowsEvent | DeleteRowsEvent):
+            self.pending.append(self._rows(event, at))
+
+    def _coordinates(self, event: Any) -> Coordinates:
+        packet = event.packet
+        end, size = int(packet.log_pos), int(packet.event_size)
+        return Coordinates(self.file_name, end - size, end, int(event.timestamp), int(packet.server_id), self.gtid)
+
+    def _take_query(self, event: Any, at: Coordinates) -> None:
+        sql = str(event.query)
+        word = sql.strip().upper()
+        if word == "COMMIT":
+            self.pending.append(Commit(at, ""))
+        elif word == "ROLLBACK":
+            self.pending.append(Rollback(at))
+        elif word != "BEGIN" and not word.startswith(_SAVEPOINT_WORDS):
+            database = event.schema.decode()
+            self.catalog.apply(database, sql)
+            self.pending.append(Ddl(at, database, sql, int(event.execution_time)))
+
+    def _table(self, event: Any, at: Coordinates) -> _Known:
+        """The table of a TABLE_MAP event, which stands before every statement but changes with DDL only."""
+        name = f"{event.schema}.{event.table}"
+        try:
+            catalog = self.catalog.columns(event.schema, event.table)
+        except KeyError:
+            raise UnsupportedSource(f"no CREATE TABLE of {name} is in the binlog", at.file_name, at.start) from None
+        found = self.described.get((event.schema, event.table))
+        if found is None or found[0] is not catalog:
+            found = self.described[event.schema, event.table] = (catalog, self._describe(event, name, catalog, at))
+        return found[1]
+
+    def _describe(self, event: Any, name: str, catalog: Mapping[str, CatalogColumn], at: Coordinates) -> _Known:
+        columns: list[SourceColumn] = []
+        readers = []
+        for column in event.columns:
+            known = catalog.get(column.name)
+            if known is None:
+                raise UnsupportedSource(
+                    f"{name} has a column {column.name} that its DDL in the binlog does not", at.file_name, at.start
+                )
+            try:
+                kind = kind_of(known)
+                readers.append(reader_of(column, known))
+            except ValueError as error:
+                raise UnsupportedSource(f"{name}: {error}", at.file_name, at.start) from error
+            columns.append(
+                SourceColumn(known.name, kind, known.column_type, known.charset, known.is_unsigned, known.is_key)
+            )
+        return SourceTable(event.schema, event.table, tuple(columns)), ImageReader(tuple(readers))
+
+    def _rows(self, event: Any, at: Coordinates) -> Rows:
+        table, reader = self.tables[event.table_id]
+        data = bytes(event.packet.read(event.event_size - event.packet.read_bytes))
+        before = None if isinstance(event, WriteRowsEvent) else event.columns_present_bitmap
+        after = None
+        if isinstance(event, WriteRowsEvent):
+            after = event.columns_present_bitmap
+        elif isinstance(event, UpdateRowsEvent):
+            after = event.columns_present_bitmap2
+        rows, offset = [], 0
+        while offset < len(data):
+            old: Image | None = None
+            new: Image | None = None
+            if before is not None:
+                old, offset = reader.read(data, offset, present=before)
+            if after is not None:
+                new, offset = reader.read(data, offset, present=after)
+            rows.append(RowChange(old, new))
+        return Rows(at, table, tuple(rows))

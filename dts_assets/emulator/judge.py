@@ -1,0 +1,223 @@
+"""Compares a snapshot of the lake with the database's own dump, row by row.
+
+The dump holds the server's texts; the snapshot holds typed values. Both are brought to one form per source type by rules of
+this module's own: numbers as numbers (singles and doubles exactly), instants in UTC, binary as hex. NULL and an empty text
+stay apart. A verdict names keys of differing rows and never a value of any other column.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dts_assets.model.tables import TableId
+
+COORDINATES = ("_event_time", "_kafka_partition", "_kafka_offset")
+"""Columns that a snapshot has beside the source's."""
+
+_METADATA_KEY = b"source_table"
+_NAMED_KEYS = 5
+
+Canonical = int | float | str | Decimal | None
+Rule = Callable[[object], Canonical]
+Row = tuple[Canonical, ...]
+
+_WHOLE = ("tinyint", "smallint", "mediumint", "int", "bigint", "bit", "year")
+_BINARY = ("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob", "geometry", "point", "linestring", "polygon")
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a comparison found. ``keys`` are the first few differing keys as ``column=text``; empty for bags."""
+
+    table: TableId
+    rows_expected: int
+    rows_found: int
+    differing_rows: int
+    keys: tuple[str, ...]
+    missing_columns: tuple[str, ...]
+    extra_columns: tuple[str, ...]
+
+    @property
+    def equal(self) -> bool:
+        """Whether the snapshot is the table, no more and no less."""
+        return not (self.differing_rows or self.missing_columns or self.extra_columns)
+
+    def __str__(self) -> str:
+        if self.equal:
+            return f"{self.table}: {self.rows_found} rows, equal"
+        columns = "".join(
+            f"; {word} columns {', '.join(names)}"
+            for word, names in (("missing", self.missing_columns), ("extra", self.extra_columns))
+            if names
+        )
+        keys = f" (first: {'; '.join(self.keys)})" if self.keys else ""
+        return (
+            f"{self.table}: {self.differing_rows} rows differ, {self.rows_found} found, "
+            f"{self.rows_expected} expected{keys}{columns}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _SourceColumn:
+    name: str
+    type: str
+    is_key: bool
+
+    @property
+    def lake_name(self) -> str:
+        """What the lake calls it: names of the snapshot's own columns are prefixed."""
+        return f"_source_{self.name}" if self.name in COORDINATES else self.name
+
+
+def compare(snapshot: pa.Table, expected_file: Path) -> Verdict:
+    """The verdict on a snapshot, given the file that the database's dump has for its table.
+
+    Rows of a table with a primary key are matched by it, others as a bag. The order of rows and columns does not matter.
+    """
+    expected = pq.read_table(expected_file)
+    description = json.loads(expected.schema.metadata[_METADATA_KEY])
+    columns = [_SourceColumn(item["name"], item["type"], item["key"]) for item in description["columns"]]
+    found_names = [name for name in snapshot.column_names if name not in COORDINATES]
+    missing = tuple(column.name for column in columns if column.lake_name not in found_names)
+    extra = tuple(sorted(set(found_names) - {column.lake_name for column in columns}))
+    present = [column for column in columns if column.name not in missing]
+    wanted = _rows(expected.select([column.name for column in present]), [_expected_rule(column) for column in present])
+    found_table = snapshot.select([column.lake_name for column in present])
+    found = _rows(found_table, [_found_rule(column, found_table.schema.field(column.lake_name).type) for column in present])
+    keys = tuple(index for index, column in enumerate(present) if column.is_key)
+    differing, named = _difference(wanted, found, keys, [column.name for column in present])
+    return Verdict(
+        TableId(description["database"], "", description["table"]), len(wanted), len(found), differing, named, missing, extra
+    )
+
+
+def _rows(table: pa.Table, rules: Sequence[Rule]) -> list[Row]:
+    columns = [
+        [None if value is None else rule(value) for value in _plain(table.column(index)).to_pylist()]
+        for index, rule in enumerate(rules)
+    ]
+    return list(zip(*columns, strict=True)) if columns else [()] * table.num_rows
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Timestamps as microseconds since the epoch: no zone database, no year limit of a Python object in the way."""
+    if pa.types.is_timestamp(column.type):
+        return column.cast(pa.timestamp("us", tz=column.type.tz)).cast(pa.int64())
+    return column
+
+
+def _difference(
+    wanted: Sequence[Row], found: Sequence[Row], keys: tuple[int, ...], names: Sequence[str]
+) -> tuple[int, tuple[str, ...]]:
+    """How many rows differ, and the first few of their keys. A row on one side only is one, a changed row is one."""
+    if not keys:
+        one, other = Counter(map(_exact, wanted)), Counter(map(_exact, found))
+        return max((one - other).total(), (other - one).total()), ()
+    wanted_by_key, surplus = _by_key(wanted, keys)
+    found_by_key, repeated = _by_key(found, keys)
+    differing = [
+        key
+        for key in {**wanted_by_key, **found_by_key}
+        if wanted_by_key.get(key) != found_by_key.get(key) or key in repeated or key in surplus
+    ]
+    labels = [names[index] for index in keys]
+    named = tuple(
+        ", ".join(f"{name}={value}" for name, value in zip(labels, key, strict=True)) for key in differing[:_NAMED_KEYS]
+    )
+    return len(differing), named
+
+
+def _by_key(rows: Sequence[Row], keys: tuple[int, ...]) -> tuple[Mapping[Row, Row], set[Row]]:
+    """Rows by key, and the keys that stand on more than one row."""
+    found: dict[Row, Row] = {}
+    repeated: set[Row] = set()
+    for row in rows:
+        key = tuple(row[index] for index in keys)
+        if key in found:
+            repeated.add(key)
+        found[key] = _exact(row)
+    return found, repeated
+
+
+def _exact(row: Row) -> Row:
+    """Floats by their bits: -0.0 is not 0.0."""
+    return tuple(struct.pack(">d", value).hex() if isinstance(value, float) else value for value in row)
+
+
+def _kind(column: _SourceColumn) -> str:
+    return column.type.lower().partition("(")[0].split()[0]
+
+
+def _expected_rule(column: _SourceColumn) -> Rule:
+    """From the server's text to the common form."""
+    kind = _kind(column)
+    if kind in _WHOLE:
+        return lambda value: int(str(value))
+    if kind == "decimal":
+        return lambda value: Decimal(str(value))
+    if kind in ("float", "double"):
+        return lambda value: float(str(value))
+    if kind == "date":
+        return lambda value: date.fromisoformat(str(value)).toordinal()
+    if kind in ("datetime", "timestamp"):
+        return lambda value: _microseconds(datetime.fromisoformat(str(value)))
+    if kind == "time":
+        return lambda value: _time_microseconds(str(value))
+    return str
+
+
+def _found_rule(column: _SourceColumn, lake_type: pa.DataType) -> Rule:
+    """From the lake's value to the common form. A value of a type that does not fit its column's is left as its text."""
+    kind = _kind(column)
+    if kind in _WHOLE and (pa.types.is_integer(lake_type) or pa.types.is_decimal(lake_type)):
+        return lambda value: int(str(value))
+    if kind == "decimal" and (pa.types.is_decimal(lake_type) or _is_text(lake_type)):
+        return lambda value: Decimal(str(value))
+    if kind in ("float", "double") and pa.types.is_floating(lake_type):
+        return lambda value: float(str(value))
+    if kind == "date" and pa.types.is_date(lake_type):
+        return lambda value: value.toordinal() if isinstance(value, date) else str(value)
+    if kind in ("datetime", "timestamp") and pa.types.is_timestamp(lake_type):
+        # A wall clock must have no zone, an instant must have one.
+        zoned = lake_type.tz is not None
+        return (lambda value: int(str(value))) if zoned == (kind == "timestamp") else (lambda value: f"{value} of the wrong kind")
+    if kind == "time" and _is_text(lake_type):
+        return lambda value: _time_microseconds(str(value))
+    if kind in _BINARY and _is_binary(lake_type):
+        return lambda value: value.hex().upper() if isinstance(value, bytes) else str(value)
+    return repr if _is_binary(lake_type) else str
+
+
+def _is_text(lake_type: pa.DataType) -> bool:
+    return bool(pa.types.is_string(lake_type) or pa.types.is_large_string(lake_type))
+
+
+def _is_binary(lake_type: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_binary(lake_type) or pa.types.is_large_binary(lake_type) or pa.types.is_fixed_size_binary(lake_type)
+    )
+
+
+def _microseconds(instant: datetime) -> int:
+    return (instant.replace(tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+
+
+def _time_microseconds(text: str) -> int | str:
+    """A TIME, which runs from -838 to 838 hours, in microseconds; what is no TIME stays as it is."""
+    clock, _, fraction = text.lstrip("-").partition(".")
+    parts = clock.split(":")
+    if len(parts) != 3 or not all(part.isdigit() for part in parts):
+        return text
+    hours, minutes, seconds = (int(part) for part in parts)
+    total = (hours * 3600 + minutes * 60 + seconds) * 1_000_000 + int(fraction.ljust(6, "0")[:6] or 0)
+    return -total if text.startswith("-") else total

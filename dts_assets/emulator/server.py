@@ -1,0 +1,145 @@
+"""A private MariaDB: its own data folder and socket, no network, no password, gone when the block is left.
+
+The server writes its row binlog with everything in it (full images, full metadata). It is for making captures and for
+tests, so durability is traded for speed.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pymysql
+from pymysql.connections import Connection
+
+from dts_assets.emulator.errors import ServerUnavailable
+
+BINLOG_NAME = "mysql-bin"
+"""Base name of the binlog files, as a managed MySQL calls them: ``mysql-bin.000001``."""
+
+_FOLDERS = ("/usr/sbin", "/usr/local/sbin", "/usr/libexec", "/usr/local/libexec")
+"""Where distributions put mariadbd; a normal user's PATH often leaves them out."""
+
+_START_SECONDS = 60.0
+_STOP_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A server that is up. It is reached through its socket alone, as user ``root`` without a password."""
+
+    socket: Path
+    user: str = "root"
+
+    def connect(self, *, database: str | None = None, autocommit: bool = True) -> Connection:
+        """A new connection in utf8mb4 with the session's time zone set to UTC."""
+        return pymysql.connect(
+            unix_socket=str(self.socket),
+            user=self.user,
+            database=database,
+            charset="utf8mb4",
+            autocommit=autocommit,
+            max_allowed_packet=1 << 30,
+            init_command="SET time_zone = '+00:00'",
+        )
+
+
+@contextmanager
+def private_server(*, server_id: int = 1, extra: tuple[str, ...] = ()) -> Iterator[Server]:
+    """A fresh MariaDB for the length of the block, for root and normal users alike; ``extra`` are further server options.
+
+    Raises ServerUnavailable if MariaDB is not installed or does not come up.
+    """
+    mariadbd, installer = _program("mariadbd", "mysqld"), _program("mariadb-install-db", "mysql_install_db")
+    # A short path of its own: a socket's path may not be longer than 107 bytes.
+    folder = Path(tempfile.mkdtemp(prefix="emulator-db-"))
+    process: subprocess.Popen[bytes] | None = None
+    try:
+        _install(installer, folder)
+        process = _start(mariadbd, folder, (f"--server-id={server_id}", *extra))
+        server = Server(folder / "socket")
+        _wait(server, process, folder / "server.log")
+        yield server
+    finally:
+        if process is not None:
+            _stop(process)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _program(*names: str) -> str:
+    path = os.pathsep.join((os.environ.get("PATH", ""), *_FOLDERS))
+    for name in names:
+        found = shutil.which(name, path=path)
+        if found:
+            return found
+    raise ServerUnavailable(
+        f"{names[0]} is not installed, and the emulator reads the binlog of a real MariaDB: install MariaDB "
+        "(Debian and Ubuntu: apt-get install mariadb-server)"
+    )
+
+
+def _account() -> tuple[str, ...]:
+    """mariadbd refuses to run as root unless told so by name."""
+    return (f"--user={pwd.getpwuid(os.geteuid()).pw_name}",) if os.geteuid() == 0 else ()
+
+
+def _install(installer: str, folder: Path) -> None:
+    log = folder / "install.log"
+    command = (
+        installer, "--no-defaults", f"--datadir={folder / 'data'}", f"--tmpdir={folder}", *_account(),
+        "--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve", "--skip-log-bin",
+    )  # fmt: skip
+    with log.open("wb") as output:
+        code = subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, check=False).returncode
+    if code:
+        raise ServerUnavailable(_last_words("a private MariaDB could not be set up", log))
+
+
+def _start(mariadbd: str, folder: Path, extra: tuple[str, ...]) -> subprocess.Popen[bytes]:
+    command = (
+        mariadbd, "--no-defaults", *_account(), f"--datadir={folder / 'data'}", f"--tmpdir={folder}",
+        f"--socket={folder / 'socket'}", f"--pid-file={folder / 'pid'}", "--skip-networking",
+        f"--log-bin={BINLOG_NAME}", "--binlog-format=ROW", "--binlog-row-image=FULL", "--binlog-row-metadata=FULL",
+        "--binlog-checksum=CRC32", "--sync-binlog=0", "--innodb-flush-log-at-trx-commit=0", "--innodb-doublewrite=0",
+        "--innodb-buffer-pool-size=64M", "--innodb-log-file-size=96M", "--max-allowed-packet=1G",
+        "--performance-schema=OFF", "--character-set-server=utf8mb4", "--collation-server=utf8mb4_general_ci",
+        "--default-time-zone=+00:00", "--skip-name-resolve", "--skip-slave-start", *extra,
+    )  # fmt: skip
+    with (folder / "server.log").open("wb") as output:
+        return subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+
+
+def _wait(server: Server, process: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + _START_SECONDS
+    while process.poll() is None and time.monotonic() < deadline:
+        try:
+            server.connect().close()
+        except pymysql.err.OperationalError:
+            time.sleep(0.05)
+        else:
+            return
+    raise ServerUnavailable(_last_words("a private MariaDB did not start", log))
+
+
+def _last_words(sentence: str, log: Path) -> str:
+    """The sentence with the server's own error, since the log goes away with the folder."""
+    lines = log.read_text(errors="replace").splitlines() if log.exists() else []
+    errors = [line for line in lines if "ERROR" in line.upper()] or lines
+    return f"{sentence}: {errors[-1].strip()}" if errors else sentence
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(_STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
