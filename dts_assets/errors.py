@@ -13,7 +13,8 @@ Each class with its exit code, where it has one of its own::
     │  ├─ StaleGenerationError          somebody else wrote the same rows since this run planned its work
     │  └─ IncompatibleLakeError         a setting that an existing lake cannot change
     ├─ NotClosedError               5   windows that nothing has closed yet
-    ├─ NotReadyError                5   tables of a window before all Kafka partitions of it were read
+    ├─ NotReadyError                5   something was asked for before what it is made from is there
+    ├─ IncompleteWindowError        5   a window that is known to be incomplete, where the configuration says block
     ├─ SurroundingsError            6   the machine that the command runs on
     │  ├─ MissingJavaError
     │  └─ PortInUseError
@@ -59,8 +60,8 @@ def _restored(cls: type[DtsAssetsError], facts: Mapping[str, Any]) -> DtsAssetsE
 class ConfigMistake:
     """One mistake in a configuration file: where it stands, what is wrong and how to mend it.
 
-    ``line`` counts from 1 and is None where the file as a whole is meant; ``path`` is dotted, ``subscriptions.shop.window.every``,
-    and empty for the whole file.
+    ``line`` counts from 1 and is None where the file as a whole is meant; ``path`` is dotted, ``lake.warehouse``, and empty for
+    the whole file.
     """
 
     file: str
@@ -198,15 +199,17 @@ class IncompatibleLakeError(LakeError):
 
 @dataclass(eq=False)
 class NotReadyError(DtsAssetsError):
-    """Tables of windows were asked for before every Kafka partition of them has its row in ``windows``.
+    """Something was asked for before what it is made from is there: tables before every Kafka partition of their windows has
+    entries, entries before raw_envelopes.
 
-    ``missing`` names, per window key, the Kafka partitions that lack theirs.
+    ``missing`` names, per window key, the Kafka partitions that lack what is ``needed``.
     """
 
     exit_code: ClassVar[int] = 5
 
     subscription: str
     missing: Mapping[str, Sequence[int]]
+    needed: str = "entries"
 
     def message(self) -> str:
         """Every window with the Kafka partitions it waits for."""
@@ -215,8 +218,8 @@ class NotReadyError(DtsAssetsError):
             for window, partitions in sorted(self.missing.items())
         )
         return (
-            f"Tables of {self.subscription} cannot be made yet, entries are missing for {windows}. Materialize raw_envelopes and "
-            f"entries of these partitions first."
+            f"Partitions of {self.subscription} cannot be made yet, {self.needed} is missing for {windows}. Materialize "
+            f"{'raw_envelopes' if self.needed == 'raw_envelopes' else 'raw_envelopes and entries'} of these partitions first."
         )
 
 
@@ -292,4 +295,25 @@ class NotClosedError(DtsAssetsError):
         return (
             f"Partitions {some} of {self.subscription} have not closed yet: the source {reach}. Ask again later; a capture "
             f"that will not grow any more is declared with `complete: true`."
+        )
+
+
+@dataclass(eq=False)
+class IncompleteWindowError(DtsAssetsError):
+    """Tables of incomplete windows were asked for, and the configuration says ``on_incomplete: block``.
+
+    ``problems`` has, per partition key, what the ledger names.
+    """
+
+    exit_code: ClassVar[int] = 5
+
+    subscription: str
+    problems: Mapping[str, Sequence[str]]
+
+    def message(self) -> str:
+        """Every partition with its problems, and the way out."""
+        named = "; ".join(f"{cell}: {', '.join(problems)}" for cell, problems in sorted(self.problems.items()))
+        return (
+            f"Tables of {self.subscription} are blocked because windows are incomplete ({named}). Mend the source and "
+            f"materialize these partitions again, or say `on_incomplete: continue` to go on without what is missing."
         )

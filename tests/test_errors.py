@@ -21,6 +21,7 @@ EXAMPLES: tuple[errors.DtsAssetsError, ...] = (
     errors.UnwritableLakeError("./lake", "permission denied"),
     errors.StaleGenerationError("shop.entries", expected="12", found="13"),
     errors.IncompatibleLakeError("shop", "window.every", stored="1h", configured="30m"),
+    errors.IncompleteWindowError("shop", {"p00|2026-01-05-01:00": ("gap",)}),
     errors.NotClosedError("shop", ("p00|2026-01-05-01:00",), latest=None),
     errors.NotReadyError("shop", {"2026-01-05-01:00": (0, 3)}),
     errors.SurroundingsError(),

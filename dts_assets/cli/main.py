@@ -1,0 +1,139 @@
+"""The ``dts-assets`` command: its subcommands, how it speaks, and how it ends.
+
+Whatever goes wrong and is meant for a person is one sentence on stderr and an exit code (``dts_assets.errors`` lists them), never
+a traceback. What is asked for goes to stdout, so that it can be piped.
+
+A subcommand that needs heavy imports lives in a module of its own and is named in ``COMMANDS_IN_MODULES``: it is imported when it
+is called, so that checking a configuration takes no second to start.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from dts_assets.errors import ConfigErrors, DtsAssetsError
+from dts_assets.settings import Settings, Subscription, config_file, json_schema, load_settings
+from dts_assets.settings.values import duration_text
+
+COMMANDS_IN_MODULES = {"run": ("dts_assets.cli.run", "run")}
+
+EXIT_CODES = """\b
+Exit codes: 0 done · 1 unexpected · 2 configuration or usage · 3 source
+· 4 lake · 5 not ready · 6 this machine (Java, port) · 7 wire format"""
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+class _Commands(click.Group):
+    """A group that loads some commands when they are called, and turns errors into a sentence and an exit code."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        there = [name for name, (module, _) in COMMANDS_IN_MODULES.items() if importlib.util.find_spec(module)]
+        return sorted({*super().list_commands(ctx), *there})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.list_commands(ctx) or cmd_name in self.commands:
+            return super().get_command(ctx, cmd_name)
+        module, name = COMMANDS_IN_MODULES[cmd_name]
+        command = getattr(importlib.import_module(module), name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except DtsAssetsError as error:
+            say_error(error)
+            ctx.exit(error.exit_code)
+
+
+def say_error(error: DtsAssetsError) -> None:
+    """Write an error to stderr as it is: no markup, no line breaks that would keep a path from being copied."""
+    console = Console(stderr=True, soft_wrap=True, markup=False, highlight=False)
+    console.print(str(error))
+    if isinstance(error, ConfigErrors) and len(error.mistakes) > 1:
+        console.print(f"{len(error.mistakes)} mistakes.")
+
+
+def config_option(command: _Function) -> _Function:
+    """Add ``--config FILE`` to a command; its function gets ``config: Path | None`` for :func:`settings_of`."""
+    return click.option(
+        "--config",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="The configuration file. Default: DTS_ASSETS_CONFIG, else pipeline.yaml here, else the project's.",
+    )(command)
+
+
+def config_of(config: Path | None) -> Path:
+    """The configuration file that a command was given, before or after its name; else the default one."""
+    context = click.get_current_context(silent=True)
+    given = context.find_root().params.get("config") if context else None
+    return config_file(config or given)
+
+
+def settings_of(config: Path | None) -> Settings:
+    """The settings for a command. Raises ConfigErrors, which the command group turns into sentences."""
+    return load_settings(config_of(config))
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]}, epilog=EXIT_CODES)
+@click.version_option(package_name="dts-assets", message="%(version)s")
+@config_option
+def cli(config: Path | None) -> None:
+    """Change streams of cloud databases, turned into lake tables."""
+
+
+@cli.group("config")
+def config_commands() -> None:
+    """The configuration file."""
+
+
+@config_commands.command("check")
+@config_option
+def check(config: Path | None) -> None:
+    """Say what the configuration means, or name every mistake in it."""
+    settings = settings_of(config)
+    console = Console(highlight=False)
+    console.print(f"{config_of(config)}: no mistakes", soft_wrap=True, markup=False)
+    table = Table.grid(padding=(0, 2))
+    table.add_row("lake", Text(f"{settings.lake.warehouse} ({settings.lake.catalog.type} catalog)", overflow="fold"))
+    table.add_row("spark", Text(settings.spark.master or "Spark Connect"))  # a remote's address may hold a token
+    for name, subscription in settings.subscriptions.items():
+        table.add_row(name, Text("\n".join(_summary(subscription)), overflow="fold"))
+    console.print(table)
+
+
+def _summary(subscription: Subscription) -> tuple[str, ...]:
+    capture, window, tables = subscription.source.capture, subscription.window, subscription.tables
+    source = (
+        "a Kafka broker" if capture is None else f"the {'' if capture.complete else 'growing '}capture {capture.path}"
+    )
+    end = "" if window.end is None else f" to {window.end:%Y-%m-%d %H:%M}"
+    without = f" without {', '.join(tables.exclude)}" if tables.exclude else ""
+    return (
+        f"{subscription.format} from {source}",
+        f"{subscription.partitions} Kafka partitions, windows of {duration_text(window.every)} "
+        f"from {window.start:%Y-%m-%d %H:%M}{end} UTC",
+        f"tables {', '.join(tables.include)}{without}",
+    )
+
+
+@config_commands.command("schema")
+def schema() -> None:
+    """Print the JSON Schema of the configuration file, for editors."""
+    click.echo(json.dumps(json_schema(), indent=2))
+
+
+def main() -> None:
+    """The entry point of the command."""
+    cli(prog_name="dts-assets")

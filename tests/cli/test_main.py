@@ -1,0 +1,134 @@
+"""The command line speaks in sentences, ends with the documented codes and starts without heavy imports."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from dts_assets import errors
+from dts_assets.cli import main as command_module
+from dts_assets.cli.main import EXIT_CODES, cli
+
+HOUSE = Path(__file__).parents[2]
+
+GOOD = """\
+lake: {warehouse: ./lake}
+subscriptions:
+  shop:
+    format: dts-protobuf
+    source: {capture: {path: ./recorded, complete: false}}
+    partitions: 4
+    window: {every: 1h, start: 2026-01-05T00:00Z}
+    tables: {include: ["shopdb.*"], exclude: ["shopdb.tmp"]}
+"""
+
+
+@pytest.fixture
+def good(tmp_path: Path) -> Path:
+    file = tmp_path / "good.yaml"
+    file.write_text(GOOD)
+    return file
+
+
+@pytest.fixture
+def bad(tmp_path: Path) -> Path:
+    file = tmp_path / "bad.yaml"
+    file.write_text(GOOD.replace("partitions: 4", "partitions: 400").replace("every: 1h", "every: 7h"))
+    return file
+
+
+def test_check_says_what_a_good_file_means(good: Path) -> None:
+    result = CliRunner().invoke(cli, ["config", "check", "--config", str(good)])
+    assert (result.exit_code, result.stderr) == (0, "")
+    words = " ".join(result.stdout.split())
+    assert "no mistakes" in words
+    for word in ("shop", "dts-protobuf", "growing", "shopdb.*", "local[2]", "sqlite"):
+        assert word in words
+
+
+def test_the_file_may_be_named_before_the_subcommand_too(good: Path) -> None:
+    result = CliRunner().invoke(cli, ["--config", str(good), "config", "check"])
+    assert (result.exit_code, result.stderr) == (0, "")
+
+
+def test_check_names_all_mistakes_on_stderr_and_ends_with_2(bad: Path) -> None:
+    result = CliRunner().invoke(cli, ["config", "check", "--config", str(bad)])
+    assert (result.exit_code, result.stdout) == (2, "")
+    lines = result.stderr.splitlines()
+    assert len(lines) == 3
+    assert ":6: subscriptions.shop.partitions:" in lines[0]
+    assert ":7: subscriptions.shop.window.every:" in lines[1]
+    assert lines[2] == "2 mistakes."
+
+
+def test_the_environment_names_the_file(bad: Path) -> None:
+    result = CliRunner().invoke(cli, ["config", "check"], env={"DTS_ASSETS_CONFIG": str(bad)})
+    assert result.exit_code == 2
+    assert "bad.yaml:6:" in result.stderr
+
+
+def test_schema_is_json_on_stdout() -> None:
+    result = CliRunner().invoke(cli, ["config", "schema"])
+    assert result.exit_code == 0
+    assert set(json.loads(result.stdout)["properties"]) == {"lake", "spark", "subscriptions"}
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        errors.CaptureError("./recorded", "it has no column offset"),
+        errors.UnwritableLakeError("./lake", "permission denied"),
+        errors.NotReadyError("shop", {"2026-01-05-01:00": (0,)}),
+        errors.MissingJavaError(),
+        errors.PortInUseError(3000),
+        errors.WireFormatError("dts-avro", "it needs a schema"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_any_error_for_people_is_one_sentence_and_its_documented_code(
+    error: errors.DtsAssetsError, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @click.command("fails")
+    def fails() -> None:
+        raise error
+
+    monkeypatch.setitem(cli.commands, "fails", fails)
+    result = CliRunner().invoke(cli, ["fails"])
+    assert result.exit_code == error.exit_code
+    assert result.stderr == f"{error}\n"
+    assert f"{error.exit_code} " in EXIT_CODES
+
+
+def test_a_command_in_a_module_of_its_own_is_found_when_it_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    there = {"schema-of": ("dts_assets.cli.main", "schema"), "gone": ("dts_assets.cli.gone", "gone")}
+    monkeypatch.setattr(command_module, "COMMANDS_IN_MODULES", there)
+    assert CliRunner().invoke(cli, ["schema-of"]).exit_code == 0
+    assert CliRunner().invoke(cli, ["gone"]).exit_code == 2
+    assert "schema-of" in CliRunner().invoke(cli, ["--help"]).stdout
+
+
+def test_checking_a_configuration_imports_neither_dagster_nor_spark_nor_arrow(good: Path) -> None:
+    code = (
+        "import sys\n"
+        "from dts_assets.cli.main import cli\n"
+        f"cli(['config', 'check', '--config', {str(good)!r}], standalone_mode=False)\n"
+        "heavy = {'dagster', 'pyspark', 'pyiceberg', 'pyarrow', 'numpy', 'pandas'} & set(sys.modules)\n"
+        "sys.exit(f'imported {heavy}' if heavy else 0)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=HOUSE, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_python_dash_m_is_the_command(good: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "dts_assets", "config", "check", "--config", str(good)],
+        cwd=HOUSE, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "no mistakes" in done.stdout
