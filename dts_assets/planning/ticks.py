@@ -77,11 +77,11 @@ def ingest_tick(
     missing: Iterable[Cell],
     stale: Iterable[Cell],
     ends: Mapping[Cell, int],
-    inputs: Mapping[Cell, str],
+    inputs: Mapping[Cell, Iterable[str]],
 ) -> IngestTick:
     """Requests for closed cells that were not asked for before, and for stale entries.
 
-    ``ends`` has the end offset of each missing cell, ``inputs`` a digest of what the entries of each stale cell would read now.
+    ``ends`` has the end offset of each missing cell, ``inputs`` what the entries of each stale cell would read now.
     """
     fresh = [
         cell
@@ -95,7 +95,7 @@ def ingest_tick(
     requests += [
         SpanRequest(
             span,
-            f"entries:{_span_text(span)}:{generation([inputs[cell] for cell in span.cells()], code_version='')}",
+            f"entries:{_span_text(span)}:{_digest(span, inputs)}",
             entries_only=True,
         )
         for span in rectangles(stale, longest=LONGEST_RUN)
@@ -127,3 +127,7 @@ def _span_text(span: Span) -> str:
 def _offsets_text(span: Span, ends: Mapping[Cell, int]) -> str:
     last = span.windows[-1]
     return ",".join(str(ends[Cell(partition, last)]) for partition in span.kafka_partitions)
+
+
+def _digest(span: Span, inputs: Mapping[Cell, Iterable[str]]) -> str:
+    return generation([text for cell in span.cells() for text in inputs[cell]], code_version="")

@@ -43,6 +43,23 @@ def at_or_before(position: SourcePosition) -> SparkColumn:
     )
 
 
+def with_images_of(changes: DataFrame, columns: Sequence[Column]) -> DataFrame:
+    """Changelog rows whose images have a field for each of ``columns``: a changelog state may be older than a column."""
+    for image in ("before", "after"):
+        fields = set(changes.schema[image].dataType.fieldNames())  # type: ignore[attr-defined]
+        if any(column.name not in fields for column in columns):
+            row = F.struct(
+                *[
+                    (F.col(image)[column.name] if column.name in fields else F.lit(None))
+                    .cast(column.type)
+                    .alias(column.name)
+                    for column in columns
+                ]
+            )
+            changes = changes.withColumn(image, F.when(F.col(image).isNotNull(), row))
+    return changes
+
+
 def key_operations(changes: DataFrame, columns: Sequence[Column]) -> DataFrame:
     """One row per key that a change touches: ``key`` (struct), ``takes``, ``at`` (position struct), ``kafka_partition``,
     ``row_number``, ``row`` (struct of the table's columns; null where the key is left), ``absent``, and what the snapshot

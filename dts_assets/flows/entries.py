@@ -1,0 +1,191 @@
+"""The second flow: raw messages of a span joined and decoded into ``entries``, with the marks that later flows rest on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from dts_assets.errors import NotReadyError
+from dts_assets.flows.ingest_tasks import EntriesResult, EntriesTask, RawFiles, decode_entries
+from dts_assets.flows.pipeline import CODE_VERSION, Pipeline, SparkProvider
+from dts_assets.flows.registry import register_shapes
+from dts_assets.flows.reports import EntriesCellReport, EntriesReport, Progress
+from dts_assets.flows.spark_tasks import run_tasks
+from dts_assets.model.spans import Cell, Span
+from dts_assets.planning.boundaries import ClosedBy
+from dts_assets.planning.completeness import completeness_of_cell
+from dts_assets.planning.generations import ABSENT, generation, input_text
+from dts_assets.planning.staleness import raw_input
+from dts_assets.stages.entries import merge_shapes
+from dts_assets.store.lake import StoredFile
+from dts_assets.store.rows import Counts, IngestWindow, RawWindow, ServerPositions, TableShapeRow
+from dts_assets.store.schemas import ENTRIES, QUARANTINE
+
+
+@dataclass(frozen=True, slots=True)
+class _Before:
+    """The cells before one whose raw is stored without a hole, nearest first; the first cell that is not stored, if any."""
+
+    cells: tuple[Cell, ...]
+    beyond: Cell | None
+
+
+def materialize_entries(pipeline: Pipeline, span: Span, *, spark: SparkProvider, progress: Progress) -> EntriesReport:
+    """Join and decode the stored messages of a span, and mark its cells in ``windows``.
+
+    Raises NotReadyError if raw_envelopes of a cell is not there.
+    """
+    began = time.monotonic()
+    raw = {row.cell: row for row in pipeline.ledger.raw_windows() if row.kafka_partition in span.kafka_partitions}
+    cells = tuple(span.cells())
+    _require_raw(pipeline, cells, raw)
+    before = {cell: _stored_before(pipeline, cell, raw) for cell in cells}
+    messages = sum(raw[cell].messages for cell in cells)
+    progress(f"entries: joining and decoding {messages:,} messages of {len(cells)} partitions")
+    results = _decode(pipeline, span, raw, before, spark)
+    _commit(pipeline, span, results)
+    shapes = merge_shapes(result.facts.shapes for result in results.values())
+    new_tables = register_shapes(pipeline, shapes)
+    rows = {cell: _row(cell, raw, results[cell], before[cell]) for cell in cells}
+    pipeline.ledger.replace_windows(cells, list(rows.values()))
+    reports = tuple(_report(rows[cell], raw[cell], results[cell]) for cell in cells)
+    changes = sum(report.changes for report in reports)
+    progress(f"entries: {sum(row.counts.entries for row in rows.values()):,} entries with {changes:,} row changes stored")
+    table = pipeline.path("entries")
+    location = pipeline.lake.ensure(table, ENTRIES).location()
+    return EntriesReport(reports, ".".join(table), location, new_tables, time.monotonic() - began)
+
+
+def _require_raw(pipeline: Pipeline, cells: Sequence[Cell], raw: Mapping[Cell, RawWindow]) -> None:
+    missing: dict[str, list[int]] = {}
+    for cell in cells:
+        if cell not in raw:
+            missing.setdefault(cell.window.key, []).append(cell.kafka_partition)
+    if missing:
+        raise NotReadyError(pipeline.name, missing, needed="raw_envelopes")
+
+
+def _stored_before(pipeline: Pipeline, cell: Cell, raw: Mapping[Cell, RawWindow]) -> _Before:
+    cells: list[Cell] = []
+    start = raw[cell].offsets.start
+    window = pipeline.grid.previous(cell.window)
+    while window is not None:
+        earlier = Cell(cell.kafka_partition, window)
+        row = raw.get(earlier)
+        if row is None or row.offsets.end != start:
+            return _Before(tuple(cells), earlier)
+        cells.append(earlier)
+        start = row.offsets.start
+        window = pipeline.grid.previous(window)
+    return _Before(tuple(cells), None)
+
+
+def _decode(
+    pipeline: Pipeline,
+    span: Span,
+    raw: Mapping[Cell, RawWindow],
+    before: Mapping[Cell, _Before],
+    spark: SparkProvider,
+) -> dict[Cell, EntriesResult]:
+    lake, run = pipeline.lake, pipeline.new_run()
+    for name, layout in (("entries", ENTRIES), ("quarantine", QUARANTINE)):
+        lake.ensure(pipeline.path(name), layout)
+    entries, quarantine = (lake.target(pipeline.path(name), run) for name in ("entries", "quarantine"))
+    files = _raw_files(pipeline, span)
+    watermarks = pipeline.source.watermarks()
+
+    def task(cell: Cell) -> EntriesTask:
+        earlier = before[cell]
+        first = raw[earlier.cells[-1] if earlier.cells else cell].offsets.start
+        return EntriesTask(
+            cell=cell,
+            offsets=raw[cell].offsets,
+            epoch=raw[cell].epoch,
+            format=pipeline.settings.format,
+            own=RawFiles(cell, files.get(cell, ())),
+            earlier=tuple(RawFiles(one, files.get(one, ())) for one in earlier.cells),
+            # The topic's first offset, or what it has forgotten: nothing earlier can ever be stored.
+            reaches_start=earlier.beyond is None or first <= watermarks[cell.kafka_partition].low,
+            nothing_follows=raw[cell].closed_by == ClosedBy.END,
+            io_properties=lake.location.file_store_properties,
+            entries=entries,
+            quarantine=quarantine,
+        )
+
+    results = run_tasks(spark(), [task(cell) for cell in span.cells()], decode_entries)
+    return {result.cell: result for result in results}
+
+
+def _raw_files(pipeline: Pipeline, span: Span) -> dict[Cell, tuple[str, ...]]:
+    """Raw files by cell, for every stored window of the span's Kafka partitions up to its last one."""
+    last = span.windows[-1].start
+    found: dict[Cell, list[StoredFile]] = {}
+    rectangle = {"kafka_partition": set(span.kafka_partitions)}
+    for file in pipeline.lake.data_files(pipeline.path("raw_envelopes"), rectangle):
+        if file.partition["window_start"] <= last:
+            cell = Cell(file.partition["kafka_partition"], pipeline.grid.of_start(file.partition["window_start"]))
+            found.setdefault(cell, []).append(file)
+    return {cell: tuple(file.path for file in files) for cell, files in found.items()}
+
+
+def _commit(pipeline: Pipeline, span: Span, results: Mapping[Cell, EntriesResult]) -> None:
+    """Entries, quarantine and shapes, in this order; the ledger's mark comes after them."""
+    rectangle = {
+        "kafka_partition": set(span.kafka_partitions),
+        "window_start": {window.start for window in span.windows},
+    }
+    files = [file for result in results.values() for file in result.files]
+    pipeline.lake.replace(pipeline.path("entries"), rectangle, files)
+    rejected = [file for result in results.values() for file in result.quarantine_files]
+    pipeline.lake.replace(pipeline.path("quarantine"), {**rectangle, "stage": {"entries"}}, rejected)
+    shapes = [
+        TableShapeRow(
+            cell.kafka_partition, cell.window.start, shape.table, shape.columns, position, code_version=CODE_VERSION
+        )
+        for cell, result in results.items()
+        for shape, position in sorted(result.facts.shapes.items(), key=lambda item: (item[0].table, item[1]))
+    ]
+    pipeline.ledger.replace_table_shapes(results, shapes)
+
+
+def _row(
+    cell: Cell, stored: Mapping[Cell, RawWindow], result: EntriesResult, before: _Before
+) -> IngestWindow:
+    raw = stored[cell]
+    tally, facts = result.tally, result.facts
+    inputs = [input_text(raw_input(cell), raw.generation)]
+    inputs += [input_text(raw_input(cell), stored[cell].generation) for cell in result.heads_from]
+    if result.looked_beyond and before.beyond is not None:
+        inputs.append(input_text(raw_input(before.beyond), ABSENT))
+    problems = (*raw.problems, *result.problems)
+    counts = Counts(
+        messages=tally.messages, whole=tally.whole, fragments=tally.fragments, null_messages=tally.null_messages,
+        quarantined_messages=tally.quarantined_messages, carried_in=tally.carried_in, joined=tally.joined,
+        superseded=tally.superseded, waiting=tally.waiting, quarantined_fragments=tally.quarantined_fragments,
+        carried_out=tally.carried_out, entries=facts.entries, data=facts.data, control=facts.control,
+        quarantined_entries=facts.quarantined_entries,
+    )  # fmt: skip
+    return IngestWindow(
+        kafka_partition=raw.kafka_partition,
+        window=raw.window,
+        epoch=raw.epoch,
+        offsets=raw.offsets,
+        counts=counts,
+        checkpoint=facts.checkpoint,
+        checkpoint_gtid_set=facts.checkpoint_gtid_set,
+        positions=tuple(
+            ServerPositions(server, first, last) for server, (first, last) in sorted(facts.positions.items())
+        ),
+        closed_by=raw.closed_by,
+        completeness=completeness_of_cell(problems),
+        problems=problems,
+        code_version=CODE_VERSION,
+        generation=generation(inputs, code_version=CODE_VERSION),
+        inputs=tuple(sorted(inputs)),
+    )
+
+
+def _report(row: IngestWindow, raw: RawWindow, result: EntriesResult) -> EntriesCellReport:
+    stored = sum(file.bytes for file in result.files)
+    return EntriesCellReport(row, result.facts.changes, stored, result.facts.latest_event, raw.last_time)

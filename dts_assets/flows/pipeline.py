@@ -1,0 +1,164 @@
+"""Everything that the flows of one subscription share: its settings, its source, its lake and its ledger."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import uuid
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeAlias
+
+from pyspark.sql import SparkSession
+
+from dts_assets.errors import IncompatibleLakeError
+from dts_assets.model.tables import TableId
+from dts_assets.model.windows import WindowGrid
+from dts_assets.planning.boundaries import Closing, ClosedBy, StoredCell
+from dts_assets.settings.models import Settings, Subscription
+from dts_assets.sources.capture import CaptureSource
+from dts_assets.sources.source import Source
+from dts_assets.store.catalog import LakeLocation
+from dts_assets.store.lake import Lake
+from dts_assets.store.ledger import Ledger
+from dts_assets.store.rows import RawWindow
+from dts_assets.store.schemas import RAW_WINDOWS
+
+SparkProvider: TypeAlias = Callable[[], SparkSession]
+"""Gives the session at first use: flows that find nothing to do start no JVM."""
+
+CODE_VERSION = "1"
+"""Raised when the same inputs give other rows. Stands in every ledger row and in Dagster's code versions."""
+
+_SHAPE_PROPERTY = "dts-assets.shape"
+_FIRST_WINDOW_PROPERTY = "dts-assets.first-window"
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """One subscription, opened. Reads and writes nothing until a flow does."""
+
+    settings: Subscription
+    source: Source
+    lake: Lake
+
+    @property
+    def name(self) -> str:
+        """The subscription's name, the first part of all its asset keys."""
+        return self.settings.name
+
+    @property
+    def grid(self) -> WindowGrid:
+        """All windows."""
+        return self.settings.grid
+
+    @property
+    def kafka_partitions(self) -> range:
+        """All Kafka partitions."""
+        return range(self.settings.partitions)
+
+    @property
+    def complete(self) -> bool:
+        """Whether the source is a recording that has ended."""
+        capture = self.settings.source.capture
+        return capture is not None and capture.complete
+
+    @property
+    def ledger(self) -> Ledger:
+        """The ledger of the subscription."""
+        return Ledger(self.lake.catalog, self.name)
+
+    def path(self, *parts: str) -> tuple[str, ...]:
+        """The asset key, and lake table, of a layer: ``path("entries")`` is ``("shop", "entries")``."""
+        return (self.name, *parts)
+
+    def table_path(self, layer: str, table: TableId) -> tuple[str, ...]:
+        """The asset key of a source table in a layer: ``("shop", "changelog", "shopdb", "orders")``."""
+        return (self.name, layer, *table.path)
+
+    def closing(self) -> Closing:
+        """How windows close now."""
+        return Closing(self.complete, self.settings.window.grace, self.source.now())
+
+    def new_run(self) -> str:
+        """A name for the folder that the files of one flow call share."""
+        return uuid.uuid4().hex
+
+    def shaping_settings(self) -> str:
+        """A digest of the settings that decide what rows of tables look like."""
+        settings = self.settings
+        facts = {
+            "types": dict(sorted(settings.types.items())),
+            "include": list(settings.tables.include),
+            "exclude": list(settings.tables.exclude),
+            "zone": settings.source_time_zone,
+            "consistency": settings.consistency,
+        }
+        return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:12]
+
+    def check_shape(self) -> None:
+        """Refuse settings that an existing lake was not built with; remember them in a new one.
+
+        Raises IncompatibleLakeError. Stored offsets and windows would mean something else under another grid.
+        """
+        table = self.lake.ensure(self.path("raw_windows"), RAW_WINDOWS)
+        shape = self._shape()
+        stored_text = table.properties.get(_SHAPE_PROPERTY)
+        if stored_text is None:
+            with table.transaction() as transaction:
+                transaction.set_properties({_SHAPE_PROPERTY: json.dumps(shape)})
+            return
+        stored = json.loads(stored_text)
+        for setting, configured in shape.items():
+            if stored.get(setting) != configured:
+                raise IncompatibleLakeError(
+                    self.name, setting, stored=str(stored.get(setting)), configured=str(configured)
+                )
+
+    def first_window(self) -> datetime | None:
+        """The start of the first window that counts: the one with the first message ever seen, or the grid's first.
+
+        Found once and stored, so that a topic that forgets its beginning does not move the frontier. None while there is no message.
+        """
+        table = self.lake.table(self.path("raw_windows"))
+        stored = None if table is None else table.properties.get(_FIRST_WINDOW_PROPERTY)
+        if stored is not None:
+            return datetime.fromisoformat(stored)
+        times = [mark.earliest for mark in self.source.watermarks().values() if mark.earliest is not None]
+        if not times:
+            return None
+        number = max(0, self.grid.number(min(times)))
+        first = self.grid.at(number).start
+        if table is not None:
+            with table.transaction() as transaction:
+                transaction.set_properties({_FIRST_WINDOW_PROPERTY: first.isoformat()})
+        return first
+
+    def _shape(self) -> dict[str, str | int]:
+        return {
+            "window.every": str(self.grid.every),
+            "window.start": self.grid.start.isoformat(),
+            "partitions": self.settings.partitions,
+            "epoch": self.settings.epoch,
+        }
+
+
+def open_pipeline(settings: Settings, name: str) -> Pipeline:
+    """The pipeline of a subscription."""
+    subscription = settings.subscriptions[name]
+    capture = subscription.source.capture
+    assert capture is not None, "settings refuse every other source until it is supported"
+    source = CaptureSource(str(capture.path), subscription.partitions)
+    return Pipeline(subscription, source, Lake(lake_location(settings)))
+
+
+def lake_location(settings: Settings) -> LakeLocation:
+    """Where the lake of a configuration is."""
+    catalog = settings.lake.catalog
+    return LakeLocation(settings.lake.warehouse, {"type": catalog.type, **dict(catalog.properties)})
+
+
+def stored_cells(rows: Iterable[RawWindow]) -> tuple[StoredCell, ...]:
+    """Ledger rows of raw as planning knows them."""
+    return tuple(StoredCell(row.cell, row.offsets, ClosedBy(row.closed_by)) for row in rows)

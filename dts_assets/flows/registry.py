@@ -1,0 +1,84 @@
+"""Which tables a subscription has: from the shapes that entries describe to the registry file that the graph is drawn from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from dts_assets.flows.pipeline import Pipeline
+from dts_assets.model.columns import Column, ColumnShape, widened
+from dts_assets.model.positions import SourcePosition
+from dts_assets.model.tables import TableId
+from dts_assets.store.registry import RegisteredColumn, RegisteredTable, merge_registry, read_registry
+from dts_assets.wire.format import TableShape
+from dts_assets.wire.formats import wire_format
+
+
+def register_shapes(pipeline: Pipeline, shapes: Mapping[TableShape, SourcePosition]) -> tuple[TableId, ...]:
+    """Add the tables and columns of some shapes to the registry; the tables that were not in it before.
+
+    A column keeps a type that also holds what the newer shape says; where there is none, the first type stays and values that
+    do not fit it go to ``invalid``.
+    """
+    before = read_registry(pipeline.settings.registry_path)
+    found: dict[TableId, dict[str, RegisteredColumn]] = {}
+    for shape in sorted(shapes, key=lambda one: (shapes[one], one.table)):
+        if not pipeline.settings.tables.takes(shape.table):
+            continue
+        known = {column.name: column for column in before[shape.table].columns} if shape.table in before else {}
+        columns = found.setdefault(shape.table, {})
+        for column in shape.columns:
+            columns[column.name] = _registered(pipeline, shape.table, column, columns.get(column.name) or known.get(column.name))
+    merge_registry(
+        pipeline.settings.registry_path,
+        [RegisteredTable(table, tuple(columns.values())) for table, columns in found.items()],
+    )
+    return tuple(sorted(found.keys() - before.keys()))
+
+
+def known_tables(pipeline: Pipeline) -> dict[TableId, tuple[Column, ...]]:
+    """Every table of the subscription with its columns; a registry file that was lost is written anew from the ledger."""
+    if not pipeline.settings.registry_path.exists():
+        shapes = {
+            TableShape(row.table, row.columns): row.first_position or SourcePosition(0, 0, 0)
+            for row in pipeline.ledger.table_shapes()
+        }
+        register_shapes(pipeline, shapes)
+    registered = read_registry(pipeline.settings.registry_path)
+    return {
+        table: tuple(column.column for column in entry.columns)
+        for table, entry in registered.items()
+        if pipeline.settings.tables.takes(table)
+    }
+
+
+def widen_unsigned(pipeline: Pipeline, columns: Iterable[tuple[TableId, str]], *, empty: frozenset[TableId]) -> bool:
+    """Note that columns hold unsigned values although their type text does not say so; whether any type became another.
+
+    ``empty`` are tables without a stored row, whose columns may still become any type.
+    """
+    registered = read_registry(pipeline.settings.registry_path)
+    changed: dict[TableId, dict[str, RegisteredColumn]] = {}
+    wire = wire_format(pipeline.settings.format)
+    for table, name in columns:
+        column = next(one for one in registered[table].columns if one.name == name)
+        wanted = wire.column_type(column.original_type, unsigned=True)
+        wide = wanted if table in empty else widened(column.type, wanted)
+        if wide is not None and wide != column.type and name not in pipeline.settings.types_of(table):
+            changed.setdefault(table, {})[name] = RegisteredColumn(name, column.original_type, wide, column.is_key)
+    merge_registry(
+        pipeline.settings.registry_path,
+        [RegisteredTable(table, tuple(columns.values())) for table, columns in changed.items()],
+    )
+    return bool(changed)
+
+
+def _registered(
+    pipeline: Pipeline, table: TableId, column: ColumnShape, known: RegisteredColumn | None
+) -> RegisteredColumn:
+    declared = pipeline.settings.types_of(table).get(column.name)
+    if declared is not None:
+        return RegisteredColumn(column.name, column.original_type, declared, column.is_key)
+    kind = wire_format(pipeline.settings.format).column_type(column.original_type, unsigned=False)
+    if known is not None:
+        kind = widened(known.type, kind) or known.type
+    return RegisteredColumn(column.name, column.original_type, kind, column.is_key)

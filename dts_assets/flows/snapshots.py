@@ -1,0 +1,192 @@
+"""The last flow: snapshots brought to the frontier, table by table, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from dts_assets.flows.pipeline import Pipeline, SparkProvider
+from dts_assets.flows.reports import Progress
+from dts_assets.model.columns import Column
+from dts_assets.model.frontier import Frontier
+from dts_assets.model.tables import TableId
+from dts_assets.planning.frontier import not_behind
+from dts_assets.planning.snapshots import SnapshotPlan, SnapshotState, TableWindow, plan_snapshot, replaced_windows
+from dts_assets.stages.snapshot import as_operations, at_or_before, folded, held, key_operations, latest, merge_source, with_images_of
+from dts_assets.store.columns import flat_name, quoted, snapshot_columns
+from dts_assets.store.schemas import snapshot_layout
+
+STATE_PROPERTY = "dts-assets.state"
+"""The property of a snapshot commit that holds the frontier it stands at and the changelog state it was made from."""
+
+_SIDE_BY_SIDE = 4
+"""Tables worked on at once: Spark interleaves their small jobs, which are mostly waiting for commits."""
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotOutcome:
+    """What became of one snapshot; ``rows`` is how many it holds, None where it was never written."""
+
+    table: TableId
+    committed: bool
+    rows: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    table: TableId
+    columns: tuple[Column, ...]
+    before: SnapshotState
+    plan: SnapshotPlan
+    first: bool
+
+
+def advance_snapshots(
+    pipeline: Pipeline,
+    tables: Mapping[TableId, Sequence[Column]],
+    frontier: Frontier,
+    windows: Mapping[TableId, Sequence[TableWindow]],
+    *,
+    spark: SparkProvider,
+    progress: Progress,
+) -> dict[TableId, SnapshotOutcome]:
+    """Bring the snapshots of ``tables`` (all with a key) to ``frontier``.
+
+    ``windows`` is what the ledger knows of each table. A table in which nothing changed is not committed.
+    """
+    jobs = [_job(pipeline, table, tuple(columns), frontier, windows.get(table, ())) for table, columns in tables.items()]
+    busy = [job for job in jobs if not job.plan.nothing]
+    if busy:
+        progress(f"snapshot: {len(busy)} of {len(jobs)} tables have changes to apply")
+        session = spark()
+        with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
+            for job in pool.map(lambda job: _apply(pipeline, job, session), busy):
+                progress(f"snapshot: {job.table} stands at the frontier")
+    done = {job.table for job in busy}
+    return {job.table: SnapshotOutcome(job.table, job.table in done, _rows(pipeline, job.table)) for job in jobs}
+
+
+def _job(
+    pipeline: Pipeline, table: TableId, columns: tuple[Column, ...], frontier: Frontier, windows: Sequence[TableWindow]
+) -> _Job:
+    path = pipeline.table_path("snapshot", table)
+    pipeline.lake.ensure(path, snapshot_layout(columns))
+    pipeline.lake.evolve(path, snapshot_columns(columns))
+    state = pipeline.lake.state(path)
+    text = None if state is None else state.properties.get(STATE_PROPERTY)
+    before = SnapshotState() if text is None else SnapshotState.of_text(text)
+    changelog = pipeline.lake.state(pipeline.table_path("changelog", table))
+    replaced: frozenset[datetime] = frozenset()
+    if before.changelog_snapshot is not None:
+        old = _files_by_window(pipeline, table, before.changelog_snapshot)
+        replaced = replaced_windows(old, _files_by_window(pipeline, table, None))
+    plan = plan_snapshot(
+        before,
+        not_behind(frontier, before.frontier),
+        changelog_snapshot=None if changelog is None else changelog.snapshot_id,
+        windows=windows,
+        replaced=replaced,
+    )
+    return _Job(table, columns, before, plan, first=state is None)
+
+
+def _files_by_window(pipeline: Pipeline, table: TableId, snapshot_id: int | None) -> dict[datetime, frozenset[str]]:
+    files: dict[datetime, set[str]] = {}
+    for file in pipeline.lake.data_files(pipeline.table_path("changelog", table), snapshot_id=snapshot_id):
+        files.setdefault(file.partition["window_start"], set()).add(file.path)
+    return {start: frozenset(paths) for start, paths in files.items()}
+
+
+def _rows(pipeline: Pipeline, table: TableId) -> int | None:
+    state = pipeline.lake.state(pipeline.table_path("snapshot", table))
+    return None if state is None else int(state.properties.get("total-records", 0))
+
+
+def _apply(pipeline: Pipeline, job: _Job, session: SparkSession) -> _Job:
+    """Write one snapshot in one commit that carries its new state."""
+    # A session of its own: the commit's properties are session settings, and tables are worked on side by side.
+    spark = session.newSession()
+    name = pipeline.lake.spark_name(pipeline.table_path("snapshot", job.table))
+    names = [flat_name(column.name) for column in job.columns]
+    source = merge_source(_result(pipeline, job, spark, name), job.columns, names=names)
+    if job.first:
+        rows = source.where("__takes").select(*[quoted(column) for column, _ in snapshot_columns(job.columns)])
+        rows.writeTo(name).option(f"snapshot-property.{STATE_PROPERTY}", job.plan.state.to_text()).append()
+        return job
+    spark.conf.set(f"spark.sql.iceberg.snapshot-property.{STATE_PROPERTY}", job.plan.state.to_text())
+    keys = [flat_name(column.name) for column in job.columns if column.is_key]
+    on = " AND ".join(f"target.{quoted(key)} = source.__key_{number}" for number, key in enumerate(keys))
+    written = [column for column, _ in snapshot_columns(job.columns)]
+    sets = ", ".join(f"target.{quoted(column)} = source.{quoted(column)}" for column in written)
+    columns = ", ".join(quoted(column) for column in written)
+    values = ", ".join(f"source.{quoted(column)}" for column in written)
+    source.createOrReplaceTempView("snapshot_changes")
+    spark.sql(
+        f"MERGE INTO {name} AS target USING snapshot_changes AS source ON {on} "
+        f"WHEN MATCHED AND source.__takes THEN UPDATE SET {sets} WHEN MATCHED THEN DELETE "
+        f"WHEN NOT MATCHED AND source.__takes THEN INSERT ({columns}) VALUES ({values})"
+    )
+    return job
+
+
+def _result(pipeline: Pipeline, job: _Job, spark: SparkSession, snapshot_name: str) -> DataFrame:
+    """The last operation on every key that the plan touches."""
+    plan, before = job.plan, job.before.frontier
+    now = _changelog(pipeline, job, spark, plan.state.changelog_snapshot)
+    fresh = now.where(F.col("window_start").isin(*plan.newer)) if plan.newer else now.where(F.lit(False))
+    fresh = fresh.where(held(plan.state.frontier) & ~held(before))
+    operations = key_operations(fresh, job.columns)
+    if not plan.recomputes:
+        return _last(job, operations, _base(job, spark, snapshot_name, operations))
+    suspects = _suspects(pipeline, job, spark, fresh, now)
+    again = key_operations(now.where(held(plan.state.frontier)), job.columns).join(suspects, on="key", how="left_semi")
+    operations = operations.join(suspects, on="key", how="left_anti")
+    forward = _last(job, operations, _base(job, spark, snapshot_name, operations))
+    recomputed = suspects.join(_last(job, again, None), on="key", how="left")
+    return forward.unionByName(recomputed.withColumn("takes", F.coalesce("takes", F.lit(False))))
+
+
+def _suspects(
+    pipeline: Pipeline, job: _Job, spark: SparkSession, fresh: DataFrame, now: DataFrame
+) -> DataFrame:
+    """The keys that have to be computed again from the whole changelog."""
+    plan = job.plan
+    found: list[DataFrame] = []
+    if plan.suspect_until is not None:
+        found.append(fresh.where(at_or_before(plan.suspect_until)))
+    if plan.replaced:
+        inside = F.col("window_start").isin(*plan.replaced)
+        found.append(now.where(inside & held(plan.state.frontier)))
+        old = _changelog(pipeline, job, spark, job.before.changelog_snapshot)
+        found.append(old.where(inside & held(job.before.frontier)))
+    keys = [key_operations(changes, job.columns).select("key") for changes in found]
+    whole = keys[0]
+    for more in keys[1:]:
+        whole = whole.unionByName(more)
+    return whole.distinct()
+
+
+def _last(job: _Job, operations: DataFrame, base: DataFrame | None) -> DataFrame:
+    if not job.plan.fold_absent:
+        return latest(operations)
+    return folded(operations if base is None else operations.unionByName(base), job.columns)
+
+
+def _base(job: _Job, spark: SparkSession, snapshot_name: str, operations: DataFrame) -> DataFrame | None:
+    """The current rows of the touched keys, where changes may lack columns."""
+    if not job.plan.fold_absent or job.first:
+        return None
+    names = [flat_name(column.name) for column in job.columns]
+    current = as_operations(spark.table(snapshot_name), job.columns, names=names)
+    return current.join(operations.select("key").distinct(), on="key", how="left_semi")
+
+
+def _changelog(pipeline: Pipeline, job: _Job, spark: SparkSession, snapshot_id: int | None) -> DataFrame:
+    """A changelog as it stood at one of its snapshots: a DataFrame alone would follow later commits."""
+    name = pipeline.lake.spark_name(pipeline.table_path("changelog", job.table))
+    return with_images_of(spark.sql(f"SELECT * FROM {name} VERSION AS OF {snapshot_id}"), job.columns)

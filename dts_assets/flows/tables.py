@@ -1,0 +1,335 @@
+"""The third flow: entries of whole windows into changelogs and snapshots of all tables, marked in ``cuts``."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime
+
+from dts_assets.errors import IncompleteWindowError, NotReadyError
+from dts_assets.flows.pipeline import CODE_VERSION, Pipeline, SparkProvider
+from dts_assets.flows.registry import known_tables, register_shapes, widen_unsigned
+from dts_assets.flows.reports import Progress, TableReport, TablesReport, WindowReport
+from dts_assets.flows.snapshots import SnapshotOutcome, advance_snapshots
+from dts_assets.flows.spark_tasks import run_tasks
+from dts_assets.flows.tables_tasks import TablesResult, TablesTask, TableTally, TableTarget, decode_changes
+from dts_assets.model.columns import Column
+from dts_assets.model.frontier import Frontier
+from dts_assets.model.positions import SourcePosition
+from dts_assets.model.problems import Completeness, Problem
+from dts_assets.model.spans import Cell, partition_key
+from dts_assets.model.tables import TableId
+from dts_assets.model.windows import Window
+from dts_assets.planning.boundaries import ClosedBy
+from dts_assets.planning.completeness import completeness_of_window
+from dts_assets.planning.frontier import Consistency, PartitionEnd, WindowCut, cut_of_window, frontier
+from dts_assets.planning.generations import generation
+from dts_assets.planning.snapshots import TableWindow, merge_windows
+from dts_assets.planning.staleness import Computed, tables_inputs
+from dts_assets.store.columns import changelog_columns
+from dts_assets.store.rows import Cut, IngestWindow, WindowTable
+from dts_assets.store.schemas import QUARANTINE, changelog_layout
+from dts_assets.stages.entries import merge_shapes
+from dts_assets.wire.format import TableShape
+
+_COMMITS_SIDE_BY_SIDE = 4
+_TASKS_PER_WINDOW = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which tables of which layer to make; None stands for all, those that nobody has seen yet included."""
+
+    changelogs: frozenset[TableId] | None = None
+    snapshots: frozenset[TableId] | None = None
+
+    @property
+    def whole(self) -> bool:
+        """Whether the run makes everything of its windows, so that it may mark them."""
+        return self.changelogs is None and self.snapshots is None
+
+
+EVERYTHING = Selection()
+
+
+def materialize_tables(
+    pipeline: Pipeline,
+    windows: Sequence[Window],
+    *,
+    selection: Selection = EVERYTHING,
+    spark: SparkProvider,
+    progress: Progress,
+) -> TablesReport:
+    """Make the changelogs of some windows and bring the snapshots to the frontier.
+
+    Raises NotReadyError if a Kafka partition of a window has no entries yet, IncompleteWindowError where incomplete windows block.
+    A run of only some tables does not mark its windows.
+    """
+    began = time.monotonic()
+    windows = sorted(windows)
+    ingested = {row.cell: row for row in pipeline.ledger.windows()}
+    _require_ready(pipeline, windows, ingested)
+    tables = _tables_of(pipeline, windows)
+    changelogs = _chosen(tables, selection.changelogs)
+    results = _changelogs(pipeline, windows, changelogs, spark, progress) if changelogs or selection.whole else []
+    made = _tallies(results)
+    if selection.whole or changelogs:
+        rows = _window_tables(made)
+        chosen = None if selection.whole else selection.changelogs
+        pipeline.ledger.replace_window_tables(windows, rows, tables=chosen)
+    cuts = {row.window.start: _window_cut(row) for row in pipeline.ledger.cuts()}
+    marks = [_cut_row(pipeline, window, ingested) for window in windows]
+    if selection.whole:
+        cuts |= {mark.window.start: _window_cut(mark) for mark in marks}
+    reached = frontier(cuts, pipeline.grid, first=pipeline.first_window())
+    outcomes = _snapshots(pipeline, selection, reached, spark, progress)
+    if selection.whole:
+        pipeline.ledger.replace_cuts(windows, marks)
+    changes = _changes_by_window(made)
+    reports = tuple(
+        WindowReport(mark, _applied(mark.window, reached), changes.get(mark.window.start, 0)) for mark in marks
+    )
+    return TablesReport(reports, _table_reports(pipeline, results, made, outcomes), time.monotonic() - began)
+
+
+def _require_ready(pipeline: Pipeline, windows: Sequence[Window], ingested: Mapping[Cell, IngestWindow]) -> None:
+    missing: dict[str, list[int]] = {}
+    incomplete: dict[str, list[str]] = {}
+    for window in windows:
+        for partition in pipeline.kafka_partitions:
+            row = ingested.get(Cell(partition, window))
+            if row is None:
+                missing.setdefault(window.key, []).append(partition)
+            elif row.completeness is Completeness.INCOMPLETE:
+                incomplete[str(row.cell)] = [problem.code.value for problem in row.problems]
+    if missing:
+        raise NotReadyError(pipeline.name, missing)
+    if incomplete and pipeline.settings.on_incomplete == "block":
+        raise IncompleteWindowError(pipeline.name, incomplete)
+
+
+def _tables_of(pipeline: Pipeline, windows: Sequence[Window]) -> dict[TableId, tuple[Column, ...]]:
+    """Every known table, those of these windows among them even if the registry file never heard of them."""
+    shapes = merge_shapes(
+        {TableShape(row.table, row.columns): row.first_position or SourcePosition(0, 0, 0)}
+        for row in pipeline.ledger.table_shapes(windows)
+    )
+    register_shapes(pipeline, shapes)
+    return known_tables(pipeline)
+
+
+def _chosen(
+    tables: Mapping[TableId, tuple[Column, ...]], chosen: frozenset[TableId] | None
+) -> dict[TableId, tuple[Column, ...]]:
+    return {table: columns for table, columns in tables.items() if chosen is None or table in chosen}
+
+
+def _changelogs(
+    pipeline: Pipeline,
+    windows: Sequence[Window],
+    tables: Mapping[TableId, tuple[Column, ...]],
+    spark: SparkProvider,
+    progress: Progress,
+) -> list[TablesResult]:
+    """Decode and write the changelogs of all tables in one Spark job, then commit them side by side."""
+    results = _decode(pipeline, windows, tables, spark, progress)
+    surprises = {pair for result in results for pair in result.unsigned}
+    if surprises:
+        unwritten = frozenset(table for table, _ in surprises if not _has_rows(pipeline, table))
+        if widen_unsigned(pipeline, surprises, empty=unwritten):
+            progress(f"changelog: {len(surprises)} columns hold unsigned values; decoding again with wider types")
+            for table in unwritten:
+                pipeline.lake.catalog.drop_table(pipeline.lake.identifier(pipeline.table_path("changelog", table)))
+            tables = _chosen(known_tables(pipeline), frozenset(tables))
+            results = _decode(pipeline, windows, tables, spark, progress)
+    _commit(pipeline, windows, tables, results, progress)
+    return results
+
+
+def _decode(
+    pipeline: Pipeline,
+    windows: Sequence[Window],
+    tables: Mapping[TableId, tuple[Column, ...]],
+    spark: SparkProvider,
+    progress: Progress,
+) -> list[TablesResult]:
+    run = pipeline.new_run()
+    targets: dict[TableId, TableTarget] = {}
+    for table, columns in tables.items():
+        path = pipeline.table_path("changelog", table)
+        pipeline.lake.ensure(path, changelog_layout(columns))
+        pipeline.lake.evolve(path, changelog_columns(columns))
+        targets[table] = TableTarget(columns, pipeline.lake.target(path, run))
+    pipeline.lake.ensure(pipeline.path("quarantine"), QUARANTINE)
+    quarantine = pipeline.lake.target(pipeline.path("quarantine"), run)
+    starts = {window.start for window in windows}
+    by_window: dict[datetime, list[tuple[str, int]]] = {}
+    for file in pipeline.lake.data_files(pipeline.path("entries"), {"window_start": starts}):
+        by_window.setdefault(file.partition["window_start"], []).append((file.path, file.bytes))
+    tasks = [
+        TablesTask(start, paths, pipeline.settings.format, targets, quarantine, pipeline.lake.location.file_store_properties)
+        for start, files in sorted(by_window.items())
+        for paths in _shared_out(files, max(1, _TASKS_PER_WINDOW // len(windows)))
+    ]
+    progress(f"changelog: decoding {len(windows)} windows of {len(tables)} tables in {len(tasks)} tasks")
+    return run_tasks(spark(), tasks, decode_changes) if tasks else []
+
+
+def _shared_out(files: Iterable[tuple[str, int]], tasks: int) -> list[tuple[str, ...]]:
+    """Files (path, bytes) spread over at most ``tasks`` groups of about the same size."""
+    groups: list[tuple[int, list[str]]] = [(0, []) for _ in range(tasks)]
+    for path, size in sorted(files, key=lambda file: (-file[1], file[0])):
+        number = min(range(tasks), key=lambda one: groups[one][0])
+        groups[number] = (groups[number][0] + size, [*groups[number][1], path])
+    return [tuple(sorted(paths)) for _, paths in groups if paths]
+
+
+def _commit(
+    pipeline: Pipeline,
+    windows: Sequence[Window],
+    tables: Mapping[TableId, tuple[Column, ...]],
+    results: Sequence[TablesResult],
+    progress: Progress,
+) -> None:
+    rectangle = {"window_start": {window.start for window in windows}}
+
+    def commit(table: TableId) -> bool:
+        files = [file for result in results for file in result.files.get(table, ())]
+        replaced = pipeline.lake.replace(pipeline.table_path("changelog", table), rectangle, files)
+        return replaced.snapshot_id is not None
+
+    with ThreadPoolExecutor(_COMMITS_SIDE_BY_SIDE) as pool:
+        committed = sum(pool.map(commit, tables))
+    rejected = [file for result in results for file in result.quarantine_files]
+    pipeline.lake.replace(pipeline.path("quarantine"), {**rectangle, "stage": {"tables"}}, rejected)
+    progress(f"changelog: {committed} of {len(tables)} tables had rows and were committed")
+
+
+def _has_rows(pipeline: Pipeline, table: TableId) -> bool:
+    return pipeline.lake.state(pipeline.table_path("changelog", table)) is not None
+
+
+def _tallies(results: Iterable[TablesResult]) -> dict[tuple[datetime, int, TableId], TableTally]:
+    tallies: dict[tuple[datetime, int, TableId], TableTally] = {}
+    for result in results:
+        for (partition, table), tally in result.tallies.items():
+            tallies.setdefault((result.window_start, partition, table), TableTally()).merge(tally)
+    return tallies
+
+
+def _window_tables(tallies: Mapping[tuple[datetime, int, TableId], TableTally]) -> list[WindowTable]:
+    return [
+        WindowTable(
+            kafka_partition=partition,
+            window_start=start,
+            table=table,
+            changes=tally.changes + tally.quarantined,
+            kept=tally.changes,
+            redelivered=0,
+            quarantined=tally.quarantined,
+            row_hash=tally.row_hash,
+            absent_rows=tally.absent_rows,
+            invalid_values=tally.invalid_values,
+            first_position=tally.first,
+            last_position=tally.last,
+        )
+        for (start, partition, table), tally in sorted(tallies.items())
+    ]
+
+
+def _cut_row(pipeline: Pipeline, window: Window, ingested: Mapping[Cell, IngestWindow]) -> Cut:
+    rows = [ingested[Cell(partition, window)] for partition in pipeline.kafka_partitions]
+    ends = [PartitionEnd(row.kafka_partition, row.checkpoint, ClosedBy(row.closed_by)) for row in rows]
+    cut = cut_of_window(window, ends, wanted=Consistency(pipeline.settings.consistency))
+    gtid_set = next((row.checkpoint_gtid_set for row in rows if cut.cut is not None and row.checkpoint == cut.cut), None)
+    computed = {cell: Computed(row.generation, row.inputs) for cell, row in ingested.items()}
+    inputs = tables_inputs(window, pipeline.kafka_partitions, computed, settings=pipeline.shaping_settings())
+    return Cut(
+        window=window,
+        cut=cut.cut,
+        gtid_set=gtid_set,
+        consistency=cut.consistency.value,
+        completeness=completeness_of_window(row.completeness for row in rows),
+        problems=tuple(_named(row.kafka_partition, problem) for row in rows for problem in row.problems),
+        generation=generation(inputs, code_version=CODE_VERSION),
+        inputs=inputs,
+        code_version=CODE_VERSION,
+    )
+
+
+def _named(kafka_partition: int, problem: Problem) -> Problem:
+    detail = f"{partition_key(kafka_partition)}: {problem.detail}"
+    return Problem(problem.code, problem.first_offset, problem.last_offset, detail)
+
+
+def _window_cut(row: Cut) -> WindowCut:
+    return WindowCut(row.window, row.cut, Consistency(row.consistency))
+
+
+def _snapshots(
+    pipeline: Pipeline, selection: Selection, reached: Frontier, spark: SparkProvider, progress: Progress
+) -> dict[TableId, SnapshotOutcome]:
+    tables = {
+        table: columns
+        for table, columns in _chosen(known_tables(pipeline), selection.snapshots).items()
+        if any(column.is_key for column in columns) and _has_rows(pipeline, table)
+    }
+    known: dict[TableId, list[TableWindow]] = {}
+    for row in pipeline.ledger.window_tables():
+        if row.first_position is not None and row.last_position is not None:
+            known.setdefault(row.table, []).append(
+                TableWindow(row.window_start, row.kept, row.first_position, row.last_position, row.absent_rows)
+            )
+    windows = {table: tuple(merge_windows(parts).values()) for table, parts in known.items()}
+    return advance_snapshots(pipeline, tables, reached, windows, spark=spark, progress=progress)
+
+
+def _applied(window: Window, reached: Frontier) -> bool:
+    return reached.window is not None and window.start <= reached.window
+
+
+def _changes_by_window(tallies: Mapping[tuple[datetime, int, TableId], TableTally]) -> dict[datetime, int]:
+    changes: dict[datetime, int] = {}
+    for (start, _, _), tally in tallies.items():
+        changes[start] = changes.get(start, 0) + tally.changes
+    return changes
+
+
+def _table_reports(
+    pipeline: Pipeline,
+    results: Collection[TablesResult],
+    tallies: Mapping[tuple[datetime, int, TableId], TableTally],
+    outcomes: Mapping[TableId, SnapshotOutcome],
+) -> tuple[TableReport, ...]:
+    reports = []
+    for table, columns in known_tables(pipeline).items():
+        mine = [(start, tally) for (start, _, name), tally in tallies.items() if name == table]
+        stored: dict[datetime, int] = {}
+        for result in results:
+            size = sum(file.bytes for file in result.files.get(table, ()))
+            stored[result.window_start] = stored.get(result.window_start, 0) + size
+        outcome = outcomes.get(table)
+        reports.append(
+            TableReport(
+                table=table,
+                columns=columns,
+                changelog=".".join(pipeline.table_path("changelog", table)),
+                snapshot=".".join(pipeline.table_path("snapshot", table)) if any(one.is_key for one in columns) else None,
+                changes=_summed((start, tally.changes) for start, tally in mine),
+                stored_bytes=stored,
+                invalid_values=_summed((start, tally.invalid_values) for start, tally in mine),
+                quarantined=_summed((start, tally.quarantined) for start, tally in mine),
+                snapshot_committed=outcome is not None and outcome.committed,
+                snapshot_rows=None if outcome is None else outcome.rows,
+            )
+        )
+    return tuple(reports)
+
+
+def _summed(pairs: Iterable[tuple[datetime, int]]) -> dict[datetime, int]:
+    total: dict[datetime, int] = {}
+    for start, count in pairs:
+        total[start] = total.get(start, 0) + count
+    return total
