@@ -21,7 +21,7 @@ from dts_assets.model.windows import Window
 
 @dataclass(frozen=True, slots=True)
 class RawWindow:
-    """The mark of raw: what was read of a Kafka partition and window. ``closed_by``: ``message``, ``grace``, ``end`` or ``open``."""
+    """The mark of raw of a Kafka partition and window; ``closed_by`` is ``message``, ``grace``, ``end`` or ``open``."""
 
     kafka_partition: int
     window: Window

@@ -98,7 +98,7 @@ def table_schema(catalog: Catalog, identifier: Identifier) -> pa.Schema:
 
 
 def _widen(update: UpdateSchema, table: str, struct: StructType, path: tuple[str, ...], wanted: IcebergType) -> bool:
-    """Stage what it takes for the field at ``path`` (its parent being ``struct``) to hold ``wanted``; whether it took anything."""
+    """Stage what it takes for the field at ``path``, in ``struct``, to hold ``wanted``; whether it took anything."""
     present = next((field for field in struct.fields if field.name == path[-1]), None)
     if present is None:
         update.add_column(path, wanted)

@@ -57,7 +57,8 @@ class Cells:
         found = self.catalog.load_table(self.identifier).scan().to_arrow().to_pylist()
         hour = timedelta(hours=1)
         return sorted(
-            (row["kafka_partition"], (row["window_start"] - START) // hour, row["generation"], row["number"]) for row in found
+            (row["kafka_partition"], (row["window_start"] - START) // hour, row["generation"], row["number"])
+            for row in found
         )
 
     def generations(self) -> dict[tuple[int, int], set[str]]:

@@ -6,13 +6,16 @@ import inspect
 import itertools
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
 from dataclasses import replace as changed
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyiceberg
@@ -20,82 +23,95 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.manifest import ManifestEntry, write_manifest, write_manifest_list
 from pyiceberg.table import Table
+from pyiceberg.table.snapshots import Snapshot
+from sqlalchemy.exc import OperationalError
 
 from dts_assets.errors import LakeTableError, StaleGenerationError
 from dts_assets.store import commit
-from dts_assets.store.catalog import LakeLocation, open_catalog
 from dts_assets.store.commit import files_in, generation_of, replace
 from dts_assets.store.files import TableWriter, WriteTarget
+from dts_assets.store.lake import write_target
+from dts_assets.store.schemas import layout
+from dts_assets.store.tables import ensure_table
+from dts_assets.store.types import iceberg_schema
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
 
+    from dts_assets.store.catalog import LakeLocation
+    from tests.store.conftest import Cells
+
+Steps = list[tuple[set[int], set[int], set[tuple[int, int]]]]
+
 ALL = list(itertools.product(range(2), range(3)))
 
 
-def snapshots(cells) -> list:
+def snapshots(cells: Cells) -> list[Snapshot]:
     return list(cells.catalog.load_table(cells.identifier).metadata.snapshots)
 
 
-def paths_in(cells, kafka_partitions, windows) -> set[str]:
+def summary(snapshot: Snapshot) -> dict[str, str]:
+    assert snapshot.summary is not None
+    return {"operation": snapshot.summary.operation.value, **snapshot.summary.additional_properties}
+
+
+def paths_in(cells: Cells, kafka_partitions: Iterable[int], windows: Iterable[int]) -> set[str]:
     table = cells.catalog.load_table(cells.identifier)
     return {file.file_path for file in files_in(table, cells.rectangle(kafka_partitions, windows))}
 
 
 class TestOneWriter:
-    def test_a_rectangle_holds_exactly_the_new_generation(self, cells):
+    def test_a_rectangle_holds_exactly_the_new_generation(self, cells: Cells) -> None:
         replace(cells.catalog, cells.identifier, {}, cells.write(ALL, "old"))
         replace(cells.catalog, cells.identifier, cells.rectangle([0], [1, 2]), cells.write([(0, 1), (0, 2)], "new"))
         expected = {cell: {"new"} if cell in {(0, 1), (0, 2)} else {"old"} for cell in ALL}
         assert cells.generations() == expected
         assert len(cells.rows()) == 3 * len(ALL)
 
-    def test_replacing_twice_is_replacing_once(self, cells):
+    def test_replacing_twice_is_replacing_once(self, cells: Cells) -> None:
         for _ in range(2):
             replace(cells.catalog, cells.identifier, cells.rectangle([0, 1], [0, 1, 2]), cells.write(ALL, "same"))
         assert cells.rows() == [(p, w, "same", n) for p, w in ALL for n in range(3)]
 
-    def test_an_empty_generation_replaces_too(self, cells):
+    def test_an_empty_generation_replaces_too(self, cells: Cells) -> None:
         replace(cells.catalog, cells.identifier, {}, cells.write(ALL, "old"))
         done = replace(cells.catalog, cells.identifier, cells.rectangle([1], [0]), [])
         assert len(done.removed) == 1
         assert (1, 0) not in cells.generations()
         assert len(cells.generations()) == len(ALL) - 1
 
-    def test_fewer_cells_than_the_rectangle_clear_the_others(self, cells):
+    def test_fewer_cells_than_the_rectangle_clear_the_others(self, cells: Cells) -> None:
         replace(cells.catalog, cells.identifier, {}, cells.write(ALL, "old"))
         replace(cells.catalog, cells.identifier, cells.rectangle([0], [0, 1, 2]), cells.write([(0, 1)], "new"))
         assert {cell for cell in cells.generations() if cell[0] == 0} == {(0, 1)}
 
-    def test_nothing_to_remove_and_nothing_to_add_is_no_commit(self, cells):
+    def test_nothing_to_remove_and_nothing_to_add_is_no_commit(self, cells: Cells) -> None:
         replace(cells.catalog, cells.identifier, {}, cells.write([(0, 0)], "old"))
         before = snapshots(cells)
         done = replace(cells.catalog, cells.identifier, cells.rectangle([1], [2]), [])
         assert done.snapshot_id is None
         assert snapshots(cells) == before
 
-    def test_it_is_one_overwrite_snapshot_with_the_given_properties(self, cells):
+    def test_it_is_one_overwrite_snapshot_with_the_given_properties(self, cells: Cells) -> None:
         replace(cells.catalog, cells.identifier, {}, cells.write(ALL, "old"))
         files = cells.write([(0, 0)], "new")
-        done = replace(cells.catalog, cells.identifier, cells.rectangle([0], [0]), files, properties={"dts.frontier": "7"})
+        done = replace(
+            cells.catalog, cells.identifier, cells.rectangle([0], [0]), files, properties={"dts.frontier": "7"}
+        )
         assert len(snapshots(cells)) == 2
         head = snapshots(cells)[-1]
-        assert (head.snapshot_id, head.summary.operation.value) == (done.snapshot_id, "overwrite")
-        assert head.summary.additional_properties["dts.frontier"] == "7"
-        assert head.summary.additional_properties["total-data-files"] == str(len(ALL))
-        assert head.summary.additional_properties["total-records"] == str(3 * len(ALL))
-        assert head.summary.additional_properties["deleted-data-files"] == "1"
+        assert head.snapshot_id == done.snapshot_id
+        assert summary(head)["operation"] == "overwrite"
+        assert summary(head)["dts.frontier"] == "7"
+        assert summary(head)["total-data-files"] == str(len(ALL))
+        assert summary(head)["total-records"] == str(3 * len(ALL))
+        assert summary(head)["deleted-data-files"] == "1"
 
-    def test_a_table_without_partitions_is_replaced_whole(self, catalog, cells):
-        from dts_assets.store.schemas import layout
-        from dts_assets.store.tables import ensure_table
-        from dts_assets.store.types import iceberg_schema
-
+    def test_a_table_without_partitions_is_replaced_whole(self, catalog: Catalog) -> None:
         made = layout(iceberg_schema((("number", "int"),)))
         table = ensure_table(catalog, ("shop", "plain"), made.schema, made.spec, made.properties)
-        from dts_assets.store.lake import write_target
-
         for numbers in ([1, 2, 3], [4]):
             with TableWriter(write_target(table, "run", {})) as writer:
                 writer.write(pa.RecordBatch.from_pydict({"number": pa.array(numbers, pa.int32())}))
@@ -106,13 +122,15 @@ class TestOneWriter:
     @given(
         steps=st.lists(
             st.tuples(
-                st.sets(st.integers(0, 1), min_size=1), st.sets(st.integers(0, 2), min_size=1), st.sets(st.sampled_from(ALL))
+                st.sets(st.integers(0, 1), min_size=1),
+                st.sets(st.integers(0, 2), min_size=1),
+                st.sets(st.sampled_from(ALL)),
             ),
             min_size=1,
             max_size=4,
         )
     )
-    def test_a_rectangle_at_once_equals_its_cells_one_by_one(self, cells, steps):
+    def test_a_rectangle_at_once_equals_its_cells_one_by_one(self, cells: Cells, steps: Steps) -> None:
         model: dict[tuple[int, int], set[str]] = {}
         for by_cell in (False, True):
             replace(cells.catalog, cells.identifier, {}, [])
@@ -134,27 +152,27 @@ class TestOneWriter:
 
 
 class TestRefused:
-    def test_a_new_file_outside_of_the_rectangle(self, cells):
+    def test_a_new_file_outside_of_the_rectangle(self, cells: Cells) -> None:
         files = cells.write([(0, 0), (1, 0)], "new")
         with pytest.raises(LakeTableError, match="outside"):
             replace(cells.catalog, cells.identifier, cells.rectangle([0], [0]), files)
         assert cells.rows() == []
 
     @pytest.mark.parametrize("partition", [(1, 0), (0, 1)])
-    def test_a_partition_tuple_that_the_rows_do_not_have(self, cells, partition):
+    def test_a_partition_tuple_that_the_rows_do_not_have(self, cells: Cells, partition: tuple[int, int]) -> None:
         (file,) = cells.write([(0, 0)], "new")
         lying = changed(file, partition=(partition[0], cells.window(partition[1])))
         with pytest.raises(LakeTableError, match="reported with another"):
             replace(cells.catalog, cells.identifier, {}, [lying])
 
-    def test_rows_of_two_partitions_in_one_file(self, cells):
+    def test_rows_of_two_partitions_in_one_file(self, cells: Cells) -> None:
         with TableWriter(cells.target()) as writer:
             writer.write_partition((0, cells.window(0)), cells.batch([(0, 0), (0, 1)], "new"))
             files = writer.close()
         with pytest.raises(LakeTableError, match="reported with another"):
             replace(cells.catalog, cells.identifier, {}, files)
 
-    def test_rows_without_a_partition_value(self, cells):
+    def test_rows_without_a_partition_value(self, cells: Cells) -> None:
         batch = cells.batch([(0, 0)], "new").set_column(1, "window_start", pa.nulls(3, pa.timestamp("us", tz="UTC")))
         with TableWriter(cells.target()) as writer:
             writer.write_partition((0, cells.window(0)), batch)
@@ -162,17 +180,17 @@ class TestRefused:
         with pytest.raises(LakeTableError, match="without window_start"):
             replace(cells.catalog, cells.identifier, {}, files)
 
-    def test_a_file_that_is_not_there(self, cells):
+    def test_a_file_that_is_not_there(self, cells: Cells) -> None:
         (file,) = cells.write([(0, 0)], "new")
         with pytest.raises(LakeTableError, match="not there"):
             replace(cells.catalog, cells.identifier, {}, [changed(file, path=file.path + "x")])
 
-    def test_a_file_with_other_rows_than_reported(self, cells):
+    def test_a_file_with_other_rows_than_reported(self, cells: Cells) -> None:
         (file,) = cells.write([(0, 0)], "new")
         with pytest.raises(LakeTableError, match="holds 3 rows"):
             replace(cells.catalog, cells.identifier, {}, [changed(file, rows=4)])
 
-    def test_a_file_given_twice_or_already_in_the_table(self, cells):
+    def test_a_file_given_twice_or_already_in_the_table(self, cells: Cells) -> None:
         (file,) = cells.write([(0, 0)], "new")
         with pytest.raises(LakeTableError, match="twice"):
             replace(cells.catalog, cells.identifier, {}, [file, file])
@@ -181,10 +199,15 @@ class TestRefused:
             replace(cells.catalog, cells.identifier, {}, [file])
         assert len(cells.rows()) == 3
 
-    def test_field_ids_of_another_table(self, cells):
+    def test_field_ids_of_another_table(self, cells: Cells) -> None:
         target = cells.target()
         fields = list(target.arrow_schema)
-        swapped = [fields[0], fields[1], fields[2].with_metadata(fields[3].metadata), fields[3].with_metadata(fields[2].metadata)]
+        swapped = [
+            fields[0],
+            fields[1],
+            fields[2].with_metadata(fields[3].metadata),
+            fields[3].with_metadata(fields[2].metadata),
+        ]
         schema = pa.schema(swapped).serialize().to_pybytes()
         with TableWriter(changed(target, schema=schema)) as writer:
             writer.write(cells.batch([(0, 0)], "new"))
@@ -192,7 +215,7 @@ class TestRefused:
         with pytest.raises(LakeTableError, match="the table has not"):
             replace(cells.catalog, cells.identifier, {}, files)
 
-    def test_a_base_that_is_no_longer_there(self, cells):
+    def test_a_base_that_is_no_longer_there(self, cells: Cells) -> None:
         replace(cells.catalog, cells.identifier, {}, cells.write([(0, 0)], "first"))
         base = paths_in(cells, [0], [0])
         rectangle = cells.rectangle([0], [0])
@@ -203,14 +226,14 @@ class TestRefused:
 
 
 class TestManyWriters:
-    def test_a_conflict_is_planned_anew(self, cells, monkeypatch):
+    def test_a_conflict_is_planned_anew(self, cells: Cells, monkeypatch: pytest.MonkeyPatch) -> None:
         """Another writer replaces the same empty rectangle between our plan and our commit: one generation stays, not two."""
         real, others = Table._do_commit, iter([cells.write([(0, 0)], "other")])
 
-        def interrupted(table, updates, requirements):
+        def interrupted(table: Table, updates: Any, requirements: Any) -> None:
             for files in others:
                 with monkeypatch.context() as patch:
-                    patch.setattr(commit, "_table_lock", lambda table: commit.nullcontext())
+                    patch.setattr(commit, "_table_lock", lambda table: nullcontext())
                     replace(cells.catalog, cells.identifier, cells.rectangle([0], [0]), files)
             real(table, updates, requirements)
 
@@ -220,12 +243,12 @@ class TestManyWriters:
         assert cells.generations() == {(0, 0): {"ours"}}
         assert len(cells.rows()) == 3
 
-    def test_a_commit_whose_answer_was_lost_is_not_repeated(self, cells, monkeypatch):
-        from sqlalchemy.exc import OperationalError
-
+    def test_a_commit_whose_answer_was_lost_is_not_repeated(
+        self, cells: Cells, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         real, calls = Table._do_commit, []
 
-        def deaf(table, updates, requirements):
+        def deaf(table: Table, updates: Any, requirements: Any) -> None:
             real(table, updates, requirements)
             calls.append(1)
             raise OperationalError("UPDATE", {}, Exception("database is locked"))
@@ -235,10 +258,10 @@ class TestManyWriters:
         assert (len(calls), len(snapshots(cells))) == (1, 1)
         assert snapshots(cells)[0].snapshot_id == done.snapshot_id
 
-    def test_a_failed_try_leaves_no_manifest(self, cells, monkeypatch):
+    def test_a_failed_try_leaves_no_manifest(self, cells: Cells, monkeypatch: pytest.MonkeyPatch) -> None:
         real, failures = Table._do_commit, iter([1, 2])
 
-        def failing(table, updates, requirements):
+        def failing(table: Table, updates: Any, requirements: Any) -> None:
             for _ in failures:
                 raise CommitFailedException("somebody else")
             real(table, updates, requirements)
@@ -249,88 +272,113 @@ class TestManyWriters:
         left = list(Path(table.location().removeprefix("file://")).glob("metadata/*.avro"))
         assert len(left) == 2  # one manifest, one manifest list
 
-    def test_writers_of_several_processes_lose_nothing(self, lake_location, cells):
-        """Four processes replace cells, some of them the same ones: every commit is in the history, every cell is one generation."""
-        processes = [start(lake_location, str(number), commits=8) for number in range(4)]
-        reported = [json.loads(process.communicate(timeout=120)[0]) for process in processes]
-        assert [process.returncode for process in processes] == [0] * 4
-        history = {snapshot.snapshot_id for snapshot in snapshots(cells)}
-        assert {one for ids in reported for one in ids} == history
-        assert len(history) == 32
+    def test_writers_of_several_processes_lose_nothing(self, cells: Cells, processes: Processes) -> None:
+        """Four processes replace cells, one cell all of them: every commit is in the history, every cell is one generation."""
+        jobs = [processes.start(str(number), [[(0, 0)], [(1, number)]], commits=8) for number in range(4)]
+        reported = [one for job in jobs for one in processes.finished(job)]
+        assert len(reported) == 32
+        assert {snapshot.snapshot_id for snapshot in snapshots(cells)} == set(reported)
+        assert len(cells.generations()) == 5
         assert all(len(generations) == 1 for generations in cells.generations().values())
-        assert len(cells.rows()) == 3 * len(cells.generations())
-        head = snapshots(cells)[-1]
-        assert int(head.summary.additional_properties["total-data-files"]) == len(cells.generations())
+        assert len(cells.rows()) == 3 * 5
+        assert summary(snapshots(cells)[-1])["total-data-files"] == "5"
 
-    def test_a_killed_writer_leaves_a_whole_generation(self, lake_location, cells):
-        replace(cells.catalog, cells.identifier, {}, cells.write(ALL, "0-0"))
-        for number in range(4):
-            process = start(lake_location, f"k{number}", commits=1000, whole=True)
-            assert process.stdout is not None
-            process.stdout.readline()  # it has made its first commit
-            time.sleep(0.05 + 0.037 * number)
-            os.kill(process.pid, signal.SIGKILL)
-            process.wait()
-            process.stdout.close()
-            held = set().union(*cells.generations().values())
-            assert len(held) == 1
+    def test_a_killed_writer_leaves_a_whole_generation(self, cells: Cells, processes: Processes) -> None:
+        replace(cells.catalog, cells.identifier, {}, cells.write(ALL, "before"))
+        for number in range(6):
+            job = processes.start(f"k{number}", [ALL], commits=10_000, whole_table=True)
+            processes.first_commit(job)
+            time.sleep(0.013 * number)
+            processes.kill(job)
+            assert len({generation for held in cells.generations().values() for generation in held}) == 1
             assert len(cells.rows()) == 3 * len(ALL)
         replace(cells.catalog, cells.identifier, {}, cells.write(ALL, "after"))
-        assert set().union(*cells.generations().values()) == {"after"}
+        assert cells.generations() == {cell: {"after"} for cell in ALL}
 
 
-def start(lake: LakeLocation, name: str, *, commits: int, whole: bool = False) -> subprocess.Popen[str]:
-    """A process that replaces cells again and again; it prints the snapshot ids, line by line where it replaces the whole."""
-    arguments = [sys.executable, "-W", "ignore", __file__, lake.warehouse, name, str(commits), str(int(whole))]
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    return subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True, env=env)
+class Processes:
+    """Jobs of the fork server in writers.py."""
+
+    def __init__(self, server: subprocess.Popen[str], lake: LakeLocation, folder: Path) -> None:
+        self._server, self._lake, self._folder = server, lake, folder
+        self._pids: dict[str, int] = {}
+
+    def start(
+        self, name: str, rectangles: list[list[tuple[int, int]]], *, commits: int, whole_table: bool = False
+    ) -> Path:
+        output = self._folder / f"{name}.txt"
+        output.touch()
+        job = {
+            "warehouse": self._lake.warehouse, "name": name, "rectangles": rectangles, "commits": commits,
+            "whole_table": whole_table, "output": str(output),
+        }  # fmt: skip
+        assert self._server.stdin is not None
+        assert self._server.stdout is not None
+        self._server.stdin.write(json.dumps(job) + "\n")
+        self._server.stdin.flush()
+        self._pids[output.name] = int(self._server.stdout.readline())
+        return output
+
+    def first_commit(self, job: Path) -> None:
+        until(lambda: bool(job.read_text()), f"a commit of {job.stem}")
+
+    def finished(self, job: Path) -> list[int]:
+        until(lambda: job.read_text().endswith("done\n"), f"the end of {job.stem}")
+        return [int(line) for line in job.read_text().splitlines()[:-1]]
+
+    def kill(self, job: Path) -> None:
+        pid = self._pids[job.name]
+        os.kill(pid, signal.SIGKILL)
+        until(lambda: not Path(f"/proc/{pid}").exists(), f"the death of {job.stem}")
 
 
-def writer_process(warehouse: str, name: str, commits: int, *, whole: bool) -> None:
-    catalog: Catalog = open_catalog(LakeLocation(warehouse))
-    sys.path.insert(0, str(Path(__file__).parent))
-    from conftest import Cells
+def until(condition: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline, f"waited in vain for {what}"
+        time.sleep(0.002)
 
-    cells, made = Cells(catalog), []
-    for number in range(commits):
-        generation = f"{name}-{number}"
-        mine = ALL if whole else [(0, number % 3), (1, int(name) % 3)]
-        if whole:
-            done = replace(catalog, cells.identifier, {}, cells.write(mine, generation))
-            print(done.snapshot_id, flush=True)  # noqa: T201 - read by the parent
-        else:
-            for cell in mine[number % 2 : number % 2 + 1]:
-                files = cells.write([cell], generation)
-                done = replace(catalog, cells.identifier, cells.rectangle([cell[0]], [cell[1]]), files)
-        made.append(done.snapshot_id)
-    if not whole:
-        print(json.dumps(made))  # noqa: T201
+
+@pytest.fixture(scope="module")
+def fork_server() -> Iterator[subprocess.Popen[str]]:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    program = [sys.executable, str(Path(__file__).with_name("writers.py"))]
+    with subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment) as server:
+        yield server
+        assert server.stdin is not None
+        server.stdin.close()
+        server.wait(timeout=60)
+
+
+@pytest.fixture
+def processes(fork_server: subprocess.Popen[str], lake_location: LakeLocation, tmp_path: Path) -> Processes:
+    return Processes(fork_server, lake_location, tmp_path)
 
 
 class TestUpkeep:
-    def test_manifests_stay_few_and_complete(self, cells):
+    def test_manifests_stay_few_and_complete(self, cells: Cells) -> None:
         for number in range(45):
-            replace(cells.catalog, cells.identifier, cells.rectangle([0], [number]), cells.write([(0, number)], "a", rows=1))
+            replace(
+                cells.catalog, cells.identifier, cells.rectangle([0], [number]), cells.write([(0, number)], "a", rows=1)
+            )
         table = cells.catalog.load_table(cells.identifier)
-        assert len(table.current_snapshot().manifests(table.io)) <= commit.MERGE_AT + 2
+        assert len(snapshots(cells)[-1].manifests(table.io)) <= commit.MERGE_AT + 2
         assert len(cells.rows()) == 45
         done = replace(cells.catalog, cells.identifier, cells.rectangle([0], range(40)), [])
         assert len(done.removed) == 40
         assert [window for _, window, _, _ in cells.rows()] == list(range(40, 45))
 
-    def test_old_metadata_files_go(self, cells):
+    def test_old_metadata_files_go(self, cells: Cells) -> None:
         for number in range(15):
             replace(cells.catalog, cells.identifier, {}, cells.write([(0, 0)], str(number), rows=1))
         location = cells.catalog.load_table(cells.identifier).location().removeprefix("file://")
         assert len(list(Path(location).glob("metadata/*.metadata.json"))) <= 12
 
 
-def test_what_this_relies_on_in_pyiceberg_is_as_it_was():
+def test_what_this_relies_on_in_pyiceberg_is_as_it_was() -> None:
     """A new pyiceberg must be looked at: the commit goes through one private method and the writers behind the public ones."""
     assert pyiceberg.__version__ == "0.12.0"
     assert list(inspect.signature(Table._do_commit).parameters) == ["self", "updates", "requirements"]
-    from pyiceberg.manifest import ManifestEntry, write_manifest, write_manifest_list
-
     assert list(inspect.signature(write_manifest).parameters) == [
         "format_version", "spec", "schema", "output_file", "snapshot_id", "avro_compression",
     ]  # fmt: skip
@@ -341,14 +389,8 @@ def test_what_this_relies_on_in_pyiceberg_is_as_it_was():
     assert (entry.status, entry.snapshot_id, entry.sequence_number, entry.file_sequence_number) == (1, 1, 2, 3)
 
 
-def test_a_target_can_be_sent_to_a_worker_and_shows_no_secret(cells):
-    import pickle
-
+def test_a_target_can_be_sent_to_a_worker_and_shows_no_secret(cells: Cells) -> None:
     target = changed(cells.target(), io_properties={"s3.secret-access-key": "hush"})
     assert pickle.loads(pickle.dumps(target)) == target
     assert "hush" not in repr(target)
     assert isinstance(target, WriteTarget)
-
-
-if __name__ == "__main__":
-    writer_process(sys.argv[1], sys.argv[2], int(sys.argv[3]), whole=bool(int(sys.argv[4])))
