@@ -59,7 +59,7 @@ def read_transactions(server: Server, catalog: Catalog) -> Iterator[Transaction]
         cursor.execute("SHOW BINARY LOGS")
         first = str(cursor.fetchall()[0][0])
     stream = BinLogStreamReader(
-        connection_settings={"unix_socket": str(server.socket), "user": server.user},
+        connection_settings=server.address,
         server_id=_REPLICA_ID, blocking=False, resume_stream=True, log_file=first, log_pos=4,
         only_events=_EVENTS, enable_logging=False, pymysql_wrapper=_connect,
     )  # fmt: skip
@@ -96,9 +96,7 @@ class _Assembler:
                 self.file_name, self.tables = event.next_binlog, {}
                 continue
             self._take(event)
-            if self.pending and isinstance(self.pending[-1], Commit | Rollback):
-                yield self._whole()
-            elif self.standalone and self.pending:
+            if (self.pending and isinstance(self.pending[-1], Commit | Rollback)) or (self.standalone and self.pending):
                 yield self._whole()
 
     def _whole(self) -> Transaction:

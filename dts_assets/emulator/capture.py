@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 
 import pyarrow as pa
@@ -27,7 +28,7 @@ _COMPRESSION_LEVEL = 15
 _FILE_BYTES = 256_000_000
 _GROUP_MESSAGES = 4_000
 _GROUP_BYTES = 8_000_000
-"""Readers skip and split by row group, so a group is kept small even where messages are large."""
+"""Readers skip and split by row group, so a group holds one Kafka partition and stays small even where messages are large."""
 
 
 def write_capture(
@@ -50,8 +51,9 @@ def write_capture(
 
 def _write_file(messages: Sequence[Message], path: Path, *, topic: str) -> None:
     with pq.ParquetWriter(path, CAPTURE_SCHEMA, compression="zstd", compression_level=_COMPRESSION_LEVEL) as writer:
-        for group in _chunks(messages, _GROUP_MESSAGES, _GROUP_BYTES):
-            writer.write_table(_table(group, topic), row_group_size=len(group))
+        for _, mine in groupby(messages, key=lambda message: message.partition):
+            for group in _chunks(mine, _GROUP_MESSAGES, _GROUP_BYTES):
+                writer.write_table(_table(group, topic), row_group_size=len(group))
 
 
 def _chunks(messages: Iterable[Message], most: int, most_bytes: int) -> Iterator[list[Message]]:

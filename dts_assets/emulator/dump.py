@@ -21,7 +21,18 @@ from dts_assets.emulator.server import Server
 METADATA_KEY = b"source_table"
 """The metadata entry: JSON ``{"database", "table", "columns": [{"name", "type", "key"}]}``."""
 
-_HEX = ("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob", "geometry", "point", "linestring", "polygon")
+_HEX = (
+    "binary",
+    "varbinary",
+    "tinyblob",
+    "blob",
+    "mediumblob",
+    "longblob",
+    "geometry",
+    "point",
+    "linestring",
+    "polygon",
+)
 
 
 def dump_database(server: Server, database: str, folder: Path) -> tuple[Path, ...]:

@@ -129,8 +129,12 @@ class EntryEncoder:
         header.schemaName, header.tableName = event.table.database, event.table.table
         changes = [
             pb.RowChange(
-                oldColumns=None if row.before is None else [to(value) for to, value in zip(encoders, row.before, strict=True)],
-                newColumns=None if row.after is None else [to(value) for to, value in zip(encoders, row.after, strict=True)],
+                oldColumns=None
+                if row.before is None
+                else [to(value) for to, value in zip(encoders, row.before, strict=True)],
+                newColumns=None
+                if row.after is None
+                else [to(value) for to, value in zip(encoders, row.after, strict=True)],
             )
             for row in rows
         ]
@@ -144,9 +148,7 @@ def _operation(row: RowChange) -> pb.DMLType:
     return pb.DELETE if row.after is None else pb.UPDATE
 
 
-def _table_encoders(
-    table: SourceTable, options: EmulatorOptions
-) -> tuple[tuple[pb.Column, ...], tuple[Encoder, ...]]:
+def _table_encoders(table: SourceTable, options: EmulatorOptions) -> tuple[tuple[pb.Column, ...], tuple[Encoder, ...]]:
     columns = tuple(
         pb.Column(name=column.name, originalType=original_type(column, options), isKey=column.is_key)
         for column in table.columns

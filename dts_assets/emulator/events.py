@@ -97,6 +97,8 @@ class RowChange:
 
 @dataclass(frozen=True, slots=True)
 class Begin:
+    """The start of a transaction."""
+
     at: Coordinates
 
 
@@ -111,6 +113,8 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Ddl:
+    """One DDL statement, as it ran with ``database`` as the default database."""
+
     at: Coordinates
     database: str
     sql: str
@@ -119,12 +123,16 @@ class Ddl:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
+    """The end of a transaction; the id is the engine's, empty where the engine has none."""
+
     at: Coordinates
     transaction_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class Rollback:
+    """The end of a transaction that could not be undone entirely."""
+
     at: Coordinates
 
 

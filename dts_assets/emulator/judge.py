@@ -32,7 +32,18 @@ Rule = Callable[[object], Canonical]
 Row = tuple[Canonical, ...]
 
 _WHOLE = ("tinyint", "smallint", "mediumint", "int", "bigint", "bit", "year")
-_BINARY = ("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob", "geometry", "point", "linestring", "polygon")
+_BINARY = (
+    "binary",
+    "varbinary",
+    "tinyblob",
+    "blob",
+    "mediumblob",
+    "longblob",
+    "geometry",
+    "point",
+    "linestring",
+    "polygon",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +94,15 @@ def compare(snapshot: pa.Table, expected_file: Path) -> Verdict:
     """The verdict on a snapshot, given the file that the database's dump has for its table.
 
     Rows of a table with a primary key are matched by it, others as a bag. The order of rows and columns does not matter.
+    Raises ValueError if the file is no such dump.
     """
     expected = pq.read_table(expected_file)
-    description = json.loads(expected.schema.metadata[_METADATA_KEY])
+    metadata = expected.schema.metadata or {}
+    if _METADATA_KEY not in metadata:
+        raise ValueError(
+            f"{expected_file.name} is no dump of a table: it does not say which table, with what columns, it is of"
+        )
+    description = json.loads(metadata[_METADATA_KEY])
     columns = [_SourceColumn(item["name"], item["type"], item["key"]) for item in description["columns"]]
     found_names = [name for name in snapshot.column_names if name not in COORDINATES]
     missing = tuple(column.name for column in columns if column.lake_name not in found_names)
@@ -93,11 +110,19 @@ def compare(snapshot: pa.Table, expected_file: Path) -> Verdict:
     present = [column for column in columns if column.name not in missing]
     wanted = _rows(expected.select([column.name for column in present]), [_expected_rule(column) for column in present])
     found_table = snapshot.select([column.lake_name for column in present])
-    found = _rows(found_table, [_found_rule(column, found_table.schema.field(column.lake_name).type) for column in present])
+    found = _rows(
+        found_table, [_found_rule(column, found_table.schema.field(column.lake_name).type) for column in present]
+    )
     keys = tuple(index for index, column in enumerate(present) if column.is_key)
     differing, named = _difference(wanted, found, keys, [column.name for column in present])
     return Verdict(
-        TableId(description["database"], "", description["table"]), len(wanted), len(found), differing, named, missing, extra
+        TableId(description["database"], "", description["table"]),
+        len(wanted),
+        len(found),
+        differing,
+        named,
+        missing,
+        extra,
     )
 
 
@@ -168,12 +193,24 @@ def _expected_rule(column: _SourceColumn) -> Rule:
     if kind in ("float", "double"):
         return lambda value: float(str(value))
     if kind == "date":
-        return lambda value: date.fromisoformat(str(value)).toordinal()
+        return _or_null(lambda text: date.fromisoformat(text).toordinal())
     if kind in ("datetime", "timestamp"):
-        return lambda value: _microseconds(datetime.fromisoformat(str(value)))
+        return _or_null(lambda text: _microseconds(datetime.fromisoformat(text)))
     if kind == "time":
         return lambda value: _time_microseconds(str(value))
     return str
+
+
+def _or_null(rule: Callable[[str], int]) -> Rule:
+    """A date that no calendar has (``0000-00-00``, a day 31 too many) has no typed value: it is NULL in the lake."""
+
+    def of(value: object) -> Canonical:
+        try:
+            return rule(str(value))
+        except ValueError:
+            return None
+
+    return of
 
 
 def _found_rule(column: _SourceColumn, lake_type: pa.DataType) -> Rule:
@@ -190,7 +227,11 @@ def _found_rule(column: _SourceColumn, lake_type: pa.DataType) -> Rule:
     if kind in ("datetime", "timestamp") and pa.types.is_timestamp(lake_type):
         # A wall clock must have no zone, an instant must have one.
         zoned = lake_type.tz is not None
-        return (lambda value: int(str(value))) if zoned == (kind == "timestamp") else (lambda value: f"{value} of the wrong kind")
+        return (
+            (lambda value: int(str(value)))
+            if zoned == (kind == "timestamp")
+            else (lambda value: f"{value} of the wrong kind")
+        )
     if kind == "time" and _is_text(lake_type):
         return lambda value: _time_microseconds(str(value))
     if kind in _BINARY and _is_binary(lake_type):

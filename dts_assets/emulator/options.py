@@ -73,7 +73,14 @@ class EmulatorOptions:
     """A ``ShardId`` header beside ``ps``, as TDSQL topics have; None for none."""
 
     def __post_init__(self) -> None:
-        if self.partitions < 1 or self.max_message_bytes < 1 or self.checkpoint_seconds < 1 or self.bytes_per_second < 1:
-            raise ValueError("partitions, max_message_bytes, checkpoint_seconds and bytes_per_second must be at least 1")
+        if (
+            self.partitions < 1
+            or self.max_message_bytes < 1
+            or self.checkpoint_seconds < 1
+            or self.bytes_per_second < 1
+        ):
+            raise ValueError(
+                "partitions, max_message_bytes, checkpoint_seconds and bytes_per_second must be at least 1"
+            )
         if self.heartbeat_seconds < 0 or self.linger_ms < 0 or self.latency_ms < 0:
             raise ValueError("heartbeat_seconds, linger_ms and latency_ms must not be negative")

@@ -32,7 +32,9 @@ class Message:
     headers: tuple[tuple[str, bytes], ...]
 
 
-def produce(transactions: Iterable[Transaction], options: EmulatorOptions, *, until: int | None = None) -> Iterator[Message]:
+def produce(
+    transactions: Iterable[Transaction], options: EmulatorOptions, *, until: int | None = None
+) -> Iterator[Message]:
     """The messages of a task that reads ``transactions``, in sending order.
 
     ``until``: seconds since the epoch up to which CHECKPOINTs and HEARTBEATs go on after the last transaction.

@@ -14,8 +14,9 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pymysql
 from pymysql.connections import Connection
@@ -34,19 +35,27 @@ _STOP_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A server that is up. It is reached through its socket alone, as user ``root`` without a password."""
+    """A server that is up, and how to reach it: through its socket if it has one, else by host and port."""
 
-    socket: Path
+    socket: Path | None = None
+    host: str = "127.0.0.1"
+    port: int = 3306
     user: str = "root"
+    password: str = field(default="", repr=False)
 
-    def connect(self, *, database: str | None = None, autocommit: bool = True) -> Connection:
-        """A new connection in utf8mb4 with the session's time zone set to UTC."""
+    @property
+    def address(self) -> dict[str, Any]:
+        """The driver's settings for a connection to it."""
+        place = {"unix_socket": str(self.socket)} if self.socket else {"host": self.host, "port": self.port}
+        return {**place, "user": self.user, "password": self.password}
+
+    def connect(self, *, database: str | None = None) -> Connection:
+        """A new connection in utf8mb4 that commits by itself, with the session's time zone set to UTC."""
         return pymysql.connect(
-            unix_socket=str(self.socket),
-            user=self.user,
+            **self.address,
             database=database,
             charset="utf8mb4",
-            autocommit=autocommit,
+            autocommit=True,
             max_allowed_packet=1 << 30,
             init_command="SET time_zone = '+00:00'",
         )
@@ -55,6 +64,8 @@ class Server:
 @contextmanager
 def private_server(*, server_id: int = 1, extra: tuple[str, ...] = ()) -> Iterator[Server]:
     """A fresh MariaDB for the length of the block, for root and normal users alike; ``extra`` are further server options.
+
+    It listens on a socket in its own folder and on no network; its user is ``root`` without a password.
 
     Raises ServerUnavailable if MariaDB is not installed or does not come up.
     """
@@ -87,7 +98,7 @@ def _program(*names: str) -> str:
 
 
 def _account() -> tuple[str, ...]:
-    """mariadbd refuses to run as root unless told so by name."""
+    """Mariadbd refuses to run as root unless told so by name."""
     return (f"--user={pwd.getpwuid(os.geteuid()).pw_name}",) if os.geteuid() == 0 else ()
 
 

@@ -1,7 +1,6 @@
 """Makes ``examples/shop`` and ``examples/shop.expected`` again: ``python -m examples.shop_maker``.
 
-Two private MariaDB servers are started: one for the shop, one that replays its DDL so that every event is described by the
-table as it then was. Both are gone afterwards.
+A private MariaDB is started for the shop and gone afterwards.
 """
 
 from __future__ import annotations
@@ -9,12 +8,10 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from dts_assets.emulator.binlog import read_transactions
 from dts_assets.emulator.capture import write_capture
 from dts_assets.emulator.dump import dump_database
 from dts_assets.emulator.options import EmulatorOptions
-from dts_assets.emulator.producer import produce
-from dts_assets.emulator.schema import ReplayedCatalog
+from dts_assets.emulator.recording import record
 from dts_assets.emulator.server import private_server
 from examples.shop_maker.day import END, work
 from examples.shop_maker.tables import DATABASE
@@ -34,12 +31,10 @@ _FOLDER = Path(__file__).parent.parent
 
 def main() -> int:
     """Run the workload, write the capture and the dump, and say what was made."""
-    with private_server(server_id=11) as source, private_server(server_id=12) as history:
+    with private_server(server_id=11) as source:
         work(source)
-        with history.connect() as connection:
-            transactions = read_transactions(source, ReplayedCatalog(connection))
-            messages = produce(transactions, OPTIONS, until=END)
-            capture = write_capture(messages, _FOLDER / "shop", topic=OPTIONS.topic, messages_per_file=10_000)
+        messages = record(source, OPTIONS, until=END)
+        capture = write_capture(messages, _FOLDER / "shop", topic=OPTIONS.topic, messages_per_file=10_000)
         dumped = dump_database(source, DATABASE, _FOLDER / "shop.expected")
     size = sum(path.stat().st_size for path in capture)
     sys.stdout.write(f"{len(capture)} files, {size / 1e6:.1f} MB, in examples/shop; {len(dumped)} tables dumped\n")

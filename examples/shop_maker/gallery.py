@@ -99,7 +99,9 @@ MAKERS: Mapping[str, Maker] = {
     "c_decimal_huge": _decimal(60, 20),
     "c_float": _number(-1.0, 0.0, -0.0, 1.17549435e-38, 3.4e38, -3.4e38, 1e6, 999999.0, 0.0001, 0.00009999),
     "c_float_unsigned": _number(0.0, 0.0, 12510357.0, 16777216.0),
-    "c_double": _number(-1.0, 0.0, -0.0, 5e-324, 1.7976931348623157e308, 1e6, 999999.5, 1e-4, 9.999e-5, 0.1, 1e21, 2.0**53),
+    "c_double": _number(
+        -1.0, 0.0, -0.0, 5e-324, 1.7976931348623157e308, 1e6, 999999.5, 1e-4, 9.999e-5, 0.1, 1e21, 2.0**53
+    ),
     "c_double_scaled": lambda random: round(random.uniform(-999_999_999, 999_999_999), 3),
     "c_bit": _one_of(0, 1),
     "c_bit_17": _whole(0, 2**17 - 1),

@@ -21,7 +21,9 @@ class Session:
     def __enter__(self) -> Session:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._connection.close()
 
     def at(self, instant: float) -> None:
@@ -33,7 +35,9 @@ class Session:
         with self._connection.cursor() as cursor:
             return int(cursor.execute(sql, values or None))
 
-    def insert(self, table: str, rows: Sequence[Mapping[str, object]], *, verb: str = "INSERT", suffix: str = "") -> int:
+    def insert(
+        self, table: str, rows: Sequence[Mapping[str, object]], *, verb: str = "INSERT", suffix: str = ""
+    ) -> int:
         """One statement that inserts all rows; they name the same columns."""
         columns = ", ".join(f"`{name}`" for name in rows[0])
         marks = f"({', '.join(['%s'] * len(rows[0]))})"

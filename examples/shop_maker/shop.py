@@ -182,15 +182,23 @@ class Shop:
             "method": self.random.choice(_METHODS),
             "amount": f"{self.random.uniform(1, 5000):.2f}",
             "token": None if self.random.random() < 0.3 else words.some_bytes(self.random, 48),
-            "paid_after": None if self.random.random() < 0.3 else f"{self.random.randint(0, 200)}:05:0{self.random.randint(0, 9)}.250",
+            "paid_after": None
+            if self.random.random() < 0.3
+            else f"{self.random.randint(0, 200)}:05:0{self.random.randint(0, 9)}.250",
         }
 
     def _log(self, action: str, subject: int | None, *, copies: int = 1) -> None:
-        row = {"actor": self.random.choice((None, "web", "staff")), "action": action, "subject": subject, "detail": None}
+        row = {
+            "actor": self.random.choice((None, "web", "staff")),
+            "action": action,
+            "subject": subject,
+            "detail": None,
+        }
         now = "CURRENT_TIMESTAMP(6)"
         marks = ", ".join([f"({now}, %s, %s, %s, %s)"] * copies)
         self.session.run(
-            f"INSERT INTO audit_log (happened_at, actor, action, subject, detail) VALUES {marks}", *list(row.values()) * copies
+            f"INSERT INTO audit_log (happened_at, actor, action, subject, detail) VALUES {marks}",
+            *list(row.values()) * copies,
         )
 
     def orders_are_shipped(self, now: float) -> None:
@@ -236,7 +244,9 @@ class Shop:
         ]
         with self.session.transaction(now) as session:
             session.insert(
-                "inventory", rows, suffix="ON DUPLICATE KEY UPDATE quantity = quantity + VALUES(quantity), counted_on = NULL"
+                "inventory",
+                rows,
+                suffix="ON DUPLICATE KEY UPDATE quantity = quantity + VALUES(quantity), counted_on = NULL",
             )
 
     def customer_changes(self, now: float) -> None:
@@ -295,7 +305,14 @@ class Shop:
             session.run("UPDATE categories SET id = id + 1 WHERE id >= %s ORDER BY id DESC", place)
             session.insert(
                 "categories",
-                [{"id": place, "parent_id": None, "title": f"new at {place} ✨", "sort_weight": self.random.random() * 1e-5}],
+                [
+                    {
+                        "id": place,
+                        "parent_id": None,
+                        "title": f"new at {place} ✨",
+                        "sort_weight": self.random.random() * 1e-5,
+                    }
+                ],
             )
         self.categories += 1
 
@@ -314,7 +331,9 @@ class Shop:
         with self.session.transaction(now) as session:
             self._log("tidy", None, copies=3)
             session.run("DELETE FROM audit_log WHERE action = 'tidy' LIMIT 2")
-            session.run("UPDATE audit_log SET detail = %s WHERE action = 'order cancelled' LIMIT 3", words.remark(self.random))
+            session.run(
+                "UPDATE audit_log SET detail = %s WHERE action = 'order cancelled' LIMIT 3", words.remark(self.random)
+            )
 
     def gallery_grows(self, now: float, *, count: int = 2) -> None:
         """Rows of every type."""

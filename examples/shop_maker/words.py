@@ -4,7 +4,22 @@ from __future__ import annotations
 
 from random import Random
 
-_GIVEN = ("Ada", "Ben", "Chloé", "Đặng", "Emre", "Fatima", "Günther", "Hana", "Ilse", "João", "Kwame", "李", "Maja", "Ñuria")
+_GIVEN = (
+    "Ada",
+    "Ben",
+    "Chloé",
+    "Đặng",
+    "Emre",
+    "Fatima",
+    "Günther",
+    "Hana",
+    "Ilse",
+    "João",
+    "Kwame",
+    "李",
+    "Maja",
+    "Ñuria",
+)
 _FAMILY = ("Almeida", "Brandt", "Çelik", "Dubois", "Eriksen", "Fischer", "García", "小明", "Ivanov", "Jansen", "O'Neil")
 _THINGS = ("lamp", "kettle", "hammock", "puzzle", "spade", "notebook", "tent", "pan", "kite", "atlas", "mug", "bench")
 _LOOKS = ("oak", "blue", "folding", "small", "brass", "striped", "quiet", "heavy", "round", "second-hand")

@@ -109,7 +109,7 @@ def text_of(column: pb.Column, data: pb.Data) -> Cell:
         return repr(float(data.sv))
     if data.sv:
         return data.sv
-    if data.dataType == pb.BYTES and column.originalType != "json" or data.charset == "binary":
+    if (data.dataType == pb.BYTES and column.originalType != "json") or data.charset == "binary":
         return data.bv.hex().upper()
     text = data.bv.decode(_CODECS[data.charset or "utf8"])
     return text.removesuffix(" +00:00") if column.originalType.startswith("timestamp") else text

@@ -1,0 +1,22 @@
+"""A recording: a server's binlogs read from end to end by one emulated task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dts_assets.emulator.binlog import read_transactions
+from dts_assets.emulator.options import EmulatorOptions
+from dts_assets.emulator.producer import Message, produce
+from dts_assets.emulator.schema import ReplayedCatalog
+from dts_assets.emulator.server import Server, private_server
+
+_HISTORY_ID = 4_000_000_002
+
+
+def record(server: Server, options: EmulatorOptions, *, until: int | None = None) -> Iterator[Message]:
+    """The messages that a task with these options sends for everything in the server's binlogs.
+
+    ``until``: seconds since the epoch up to which CHECKPOINTs and HEARTBEATs go on. Raises EmulatorError.
+    """
+    with private_server(server_id=_HISTORY_ID) as history, history.connect() as connection:
+        yield from produce(read_transactions(server, ReplayedCatalog(connection)), options, until=until)
