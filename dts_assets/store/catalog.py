@@ -10,7 +10,7 @@ from pathlib import Path
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.catalog.sql import SqlCatalog
 from sqlalchemy.engine import URL
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DatabaseError
 
 from dts_assets.errors import UnwritableLakeError
 from dts_assets.store.tables import CATALOG
@@ -89,7 +89,7 @@ def open_catalog(lake: LakeLocation) -> Catalog:
     }
     try:
         return SqlCatalog(CATALOG, **properties)
-    except OperationalError as error:
+    except DatabaseError as error:
         if "already exists" in str(error):  # another process made its tables between our look and our try
             return SqlCatalog(CATALOG, **properties)
         raise UnwritableLakeError(lake.warehouse, f"its catalog {database.name} cannot be opened") from error

@@ -181,7 +181,9 @@ class _OpenFile:
     def abort(self) -> None:
         """Drop the file. What cannot be removed is an orphan, which harms nothing."""
         self._batches.clear()
-        if self._stream is not None:
+        if self._writer is not None:
+            with contextlib.suppress(OSError, pa.ArrowException):
+                self._writer.close()
             with contextlib.suppress(OSError, pa.ArrowException):
                 self._stream.close()
             with contextlib.suppress(OSError, pa.ArrowException):

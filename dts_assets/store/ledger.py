@@ -175,7 +175,7 @@ class Ledger:
             if not rows and not pc.any(gone).as_py():
                 return
             new = _arrow(table, rows)
-            if not pc.all(chosen(new)).as_py():
+            if rows and not pc.all(chosen(new)).as_py():
                 raise LakeTableError(self._qualified(name), "a row was given that is outside of what is being replaced")
             whole = pa.concat_tables([old.filter(pc.invert(gone)), new])
             written = _write(table, [(day, whole.filter(_day_is(whole, day))) for day in sorted(days)])

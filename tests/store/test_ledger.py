@@ -1,0 +1,222 @@
+"""The ledger: rows come back as they went in, a span's rows are replaced and no others, also with several writers at once."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace as changed
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dts_assets.errors import LakeTableError
+from dts_assets.model.columns import ColumnShape
+from dts_assets.model.offsets import OffsetRange
+from dts_assets.model.positions import SourcePosition
+from dts_assets.model.problems import Completeness, Problem, ProblemCode, Reason
+from dts_assets.model.spans import Cell
+from dts_assets.model.tables import TableId
+from dts_assets.model.windows import Window, WindowGrid
+from dts_assets.store.catalog import LakeLocation, open_catalog
+from dts_assets.store.ledger import Ledger
+from dts_assets.store.rows import (
+    Counts,
+    Cut,
+    IngestWindow,
+    QuarantineRow,
+    RawWindow,
+    ServerPositions,
+    TableShapeRow,
+    WindowTable,
+)
+
+if TYPE_CHECKING:
+    from pyiceberg.catalog import Catalog
+
+GRID = WindowGrid(timedelta(hours=6), datetime(2026, 1, 1, tzinfo=UTC))
+ORDERS, ITEMS = TableId("shopdb", "", "orders"), TableId("shopdb", "", "items")
+
+
+@pytest.fixture
+def ledger(catalog: Catalog) -> Ledger:
+    return Ledger(catalog, "shop")
+
+
+def raw(kafka_partition: int, number: int, generation: str = "g") -> RawWindow:
+    window = GRID.at(number)
+    return RawWindow(
+        kafka_partition, window, 0, OffsetRange(number * 10, number * 10 + 10), "message", 10, 1000,
+        window.start, window.end - timedelta(microseconds=1), (), generation, "1",
+    )  # fmt: skip
+
+
+def ingest(kafka_partition: int, number: int, *, problems: tuple[Problem, ...] = ()) -> IngestWindow:
+    at = SourcePosition(0, 3, 4711)
+    return IngestWindow(
+        kafka_partition, GRID.at(number), 1, OffsetRange(5, 9), Counts(messages=4, whole=3, fragments=1, carried_out=1),
+        at, "uuid:1-9", (ServerPositions(7, at, SourcePosition(0, 3, 9999)),), "grace", Completeness.CONTIGUOUS, problems,
+        "1.0", "abc", ("raw:def", "raw:ghi"),
+    )  # fmt: skip
+
+
+def made(kafka_partition: int, number: int, table: TableId = ORDERS, kept: int = 1) -> WindowTable:
+    return WindowTable(
+        kafka_partition, GRID.at(number).start, table, 1, kept, 0, 0, -(2**63), 0, 0, None, SourcePosition(0, 1, 2)
+    )
+
+
+def cell(kafka_partition: int, number: int) -> Cell:
+    return Cell(kafka_partition, GRID.at(number))
+
+
+class TestRoundTrips:
+    def test_tables_that_do_not_exist_read_as_empty(self, ledger: Ledger) -> None:
+        found = (
+            ledger.raw_windows(),
+            ledger.windows(),
+            ledger.cuts(),
+            ledger.window_tables([GRID.at(0)]),
+            ledger.quarantine(),
+        )
+        assert found == ([], [], [], [], [])
+
+    def test_clearing_what_does_not_exist_makes_nothing(self, ledger: Ledger, catalog: Catalog) -> None:
+        ledger.replace_windows([cell(0, 0)], [])
+        ledger.replace_quarantine([cell(0, 0)], "entries", [])
+        assert catalog.list_namespaces() == []
+
+    def test_raw_windows(self, ledger: Ledger) -> None:
+        rows = [raw(0, 0), changed(raw(1, 0), first_time=None, last_time=None, messages=0, closed_by="end")]
+        ledger.replace_raw_windows([row.cell for row in rows], rows)
+        assert ledger.raw_windows() == rows
+
+    def test_windows(self, ledger: Ledger) -> None:
+        problems = (Problem(ProblemCode.GAP, 3, 4, "lost"), Problem(ProblemCode.CLOCK, None, None, ""))
+        rows = [
+            ingest(0, 0, problems=problems),
+            changed(ingest(1, 0), checkpoint=None, checkpoint_gtid_set=None, positions=()),
+        ]
+        ledger.replace_windows([row.cell for row in rows], rows)
+        assert ledger.windows() == rows
+
+    def test_cuts(self, ledger: Ledger) -> None:
+        common = (None, "cut", Completeness.OBSERVED, (Problem(ProblemCode.DDL, 1, 1, "x"),), "g", ("a", "b"), "1")
+        rows = [Cut(GRID.at(0), SourcePosition(0, 1, 2), *common), Cut(GRID.at(1), None, *common)]
+        ledger.replace_cuts([row.window for row in rows], rows)
+        assert ledger.cuts() == rows
+        assert ledger.cuts([GRID.at(1)]) == rows[1:]
+
+    def test_table_shapes(self, ledger: Ledger) -> None:
+        columns = (ColumnShape("id", "int(11)", True), ColumnShape("名", "varchar(20)", False))
+        rows = [
+            TableShapeRow(0, GRID.at(0).start, ITEMS, (), None, "1"),
+            TableShapeRow(0, GRID.at(0).start, ORDERS, columns, SourcePosition(0, 1, 2), "1"),
+        ]
+        ledger.replace_table_shapes([cell(0, 0)], rows)
+        assert ledger.table_shapes() == rows
+
+    def test_quarantine_with_and_without_its_bytes(self, ledger: Ledger) -> None:
+        row = QuarantineRow(1, GRID.at(0).start, "entries", 4, 4, Reason.WRONG_VERSION, "version 9", b"\x00\xff")
+        ledger.replace_quarantine([cell(1, 0)], "entries", [row])
+        assert ledger.quarantine(payload=True) == [row]
+        assert ledger.quarantine([GRID.at(0)]) == [changed(row, payload=None)]
+        assert ledger.quarantine([GRID.at(1)]) == []
+
+    def test_instants_are_utc(self, ledger: Ledger) -> None:
+        ledger.replace_raw_windows([cell(0, 0)], [raw(0, 0)])
+        (row,) = ledger.raw_windows()
+        assert row.window.start.tzinfo is UTC
+        assert row.first_time is not None
+        assert row.first_time.tzinfo is UTC
+
+
+class TestReplacing:
+    def test_rows_of_other_cells_of_the_day_stay(self, ledger: Ledger) -> None:
+        everything = [raw(p, n) for n in range(6) for p in range(2)]
+        ledger.replace_raw_windows([row.cell for row in everything], everything)
+        ledger.replace_raw_windows([cell(0, 1), cell(1, 4)], [raw(0, 1, "new")])
+        expected = [raw(0, 1, "new") if row.cell == cell(0, 1) else row for row in everything if row.cell != cell(1, 4)]
+        assert ledger.raw_windows() == expected
+
+    @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @given(
+        steps=st.lists(
+            st.tuples(
+                st.sets(st.tuples(st.integers(0, 1), st.integers(0, 5)), min_size=1, max_size=4),
+                st.sets(st.integers(0, 3)),
+            ),
+            max_size=4,
+        )
+    )
+    def test_it_is_what_a_dictionary_would_hold(
+        self, ledger: Ledger, steps: list[tuple[set[tuple[int, int]], set[int]]]
+    ) -> None:
+        ledger.replace_raw_windows([cell(p, n) for p in range(2) for n in range(6)], [])
+        model: dict[Cell, RawWindow] = {}
+        for number, (keys, dropped) in enumerate(steps):
+            rows = [raw(p, n, str(number)) for i, (p, n) in enumerate(sorted(keys)) if i not in dropped]
+            for p, n in keys:
+                model.pop(cell(p, n), None)
+            model |= {row.cell: row for row in rows}
+            ledger.replace_raw_windows([cell(p, n) for p, n in keys], rows)
+        assert {row.cell: row for row in ledger.raw_windows()} == model
+
+    def test_a_row_outside_of_the_span_is_refused(self, ledger: Ledger) -> None:
+        with pytest.raises(LakeTableError, match="outside"):
+            ledger.replace_raw_windows([cell(0, 0)], [raw(1, 0)])
+        assert ledger.raw_windows() == []
+
+    def test_tables_of_a_window_can_be_replaced_alone(self, ledger: Ledger) -> None:
+        rows = [made(p, n, table) for n in range(2) for table in (ITEMS, ORDERS) for p in range(2)]
+        ledger.replace_window_tables([GRID.at(0), GRID.at(1)], rows)
+        ledger.replace_window_tables([GRID.at(0)], [made(0, 0, ITEMS, kept=9)], tables={ITEMS})
+        assert ledger.window_tables([GRID.at(0)]) == [made(0, 0, ITEMS, kept=9), made(0, 0), made(1, 0)]
+        assert len(ledger.window_tables([GRID.at(1)])) == 4
+
+    def test_a_stage_keeps_its_quarantine_when_another_replaces(self, ledger: Ledger) -> None:
+        rows = {
+            stage: QuarantineRow(0, GRID.at(0).start, stage, 1, 1, Reason.RAGGED_ROW, "")
+            for stage in ("entries", "tables")
+        }
+        for stage, row in rows.items():
+            ledger.replace_quarantine([cell(0, 0), cell(1, 1)], stage, [row])
+        ledger.replace_quarantine([cell(0, 0), cell(1, 1)], "entries", [])
+        assert ledger.quarantine() == [rows["tables"]]
+
+    def test_a_day_is_one_file(self, ledger: Ledger, catalog: Catalog) -> None:
+        for number in range(8):
+            ledger.replace_raw_windows([cell(0, number)], [raw(0, number)])
+        table = catalog.load_table(("shop", "raw_windows"))
+        assert len(list(table.scan().plan_files())) == 2
+        assert len(ledger.raw_windows([GRID.at(5)])) == 1
+
+    def test_writers_at_once_lose_no_row(self, lake_location: LakeLocation) -> None:
+        """Four writers, all in the same day's file."""
+        day = WindowGrid(timedelta(minutes=10), GRID.start)
+
+        def write(kafka_partition: int) -> None:
+            ledger = Ledger(open_catalog(lake_location), "shop")
+            for number in range(6):
+                row = changed(raw(kafka_partition, 0), window=day.at(number))
+                ledger.replace_raw_windows([row.cell], [row])
+
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(write, range(4)))
+        found = {(row.kafka_partition, row.window) for row in Ledger(open_catalog(lake_location), "shop").raw_windows()}
+        assert found == {(p, day.at(n)) for p in range(4) for n in range(6)}
+
+
+def test_the_equations() -> None:
+    assert Counts().balanced
+    assert ingest(0, 0).counts.balanced
+    assert not (Counts(messages=1) + Counts(entries=0)).balanced
+    assert (Counts(messages=1, whole=1) + Counts(entries=2, data=1, control=1)).balanced
+
+
+def test_a_window_key_orders_rows(ledger: Ledger) -> None:
+    rows = [raw(1, 1), raw(0, 2), raw(0, 1)]
+    ledger.replace_raw_windows([row.cell for row in rows], rows)
+    assert [row.cell for row in ledger.raw_windows()] == [cell(0, 1), cell(1, 1), cell(0, 2)]
+    assert isinstance(ledger.raw_windows()[0].window, Window)

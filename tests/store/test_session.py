@@ -1,0 +1,121 @@
+"""Where the lake is and how engines are told: settings, and one clear sentence where something is missing."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from pathlib import Path
+
+import pytest
+
+from dts_assets.errors import MissingJavaError, UnwritableLakeError
+from dts_assets.store.catalog import LakeLocation, open_catalog, spark_catalog_conf
+from dts_assets.store.session import java_version, require_java, spark_conf
+
+
+class TestLocation:
+    def test_it_can_be_sent_and_shows_no_secret(self) -> None:
+        lake = LakeLocation("s3://bucket/lake", {"type": "rest", "uri": "http://h", "s3.secret-access-key": "hush"})
+        assert pickle.loads(pickle.dumps(lake)) == lake
+        assert "hush" not in repr(lake)
+        assert lake.file_store_properties == {"s3.secret-access-key": "hush"}
+
+    def test_spark_and_pyiceberg_are_told_the_same_place(self, tmp_path: Path) -> None:
+        lake = LakeLocation(str(tmp_path / "my lake"))
+        conf = spark_catalog_conf(lake)
+        catalog = open_catalog(lake)
+        assert conf["spark.sql.catalog.lake.uri"] == f"jdbc:sqlite:{tmp_path}/my lake/catalog.db?busy_timeout=60000"
+        assert (
+            conf["spark.sql.catalog.lake.warehouse"] == catalog.properties["warehouse"] == f"file://{tmp_path}/my lake"
+        )
+        assert conf["spark.sql.catalog.lake.cache-enabled"] == "false"
+        assert catalog.name == "lake"
+        assert (tmp_path / "my lake" / "catalog.db").exists()
+
+    def test_other_catalogs_are_passed_through(self) -> None:
+        conf = spark_catalog_conf(LakeLocation("s3://bucket/lake", {"type": "rest", "uri": "http://h:8181"}))
+        assert conf["spark.sql.catalog.lake.type"] == "rest"
+        assert conf["spark.sql.catalog.lake.uri"] == "http://h:8181"
+        assert "sqlite" not in conf["spark.jars.packages"]
+
+    def test_a_sqlite_catalog_needs_a_local_disk(self, tmp_path: Path) -> None:
+        with pytest.raises(UnwritableLakeError, match="local disk"):
+            open_catalog(LakeLocation("s3://bucket/lake"))
+        named = LakeLocation("s3://bucket/lake", {"uri": str(tmp_path / "c.db")})
+        assert named.database == tmp_path / "c.db"
+
+    def test_a_file_in_the_place_of_the_warehouse(self, tmp_path: Path) -> None:
+        (tmp_path / "lake").write_text("")
+        with pytest.raises(UnwritableLakeError, match=r"cannot be written: there is a file of that name\."):
+            open_catalog(LakeLocation(str(tmp_path / "lake")))
+
+    def test_a_warehouse_below_a_file(self, tmp_path: Path) -> None:
+        (tmp_path / "file").write_text("")
+        with pytest.raises(UnwritableLakeError, match="not a directory"):
+            open_catalog(LakeLocation(str(tmp_path / "file" / "lake")))
+
+    def test_a_warehouse_that_must_not_be_written(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(os, "access", lambda path, mode: False)  # the tests may run as root, who may write anywhere
+        with pytest.raises(UnwritableLakeError, match="permission denied"):
+            open_catalog(LakeLocation(str(tmp_path / "lake")))
+
+    def test_a_catalog_that_is_none(self, tmp_path: Path) -> None:
+        (tmp_path / "catalog.db").write_bytes(b"this is no database, but it is long enough to be looked at" * 100)
+        with pytest.raises(UnwritableLakeError, match=r"catalog\.db cannot be opened"):
+            open_catalog(LakeLocation(str(tmp_path)))
+
+
+class TestSettings:
+    lake = LakeLocation("/lake")
+
+    def test_the_user_has_the_last_word(self) -> None:
+        conf = spark_conf(self.lake, {"spark.sql.shuffle.partitions": "8", "spark.driver.memory": "8g"})
+        assert (conf["spark.sql.shuffle.partitions"], conf["spark.driver.memory"]) == ("8", "8g")
+        assert conf["spark.sql.session.timeZone"] == "UTC"
+        assert conf["spark.master"] == "local[2]"
+
+    def test_packages_and_extensions_are_joined(self) -> None:
+        conf = spark_conf(self.lake, {"spark.jars.packages": "a:b:1", "spark.sql.extensions": "x.Y"})
+        packages = conf["spark.jars.packages"].split(",")
+        assert packages[-1] == "a:b:1"
+        assert len(packages) == 3
+        assert conf["spark.sql.extensions"].endswith("IcebergSparkSessionExtensions,x.Y")
+
+    def test_a_connect_address_is_a_remote(self) -> None:
+        conf = spark_conf(self.lake, master="sc://host:15002")
+        assert conf["spark.remote"] == "sc://host:15002"
+        assert "spark.master" not in conf
+
+
+class TestJava:
+    @pytest.mark.parametrize(
+        ("shown", "version"),
+        [
+            ('openjdk version "17.0.15" 2025-04-15', 17),
+            ('java version "1.8.0_402"', 8),
+            ('openjdk version "25" 2025-09-16', 25),
+            ("no such thing", None),
+        ],
+    )
+    def test_versions_as_java_prints_them(self, shown: str, version: int | None) -> None:
+        assert java_version(shown) == version
+
+    def test_no_java(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        monkeypatch.delenv("JAVA_HOME", raising=False)
+        monkeypatch.setenv("PATH", str(tmp_path))
+        with pytest.raises(MissingJavaError, match="none was found"):
+            require_java()
+
+    def test_an_old_java(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        java = tmp_path / "bin" / "java"
+        java.parent.mkdir()
+        java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\" 2019-01-15' >&2\n")
+        java.chmod(0o755)
+        monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+        with pytest.raises(MissingJavaError, match="this machine has Java 11"):
+            require_java()
+
+    def test_a_java_home_without_java(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+        with pytest.raises(MissingJavaError):
+            require_java()

@@ -1,0 +1,160 @@
+"""Lake tables by asset key: names, creation by several at once, widening, and what old rows then say."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+from dts_assets.errors import LakeTableError
+from dts_assets.model.columns import Column
+from dts_assets.model.tables import TableId
+from dts_assets.store import columns as declared
+from dts_assets.store.catalog import LakeLocation, open_catalog
+from dts_assets.store.columns import changelog_columns, snapshot_columns
+from dts_assets.store.commit import replace
+from dts_assets.store.files import TableWriter, WriteTarget
+from dts_assets.store.lake import write_target
+from dts_assets.store.schemas import SYSTEM_TABLES, TableLayout, changelog_layout, snapshot_layout
+from dts_assets.store.tables import ensure_table, evolve, spark_name, table_identifier
+from dts_assets.store.types import FIELD_ID, arrow_schema, arrow_schema_of, iceberg_schema, iceberg_type, lake_type
+
+if TYPE_CHECKING:
+    from pyiceberg.catalog import Catalog
+
+    from tests.store.conftest import Cells
+
+ORDERS = (Column("id", "int", True), Column("total", "decimal(10,2)", False))
+PATH = ("shop", "changelog", "shopdb", "orders")
+
+
+class TestNames:
+    def test_an_asset_key_is_an_identifier(self) -> None:
+        assert table_identifier(PATH) == PATH
+        assert spark_name(PATH) == "lake.`shop`.`changelog`.`shopdb`.`orders`"
+
+    def test_one_namespace_level_joins_the_rest(self) -> None:
+        assert table_identifier(PATH, joined=True) == ("shop", "changelog__shopdb__orders")
+        assert table_identifier(("shop", "windows"), joined=True) == ("shop", "windows")
+
+    @pytest.mark.parametrize(("kind", "joined"), [("sqlite", False), ("rest", False), ("hive", True), ("glue", True)])
+    def test_the_catalog_decides_about_joining(self, kind: str, joined: bool) -> None:
+        assert LakeLocation("/lake", {"type": kind}).joins_names is joined
+
+    @pytest.mark.parametrize("name", ["a.b", "数据 库", "x%y", "q`t", "Tab-1_z", "a/b"])
+    def test_odd_names_are_tables_all_the_same(self, catalog: Catalog, name: str) -> None:
+        path = ("shop", "snapshot", *TableId(name, "", "t" + name).path)
+        layout = snapshot_layout(ORDERS)
+        made = ensure_table(catalog, path, layout.schema, layout.spec, layout.properties)
+        with TableWriter(_target(catalog, path)) as writer:
+            writer.write(pa.RecordBatch.from_pylist([{"id": 1}]))
+            replace(catalog, path, {}, writer.close())
+        assert catalog.load_table(path).scan().to_arrow()["id"].to_pylist() == [1]
+        assert all(sign not in made.location().removeprefix("file://") for sign in "%#? `")
+
+
+class TestTypes:
+    @pytest.mark.parametrize("layout", SYSTEM_TABLES.values(), ids=SYSTEM_TABLES)
+    def test_text_and_iceberg_say_the_same(self, layout: TableLayout) -> None:
+        columns = [(field.name, lake_type(field.field_type)) for field in layout.schema.fields]
+        assert iceberg_schema(columns) == layout.schema
+
+    def test_every_column_of_a_declared_table_has_an_id_of_its_own(self) -> None:
+        for layout in SYSTEM_TABLES.values():
+            ids = [field.metadata[FIELD_ID] for field in arrow_schema(layout.schema)]
+            assert len(set(ids)) == len(ids)
+
+    def test_arrow_schemas_without_a_table_carry_no_ids(self) -> None:
+        schema = arrow_schema_of(declared.WINDOWS)
+        assert all(field.metadata is None for field in schema)
+        assert schema.field("checkpoint").type.field(0).metadata is None
+
+    @pytest.mark.parametrize("text", ["tinyint", "array<int", "struct<a>", "int int", "decimal(x)", ""])
+    def test_what_is_no_type_is_refused(self, text: str) -> None:
+        with pytest.raises(ValueError, match=r"type|expected"):
+            iceberg_type(text)
+
+    def test_a_reserved_source_column_is_renamed_and_the_table_says_so(self) -> None:
+        layout = snapshot_layout((Column("_op", "string", False), Column("_Op", "int", False)))
+        assert [field.name for field in layout.schema.fields][:2] == ["_source__op", "_Op"]
+        assert "_op" in str(layout.schema.fields[0].doc)
+        assert layout.schema.fields[1].doc is None
+
+
+class TestCreation:
+    def test_several_creators_get_one_table(self, lake_location: LakeLocation) -> None:
+        layout = SYSTEM_TABLES["entries"]
+
+        def create(_: int) -> str:
+            catalog = open_catalog(lake_location)
+            made = ensure_table(catalog, ("shop", "entries"), layout.schema, layout.spec, layout.properties)
+            return str(made.metadata.table_uuid)
+
+        with ThreadPoolExecutor(6) as pool:
+            assert len(set(pool.map(create, range(6)))) == 1
+
+    def test_the_folder_reads_like_the_asset(self, catalog: Catalog, lake_location: LakeLocation) -> None:
+        layout = changelog_layout(ORDERS)
+        table = ensure_table(catalog, PATH, layout.schema, layout.spec, layout.properties)
+        assert table.location() == f"{lake_location.warehouse_uri}/shop/changelog/shopdb/orders"
+        assert [field.name for field in table.spec().fields] == ["window_start"]
+        assert table.metadata.format_version == 2
+
+
+class TestWidening:
+    def test_new_columns_and_wider_types_keep_old_rows(self, catalog: Catalog, cells: Cells) -> None:
+        layout = changelog_layout(ORDERS)
+        ensure_table(catalog, PATH, layout.schema, layout.spec, layout.properties)
+        old_target = _target(catalog, PATH)
+        _write(catalog, old_target, cells, 0, {"id": 1, "total": None})
+        wider = (Column("id", "bigint", True), Column("total", "decimal(12,2)", False), Column("note", "string", False))
+        schema = evolve(catalog, PATH, changelog_columns(wider))
+        assert [child.name for child in schema.field("after").type] == ["id", "total", "note"]
+        assert schema.field("after").type.field("id").type == pa.int64()
+        _write(catalog, _target(catalog, PATH), cells, 1, {"id": 2**40, "total": None, "note": "x"})
+        _write(catalog, old_target, cells, 2, {"id": 3, "total": None})  # planned before the change, committed after it
+        rows = catalog.load_table(PATH).scan().to_arrow()["after"].to_pylist()
+        assert sorted((row["id"], row["note"]) for row in rows) == [(1, None), (3, None), (2**40, "x")]
+
+    def test_nothing_new_is_no_new_schema(self, catalog: Catalog) -> None:
+        layout = snapshot_layout(ORDERS)
+        table = ensure_table(catalog, PATH, layout.schema, layout.spec, layout.properties)
+        assert evolve(catalog, PATH, snapshot_columns(ORDERS)).equals(arrow_schema(table.schema()), check_metadata=True)
+        evolve(catalog, PATH, snapshot_columns((Column("id", "bigint", True), ORDERS[1])))
+        evolve(catalog, PATH, snapshot_columns(ORDERS))  # an older writer: the wider type stays
+        after = catalog.load_table(PATH)
+        assert len(after.metadata.schemas) == 2
+        assert lake_type(after.schema().find_type("id")) == "bigint"
+
+    def test_types_without_a_common_one_are_refused(self, catalog: Catalog) -> None:
+        layout = snapshot_layout(ORDERS)
+        ensure_table(catalog, PATH, layout.schema, layout.spec, layout.properties)
+        with pytest.raises(LakeTableError, match="column id is int and cannot become string"):
+            evolve(catalog, PATH, snapshot_columns((Column("id", "string", True),)))
+
+    def test_several_wideners_all_succeed(self, lake_location: LakeLocation, catalog: Catalog) -> None:
+        layout = snapshot_layout(ORDERS)
+        ensure_table(catalog, PATH, layout.schema, layout.spec, layout.properties)
+
+        def widen(number: int) -> None:
+            evolve(open_catalog(lake_location), PATH, snapshot_columns((Column(f"c{number}", "string", False),)))
+
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(widen, range(4)))
+        assert {f"c{number}" for number in range(4)} <= {
+            field.name for field in catalog.load_table(PATH).schema().fields
+        }
+
+
+def _target(catalog: Catalog, path: tuple[str, ...]) -> WriteTarget:
+    return write_target(catalog.load_table(path), "run", {})
+
+
+def _write(catalog: Catalog, target: WriteTarget, cells: Cells, window: int, after: dict[str, object]) -> None:
+    with TableWriter(target) as writer:
+        writer.write(
+            pa.RecordBatch.from_pylist([{"op": "insert", "after": after, "window_start": cells.window(window)}])
+        )
+        replace(catalog, PATH, {"window_start": {cells.window(window)}}, writer.close())
