@@ -1,0 +1,67 @@
+# `make help` lists what there is. Every target starts from a fresh clone: `setup` comes by itself.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+BIN := .venv/bin
+PYTHON_IN_VENV := $(BIN)/python
+PORT ?= 3000
+CONFIG ?= $(CURDIR)/pipeline.yaml
+# What pytest gets besides: make test ARGS="-k wire"
+ARGS ?=
+
+# Dagster wants an absolute home; it holds the runs of this checkout.
+INSTANCE := DAGSTER_HOME="$(CURDIR)/dagster_home" DTS_ASSETS_CONFIG="$(CONFIG)"
+
+.PHONY: help setup demo test check dev example bench clean lock format proto
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: ## Install everything that the other targets need; does nothing when it is there
+	@scripts/setup.sh
+
+demo: setup ## Build all tables of the example through Dagster and compare them with the database's own dump
+	@$(INSTANCE) $(PYTHON_IN_VENV) -m dts_assets.cli.demo
+
+test: setup check ## Run all checks and all tests
+	@$(PYTHON_IN_VENV) -m pytest $(ARGS)
+
+check: setup ## Lint, formatting, types, import directions, generated code, lock file
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo
+	@$(PYTHON_IN_VENV) proto/generate.py --check
+	@$(PYTHON_IN_VENV) scripts/check_lock.py
+
+dev: setup ## Open the Dagster UI on PORT (3000), with its daemon
+	@$(PYTHON_IN_VENV) scripts/check_port.py $(PORT) Dagster
+	@$(INSTANCE) $(BIN)/dagster dev -w workspace.yaml -p $(PORT)
+
+example: setup ## Make the example's capture and dump again, from a run of MariaDB
+	@$(PYTHON_IN_VENV) -m examples.shop_maker
+
+bench: setup ## Measure what the README's figures come from
+	@for bench in benchmarks/*.py; do echo "== $$bench"; $(PYTHON_IN_VENV) $$bench; done
+
+format: setup ## Format the code and mend what the linter can
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+proto: setup ## Generate dts_assets/protocol/ from proto/ again
+	@$(PYTHON_IN_VENV) proto/generate.py
+
+lock: ## Resolve requirements.lock again: names, versions and hashes, no index addresses
+	@[ -x $(PYTHON_IN_VENV) ] || scripts/setup.sh
+	@[ -x $(BIN)/uv ] || $(PYTHON_IN_VENV) -m pip install -q uv
+	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --all-extras --generate-hashes \
+		--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
+		pyproject.toml -o requirements.lock
+
+clean: ## Remove the lake, Dagster's runs and all caches; the environment stays
+	@rm -rf lake build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	@find dagster_home -mindepth 1 -maxdepth 1 ! -name dagster.yaml -exec rm -rf {} +
+	@find . -name __pycache__ -type d -not -path './.venv/*' -prune -exec rm -rf {} +

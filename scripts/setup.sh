@@ -1,0 +1,103 @@
+#!/usr/bin/env bash
+# Brings a machine to where everything in the Makefile works: a Python, a Java, the binaries of MariaDB, the locked packages in
+# .venv, the Iceberg jars. Does nothing when the last run left nothing to do. Asks nothing.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+venv=.venv
+stamp=$venv/.setup
+min_java=17
+
+say() { printf 'setup: %s\n' "$*" >&2; }
+stop() { say "$*"; exit 6; } # the exit code of dts_assets.errors.SurroundingsError
+
+# What was installed: another lock, another set of requirements or another version of this script is work to do.
+fingerprint() { { cat requirements.lock scripts/setup.sh; sed "/^\[tool\.ruff\]/,\$d" pyproject.toml; } | sha256sum | cut -d" " -f1; }
+
+java_version() { # the major version of the Java that Spark would start; nothing without one
+    local java=${JAVA_HOME:+$JAVA_HOME/bin/}java
+    { "$java" -version 2>&1 || true; } | sed -nE 's/.*version "(1\.)?([0-9]+).*/\2/p' | head -n 1
+}
+
+has_java() { [ "$(java_version | grep . || echo 0)" -ge "$min_java" ]; }
+
+has_mariadb() { PATH="$PATH:/usr/sbin:/usr/local/sbin" command -v mariadbd mysqld >/dev/null; }
+
+python_works() { # an interpreter of a supported version; one that can make environments, where "venv" is asked for
+    "$1" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' >/dev/null 2>&1 || return 1
+    [ "${2:-}" != venv ] || "$1" -c 'import ensurepip, venv' >/dev/null 2>&1
+}
+
+find_python() {
+    local candidate
+    for candidate in ${PYTHON:-} python3 python3.13 python3.12 python3.11; do
+        if python_works "$candidate" "${1:-}"; then echo "$candidate"; return; fi
+    done
+}
+
+as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi; }
+
+can_install() {
+    command -v apt-get >/dev/null || return 1
+    [ "$(id -u)" = 0 ] || { command -v sudo >/dev/null && sudo -n true 2>/dev/null; }
+}
+
+apt_install() {
+    say "installing $*"
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "$@" </dev/null >&2
+}
+
+first_known() { # the first of some package names that this distribution has
+    local package
+    for package in "$@"; do
+        if [ -n "$(apt-cache madison "$package" 2>/dev/null)" ]; then echo "$package"; return; fi
+    done
+}
+
+system_packages() {
+    local wanted=() python
+    python=$(find_python venv)
+    has_java || wanted+=(java)
+    has_mariadb || wanted+=(mariadb)
+    [ -n "$python" ] || [ -x $venv/bin/python ] || wanted+=(python)
+    [ ${#wanted[@]} -gt 0 ] || return 0
+    if can_install; then
+        as_root apt-get update -q </dev/null >&2 || say "apt-get update failed; going on with the package lists that are there"
+        case " ${wanted[*]} " in *" java "*)
+            apt_install "$(first_known openjdk-17-jre-headless openjdk-21-jre-headless openjdk-25-jre-headless)" ;;
+        esac
+        # The binaries only: the emulator starts a private server, and no service is wanted on the machine.
+        case " ${wanted[*]} " in *" mariadb "*) apt_install mariadb-server-core mariadb-client-core ;; esac
+        case " ${wanted[*]} " in *" python "*) apt_install python3 python3-venv ;; esac
+    fi
+    has_java || stop "Java $min_java or newer is missing, and Spark needs it: install a Java runtime, or point JAVA_HOME at one."
+    has_mariadb || say "MariaDB is missing: everything works but the emulator and its tests (install the package mariadb-server)."
+    [ -x $venv/bin/python ] || [ -n "$(find_python venv)" ] ||
+        stop "Python 3.11 to 3.13 with its venv module is missing: install it, or name one with PYTHON=..."
+}
+
+packages() {
+    local python
+    if ! python_works $venv/bin/python; then
+        python=$(find_python venv)
+        say "making $venv with $("$python" --version)"
+        "$python" -m venv --clear $venv
+    fi
+    say "installing the locked packages"
+    $venv/bin/python -m pip install --no-input --disable-pip-version-check -q --require-hashes -r requirements.lock </dev/null
+    # setuptools comes from the lock, so that nothing is downloaded that the lock does not name.
+    $venv/bin/python -m pip install --no-input --disable-pip-version-check -q --no-deps --no-build-isolation -e . </dev/null
+}
+
+jars() {
+    say "fetching the Iceberg jars (once)"
+    $venv/bin/python -m dts_assets.store.session </dev/null >&2 ||
+        stop "the Iceberg jars could not be fetched: Maven's central repository, or your mirror of it, was not reachable."
+}
+
+if [ -f $stamp ] && [ "$(cat $stamp)" = "$(fingerprint)" ] && has_java; then exit 0; fi
+system_packages
+packages
+jars
+fingerprint >$stamp
+say "done"
