@@ -18,7 +18,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 HOUSE = Path(__file__).resolve().parent.parent
-_PIN = re.compile(r"^(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)==(?P<version>[^ ;\\]+)(?: *; *(?P<marker>[^\\]+))?", re.M)
+_PIN = re.compile(r"^(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)==(?P<version>[^\s;\\]+)(?: *; *(?P<marker>[^\\]+))?", re.M)
 
 
 def pins(lock: str) -> dict[str, list[tuple[str, str | None, int]]]:

@@ -1,0 +1,90 @@
+"""The scripts behind the Makefile say in one sentence what is in the way."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HOUSE = Path(__file__).parents[2]
+
+
+def test_a_busy_port_is_one_sentence_before_anything_starts() -> None:
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        port = server.getsockname()[1]
+        command = [sys.executable, "scripts/check_port.py", str(port), "Dagster"]
+        done = subprocess.run(command, cwd=HOUSE, capture_output=True, text=True, check=False)
+    assert done.returncode == 6
+    assert done.stderr.startswith(f"Port {port} is in use, so Dagster cannot start there.")
+    assert done.stderr.count("\n") == 1
+    free = subprocess.run(command, cwd=HOUSE, capture_output=True, text=True, check=False)
+    assert (free.returncode, free.stderr) == (0, "")
+
+
+@pytest.fixture
+def bare_machine(tmp_path: Path) -> Path:
+    """A copy of what setup reads, and a PATH without Java, MariaDB, apt-get and sudo."""
+    for name in ("requirements.lock", "pyproject.toml"):
+        shutil.copy(HOUSE / name, tmp_path / name)
+    (tmp_path / "scripts").mkdir()
+    shutil.copy(HOUSE / "scripts" / "setup.sh", tmp_path / "scripts" / "setup.sh")
+    (tmp_path / "bin").mkdir()
+    for tool in ("bash", "env", "dirname", "sed", "head", "grep", "cut", "cat", "sha256sum", "id"):
+        found = shutil.which(tool)
+        assert found is not None
+        (tmp_path / "bin" / tool).symlink_to(found)
+    return tmp_path
+
+
+def set_up(machine: Path) -> subprocess.CompletedProcess[str]:
+    bash = shutil.which("bash")
+    assert bash is not None
+    environment = {"PATH": str(machine / "bin"), "PYTHON": sys.executable, "HOME": str(machine)}
+    return subprocess.run(
+        [bash, "scripts/setup.sh"], cwd=machine, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+def fake_java(machine: Path, version: str) -> None:
+    java = machine / "bin" / "java"
+    java.write_text(f"#!/usr/bin/env bash\necho 'openjdk version \"{version}\" 2024-04-16' >&2\n")
+    java.chmod(0o755)
+
+
+@pytest.mark.parametrize("version", [None, "11.0.2", "1.8.0_402"])
+def test_a_missing_or_old_java_that_cannot_be_installed_is_one_sentence(
+    bare_machine: Path, version: str | None
+) -> None:
+    if version is not None:
+        fake_java(bare_machine, version)
+    done = set_up(bare_machine)
+    assert done.returncode == 6
+    assert done.stderr.startswith("setup: Java 17 or newer is missing")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_missing_python_is_one_sentence(bare_machine: Path) -> None:
+    fake_java(bare_machine, "17.0.15")
+    bash = shutil.which("bash")
+    assert bash is not None
+    environment = {"PATH": str(bare_machine / "bin"), "HOME": str(bare_machine)}
+    done = subprocess.run(
+        [bash, "scripts/setup.sh"], cwd=bare_machine, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 6
+    assert done.stderr.splitlines()[-1].startswith("setup: Python 3.11 to 3.13")
+
+
+@pytest.mark.skipif(not (HOUSE / ".venv" / ".setup").exists(), reason="this checkout was not set up by make")
+def test_setting_up_again_does_nothing() -> None:
+    done = subprocess.run(
+        [HOUSE / "scripts" / "setup.sh"], cwd=HOUSE, env=dict(os.environ), capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout + done.stderr) == (0, "")
