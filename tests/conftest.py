@@ -14,6 +14,11 @@ if TYPE_CHECKING:
     from dts_assets.store.catalog import LakeLocation
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    # py4j leaves its loopback sockets to the garbage collector, which may strike in any test after the first with Spark.
+    config.addinivalue_line("filterwarnings", "ignore:unclosed <socket.*127\\.0\\.0\\.1:ResourceWarning")
+
+
 @pytest.fixture
 def lake_location(tmp_path: Path) -> LakeLocation:
     """An empty lake of the test's own. The session ``spark`` does not know it; see ``spark_lake``."""

@@ -1,0 +1,133 @@
+"""Spark and pyiceberg on the same tables: what one commits the other sees, at once and alike."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from dts_assets.model.columns import Column
+from dts_assets.model.tables import TableId
+from dts_assets.store.columns import changelog_columns
+from dts_assets.store.files import TableWriter
+from dts_assets.store.lake import Lake
+from dts_assets.store.schemas import changelog_layout, snapshot_layout
+from dts_assets.store.session import SMALL_MACHINE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import SparkSession
+
+    from dts_assets.store.catalog import LakeLocation
+
+pytestmark = pytest.mark.spark
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+COLUMNS = (
+    Column("id", "int", True),
+    Column("price", "decimal(10,2)", False),
+    Column("at", "timestamp", False),
+    Column("wall", "timestamp_ntz", False),
+    Column("raw", "binary", False),
+    Column("名.x", "string", False),
+)
+IMAGE = {
+    "id": 1, "price": Decimal("1.50"), "at": START, "wall": datetime(2026, 1, 1, 3), "raw": bytearray(b"\x00"), "名.x": "值",
+}  # fmt: skip
+
+
+@pytest.fixture
+def lake(spark_lake: LakeLocation) -> Lake:
+    return Lake(spark_lake)
+
+
+def put(lake: Lake, path: Sequence[str], rectangle: dict[str, set[datetime]], rows: list[dict[str, Any]]) -> None:
+    with TableWriter(lake.target(path, "run")) as writer:
+        writer.write(pa.RecordBatch.from_pylist(rows, pa.schema([f.remove_metadata() for f in schema_of(lake, path)])))
+        lake.replace(path, rectangle, writer.close())
+
+
+def schema_of(lake: Lake, path: Sequence[str]) -> pa.Schema:
+    return lake.target(path, "run").arrow_schema
+
+
+def test_a_changelog_reads_alike_after_every_commit(spark: SparkSession, lake: Lake) -> None:
+    path = ("spark_changelog", "changelog", *TableId("shop.db", "", "订单").path)
+    lake.ensure(path, changelog_layout(COLUMNS))
+    name = lake.spark_name(path)
+    full = {"op": "update", "before": None, "after": IMAGE, "absent": ["before.id"], "invalid": [("after.at", "0000")],
+            "source_position": {"lineage": 0, "file": 3, "position": 4711}, "window_start": START}  # fmt: skip
+    put(lake, path, {"window_start": {START}}, [full, {**full, "op": "delete", "before": IMAGE, "after": None}])
+    first, second = spark.sql(f"SELECT * FROM {name} ORDER BY op DESC").collect()
+    assert (first.before, second.after) == (None, None)
+    assert first.after.asDict() == {**IMAGE, "at": first.after["at"]}
+    assert (first.absent, first.invalid) == (["before.id"], {"after.at": "0000"})
+    assert first.source_position.asDict() == {"lineage": 0, "file": 3, "position": 4711}
+    assert spark.sql(f"SELECT op FROM {name} WHERE after.`at` = timestamp'2026-01-01T00:00:00Z'").count() == 1
+
+    put(lake, path, {"window_start": {START}}, [{**full, "op": "insert"}])
+    assert [row.op for row in spark.sql(f"SELECT op FROM {name}").collect()] == ["insert"]
+
+    wider = (Column("id", "bigint", True), *COLUMNS[1:], Column("note", "string", False))
+    lake.evolve(path, changelog_columns(wider))
+    later = datetime(2026, 1, 1, 1, tzinfo=UTC)
+    put(
+        lake,
+        path,
+        {"window_start": {later}},
+        [{**full, "after": {**IMAGE, "id": 2**40, "note": "x"}, "window_start": later}],
+    )
+    rows = spark.sql(f"SELECT after.id, after.note FROM {name} ORDER BY after.id").collect()
+    assert [tuple(row) for row in rows] == [(1, None), (2**40, "x")]
+    assert spark.sql(f"SELECT op FROM {name} WHERE window_start = timestamp'2026-01-01T01:00:00Z'").count() == 1
+
+    lake.replace(path, {"window_start": {START, later}}, [])
+    assert spark.table(name).count() == 0
+
+
+def test_a_snapshot_merged_by_spark_is_seen_by_pyiceberg(spark: SparkSession, lake: Lake) -> None:
+    path = ("spark_snapshot", "snapshot", "shopdb", "orders")
+    lake.ensure(path, snapshot_layout((Column("id", "int", True), Column("_op", "string", False))))
+    name = lake.spark_name(path)
+    spark.sql(f"INSERT INTO {name} SELECT cast(id AS int), 'old', current_timestamp(), 0, id FROM range(100)")
+    before = lake.state(path)
+    assert before is not None
+    changes = "SELECT cast(id AS int) id, 'new' o, id % 2 = 0 gone FROM range(10)"
+    spark.conf.set("spark.sql.iceberg.snapshot-property.dts.frontier", "7")
+    try:
+        spark.sql(
+            f"MERGE INTO {name} t USING ({changes}) s ON t.id = s.id WHEN MATCHED AND s.gone THEN DELETE "
+            f"WHEN MATCHED THEN UPDATE SET `_source__op` = s.o"
+        )
+    finally:
+        spark.conf.unset("spark.sql.iceberg.snapshot-property.dts.frontier")
+    after = lake.state(path)
+    assert after is not None
+    assert after.snapshot_id != before.snapshot_id
+    assert after.properties["dts.frontier"] == "7"
+    rows = lake.scan(path, columns=("id", "_source__op"), where="id < 10")
+    assert rows is not None
+    assert sorted(rows.to_pylist(), key=lambda row: row["id"]) == [
+        {"id": n, "_source__op": "new"} for n in (1, 3, 5, 7, 9)
+    ]
+    old = lake.scan(path, snapshot_id=before.snapshot_id)
+    assert old is not None
+    assert old.num_rows == 100
+
+    put(lake, path, {}, [{"id": 7}])  # pyiceberg replaces what Spark wrote
+    assert spark.table(name).count() == 1
+    assert sum(file.rows for file in lake.data_files(path)) == 1
+
+
+def test_the_session_is_as_the_settings_say(spark: SparkSession, spark_lake: LakeLocation) -> None:
+    for name, value in SMALL_MACHINE.items():
+        if name != "spark.sql.shuffle.partitions":
+            assert spark.conf.get(name) == value
+    spark.sql("SHOW NAMESPACES IN lake").collect()
+    from dts_assets.store.session import open_session
+
+    assert open_session(spark_lake, master="local[2]") is spark
