@@ -18,6 +18,7 @@ from dts_assets.planning.completeness import completeness_of_cell
 from dts_assets.planning.generations import ABSENT, generation, input_text
 from dts_assets.planning.staleness import raw_input
 from dts_assets.stages.entries import merge_shapes
+from dts_assets.store.commit import Rectangle
 from dts_assets.store.lake import StoredFile
 from dts_assets.store.rows import Counts, IngestWindow, RawWindow, ServerPositions, TableShapeRow
 from dts_assets.store.schemas import ENTRIES, QUARANTINE
@@ -51,7 +52,9 @@ def materialize_entries(pipeline: Pipeline, span: Span, *, spark: SparkProvider,
     pipeline.ledger.replace_windows(cells, list(rows.values()))
     reports = tuple(_report(rows[cell], raw[cell], results[cell]) for cell in cells)
     changes = sum(report.changes for report in reports)
-    progress(f"entries: {sum(row.counts.entries for row in rows.values()):,} entries with {changes:,} row changes stored")
+    progress(
+        f"entries: {sum(row.counts.entries for row in rows.values()):,} entries with {changes:,} row changes stored"
+    )
     table = pipeline.path("entries")
     location = pipeline.lake.ensure(table, ENTRIES).location()
     return EntriesReport(reports, ".".join(table), location, new_tables, time.monotonic() - began)
@@ -131,7 +134,7 @@ def _raw_files(pipeline: Pipeline, span: Span) -> dict[Cell, tuple[str, ...]]:
 
 def _commit(pipeline: Pipeline, span: Span, results: Mapping[Cell, EntriesResult]) -> None:
     """Entries, quarantine and shapes, in this order; the ledger's mark comes after them."""
-    rectangle = {
+    rectangle: Rectangle = {
         "kafka_partition": set(span.kafka_partitions),
         "window_start": {window.start for window in span.windows},
     }
@@ -149,9 +152,7 @@ def _commit(pipeline: Pipeline, span: Span, results: Mapping[Cell, EntriesResult
     pipeline.ledger.replace_table_shapes(results, shapes)
 
 
-def _row(
-    cell: Cell, stored: Mapping[Cell, RawWindow], result: EntriesResult, before: _Before
-) -> IngestWindow:
+def _row(cell: Cell, stored: Mapping[Cell, RawWindow], result: EntriesResult, before: _Before) -> IngestWindow:
     raw = stored[cell]
     tally, facts = result.tally, result.facts
     inputs = [input_text(raw_input(cell), raw.generation)]

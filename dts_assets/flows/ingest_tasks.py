@@ -65,8 +65,7 @@ def copy_messages(task: RawTask, attempt: str) -> RawResult:
             times += [bounds["min"], bounds["max"]]
             writer.write(raw_rows(batch, cell=task.cell, epoch=task.epoch))
         files = writer.close()
-    seen = [time for time in times if time is not None]
-    return RawResult(task.cell, files, messages, size, min(seen, default=None), max(seen, default=None))
+    return RawResult(task.cell, files, messages, size, min(times, default=None), max(times, default=None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +148,9 @@ class _Sequences:
             self.more += 1
             return
         of = f" of shard {shard}" if shard else ""
-        self.holes.append(Problem(ProblemCode.GAP, offset, offset, f"{missing} messages{of} are missing before it by ps"))
+        self.holes.append(
+            Problem(ProblemCode.GAP, offset, offset, f"{missing} messages{of} are missing before it by ps")
+        )
 
 
 class _EntriesRun:
@@ -169,10 +170,15 @@ class _EntriesRun:
 
     def result(self) -> EntriesResult:
         task = self._task
-        with TableWriter(task.entries, self._attempt) as entries, TableWriter(task.quarantine, self._attempt) as rejected:
+        with (
+            TableWriter(task.entries, self._attempt) as entries,
+            TableWriter(task.quarantine, self._attempt) as rejected,
+        ):
             self._entries, self._rejected = entries, rejected
             paths = task.own.paths
-            for batch in read_batches(task.io_properties, paths, _MESSAGE_COLUMNS, offsets=task.offsets, batch_rows=4096):
+            for batch in read_batches(
+                task.io_properties, paths, _MESSAGE_COLUMNS, offsets=task.offsets, batch_rows=4096
+            ):
                 self._add(batch)
             self._decode()
             self._joiner.finish()
@@ -191,7 +197,13 @@ class _EntriesRun:
         if reasons.null_count < len(reasons):
             self._keep(
                 [
-                    (offsets[row].as_py(), offsets[row].as_py(), reasons[row].as_py(), "", messages["value"][row].as_py())
+                    (
+                        offsets[row].as_py(),
+                        offsets[row].as_py(),
+                        reasons[row].as_py(),
+                        "",
+                        messages["value"][row].as_py(),
+                    )
                     for row in np.flatnonzero(np.asarray(reasons.is_valid())).tolist()
                 ]
             )
@@ -242,14 +254,16 @@ class _EntriesRun:
                 if files is not self._task.own:
                     self._heads_from[files.cell] = None
                 for batch in read_batches(
-                    self._task.io_properties, files.paths, _MESSAGE_COLUMNS, offsets=OffsetRange(0, before), backwards=True
+                    self._task.io_properties,
+                    files.paths,
+                    _MESSAGE_COLUMNS,
+                    offsets=OffsetRange(0, before),
+                    backwards=True,
                 ):
                     yield batch["offset"], self._format.fragments(batch)
             self._looked_beyond = True
 
-        return find_head(
-            backwards(), shard=shard, below=below, total=total, reaches_start=self._task.reaches_start
-        )
+        return find_head(backwards(), shard=shard, below=below, total=total, reaches_start=self._task.reaches_start)
 
     def _problems(self) -> Iterator[Problem]:
         yield from self._sequences.holes

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from dts_assets.errors import IncompatibleLakeError
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import WindowGrid
-from dts_assets.planning.boundaries import Closing, ClosedBy, StoredCell
+from dts_assets.planning.boundaries import ClosedBy, Closing, StoredCell
 from dts_assets.settings.models import Settings, Subscription
 from dts_assets.sources.capture import CaptureSource
 from dts_assets.sources.source import Source
@@ -119,7 +119,8 @@ class Pipeline:
     def first_window(self) -> datetime | None:
         """The start of the first window that counts: the one with the first message ever seen, or the grid's first.
 
-        Found once and stored, so that a topic that forgets its beginning does not move the frontier. None while there is no message.
+        Found once and stored, so that a topic that forgets its beginning does not move the frontier. None while there is no
+        message.
         """
         table = self.lake.table(self.path("raw_windows"))
         stored = None if table is None else table.properties.get(_FIRST_WINDOW_PROPERTY)

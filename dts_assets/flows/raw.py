@@ -17,6 +17,7 @@ from dts_assets.model.spans import Cell, Span
 from dts_assets.planning.boundaries import ClosedBy, PlannedCell, StoredCell, instants_to_find, plan_cells
 from dts_assets.planning.generations import generation
 from dts_assets.planning.rectangles import rectangles
+from dts_assets.store.commit import Rectangle
 from dts_assets.store.rows import RawWindow
 from dts_assets.store.schemas import RAW_ENVELOPES
 
@@ -104,7 +105,7 @@ def _copy(
         results.setdefault(plan.cell, RawResult(plan.cell, (), 0, 0, None, None))
     for span in rectangles(results):
         files = [file for cell in span.cells() for file in results[cell].files]
-        rectangle = {
+        rectangle: Rectangle = {
             "kafka_partition": set(span.kafka_partitions),
             "window_start": {window.start for window in span.windows},
         }
@@ -112,9 +113,7 @@ def _copy(
     return results
 
 
-def _row(
-    pipeline: Pipeline, plan: PlannedCell, result: RawResult, watermarks: Mapping[int, Watermark]
-) -> RawWindow:
+def _row(pipeline: Pipeline, plan: PlannedCell, result: RawResult, watermarks: Mapping[int, Watermark]) -> RawWindow:
     problems = tuple(_problems(pipeline, plan, watermarks[plan.cell.kafka_partition]))
     facts = [f"epoch={pipeline.settings.epoch}", f"offsets={plan.offsets}", f"messages={result.messages}",
              f"bytes={result.bytes}", *(f"gap={problem.first_offset}" for problem in problems)]  # fmt: skip

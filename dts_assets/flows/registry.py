@@ -27,7 +27,9 @@ def register_shapes(pipeline: Pipeline, shapes: Mapping[TableShape, SourcePositi
         known = {column.name: column for column in before[shape.table].columns} if shape.table in before else {}
         columns = found.setdefault(shape.table, {})
         for column in shape.columns:
-            columns[column.name] = _registered(pipeline, shape.table, column, columns.get(column.name) or known.get(column.name))
+            columns[column.name] = _registered(
+                pipeline, shape.table, column, columns.get(column.name) or known.get(column.name)
+            )
     merge_registry(
         pipeline.settings.registry_path,
         [RegisteredTable(table, tuple(columns.values())) for table, columns in found.items()],

@@ -17,7 +17,16 @@ from dts_assets.model.frontier import Frontier
 from dts_assets.model.tables import TableId
 from dts_assets.planning.frontier import not_behind
 from dts_assets.planning.snapshots import SnapshotPlan, SnapshotState, TableWindow, plan_snapshot, replaced_windows
-from dts_assets.stages.snapshot import as_operations, at_or_before, folded, held, key_operations, latest, merge_source, with_images_of
+from dts_assets.stages.snapshot import (
+    as_operations,
+    at_or_before,
+    folded,
+    held,
+    key_operations,
+    latest,
+    merge_source,
+    with_images_of,
+)
 from dts_assets.store.columns import flat_name, quoted, snapshot_columns
 from dts_assets.store.schemas import snapshot_layout
 
@@ -59,7 +68,9 @@ def advance_snapshots(
 
     ``windows`` is what the ledger knows of each table. A table in which nothing changed is not committed.
     """
-    jobs = [_job(pipeline, table, tuple(columns), frontier, windows.get(table, ())) for table, columns in tables.items()]
+    jobs = [
+        _job(pipeline, table, tuple(columns), frontier, windows.get(table, ())) for table, columns in tables.items()
+    ]
     busy = [job for job in jobs if not job.plan.nothing]
     if busy:
         progress(f"snapshot: {len(busy)} of {len(jobs)} tables have changes to apply")
@@ -151,9 +162,7 @@ def _result(pipeline: Pipeline, job: _Job, spark: SparkSession, snapshot_name: s
     return forward.unionByName(recomputed.withColumn("takes", F.coalesce("takes", F.lit(False))))
 
 
-def _suspects(
-    pipeline: Pipeline, job: _Job, spark: SparkSession, fresh: DataFrame, now: DataFrame
-) -> DataFrame:
+def _suspects(pipeline: Pipeline, job: _Job, spark: SparkSession, fresh: DataFrame, now: DataFrame) -> DataFrame:
     """The keys that have to be computed again from the whole changelog."""
     plan = job.plan
     found: list[DataFrame] = []

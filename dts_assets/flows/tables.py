@@ -28,10 +28,10 @@ from dts_assets.planning.frontier import Consistency, PartitionEnd, WindowCut, c
 from dts_assets.planning.generations import generation
 from dts_assets.planning.snapshots import TableWindow, merge_windows
 from dts_assets.planning.staleness import Computed, tables_inputs
+from dts_assets.stages.entries import merge_shapes
 from dts_assets.store.columns import changelog_columns
 from dts_assets.store.rows import Cut, IngestWindow, WindowTable
 from dts_assets.store.schemas import QUARANTINE, changelog_layout
-from dts_assets.stages.entries import merge_shapes
 from dts_assets.wire.format import TableShape
 
 _COMMITS_SIDE_BY_SIDE = 4
@@ -64,8 +64,8 @@ def materialize_tables(
 ) -> TablesReport:
     """Make the changelogs of some windows and bring the snapshots to the frontier.
 
-    Raises NotReadyError if a Kafka partition of a window has no entries yet, IncompleteWindowError where incomplete windows block.
-    A run of only some tables does not mark its windows.
+    Raises NotReadyError if a Kafka partition of a window has no entries yet, IncompleteWindowError where incomplete windows
+    block. A run of only some tables does not mark its windows.
     """
     began = time.monotonic()
     windows = sorted(windows)
@@ -169,7 +169,9 @@ def _decode(
     for file in pipeline.lake.data_files(pipeline.path("entries"), {"window_start": starts}):
         by_window.setdefault(file.partition["window_start"], []).append((file.path, file.bytes))
     tasks = [
-        TablesTask(start, paths, pipeline.settings.format, targets, quarantine, pipeline.lake.location.file_store_properties)
+        TablesTask(
+            start, paths, pipeline.settings.format, targets, quarantine, pipeline.lake.location.file_store_properties
+        )
         for start, files in sorted(by_window.items())
         for paths in _shared_out(files, max(1, _TASKS_PER_WINDOW // len(windows)))
     ]
@@ -243,7 +245,9 @@ def _cut_row(pipeline: Pipeline, window: Window, ingested: Mapping[Cell, IngestW
     rows = [ingested[Cell(partition, window)] for partition in pipeline.kafka_partitions]
     ends = [PartitionEnd(row.kafka_partition, row.checkpoint, ClosedBy(row.closed_by)) for row in rows]
     cut = cut_of_window(window, ends, wanted=Consistency(pipeline.settings.consistency))
-    gtid_set = next((row.checkpoint_gtid_set for row in rows if cut.cut is not None and row.checkpoint == cut.cut), None)
+    gtid_set = next(
+        (row.checkpoint_gtid_set for row in rows if cut.cut is not None and row.checkpoint == cut.cut), None
+    )
     computed = {cell: Computed(row.generation, row.inputs) for cell, row in ingested.items()}
     inputs = tables_inputs(window, pipeline.kafka_partitions, computed, settings=pipeline.shaping_settings())
     return Cut(
@@ -316,7 +320,9 @@ def _table_reports(
                 table=table,
                 columns=columns,
                 changelog=".".join(pipeline.table_path("changelog", table)),
-                snapshot=".".join(pipeline.table_path("snapshot", table)) if any(one.is_key for one in columns) else None,
+                snapshot=".".join(pipeline.table_path("snapshot", table))
+                if any(one.is_key for one in columns)
+                else None,
                 changes=_summed((start, tally.changes) for start, tally in mine),
                 stored_bytes=stored,
                 invalid_values=_summed((start, tally.invalid_values) for start, tally in mine),

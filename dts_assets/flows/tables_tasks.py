@@ -66,7 +66,9 @@ class TableTally:
         """Count changelog rows of one Kafka partition."""
         self.changes += rows.num_rows
         self.row_hash = signed(self.row_hash + row_hash(rows))
-        self.absent_rows += int(pc.sum(pc.greater(pc.fill_null(pc.list_value_length(rows["absent"]), 0), 0)).as_py() or 0)
+        self.absent_rows += int(
+            pc.sum(pc.greater(pc.fill_null(pc.list_value_length(rows["absent"]), 0), 0)).as_py() or 0
+        )
         self.invalid_values += _length(rows["invalid"])
         self.see(*position_bounds(rows))
 
@@ -81,7 +83,7 @@ class TableTally:
         self.quarantined += other.quarantined
         self.row_hash = signed(self.row_hash + other.row_hash)
         self.absent_rows += other.absent_rows
-        self.invalid_values += _length(rows["invalid"])
+        self.invalid_values += other.invalid_values
         if other.first is not None and other.last is not None:
             self.see(other.first, other.last)
 
@@ -221,8 +223,6 @@ _QUARANTINE = pa.schema(
 def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     table = pa.Table.from_batches(batches).combine_chunks()
     return table.to_batches()[0] if table.num_rows else batches[0]
-
-
 
 
 def _length(maps: pa.MapArray) -> int:

@@ -9,7 +9,9 @@ import re
 from dataclasses import dataclass
 
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
-_ORIGINAL = re.compile(r"^\s*(?P<name>[A-Za-z]+(?: precision| varying)?)\s*(?:\((?P<arguments>[^)]*)\))?(?P<rest>.*)$", re.S)
+_ORIGINAL = re.compile(
+    r"^\s*(?P<name>[A-Za-z]+(?: precision| varying)?)\s*(?:\((?P<arguments>[^)]*)\))?(?P<rest>.*)$", re.S
+)
 
 SIMPLE_TYPES = frozenset(
     {"int", "bigint", "float", "double", "boolean", "string", "binary", "date", "timestamp", "timestamp_ntz"}

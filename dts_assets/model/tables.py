@@ -19,9 +19,7 @@ def encode_part(part: str) -> str:
 
 def decode_part(part: str) -> str:
     """The inverse of :func:`encode_part`."""
-    return re.sub(
-        r"(?:%[0-9A-F]{2})+", lambda found: bytes.fromhex(found.group().replace("%", "")).decode(), part
-    )
+    return re.sub(r"(?:%[0-9A-F]{2})+", lambda found: bytes.fromhex(found.group().replace("%", "")).decode(), part)
 
 
 @dataclass(frozen=True, slots=True, order=True)

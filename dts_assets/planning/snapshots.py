@@ -101,7 +101,9 @@ def plan_snapshot(
     touched = tuple(sorted(start for start in set(replaced) if old.window is not None and start <= old.window))
     new_rows = [_first_new(old, stats[start]) for start in newer if start not in touched]
     suspect = before.applied is not None and any(position <= before.applied for position in new_rows)
-    applied = max([_last_held(after, window) for window in held] + ([before.applied] if before.applied else []), default=None)
+    applied = max(
+        [_last_held(after, window) for window in held] + ([before.applied] if before.applied else []), default=None
+    )
     return SnapshotPlan(
         state=SnapshotState(after, applied, changelog_snapshot),
         newer=tuple(start for start in newer if start not in touched),
@@ -147,7 +149,9 @@ def _sum(one: TableWindow, other: TableWindow) -> TableWindow:
     )
 
 
-def replaced_windows(before: Mapping[datetime, frozenset[str]], now: Mapping[datetime, frozenset[str]]) -> frozenset[datetime]:
+def replaced_windows(
+    before: Mapping[datetime, frozenset[str]], now: Mapping[datetime, frozenset[str]]
+) -> frozenset[datetime]:
     """Windows whose data files are others in one changelog state than in the other."""
     return frozenset(start for start in before.keys() | now.keys() if before.get(start) != now.get(start))
 

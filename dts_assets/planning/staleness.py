@@ -62,9 +62,7 @@ def tables_inputs(
 ) -> tuple[str, ...]:
     """The inputs that the tables of a window would read now."""
     cells = [Cell(kafka_partition, window) for kafka_partition in kafka_partitions]
-    texts = [
-        input_text(entries_input(cell), entries[cell].generation if cell in entries else ABSENT) for cell in cells
-    ]
+    texts = [input_text(entries_input(cell), entries[cell].generation if cell in entries else ABSENT) for cell in cells]
     return (*texts, input_text(SETTINGS_INPUT, settings))
 
 

@@ -65,3 +65,9 @@ def _in_order(found: list[tuple[Place, ConfigMistake]]) -> tuple[ConfigMistake, 
     """In the order of the file, each once."""
     mistakes = dict.fromkeys(mistake for _, mistake in found)
     return tuple(sorted(mistakes, key=lambda mistake: (mistake.line or 0, mistake.path)))
+
+
+def dagster_home(config: Path, *, environment: Mapping[str, str] | None = None) -> Path:
+    """Where Dagster keeps its runs: ``DAGSTER_HOME`` if it is set, else the folder ``dagster_home`` beside the configuration."""
+    named = (os.environ if environment is None else environment).get("DAGSTER_HOME")
+    return Path(named).resolve() if named else config.parent / "dagster_home"

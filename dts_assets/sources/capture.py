@@ -139,7 +139,9 @@ def _build_index(path: str, partitions: int, state: tuple[tuple[str, int, int], 
                 )
                 row_groups.append((file, group))
     if len(topics) > 1:
-        raise CaptureError(path, f"it holds {len(topics)} topics ({', '.join(sorted(topics))}); record one topic a folder")
+        raise CaptureError(
+            path, f"it holds {len(topics)} topics ({', '.join(sorted(topics))}); record one topic a folder"
+        )
     if not columns:
         return _Index({}, (), None)
     partition, offset, stamp, group_number = (np.concatenate(parts) for parts in zip(*columns, strict=True))

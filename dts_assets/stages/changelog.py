@@ -62,4 +62,6 @@ def position_bounds(rows: pa.RecordBatch) -> tuple[SourcePosition, SourcePositio
     file, offset = position.field("file").to_numpy(), position.field("position").to_numpy()
     order = np.lexsort((offset, file))
     first, last = int(order[0]), int(order[-1])
-    return SourcePosition(0, int(file[first]), int(offset[first])), SourcePosition(0, int(file[last]), int(offset[last]))
+    return SourcePosition(0, int(file[first]), int(offset[first])), SourcePosition(
+        0, int(file[last]), int(offset[last])
+    )

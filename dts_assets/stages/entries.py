@@ -16,7 +16,10 @@ from dts_assets.model.tables import TableId
 from dts_assets.stages.envelopes import with_coordinates
 from dts_assets.wire.format import DecodedEntries, TableShape
 
-_HARMLESS_DDL = r"(?is)^\s*(/\*.*?\*/\s*)*(create|alter\s+table\s+\S+\s+add\s+(column\s+)?|analyze|optimize|flush|grant|revoke|set)\b"
+_HARMLESS_DDL = (
+    r"(?is)^\s*(/\*.*?\*/\s*)*"
+    r"(create|alter\s+table\s+\S+\s+add\s+(column\s+)?|analyze|optimize|flush|grant|revoke|set)\b"
+)
 """Statements whose effect on rows is none, or that each event's own columns already show."""
 
 

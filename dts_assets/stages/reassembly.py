@@ -220,7 +220,9 @@ class Reassembler:
                     self.tally.waiting += len(parts)
                     self.waiting.append(WaitingSet(parts[0].offset, parts[-1].offset))
                 else:
-                    self._break(shard, open_set, Reason.MISSING_HEAD, f"fragments 0 to {open_set.first - 1} are missing")
+                    self._break(
+                        shard, open_set, Reason.MISSING_HEAD, f"fragments 0 to {open_set.first - 1} are missing"
+                    )
                 return None
             self.tally.carried_in += len(head.fragments)
             parts = [*head.fragments, *parts]
@@ -241,7 +243,11 @@ class Reassembler:
         of = f" of shard {shard}" if shard else ""
         self.broken.append(
             BrokenSet(
-                parts[0].offset, parts[-1].offset, reason, f"a set of {open_set.total} fragments{of}: {detail}", data,
+                parts[0].offset,
+                parts[-1].offset,
+                reason,
+                f"a set of {open_set.total} fragments{of}: {detail}",
+                data,
                 len(parts),
             )
         )
@@ -260,7 +266,12 @@ def _rows_by_shard(shards: pa.StringArray, rows: _Rows) -> dict[str, _Rows]:
 
 
 def find_head(
-    backwards: Iterable[tuple[pa.Int64Array, pa.RecordBatch]], *, shard: str, below: int, total: int, reaches_start: bool
+    backwards: Iterable[tuple[pa.Int64Array, pa.RecordBatch]],
+    *,
+    shard: str,
+    below: int,
+    total: int,
+    reaches_start: bool,
 ) -> Head:
     """The fragments 0 to ``below`` - 1 that precede a tail, from batches read backwards (offsets and FRAGMENTS).
 
@@ -283,12 +294,12 @@ def find_head(
     return Head((), waiting=not reaches_start)
 
 
-def _shard_backwards(
-    batches: Iterable[tuple[pa.Int64Array, pa.RecordBatch]], shard: str
-) -> Iterator[Fragment]:
+def _shard_backwards(batches: Iterable[tuple[pa.Int64Array, pa.RecordBatch]], shard: str) -> Iterator[Fragment]:
     """The shard's usable messages, last first. A whole message ends a search too: it comes as total 1, index 0."""
     for offsets, batch in batches:
-        usable = pc.and_(pc.and_(batch["reason"].is_null(), pc.invert(batch["is_null"])), pc.equal(batch["shard"], shard))
+        usable = pc.and_(
+            pc.and_(batch["reason"].is_null(), pc.invert(batch["is_null"])), pc.equal(batch["shard"], shard)
+        )
         for row in np.flatnonzero(np.asarray(usable))[::-1]:
             number = int(row)
             yield Fragment(

@@ -69,9 +69,7 @@ def key_operations(changes: DataFrame, columns: Sequence[Column]) -> DataFrame:
     moved = (F.col("op") == "update") & F.col("before").isNotNull() & ~before.eqNullSafe(after)
     taken = F.struct(F.lit(True).alias("takes"), after.alias("key"))
     left = F.struct(F.lit(False).alias("takes"), before.alias("key"))
-    touched = (
-        F.when(F.col("op") == "delete", F.array(left)).when(moved, F.array(left, taken)).otherwise(F.array(taken))
-    )
+    touched = F.when(F.col("op") == "delete", F.array(left)).when(moved, F.array(left, taken)).otherwise(F.array(taken))
     return changes.select("*", F.explode(touched).alias("touch")).select(
         F.col("touch.key").alias("key"),
         F.col("touch.takes").alias("takes"),

@@ -126,7 +126,7 @@ class TableChanges:
 
 @dataclass(frozen=True, slots=True)
 class DecodedChanges:
-    """The changes of every table asked for. ``unsigned`` names columns whose values were UINTn although their type says otherwise."""
+    """The changes of every table asked for; ``unsigned`` names columns with UINTn values although their type says otherwise."""
 
     tables: tuple[TableChanges, ...]
     rejected: tuple[Rejected, ...]

@@ -1,0 +1,172 @@
+"""``dts-assets run``: everything that has closed and is missing or stale, materialized through Dagster in this process.
+
+What it does is what a person would do in the UI: runs of the two jobs over rectangles of partitions, on the same instance, so
+that they all show there. It asks again after each round until nothing is left, because new entries make new tables ready.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import click
+import dagster as dg
+from rich.console import Console
+from rich.table import Table
+
+from dts_assets.cli.main import config_of, config_option
+from dts_assets.defs.assemble import assemble
+from dts_assets.defs.jobs import ingest_job_name, tables_job_name
+from dts_assets.defs.partitions import span_tags, window_tags
+from dts_assets.flows.pipeline import Pipeline, open_pipeline
+from dts_assets.flows.registry import known_tables
+from dts_assets.flows.status import Status, find_status
+from dts_assets.model.problems import Completeness
+from dts_assets.planning.rectangles import rectangles, window_runs
+from dts_assets.settings import Settings, load_settings
+from dts_assets.settings.load import dagster_home
+
+FAILED, CHECK_FAILED = 1, 3
+"""Exit codes: a partition failed; all partitions are there, but a check of some failed."""
+
+_LONGEST = 24 * 7
+"""Windows in one run: a week of hours, after which Dagster's own bookkeeping of a run grows heavy."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a call of ``run`` did: runs that were made, and the messages of those that failed."""
+
+    runs: int = 0
+    failures: list[str] = field(default_factory=list)
+
+
+@click.command("run")
+@config_option
+def run(config: Path | None) -> None:
+    """Materialize every closed window that is missing or stale, through Dagster."""
+    path = config_of(config)
+    console = Console(highlight=False)
+    outcome, failed_checks = run_all(path, console)
+    if outcome.failures:
+        sys.exit(FAILED)
+    if failed_checks:
+        sys.exit(CHECK_FAILED)
+
+
+def run_all(path: Path, console: Console) -> tuple[Outcome, int]:
+    """Run all subscriptions of a configuration; what was done and how many partitions fail a check."""
+    outcome, failed_checks = Outcome(), 0
+    settings = load_settings(path)
+    home = dagster_home(path)
+    home.mkdir(parents=True, exist_ok=True)
+    with dg.DagsterInstance.from_config(str(home)) as instance:
+        for name in settings.subscriptions:
+            _run_subscription(settings, name, path, instance, console, outcome)
+            failed_checks += _closing(open_pipeline(settings, name), console)
+    if not outcome.runs:
+        console.print("Nothing to do: every closed window is there and up to date.")
+    for failure in outcome.failures:
+        Console(stderr=True, soft_wrap=True, markup=False, highlight=False).print(failure)
+    return outcome, failed_checks
+
+
+def _run_subscription(
+    settings: Settings, name: str, path: Path, instance: dg.DagsterInstance, console: Console, outcome: Outcome
+) -> None:
+    pipeline = open_pipeline(settings, name)
+    asked: set[str] = set()
+    while True:
+        status = find_status(pipeline)
+        requests = [request for request in _requests(name, status) if request.key not in asked]
+        if not requests:
+            return
+        definitions = assemble(settings, path)  # anew, because entries may have found tables since
+        for request in requests:
+            asked.add(request.key)
+            console.print(f"[bold]{request.job}[/bold] {request.key}")
+            outcome.runs += 1
+            failure = _execute(definitions, request, instance)
+            if failure is not None:
+                outcome.failures.append(f"{request.job} {request.key} failed: {failure}")
+                return
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """A run: its job, its tags, the assets of it (None: all), and what tells it from others."""
+
+    job: str
+    key: str
+    tags: Mapping[str, str]
+    selection: tuple[dg.AssetKey, ...] | None = None
+
+
+def _requests(name: str, status: Status) -> Sequence[_Request]:
+    """The next runs: first what brings messages in, and only when nothing of that is left, the tables."""
+    work = status.work
+    if work.ingest or work.stale_entries:
+        entries = (dg.AssetKey([name, "entries"]),)
+        spans = [(span, None) for span in rectangles(work.ingest, longest=_LONGEST)]
+        again = [(span, entries) for span in rectangles(work.stale_entries, longest=_LONGEST)]
+        requests = []
+        for span, selection in (*spans, *again):
+            inputs = sorted({text for cell in span.cells() for text in status.entries_inputs.get(cell, ())})
+            tags = span_tags(span)
+            key = " to ".join(tags.values()) + (f" ({len(inputs)} inputs changed)" if inputs else "")
+            requests.append(_Request(ingest_job_name(name), key, tags, selection))
+        return requests
+    return [
+        _Request(tables_job_name(name), f"{windows[0].key} to {windows[-1].key}", window_tags(windows))
+        for windows in window_runs(work.tables, longest=_LONGEST)
+    ]
+
+
+def _execute(definitions: dg.Definitions, request: _Request, instance: dg.DagsterInstance) -> str | None:
+    """Run one request; what it failed with, if it did."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dg.BetaWarning)
+        warnings.simplefilter("ignore", dg.PreviewWarning)
+        result = definitions.resolve_job_def(request.job).execute_in_process(
+            instance=instance,
+            tags=dict(request.tags),
+            asset_selection=None if request.selection is None else list(request.selection),
+            raise_on_error=False,
+            run_config={"loggers": {"progress": {"config": {}}}},
+        )
+    if result.success:
+        return None
+    for event in result.all_events:
+        if event.is_step_failure:
+            error = event.step_failure_data.error
+            while error is not None and error.cause is not None:
+                error = error.cause
+            return "unknown" if error is None else error.message.strip()
+    return "see the run in the Dagster UI"
+
+
+def _closing(pipeline: Pipeline, console: Console) -> int:
+    """The closing table of a subscription; how many partitions fail a check."""
+    rows = pipeline.ledger.windows()
+    cuts = {row.window.start: row for row in pipeline.ledger.cuts()}
+    table = Table(title=f"{pipeline.name}: {len(rows)} partitions of {len(cuts)} windows", title_justify="left")
+    for column in ("table", "changelog rows", "snapshot rows"):
+        table.add_column(column, justify="left" if column == "table" else "right")
+    changes: dict[object, int] = {}
+    for row in pipeline.ledger.window_tables():
+        changes[row.table] = changes.get(row.table, 0) + row.kept
+    for name, columns in known_tables(pipeline).items():
+        snapshot = pipeline.lake.state(pipeline.table_path("snapshot", name))
+        shown = f"{int(snapshot.properties['total-records']):,}" if snapshot is not None else "-"
+        if not any(column.is_key for column in columns):
+            shown = "no key"
+        table.add_row(str(name), f"{changes.get(name, 0):,}", shown)
+    console.print(table)
+    failing = [row for row in rows if row.completeness is Completeness.INCOMPLETE or not row.counts.balanced]
+    for cell in failing:
+        problems = ", ".join(problem.code.value for problem in cell.problems)
+        console.print(f"incomplete: {cell.cell} ({problems})")
+    return len(failing)

@@ -1,0 +1,51 @@
+"""All definitions of a configuration: the assets, jobs and sensors of every subscription, and what they share."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import dagster as dg
+
+from dts_assets.defs.ingest_assets import entries_asset, raw_envelopes_asset, topic_asset
+from dts_assets.defs.jobs import ingest_job, tables_job
+from dts_assets.defs.progress import progress_logger
+from dts_assets.defs.resources import PipelineResource, SparkResource
+from dts_assets.defs.sensors import ingest_sensor, tables_sensor
+from dts_assets.defs.table_assets import graph_tables, table_assets
+from dts_assets.settings.models import Settings, Subscription
+
+
+def assemble(settings: Settings, config_path: Path) -> dg.Definitions:
+    """The definitions. Needs no network, no JVM and no lake: only the configuration and the registry files."""
+    shared = dg.Definitions(
+        resources={
+            "pipelines": PipelineResource(config_path=str(config_path)),
+            "spark": SparkResource(config_path=str(config_path)),
+        },
+        loggers={"console": dg.colored_console_logger, "progress": progress_logger},
+        # Every other executor starts a process, and so a JVM, for each step.
+        executor=dg.in_process_executor,
+    )
+    with warnings.catch_warnings():
+        # The parts of Dagster's interface that are beta or preview and used here are pinned and under test.
+        warnings.simplefilter("ignore", dg.BetaWarning)
+        warnings.simplefilter("ignore", dg.PreviewWarning)
+        parts = [_subscription(subscription) for subscription in settings.subscriptions.values()]
+        return dg.Definitions.merge(shared, *parts)
+
+
+def _subscription(subscription: Subscription) -> dg.Definitions:
+    tables = table_assets(subscription)
+    ingest: list[dg.AssetsDefinition | dg.AssetSpec] = [
+        topic_asset(subscription),
+        raw_envelopes_asset(subscription),
+        entries_asset(subscription),
+    ]
+    if tables is None:
+        return dg.Definitions(ingest, jobs=[ingest_job(subscription)], sensors=[ingest_sensor(subscription)])
+    return dg.Definitions(
+        [*ingest, tables],
+        jobs=[ingest_job(subscription), tables_job(subscription, graph_tables(subscription))],
+        sensors=[ingest_sensor(subscription), tables_sensor(subscription)],
+    )

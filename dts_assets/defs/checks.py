@@ -1,0 +1,77 @@
+"""Check results from ledger rows, one per partition.
+
+Dagster stores the result of a run over several partitions under no partition at all, so there each partition's result is
+reported as a runless evaluation, and the run's own result sums them up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import dagster as dg
+
+from dts_assets.defs.metadata import problems_text
+from dts_assets.model.problems import Completeness
+
+if TYPE_CHECKING:
+    from dts_assets.store.rows import Cut, IngestWindow
+
+COMPLETENESS = "completeness"
+BALANCE = "balance"
+
+
+def completeness_result(row: IngestWindow) -> dg.AssetCheckResult:
+    """Passes unless the ledger knows that something is missing from the partition."""
+    return _completeness(row.completeness, problems_text(row.problems), len(row.problems))
+
+
+def window_completeness_result(row: Cut) -> dg.AssetCheckResult:
+    """Passes unless some Kafka partition of the window is incomplete."""
+    return _completeness(row.completeness, problems_text(row.problems), len(row.problems))
+
+
+def balance_result(row: IngestWindow) -> dg.AssetCheckResult:
+    """Passes if every message, fragment and entry of the partition went somewhere."""
+    return dg.AssetCheckResult(
+        check_name=BALANCE,
+        passed=row.counts.balanced,
+        severity=dg.AssetCheckSeverity.ERROR,
+        metadata={"messages": row.counts.messages, "fragments": row.counts.fragments, "entries": row.counts.entries},
+    )
+
+
+def report_per_partition(
+    context: dg.AssetExecutionContext, asset: dg.AssetKey, results: Mapping[str, dg.AssetCheckResult]
+) -> dg.AssetCheckResult:
+    """Store each partition's result under its partition; what is given back stands for the run."""
+    if len(results) == 1:
+        return next(iter(results.values()))
+    for partition, result in results.items():
+        context.instance.report_runless_asset_event(
+            dg.AssetCheckEvaluation(
+                asset_key=asset,
+                check_name=str(result.check_name),
+                passed=result.passed,
+                metadata=result.metadata,
+                severity=result.severity,
+                partition=partition,
+            )
+        )
+    failed = sorted(partition for partition, result in results.items() if not result.passed)
+    first = next(iter(results.values()))
+    return dg.AssetCheckResult(
+        check_name=first.check_name,
+        passed=not failed,
+        severity=first.severity,
+        metadata={"partitions": len(results), "failed": len(failed), "failed_partitions": ", ".join(failed[:20])},
+    )
+
+
+def _completeness(level: Completeness, problems: str, count: int) -> dg.AssetCheckResult:
+    return dg.AssetCheckResult(
+        check_name=COMPLETENESS,
+        passed=level is not Completeness.INCOMPLETE,
+        severity=dg.AssetCheckSeverity.ERROR,
+        metadata={"level": level.value, "problems": count, "problem_list": dg.MetadataValue.md(problems)},
+    )

@@ -1,0 +1,144 @@
+"""The assets that follow Kafka's own order: ``raw_envelopes`` and ``entries``, by Kafka partition and window; and the topic."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import dagster as dg
+
+from dts_assets.defs.checks import BALANCE, COMPLETENESS, balance_result, completeness_result, report_per_partition
+from dts_assets.defs.metadata import column_schema, entries_metadata, raw_metadata
+from dts_assets.defs.partitions import KAFKA_PARTITION, WINDOW, cell_partitions, span_of
+from dts_assets.defs.resources import PipelineResource, SparkResource
+from dts_assets.settings.models import Subscription
+from dts_assets.store.columns import ENTRIES, RAW_ENVELOPES
+
+OWNERS = ["team:data-engineering"]
+CODE_VERSION = "1"
+"""The code version of every asset; raised together with that of the flows, which a test compares."""
+
+
+ONE_RUN = dg.BackfillPolicy.single_run()
+"""A backfill of any rectangle is one run with one Spark start, not one run per partition."""
+
+
+def topic_asset(subscription: Subscription) -> dg.AssetSpec:
+    """The topic itself: not ours to make, only to watch."""
+    capture = subscription.source.capture
+    where = "a broker" if capture is None else f"the capture {capture.path.name}"
+    return dg.AssetSpec(
+        key=[subscription.name, "topic"],
+        description=f"The Kafka topic of subscription {subscription.name}, read from {where}.",
+        group_name="source",
+        kinds={"kafka"},
+        owners=OWNERS,
+        metadata={"format": subscription.format, "kafka_partitions": subscription.partitions},
+    )
+
+
+def raw_envelopes_asset(subscription: Subscription) -> dg.AssetsDefinition:
+    """Every message as it came."""
+
+    @dg.asset(
+        key=[subscription.name, "raw_envelopes"],
+        description="Every Kafka message as it came, byte for byte, with its offset, time and headers.",
+        deps=[dg.AssetKey([subscription.name, "topic"])],
+        kinds={"pyspark", "iceberg"},
+        metadata=_table("raw_envelopes", RAW_ENVELOPES, subscription),
+        group_name="raw",
+        owners=OWNERS,
+        code_version=CODE_VERSION,
+        partitions_def=cell_partitions(subscription),
+        backfill_policy=ONE_RUN,
+        tags={"subscription": subscription.name},
+    )
+    def raw_envelopes(
+        context: dg.AssetExecutionContext, pipelines: PipelineResource, spark: SparkResource
+    ) -> dg.MaterializeResult:  # type: ignore[type-arg]  # Dagster compares with the bare class
+        from dts_assets.flows.raw import materialize_raw
+
+        pipeline = pipelines.pipeline(subscription.name)
+        span = span_of(list(context.partition_keys), pipeline.grid)
+        report = materialize_raw(pipeline, span, spark=spark.session, progress=context.log.info)
+        _add_metadata(context, ((str(cell.row.cell), raw_metadata(cell)) for cell in report.cells))
+        return dg.MaterializeResult(metadata=_of_run(report.seconds, report.location))
+
+    return raw_envelopes
+
+
+def entries_asset(subscription: Subscription) -> dg.AssetsDefinition:
+    """Messages joined and decoded."""
+    key = dg.AssetKey([subscription.name, "entries"])
+
+    @dg.asset(
+        key=key,
+        description="Binlog events from joined messages: every copy that arrived, decoded to its header, with its own bytes.",
+        deps=[dg.AssetDep([subscription.name, "raw_envelopes"], partition_mapping=_earlier_windows_too())],
+        check_specs=[_check(subscription, key, name) for name in (COMPLETENESS, BALANCE)],
+        kinds={"pyspark", "iceberg", "protobuf"},
+        metadata=_table("entries", ENTRIES, subscription),
+        group_name="entries",
+        owners=OWNERS,
+        code_version=CODE_VERSION,
+        partitions_def=cell_partitions(subscription),
+        backfill_policy=ONE_RUN,
+        tags={"subscription": subscription.name},
+    )
+    def entries(
+        context: dg.AssetExecutionContext, pipelines: PipelineResource, spark: SparkResource
+    ) -> dg.MaterializeResult:  # type: ignore[type-arg]  # Dagster compares with the bare class
+        from dts_assets.flows.entries import materialize_entries
+
+        pipeline = pipelines.pipeline(subscription.name)
+        span = span_of(list(context.partition_keys), pipeline.grid)
+        report = materialize_entries(pipeline, span, spark=spark.session, progress=context.log.info)
+        _add_metadata(context, ((str(cell.row.cell), entries_metadata(cell)) for cell in report.cells))
+        if report.new_tables:
+            names = ", ".join(str(table) for table in report.new_tables)
+            context.log.info(f"new tables: {names}. Reload the code location to see them in the graph.")
+        results = [
+            report_per_partition(context, key, {str(cell.row.cell): judge(cell.row) for cell in report.cells})
+            for judge in (completeness_result, balance_result)
+        ]
+        return dg.MaterializeResult(metadata=_of_run(report.seconds, report.location), check_results=results)
+
+    return entries
+
+
+_CHECKS = {
+    COMPLETENESS: "How complete the partition is known to be, and what is missing.",
+    BALANCE: "Every message, fragment and entry is accounted for.",
+}
+
+
+def _check(subscription: Subscription, key: dg.AssetKey, name: str) -> dg.AssetCheckSpec:
+    return dg.AssetCheckSpec(name, asset=key, partitions_def=cell_partitions(subscription), description=_CHECKS[name])
+
+
+def _table(name: str, columns: Iterable[tuple[str, str]], subscription: Subscription) -> dict[str, Any]:
+    return {
+        "dagster/column_schema": column_schema(columns),
+        "dagster/table_name": f"lake.{subscription.name}.{name}",
+    }
+
+
+def _of_run(seconds: float, location: str) -> dict[str, Any]:
+    """What holds for all partitions of a run."""
+    return {"seconds": seconds, "dagster/uri": location}
+
+
+def _earlier_windows_too() -> dg.MultiPartitionMapping:
+    """Entries read raw of their own window, and of the one before for sets that began there."""
+    one_earlier = dg.TimeWindowPartitionMapping(
+        start_offset=-1, end_offset=0, allow_nonexistent_upstream_partitions=True
+    )
+    return dg.MultiPartitionMapping(
+        {
+            KAFKA_PARTITION: dg.DimensionPartitionMapping(KAFKA_PARTITION, dg.IdentityPartitionMapping()),
+            WINDOW: dg.DimensionPartitionMapping(WINDOW, one_earlier),
+        }
+    )
+
+
+def _add_metadata(context: dg.AssetExecutionContext, cells: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
+    for key, metadata in cells:
+        context.add_asset_metadata(metadata, partition_key=key)

@@ -1,0 +1,90 @@
+"""Partitions as Dagster knows them, and back: Kafka partition times window for what Kafka orders, windows alone for tables."""
+
+from __future__ import annotations
+
+from datetime import UTC, timedelta
+
+import dagster as dg
+
+from dts_assets.model.spans import Cell, Span, partition_key, partition_of_key
+from dts_assets.model.windows import KEY_FORMAT, Window, WindowGrid
+from dts_assets.settings.models import Subscription
+
+KAFKA_PARTITION = "kafka_partition"
+WINDOW = "window"
+"""The names of the two dimensions. Dagster orders them by name, so they decide how a key is written: never rename them."""
+
+RANGE_START, RANGE_END = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
+"""Run tags that make one run of a whole rectangle: the range of each dimension, crossed."""
+
+_DAY = timedelta(days=1)
+
+
+def window_partitions(subscription: Subscription) -> dg.TimeWindowPartitionsDefinition:
+    """One partition per window; with ``live`` the open window too."""
+    grid = subscription.grid
+    return dg.TimeWindowPartitionsDefinition(
+        start=grid.start.astimezone(UTC).replace(tzinfo=None),
+        end=None if grid.end is None else grid.end.astimezone(UTC).replace(tzinfo=None),
+        fmt=KEY_FORMAT,
+        cron_schedule=cron_of(grid.every),
+        timezone="UTC",
+        end_offset=1 if subscription.window.live and grid.end is None else 0,
+    )
+
+
+def cell_partitions(subscription: Subscription) -> dg.MultiPartitionsDefinition:
+    """One partition per Kafka partition and window. Kafka partitions are static keys: their number only ever grows."""
+    keys = [partition_key(number) for number in range(subscription.partitions)]
+    return dg.MultiPartitionsDefinition(
+        {KAFKA_PARTITION: dg.StaticPartitionsDefinition(keys), WINDOW: window_partitions(subscription)}
+    )
+
+
+def cron_of(every: timedelta) -> str:
+    """The cron schedule of windows that divide a day: ``*/15 * * * *`` for a quarter of an hour."""
+    minutes = every // timedelta(minutes=1)
+    if every == _DAY:
+        return "0 0 * * *"
+    if minutes % 60 == 0:
+        return "0 * * * *" if minutes == 60 else f"0 */{minutes // 60} * * *"
+    if 60 % minutes == 0:
+        return "* * * * *" if minutes == 1 else f"*/{minutes} * * * *"
+    raise ValueError(
+        f"windows of {every} do not fit a cron schedule; use minutes that divide an hour or hours that divide a day"
+    )
+
+
+def span_of(keys: list[str], grid: WindowGrid) -> Span:
+    """The rectangle that some partition keys of cells make; a run is always given a whole one."""
+    cells = [_cell(key, grid) for key in keys]
+    partitions = tuple(sorted({cell.kafka_partition for cell in cells}))
+    windows = tuple(sorted({cell.window for cell in cells}))
+    span = Span(partitions, windows)
+    if len(cells) != len(partitions) * len(windows):
+        raise ValueError(f"{len(cells)} partitions are no rectangle of Kafka partitions and windows")
+    return span
+
+
+def windows_of(keys: list[str], grid: WindowGrid) -> tuple[Window, ...]:
+    """The windows that some partition keys of tables name, in order."""
+    return tuple(sorted(grid.of_key(key) for key in keys))
+
+
+def span_tags(span: Span) -> dict[str, str]:
+    """The run tags that ask for a contiguous rectangle in one run."""
+    partitions, windows = span.kafka_partitions, span.windows
+    return {
+        RANGE_START: f"{partition_key(partitions[0])}|{windows[0].key}",
+        RANGE_END: f"{partition_key(partitions[-1])}|{windows[-1].key}",
+    }
+
+
+def window_tags(windows: tuple[Window, ...]) -> dict[str, str]:
+    """The run tags that ask for windows that follow each other in one run."""
+    return {RANGE_START: windows[0].key, RANGE_END: windows[-1].key}
+
+
+def _cell(key: str, grid: WindowGrid) -> Cell:
+    partition, _, window = key.partition("|")
+    return Cell(partition_of_key(partition), grid.of_key(window))

@@ -1,0 +1,27 @@
+"""A run's progress as plain lines in a terminal: what flows say, without Dagster's own events around it."""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+import dagster as dg
+
+
+class _PlainLine(logging.Formatter):
+    """The message as the flow gave it; Dagster keeps it beside the decorated one."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        meta = getattr(record, "dagster_meta", None) or {}
+        return f"  {meta.get('orig_message', record.getMessage())}"
+
+
+@dg.logger(None, description="Progress lines on stdout, for commands that run a job in their own process.")
+def progress_logger(_: dg.InitLoggerContext) -> logging.Logger:
+    """A logger that shows what assets log at INFO and above."""
+    logger = logging.Logger("dts_assets.progress", logging.INFO)
+    handler = logging.StreamHandler(sys.stdout)
+    handler.setFormatter(_PlainLine())
+    handler.addFilter(lambda record: not (getattr(record, "dagster_meta", None) or {}).get("dagster_event"))
+    logger.addHandler(handler)
+    return logger

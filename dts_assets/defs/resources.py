@@ -1,0 +1,59 @@
+"""What assets and sensors are given: the pipeline of a subscription, and a Spark session at first use.
+
+Resources hold the path of the configuration and nothing else: no connection, no secret, so that the UI may show them. Everything
+heavy is imported when it is needed: definitions load in every Dagster process, and pyspark and pyiceberg cost over a second.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import dagster as dg
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from dts_assets.flows.pipeline import Pipeline
+
+
+class PipelineResource(dg.ConfigurableResource):  # type: ignore[type-arg]
+    """The configuration as a run reads it, opened one subscription at a time."""
+
+    config_path: str
+
+    def pipeline(self, subscription: str) -> Pipeline:
+        """The pipeline of a subscription, from the configuration as it is now."""
+        from dts_assets.flows.pipeline import open_pipeline
+        from dts_assets.settings import load_settings
+
+        return open_pipeline(load_settings(Path(self.config_path)), subscription)
+
+
+class SparkResource(dg.ConfigurableResource):  # type: ignore[type-arg]
+    """A Spark session with the lake's catalog, opened once per process when a flow first needs it, and never before.
+
+    The session is dagster-pyspark's; this resource computes its settings at run time, because they may hold secrets.
+    """
+
+    config_path: str
+
+    def session(self) -> SparkSession:
+        """The session. Raises MissingJavaError before Spark is started."""
+        return self._lazy.spark_session  # type: ignore[no-any-return]
+
+    @cached_property
+    def _lazy(self) -> Any:
+        from dagster_pyspark import LazyPySparkResource
+
+        from dts_assets.flows.pipeline import lake_location
+        from dts_assets.settings import load_settings
+        from dts_assets.store.session import prepare_process, spark_conf
+
+        settings = load_settings(Path(self.config_path))
+        master = settings.spark.remote or settings.spark.master or "local[2]"
+        prepare_process(master)
+        return LazyPySparkResource(
+            spark_config=spark_conf(lake_location(settings), dict(settings.spark.conf), master=master)
+        )

@@ -1,0 +1,201 @@
+"""The assets of source tables: a changelog and a snapshot each, by window, all made by one step and one Spark job.
+
+Outputs have neutral names, ``t0``, ``t1``, ...: Dagster allows only letters, digits and underscores there, and table names may
+hold anything. A table that is found in the data before it is in the graph is made all the same and reported under its key.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import dagster as dg
+
+from dts_assets.defs.checks import COMPLETENESS, report_per_partition, window_completeness_result
+from dts_assets.defs.ingest_assets import CODE_VERSION, OWNERS
+from dts_assets.defs.metadata import changelog_metadata, column_schema, snapshot_metadata
+from dts_assets.defs.partitions import window_partitions, windows_of
+from dts_assets.defs.resources import PipelineResource, SparkResource
+from dts_assets.model.columns import Column
+from dts_assets.model.tables import TableId
+from dts_assets.settings.models import Subscription
+from dts_assets.store.columns import changelog_columns, flat_name, snapshot_columns
+from dts_assets.store.registry import read_registry
+
+if TYPE_CHECKING:
+    from dts_assets.flows.reports import TableReport, TablesReport, WindowReport
+    from dts_assets.flows.tables import Selection
+
+Layer = Literal["changelog", "snapshot"]
+
+
+@dataclass(frozen=True, slots=True)
+class TableAsset:
+    """One layer of one source table, with the name of its output; ``columns`` is empty where no event has described it yet."""
+
+    output: str
+    layer: Layer
+    table: TableId
+    columns: tuple[Column, ...]
+    subscription: str
+
+    @property
+    def key(self) -> dg.AssetKey:
+        """Equal to the lake table's path."""
+        return dg.AssetKey([self.subscription, self.layer, *self.table.path])
+
+
+def graph_tables(subscription: Subscription) -> tuple[TableAsset, ...]:
+    """The table assets that the graph shows: those in the registry, and those that the configuration names exactly."""
+    known: dict[TableId, tuple[Column, ...]] = dict.fromkeys(subscription.tables.exact, ())
+    for table, registered in read_registry(subscription.registry_path).items():
+        if subscription.tables.takes(table):
+            known[table] = tuple(column.column for column in registered.columns)
+    pairs: list[tuple[Layer, TableId, tuple[Column, ...]]] = []
+    for table, columns in sorted(known.items()):
+        pairs.append(("changelog", table, columns))
+        if any(column.is_key for column in columns):
+            pairs.append(("snapshot", table, columns))
+    return tuple(
+        TableAsset(f"t{number}", layer, table, columns, subscription.name)
+        for number, (layer, table, columns) in enumerate(pairs)
+    )
+
+
+def table_assets(subscription: Subscription) -> dg.AssetsDefinition | None:
+    """One step for all tables of a subscription, of which any may be selected; None while no table is known."""
+    assets = graph_tables(subscription)
+    if not assets:
+        return None
+    entries = dg.AssetKey([subscription.name, "entries"])
+    first = assets[0].key
+    partitions = window_partitions(subscription)
+
+    @dg.multi_asset(
+        name=f"{subscription.name}_tables",
+        outs={asset.output: _output(asset) for asset in assets},
+        deps=[dg.AssetDep(entries, partition_mapping=dg.MultiToSingleDimensionPartitionMapping("window"))],
+        internal_asset_deps={asset.output: {_upstream(asset, entries)} for asset in assets},
+        check_specs=[
+            dg.AssetCheckSpec(
+                COMPLETENESS,
+                asset=first,
+                partitions_def=partitions,
+                description="How complete the window is known to be over all Kafka partitions; holds for every table.",
+            )
+        ],
+        can_subset=True,
+        partitions_def=partitions,
+        backfill_policy=dg.BackfillPolicy.single_run(),
+        # Two runs at once would compute the same frontier twice; the second would find its snapshots moved.
+        pool=f"{subscription.name}_tables",
+        op_tags={"subscription": subscription.name},
+    )
+    def tables(context: dg.AssetExecutionContext, pipelines: PipelineResource, spark: SparkResource):  # type: ignore[no-untyped-def]
+        # No annotation: Dagster takes none for a step of many outputs that yields.
+        from dts_assets.flows.tables import materialize_tables
+
+        pipeline = pipelines.pipeline(subscription.name)
+        windows = windows_of(list(context.partition_keys), pipeline.grid)
+        selected = [asset for asset in assets if asset.key in context.selected_asset_keys]
+        report = materialize_tables(
+            pipeline, windows, selection=_selection(selected, assets), spark=spark.session, progress=context.log.info
+        )
+        for asset in selected:
+            yield _result(context, asset, report)
+        if len(selected) == len(assets):
+            _report_new(context, subscription.name, {asset.key for asset in assets}, report)
+        if context.selected_asset_check_keys:
+            results = {window.row.window.key: window_completeness_result(window.row) for window in report.windows}
+            yield _of(first, report_per_partition(context, first, results))
+
+    return tables
+
+
+def _output(asset: TableAsset) -> dg.AssetOut:
+    keys = [column.name for column in asset.columns if column.is_key]
+    if asset.layer == "changelog":
+        columns = changelog_columns(asset.columns) if asset.columns else ()
+        text = f"Every row change of {asset.table}, in the source's own order, with both images."
+    else:
+        columns = snapshot_columns(asset.columns)
+        keys = [flat_name(key) for key in keys]
+        text = f"The current rows of {asset.table}, at the same transaction as every other snapshot."
+    metadata: dict[str, Any] = {"dagster/table_name": ".".join(["lake", *asset.key.path])}
+    if columns:
+        metadata["dagster/column_schema"] = column_schema(columns, keys=keys if asset.layer == "snapshot" else ())
+    return dg.AssetOut(
+        key=asset.key,
+        is_required=False,
+        group_name=asset.layer,
+        kinds={"pyspark", "iceberg"},
+        owners=OWNERS,
+        code_version=CODE_VERSION,
+        description=text,
+        metadata=metadata,
+        tags={"subscription": asset.subscription},
+    )
+
+
+def _upstream(asset: TableAsset, entries: dg.AssetKey) -> dg.AssetKey:
+    return entries if asset.layer == "changelog" else dg.AssetKey([asset.subscription, "changelog", *asset.table.path])
+
+
+def _selection(selected: Sequence[TableAsset], assets: Sequence[TableAsset]) -> "Selection":
+    from dts_assets.flows.tables import EVERYTHING, Selection
+
+    if len(selected) == len(assets):
+        return EVERYTHING
+    return Selection(
+        changelogs=frozenset(asset.table for asset in selected if asset.layer == "changelog"),
+        snapshots=frozenset(asset.table for asset in selected if asset.layer == "snapshot"),
+    )
+
+
+def _result(context: dg.AssetExecutionContext, asset: TableAsset, report: "TablesReport") -> dg.MaterializeResult[Any]:
+    table = next((one for one in report.tables if one.table == asset.table), None)
+    if table is None:  # named by the configuration, but no event has described it yet
+        return dg.MaterializeResult(asset_key=asset.key, metadata={"dagster/partition_row_count": 0})
+    for window in report.windows:
+        metadata = _metadata(asset.layer, table, window)
+        context.add_asset_metadata(metadata, asset_key=asset.key, partition_key=window.row.window.key)
+    return dg.MaterializeResult(asset_key=asset.key, metadata={"dagster/column_schema": _schema(asset.layer, table)})
+
+
+def _report_new(
+    context: dg.AssetExecutionContext, subscription: str, known: set[dg.AssetKey], report: "TablesReport"
+) -> None:
+    """Materializations of tables that the graph does not show yet: their rows are written, so their keys must say so."""
+    for table in report.tables:
+        for layer in _layers(table):
+            key = dg.AssetKey([subscription, layer, *table.table.path])
+            if key in known:
+                continue
+            context.log.info(f"{key.to_user_string()} is new: reload the code location to see it in the graph")
+            for window in report.windows:
+                context.instance.report_runless_asset_event(
+                    dg.AssetMaterialization(
+                        key, metadata=dict(_metadata(layer, table, window)), partition=window.row.window.key
+                    )
+                )
+
+
+def _layers(table: "TableReport") -> tuple[Layer, ...]:
+    return ("changelog",) if table.snapshot is None else ("changelog", "snapshot")
+
+
+def _metadata(layer: Layer, table: "TableReport", window: "WindowReport") -> Mapping[str, Any]:
+    return changelog_metadata(table, window) if layer == "changelog" else snapshot_metadata(table, window)
+
+
+def _schema(layer: Layer, table: "TableReport") -> dg.TableSchema:
+    return column_schema(changelog_columns(table.columns) if layer == "changelog" else snapshot_columns(table.columns))
+
+
+def _of(key: dg.AssetKey, result: dg.AssetCheckResult) -> dg.AssetCheckResult:
+    return dg.AssetCheckResult(
+        asset_key=key,
+        check_name=result.check_name,
+        passed=result.passed,
+        severity=result.severity,
+        metadata=result.metadata,
+    )
