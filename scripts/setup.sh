@@ -84,9 +84,13 @@ packages() {
         "$python" -m venv --clear $venv
     fi
     say "installing the locked packages"
-    $venv/bin/python -m pip install --no-input --disable-pip-version-check -q --require-hashes -r requirements.lock </dev/null
+    # The lock is complete, so pip has nothing to resolve; asked to, it wants a hash for each "name[extra]" of its own.
+    $venv/bin/python -m pip install --no-input --disable-pip-version-check -q --no-deps --require-hashes \
+        -r requirements.lock </dev/null
     # setuptools comes from the lock, so that nothing is downloaded that the lock does not name.
     $venv/bin/python -m pip install --no-input --disable-pip-version-check -q --no-deps --no-build-isolation -e . </dev/null
+    local conflicts
+    conflicts=$($venv/bin/python -m pip check --disable-pip-version-check) || stop "$conflicts"
 }
 
 jars() {
