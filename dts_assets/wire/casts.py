@@ -1,0 +1,195 @@
+"""Text to typed columns: one strict cast for all values of a type, and a slow way for the few that do not fit.
+
+A value that does not fit its type (a zero date, an overflow, letters in a number) becomes null and is named, never guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dts_assets.model.columns import decimal_arguments
+from dts_assets.wire.buffers import Bools, masked, numbers_of
+
+_UTC = pa.timestamp("us", tz="UTC")
+_ARROW = {
+    "int": pa.int32(), "bigint": pa.int64(), "float": pa.float32(), "double": pa.float64(), "boolean": pa.bool_(),
+    "string": pa.string(), "binary": pa.binary(), "date": pa.date32(), "timestamp": _UTC, "timestamp_ntz": pa.timestamp("us"),
+}  # fmt: skip
+
+# Years 1 to 9999: what date types of Spark, Python and the database itself have in common.
+_DAYS = (-719162, 2932896)
+_MICROSECONDS = (_DAYS[0] * 86_400_000_000, (_DAYS[1] + 1) * 86_400_000_000 - 1)
+
+_DATE = r"(000[1-9]|00[1-9]\d|0[1-9]\d\d|[1-9]\d{3})-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])"
+_TIME = r"([ T]([01]\d|2[0-3])(:[0-5]\d(:[0-5]\d(\.\d{1,6})?)?)?)?"
+_ZONE = r"[+-]\d\d:?\d\d$|Z$"
+_WHOLE = r"^-?\d{1,19}$"
+_REAL = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+
+
+def arrow_type(lake_type: str) -> pa.DataType:
+    """The Arrow type of a lake type. Raises ValueError for text that is no lake type."""
+    decimal = decimal_arguments(lake_type)
+    if decimal is not None:
+        return pa.decimal128(*decimal)
+    if lake_type not in _ARROW:
+        raise ValueError(f"{lake_type} is not a lake type")
+    return _ARROW[lake_type]
+
+
+@dataclass(frozen=True, slots=True)
+class _Parser:
+    """How text becomes one type.
+
+    ``strict`` parses all values or raises ArrowInvalid; ``plausible`` matches the texts that may fit; ``refused`` finds what
+    Arrow takes although it does not fit.
+    """
+
+    strict: Callable[[pa.Array], pa.Array]
+    plausible: str
+    refused: Callable[[pa.Array, pa.Array], Bools | None]
+
+
+def parse(values: pa.Array, lake_type: str) -> tuple[pa.Array, Bools | None]:
+    """Typed values from binary ones holding ASCII text, and which of them did not fit (those are null; None: all fit).
+
+    Nulls stay null. Not for ``string`` and ``binary``.
+    """
+    parser = _parser(lake_type)
+    texts = masked(values, pa.string(), None if values.null_count == 0 else np.asarray(values.is_valid()))
+    try:
+        parsed, bad = parser.strict(texts), None
+    except pa.ArrowInvalid:
+        bad = np.asarray(values.is_valid()) & ~_matches(values, parser.plausible)
+        kept, more = _without_unfit(_nulled(texts, bad), parser.strict)
+        parsed, bad = kept, bad | more
+    refused = parser.refused(parsed, texts)
+    if refused is not None:
+        parsed = pc.if_else(pa.array(refused), pa.scalar(None, parsed.type), parsed)
+        bad = refused if bad is None else bad | refused
+    return parsed, bad
+
+
+@cache
+def _parser(lake_type: str) -> _Parser:
+    kind = arrow_type(lake_type)
+
+    def cast(texts: pa.Array) -> pa.Array:
+        return pc.cast(texts, kind)
+
+    if lake_type in ("int", "bigint"):
+        return _Parser(cast, _WHOLE, _hexadecimal)
+    if lake_type in ("float", "double"):
+        return _Parser(cast, r"(?i)" + _REAL + r"|^[+-]?(inf(inity)?|nan)$", _overflowed)
+    if lake_type == "boolean":
+        return _Parser(cast, r"(?i)^(0|1|true|false)$", _nothing)
+    if lake_type == "date":
+        return _Parser(cast, f"^{_DATE}$", _beyond(np.int32, _DAYS))
+    if lake_type == "timestamp_ntz":
+        return _Parser(cast, f"^{_DATE}{_TIME}$", _beyond(np.int64, _MICROSECONDS))
+    if lake_type == "timestamp":
+        return _Parser(_instants, f"^{_DATE}{_TIME} ?({_ZONE.replace('$', '')})?$", _beyond(np.int64, _MICROSECONDS))
+    return _Parser(cast, _REAL, _nothing)
+
+
+def _instants(texts: pa.Array) -> pa.Array:
+    """Instants from ``2021-05-17 07:22:42 +00:00``.
+
+    The vendor's documents show this form alone; other offsets are followed, and text without one is read as UTC, which is what
+    a consumer of an early version of the stream found it to be.
+    """
+    if len(texts) == texts.null_count or pc.all(pc.ends_with(texts, " +00:00")).as_py():
+        clock = pc.binary_slice(texts.view(pa.binary()), 0, -7)
+        return pc.cast(masked(clock, pa.string(), _valid(texts)), pa.timestamp("us")).view(_UTC)
+    checked = pc.cast(texts.view(pa.binary()), pa.string())  # regular expressions need UTF-8
+    zoned = pc.replace_substring_regex(checked, r" ([+-]\d\d:?\d\d)$", r"\1")
+    bare = pc.invert(pc.match_substring_regex(zoned, _ZONE))
+    return pc.cast(pc.if_else(bare, pc.binary_join_element_wise(zoned, "Z", ""), zoned), _UTC)
+
+
+def two_complement(values: pa.Array) -> pa.Array:
+    """Texts of 64 bits with the negative ones as the unsigned number of the same bits."""
+    texts = masked(values, pa.string(), _valid(values))
+    negative = np.asarray(pc.fill_null(pc.starts_with(texts, "-"), False))
+    if not negative.any():
+        return values
+    whole = negative & _matches(values, r"^-\d{1,19}$")
+    items = values.to_pylist()
+    for row in np.flatnonzero(whole).tolist():
+        number = int(items[row])
+        if number >= -(1 << 63):
+            items[row] = str(number + (1 << 64)).encode()
+    return pa.array(items, pa.binary())
+
+
+def _valid(values: pa.Array) -> Bools | None:
+    return None if values.null_count == 0 else np.asarray(values.is_valid())
+
+
+def _matches(values: pa.Array, pattern: str) -> Bools:
+    """Which values match; bytes that are no text match nothing."""
+    try:
+        texts = pc.cast(values, pa.string())
+    except pa.ArrowInvalid:
+        ascii_only = [value if value is not None and value.isascii() else None for value in values.to_pylist()]
+        texts = pc.cast(pa.array(ascii_only, pa.binary()), pa.string())
+    return np.asarray(pc.fill_null(pc.match_substring_regex(texts, pattern), False))
+
+
+def _nulled(texts: pa.Array, where: Bools) -> pa.Array:
+    return masked(texts, pa.string(), np.asarray(texts.is_valid()) & ~where)
+
+
+def _without_unfit(texts: pa.Array, strict: Callable[[pa.Array], pa.Array]) -> tuple[pa.Array, Bools]:
+    """All that fits, typed, and which values do not: halves are tried until those that fail are single values."""
+    bad = np.zeros(len(texts), np.bool_)
+    waiting = [(0, len(texts))]
+    while waiting:
+        start, end = waiting.pop()
+        try:
+            strict(texts.slice(start, end - start))
+        except pa.ArrowInvalid:
+            if end - start == 1:
+                bad[start] = True
+            else:
+                middle = (start + end) // 2
+                waiting += [(start, middle), (middle, end)]
+    return strict(_nulled(texts, bad)), bad
+
+
+def _nothing(parsed: pa.Array, texts: pa.Array) -> Bools | None:
+    return None
+
+
+def _hexadecimal(parsed: pa.Array, texts: pa.Array) -> Bools | None:
+    """Arrow reads ``0xFF`` as a number and lets it wrap around."""
+    data = texts.buffers()[2]
+    if data is None or not np.any((np.frombuffer(data, np.uint8) | 0x20) == ord("x")):
+        return None
+    return np.asarray(parsed.is_valid()) & ~_matches(texts.view(pa.binary()), _WHOLE)
+
+
+def _overflowed(parsed: pa.Array, texts: pa.Array) -> Bools | None:
+    """Numbers too large for the type become infinite; only the word may."""
+    infinite = np.isinf(numbers_of(parsed)) & np.asarray(parsed.is_valid())
+    if not infinite.any():
+        return None
+    wrong = infinite & ~_matches(texts.view(pa.binary()), r"(?i)inf")
+    return wrong if wrong.any() else None
+
+
+def _beyond(dtype: type[np.signedinteger], bounds: tuple[int, int]) -> Callable[[pa.Array, pa.Array], Bools | None]:
+    def refused(parsed: pa.Array, texts: pa.Array) -> Bools | None:
+        numbers = np.frombuffer(parsed.buffers()[1], dtype, count=len(parsed)) if len(parsed) else np.zeros(0, dtype)
+        if not len(numbers) or (numbers.min() >= bounds[0] and numbers.max() <= bounds[1]):
+            return None
+        wrong = ((numbers < bounds[0]) | (numbers > bounds[1])) & np.asarray(parsed.is_valid())
+        return wrong if wrong.any() else None
+
+    return refused

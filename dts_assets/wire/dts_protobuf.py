@@ -1,0 +1,43 @@
+"""The wire format ``dts-protobuf``: Tencent Cloud DTS "data subscription (Kafka edition)", Protobuf."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from dts_assets.model.columns import Column, mysql_type
+from dts_assets.model.tables import TableId
+from dts_assets.wire.decoding import BEST_ENGINE, Engine
+from dts_assets.wire.entry_batch import entries_of
+from dts_assets.wire.format import DecodedChanges, DecodedEntries
+from dts_assets.wire.messages import fragments_of
+from dts_assets.wire.row_changes import changes_of
+
+
+@dataclass(frozen=True, slots=True)
+class DtsProtobuf:
+    """:class:`dts_assets.wire.format.WireFormat` of DTS Protobuf.
+
+    ``engine`` is what parses: ptars, in columns, or protobuf's own parser, which every call of ptars that fails falls back to.
+    Both give the same tables.
+    """
+
+    engine: Engine = BEST_ENGINE
+
+    def fragments(self, messages: pa.RecordBatch) -> pa.RecordBatch:
+        """FRAGMENTS of a batch of MESSAGES, row for row."""
+        return fragments_of(messages, engine=self.engine)
+
+    def entries(self, sets: pa.Array) -> DecodedEntries:
+        """The entries of some whole entry sets. A set that is no protobuf message is rejected whole, an entry alone."""
+        return entries_of(sets, engine=self.engine)
+
+    def changes(self, entries: pa.RecordBatch, tables: Mapping[TableId, tuple[Column, ...]]) -> DecodedChanges:
+        """The row changes of DML entries; an entry whose rows cannot be used is rejected whole."""
+        return changes_of(entries, tables, engine=self.engine)
+
+    def column_type(self, original_type: str, *, unsigned: bool) -> str:
+        """The lake type of a MySQL-family column; ``string`` for a type that is not known."""
+        return mysql_type(original_type, unsigned=unsigned) or "string"

@@ -1,0 +1,285 @@
+"""Entry sets to the batch of ENTRIES: the headers and events of entries as columns, their rows only counted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dts_assets.model.problems import Reason
+from dts_assets.model.tables import TableId
+from dts_assets.wire.buffers import Bools, masked, offsets_of
+from dts_assets.wire.charsets import not_utf8
+from dts_assets.wire.decoding import Engine, decode
+from dts_assets.wire.descriptors import ENTRY_SET, HEADS
+from dts_assets.wire.format import ENTRIES, Checkpoint, DecodedEntries, Rejected, TableShape
+from dts_assets.wire.properties import Properties
+from dts_assets.wire.row_changes import DELETE, column_lists
+
+MESSAGE_TYPES = ("BEGIN", "COMMIT", "DML", "DDL", "ROLLBACK", "HEARTBEAT", "CHECKPOINT")
+SOURCE_TYPES = ("ORACLE", "MYSQL", "PGSQL", "MARIADB")
+_BEGIN, _COMMIT, _DML, _DDL, _ROLLBACK, _HEARTBEAT, _CHECKPOINT = range(len(MESSAGE_TYPES))
+
+_EVENTS = ("beginEvent", "commitEvent", "dmlEvent", "ddlEvent", "rollbackEvent", "heartbeatEvent", "checkpointEvent")
+"""The event of each message type, by its number."""
+
+_LARGEST = np.uint64((1 << 63) - 1)
+
+
+@dataclass(slots=True)
+class _Heads:
+    """Entries of a call, row for row: where each came from, its own bytes, and the decoded header and event."""
+
+    sets: npt.NDArray[np.int64]
+    numbers: npt.NDArray[np.int64]
+    payloads: pa.Array
+    decoded: pa.RecordBatch
+
+    @property
+    def header(self) -> pa.StructArray:
+        return self.decoded["header"]
+
+    @property
+    def types(self) -> npt.NDArray[np.int32]:
+        types: npt.NDArray[np.int32] = self.header.field("messageType").to_numpy()
+        return types
+
+    def event(self, message_type: int) -> pa.StructArray:
+        return self.decoded["event"].field(_EVENTS[message_type])
+
+    def take(self, rows: npt.NDArray[np.int64]) -> _Heads:
+        mine = pa.array(rows)
+        return _Heads(self.sets[rows], self.numbers[rows], self.payloads.take(mine), self.decoded.take(mine))
+
+
+def entries_of(sets: pa.Array, *, engine: Engine) -> DecodedEntries:
+    """The entries of some sets as :meth:`dts_assets.wire.format.WireFormat.entries` promises them."""
+    rejected: list[Rejected] = []
+    heads = _heads(sets, rejected, engine=engine)
+    problems = _problems(heads)
+    if problems:
+        rejected += [_rejected(heads, row, *problem) for row, problem in sorted(problems.items())]
+        heads = heads.take(np.setdiff1d(np.arange(len(heads.sets)), list(problems)))
+    batch, unknown = _batch(heads)
+    rejected.sort(key=lambda one: (one.index, -1 if one.entry_number is None else one.entry_number))
+    return DecodedEntries(batch, tuple(rejected), _shapes(heads, batch), _checkpoints(heads), unknown)
+
+
+def _heads(sets: pa.Array, rejected: list[Rejected], *, engine: Engine) -> _Heads:
+    """Cut sets into entries and decode each entry's head; what cannot be read is added to ``rejected``."""
+    cut = decode(sets, ENTRY_SET, engine=engine)
+    for number in cut.poison:
+        detail = "its bytes are no protobuf message"
+        rejected.append(Rejected(number, None, Reason.UNDECODABLE_ENTRIES, detail, sets[number].as_py()))
+    items = cut.batch["items"]
+    offsets = offsets_of(items)
+    counts = np.diff(offsets)
+    kept = np.arange(len(sets)) if cut.kept is None else cut.kept
+    set_numbers = np.repeat(kept, counts)
+    entry_numbers = np.arange(len(set_numbers)) - np.repeat(offsets[:-1].astype(np.int64), counts)
+    decoded = decode(items.values, HEADS, engine=engine)
+    heads = _Heads(set_numbers, entry_numbers, items.values, decoded.batch)
+    for number in decoded.poison:
+        rejected.append(
+            _rejected(heads, number, Reason.UNDECODABLE_ENTRY, "its bytes are no protobuf message")
+        )
+    if decoded.kept is None:
+        return heads
+    good = decoded.kept
+    return _Heads(set_numbers[good], entry_numbers[good], items.values.take(pa.array(good)), decoded.batch)
+
+
+def _rejected(heads: _Heads, row: int, reason: Reason, detail: str) -> Rejected:
+    return Rejected(int(heads.sets[row]), int(heads.numbers[row]), reason, detail, heads.payloads[row].as_py())
+
+
+def _problems(heads: _Heads) -> dict[int, tuple[Reason, str]]:
+    """Entries that nobody can use, by row, with the first thing that is wrong with each."""
+    found: dict[int, tuple[Reason, str]] = {}
+
+    def refuse(wrong: Bools, reason: Reason, detail: str) -> None:
+        for row in np.flatnonzero(wrong).tolist():
+            found.setdefault(row, (reason, detail))
+
+    types = heads.types
+    refuse(~_valid(heads.header), Reason.UNDECODABLE_ENTRY, "it has no header")
+    unknown = (types < 0) | (types >= len(MESSAGE_TYPES))
+    refuse(unknown, Reason.UNKNOWN_MESSAGE_TYPE, "its message type is not known")
+    event_set = _valid(heads.decoded["event"])
+    for message_type, name in enumerate(_EVENTS):
+        present = event_set & _valid(heads.event(message_type))
+        refuse((types == message_type) & ~present, Reason.UNDECODABLE_ENTRY, f"its header announces a {name} that it lacks")
+        refuse((types != message_type) & present, Reason.UNDECODABLE_ENTRY, f"it holds a {name} that its header does not name")
+    dml = heads.event(_DML)
+    operations = dml.field("dmlEventType").to_numpy()
+    refuse((types == _DML) & ((operations < 0) | (operations > DELETE)), Reason.UNKNOWN_OPERATION, "its DML type is not known")
+    lists, groups = column_lists(dml.field("columns"))
+    unreadable = np.fromiter((group is None for group in groups), np.bool_, len(groups))
+    if unreadable.any():
+        refuse(unreadable[lists], Reason.UNDECODABLE_ENTRY, "its columns cannot be read")
+    for name, texts in _texts(heads):
+        try:
+            pc.cast(texts, pa.string())
+        except pa.ArrowInvalid:
+            refuse(not_utf8(texts), Reason.UNDECODABLE_ENTRY, f"its {name} is not UTF-8")
+    for pairs in _pairs(heads):
+        refuse(_bad_pairs(pairs), Reason.UNDECODABLE_ENTRY, "its properties are not UTF-8")
+    for name, numbers in (
+        ("position", heads.header.field("position")),
+        ("seqId", heads.header.field("seqId")),
+        ("checkpoint position", heads.event(_CHECKPOINT).field("position")),
+    ):
+        refuse(numbers.to_numpy() > _LARGEST, Reason.UNDECODABLE_ENTRY, f"its {name} is beyond 63 bits")
+    return found
+
+
+def _texts(heads: _Heads) -> list[tuple[str, pa.Array]]:
+    """Every text of an entry, by the name of its field."""
+    places = [(heads.header, ("fileName", "gtid", "schemaName", "tableName"))]
+    places += [
+        (heads.event(_BEGIN), ("transactionId",)),
+        (heads.event(_COMMIT), ("transactionId",)),
+        (heads.event(_DDL), ("schemaName", "sql")),
+        (heads.event(_CHECKPOINT), ("syncedGtid", "fileName")),
+    ]
+    return [(name, struct.field(name)) for struct, names in places for name in names]
+
+
+def _pairs(heads: _Heads) -> tuple[pa.ListArray, pa.ListArray]:
+    return heads.header.field("properties"), heads.decoded["event"].field("properties")
+
+
+def _bad_pairs(pairs: pa.ListArray) -> Bools:
+    wrong = np.zeros(len(pairs), np.bool_)
+    counts = np.diff(offsets_of(pairs))
+    if counts.any():
+        owners = np.repeat(np.arange(len(counts)), counts)
+        for name in ("key", "value"):
+            texts = pairs.values.field(name)
+            try:
+                pc.cast(texts, pa.string())
+            except pa.ArrowInvalid:
+                wrong[owners[not_utf8(texts)]] = True
+    return wrong
+
+
+def _valid(array: pa.Array) -> Bools:
+    return np.ones(len(array), np.bool_) if array.null_count == 0 else np.asarray(array.is_valid())
+
+
+def _text(values: pa.Array, *, keep_empty: Bools | None = None) -> pa.Array:
+    """Text from bytes known to be UTF-8, null where it is empty (unless ``keep_empty``)."""
+    sent = np.diff(offsets_of(values)) > 0
+    return masked(values, pa.string(), sent if keep_empty is None else sent | keep_empty)
+
+
+def _signed(values: pa.Array, where: Bools | None = None) -> pa.Array:
+    return pa.array(values.to_numpy().astype(np.int64), mask=None if where is None else ~where)
+
+
+def _batch(heads: _Heads) -> tuple[pa.RecordBatch, dict[str, int]]:
+    header, types = heads.header, heads.types
+    source_types, unknown = _source_types(header.field("sourceType").to_numpy())
+    dml, begin, ddl = heads.event(_DML), heads.event(_BEGIN), heads.event(_DDL)
+    is_dml = types == _DML
+    database = _text(header.field("schemaName"), keep_empty=is_dml)
+    if np.any(types == _DDL):
+        database = pc.coalesce(database, _text(ddl.field("schemaName")))
+    thread = begin.field("threadId").to_numpy()
+    columns = {
+        "set_index": pa.array(heads.sets.astype(np.int32)),
+        "entry_number": pa.array(heads.numbers.astype(np.int32)),
+        "message_type": pa.array(MESSAGE_TYPES).take(pa.array(types)),
+        "source_type": source_types,
+        "event_time": pa.array(header.field("timestamp").to_numpy().astype(np.int64) * 1_000_000).view(
+            pa.timestamp("us", tz="UTC")
+        ),
+        "gtid": _text(header.field("gtid")),
+        "transaction_id": pc.coalesce(
+            _text(begin.field("transactionId")), _text(heads.event(_COMMIT).field("transactionId"))
+        ),
+        "thread_id": _signed(begin.field("threadId"), thread != 0),
+        "server_id": _signed(header.field("serverId")),
+        "seq_id": _signed(header.field("seqId")),
+        "file_name": _text(header.field("fileName")),
+        "position": _signed(header.field("position")),
+        "database": database,
+        "schema": pa.nulls(len(types), pa.string()),
+        "table": _text(header.field("tableName"), keep_empty=is_dml),
+        "rows": pa.array(np.diff(offsets_of(dml.field("rows"))), mask=~is_dml),
+        "payload": heads.payloads,
+        "properties": _properties(heads),
+    }
+    return pa.RecordBatch.from_arrays(list(columns.values()), schema=ENTRIES), unknown
+
+
+def _source_types(codes: npt.NDArray[np.int32]) -> tuple[pa.Array, dict[str, int]]:
+    """Names of source types; one that is not known keeps its number as text and is counted."""
+    wrong = (codes < 0) | (codes >= len(SOURCE_TYPES))
+    if not wrong.any():
+        return pa.array(SOURCE_TYPES).take(pa.array(codes)), {}
+    numbers, counts = np.unique(codes[wrong], return_counts=True)
+    names = [
+        SOURCE_TYPES[code] if 0 <= code < len(SOURCE_TYPES) else str(code) for code in np.unique(codes).tolist()
+    ]
+    found = pa.array(names).take(pa.array(np.searchsorted(np.unique(codes), codes)))
+    return found, {f"source type {code}": count for code, count in zip(numbers.tolist(), counts.tolist(), strict=True)}
+
+
+def _properties(heads: _Heads) -> pa.MapArray:
+    header, types = heads.header, heads.types
+    properties = Properties(len(types))
+    last = header.field("isLast")
+    properties.add("isLast", last, np.asarray(last))
+    index, version = header.field("eventIndex"), header.field("version")
+    properties.add("eventIndex", index, index.to_numpy() != 0)
+    properties.add("version", version, version.to_numpy() != 1)
+    if np.any(types == _DDL):
+        ddl, is_ddl = heads.event(_DDL), types == _DDL
+        properties.add("sql", _text(ddl.field("sql"), keep_empty=is_ddl), is_ddl)
+        properties.add("executionTime", ddl.field("executionTime"), is_ddl)
+    if np.any(types == _HEARTBEAT):
+        properties.add("epoch", heads.event(_HEARTBEAT).field("epoch"), types == _HEARTBEAT)
+    if np.any(types == _CHECKPOINT):
+        event, is_checkpoint = heads.event(_CHECKPOINT), types == _CHECKPOINT
+        for name in ("syncedGtid", "fileName"):
+            properties.add(name, _text(event.field(name), keep_empty=is_checkpoint), is_checkpoint)
+        for name in ("fakeGtid", "position"):
+            properties.add(name, event.field(name), is_checkpoint)
+    for pairs in _pairs(heads):
+        properties.add_pairs(pairs)
+    return properties.maps()
+
+
+def _shapes(heads: _Heads, batch: pa.RecordBatch) -> tuple[TableShape, ...]:
+    """The distinct shapes of the tables that DML entries are about, in the order they came."""
+    rows = np.flatnonzero(heads.types == _DML)
+    if not len(rows):
+        return ()
+    lists, groups = column_lists(heads.event(_DML).field("columns"))
+    parts = [batch[name].take(pa.array(rows)).dictionary_encode() for name in ("database", "table")]
+    names = [part.dictionary.to_pylist() for part in parts]
+    codes = [part.indices.to_numpy().astype(np.int64) for part in parts]
+    combined = (codes[0] * len(names[1]) + codes[1]) * len(groups) + lists[rows]
+    _, first = np.unique(combined, return_index=True)
+    shapes = {
+        TableShape(TableId(names[0][codes[0][row]], "", names[1][codes[1][row]]), group.columns): None
+        for row in np.sort(first).tolist()
+        if (group := groups[lists[rows[row]]]) is not None
+    }
+    return tuple(shapes)
+
+
+def _checkpoints(heads: _Heads) -> tuple[Checkpoint, ...]:
+    """Every CHECKPOINT that names a file; without one there is no position to speak of."""
+    event = heads.event(_CHECKPOINT)
+    found = []
+    for row in np.flatnonzero(heads.types == _CHECKPOINT).tolist():
+        names = {name: event.field(name)[row].as_py() for name in ("fileName", "position", "syncedGtid")}
+        if names["fileName"]:
+            gtids = names["syncedGtid"].decode() or None
+            found.append(Checkpoint(row, names["fileName"].decode(), names["position"], gtids))
+    return tuple(found)

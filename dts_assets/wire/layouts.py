@@ -1,0 +1,122 @@
+"""Where the columns of a table stand in the events that carry them: worked out once per pair of column list and table.
+
+Two memories live here, both of pure functions: what a column's bytes say, and the layout of a table. A stream repeats the same few
+column lists in every event.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from google.protobuf.message import DecodeError
+
+from dts_assets.model.columns import Column, ColumnShape
+from dts_assets.protocol import subscribe_pb2
+from dts_assets.wire.casts import arrow_type
+
+_NUMBER_TYPES = re.compile(
+    r"\s*(tiny|small|medium|big)?int|\s*(integer|decimal|numeric|dec|fixed|float|double|real|bit|year)\b", re.I
+)
+_BIT = re.compile(r"\s*bit\b", re.I)
+_UNSIGNED = re.compile(r"unsigned|zerofill", re.I)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ColumnList:
+    """The columns of an event. Compared by identity: equal bytes give the same object."""
+
+    columns: tuple[ColumnShape, ...]
+    positions: Mapping[str, int]
+
+
+@lru_cache(maxsize=1 << 16)
+def _column(data: bytes) -> ColumnShape:
+    column = subscribe_pb2.Column.FromString(data)
+    return ColumnShape(column.name, column.originalType, column.isKey)
+
+
+@lru_cache(maxsize=1 << 14)
+def column_list(data: tuple[bytes, ...]) -> ColumnList | None:
+    """The columns that some serialized ``Column`` messages describe; None if one of them cannot be read."""
+    try:
+        columns = tuple(_column(column) for column in data)
+    except DecodeError:
+        return None
+    positions: dict[str, int] = {}
+    for number, column in enumerate(columns):
+        positions.setdefault(column.name, number)
+    return ColumnList(columns, positions)
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """What is taken and cast together: values of one lake type that stand in the same field of their messages.
+
+    ``number_field`` is ``sv``, where numbers are; the other is ``bv``. ``bits`` marks 64-bit BIT values, whose sign is no sign.
+    """
+
+    lake_type: str
+    number_field: bool
+    bits: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Share:
+    """The columns of a table that belong to one bucket.
+
+    ``columns`` are their numbers in the table, ``positions`` (one row per column list, one column per column) where they stand
+    in the event, -1 where the event does not carry them.
+    """
+
+    columns: npt.NDArray[np.int32]
+    positions: npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Layout:
+    """A table's columns by bucket, and the Arrow type of its images."""
+
+    struct: pa.StructType
+    shares: Mapping[Bucket, Share]
+    uncarried: tuple[int, ...]
+    signed: frozenset[int]
+    """Columns whose type text does not say unsigned."""
+
+
+@lru_cache(maxsize=1 << 13)
+def layout_of(lists: tuple[ColumnList, ...], columns: tuple[Column, ...]) -> Layout:
+    """The layout of a table whose rows come with some column lists."""
+    members: dict[Bucket, list[int]] = {}
+    uncarried: list[int] = []
+    signed: list[int] = []
+    for number, column in enumerate(columns):
+        found = next((one for one in reversed(lists) if column.name in one.positions), None)
+        if found is None:
+            uncarried.append(number)
+            continue
+        original = found.columns[found.positions[column.name]].original_type
+        if not _UNSIGNED.search(original):
+            signed.append(number)
+        bits = column.type == "decimal(20,0)" and _BIT.match(original) is not None
+        bucket = Bucket(column.type, _NUMBER_TYPES.match(original) is not None, bits)
+        members.setdefault(bucket, []).append(number)
+    shares = {
+        bucket: Share(
+            np.asarray(numbers, np.int32),
+            np.asarray([[one.positions.get(columns[number].name, -1) for number in numbers] for one in lists], np.int32),
+        )
+        for bucket, numbers in members.items()
+    }
+    return Layout(struct_type(columns), shares, tuple(uncarried), frozenset(signed))
+
+
+@lru_cache(maxsize=1 << 13)
+def struct_type(columns: tuple[Column, ...]) -> pa.StructType:
+    """The Arrow type of a row image."""
+    return pa.struct([pa.field(column.name, arrow_type(column.type)) for column in columns])

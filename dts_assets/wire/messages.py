@@ -1,0 +1,104 @@
+"""Kafka messages to fragments: the envelope of a value, and what stands in a message's headers."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dts_assets.model.problems import Reason
+from dts_assets.wire.charsets import readable
+from dts_assets.wire.decoding import Engine, decode
+from dts_assets.wire.descriptors import ENVELOPE
+from dts_assets.wire.format import FRAGMENTS
+
+VERSION = 1
+_SEQUENCE, _SHARD = "ps", "ShardId"
+_DIGITS = re.compile(rb"\d{1,19}")
+
+
+def fragments_of(messages: pa.RecordBatch, *, engine: Engine) -> pa.RecordBatch:
+    """FRAGMENTS of messages as :meth:`dts_assets.wire.format.WireFormat.fragments` promises them."""
+    values = pc.fill_null(messages["value"], b"")
+    is_null = np.asarray(pc.equal(pc.binary_length(values), 0))
+    decoded = decode(values, ENVELOPE, engine=engine)
+    kept = decoded.kept
+    count = messages.num_rows
+    version, total, index = (_spread(decoded.batch[name].to_numpy(), kept, count) for name in ("version", "total", "index"))
+    data = decoded.batch["data"]
+    if kept is not None:
+        places = np.full(count, -1, np.int64)
+        places[kept] = np.arange(len(kept))
+        data = data.take(pa.array(places, mask=places < 0))
+    poison = np.zeros(count, np.bool_)
+    poison[list(decoded.poison)] = True
+    reasons = np.zeros(count, np.int8)
+    reasons[(total == 0) | (index >= total)] = 3
+    reasons[version != VERSION] = 2
+    reasons[poison] = 1
+    reasons[is_null] = 0
+    usable = ~is_null & ~poison
+    names = pa.array([None, Reason.UNDECODABLE_MESSAGE, Reason.WRONG_VERSION, Reason.CONTRADICTORY_FRAGMENT], pa.string())
+    sequence, shard = _headers(messages["headers"])
+    columns = {
+        "shard": shard,
+        "sequence": sequence,
+        "total": pa.array(total, mask=~usable),
+        "index": pa.array(index, mask=~usable),
+        "data": data if usable.all() else pc.if_else(pa.array(usable), data, pa.scalar(None, pa.binary())),
+        "is_null": pa.array(is_null),
+        "reason": names.take(pa.array(reasons)),
+    }
+    return pa.RecordBatch.from_arrays(list(columns.values()), schema=FRAGMENTS)
+
+
+def _spread(
+    values: npt.NDArray[np.generic], kept: npt.NDArray[np.int64] | None, count: int
+) -> npt.NDArray[np.int64]:
+    if kept is None:
+        return values.astype(np.int64)
+    spread = np.zeros(count, np.int64)
+    spread[kept] = values
+    return spread
+
+
+def _headers(headers: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """The sequence number (null without one) and the shard ("" without one) of each message. Of a repeated header the last counts."""
+    count = len(headers)
+    lists = pc.fill_null(pc.list_value_length(headers), 0).to_numpy()
+    pairs = headers.flatten()
+    owners = np.repeat(np.arange(count), lists)
+    keys, values = pairs.field("key"), pairs.field("value")
+    places = []
+    for key in (_SEQUENCE, _SHARD):
+        found = np.asarray(pc.fill_null(pc.and_(pc.equal(keys, key), values.is_valid()), False))
+        place = np.full(count, -1, np.int64)
+        place[owners[found]] = np.flatnonzero(found)
+        places.append(values.take(pa.array(place, mask=place < 0)))
+    return _numbers(places[0]), pc.fill_null(_texts(places[1]), "")
+
+
+def _numbers(values: pa.Array) -> pa.Array:
+    """Decimal numbers; a text that is none, or beyond 63 bits, counts as no header."""
+    if values.null_count == len(values):
+        return pa.nulls(len(values), pa.int64())
+    try:
+        return pc.cast(pc.cast(values, pa.string()), pa.int64())
+    except pa.ArrowInvalid:
+        numbers = [
+            int(value) if value is not None and _DIGITS.fullmatch(value) and int(value) < 1 << 63 else None
+            for value in values.to_pylist()
+        ]
+        return pa.array(numbers, pa.int64())
+
+
+def _texts(values: pa.Array) -> pa.Array:
+    try:
+        return pc.cast(values, pa.string())
+    except pa.ArrowInvalid:
+        return pa.array([None if value is None else readable(value) for value in values.to_pylist()], pa.string())
+
+

@@ -1,0 +1,240 @@
+"""DML entries to the row changes of every table asked for: which entries and rows there are, and in what order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dts_assets.model.columns import Column
+from dts_assets.model.problems import Reason
+from dts_assets.model.tables import TableId
+from dts_assets.wire.buffers import Bools, binary_array, offsets_of
+from dts_assets.wire.decoding import Engine, decode
+from dts_assets.wire.descriptors import ROWS
+from dts_assets.wire.format import DecodedChanges, Rejected, TableChanges
+from dts_assets.wire.images import Image, image_of
+from dts_assets.wire.layouts import ColumnList, column_list
+from dts_assets.wire.pivot import Pivoted, TableRows, pivot
+
+INSERT, UPDATE, DELETE, _UNKNOWN, _NO_EVENT = 0, 1, 2, 3, 4
+OPERATIONS = pa.array(["insert", "update", "delete"])
+
+
+@dataclass(slots=True)
+class _Entries:
+    """Decoded entries. ``numbers`` are their rows in the batch given, ``tables`` index ``names``, ``lists`` index ``groups``."""
+
+    numbers: npt.NDArray[np.int64]
+    tables: npt.NDArray[np.int64]
+    operations: npt.NDArray[np.int32]
+    lists: npt.NDArray[np.int64]
+    groups: list[ColumnList | None]
+    row_offsets: npt.NDArray[np.int32]
+    before: Image
+    after: Image
+
+
+def changes_of(
+    entries: pa.RecordBatch, tables: Mapping[TableId, tuple[Column, ...]], *, engine: Engine
+) -> DecodedChanges:
+    """The row changes of ``entries`` as :meth:`dts_assets.wire.format.WireFormat.changes` promises them."""
+    names = list(tables)
+    wanted, codes = _table_codes(entries, {table: number for number, table in enumerate(names)})
+    payloads = entries["payload"]
+    if len(wanted) < entries.num_rows:
+        payloads = payloads.take(pa.array(wanted))
+    decoded = decode(payloads, ROWS, engine=engine)
+    reject = _Rejections(entries, wanted)
+    for number in decoded.poison:
+        reject.add(number, Reason.UNDECODABLE_ENTRY, "its bytes are no protobuf message")
+    kept = np.arange(len(wanted)) if decoded.kept is None else decoded.kept
+    found = _entries(decoded.batch, kept, codes[kept])
+    rows, owners = _usable_rows(found, reject)
+    chunks = _tables(found, owners, names, tables)
+    order = np.argsort(found.tables[owners], kind="stable") if len(chunks) > 1 else None
+    if order is not None:
+        rows, owners = rows[order], owners[order]
+    if order is not None or len(rows) < len(found.before.starts):
+        found.before.take_rows(rows)
+        found.after.take_rows(rows)
+    pivoted, unsigned = pivot(chunks, found.before, found.after)
+    source, row_numbers = wanted[found.numbers[owners]], rows - found.row_offsets[owners]
+    operations = found.operations[owners]
+    changes = tuple(_table_changes(one, source, row_numbers, operations) for one in pivoted)
+    return DecodedChanges(changes, reject.all(), frozenset(unsigned), _sums(found.before.unknown, found.after.unknown))
+
+
+class _Rejections:
+    """Entries that cannot be used, at most one reason each."""
+
+    def __init__(self, entries: pa.RecordBatch, wanted: npt.NDArray[np.int64]) -> None:
+        self._entries = entries
+        self._wanted = wanted
+        self._found: dict[int, Rejected] = {}
+
+    def add(self, number: int, reason: Reason, detail: str) -> None:
+        """Reject the entry that is ``number`` among those wanted."""
+        index = int(self._wanted[number])
+        payload = self._entries["payload"][index].as_py()
+        self._found.setdefault(index, Rejected(index, None, reason, detail, payload))
+
+    def all(self) -> tuple[Rejected, ...]:
+        """In the order of the entries."""
+        return tuple(self._found[index] for index in sorted(self._found))
+
+
+def _table_codes(
+    entries: pa.RecordBatch, numbers: Mapping[TableId, int]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The entries of tables asked for, and the number of each one's table. Each distinct name is looked at once."""
+    parts = [pc.fill_null(entries[name], "").dictionary_encode() for name in ("database", "schema", "table")]
+    sizes = [max(1, len(part.dictionary)) for part in parts]
+    codes = [part.indices.to_numpy().astype(np.int64) for part in parts]
+    combined = (codes[0] * sizes[1] + codes[1]) * sizes[2] + codes[2]
+    distinct, inverse = np.unique(combined, return_inverse=True)
+    texts = [part.dictionary.to_pylist() for part in parts]
+    table_numbers = np.fromiter(
+        (
+            numbers.get(
+                TableId(
+                    texts[0][code // (sizes[1] * sizes[2])], texts[1][code // sizes[2] % sizes[1]], texts[2][code % sizes[2]]
+                ),
+                -1,
+            )
+            for code in distinct.tolist()
+        ),
+        np.int64,
+        len(distinct),
+    )
+    found = table_numbers[inverse] if len(distinct) else np.zeros(0, np.int64)
+    wanted = np.flatnonzero(found >= 0)
+    return wanted, found[wanted]
+
+
+def _entries(batch: pa.RecordBatch, numbers: npt.NDArray[np.int64], tables: npt.NDArray[np.int64]) -> _Entries:
+    dml = batch["event"].field("dmlEvent")
+    rows = dml.field("rows")
+    lists, groups = column_lists(dml.field("columns"))
+    operations = dml.field("dmlEventType").to_numpy()
+    operations = np.where((operations < INSERT) | (operations > DELETE), _UNKNOWN, operations)
+    operations = np.where(_is_set(batch["event"], dml), operations, _NO_EVENT)
+    before, after = (image_of(rows.values.field(name)) for name in ("oldColumns", "newColumns"))
+    return _Entries(numbers, tables, operations, lists, groups, offsets_of(rows), before, after)
+
+
+def _is_set(*structs: pa.StructArray) -> Bools:
+    found = np.ones(len(structs[0]), np.bool_)
+    for struct in structs:
+        if struct.null_count:
+            found &= np.asarray(struct.is_valid())
+    return found
+
+
+def column_lists(columns: pa.ListArray) -> tuple[npt.NDArray[np.int64], list[ColumnList | None]]:
+    """The number of each entry's column list, and the distinct lists (None: one that cannot be read).
+
+    Entries are told apart by all bytes of their columns and where each column begins, compared and not only hashed, so that
+    no two tables can ever be taken for one.
+    """
+    bounds, starts = offsets_of(columns), offsets_of(columns.values)
+    joined = binary_array(pa.binary(), starts[bounds], columns.values.buffers()[2], None)
+    lengths = pa.py_buffer(np.ascontiguousarray(np.diff(starts), np.int32))
+    sizes = binary_array(pa.binary(), bounds * np.int32(4), lengths, None)
+    by_bytes, by_sizes = joined.dictionary_encode(), sizes.dictionary_encode()
+    combined = by_bytes.indices.to_numpy().astype(np.int64) * max(1, len(by_sizes.dictionary)) + by_sizes.indices.to_numpy()
+    encoded = pa.array(combined).dictionary_encode()
+    codes = encoded.indices.to_numpy().astype(np.int64)
+    first = np.zeros(len(encoded.dictionary), np.int64)
+    first[codes[::-1]] = np.arange(len(codes))[::-1]
+    groups = [
+        column_list(tuple(columns.values.slice(start, end - start).to_pylist()))
+        for start, end in zip(bounds[first].tolist(), bounds[first + 1].tolist(), strict=True)
+    ]
+    return codes, groups
+
+
+def _usable_rows(found: _Entries, reject: _Rejections) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The rows of entries that can be used, and which entry each is of. An entry is used whole or not at all."""
+    counts = np.diff(found.row_offsets)
+    owners = np.repeat(np.arange(len(counts)), counts)
+    rows = np.arange(len(owners))
+    widths = np.fromiter((-1 if one is None else len(one.columns) for one in found.groups), np.int64, len(found.groups))
+    entry_widths = widths[found.lists] if len(widths) else np.zeros(0, np.int64)
+    unusable = np.zeros(len(counts), np.bool_)
+    problems: list[tuple[Bools, Reason, str]] = [
+        (found.operations == _NO_EVENT, Reason.UNDECODABLE_ENTRY, "it holds no DML event"),
+        (found.operations == _UNKNOWN, Reason.UNKNOWN_OPERATION, "its DML type is not known"),
+        (entry_widths < 0, Reason.UNDECODABLE_ENTRY, "its columns cannot be read"),
+    ]
+    ragged = np.zeros(len(counts), np.bool_)
+    ragged[owners[_ragged(found, owners, entry_widths)]] = True
+    problems.append((ragged, Reason.RAGGED_ROW, "a row's number of values is not the number of columns"))
+    for wrong, reason, detail in problems:
+        if wrong.any():
+            for number in np.flatnonzero(wrong & ~unusable).tolist():
+                reject.add(int(found.numbers[number]), reason, detail)
+            unusable |= wrong
+    if unusable.any():
+        usable = ~unusable[owners]
+        return rows[usable], owners[usable]
+    return rows, owners
+
+
+def _ragged(found: _Entries, owners: npt.NDArray[np.int64], entry_widths: npt.NDArray[np.int64]) -> Bools:
+    """Rows whose images do not fit their columns, or that lack the image that their operation is about."""
+    widths, operations = entry_widths[owners], found.operations[owners]
+    before, after = found.before.sizes, found.after.sizes
+    wrong = ((before != 0) & (before != widths)) | ((after != 0) & (after != widths))
+    return wrong | np.where(operations == DELETE, before == 0, after == 0)
+
+
+def _tables(
+    found: _Entries,
+    owners: npt.NDArray[np.int64],
+    names: list[TableId],
+    tables: Mapping[TableId, tuple[Column, ...]],
+) -> list[TableRows]:
+    """How many rows each table has, in the order that the rows are about to be sorted in."""
+    of_row = found.tables[owners]
+    counts = np.bincount(of_row, minlength=len(names))
+    pairs = of_row * len(found.groups) + found.lists[owners]
+    by_table: dict[int, list[int]] = {}
+    for pair in np.unique(pairs).tolist():
+        by_table.setdefault(pair // len(found.groups), []).append(pair % len(found.groups))
+    chunks, start = [], 0
+    for number in np.flatnonzero(counts).tolist():
+        groups = by_table[number]
+        numbers = None
+        if len(groups) > 1:
+            numbers = np.searchsorted(np.asarray(groups), found.lists[owners[of_row == number]])
+        lists = tuple(one for group in groups if (one := found.groups[group]) is not None)
+        end = start + int(counts[number])
+        chunks.append(TableRows(names[number], tables[names[number]], start, end, lists, numbers))
+        start = end
+    return chunks
+
+
+def _table_changes(
+    one: Pivoted, source: npt.NDArray[np.int64], row_numbers: npt.NDArray[np.int64], operations: npt.NDArray[np.int32]
+) -> TableChanges:
+    rows = slice(one.rows.start, one.rows.end)
+    count = one.rows.end - one.rows.start
+    columns = {
+        "entry_index": pa.array(source[rows].astype(np.int32)),
+        "row_number": pa.array(row_numbers[rows].astype(np.int32)),
+        "op": OPERATIONS.take(pa.array(operations[rows])),
+        "before": one.before,
+        "after": one.after,
+        "absent": one.marks.absent_lists(count),
+        "invalid": one.marks.invalid_maps(count),
+    }
+    return TableChanges(one.rows.table, pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns)))
+
+
+def _sums(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
+    return {what: one.get(what, 0) + other.get(what, 0) for what in sorted(one.keys() | other.keys())}
