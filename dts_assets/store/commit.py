@@ -58,9 +58,12 @@ Rectangle: TypeAlias = Mapping[str, Collection[Any]]
 """Partition field -> its values; a field left out is unbounded, so an empty mapping is the whole table."""
 
 MERGE_AT = 20
-"""Manifests below MERGE_BELOW bytes are merged into one when there are so many."""
+"""Manifests less than half full are merged when there are so many."""
 
-MERGE_BELOW = 1 << 20
+MANIFEST_FILES = 250
+"""Files per manifest, neighbours in partition order. A replacement rewrites the manifests that it takes files from: with all of
+2,000 files in one it took 0.6 s (narrow) to 1.4 s (two 30-column images)."""
+
 _GIVE_UP_AFTER = 120.0
 _COMPRESSION: Literal["deflate"] = "deflate"
 
@@ -267,41 +270,41 @@ class _Attempt:
             )
             for file in made
         ]
-        return self._manifest(table, table.metadata.default_spec_id, entries)
+        return self._manifests(table, entries)
 
     def _rewritten(self, table: Table, touched: _Touched) -> list[ManifestFile]:
         entries = [_with_status(entry, ManifestEntryStatus.EXISTING) for entry in touched.kept]
         entries += [
             _with_status(entry, ManifestEntryStatus.DELETED, snapshot_id=self._snapshot_id) for entry in touched.removed
         ]
-        return self._manifest(table, touched.manifest.partition_spec_id, entries)
+        return [self._manifest(table, touched.manifest.partition_spec_id, entries)]
 
     def _merged(self, table: Table, manifests: Sequence[ManifestFile]) -> list[ManifestFile]:
         """The manifests that nothing was taken from, small ones merged when they have become many."""
-        spec_id = table.metadata.default_spec_id
-        small = [
-            one
+        small = {
+            one.manifest_path: one
             for one in manifests
             if one.content == ManifestContent.DATA
-            and one.partition_spec_id == spec_id
-            and one.manifest_length < MERGE_BELOW
-        ]
+            and one.partition_spec_id == table.metadata.default_spec_id
+            and (one.added_files_count or 0) + (one.existing_files_count or 0) < MANIFEST_FILES // 2
+        }
         if len(small) < MERGE_AT:
             return list(manifests)
         entries = [
             _with_status(entry, ManifestEntryStatus.EXISTING)
-            for one in small
+            for one in small.values()
             for entry in one.fetch_manifest_entry(table.io)
         ]
-        merged = {one.manifest_path for one in small}
-        return [
-            *self._manifest(table, spec_id, entries),
-            *(one for one in manifests if one.manifest_path not in merged),
-        ]
+        return [*self._manifests(table, entries), *(one for one in manifests if one.manifest_path not in small)]
 
-    def _manifest(self, table: Table, spec_id: int, entries: Sequence[ManifestEntry]) -> list[ManifestFile]:
-        if not entries:
-            return []
+    def _manifests(self, table: Table, entries: Sequence[ManifestEntry]) -> list[ManifestFile]:
+        """Manifests of entries of the present spec, in partition order, none too long."""
+        ordered = sorted(entries, key=_partition_order)
+        starts = range(0, len(ordered), MANIFEST_FILES)
+        spec_id = table.metadata.default_spec_id
+        return [self._manifest(table, spec_id, ordered[start : start + MANIFEST_FILES]) for start in starts]
+
+    def _manifest(self, table: Table, spec_id: int, entries: Sequence[ManifestEntry]) -> ManifestFile:
         assert self._snapshot_id is not None
         path = self._new_path(table, f"{uuid.uuid4()}-m0.avro")
         with write_manifest(
@@ -314,7 +317,7 @@ class _Attempt:
         ) as writer:
             for entry in entries:
                 writer.add_entry(entry)
-        return [writer.to_manifest_file()]
+        return writer.to_manifest_file()
 
     def _new_path(self, table: Table, name: str) -> str:
         path = table.location_provider().new_metadata_location(name)
@@ -378,6 +381,11 @@ def _inside(names: Sequence[str], file: DataFile, wanted: Mapping[str, frozenset
     """Whether all rows of a file lie inside; a partition field that the file lacks or holds null puts it outside."""
     values = {name: file.partition[number] for number, name in enumerate(names)}
     return all(partition_value(values.get(name)) in inside for name, inside in wanted.items())
+
+
+def _partition_order(entry: ManifestEntry) -> list[tuple[bool, Any]]:
+    partition = entry.data_file.partition
+    return [(partition[number] is not None, partition[number]) for number in range(len(partition))]
 
 
 def _field_names(table: Table) -> dict[int, list[str]]:
