@@ -75,7 +75,8 @@ class Catalog(_Part):
     """The Iceberg catalog named ``lake``. All keys but ``type`` are passed to Iceberg as they are."""
 
     type: Literal["sqlite", "rest", "hive", "glue"] = Field(
-        "sqlite", description="sqlite: a file catalog.db in the warehouse, for one machine; the others are servers."
+        "sqlite",
+        description="sqlite: a file, catalog.db in the warehouse or the one that uri names; the others are servers.",
     )
     properties: SkipJsonSchema[Hidden] = Field(default_factory=Hidden)
 
@@ -91,10 +92,13 @@ class Catalog(_Part):
 
     @field_validator("properties")
     @classmethod
-    def _server_has_an_address(cls, properties: Hidden, info: ValidationInfo) -> Hidden:
+    def _with_an_address(cls, properties: Hidden, info: ValidationInfo) -> Hidden:
         kind = info.data.get("type")
         if kind in ("rest", "hive") and "uri" not in properties:
             raise mistake(f"a {kind} catalog has an address, and uri is missing", "write uri: and the address")
+        if kind == "sqlite" and "uri" in properties:
+            file = _absolute(Path(properties["uri"].removeprefix("sqlite:///")), info)
+            return Hidden({**properties, "uri": str(file)})
         return properties
 
 
@@ -109,10 +113,10 @@ class Lake(_Part):
     @field_validator("catalog")
     @classmethod
     def _file_catalog_needs_a_folder(cls, catalog: Catalog, info: ValidationInfo) -> Catalog:
-        if catalog.type == "sqlite" and "://" in info.data.get("warehouse", ""):
+        if catalog.type == "sqlite" and "uri" not in catalog.properties and "://" in info.data.get("warehouse", ""):
             raise mistake(
                 "a sqlite catalog is a file in the warehouse, and this warehouse is no folder",
-                "name a catalog of type rest, hive or glue, or a local warehouse",
+                "name a catalog that is a server, or a local warehouse, or the catalog's own file under uri",
             )
         return catalog
 
@@ -124,7 +128,13 @@ class Lake(_Part):
     @property
     def catalog_file(self) -> Path | None:
         """The file of a SQLite catalog; None for catalogs that are servers."""
-        return self.folder / "catalog.db" if self.folder is not None and self.catalog.type == "sqlite" else None
+        if self.catalog.type != "sqlite":
+            return None
+        return (
+            Path(self.catalog.properties["uri"])
+            if "uri" in self.catalog.properties
+            else Path(self.warehouse, "catalog.db")
+        )
 
 
 class Spark(_Part):

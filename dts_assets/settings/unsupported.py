@@ -15,7 +15,7 @@ from dts_assets.settings.document import Place
 
 @dataclass(frozen=True, slots=True)
 class Unsupported:
-    """A key (below a subscription), the values of it that cannot be used yet, and what to write instead."""
+    """A key (``*``: any subscription), the values of it that cannot be used yet, and what to write instead."""
 
     place: tuple[str, ...]
     asks_for_it: Callable[[Any], bool]
@@ -23,37 +23,48 @@ class Unsupported:
     fix: str
 
 
+ANY = "*"
+_SUBSCRIPTION = ("subscriptions", ANY)
+
 UNSUPPORTED: tuple[Unsupported, ...] = (
     Unsupported(
-        ("format",),
+        ("lake", "catalog", "type"), lambda value: value in ("hive", "glue"), "this catalog", "use sqlite or rest"
+    ),
+    Unsupported(
+        (*_SUBSCRIPTION, "format"),
         lambda value: value in ("dts-avro", "dts-json", "drs-avro", "drs-json", "drs-json-c"),
         "this format",
         "use dts-protobuf",
     ),
     Unsupported(
-        ("source", "kafka"), bool, "a Kafka broker as the source", "record a capture and name it under capture"
+        (*_SUBSCRIPTION, "source", "kafka"),
+        bool,
+        "a Kafka broker as the source",
+        "record a capture and name it under capture",
     ),
-    Unsupported(("history",), bool, "history", "remove the key"),
-    Unsupported(("sql", "tables"), bool, "sql", "remove the key"),
-    Unsupported(("window", "live"), lambda value: value is True, "refreshing the open window", "say live: false"),
+    Unsupported(
+        (*_SUBSCRIPTION, "window", "live"),
+        lambda value: value is True,
+        "refreshing the open window",
+        "say live: false",
+    ),
+    Unsupported((*_SUBSCRIPTION, "history"), bool, "history", "remove the key"),
+    Unsupported((*_SUBSCRIPTION, "sql", "tables"), bool, "sql", "remove the key"),
 )
 
 
 def unsupported_in(values: Any) -> Iterator[tuple[Place, str, str]]:
     """Every place of a document that asks for something of the list, with a message and a fix."""
-    subscriptions = values.get("subscriptions") if isinstance(values, Mapping) else None
-    for name, subscription in subscriptions.items() if isinstance(subscriptions, Mapping) else ():
-        for entry in UNSUPPORTED:
-            value = _at(subscription, entry.place)
+    for entry in UNSUPPORTED:
+        for place, value in _at(values, entry.place):
             if value is not None and entry.asks_for_it(value):
-                yield (
-                    ("subscriptions", name, *entry.place),
-                    f"{entry.what} is not supported by this version yet",
-                    entry.fix,
-                )
+                yield place, f"{entry.what} is not supported by this version yet", entry.fix
 
 
-def _at(value: Any, place: tuple[str, ...]) -> Any:
-    for key in place:
-        value = value.get(key) if isinstance(value, Mapping) else None
-    return value
+def _at(value: Any, place: tuple[str, ...]) -> Iterator[tuple[Place, Any]]:
+    """The values at a place, as many as ``*`` stands for."""
+    if not place:
+        yield (), value
+    elif isinstance(value, Mapping):
+        for key in value if place[0] == ANY else [place[0]]:
+            yield from (((key, *rest), found) for rest, found in _at(value.get(key), place[1:]))

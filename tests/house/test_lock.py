@@ -50,7 +50,7 @@ def test_a_lock_that_satisfies_everything_has_no_disagreement(check_lock: Module
         (("one==1.5", "one==2.5"), "one is locked at 2.5, required is <2,>=1"),
         (("two==3.0", "six==3.0"), "two is required and not locked"),
         (("tools==80.1 \\\n    --hash=sha256:00", "tools==80.1"), "tools 80.1 has no hash"),
-        (("one==1.5", "--index-url somewhere\none==1.5"), "options or addresses"),
+        (("one==1.5", "--pre somewhere\none==1.5"), "options or addresses"),
         (("# via two", "# from https://somewhere"), "options or addresses"),
     ],
 )
