@@ -33,7 +33,9 @@ def outdated() -> list[str]:
 def main() -> int:
     """The command; 1 if ``--check`` found files that are not current."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="change nothing; exit 1 if the generated code is not current")
+    parser.add_argument(
+        "--check", action="store_true", help="change nothing; exit 1 if the generated code is not current"
+    )
     if not parser.parse_args().check:
         generate(GENERATED)
         return 0

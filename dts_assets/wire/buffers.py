@@ -34,7 +34,9 @@ def bitmap(valid: Bools) -> pa.Buffer:
     return pa.py_buffer(np.packbits(valid, bitorder="little"))
 
 
-def binary_array(kind: pa.DataType, offsets: npt.NDArray[np.int32], data: pa.Buffer | None, valid: Bools | None) -> pa.Array:
+def binary_array(
+    kind: pa.DataType, offsets: npt.NDArray[np.int32], data: pa.Buffer | None, valid: Bools | None
+) -> pa.Array:
     """A binary or string array over existing offsets and bytes. The text of a string array is not checked."""
     validity = None if valid is None else bitmap(valid)
     buffers = [validity, pa.py_buffer(np.ascontiguousarray(offsets)), pa.py_buffer(b"") if data is None else data]

@@ -114,9 +114,7 @@ def readable(value: bytes) -> str:
         return f"0x{value.hex().upper()}"
 
 
-def _recoded(
-    values: pa.Array, charsets: Charsets, cells: npt.NDArray[np.int32]
-) -> tuple[pa.Array, Bools | None]:
+def _recoded(values: pa.Array, charsets: Charsets, cells: npt.NDArray[np.int32]) -> tuple[pa.Array, Bools | None]:
     """The values with those of other character sets turned into UTF-8, and which of them could not be."""
     codes = charsets.codes[cells]
     foreign = np.zeros(len(values), np.bool_)

@@ -22,7 +22,7 @@ from dts_assets.wire.fallback import batch_of
 try:
     import ptars
 except ImportError:  # no wheel for this platform
-    ptars = None
+    ptars = None  # type: ignore[assignment]
 
 Engine: TypeAlias = Literal["ptars", "protobuf"]
 

@@ -43,8 +43,8 @@ def reshaped(purpose: str, keep: Mapping[str, tuple[str, ...] | None]) -> Descri
     shaped = descriptor_pb2.FileDescriptorProto(name=f"{package}.proto", package=package, syntax="proto3")
     shaped.message_type.extend(messages)
     pool = descriptor_pool.DescriptorPool()
-    pool.Add(shaped)  # type: ignore[no-untyped-call]
-    descriptor: Descriptor = pool.FindMessageTypeByName(f"{package}.{next(iter(keep))}")  # type: ignore[no-untyped-call]
+    pool.Add(shaped)
+    descriptor: Descriptor = pool.FindMessageTypeByName(f"{package}.{next(iter(keep))}")
     return descriptor
 
 

@@ -83,9 +83,7 @@ def _heads(sets: pa.Array, rejected: list[Rejected], *, engine: Engine) -> _Head
     decoded = decode(items.values, HEADS, engine=engine)
     heads = _Heads(set_numbers, entry_numbers, items.values, decoded.batch)
     for number in decoded.poison:
-        rejected.append(
-            _rejected(heads, number, Reason.UNDECODABLE_ENTRY, "its bytes are no protobuf message")
-        )
+        rejected.append(_rejected(heads, number, Reason.UNDECODABLE_ENTRY, "its bytes are no protobuf message"))
     if decoded.kept is None:
         return heads
     good = decoded.kept
@@ -111,11 +109,21 @@ def _problems(heads: _Heads) -> dict[int, tuple[Reason, str]]:
     event_set = _valid(heads.decoded["event"])
     for message_type, name in enumerate(_EVENTS):
         present = event_set & _valid(heads.event(message_type))
-        refuse((types == message_type) & ~present, Reason.UNDECODABLE_ENTRY, f"its header announces a {name} that it lacks")
-        refuse((types != message_type) & present, Reason.UNDECODABLE_ENTRY, f"it holds a {name} that its header does not name")
+        refuse(
+            (types == message_type) & ~present, Reason.UNDECODABLE_ENTRY, f"its header announces a {name} that it lacks"
+        )
+        refuse(
+            (types != message_type) & present,
+            Reason.UNDECODABLE_ENTRY,
+            f"it holds a {name} that its header does not name",
+        )
     dml = heads.event(_DML)
     operations = dml.field("dmlEventType").to_numpy()
-    refuse((types == _DML) & ((operations < 0) | (operations > DELETE)), Reason.UNKNOWN_OPERATION, "its DML type is not known")
+    refuse(
+        (types == _DML) & ((operations < 0) | (operations > DELETE)),
+        Reason.UNKNOWN_OPERATION,
+        "its DML type is not known",
+    )
     lists, groups = column_lists(dml.field("columns"))
     unreadable = np.fromiter((group is None for group in groups), np.bool_, len(groups))
     if unreadable.any():
@@ -138,8 +146,8 @@ def _problems(heads: _Heads) -> dict[int, tuple[Reason, str]]:
 
 def _texts(heads: _Heads) -> list[tuple[str, pa.Array]]:
     """Every text of an entry, by the name of its field."""
-    places = [(heads.header, ("fileName", "gtid", "schemaName", "tableName"))]
-    places += [
+    places: list[tuple[pa.StructArray, tuple[str, ...]]] = [
+        (heads.header, ("fileName", "gtid", "schemaName", "tableName")),
         (heads.event(_BEGIN), ("transactionId",)),
         (heads.event(_COMMIT), ("transactionId",)),
         (heads.event(_DDL), ("schemaName", "sql")),
@@ -222,9 +230,7 @@ def _source_types(codes: npt.NDArray[np.int32]) -> tuple[pa.Array, dict[str, int
     if not wrong.any():
         return pa.array(SOURCE_TYPES).take(pa.array(codes)), {}
     numbers, counts = np.unique(codes[wrong], return_counts=True)
-    names = [
-        SOURCE_TYPES[code] if 0 <= code < len(SOURCE_TYPES) else str(code) for code in np.unique(codes).tolist()
-    ]
+    names = [SOURCE_TYPES[code] if 0 <= code < len(SOURCE_TYPES) else str(code) for code in np.unique(codes).tolist()]
     found = pa.array(names).take(pa.array(np.searchsorted(np.unique(codes), codes)))
     return found, {f"source type {code}": count for code, count in zip(numbers.tolist(), counts.tolist(), strict=True)}
 

@@ -46,18 +46,14 @@ def _nullable(field: FieldDescriptor) -> bool:
 
 
 def _field(messages: Sequence[Message], field: FieldDescriptor) -> pa.Array:
-    name = field.name
+    name, inner = field.name, field.message_type
     values: list[Any] = [getattr(message, name) for message in messages]
     if field.is_repeated:
         lengths = np.fromiter(map(len, values), np.int32, len(values))
         flat = [item for items in values for item in items]
-        items = _structs(flat, field.message_type, valid=None) if _is_message(field) else pa.array(flat, _TYPES[field.type])
+        items = pa.array(flat, _TYPES[field.type]) if inner is None else _structs(flat, inner, valid=None)
         kind = pa.list_(pa.field("item", items.type, nullable=False))
         return pa.ListArray.from_arrays(pa.array(run_lengths(lengths)), items, type=kind)
-    if _is_message(field):
-        return _structs(values, field.message_type, valid=[message.HasField(name) for message in messages])
+    if inner is not None:
+        return _structs(values, inner, valid=[message.HasField(name) for message in messages])
     return pa.array(values, _TYPES[field.type])
-
-
-def _is_message(field: FieldDescriptor) -> bool:
-    return field.type == FieldDescriptor.TYPE_MESSAGE

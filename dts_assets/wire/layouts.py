@@ -1,7 +1,7 @@
 """Where the columns of a table stand in the events that carry them: worked out once per pair of column list and table.
 
-Two memories live here, both of pure functions: what a column's bytes say, and the layout of a table. A stream repeats the same few
-column lists in every event.
+Two memories live here, both of pure functions: what a column's bytes say, and the layout of a table. A stream repeats
+the same few column lists in every event.
 """
 
 from __future__ import annotations
@@ -109,7 +109,9 @@ def layout_of(lists: tuple[ColumnList, ...], columns: tuple[Column, ...]) -> Lay
     shares = {
         bucket: Share(
             np.asarray(numbers, np.int32),
-            np.asarray([[one.positions.get(columns[number].name, -1) for number in numbers] for one in lists], np.int32),
+            np.asarray(
+                [[one.positions.get(columns[number].name, -1) for number in numbers] for one in lists], np.int32
+            ),
         )
         for bucket, numbers in members.items()
     }

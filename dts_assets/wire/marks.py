@@ -51,7 +51,9 @@ class Marks:
         return pa.MapArray.from_arrays(_offsets(rows, count), keys, texts.take(pa.array(order)))
 
     def _names(self) -> pa.Array:
-        return pa.array([f"{side}.{column.name}" for side in ("before", "after") for column in self._columns], pa.string())
+        return pa.array(
+            [f"{side}.{column.name}" for side in ("before", "after") for column in self._columns], pa.string()
+        )
 
 
 def _offsets(rows: npt.NDArray[np.int64], count: int) -> pa.Array:

@@ -27,7 +27,9 @@ def fragments_of(messages: pa.RecordBatch, *, engine: Engine) -> pa.RecordBatch:
     decoded = decode(values, ENVELOPE, engine=engine)
     kept = decoded.kept
     count = messages.num_rows
-    version, total, index = (_spread(decoded.batch[name].to_numpy(), kept, count) for name in ("version", "total", "index"))
+    version, total, index = (
+        _spread(decoded.batch[name].to_numpy(), kept, count) for name in ("version", "total", "index")
+    )
     data = decoded.batch["data"]
     if kept is not None:
         places = np.full(count, -1, np.int64)
@@ -41,7 +43,9 @@ def fragments_of(messages: pa.RecordBatch, *, engine: Engine) -> pa.RecordBatch:
     reasons[poison] = 1
     reasons[is_null] = 0
     usable = ~is_null & ~poison
-    names = pa.array([None, Reason.UNDECODABLE_MESSAGE, Reason.WRONG_VERSION, Reason.CONTRADICTORY_FRAGMENT], pa.string())
+    names = pa.array(
+        [None, Reason.UNDECODABLE_MESSAGE, Reason.WRONG_VERSION, Reason.CONTRADICTORY_FRAGMENT], pa.string()
+    )
     sequence, shard = _headers(messages["headers"])
     columns = {
         "shard": shard,
@@ -55,9 +59,7 @@ def fragments_of(messages: pa.RecordBatch, *, engine: Engine) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(list(columns.values()), schema=FRAGMENTS)
 
 
-def _spread(
-    values: npt.NDArray[np.generic], kept: npt.NDArray[np.int64] | None, count: int
-) -> npt.NDArray[np.int64]:
+def _spread(values: npt.NDArray[np.generic], kept: npt.NDArray[np.int64] | None, count: int) -> npt.NDArray[np.int64]:
     if kept is None:
         return values.astype(np.int64)
     spread = np.zeros(count, np.int64)
@@ -66,7 +68,7 @@ def _spread(
 
 
 def _headers(headers: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """The sequence number (null without one) and the shard ("" without one) of each message. Of a repeated header the last counts."""
+    """The sequence number (null without one) and the shard ("" without one) of each message; of a repeated header the last."""
     count = len(headers)
     lists = pc.fill_null(pc.list_value_length(headers), 0).to_numpy()
     pairs = headers.flatten()
@@ -100,5 +102,3 @@ def _texts(values: pa.Array) -> pa.Array:
         return pc.cast(values, pa.string())
     except pa.ArrowInvalid:
         return pa.array([None if value is None else readable(value) for value in values.to_pylist()], pa.string())
-
-

@@ -135,12 +135,11 @@ def _cells(image: Image, segments: Sequence[_Segment]) -> npt.NDArray[np.int32]:
             cells = np.where(places < 0, nothing, starts + places)
         parts.append(cells.ravel())
     cells = parts[0] if len(parts) == 1 else np.concatenate(parts)
-    return np.minimum(cells, nothing, out=cells)  # rows without this image start at the last value already
+    np.minimum(cells, nothing, out=cells)  # rows without this image start at the last value already
+    return cells
 
 
-def _gather(
-    image: Image, cells: npt.NDArray[np.int32], kinds: npt.NDArray[np.uint8], usual: int
-) -> pa.Array:
+def _gather(image: Image, cells: npt.NDArray[np.int32], kinds: npt.NDArray[np.uint8], usual: int) -> pa.Array:
     """The bytes of values. Nearly always all stand in the field that their type makes one expect."""
     taken = pa.array(cells)
     other = (kinds & FIELD) == (FIELD - usual)
@@ -161,9 +160,7 @@ def _typed(
     return parse(two_complement(values) if bucket.bits else values, bucket.lake_type)
 
 
-def _mark(
-    places: npt.NDArray[np.int64], segments: Sequence[_Segment], side: int, values: pa.Array | None
-) -> None:
+def _mark(places: npt.NDArray[np.int64], segments: Sequence[_Segment], side: int, values: pa.Array | None) -> None:
     """Note values that did not fit (with their bytes) or were not sent, in the tables they belong to."""
     bounds = np.searchsorted(places, [segment.start for segment in segments] + [segments[-1].end])
     for segment, first, last in zip(segments, bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
@@ -199,5 +196,3 @@ def _struct(table: _Table, side: int, image: Image) -> pa.StructArray:
     present = image.present[table.rows.start : table.rows.end]
     validity = None if present.all() else bitmap(present)
     return pa.Array.from_buffers(kind, table.count, [validity], children=children)
-
-

@@ -96,22 +96,11 @@ def _table_codes(
     sizes = [max(1, len(part.dictionary)) for part in parts]
     codes = [part.indices.to_numpy().astype(np.int64) for part in parts]
     combined = (codes[0] * sizes[1] + codes[1]) * sizes[2] + codes[2]
-    distinct, inverse = np.unique(combined, return_inverse=True)
-    texts = [part.dictionary.to_pylist() for part in parts]
-    table_numbers = np.fromiter(
-        (
-            numbers.get(
-                TableId(
-                    texts[0][code // (sizes[1] * sizes[2])], texts[1][code // sizes[2] % sizes[1]], texts[2][code % sizes[2]]
-                ),
-                -1,
-            )
-            for code in distinct.tolist()
-        ),
-        np.int64,
-        len(distinct),
-    )
-    found = table_numbers[inverse] if len(distinct) else np.zeros(0, np.int64)
+    distinct = pa.array(combined).dictionary_encode()
+    databases, schemas, names = (part.dictionary.to_pylist() for part in parts)
+    places = (np.unravel_index(code, sizes) for code in distinct.dictionary.to_pylist())
+    named = [numbers.get(TableId(databases[one], schemas[two], names[three]), -1) for one, two, three in places]
+    found = np.asarray(named, np.int64)[distinct.indices.to_numpy()]
     wanted = np.flatnonzero(found >= 0)
     return wanted, found[wanted]
 
@@ -146,7 +135,8 @@ def column_lists(columns: pa.ListArray) -> tuple[npt.NDArray[np.int64], list[Col
     lengths = pa.py_buffer(np.ascontiguousarray(np.diff(starts), np.int32))
     sizes = binary_array(pa.binary(), bounds * np.int32(4), lengths, None)
     by_bytes, by_sizes = joined.dictionary_encode(), sizes.dictionary_encode()
-    combined = by_bytes.indices.to_numpy().astype(np.int64) * max(1, len(by_sizes.dictionary)) + by_sizes.indices.to_numpy()
+    combined = by_bytes.indices.to_numpy().astype(np.int64) * max(1, len(by_sizes.dictionary))
+    combined += by_sizes.indices.to_numpy()
     encoded = pa.array(combined).dictionary_encode()
     codes = encoded.indices.to_numpy().astype(np.int64)
     first = np.zeros(len(encoded.dictionary), np.int64)
@@ -189,8 +179,9 @@ def _ragged(found: _Entries, owners: npt.NDArray[np.int64], entry_widths: npt.ND
     """Rows whose images do not fit their columns, or that lack the image that their operation is about."""
     widths, operations = entry_widths[owners], found.operations[owners]
     before, after = found.before.sizes, found.after.sizes
-    wrong = ((before != 0) & (before != widths)) | ((after != 0) & (after != widths))
-    return wrong | np.where(operations == DELETE, before == 0, after == 0)
+    wrong: Bools = ((before != 0) & (before != widths)) | ((after != 0) & (after != widths))
+    wrong |= np.where(operations == DELETE, before == 0, after == 0)
+    return wrong
 
 
 def _tables(
