@@ -95,8 +95,8 @@ packages() {
 
 jars() {
     say "fetching the Iceberg jars (once)"
-    $venv/bin/python -m dts_assets.store.session </dev/null >&2 ||
-        stop "the Iceberg jars could not be fetched: Maven's central repository, or your mirror of it, was not reachable."
+    $venv/bin/python scripts/fetch_jars.py </dev/null >$venv/jars.log 2>&1 ||
+        stop "the Iceberg jars could not be fetched: Maven's central repository, or your mirror of it, was not reachable (log: $venv/jars.log)."
 }
 
 if [ -f $stamp ] && [ "$(cat $stamp)" = "$(fingerprint)" ] && has_java; then exit 0; fi

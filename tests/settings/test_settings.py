@@ -118,11 +118,9 @@ class TestWhatAFileSays:
         monkeypatch.setattr("dts_assets.settings.unsupported.UNSUPPORTED", ())
         settings = load_settings(write(WHOLE_CONTRACT), environment=ENVIRONMENT)
         shop = settings.subscriptions["shop"]
-        assert (settings.lake.warehouse, settings.lake.folder) == (
-            "s3://bucket/lake",
-            None,
-            None,
-        )
+        assert settings.lake.warehouse == "s3://bucket/lake"
+        assert settings.lake.folder is None
+        assert settings.lake.catalog_file is None
         assert settings.lake.catalog.properties == {"uri": "http://catalog", "credential": "hunter2"}
         assert (settings.spark.master, settings.spark.remote) == (None, "sc://host:15002/;token=hunter2")
         assert settings.spark.conf == {"spark.sql.shuffle.partitions": "4", "spark.ui.enabled": "false"}
