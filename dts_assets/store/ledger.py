@@ -258,7 +258,8 @@ def _read_files(table: Table, files: Sequence[DataFile], *, without: Sequence[st
     batches: list[pa.RecordBatch] = []
     for file in files:
         with table.io.new_input(file.file_path).open() as stream, pq.ParquetFile(stream) as opened:
-            present = [name for name in columns if name in opened.schema_arrow.names]
+            names = set(opened.schema_arrow.names)
+            present = [name for name in columns if name in names]
             batches += (conform(batch, schema, file.file_path) for batch in opened.iter_batches(columns=present))
     return pa.Table.from_batches(batches, schema)
 

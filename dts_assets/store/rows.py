@@ -17,6 +17,7 @@ from dts_assets.model.problems import Completeness, Problem, ProblemCode, Reason
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
+from dts_assets.store.columns import COUNTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,12 +213,7 @@ def _plain(value: Any) -> Any:
 
 def from_row(kind: type[Kind], row: Mapping[str, Any]) -> Kind:
     """The value that a lake row holds. Raises KeyError or ValueError for a row of another version."""
-    return kind(
-        **{
-            one.name: _READERS[one.name](row) if one.name in _READERS else _instant(row[one.name])
-            for one in fields(kind)
-        }
-    )
+    return kind(*(read(row) if read is not None else _instant(row[name]) for name, read in _PLANS[kind]))
 
 
 def _instant(value: Any) -> Any:
@@ -245,7 +241,7 @@ def _positions(row: Mapping[str, Any]) -> tuple[ServerPositions, ...]:
 _READERS: dict[str, Any] = {
     "window": lambda row: Window(_instant(row["window_start"]), _instant(row["window_end"])),
     "offsets": lambda row: OffsetRange(row["start_offset"], row["end_offset"]),
-    "counts": lambda row: Counts(**{one.name: row[one.name] for one in fields(Counts)}),
+    "counts": lambda row: Counts(**{name: row[name] for name in COUNTS}),
     "table": lambda row: TableId(row["database"], row["schema"], row["table"]),
     "columns": lambda row: tuple(ColumnShape(**one) for one in row["columns"] or ()),
     "checkpoint": lambda row: _position(row["checkpoint"]),
@@ -258,3 +254,9 @@ _READERS: dict[str, Any] = {
     "reason": lambda row: Reason(row["reason"]),
     "inputs": lambda row: tuple(row["inputs"] or ()),
 }
+
+_PLANS: dict[type[Any], tuple[tuple[str, Any], ...]] = {
+    kind: tuple((one.name, _READERS.get(one.name)) for one in fields(kind))
+    for kind in (RawWindow, IngestWindow, WindowTable, Cut, TableShapeRow, QuarantineRow)
+}
+"""How each kind is read, field by field; asking each row for its fields was a tenth of the time of reading a ledger."""
