@@ -45,7 +45,7 @@ example: setup ## Make the example's capture and dump again, from a run of Maria
 	@$(PYTHON_IN_VENV) -m examples.shop_maker
 
 bench: setup ## Measure what the README's figures come from
-	@for bench in benchmarks/*.py; do echo "== $$bench"; $(PYTHON_IN_VENV) $$bench; done
+	@for file in $$(grep -l '"__main__"' benchmarks/*.py); do $(PYTHON_IN_VENV) -m benchmarks.$$(basename $$file .py); done
 
 format: setup ## Format the code and mend what the linter can
 	@$(BIN)/ruff check --fix .

@@ -1,24 +1,24 @@
 """Every error that is meant for a person, and the exit code that the command ends with.
 
-Each class with its exit code, where it has one of its own::
+Each class with its exit code, where it has one of its own (3 to 9 are outcomes of commands, such as a failed check)::
 
     DtsAssetsError                  1
     ├─ ConfigErrors                 2   every mistake of a pipeline.yaml at once
-    ├─ SourceError                  3   where messages come from
+    ├─ SourceError                  10  where messages come from
     │  ├─ CaptureError                  the folder is not a capture, or not the one that the settings describe
     │  └─ CaptureGrownError             a capture that was declared complete has more messages than were stored
-    ├─ LakeError                    4   where tables are kept
+    ├─ LakeError                    11  where tables are kept
     │  ├─ UnwritableLakeError           the warehouse or its catalog cannot be reached or written
     │  ├─ LakeTableError                one table cannot take, or does not hold, what it should
     │  ├─ StaleGenerationError          somebody else wrote the same rows since this run planned its work
     │  └─ IncompatibleLakeError         a setting that an existing lake cannot change
-    ├─ NotClosedError               5   windows that nothing has closed yet
-    ├─ NotReadyError                5   something was asked for before what it is made from is there
-    ├─ IncompleteWindowError        5   a window that is known to be incomplete, where the configuration says block
-    ├─ SurroundingsError            6   the machine that the command runs on
+    ├─ NotClosedError               12  windows that nothing has closed yet
+    ├─ NotReadyError                12  something was asked for before what it is made from is there
+    ├─ IncompleteWindowError        12  a window that is known to be incomplete, where the configuration says block
+    ├─ SurroundingsError            13  the machine that the command runs on
     │  ├─ MissingJavaError
     │  └─ PortInUseError
-    └─ WireFormatError              7   a wire format that cannot be used as asked (bad bytes raise nothing: they are quarantined)
+    └─ WireFormatError              14  a wire format that cannot be used as asked (bad bytes raise nothing: they are quarantined)
 
 An error is made from facts, keeps them as attributes and builds its sentence itself, so that whoever raises it cannot forget
 what to do about it. All of them survive pickling, because Spark and Dagster carry them between processes. None ever holds a
@@ -93,7 +93,7 @@ class ConfigErrors(DtsAssetsError):
 class SourceError(DtsAssetsError):
     """Messages cannot be read."""
 
-    exit_code: ClassVar[int] = 3
+    exit_code: ClassVar[int] = 10
 
 
 @dataclass(eq=False)
@@ -131,7 +131,7 @@ class CaptureGrownError(SourceError):
 class LakeError(DtsAssetsError):
     """Tables cannot be read or written."""
 
-    exit_code: ClassVar[int] = 4
+    exit_code: ClassVar[int] = 11
 
 
 @dataclass(eq=False)
@@ -205,7 +205,7 @@ class NotReadyError(DtsAssetsError):
     ``missing`` names, per window key, the Kafka partitions that lack what is ``needed``.
     """
 
-    exit_code: ClassVar[int] = 5
+    exit_code: ClassVar[int] = 12
 
     subscription: str
     missing: Mapping[str, Sequence[int]]
@@ -227,7 +227,7 @@ class NotReadyError(DtsAssetsError):
 class SurroundingsError(DtsAssetsError):
     """The machine lacks something."""
 
-    exit_code: ClassVar[int] = 6
+    exit_code: ClassVar[int] = 13
 
 
 @dataclass(eq=False)
@@ -264,7 +264,7 @@ class PortInUseError(SurroundingsError):
 class WireFormatError(DtsAssetsError):
     """A wire format cannot be used as asked. ``what`` is a clause: "it needs the customer's schema file"."""
 
-    exit_code: ClassVar[int] = 7
+    exit_code: ClassVar[int] = 14
 
     format: str
     what: str
@@ -281,7 +281,7 @@ class NotClosedError(DtsAssetsError):
     ``cells`` are partition keys, ``latest`` the greatest message time that the source has.
     """
 
-    exit_code: ClassVar[int] = 5
+    exit_code: ClassVar[int] = 12
 
     subscription: str
     cells: Sequence[str]
@@ -305,7 +305,7 @@ class IncompleteWindowError(DtsAssetsError):
     ``problems`` has, per partition key, what the ledger names.
     """
 
-    exit_code: ClassVar[int] = 5
+    exit_code: ClassVar[int] = 12
 
     subscription: str
     problems: Mapping[str, Sequence[str]]

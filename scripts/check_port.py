@@ -1,4 +1,4 @@
-"""``python scripts/check_port.py 3000 Dagster``: one sentence and exit code 6 if something listens on that port already."""
+"""``python scripts/check_port.py 3000 Dagster``: one sentence and exit code 13 if something listens on that port already."""
 
 from __future__ import annotations
 

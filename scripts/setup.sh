@@ -9,7 +9,7 @@ stamp=$venv/.setup
 min_java=17
 
 say() { printf 'setup: %s\n' "$*" >&2; }
-stop() { say "$*"; exit 6; } # the exit code of dts_assets.errors.SurroundingsError
+stop() { say "$*"; exit 13; } # the exit code of dts_assets.errors.SurroundingsError
 
 # What was installed: another lock, another set of requirements or another version of this script is work to do.
 fingerprint() { { cat requirements.lock scripts/setup.sh; sed "/^\[tool\.ruff\]/,\$d" pyproject.toml; } | sha256sum | cut -d" " -f1; }
@@ -96,7 +96,7 @@ packages() {
 jars() {
     say "fetching the Iceberg jars (once)"
     $venv/bin/python scripts/fetch_jars.py </dev/null >$venv/jars.log 2>&1 ||
-        stop "the Iceberg jars could not be fetched: Maven's central repository, or your mirror of it, was not reachable (log: $venv/jars.log)."
+        stop "Spark did not start with the Iceberg jars; most often Maven's central repository, or your mirror of it, was not reachable (log: $venv/jars.log)."
 }
 
 if [ -f $stamp ] && [ "$(cat $stamp)" = "$(fingerprint)" ] && has_java; then exit 0; fi

@@ -28,8 +28,8 @@ from dts_assets.settings.values import duration_text
 COMMANDS_IN_MODULES = {"run": ("dts_assets.cli.run", "run")}
 
 EXIT_CODES = """\b
-Exit codes: 0 done · 1 unexpected · 2 configuration or usage · 3 source
-· 4 lake · 5 not ready · 6 this machine (Java, port) · 7 wire format"""
+Exit codes: 0 done, 1 something failed, 2 configuration or usage, 3 a check failed,
+10 source, 11 lake, 12 not ready, 13 this machine (Java, port), 14 wire format"""
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
