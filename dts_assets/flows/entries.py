@@ -116,7 +116,8 @@ def _decode(
             quarantine=quarantine,
         )
 
-    results = run_tasks(spark(), [task(cell) for cell in span.cells()], decode_entries)
+    tasks = [task(cell) for cell in span.cells()]
+    results = run_tasks(spark(), tasks, decode_entries, weight=lambda one: raw[one.cell].bytes)
     return {result.cell: result for result in results}
 
 

@@ -99,7 +99,7 @@ def _copy(
     ]
     total = sum(len(task.offsets) for task in tasks)
     progress(f"raw_envelopes: reading {total:,} offsets of {len(planned)} partitions")
-    done = run_tasks(spark(), tasks, copy_messages) if tasks else []
+    done = run_tasks(spark(), tasks, copy_messages, weight=lambda task: len(task.offsets)) if tasks else []
     results = {result.cell: result for result in done}
     for plan in planned:
         results.setdefault(plan.cell, RawResult(plan.cell, (), 0, 0, None, None))

@@ -170,22 +170,22 @@ def _decode(
         by_window.setdefault(file.partition["window_start"], []).append((file.path, file.bytes))
     tasks = [
         TablesTask(
-            start, paths, pipeline.settings.format, targets, quarantine, pipeline.lake.location.file_store_properties
+            start, paths, size, pipeline.settings.format, targets, quarantine, pipeline.lake.location.file_store_properties
         )
         for start, files in sorted(by_window.items())
-        for paths in _shared_out(files, max(1, _TASKS_PER_WINDOW // len(windows)))
+        for paths, size in _shared_out(files, max(1, _TASKS_PER_WINDOW // len(windows)))
     ]
     progress(f"changelog: decoding {len(windows)} windows of {len(tables)} tables in {len(tasks)} tasks")
-    return run_tasks(spark(), tasks, decode_changes) if tasks else []
+    return run_tasks(spark(), tasks, decode_changes, weight=lambda task: task.bytes)
 
 
-def _shared_out(files: Iterable[tuple[str, int]], tasks: int) -> list[tuple[str, ...]]:
-    """Files (path, bytes) spread over at most ``tasks`` groups of about the same size."""
+def _shared_out(files: Iterable[tuple[str, int]], tasks: int) -> list[tuple[tuple[str, ...], int]]:
+    """Files (path, bytes) spread over at most ``tasks`` groups of about the same size; each with its size."""
     groups: list[tuple[int, list[str]]] = [(0, []) for _ in range(tasks)]
     for path, size in sorted(files, key=lambda file: (-file[1], file[0])):
         number = min(range(tasks), key=lambda one: groups[one][0])
         groups[number] = (groups[number][0] + size, [*groups[number][1], path])
-    return [tuple(sorted(paths)) for _, paths in groups if paths]
+    return [(tuple(sorted(paths)), size) for size, paths in groups if paths]
 
 
 def _commit(

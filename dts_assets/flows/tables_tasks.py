@@ -40,10 +40,11 @@ class TableTarget:
 
 @dataclass(frozen=True, slots=True)
 class TablesTask:
-    """Decode some entries files, all of one window."""
+    """Decode some entries files, all of one window; ``bytes`` is their size in the store."""
 
     window_start: datetime
     paths: tuple[str, ...]
+    bytes: int
     format: str
     tables: Mapping[TableId, TableTarget]
     quarantine: WriteTarget

@@ -281,11 +281,9 @@ def find_head(
     found: list[Fragment] = []
     wanted = below - 1
     for fragment in _shard_backwards(backwards, shard):
-        if fragment.index == wanted + 1 and found:  # a repeat of the one just taken
-            continue
+        if fragment.total == total and wanted < fragment.index < total - 1:
+            continue  # a repeat of one that was taken already; a last fragment ends another set
         if fragment.total != total or fragment.index != wanted:
-            if fragment.index > wanted and fragment.total == total and fragment.index < below:
-                continue  # a repeat further up
             return Head((), waiting=False)
         found.append(fragment)
         wanted -= 1

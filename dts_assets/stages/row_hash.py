@@ -40,7 +40,7 @@ def _texts(name: str, column: pa.Array) -> list[pa.Array]:
         children = zip(column.type, column.flatten(), strict=True)
         return [text for child, values in children for text in _texts(f"{name}.{child.name}", values)]
     if pa.types.is_map(column.type) or pa.types.is_list(column.type):
-        if pc.max(pc.list_value_length(column)).as_py() in (None, 0):
+        if column.offsets[0].as_py() == column.offsets[-1].as_py():  # nothing in any of them
             return []
         values = pa.array([None if not value else repr(sorted(value)) for value in column.to_pylist()], pa.string())
         return _texts(name, values)
