@@ -27,6 +27,10 @@ _BIT = re.compile(r"\s*bit\b", re.I)
 _UNSIGNED = re.compile(r"unsigned|zerofill", re.I)
 
 
+UNCARRIED = 1 << 30
+"""A position beyond the values of any call, whose bytes end at two gibibytes: added to a row's first value it finds none."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ColumnList:
     """The columns of an event. Compared by identity: equal bytes give the same object."""
@@ -71,22 +75,21 @@ class Share:
     """The columns of a table that belong to one bucket.
 
     ``columns`` are their numbers in the table, ``positions`` (one row per column list, one column per column) where they stand
-    in the event, -1 where the event does not carry them.
+    in the event, :data:`UNCARRIED` where the event does not carry them. ``signed``: their type text does not say unsigned.
     """
 
     columns: npt.NDArray[np.int32]
     positions: npt.NDArray[np.int32]
+    signed: npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Layout:
-    """A table's columns by bucket, and the Arrow type of its images."""
+    """A table's columns by bucket, those that no event carries, and the Arrow type of its images."""
 
     struct: pa.StructType
     shares: Mapping[Bucket, Share]
     uncarried: tuple[int, ...]
-    signed: frozenset[int]
-    """Columns whose type text does not say unsigned."""
 
 
 @lru_cache(maxsize=1 << 13)
@@ -94,28 +97,24 @@ def layout_of(lists: tuple[ColumnList, ...], columns: tuple[Column, ...]) -> Lay
     """The layout of a table whose rows come with some column lists."""
     members: dict[Bucket, list[int]] = {}
     uncarried: list[int] = []
-    signed: list[int] = []
+    signed: list[bool] = [False] * len(columns)
     for number, column in enumerate(columns):
         found = next((one for one in reversed(lists) if column.name in one.positions), None)
         if found is None:
             uncarried.append(number)
             continue
         original = found.columns[found.positions[column.name]].original_type
-        if not _UNSIGNED.search(original):
-            signed.append(number)
+        signed[number] = _UNSIGNED.search(original) is None
         bits = column.type == "decimal(20,0)" and _BIT.match(original) is not None
-        bucket = Bucket(column.type, _NUMBER_TYPES.match(original) is not None, bits)
-        members.setdefault(bucket, []).append(number)
-    shares = {
-        bucket: Share(
-            np.asarray(numbers, np.int32),
-            np.asarray(
-                [[one.positions.get(columns[number].name, -1) for number in numbers] for one in lists], np.int32
-            ),
+        members.setdefault(Bucket(column.type, _NUMBER_TYPES.match(original) is not None, bits), []).append(number)
+    shares = {}
+    for bucket, numbers in members.items():
+        names = [columns[number].name for number in numbers]
+        positions = [[one.positions.get(name, UNCARRIED) for name in names] for one in lists]
+        shares[bucket] = Share(
+            np.asarray(numbers, np.int32), np.asarray(positions, np.int32), np.asarray([signed[one] for one in numbers])
         )
-        for bucket, numbers in members.items()
-    }
-    return Layout(struct_type(columns), shares, tuple(uncarried), frozenset(signed))
+    return Layout(struct_type(columns), shares, tuple(uncarried))
 
 
 @lru_cache(maxsize=1 << 13)

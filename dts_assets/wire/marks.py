@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dts_assets.model.columns import Column
-from dts_assets.wire.buffers import empty_lists, empty_maps, run_lengths
+from dts_assets.wire.buffers import run_lengths
 from dts_assets.wire.charsets import readable
 
 
@@ -30,19 +30,19 @@ class Marks:
         """Values did not fit; ``values`` are their bytes."""
         self._invalid.append((rows, side * len(self._columns) + columns.astype(np.int64), _texts(values)))
 
-    def absent_lists(self, count: int) -> pa.ListArray:
-        """A list of ``before.<column>`` and ``after.<column>`` per row, in the order of the columns."""
+    def absent_lists(self, count: int) -> pa.ListArray | None:
+        """A list of ``before.<column>`` and ``after.<column>`` per row, in the order of the columns; None: all are empty."""
         if not self._absent:
-            return empty_lists(count)
+            return None
         rows = np.concatenate([part[0] for part in self._absent])
         places = np.concatenate([part[1] for part in self._absent])
         order = np.lexsort((places, rows))
         return pa.ListArray.from_arrays(_offsets(rows, count), self._names().take(pa.array(places[order])))
 
-    def invalid_maps(self, count: int) -> pa.MapArray:
-        """A map of ``before.<column>`` and ``after.<column>`` to the original text per row."""
+    def invalid_maps(self, count: int) -> pa.MapArray | None:
+        """A map of ``before.<column>`` and ``after.<column>`` to the original text per row; None: all are empty."""
         if not self._invalid:
-            return empty_maps(count)
+            return None
         rows = np.concatenate([part[0] for part in self._invalid])
         places = np.concatenate([part[1] for part in self._invalid])
         texts = pa.concat_arrays([part[2] for part in self._invalid])

@@ -23,7 +23,8 @@ from dts_assets.wire.images import ABSENT, BYTES, FIELD, NUMBER, UNSIGNED, Image
 from dts_assets.wire.layouts import Bucket, ColumnList, Layout, Share, layout_of
 from dts_assets.wire.marks import Marks
 
-IMAGES = ("before", "after")
+_FEW_TABLES = 8
+"""Up to so many tables, one numpy call per table is quicker than flat arrays with a row and a position per value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ class TableRows:
     list_numbers: npt.NDArray[np.int64] | None
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Pivoted:
     """A table's images as struct arrays, and what has to be said beside them."""
 
@@ -53,14 +54,13 @@ class Pivoted:
 
 @dataclass(slots=True)
 class _Table:
+    """A table at work; ``children`` are the columns of its before and after images, filled bucket by bucket."""
+
     rows: TableRows
     layout: Layout
     marks: Marks
-    children: list[list[pa.Array | None]] = field(default_factory=list)
-
-    @property
-    def count(self) -> int:
-        return self.rows.end - self.rows.start
+    count: int
+    children: tuple[list[pa.Array | None], list[pa.Array | None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,66 +76,106 @@ class _Segment:
         return self.start + len(self.share.columns) * self.table.count
 
 
+@dataclass(slots=True)
+class _Work:
+    """The values of a bucket: where every table's columns stand, and for many tables the row and position of every value."""
+
+    bucket: Bucket
+    segments: list[_Segment] = field(default_factory=list)
+    flat: tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]] | None = None
+
+    def add(self, table: _Table, share: Share) -> None:
+        self.segments.append(_Segment(table, share, self.segments[-1].end if self.segments else 0))
+
+    def cells(self, image: Image) -> npt.NDArray[np.int32]:
+        """The number of every value in the image, column after column, table after table."""
+        if len(self.segments) > _FEW_TABLES:
+            if self.flat is None:
+                self.flat = self._flat()
+            rows, positions = self.flat
+            cells = image.starts[rows]
+            cells += positions
+        else:
+            parts = [_table_cells(image, segment).ravel() for segment in self.segments]
+            cells = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        # Rows without this image start at the value that stands for nothing; what lies beyond it is nothing too.
+        np.minimum(cells, np.int32(image.nothing), out=cells)
+        return cells
+
+    def pair_starts(self) -> npt.NDArray[np.int64]:
+        """Where the values of each pair of table and column begin."""
+        counts = [segment.table.count for segment in self.segments]
+        widths = [len(segment.share.columns) for segment in self.segments]
+        lengths = np.repeat(np.asarray(counts, np.int64), widths)
+        starts: npt.NDArray[np.int64] = np.cumsum(lengths) - lengths
+        return starts
+
+    def _flat(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+        widths = [len(segment.share.columns) for segment in self.segments]
+        lengths = np.repeat(np.asarray([segment.table.count for segment in self.segments]), widths)
+        firsts = np.repeat(np.asarray([segment.table.rows.start for segment in self.segments]), widths)
+        shift = (firsts - (np.cumsum(lengths) - lengths)).astype(np.int32)
+        rows = np.arange(self.segments[-1].end, dtype=np.int32)
+        rows += np.repeat(shift, lengths)
+        positions = np.repeat(np.concatenate([segment.share.positions[0] for segment in self.segments]), lengths)
+        for segment in self.segments:
+            numbers = segment.table.rows.list_numbers
+            if numbers is not None:
+                positions[segment.start : segment.end] = segment.share.positions[numbers].T.ravel()
+        return rows, positions
+
+
 def pivot(tables: Sequence[TableRows], before: Image, after: Image) -> tuple[list[Pivoted], set[tuple[TableId, str]]]:
     """Both images of every table, and the columns whose values were unsigned although their type does not say so.
 
     ``tables`` have at least one row each and follow one another in the rows of the images.
     """
-    work = [_Table(rows, layout_of(rows.lists, rows.columns), Marks(rows.columns)) for rows in tables]
-    buckets: dict[Bucket, list[_Segment]] = {}
-    for table in work:
-        table.children = [[None] * len(table.rows.columns) for _ in IMAGES]
-        for bucket, share in table.layout.shares.items():
-            segments = buckets.setdefault(bucket, [])
-            segments.append(_Segment(table, share, segments[-1].end if segments else 0))
+    made: list[_Table] = []
+    buckets: dict[Bucket, _Work] = {}
+    for rows in tables:
+        width, layout = len(rows.columns), layout_of(rows.lists, rows.columns)
+        table = _Table(rows, layout, Marks(rows.columns), rows.end - rows.start, ([None] * width, [None] * width))
+        made.append(table)
+        for bucket, share in layout.shares.items():
+            if bucket not in buckets:
+                buckets[bucket] = _Work(bucket)
+            buckets[bucket].add(table, share)
     unsigned: set[tuple[TableId, str]] = set()
-    for side, image in enumerate((before, after)):
-        for bucket, segments in buckets.items():
-            _fill(image, side, bucket, segments)
-            if image.has_unsigned and bucket.number_field:
-                _note_unsigned(image, segments, unsigned)
-    return [
-        Pivoted(table.rows, _struct(table, 0, before), _struct(table, 1, after), table.marks) for table in work
-    ], unsigned
+    for work in buckets.values():
+        for side, image in enumerate((before, after)):
+            _fill(work, image, side, unsigned)
+        work.flat = None
+    pivoted = [Pivoted(table.rows, _struct(table, 0, before), _struct(table, 1, after), table.marks) for table in made]
+    return pivoted, unsigned
 
 
-def _fill(image: Image, side: int, bucket: Bucket, segments: Sequence[_Segment]) -> None:
+def _fill(work: _Work, image: Image, side: int, unsigned: set[tuple[TableId, str]]) -> None:
     """Gather and parse the values of a bucket, and give every table its columns."""
-    cells = _cells(image, segments)
+    cells = work.cells(image)
     kinds = image.kinds[cells]
-    values = _gather(image, cells, kinds, NUMBER if bucket.number_field else BYTES)
-    valid: Bools | None = (kinds & FIELD) != 0
-    if np.all(valid):
-        valid = None
-    values = masked(values, pa.binary(), valid)
-    typed, bad = _typed(values, bucket, image, cells)
-    for segment in segments:
+    values = _gather(image, cells, kinds, NUMBER if work.bucket.number_field else BYTES)
+    valid = (kinds & FIELD) != 0
+    values = masked(values, pa.binary(), None if valid.all() else valid)
+    typed, bad = _typed(values, work.bucket, image, cells)
+    for segment in work.segments:
         count, position = segment.table.count, segment.start
         children = segment.table.children[side]
         for column in segment.share.columns.tolist():
             children[column] = typed.slice(position, count)
             position += count
     if bad is not None:
-        _mark(np.flatnonzero(bad), segments, side, values)
+        _mark(np.flatnonzero(bad), work.segments, side, values)
     if image.has_absent:
-        _mark(np.flatnonzero(kinds == ABSENT), segments, side, None)
+        _mark(np.flatnonzero(kinds == ABSENT), work.segments, side, None)
+    if image.has_unsigned:
+        _note_unsigned(work, kinds, unsigned)
 
 
-def _cells(image: Image, segments: Sequence[_Segment]) -> npt.NDArray[np.int32]:
-    """The number of every value of a bucket, column after column, table after table."""
-    parts = []
-    nothing = np.int32(image.nothing)
-    for segment in segments:
-        rows = segment.table.rows
-        starts, positions = image.starts[rows.start : rows.end], segment.share.positions
-        if rows.list_numbers is None:
-            cells = starts[None, :] + positions[0][:, None]
-        else:
-            places = positions[rows.list_numbers].T
-            cells = np.where(places < 0, nothing, starts + places)
-        parts.append(cells.ravel())
-    cells = parts[0] if len(parts) == 1 else np.concatenate(parts)
-    np.minimum(cells, nothing, out=cells)  # rows without this image start at the last value already
+def _table_cells(image: Image, segment: _Segment) -> npt.NDArray[np.int32]:
+    rows, positions = segment.table.rows, segment.share.positions
+    starts = image.starts[rows.start : rows.end]
+    places = positions[0][:, None] if rows.list_numbers is None else positions[rows.list_numbers].T
+    cells: npt.NDArray[np.int32] = starts[None, :] + places
     return cells
 
 
@@ -175,22 +215,22 @@ def _mark(places: npt.NDArray[np.int64], segments: Sequence[_Segment], side: int
             segment.table.marks.invalid(side, row, columns, values.take(pa.array(mine)))
 
 
-def _note_unsigned(image: Image, segments: Sequence[_Segment], unsigned: set[tuple[TableId, str]]) -> None:
-    for segment in segments:
-        signed = segment.table.layout.signed
-        if signed.isdisjoint(segment.share.columns.tolist()):
-            continue
-        cells = _cells(image, [segment])
-        found = ((image.kinds[cells] & UNSIGNED) != 0).reshape(len(segment.share.columns), -1).any(axis=1)
-        for number in segment.share.columns[found].tolist():
-            if number in signed:
-                unsigned.add((segment.table.rows.table, segment.table.rows.columns[number].name))
+def _note_unsigned(work: _Work, kinds: npt.NDArray[np.uint8], unsigned: set[tuple[TableId, str]]) -> None:
+    signed = np.concatenate([segment.share.signed for segment in work.segments])
+    if not signed.any():
+        return
+    found = signed & np.logical_or.reduceat((kinds & UNSIGNED) != 0, work.pair_starts())
+    if not found.any():
+        return
+    tables = [segment.table.rows for segment in work.segments for _ in segment.share.columns]
+    columns = np.concatenate([segment.share.columns for segment in work.segments])
+    for pair in np.flatnonzero(found).tolist():
+        unsigned.add((tables[pair].table, tables[pair].columns[columns[pair]].name))
 
 
 def _struct(table: _Table, side: int, image: Image) -> pa.StructArray:
     """The image of a table as one array; a row without it is null."""
-    kind = table.layout.struct
-    children = table.children[side]
+    kind, children = table.layout.struct, table.children[side]
     for number in table.layout.uncarried:
         children[number] = pa.nulls(table.count, kind.field(number).type)
     present = image.present[table.rows.start : table.rows.end]

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from dts_assets.model.columns import Column
 from dts_assets.model.problems import Reason
 from dts_assets.model.tables import TableId
-from dts_assets.wire.buffers import Bools, binary_array, offsets_of
+from dts_assets.wire.buffers import Bools, binary_array, empty_lists, empty_maps, offsets_of
 from dts_assets.wire.decoding import Engine, decode
 from dts_assets.wire.descriptors import ROWS
 from dts_assets.wire.format import DecodedChanges, Rejected, TableChanges
@@ -23,6 +23,7 @@ from dts_assets.wire.pivot import Pivoted, TableRows, pivot
 
 INSERT, UPDATE, DELETE, _UNKNOWN, _NO_EVENT = 0, 1, 2, 3, 4
 OPERATIONS = pa.array(["insert", "update", "delete"])
+_COLUMNS = ["entry_index", "row_number", "op", "before", "after", "absent", "invalid"]
 
 
 @dataclass(slots=True)
@@ -63,10 +64,26 @@ def changes_of(
         found.before.take_rows(rows)
         found.after.take_rows(rows)
     pivoted, unsigned = pivot(chunks, found.before, found.after)
-    source, row_numbers = wanted[found.numbers[owners]], rows - found.row_offsets[owners]
-    operations = found.operations[owners]
-    changes = tuple(_table_changes(one, source, row_numbers, operations) for one in pivoted)
+    beside = _Beside(
+        pa.array(wanted[found.numbers[owners]].astype(np.int32)),
+        pa.array((rows - found.row_offsets[owners]).astype(np.int32)),
+        OPERATIONS.take(pa.array(found.operations[owners])),
+        empty_lists(len(rows)),
+        empty_maps(len(rows)),
+    )
+    changes = tuple(_table_changes(one, beside) for one in pivoted)
     return DecodedChanges(changes, reject.all(), frozenset(unsigned), _sums(found.before.unknown, found.after.unknown))
+
+
+@dataclass(frozen=True, slots=True)
+class _Beside:
+    """The columns of all tables' changes that are not their images; each table gets a slice."""
+
+    entry_index: pa.Array
+    row_number: pa.Array
+    op: pa.Array
+    absent: pa.Array
+    invalid: pa.Array
 
 
 class _Rejections:
@@ -210,21 +227,19 @@ def _tables(
     return chunks
 
 
-def _table_changes(
-    one: Pivoted, source: npt.NDArray[np.int64], row_numbers: npt.NDArray[np.int64], operations: npt.NDArray[np.int32]
-) -> TableChanges:
-    rows = slice(one.rows.start, one.rows.end)
-    count = one.rows.end - one.rows.start
-    columns = {
-        "entry_index": pa.array(source[rows].astype(np.int32)),
-        "row_number": pa.array(row_numbers[rows].astype(np.int32)),
-        "op": OPERATIONS.take(pa.array(operations[rows])),
-        "before": one.before,
-        "after": one.after,
-        "absent": one.marks.absent_lists(count),
-        "invalid": one.marks.invalid_maps(count),
-    }
-    return TableChanges(one.rows.table, pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns)))
+def _table_changes(one: Pivoted, beside: _Beside) -> TableChanges:
+    start, count = one.rows.start, one.rows.end - one.rows.start
+    absent, invalid = one.marks.absent_lists(count), one.marks.invalid_maps(count)
+    columns = [
+        beside.entry_index.slice(start, count),
+        beside.row_number.slice(start, count),
+        beside.op.slice(start, count),
+        one.before,
+        one.after,
+        beside.absent.slice(start, count) if absent is None else absent,
+        beside.invalid.slice(start, count) if invalid is None else invalid,
+    ]
+    return TableChanges(one.rows.table, pa.RecordBatch.from_arrays(columns, names=_COLUMNS))
 
 
 def _sums(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
