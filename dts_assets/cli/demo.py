@@ -1,7 +1,7 @@
 """``python -m dts_assets.cli.demo``: the example from its messages to its tables through Dagster, and then the judge.
 
-The judge is the database itself: its content at the end of the recorded stream was dumped by ``SELECT`` when the capture was made,
-and every snapshot is compared with it row by row.
+The judge is the database itself: its content at the end of the recorded stream was dumped by ``SELECT`` when the capture was
+made, and every snapshot is compared with it row by row.
 """
 
 from __future__ import annotations
@@ -61,16 +61,16 @@ def query_line(folder: Path, catalog: Path | None) -> str:
     """One line that reads a snapshot with pyiceberg and DuckDB-like ease, from the project's folder."""
     where = catalog.relative_to(folder) if catalog is not None and catalog.is_relative_to(folder) else catalog
     return (
-        f".venv/bin/python -c \"from pyiceberg.catalog.sql import SqlCatalog; "
+        f'.venv/bin/python -c "from pyiceberg.catalog.sql import SqlCatalog; '
         f"print(SqlCatalog('lake', uri='sqlite:///{where}').load_table('shop.snapshot.shopdb.orders')"
-        f".scan(limit=5).to_pandas())\""
+        f'.scan(limit=5).to_pandas())"'
     )
 
 
 def _show(verdicts: list[Verdict], console: Console) -> None:
-    table = Table(title="Snapshots against the database's own content", title_justify="left")
-    for column in ("table", "rows in the database", "rows in the snapshot", "rows that differ", ""):
-        table.add_column(column, justify="right" if column.startswith("rows") else "left")
+    table = Table(title="Rows of each snapshot against the database's own content", title_justify="left")
+    for column in ("table", "database", "snapshot", "differing", "verdict"):
+        table.add_column(column, justify="left" if column in ("table", "verdict") else "right", no_wrap=column == "table")
     for verdict in verdicts:
         word = "[green]equal[/green]" if verdict.equal else f"[red]{verdict}[/red]"
         numbers = (verdict.rows_expected, verdict.rows_found, verdict.differing_rows)

@@ -6,9 +6,11 @@ that they all show there. It asks again after each round until nothing is left, 
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -31,6 +33,9 @@ from dts_assets.settings.load import dagster_home
 
 FAILED, CHECK_FAILED = 1, 3
 """Exit codes: a partition failed; all partitions are there, but a check of some failed."""
+
+SPARK_LOG = "spark.log"
+"""Where Spark's own messages of this command go, in Dagster's home."""
 
 _LONGEST = 24 * 7
 """Windows in one run: a week of hours, after which Dagster's own bookkeeping of a run grows heavy."""
@@ -89,7 +94,7 @@ def _run_subscription(
             asked.add(request.key)
             console.print(f"[bold]{request.job}[/bold] {request.key}")
             outcome.runs += 1
-            failure = _execute(definitions, request, instance)
+            failure = _execute(definitions, request, instance, dagster_home(path) / SPARK_LOG)
             if failure is not None:
                 outcome.failures.append(f"{request.job} {request.key} failed: {failure}")
                 return
@@ -125,18 +130,20 @@ def _requests(name: str, status: Status) -> Sequence[_Request]:
     ]
 
 
-def _execute(definitions: dg.Definitions, request: _Request, instance: dg.DagsterInstance) -> str | None:
+def _execute(definitions: dg.Definitions, request: _Request, instance: dg.DagsterInstance, log: Path) -> str | None:
     """Run one request; what it failed with, if it did."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)
         warnings.simplefilter("ignore", dg.PreviewWarning)
-        result = definitions.resolve_job_def(request.job).execute_in_process(
-            instance=instance,
-            tags=dict(request.tags),
-            asset_selection=None if request.selection is None else list(request.selection),
-            raise_on_error=False,
-            run_config={"loggers": {"progress": {"config": {}}}},
-        )
+        job = definitions.resolve_job_def(request.job)
+        with _stderr_in(log):
+            result = job.execute_in_process(
+                instance=instance,
+                tags=dict(request.tags),
+                asset_selection=None if request.selection is None else list(request.selection),
+                raise_on_error=False,
+                run_config={"loggers": {"progress": {"config": {}}}},
+            )
     if result.success:
         return None
     for event in result.all_events:
@@ -146,6 +153,21 @@ def _execute(definitions: dg.Definitions, request: _Request, instance: dg.Dagste
                 error = error.cause
             return "unknown" if error is None else error.message.strip()
     return "see the run in the Dagster UI"
+
+
+@contextmanager
+def _stderr_in(log: Path) -> Iterator[None]:
+    """Send what this process and the JVM that it starts write to stderr into a file: Spark talks there for as long as it runs."""
+    sys.stderr.flush()
+    before = os.dup(2)
+    with log.open("ab") as stream:
+        os.dup2(stream.fileno(), 2)
+        try:
+            yield
+        finally:
+            sys.stderr.flush()
+            os.dup2(before, 2)
+            os.close(before)
 
 
 def _closing(pipeline: Pipeline, console: Console) -> int:
