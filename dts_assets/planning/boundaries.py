@@ -6,6 +6,7 @@ numbers are the truth: neighbours take them over, a replay reads the same offset
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -59,11 +60,33 @@ class _Boundary:
     closed_by: ClosedBy
 
 
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What stored rows say of one Kafka partition: the offset of a boundary from either neighbour, what closed it from the
+    earlier one alone."""
+
+    offsets: dict[datetime, int]
+    closed_by: dict[datetime, ClosedBy]
+    instants: list[datetime]
+
+    def between(self, instant: datetime, offset: int) -> int:
+        """``offset``, but never before an earlier boundary nor behind a later one."""
+        after = bisect_left(self.instants, instant)
+        if after:
+            offset = max(offset, self.offsets[self.instants[after - 1]])
+        if after < len(self.instants):
+            offset = min(offset, self.offsets[self.instants[after]])
+        return offset
+
+
+_UNKNOWN = _Known({}, {}, [])
+
+
 def instants_to_find(cells: Iterable[Cell], stored: Iterable[StoredCell]) -> frozenset[tuple[int, datetime]]:
-    """The (Kafka partition, instant) pairs whose offset no stored row knows: what to ask the source for."""
+    """What to ask the source for: the (Kafka partition, instant) pairs at which no stored window has closed."""
     known = _known(stored)
     wanted = {(cell.kafka_partition, instant) for cell in cells for instant in (cell.window.start, cell.window.end)}
-    return frozenset(wanted - known.keys())
+    return frozenset(pair for pair in wanted if pair[1] not in known.get(pair[0], _UNKNOWN).closed_by)
 
 
 def plan_cells(
@@ -75,16 +98,26 @@ def plan_cells(
     closing: Closing,
 ) -> tuple[PlannedCell, ...]:
     """The offsets of every cell; a cell that nothing has closed yet comes back as ``open``, up to the high watermark."""
-    stored = tuple(stored)
+    cells, stored = tuple(cells), tuple(stored)
     known = _known(stored)
     rows = {row.cell for row in stored if row.closed_by is not ClosedBy.OPEN}
+    instants: dict[int, set[datetime]] = {}
+    for cell in cells:
+        instants.setdefault(cell.kafka_partition, set()).update((cell.window.start, cell.window.end))
+    boundaries = {
+        partition: _boundaries(
+            sorted(wanted),
+            known.get(partition, _UNKNOWN),
+            found={instant: found.get((partition, instant)) for instant in wanted},
+            high=watermarks[partition].high,
+            closing=closing,
+        )
+        for partition, wanted in instants.items()
+    }
     planned = []
     for cell in cells:
-        start = _boundary(cell.kafka_partition, cell.window.start, known, found, watermarks, closing)
-        end = _boundary(cell.kafka_partition, cell.window.end, known, found, watermarks, closing)
-        start_offset = max(start.offset, _floor(cell.kafka_partition, cell.window.start, known))
-        offsets = OffsetRange(start_offset, max(start_offset, end.offset))
-        planned.append(PlannedCell(cell, offsets, end.closed_by, cell in rows))
+        start, end = (boundaries[cell.kafka_partition][instant] for instant in (cell.window.start, cell.window.end))
+        planned.append(PlannedCell(cell, OffsetRange(start.offset, end.offset), end.closed_by, cell in rows))
     return tuple(planned)
 
 
@@ -99,32 +132,43 @@ def closed_windows(
     return tuple(window for window in windows if _closed_by_time(window.end, watermark, closing) is not ClosedBy.OPEN)
 
 
-def _known(stored: Iterable[StoredCell]) -> dict[tuple[int, datetime], _Boundary]:
-    known: dict[tuple[int, datetime], _Boundary] = {}
+def _known(stored: Iterable[StoredCell]) -> dict[int, _Known]:
+    known: dict[int, _Known] = {}
     for row in stored:
-        known.setdefault(
-            (row.cell.kafka_partition, row.cell.window.start), _Boundary(row.offsets.start, ClosedBy.MESSAGE)
-        )
+        here = known.setdefault(row.cell.kafka_partition, _Known({}, {}, []))
+        here.offsets.setdefault(row.cell.window.start, row.offsets.start)
         if row.closed_by is not ClosedBy.OPEN:
-            known[row.cell.kafka_partition, row.cell.window.end] = _Boundary(row.offsets.end, row.closed_by)
+            here.offsets[row.cell.window.end] = row.offsets.end
+            here.closed_by[row.cell.window.end] = row.closed_by
+    for one in known.values():
+        one.instants.extend(sorted(one.offsets))
     return known
 
 
-def _boundary(
-    kafka_partition: int,
-    instant: datetime,
-    known: Mapping[tuple[int, datetime], _Boundary],
-    found: Mapping[tuple[int, datetime], int | None],
-    watermarks: Mapping[int, Watermark],
+def _boundaries(
+    instants: Iterable[datetime],
+    known: _Known,
+    *,
+    found: Mapping[datetime, int | None],
+    high: int,
     closing: Closing,
-) -> _Boundary:
-    if stored := known.get((kafka_partition, instant)):
-        return stored
-    offset = found.get((kafka_partition, instant))
-    if offset is not None:
-        return _Boundary(offset, ClosedBy.MESSAGE)
-    watermark = watermarks[kafka_partition]
-    return _Boundary(watermark.high, _closed_by_silence(instant, closing))
+) -> dict[datetime, _Boundary]:
+    """The boundaries of one Kafka partition at ascending instants, with offsets that never go back.
+
+    A partition closed by grace may get messages of an earlier time afterwards: what the source finds then lies behind what is
+    stored of a later window. And messages may arrive between two questions. Stored numbers win over both.
+    """
+    boundaries: dict[datetime, _Boundary] = {}
+    least = 0
+    for instant in instants:
+        offset = found[instant]
+        closed_by = _closed_by_silence(instant, closing) if offset is None else ClosedBy.MESSAGE
+        if instant in known.offsets:
+            least = known.offsets[instant]
+        else:
+            least = max(least, known.between(instant, high if offset is None else offset))
+        boundaries[instant] = _Boundary(least, known.closed_by.get(instant, closed_by))
+    return boundaries
 
 
 def _closed_by_silence(instant: datetime, closing: Closing) -> ClosedBy:
@@ -139,15 +183,3 @@ def _closed_by_time(instant: datetime, watermark: Watermark, closing: Closing) -
     if watermark.latest is not None and watermark.latest >= instant:
         return ClosedBy.MESSAGE
     return _closed_by_silence(instant, closing)
-
-
-def _floor(kafka_partition: int, instant: datetime, known: Mapping[tuple[int, datetime], _Boundary]) -> int:
-    """A window never begins before the end of an earlier one: a partition closed by grace may hold late messages."""
-    return max(
-        (
-            boundary.offset
-            for (partition, known_instant), boundary in known.items()
-            if partition == kafka_partition and known_instant <= instant
-        ),
-        default=0,
-    )
