@@ -37,7 +37,7 @@ def _structs(messages: Sequence[Message], descriptor: Descriptor, *, valid: list
         pa.field(field.name, array.type, nullable=_nullable(field))
         for field, array in zip(descriptor.fields, arrays, strict=True)
     ]
-    bits = None if valid is None else pa.array(valid).buffers()[1]
+    bits = None if valid is None else pa.array(valid, pa.bool_()).buffers()[1]
     return pa.Array.from_buffers(pa.struct(fields), len(messages), [bits], children=arrays)
 
 

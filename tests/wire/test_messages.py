@@ -1,0 +1,88 @@
+"""Kafka messages to fragments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from dts_assets.protocol import subscribe_pb2 as pb
+from dts_assets.wire.decoding import Engine
+from dts_assets.wire.dts_protobuf import DtsProtobuf
+from dts_assets.wire.format import FRAGMENTS
+from tests.wire.made import messages
+
+GOOD = pb.Envelope(version=1, total=1, index=0, data=b"abc").SerializeToString()
+
+
+@pytest.fixture(params=["ptars", "protobuf"])
+def wire(request: pytest.FixtureRequest) -> DtsProtobuf:
+    engine: Engine = request.param
+    return DtsProtobuf(engine)
+
+
+def _row(wire: DtsProtobuf, value: bytes | None, headers: Any = None) -> dict[str, Any]:
+    # Beside good messages, because what is wrong with one must not touch its neighbours.
+    found = wire.fragments(messages(GOOD, value, GOOD, headers=[None, headers, None]))
+    assert found.schema == FRAGMENTS
+    rows: list[dict[str, Any]] = found.to_pylist()
+    assert rows[0] == rows[2] == _expected()
+    return rows[1]
+
+
+def _expected(**changed: Any) -> dict[str, Any]:
+    whole = {"shard": "", "sequence": None, "total": 1, "index": 0, "data": b"abc", "is_null": False, "reason": None}
+    return {**whole, **changed}
+
+
+def test_a_whole_message(wire: DtsProtobuf) -> None:
+    assert _row(wire, GOOD) == _expected()
+
+
+def test_headers_give_sequence_and_shard(wire: DtsProtobuf) -> None:
+    found = _row(wire, GOOD, [("other", b"x"), ("ps", b"16006"), ("ShardId", b"set_1")])
+    assert found == _expected(sequence=16006, shard="set_1")
+
+
+@pytest.mark.parametrize(("value", "sequence"), [(b"x1", None), (b"", None), (b"9223372036854775808", None), (b"07", 7), (None, None)])
+def test_a_sequence_that_is_no_number_counts_as_none(wire: DtsProtobuf, value: bytes | None, sequence: int | None) -> None:
+    assert _row(wire, GOOD, [("ps", value)])["sequence"] == sequence
+
+
+@pytest.mark.parametrize("value", [None, b""])
+def test_a_null_or_empty_value_is_no_error(wire: DtsProtobuf, value: bytes | None) -> None:
+    found = _row(wire, value)
+    assert found == _expected(total=None, index=None, data=None, is_null=True)
+
+
+def test_bytes_that_are_no_envelope(wire: DtsProtobuf) -> None:
+    assert _row(wire, b"\xff\xff")["reason"] == "undecodable_message"
+
+
+def test_another_version(wire: DtsProtobuf) -> None:
+    assert _row(wire, pb.Envelope(version=2, total=1).SerializeToString())["reason"] == "wrong_version"
+
+
+@pytest.mark.parametrize(("total", "index"), [(0, 0), (1, 1), (3, 7)])
+def test_a_segment_that_cannot_be(wire: DtsProtobuf, total: int, index: int) -> None:
+    found = _row(wire, pb.Envelope(version=1, total=total, index=index).SerializeToString())
+    assert found["reason"] == "contradictory_fragment"
+
+
+def test_a_segment_of_several(wire: DtsProtobuf) -> None:
+    found = _row(wire, pb.Envelope(version=1, total=3, index=2, data=b"tail").SerializeToString())
+    assert found == _expected(total=3, index=2, data=b"tail")
+
+
+def test_properties_of_the_envelope_are_tolerated_even_with_bad_text(wire: DtsProtobuf) -> None:
+    assert _row(wire, GOOD + b"\x7a\x04\x0a\x02\xff\xfe") == _expected()
+
+
+def test_a_slice_of_a_batch_gives_its_own_rows(wire: DtsProtobuf) -> None:
+    whole = messages(GOOD, GOOD, b"\xff", None, headers=[[("ps", b"1")], [("ps", b"2")], [("ps", b"3")], None])
+    assert wire.fragments(whole.slice(1, 2)).to_pylist() == wire.fragments(whole).to_pylist()[1:3]
+
+
+def test_no_messages(wire: DtsProtobuf) -> None:
+    assert wire.fragments(pa.RecordBatch.from_pylist([], messages().schema)).num_rows == 0
