@@ -71,7 +71,7 @@ def table_assets(subscription: Subscription) -> dg.AssetsDefinition | None:
     partitions = window_partitions(subscription)
 
     @dg.multi_asset(
-        name=f"{subscription.name}_tables",
+        name=f"{subscription.name}_make_tables",  # not the name of the job: Dagster keeps both in one namespace
         outs={asset.output: _output(asset) for asset in assets},
         deps=[dg.AssetDep(entries, partition_mapping=dg.MultiToSingleDimensionPartitionMapping("window"))],
         internal_asset_deps={asset.output: {_upstream(asset, entries)} for asset in assets},
