@@ -74,7 +74,7 @@ class _Producer:
 
     def finish(self, until: int | None) -> Iterator[Message]:
         yield from self._flush_all()
-        if until is not None:
+        if until is not None and self.committed is not None:
             yield from self._advance(until * _SECOND + self._latency)
 
     @property
@@ -132,6 +132,7 @@ class _Producer:
 
     def _add(self, partition: int, item: bytes) -> Iterator[Message]:
         pending = self.pending[partition]
+        yield from self._overdue()
         if not pending.fits(item):
             yield from self._flush(partition)
         if not pending.items:
@@ -145,12 +146,14 @@ class _Producer:
             yield from self._flush(partition)
 
     def _flush(self, partition: int) -> Iterator[Message]:
-        """Send what waits, after the ticks that fell due while earlier sets were on their way."""
-        if not self.pending[partition].items:
-            return
-        if self.committed is not None and self._next_tick * _SECOND + self._latency <= self.now:
+        if self.pending[partition].items:
+            yield from self._overdue()
+            yield from self._send_pending(partition)
+
+    def _overdue(self) -> Iterator[Message]:
+        """The tick that fell due while earlier sets were on their way, if one did."""
+        if self._next_tick * _SECOND + self._latency <= self.now:
             yield from self._tick()
-        yield from self._send_pending(partition)
 
     def _send_pending(self, partition: int) -> Iterator[Message]:
         self.waiting_since.pop(partition, None)
