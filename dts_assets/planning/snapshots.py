@@ -96,7 +96,7 @@ def plan_snapshot(
     """
     stats = {window.window_start: window for window in windows if window.changes}
     held = [window for window in stats.values() if after.holds(window.window_start, window.first)]
-    newer = tuple(sorted(window.window_start for window in held if not _all_held(before.frontier, window)))
+    newer = tuple(sorted(window.window_start for window in held if _brings_more(after, before.frontier, window)))
     old = before.frontier
     touched = tuple(sorted(start for start in set(replaced) if old.window is not None and start <= old.window))
     new_rows = [_first_new(old, stats[start]) for start in newer if start not in touched]
@@ -113,8 +113,9 @@ def plan_snapshot(
     )
 
 
-def _all_held(frontier: Frontier, window: TableWindow) -> bool:
-    return frontier.holds(window.window_start, window.last)
+def _brings_more(after: Frontier, before: Frontier, window: TableWindow) -> bool:
+    """Whether ``after`` may hold changes of a window that ``before`` does not; a window that both cut alike is no work."""
+    return not before.holds(window.window_start, _last_held(after, window))
 
 
 def _first_new(before: Frontier, window: TableWindow) -> SourcePosition:

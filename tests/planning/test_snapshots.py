@@ -1,0 +1,291 @@
+"""The work of one snapshot, against a model: a plan carried out on a dict gives what a computation from nothing gives.
+
+The model knows no Spark. Windows are computed in any order and again with other rows (a head that arrived, a table that was
+excluded before), so changes are taken over, recomputed and taken back; after every step the dict equals the full recomputation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+
+from dts_assets.model.frontier import Frontier
+from dts_assets.model.positions import SourcePosition
+from dts_assets.model.windows import WindowGrid
+from dts_assets.planning.frontier import Consistency, WindowCut, frontier, not_behind
+from dts_assets.planning.snapshots import (
+    SnapshotPlan,
+    SnapshotState,
+    TableWindow,
+    merge_windows,
+    plan_snapshot,
+    replaced_windows,
+)
+
+START = datetime(2026, 1, 5, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+WINDOWS = 4
+GRID = WindowGrid(HOUR, START, START + WINDOWS * HOUR)
+
+
+@dataclass(frozen=True, order=True)
+class Change:
+    """One operation on one key; ``row`` is None where the key is left."""
+
+    at: SourcePosition
+    row_number: int
+    key: int
+    row: int | None
+
+
+Changelog = Mapping[datetime, frozenset[Change]]
+Rows = dict[int, int]
+
+
+def window(changes: Iterable[Change], start: datetime) -> TableWindow | None:
+    positions = sorted(change.at for change in changes)
+    return TableWindow(start, len(positions), positions[0], positions[-1]) if positions else None
+
+
+def last(changes: Iterable[Change]) -> dict[int, int | None]:
+    """What the last operation on every key left."""
+    return {change.key: change.row for change in sorted(changes, key=lambda one: (one.at, one.row_number))}
+
+
+def held(changelog: Changelog, reached: Frontier) -> set[tuple[datetime, Change]]:
+    return {
+        (start, change) for start, changes in changelog.items() for change in changes if reached.holds(start, change.at)
+    }
+
+
+def recomputed(changelog: Changelog, reached: Frontier) -> Rows:
+    rows = last(change for _, change in held(changelog, reached))
+    return {key: row for key, row in rows.items() if row is not None}
+
+
+@dataclass
+class Snapshot:
+    """A snapshot table in memory: its rows, its state, and the changelog that it was made from."""
+
+    rows: Rows = field(default_factory=dict)
+    state: SnapshotState = field(default_factory=SnapshotState)
+    changelog: dict[datetime, frozenset[Change]] = field(default_factory=dict)
+
+    def advance(self, now: dict[datetime, frozenset[Change]], reached: Frontier) -> SnapshotPlan:
+        """Plan the work and carry it out, as the flow does."""
+        made = self.state.changelog_snapshot is not None
+        plan = plan_snapshot(
+            self.state,
+            not_behind(reached, self.state.frontier),
+            changelog_snapshot=id(now),
+            windows=[one for start, changes in now.items() if (one := window(changes, start)) is not None],
+            replaced=replaced_windows(_files(self.changelog), _files(now)) if made else frozenset(),
+        )
+        if not plan.nothing:
+            self._apply(plan, now)
+        return plan
+
+    def _apply(self, plan: SnapshotPlan, now: dict[datetime, frozenset[Change]]) -> None:
+        before, after = self.state.frontier, plan.state.frontier
+        fresh = {(start, one) for start, one in held(now, after) - held(now, before) if start in plan.newer}
+        suspects: set[int] = set()
+        if plan.suspect_until is not None:
+            suspects |= {change.key for _, change in fresh if change.at <= plan.suspect_until}
+        for changelog, frontier_then in ((now, after), (self.changelog, before)):
+            suspects |= {one.key for start, one in held(changelog, frontier_then) if start in plan.replaced}
+        results: dict[int, int | None] = last(one for _, one in fresh if one.key not in suspects)
+        again = recomputed(now, after)
+        results |= {key: again.get(key) for key in suspects}
+        for key, row in results.items():
+            self.rows.pop(key, None)
+            if row is not None:
+                self.rows[key] = row
+        self.state, self.changelog = plan.state, dict(now)
+
+
+def _files(changelog: Changelog) -> dict[datetime, frozenset[str]]:
+    """Stand-ins for data files: other rows are other files, no rows are none."""
+    return {start: frozenset({repr(sorted(changes, key=repr))}) for start, changes in changelog.items() if changes}
+
+
+# The law
+
+
+def one_a_place(rows: Iterable[Change]) -> frozenset[Change]:
+    """A source gives one change per position and row number; a generator may not."""
+    return frozenset({(one.at, one.row_number): one for one in rows}.values())
+
+
+positions = st.integers(1, 9).map(lambda number: SourcePosition(0, 1 + number // 5, number % 5))
+changes = st.builds(Change, positions, st.integers(0, 1), st.integers(0, 2), st.none() | st.integers(0, 9))
+contents = st.lists(changes, max_size=4).map(one_a_place)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A tables run of one window: its changelog rows then, and its cut."""
+
+    number: int
+    changes: frozenset[Change]
+    cut: SourcePosition | None
+    consistency: Consistency
+
+
+runs = st.builds(Run, st.integers(0, WINDOWS - 1), contents, st.none() | positions, st.sampled_from(Consistency))
+
+
+def consistent(changelog: dict[datetime, frozenset[Change]], run: Run) -> frozenset[Change]:
+    """The run's changes, less those whose place another window has for another change: one place is one change."""
+    taken = {
+        (one.at, one.row_number): one
+        for start, rows in changelog.items()
+        if start != GRID.at(run.number).start
+        for one in rows
+    }
+    return frozenset(one for one in run.changes if taken.get((one.at, one.row_number), one) == one)
+
+
+@settings(max_examples=250)
+@given(st.lists(runs, min_size=1, max_size=10), st.booleans())
+def test_a_plan_carried_out_equals_a_computation_from_nothing(taken: list[Run], every_time: bool) -> None:
+    snapshot = Snapshot()
+    changelog: dict[datetime, frozenset[Change]] = {}
+    cuts: dict[datetime, WindowCut] = {}
+    for number, run in enumerate(taken):
+        at = GRID.at(run.number)
+        changelog[at.start] = consistent(changelog, run)
+        cuts[at.start] = WindowCut(at, run.cut, run.consistency)
+        if not every_time and number + 1 < len(taken) and number % 3 != 0:
+            continue  # several windows of one run, or a run of changelogs alone
+        reached = frontier(cuts, GRID, first=START)
+        stood = snapshot.state.frontier
+        plan = snapshot.advance(dict(changelog), reached)
+        event("recomputes" if plan.recomputes else "nothing" if plan.nothing else "forward only")
+        assert plan.state.frontier == not_behind(reached, stood)
+        assert snapshot.rows == recomputed(changelog, plan.state.frontier)
+        again = snapshot.advance(dict(changelog), reached)
+        assert again.nothing, "a second look finds work"
+
+
+@settings(max_examples=100)
+@given(st.lists(contents, min_size=WINDOWS, max_size=WINDOWS), st.lists(positions, min_size=WINDOWS, max_size=WINDOWS),
+       st.permutations(range(WINDOWS)), st.lists(st.integers(0, WINDOWS - 1), max_size=4))  # fmt: skip
+def test_every_order_with_any_repetitions_ends_at_the_same_rows(
+    given_changes: list[frozenset[Change]], cut_at: list[SourcePosition], order: list[int], repeated: list[int]
+) -> None:
+    rows: dict[datetime, frozenset[Change]] = {}
+    for number, content in enumerate(given_changes):
+        rows[GRID.at(number).start] = consistent(rows, Run(number, content, None, Consistency.CUT))
+
+    def through(numbers: list[int]) -> Rows:
+        snapshot = Snapshot()
+        changelog: dict[datetime, frozenset[Change]] = {}
+        cuts: dict[datetime, WindowCut] = {}
+        for number in numbers:
+            at = GRID.at(number)
+            changelog[at.start] = rows[at.start]
+            cuts[at.start] = WindowCut(at, cut_at[number], Consistency.CUT)
+            snapshot.advance(dict(changelog), frontier(cuts, GRID, first=START))
+        return snapshot.rows
+
+    forwards = through(list(range(WINDOWS)))
+    assert through([*order, *repeated]) == forwards
+    assert through([*repeated, *order]) == forwards
+
+
+# What it costs
+
+
+def at(number: int) -> SourcePosition:
+    return SourcePosition(0, 1, number)
+
+
+def known(number: int, first: int, last: int, changes: int = 5, absent: int = 0) -> TableWindow:
+    return TableWindow(START + number * HOUR, changes, at(first), at(last), absent)
+
+
+HELD_TWO = SnapshotState(Frontier(START + HOUR, START + HOUR, at(20)), at(20), 1)
+
+
+def plan(
+    windows: list[TableWindow], after: Frontier, *, before: SnapshotState = HELD_TWO, replaced: Iterable[int] = ()
+) -> SnapshotPlan:
+    starts = [START + number * HOUR for number in replaced]
+    return plan_snapshot(before, after, changelog_snapshot=2, windows=windows, replaced=starts)
+
+
+def test_a_later_window_is_taken_over_without_a_look_at_earlier_ones() -> None:
+    after = Frontier(START + 2 * HOUR, START + 2 * HOUR, at(30))
+    work = plan([known(0, 1, 10), known(1, 11, 20), known(2, 21, 30)], after)
+    assert (work.newer, work.replaced, work.recomputes) == ((START + 2 * HOUR,), (), False)
+    assert work.state == SnapshotState(after, at(30), 2)
+
+
+def test_a_table_without_changes_in_the_new_windows_has_no_work() -> None:
+    after = Frontier(START + 3 * HOUR, START + 3 * HOUR, at(40))
+    assert plan([known(0, 1, 10), known(1, 11, 20), known(2, 0, 0, changes=0)], after).nothing
+
+
+def test_a_window_behind_a_hole_has_no_work_yet() -> None:
+    assert plan([known(0, 1, 10), known(1, 11, 20), known(3, 31, 40)], HELD_TWO.frontier).nothing
+
+
+def test_changes_at_or_before_what_was_applied_are_looked_at_again() -> None:
+    after = Frontier(START + 2 * HOUR, START + 2 * HOUR, at(30))
+    assert plan([known(2, 20, 30)], after).suspect_until == at(20)
+    assert plan([known(2, 21, 30)], after).suspect_until is None
+
+
+def test_the_rest_of_a_window_behind_the_cut_is_new_and_not_suspect() -> None:
+    before = SnapshotState(Frontier(START, None, at(7)), at(7), 1)
+    work = plan([known(0, 1, 10), known(1, 8, 20)], Frontier(START + HOUR, None, at(15)), before=before)
+    assert (work.newer, work.suspect_until) == ((START, START + HOUR), None)
+    assert work.state.applied == at(15)
+
+
+def test_a_replaced_window_counts_where_the_snapshot_had_reached_it() -> None:
+    windows = [known(0, 1, 10), known(1, 11, 20), known(3, 31, 40)]
+    work = plan(windows, HELD_TWO.frontier, replaced=[1, 3])
+    assert (work.newer, work.replaced, work.recomputes) == ((), (START + HOUR,), True)
+
+
+def test_absent_columns_anywhere_in_the_changelog_are_folded() -> None:
+    after = Frontier(START + 2 * HOUR, START + 2 * HOUR, at(30))
+    assert plan([known(0, 1, 10, absent=1), known(2, 21, 30)], after).fold_absent
+    assert not plan([known(0, 1, 10), known(2, 21, 30)], after).fold_absent
+
+
+# Small parts
+
+instants = st.none() | st.integers(0, 99).map(lambda hours: START + hours * HOUR)
+states = st.builds(
+    SnapshotState,
+    st.builds(Frontier, instants, instants, st.none() | positions),
+    st.none() | positions,
+    st.none() | st.integers(1, 2**62),
+)
+
+
+@given(states)
+def test_a_state_comes_back_from_its_text(state: SnapshotState) -> None:
+    assert SnapshotState.of_text(state.to_text()) == state
+
+
+def test_windows_of_kafka_partitions_add_up() -> None:
+    parts = [known(0, 5, 9, changes=2, absent=1), known(0, 1, 7, changes=3), known(1, 11, 12, changes=1)]
+    assert merge_windows(parts) == {
+        START: known(0, 1, 9, changes=5, absent=1),
+        START + HOUR: known(1, 11, 12, changes=1),
+    }
+
+
+def test_windows_are_replaced_where_their_files_are_others() -> None:
+    hours = [START + number * HOUR for number in range(5)]
+    before = {hours[0]: frozenset("a"), hours[1]: frozenset("b"), hours[2]: frozenset("c"), hours[3]: frozenset("d")}
+    now = {hours[0]: frozenset("a"), hours[1]: frozenset("x"), hours[2]: frozenset("cy"), hours[4]: frozenset("e")}
+    assert replaced_windows(before, now) == {hours[1], hours[2], hours[3], hours[4]}
+    assert replaced_windows(before, before) == frozenset()
