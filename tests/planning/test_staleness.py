@@ -1,0 +1,202 @@
+"""What is missing and what is stale. The law: once nothing is left, nothing is stale, and a second look finds nothing to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dts_assets.model.spans import Cell
+from dts_assets.model.windows import Window, WindowGrid
+from dts_assets.planning.generations import ABSENT, generation, input_text
+from dts_assets.planning.staleness import (
+    Computed,
+    Work,
+    entries_input,
+    plan_work,
+    raw_input,
+    stale_entries,
+    tables_inputs,
+)
+
+GRID = WindowGrid(timedelta(hours=1), datetime(2026, 1, 5, tzinfo=UTC))
+W0, W1, W2 = (GRID.at(number) for number in range(3))
+PARTITIONS = (0, 1)
+
+
+@dataclass
+class Lake:
+    """A ledger in memory. Every cell's entries read its own raw and, as a split set might, that of the window before."""
+
+    raw: dict[Cell, str] = field(default_factory=dict)
+    entries: dict[Cell, Computed] = field(default_factory=dict)
+    tables: dict[datetime, Computed] = field(default_factory=dict)
+    settings: str = "s1"
+
+    def ingest(self, cell: Cell) -> None:
+        self.raw.setdefault(cell, "r1")
+        self.decode(cell)
+
+    def decode(self, cell: Cell) -> None:
+        read = [cell]
+        if (before := GRID.previous(cell.window)) is not None:
+            read.append(Cell(cell.kafka_partition, before))
+        inputs = tuple(input_text(raw_input(one), self.raw.get(one, ABSENT)) for one in read)
+        self.entries[cell] = Computed(generation(inputs, code_version="1"), inputs)
+
+    def make_tables(self, window: Window) -> None:
+        inputs = tables_inputs(window, PARTITIONS, self.entries, settings=self.settings)
+        self.tables[window.start] = Computed(generation(inputs, code_version="1"), inputs)
+
+    def work(self, closed: dict[int, list[Window]] | None = None) -> Work:
+        everywhere = {partition: [W0, W1, W2] for partition in PARTITIONS}
+        return plan_work(
+            everywhere if closed is None else closed,
+            raw=self.raw,
+            entries=self.entries,
+            tables=self.tables,
+            settings=self.settings,
+        )
+
+    def fill(self) -> None:
+        """All three windows of both partitions, in order."""
+        for window in (W0, W1, W2):
+            for partition in PARTITIONS:
+                self.ingest(Cell(partition, window))
+            self.make_tables(window)
+
+
+def test_in_an_empty_lake_every_closed_cell_is_missing_and_no_window_is_ready() -> None:
+    work = Lake().work({0: [W0, W1], 1: [W0]})
+    assert work.ingest == (Cell(0, W0), Cell(0, W1), Cell(1, W0))
+    assert (work.stale_entries, work.tables, work.waiting) == ((), (), (W0,))
+    assert not work.nothing
+
+
+def test_a_window_is_ready_once_every_partition_has_its_entries() -> None:
+    lake = Lake()
+    lake.ingest(Cell(0, W0))
+    assert (lake.work().tables, lake.work().waiting) == ((), (W0, W1, W2))
+    lake.ingest(Cell(1, W0))
+    assert (lake.work().tables, lake.work().waiting) == ((W0,), (W1, W2))
+
+
+def test_a_window_that_is_still_open_in_one_partition_neither_waits_nor_is_ready() -> None:
+    lake = Lake()
+    lake.ingest(Cell(0, W0))
+    work = lake.work({0: [W0], 1: []})
+    assert (work.tables, work.waiting, work.nothing) == ((), (), True)
+
+
+def test_nothing_is_left_when_all_is_computed() -> None:
+    lake = Lake()
+    lake.fill()
+    assert lake.work() == Work((), (), (), ())
+    assert lake.work({}).nothing
+
+
+def test_a_head_that_arrives_later_makes_entries_stale_and_then_their_window() -> None:
+    lake = Lake()
+    lake.ingest(Cell(0, W1))
+    assert lake.work().stale_entries == ()
+    lake.ingest(Cell(0, W0))
+    for cell in (Cell(0, W2), Cell(1, W0), Cell(1, W1), Cell(1, W2)):
+        lake.ingest(cell)
+    for window in (W0, W1, W2):
+        lake.make_tables(window)
+    assert lake.work().stale_entries == (Cell(0, W1),)
+    assert lake.work().tables == ()
+    lake.decode(Cell(0, W1))
+    assert (lake.work().stale_entries, lake.work().tables) == ((), (W1,))
+
+
+def test_other_raw_messages_make_the_entries_stale_that_read_them() -> None:
+    lake = Lake()
+    lake.fill()
+    lake.raw[Cell(1, W1)] = "r2"
+    assert lake.work().stale_entries == (Cell(1, W1), Cell(1, W2))
+    assert stale_entries(lake.entries, {}) == tuple(sorted(lake.entries))
+
+
+def test_the_same_entries_made_again_leave_the_tables_alone() -> None:
+    lake = Lake()
+    lake.fill()
+    lake.decode(Cell(0, W1))
+    assert lake.work().nothing
+
+
+def test_other_settings_make_every_window_stale() -> None:
+    lake = Lake()
+    lake.fill()
+    lake.settings = "s2"
+    assert (lake.work().stale_entries, lake.work().tables) == ((), (W0, W1, W2))
+
+
+def test_one_more_kafka_partition_makes_windows_stale_once_its_entries_are_there() -> None:
+    lake = Lake()
+    lake.fill()
+    closed = {partition: [W0] for partition in (0, 1, 2)}
+    assert (lake.work(closed).ingest, lake.work(closed).waiting) == ((Cell(2, W0),), (W0,))
+    lake.ingest(Cell(2, W0))
+    assert lake.work(closed).tables == (W0,)
+
+
+def test_entries_of_windows_that_do_not_count_as_closed_are_left_alone() -> None:
+    lake = Lake()
+    lake.fill()
+    lake.raw[Cell(1, W2)] = "r2"
+    assert lake.work({0: [W0, W1], 1: [W0, W1]}).nothing
+
+
+def test_what_tables_read_is_named_by_cell_and_generation() -> None:
+    lake = Lake()
+    lake.ingest(Cell(0, W0))
+    now = lake.entries[Cell(0, W0)].generation
+    assert tables_inputs(W0, PARTITIONS, lake.entries, settings="s1") == (
+        f"{entries_input(Cell(0, W0))}={now}",
+        f"{entries_input(Cell(1, W0))}=absent",
+        "settings=s1",
+    )
+
+
+cells = st.builds(Cell, st.sampled_from(PARTITIONS), st.sampled_from([W0, W1, W2]))
+
+
+def retold(lake: Lake, cell: Cell) -> None:
+    """The messages of a cell are others now."""
+    lake.raw[cell] = f"{lake.raw.get(cell, 'r')}'"
+
+
+def tables_of(lake: Lake, cell: Cell) -> None:
+    if all(Cell(partition, cell.window) in lake.entries for partition in PARTITIONS):
+        lake.make_tables(cell.window)
+
+
+events = st.sampled_from([Lake.ingest, Lake.ingest, retold, tables_of])
+
+
+@settings(max_examples=150)
+@given(st.lists(st.tuples(events, cells), max_size=20), st.booleans())
+def test_doing_what_is_left_ends_and_leaves_every_row_as_if_made_in_order(
+    happened: Iterable[tuple[Callable[[Lake, Cell], None], Cell]], backwards: bool
+) -> None:
+    lake = Lake()
+    for happen, cell in happened:
+        happen(lake, cell)
+    for _ in range(4):  # ingest, then entries that read it, then tables; a fourth round is one too many
+        work = lake.work()
+        if work.nothing:
+            break
+        for cell in work.ingest[::-1] if backwards else work.ingest:
+            lake.ingest(cell)
+        for cell in work.stale_entries:
+            lake.decode(cell)
+        for window in work.tables:
+            lake.make_tables(window)
+    assert lake.work() == Work((), (), (), ())
+    in_order = Lake(raw=dict(lake.raw))
+    in_order.fill()
+    assert (lake.entries, lake.tables) == (in_order.entries, in_order.tables)
