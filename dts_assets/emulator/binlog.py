@@ -17,7 +17,7 @@ from pymysqlreplication import BinLogStreamReader
 from pymysqlreplication.event import MariadbGtidEvent, QueryEvent, RotateEvent, XidEvent
 from pymysqlreplication.row_event import DeleteRowsEvent, TableMapEvent, UpdateRowsEvent, WriteRowsEvent
 
-from dts_assets.emulator.errors import UnsupportedSource
+from dts_assets.emulator.errors import ServerUnavailable, UnsupportedSource
 from dts_assets.emulator.events import (
     Begin,
     Commit,
@@ -41,6 +41,9 @@ _EVENTS = (
     MariadbGtidEvent, QueryEvent, XidEvent, RotateEvent, TableMapEvent, WriteRowsEvent, UpdateRowsEvent, DeleteRowsEvent,
 )  # fmt: skip
 
+_SETTINGS = ["ROW", "FULL", "FULL"]
+"""binlog_format, binlog_row_image, binlog_row_metadata."""
+
 _STANDALONE = 1
 """The bit of a GTID event's flags that says that no COMMIT will follow."""
 
@@ -53,11 +56,10 @@ _SAVEPOINT_WORDS = ("SAVEPOINT", "ROLLBACK TO")
 def read_transactions(server: Server, catalog: Catalog) -> Iterator[Transaction]:
     """Every transaction in the server's binlogs, with ``catalog`` replaying their DDL on the way.
 
-    Raises UnsupportedSource where an event cannot be read without loss.
+    Raises UnsupportedSource where an event cannot be read without loss, ServerUnavailable for a server that does not
+    answer or does not write what is needed.
     """
-    with server.connect() as connection, connection.cursor() as cursor:
-        cursor.execute("SHOW BINARY LOGS")
-        first = str(cursor.fetchall()[0][0])
+    first = _first_binlog(server)
     stream = BinLogStreamReader(
         connection_settings=server.address,
         server_id=_REPLICA_ID, blocking=False, resume_stream=True, log_file=first, log_pos=4,
@@ -67,6 +69,20 @@ def read_transactions(server: Server, catalog: Catalog) -> Iterator[Transaction]
         yield from _Assembler(catalog, first).transactions(stream)
     finally:
         stream.close()
+
+
+def _first_binlog(server: Server) -> str:
+    """The name of the oldest binlog file, if the server writes binlogs that can be read."""
+    with server.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT @@log_bin, @@binlog_format, @@binlog_row_image, @@binlog_row_metadata")
+        (log_bin, *settings) = cursor.fetchone() or (0,)
+        if not log_bin or settings != _SETTINGS:
+            raise ServerUnavailable(
+                "the server does not write what the emulator reads: start it with --log-bin --binlog-format=ROW "
+                "--binlog-row-image=FULL --binlog-row-metadata=FULL, before the first table is created"
+            )
+        cursor.execute("SHOW BINARY LOGS")
+        return str(cursor.fetchall()[0][0])
 
 
 def _connect(*, db: str | None = None, **settings: Any) -> Connection:

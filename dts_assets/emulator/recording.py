@@ -18,5 +18,6 @@ def record(server: Server, options: EmulatorOptions, *, until: int | None = None
 
     ``until``: seconds since the epoch up to which CHECKPOINTs and HEARTBEATs go on. Raises EmulatorError.
     """
+    server.connect().close()  # before the second server is started, which takes a second or two
     with private_server(server_id=_HISTORY_ID) as history, history.connect() as connection:
         yield from produce(read_transactions(server, ReplayedCatalog(connection)), options, until=until)

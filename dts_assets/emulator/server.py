@@ -51,15 +51,22 @@ class Server:
         return {**place, "user": self.user, "password": self.password}
 
     def connect(self, *, database: str | None = None) -> Connection:
-        """A new connection in utf8mb4 that commits by itself, with the session's time zone set to UTC."""
-        return pymysql.connect(
-            **self.address,
-            database=database,
-            charset="utf8mb4",
-            autocommit=True,
-            max_allowed_packet=1 << 30,
-            init_command="SET time_zone = '+00:00'",
-        )
+        """A new connection in utf8mb4 that commits by itself, with the session's time zone set to UTC.
+
+        Raises ServerUnavailable if the server does not answer or does not let the user in.
+        """
+        try:
+            return pymysql.connect(
+                **self.address,
+                database=database,
+                charset="utf8mb4",
+                autocommit=True,
+                max_allowed_packet=1 << 30,
+                init_command="SET time_zone = '+00:00'",
+            )
+        except pymysql.err.OperationalError as error:
+            place = self.socket or f"{self.host}:{self.port}"
+            raise ServerUnavailable(f"no connection to MariaDB at {place} as {self.user}: {error.args[1]}") from error
 
 
 @contextmanager

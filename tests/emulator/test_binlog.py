@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from pymysql.cursors import Cursor
 
+from dts_assets.emulator.__main__ import main
 from dts_assets.emulator.binlog import read_transactions
 from dts_assets.emulator.capture import write_capture
 from dts_assets.emulator.dump import dump_database
@@ -17,8 +20,7 @@ from dts_assets.emulator.errors import ServerUnavailable, UnsupportedSource
 from dts_assets.emulator.events import Transaction
 from dts_assets.emulator.options import EmulatorOptions
 from dts_assets.emulator.producer import produce
-from dts_assets.emulator.recording import record
-from dts_assets.emulator.schema import ReplayedCatalog
+from dts_assets.emulator.schema import CatalogColumn, ReplayedCatalog
 from dts_assets.emulator.server import Server, private_server
 from dts_assets.protocol import subscribe_pb2 as pb
 
@@ -158,14 +160,44 @@ def test_transactions_are_whole_and_in_order(entries: list[pb.Entry]) -> None:
     assert set(gtids) == set(range(1, 15))
 
 
-def test_a_type_without_a_word_in_the_wire_format_is_refused_by_name() -> None:
-    with private_server() as running:
-        with running.connect() as connection, connection.cursor() as cursor:
-            run(cursor, ("CREATE DATABASE d", "CREATE TABLE d.t (address INET6)", "INSERT INTO d.t VALUES ('::1')"))
-        with pytest.raises(
-            UnsupportedSource, match=r"d\.t: column address is of type inet6.*mysql-bin\.000001, position \d+"
-        ):
-            list(record(running, EmulatorOptions()))
+class ForeignCatalog:
+    """A catalog that calls every column an address."""
+
+    def columns(self, database: str, table: str) -> Mapping[str, CatalogColumn]:
+        return {name: CatalogColumn(name, "inet6", None, False, False) for name in ("id", "note")}
+
+    def apply(self, database: str, sql: str) -> None:
+        pass
+
+
+def test_a_type_without_a_word_in_the_wire_format_is_refused_by_name(server: Server) -> None:
+    with pytest.raises(UnsupportedSource, match=r"d\.t: column id is of type inet6.*mysql-bin\.000001, position \d+"):
+        list(read_transactions(server, ForeignCatalog()))
+
+
+def test_a_server_that_writes_too_little_is_refused_with_what_it_needs(server: Server) -> None:
+    with server.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("SET GLOBAL binlog_row_metadata = 'MINIMAL'")
+        try:
+            with pytest.raises(ServerUnavailable, match=r"start it with .* --binlog-row-metadata=FULL"):
+                list(read_transactions(server, ForeignCatalog()))
+        finally:
+            cursor.execute("SET GLOBAL binlog_row_metadata = 'FULL'")
+
+
+def test_the_command_records_a_running_server(server: Server, tmp_path: Path) -> None:
+    arguments = ["--socket", str(server.socket), "--out", str(tmp_path / "capture"), "--partitions", "4"]
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 0, result.output
+    assert re.fullmatch(rf"\d+ messages, \d+\.\d MB of values, in 1 files in {tmp_path}/capture\n", result.output)
+    assert (tmp_path / "capture" / "part-00000.parquet").exists()
+
+
+def test_the_command_says_in_one_sentence_that_nobody_answers(tmp_path: Path) -> None:
+    result = CliRunner().invoke(main, ["--port", "1", "--user", "reader", "--out", str(tmp_path)])
+    assert result.exit_code == 1
+    assert result.output.startswith("Error: no connection to MariaDB at 127.0.0.1:1 as reader: ")
+    assert result.output.count("\n") == 1
 
 
 def test_without_mariadb_there_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
