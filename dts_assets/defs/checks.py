@@ -1,7 +1,8 @@
 """Check results from ledger rows, one per partition.
 
-Dagster stores the result of a run over several partitions under no partition at all, so there each partition's result is
-reported as a runless evaluation, and the run's own result sums them up.
+Dagster stores the result of a run over several partitions under no partition at all, so there each partition's evaluation is
+logged as an event of the run, and the run's own result sums them up. (Evaluations outside a run are no way: their table takes
+one per check and partition, for ever.)
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def report_per_partition(
     if len(results) == 1:
         return next(iter(results.values()))
     for partition, result in results.items():
-        context.instance.report_runless_asset_event(
+        context.log_event(
             dg.AssetCheckEvaluation(
                 asset_key=asset,
                 check_name=str(result.check_name),

@@ -32,6 +32,7 @@ from dts_assets.stages.entries import merge_shapes
 from dts_assets.store.columns import changelog_columns
 from dts_assets.store.rows import Cut, IngestWindow, WindowTable
 from dts_assets.store.schemas import QUARANTINE, changelog_layout
+from dts_assets.store.turns import turn
 from dts_assets.wire.format import TableShape
 
 _COMMITS_SIDE_BY_SIDE = 4
@@ -67,8 +68,15 @@ def materialize_tables(
     Raises NotReadyError if a Kafka partition of a window has no entries yet, IncompleteWindowError where incomplete windows
     block. A run of only some tables does not mark its windows.
     """
+    waits = "tables: another run of them is going on in this lake; waiting for it to end"
+    with turn(pipeline.lake.location, f"{pipeline.name}-tables", on_wait=lambda: progress(waits)):
+        return _materialize(pipeline, sorted(windows), selection, spark, progress)
+
+
+def _materialize(
+    pipeline: Pipeline, windows: Sequence[Window], selection: Selection, spark: SparkProvider, progress: Progress
+) -> TablesReport:
     began = time.monotonic()
-    windows = sorted(windows)
     ingested = {row.cell: row for row in pipeline.ledger.windows()}
     _require_ready(pipeline, windows, ingested)
     tables = _tables_of(pipeline, windows)
