@@ -1,0 +1,204 @@
+"""A subscription under test: its flows called as Dagster and the command call them, and all that they left behind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dts_assets.flows.entries import materialize_entries
+from dts_assets.flows.pipeline import Pipeline
+from dts_assets.flows.raw import materialize_raw
+from dts_assets.flows.registry import known_tables
+from dts_assets.flows.reports import EntriesReport, RawReport, TablesReport
+from dts_assets.flows.status import find_status
+from dts_assets.flows.tables import EVERYTHING, Selection, materialize_tables
+from dts_assets.model.spans import Span
+from dts_assets.model.tables import TableId
+from dts_assets.model.windows import Window
+from dts_assets.planning.rectangles import rectangles, window_runs
+from dts_assets.settings import Subscription
+from dts_assets.settings.models import FOLDER_KEY, NAME_KEY
+from dts_assets.sources.capture import CaptureSource
+from dts_assets.store.lake import Lake
+from tests.flows.history import END, EVERY, PARTITIONS, START
+from tests.flows.source import DATABASE, Change, Contents, Row, Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from dts_assets.store.catalog import LakeLocation
+
+SYSTEM = ("raw_envelopes", "entries", "quarantine", "raw_windows", "windows", "window_tables", "cuts", "table_shapes")
+
+
+@dataclass
+class Harness:
+    """One subscription over one capture."""
+
+    pipeline: Pipeline
+    session: SparkSession
+    lines: list[str] = field(default_factory=list)
+
+    def windows(self, *numbers: int) -> tuple[Window, ...]:
+        """Windows by number; all of the grid if none is given."""
+        grid = self.pipeline.grid
+        return tuple(grid.at(number) for number in numbers) if numbers else tuple(grid.until(END))
+
+    def span(self, *numbers: int, partitions: Iterable[int] | None = None) -> Span:
+        """Some windows of some Kafka partitions, all of them by default."""
+        chosen = self.pipeline.kafka_partitions if partitions is None else partitions
+        return Span(tuple(chosen), self.windows(*numbers))
+
+    def raw(self, *numbers: int, partitions: Iterable[int] | None = None) -> RawReport:
+        return self.raw_of(self.span(*numbers, partitions=partitions))
+
+    def raw_of(self, span: Span) -> RawReport:
+        return materialize_raw(self.pipeline, span, spark=self._spark, progress=self.lines.append)
+
+    def entries(self, *numbers: int, partitions: Iterable[int] | None = None) -> EntriesReport:
+        return self.entries_of(self.span(*numbers, partitions=partitions))
+
+    def entries_of(self, span: Span) -> EntriesReport:
+        return materialize_entries(self.pipeline, span, spark=self._spark, progress=self.lines.append)
+
+    def tables(self, *numbers: int, selection: Selection = EVERYTHING) -> TablesReport:
+        return self.tables_of(self.windows(*numbers), selection=selection)
+
+    def tables_of(self, windows: Sequence[Window], *, selection: Selection = EVERYTHING) -> TablesReport:
+        return materialize_tables(
+            self.pipeline, windows, selection=selection, spark=self._spark, progress=self.lines.append
+        )
+
+    def all(self, *numbers: int) -> None:
+        """Everything of some windows, each step once."""
+        self.raw(*numbers)
+        self.entries(*numbers)
+        self.tables(*numbers)
+
+    def settle(self) -> int:
+        """Do what is missing or stale until nothing is; how many rounds that took."""
+        for rounds in range(20):
+            work = find_status(self.pipeline).work
+            if work.nothing:
+                return rounds
+            for span in rectangles(work.ingest):
+                self.raw_of(span)
+                self.entries_of(span)
+            for span in rectangles(work.stale_entries):
+                self.entries_of(span)
+            if not (work.ingest or work.stale_entries):
+                for windows in window_runs(work.tables):
+                    self.tables_of(windows)
+        raise AssertionError("there is always something left to do")
+
+    def rows(self, *path: str) -> list[dict[str, Any]]:
+        """All rows of a table by its path under the subscription, without order."""
+        found = self.pipeline.lake.scan(self.pipeline.path(*path))
+        return [] if found is None else found.to_pylist()
+
+    def snapshots(self, tables: Mapping[str, Table]) -> Contents:
+        """The snapshots as the model holds its rows."""
+        contents: Contents = {}
+        for name, table in tables.items():
+            if not table.keys:
+                continue
+            contents[name] = {}
+            for row in self.rows("snapshot", DATABASE, name):
+                shown = {column.name: row.get(_flat(column.name)) for column in table.columns}
+                key = table.key(shown)
+                assert key not in contents[name], f"{name} has the key {key} twice"
+                contents[name][key] = shown
+        return contents
+
+    def everything(self) -> dict[str, list[str]]:
+        """Every row of every table as text, sorted: equal exactly if two lakes hold the same."""
+        paths: list[tuple[str, ...]] = [(name,) for name in SYSTEM]
+        for table, columns in known_tables(self.pipeline).items():
+            paths.append(("changelog", *table.path))
+            if any(column.is_key for column in columns):
+                paths.append(("snapshot", *table.path))
+        return {".".join(path): sorted(_text(row) for row in self.rows(*path)) for path in paths}
+
+    def _spark(self) -> SparkSession:
+        return self.session
+
+
+@dataclass
+class Bench:
+    """Makes subscriptions, each with a name of its own: tests share one catalog."""
+
+    session: SparkSession
+    location: LakeLocation
+    folder: Path
+    prefix: str
+    made: int = 0
+
+    def open(self, capture: Path, *, name: str | None = None, **settings: Any) -> Harness:
+        """A subscription over a capture; under a ``name`` that was used before, the same lake."""
+        if name is None:
+            self.made += 1
+            name = f"{self.prefix}_{self.made}"
+        partitions = settings.setdefault("partitions", PARTITIONS)
+        values = {
+            "format": "dts-protobuf",
+            "source": {"capture": {"path": str(capture), "complete": settings.pop("complete", True)}},
+            "window": {"every": EVERY, "start": START, "end": END, **settings.pop("window", {})},
+            **settings,
+        }
+        subscription = Subscription.model_validate({**values, NAME_KEY: name, FOLDER_KEY: self.folder / name})
+        source = CaptureSource(str(capture), partitions)
+        return Harness(Pipeline(subscription, source, Lake(self.location)), self.session)
+
+
+def table_id(name: str) -> TableId:
+    return TableId(DATABASE, "", name)
+
+
+def changelog_row(table: Table, change: Change) -> dict[str, Any]:
+    """A change as its changelog shows it, less what is about absent and invalid values."""
+    file, offset = change.position
+    return {
+        "op": change.operation,
+        "before": _image(table, change.before),
+        "after": _image(table, change.after),
+        "event_time": change.event_time,
+        "transaction_id": change.gtid,
+        "source_position": {"lineage": 0, "file": file, "position": offset},
+        "row_number": change.row_number,
+        "kafka_partition": change.partition,
+        "kafka_offset": change.last_offset,
+        "epoch": 0,
+        "window_start": _window_start(change.arrived),
+    }
+
+
+def in_order(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Changelog rows by source position, then Kafka partition and row number."""
+    return sorted(
+        rows,
+        key=lambda row: (*row["source_position"].values(), row["kafka_partition"], row["row_number"]),
+    )
+
+
+def _window_start(instant: datetime) -> datetime:
+    return START + (instant - START) // EVERY * EVERY
+
+
+def _image(table: Table, row: Row | None) -> dict[str, Any] | None:
+    return None if row is None else {column.name: row.get(column.name) for column in table.columns}
+
+
+def _flat(name: str) -> str:
+    return f"_source_{name}" if name == "_event_time" else name
+
+
+def _text(value: Any) -> str:
+    """A value with the keys of its dicts in order: the order of columns says in which order tables were found."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key}: {_text(value[key])}" for key in sorted(value)) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(_text(one) for one in value) + "]"
+    return repr(value)

@@ -1,0 +1,480 @@
+"""A source database in memory and its subscription: the oracle of the flow tests.
+
+Values are kept as Python values in plain dicts and encoded with protobuf's own classes, a value at a time. Nothing of the
+decoder, of the lake or of the emulator is used here, so that none of their mistakes can be shared.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from random import Random
+from typing import Any, Final, TypeAlias
+from zlib import crc32
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dts_assets.protocol import subscribe_pb2 as pb
+
+Row: TypeAlias = Mapping[str, Any]
+Position: TypeAlias = tuple[int, int]
+"""Binlog file number and offset in it."""
+
+Contents: TypeAlias = dict[str, dict[tuple[Any, ...], Row]]
+"""Current rows by table and key."""
+
+DATABASE: Final = "bank"
+
+
+class _Absent:
+    """Stands for a value that an image leaves out."""
+
+    def __repr__(self) -> str:
+        return "ABSENT"
+
+
+ABSENT: Final = _Absent()
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A column type: how the source spells it, how a value is sent, and how one is made up."""
+
+    original_type: str
+    send: Callable[[Any], pb.Data]
+    make: Callable[[Random], Any]
+
+
+def _number(data_type: pb.DataType) -> Callable[[Any], pb.Data]:
+    return lambda value: pb.Data(dataType=data_type, sv=str(value))
+
+
+def _text(charset: str, codec: str) -> Callable[[Any], pb.Data]:
+    return lambda value: pb.Data(dataType=pb.STRING, charset=charset, bv=str(value).encode(codec))
+
+
+def _bytes(value: Any) -> pb.Data:
+    return pb.Data(dataType=pb.BYTES, bv=value if isinstance(value, bytes) else str(value).encode())
+
+
+def _instant(random: Random) -> datetime:
+    return datetime(2025, 1, 1, tzinfo=UTC) + timedelta(seconds=random.randrange(30_000_000))
+
+
+_WORDS = ("", "tea", "铁观音", "O'Neil", "naïve", "line\nbreak", '"quoted"', "x" * 60)
+
+INT = Kind("int(11)", _number(pb.INT32), lambda random: random.randint(-(1 << 31), (1 << 31) - 1))
+BIGINT = Kind("bigint(20)", _number(pb.INT64), lambda random: random.randint(-(1 << 63), (1 << 63) - 1))
+UNSIGNED = Kind(
+    "bigint(20) unsigned", _number(pb.UINT64), lambda random: Decimal(random.randint((1 << 63) - 9, (1 << 64) - 1))
+)
+MONEY = Kind("decimal(12,2)", _number(pb.DECIMAL), lambda random: Decimal(random.randint(-99999, 99999)) / 100)
+DOUBLE = Kind("double", lambda value: pb.Data(dataType=pb.FLOAT64, sv=repr(value)), lambda random: random.gauss(0, 1e6))
+TEXT = Kind("varchar(80)", _text("utf8mb4", "utf-8"), lambda random: random.choice(_WORDS))
+GBK = Kind("varchar(20)", _text("gbk", "gbk"), lambda random: random.choice(("茶", "", "红茶", "tea")))
+BLOB = Kind("blob", _bytes, lambda random: random.randbytes(random.randrange(12)))
+JSON = Kind("json", _bytes, lambda random: json.dumps({"n": random.randrange(9)}))
+TIME = Kind("time", _text("utf8", "ascii"), lambda random: f"{random.choice(('', '-'))}{random.randint(100, 838)}:09:08")
+DATE = Kind("date", _text("utf8", "ascii"), lambda random: date(2000, 1, 1) + timedelta(days=random.randrange(9000)))
+WALL_CLOCK = Kind(
+    "datetime(6)",
+    _text("utf8", "ascii"),
+    lambda random: _instant(random).replace(tzinfo=None, microsecond=random.randint(1, 999_999)),
+)
+INSTANT = Kind(
+    "timestamp", lambda value: _text("utf8", "ascii")(f"{value:%Y-%m-%d %H:%M:%S} +00:00"), _instant
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Field:
+    """A column of a source table."""
+
+    name: str
+    kind: Kind
+    is_key: bool = False
+
+
+@dataclass
+class Table:
+    """A source table; columns may be added while the source runs."""
+
+    name: str
+    columns: list[Field]
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns if column.is_key)
+
+    def key(self, row: Row) -> tuple[Any, ...]:
+        return tuple(row[name] for name in self.keys)
+
+    def row(self, random: Random, **given: Any) -> Row:
+        """A row with made-up values, about one in six NULL."""
+        made = {
+            column.name: None if not column.is_key and random.random() < 0.16 else column.kind.make(random)
+            for column in self.columns
+        }
+        return {**made, **given}
+
+    def partition(self, row: Row, partitions: int) -> int:
+        """By primary key, or the whole table where it has none."""
+        return crc32(repr((self.name, self.key(row))).encode()) % partitions
+
+
+@dataclass(frozen=True)
+class Dml:
+    """One rows event; a row is its before and after image, None where the operation has none."""
+
+    table: Table
+    rows: Sequence[tuple[Row | None, Row | None]]
+
+    @property
+    def operation(self) -> str:
+        before, after = self.rows[0]
+        return "insert" if before is None else "delete" if after is None else "update"
+
+
+@dataclass(frozen=True)
+class Ddl:
+    """A statement. Columns are added to the model's tables by whoever sends it."""
+
+    sql: str
+
+
+@dataclass
+class Change:
+    """A row change and where it went; offsets and ``arrived`` are those of its set's first and last message."""
+
+    table: str
+    operation: str
+    before: Row | None
+    after: Row | None
+    position: Position
+    event_time: datetime
+    gtid: str
+    partition: int
+    row_number: int
+    first_offset: int = -1
+    last_offset: int = -1
+    arrived: datetime = datetime.min
+
+
+@dataclass(frozen=True)
+class Message:
+    """A Kafka message."""
+
+    partition: int
+    offset: int
+    time: datetime
+    value: bytes | None
+    sequence: int
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A CHECKPOINT that was sent."""
+
+    partition: int
+    time: datetime
+    position: Position
+
+
+@dataclass
+class _Lane:
+    """One Kafka partition of the producer: what waits to be sent, and its clock."""
+
+    lag: timedelta
+    clock: datetime
+    offset: int
+    sequence: int = 0
+    waiting: list[tuple[bytes, list[Change]]] = field(default_factory=list)
+
+
+class Source:
+    """A database with tables, and the task that sends its binlog into Kafka partitions."""
+
+    def __init__(
+        self,
+        tables: Iterable[Table],
+        start: datetime,
+        *,
+        lags: Sequence[float] = (0.2, 0.4),
+        random: Random | None = None,
+    ) -> None:
+        self.tables = {table.name: table for table in tables}
+        self.random = random or Random(7)
+        self.rows: Contents = {name: {} for name in self.tables}
+        self.bags: dict[str, list[Row]] = {name: [] for name, table in self.tables.items() if not table.keys}
+        self.messages: list[Message] = []
+        self.changes: list[Change] = []
+        self.checkpoints: list[Checkpoint] = []
+        self.contents: dict[Position, Contents] = {}
+        self._lanes = [
+            _Lane(timedelta(seconds=lag), start, 1000 * number + 5) for number, lag in enumerate(lags)
+        ]  # fmt: skip
+        self._file, self._offset = 9, 4
+        self._transactions = 0
+        self._seq = 0
+        self._committed: Position = (9, 4)
+
+    @property
+    def partitions(self) -> int:
+        return len(self._lanes)
+
+    @property
+    def committed(self) -> Position:
+        """Where the last transaction ended."""
+        return self._committed
+
+    def rotate(self) -> None:
+        """Go on in the next binlog file. 10 follows 9 as a number; as text it would come before it."""
+        self._file, self._offset = self._file + 1, 4
+
+    def transaction(
+        self,
+        at: datetime,
+        *events: Dml | Ddl,
+        split: Mapping[int, Sequence[datetime]] | None = None,
+        flush: bool = True,
+        checkpoint_inside: bool = False,
+    ) -> Position:
+        """Commit events at a time and send them; the position of the COMMIT.
+
+        ``split`` cuts the set of a partition into fragments sent at these times. Without ``flush`` entries wait for more.
+        """
+        self._transactions += 1
+        gtid = f"3e11fa47-71ca-11e1-9e33-c80aa9429562:{self._transactions}"
+        routes = [self._routes(event) for event in events]
+        lanes = sorted({lane for route in routes for lane in route}) or list(range(self.partitions))
+        if split:  # a set that is cut holds nothing of an earlier transaction
+            self._flush(at, split)
+        self._control(lanes, at, gtid, pb.BEGIN, pb.Event(beginEvent=pb.BeginEvent(threadId=44)))
+        for number, (event, route) in enumerate(zip(events, routes, strict=True)):
+            if isinstance(event, Ddl):
+                body = pb.Event(ddlEvent=pb.DDLEvent(schemaName=DATABASE, sql=event.sql, executionTime=1))
+                self._control(range(self.partitions), at, gtid, pb.DDL, body)
+                continue
+            self._dml(event, route, at, gtid)
+            if checkpoint_inside and number == 0:
+                self.checkpoint(at)
+        self._control(lanes, at, gtid, pb.COMMIT, pb.Event(commitEvent=pb.CommitEvent(transactionId=str(self._seq))))
+        self._committed = (self._file, self._offset)
+        self.contents[self._committed] = {name: dict(rows) for name, rows in self.rows.items()}
+        for lane, times in (split or {}).items():
+            self._send(lane, at, times=times)
+        if flush:
+            self.flush(at)
+        return self._committed
+
+    def checkpoint(self, at: datetime, *, lanes: Iterable[int] | None = None) -> None:
+        """A CHECKPOINT into partitions, behind all that waits there."""
+        position = self._committed
+        event = pb.CheckpointEvent(syncedGtid="", fileName=_file(position[0]), position=position[1])
+        chosen = list(range(self.partitions) if lanes is None else lanes)
+        self._flush(at, chosen)
+        for lane in chosen:
+            header = self._header(at, "", pb.CHECKPOINT, position)
+            entry = pb.Entry(header=header, event=pb.Event(checkpointEvent=event))
+            self._lanes[lane].waiting.append((entry.SerializeToString(), []))
+            self._send(lane, at)
+            self.checkpoints.append(Checkpoint(lane, self._lanes[lane].clock, position))
+
+    def flush(self, at: datetime) -> None:
+        """Send all that waits."""
+        self._flush(at, range(self.partitions))
+
+    def send(self, lane: int, at: datetime, entry: pb.Entry) -> Message:
+        """Send an entry of the test's own making, alone and whole."""
+        self._flush(at, [lane])
+        self._lanes[lane].waiting.append((entry.SerializeToString(), []))
+        self._send(lane, at)
+        return self.messages[-1]
+
+    def skip_offset(self, lane: int) -> None:
+        """Leave out an offset, as the marker of a producer's transaction does."""
+        self._lanes[lane].offset += 1
+
+    def _routes(self, event: Dml | Ddl) -> list[int]:
+        """The Kafka partition of each row of an event, by the key that it had before."""
+        if isinstance(event, Ddl):
+            return []
+        images = [after if before is None else before for before, after in event.rows]
+        return [event.table.partition(image, self.partitions) for image in images if image is not None]
+
+    def _dml(self, event: Dml, route: Sequence[int], at: datetime, gtid: str) -> None:
+        """One entry per Kafka partition, each counting its own rows."""
+        self._offset += 100
+        self._seq += 1
+        position = (self._file, self._offset)
+        pieces: dict[int, list[Change]] = {lane: [] for lane in sorted(set(route))}
+        for (before, after), lane in zip(event.rows, route, strict=True):
+            self._apply(event.table, before, after)
+            name, number = event.table.name, len(pieces[lane])
+            change = Change(name, event.operation, before, after, position, _whole(at), gtid, lane, number)
+            self.changes.append(change)
+            pieces[lane].append(change)
+        for lane, changes in pieces.items():
+            header = self._header(at, gtid, pb.DML, position)
+            header.schemaName, header.tableName = DATABASE, event.table.name
+            rows = [(change.before, change.after) for change in changes]
+            entry = pb.Entry(header=header, event=pb.Event(dmlEvent=dml_event(event.table, event.operation, rows)))
+            self._lanes[lane].waiting.append((entry.SerializeToString(), changes))
+
+    def _apply(self, table: Table, before: Row | None, after: Row | None) -> None:
+        """What the database does to its own rows; a mistake in a test's history fails here."""
+        if not table.keys:
+            if before is not None:
+                self.bags[table.name].remove(before)
+            if after is not None:
+                self.bags[table.name].append(after)
+            return
+        rows = self.rows[table.name]
+        old: Row = {}
+        if before is not None:
+            old = rows.pop(table.key(before))
+        if after is not None:
+            new = {name: old[name] if value is ABSENT else value for name, value in after.items()}
+            assert table.key(new) not in rows, f"duplicate key {table.key(new)} in {table.name}"
+            rows[table.key(new)] = new
+
+    def _control(
+        self, lanes: Iterable[int], at: datetime, gtid: str, kind: pb.MessageType, body: pb.Event
+    ) -> None:
+        self._offset += 31
+        self._seq += 1
+        entry = pb.Entry(header=self._header(at, gtid, kind, (self._file, self._offset)), event=body)
+        for lane in lanes:
+            self._lanes[lane].waiting.append((entry.SerializeToString(), []))
+
+    def _header(self, at: datetime, gtid: str, kind: pb.MessageType, position: Position) -> pb.Header:
+        return pb.Header(
+            version=1, sourceType=pb.MYSQL, messageType=kind, timestamp=int(at.timestamp()), serverId=77,
+            fileName=_file(position[0]), position=position[1], gtid=gtid, seqId=self._seq, isLast=True,
+        )  # fmt: skip
+
+    def _flush(self, at: datetime, lanes: Iterable[int]) -> None:
+        for lane in lanes:
+            self._send(lane, at)
+
+    def _send(self, number: int, at: datetime, *, times: Sequence[datetime] | None = None) -> None:
+        """All that waits in a partition as one set, sometimes in fragments."""
+        lane = self._lanes[number]
+        if not lane.waiting:
+            return
+        lane.clock = max(lane.clock, at + lane.lag)
+        data = _entries(entry for entry, _ in lane.waiting)
+        if times is None:
+            fragments = self.random.randint(2, 5) if self.random.random() < 0.2 else 1
+            times = [lane.clock + timedelta(milliseconds=30 * index) for index in range(fragments)]
+        changes = [change for _, found in lane.waiting for change in found]
+        lane.waiting.clear()
+        first = lane.offset
+        for index, (time, segment) in enumerate(zip(times, _cut(data, len(times)), strict=True)):
+            lane.clock = max(lane.clock, time)
+            lane.sequence += 1
+            envelope = pb.Envelope(version=1, total=len(times), index=index, data=segment)
+            value = envelope.SerializeToString()
+            self.messages.append(Message(number, lane.offset, lane.clock, value, lane.sequence))
+            lane.offset += 1
+        for change in changes:
+            change.first_offset, change.last_offset, change.arrived = first, lane.offset - 1, lane.clock
+
+
+def dml_event(table: Table, operation: str, rows: Iterable[tuple[Row | None, Row | None]]) -> pb.DMLEvent:
+    """The rows of one event as they are sent."""
+    columns = [pb.Column(name=one.name, originalType=one.kind.original_type, isKey=one.is_key) for one in table.columns]
+
+    def image(row: Row | None) -> list[pb.Data]:
+        return [] if row is None else [_value(column, row[column.name]) for column in table.columns]
+
+    changes = [pb.RowChange(oldColumns=image(before), newColumns=image(after)) for before, after in rows]
+    return pb.DMLEvent(dmlEventType=pb.DMLType.Value(operation.upper()), columns=columns, rows=changes)
+
+
+def _value(column: Field, value: Any) -> pb.Data:
+    if value is None:
+        return pb.Data()
+    return pb.Data(dataType=pb.NA) if value is ABSENT else column.kind.send(value)
+
+
+def _entries(entries: Iterable[bytes]) -> bytes:
+    return pb.Entries(items=[pb.Entry.FromString(entry) for entry in entries]).SerializeToString()
+
+
+def _cut(data: bytes, pieces: int) -> list[bytes]:
+    size = -(-len(data) // pieces)
+    return [data[start : start + size] for start in range(0, size * pieces, size)]
+
+
+def _file(number: int) -> str:
+    return f"mysql-bin.{number}"
+
+
+def _whole(at: datetime) -> datetime:
+    return at.replace(microsecond=0)
+
+
+def folded(tables: Mapping[str, Table], changes: Iterable[Change]) -> Contents:
+    """Current rows after some of the changes, applied one after the other as they stood in the binlog."""
+    contents: Contents = {name: {} for name, table in tables.items() if table.keys}
+    for change in changes:
+        table = tables[change.table]
+        if not table.keys:
+            continue
+        rows = contents[change.table]
+        old: Row = {}
+        if change.before is not None:
+            old = rows.pop(table.key(change.before), {})
+        if change.after is not None:
+            new = {name: old.get(name) if value is ABSENT else value for name, value in change.after.items()}
+            rows[table.key(new)] = new
+    return with_all_columns(tables, contents)
+
+
+def with_all_columns(tables: Mapping[str, Table], contents: Contents) -> Contents:
+    """The rows of tables with a key, each with all columns that its table has in the end; NULL where one came later."""
+    return {
+        name: {key: {one.name: row.get(one.name) for one in table.columns} for key, row in contents[name].items()}
+        for name, table in tables.items()
+        if table.keys
+    }
+
+
+_CAPTURE = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp", pa.timestamp("ms", tz="UTC")),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
+    ]
+)
+
+
+def write_capture(folder: Path, messages: Iterable[Message], *, name: str = "part") -> Path:
+    """Messages as a capture of two files, added to what the folder holds."""
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = [
+        {
+            "topic": "subscription",
+            "partition": one.partition,
+            "offset": one.offset,
+            "timestamp": one.time,
+            "key": None,
+            "value": one.value,
+            "headers": [{"key": "ps", "value": str(one.sequence).encode()}],
+        }
+        for one in sorted(messages, key=lambda one: (one.time, one.partition, one.offset))
+    ]
+    half = len(rows) // 2
+    for number, part in enumerate((rows[:half], rows[half:])):
+        pq.write_table(pa.Table.from_pylist(part, _CAPTURE), folder / f"{name}-{number}.parquet", row_group_size=100)
+    return folder
