@@ -34,8 +34,13 @@ MESSAGE_SCHEMA = pa.schema(
     ]
 )
 
+_NUMBERING = {"partition": pa.types.is_integer, "offset": pa.types.is_integer, "timestamp": pa.types.is_timestamp}
+"""The columns by which messages are found; other tools may write them narrower or finer."""
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_JUST_UNDER_A_MILLISECOND = timedelta(microseconds=999)
 _BATCH_BYTES = 8 << 20
+_ROW_BYTES = 128
 
 _Integers: TypeAlias = npt.NDArray[np.int64]
 
@@ -78,7 +83,8 @@ class CaptureSource:
         index = self._index().partitions.get(kafka_partition)
         if index is None:
             return None
-        dated = (index.milliseconds >= _milliseconds(instant)) & (index.milliseconds <= _milliseconds(not_after))
+        earliest, latest = _milliseconds(instant + _JUST_UNDER_A_MILLISECOND), _milliseconds(not_after)
+        dated = (index.milliseconds >= earliest) & (index.milliseconds <= latest)
         first = int(dated.argmax()) if dated.any() else None
         return None if first is None else int(index.offsets[first])
 
@@ -111,6 +117,8 @@ class CaptureSource:
 
     def _index(self) -> _Index:
         folder = Path(self.path)
+        if folder.is_file():
+            raise CaptureError(self.path, "it is a file; name the folder that it lies in")
         files = sorted(folder.glob("**/*.parquet")) if folder.is_dir() else []
         stats = [(str(file), file.stat()) for file in files]
         state = tuple((name, stat.st_size, stat.st_mtime_ns) for name, stat in stats)
@@ -127,6 +135,8 @@ def _build_index(path: str, partitions: int, state: tuple[tuple[str, int, int], 
         with _open(path, file) as parquet:
             for group in range(parquet.metadata.num_row_groups):
                 table = parquet.read_row_group(group, columns=["topic", "partition", "offset", "timestamp"])
+                if unnumbered := [name for name in _NUMBERING if table[name].null_count]:
+                    raise CaptureError(path, f"{Path(file).name} has rows without {', '.join(unnumbered)}")
                 topics.update(str(topic) for topic in pc.unique(table["topic"]).to_pylist())
                 stamps = table["timestamp"].cast(pa.timestamp("ms", tz="UTC")).cast(pa.int64())
                 columns.append(
@@ -170,6 +180,10 @@ def _open(path: str, file: str) -> pq.ParquetFile:
             path,
             f"{Path(file).name} has no column {', '.join(missing)}; a capture has {', '.join(MESSAGE_SCHEMA.names)}",
         )
+    for name, is_right in _NUMBERING.items():
+        if not is_right(parquet.schema_arrow.field(name).type):
+            found, wanted = parquet.schema_arrow.field(name).type, MESSAGE_SCHEMA.field(name).type
+            raise CaptureError(path, f"column {name} of {Path(file).name} is {found}, and a capture has {wanted} there")
     return parquet
 
 
@@ -199,11 +213,14 @@ def _ordered(table: pa.Table) -> pa.Table:
 
 
 def _batches(table: pa.Table) -> Iterator[pa.RecordBatch]:
-    """The rows in batches of about ``_BATCH_BYTES``: a row count alone would let large values break Arrow's 2 GB offsets."""
-    if not table.num_rows:
-        return
-    rows = max(1, _BATCH_BYTES * table.num_rows // max(1, table.nbytes))
-    yield from table.combine_chunks().to_batches(max_chunksize=rows)
+    """The rows in batches of about ``_BATCH_BYTES``, cut where the bytes are: messages differ by a factor of a million."""
+    lengths = pc.fill_null(pc.binary_length(table["value"]), 0).to_numpy().astype(np.int64)
+    ends = np.cumsum(lengths + _ROW_BYTES)
+    first, before = 0, 0
+    while first < table.num_rows:
+        last = max(first + 1, int(np.searchsorted(ends, before + _BATCH_BYTES, side="right")))
+        yield from table.slice(first, last - first).combine_chunks().to_batches()
+        first, before = last, int(ends[last - 1])
 
 
 def _watermark(index: _PartitionIndex | None) -> Watermark:
