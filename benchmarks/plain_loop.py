@@ -16,6 +16,7 @@ import pyarrow as pa
 from dts_assets.model.columns import Column, decimal_arguments
 from dts_assets.model.tables import TableId
 from dts_assets.protocol import subscribe_pb2 as pb
+from dts_assets.wire.format import ENTRIES
 
 _TYPES = {
     "int": pa.int32(), "bigint": pa.int64(), "float": pa.float32(), "double": pa.float64(), "string": pa.string(),
@@ -34,6 +35,8 @@ _CONVERT: Mapping[str, Callable[[Any], Any]] = {
     "timestamp_ntz": lambda data: datetime.fromisoformat(data.bv.decode()),
 }
 _OPERATIONS = ("insert", "update", "delete")
+_MESSAGE_TYPES = pb.MessageType.keys()
+_SOURCE_TYPES = pb.SourceType.keys()
 
 
 class _TableLists:
@@ -99,36 +102,61 @@ class _TableLists:
         )
 
 
-def changes(sets: Iterable[bytes], tables: Mapping[TableId, tuple[Column, ...]]) -> dict[TableId, pa.RecordBatch]:
-    """The typed row changes of every table in some entry sets; nothing else of the entries is kept."""
-    lists: dict[tuple[str, str], _TableLists] = {}
-    entry_index = 0
-    for data in sets:
-        for entry in pb.Entries.FromString(data).items:
-            header = entry.header
-            if header.messageType == pb.DML:
-                name = (header.schemaName, header.tableName)
-                found = lists.get(name)
-                if found is None:
-                    found = lists[name] = _TableLists(tables[TableId(name[0], "", name[1])])
-                found.add(entry.event.dmlEvent, entry_index)
-            entry_index += 1
-    return {TableId(database, "", table): found.batch() for (database, table), found in lists.items()}
+class TablesLoop:
+    """Typed row changes of every table, one entry after the other."""
+
+    def __init__(self, tables: Mapping[TableId, tuple[Column, ...]]) -> None:
+        self._columns = tables
+        self._lists: dict[tuple[str, str], _TableLists] = {}
+
+    def add(self, entry: Any, entry_index: int) -> None:
+        """The rows of a DML entry."""
+        name = (entry.header.schemaName, entry.header.tableName)
+        lists = self._lists.get(name)
+        if lists is None:
+            lists = self._lists[name] = _TableLists(self._columns[TableId(name[0], "", name[1])])
+        lists.add(entry.event.dmlEvent, entry_index)
+
+    def batches(self) -> dict[TableId, pa.RecordBatch]:
+        """One batch per table that had a row."""
+        return {TableId(database, "", table): lists.batch() for (database, table), lists in self._lists.items()}
 
 
-def entries(sets: Iterable[bytes]) -> pa.RecordBatch:
-    """The coordinates of every entry and its own bytes: what a loop would land before it looks at rows."""
+def changes(payloads: Iterable[bytes], tables: Mapping[TableId, tuple[Column, ...]]) -> dict[TableId, pa.RecordBatch]:
+    """The typed row changes in the bytes of some DML entries."""
+    loop = TablesLoop(tables)
+    for entry_index, payload in enumerate(payloads):
+        loop.add(pb.Entry.FromString(payload), entry_index)
+    return loop.batches()
+
+
+def decode(
+    sets: Iterable[bytes], tables: Mapping[TableId, tuple[Column, ...]]
+) -> tuple[pa.RecordBatch, dict[TableId, pa.RecordBatch]]:
+    """The table of entries (their coordinates and own bytes) and the typed row changes in some entry sets."""
+    loop = TablesLoop(tables)
     rows: list[tuple[Any, ...]] = []
     for set_index, data in enumerate(sets):
         for entry_number, entry in enumerate(pb.Entries.FromString(data).items):
-            header = entry.header
-            rows.append(
-                (
-                    set_index, entry_number, pb.MessageType.Name(header.messageType), header.timestamp, header.gtid,
-                    header.serverId, header.seqId, header.fileName, header.position, header.schemaName, header.tableName,
-                    len(entry.event.dmlEvent.rows), entry.SerializeToString(),
-                )
-            )  # fmt: skip
-    names = ("set_index", "entry_number", "message_type", "event_time", "gtid", "server_id", "seq_id", "file_name", "position",
-             "database", "table", "rows", "payload")  # fmt: skip
-    return pa.RecordBatch.from_pydict(dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)))
+            rows.append(_coordinates(entry, set_index, entry_number))
+            if entry.header.messageType == pb.DML:
+                loop.add(entry, len(rows) - 1)
+    columns = [pa.array(values, field.type) for values, field in zip(zip(*rows, strict=True), ENTRIES, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=ENTRIES), loop.batches()
+
+
+def _coordinates(entry: Any, set_index: int, entry_number: int) -> tuple[Any, ...]:
+    header, event = entry.header, entry.event
+    kind = header.messageType
+    transaction = event.beginEvent.transactionId or event.commitEvent.transactionId
+    properties = [("isLast", "true")] if header.isLast else []
+    if header.properties or event.properties:
+        properties += [(pair.key, pair.value) for pair in (*header.properties, *event.properties)]
+    is_dml = kind == pb.DML
+    return (
+        set_index, entry_number, _MESSAGE_TYPES[kind], _SOURCE_TYPES[header.sourceType], header.timestamp * 1_000_000,
+        header.gtid or None, transaction or None, event.beginEvent.threadId or None, header.serverId, header.seqId,
+        header.fileName or None, header.position, header.schemaName if is_dml else None, None,
+        header.tableName if is_dml else None, len(event.dmlEvent.rows) if is_dml else None, entry.SerializeToString(),
+        properties,
+    )  # fmt: skip

@@ -16,6 +16,7 @@ from dts_assets.wire.charsets import not_utf8
 from dts_assets.wire.decoding import Engine, decode
 from dts_assets.wire.descriptors import ENTRY_SET, HEADS
 from dts_assets.wire.format import ENTRIES, Checkpoint, DecodedEntries, Rejected, TableShape
+from dts_assets.wire.layouts import ColumnList
 from dts_assets.wire.properties import Properties
 from dts_assets.wire.row_changes import DELETE, column_lists
 
@@ -31,12 +32,14 @@ _LARGEST = np.uint64((1 << 63) - 1)
 
 @dataclass(slots=True)
 class _Heads:
-    """Entries of a call, row for row: where each came from, its own bytes, and the decoded header and event."""
+    """Entries of a call, row for row: where each came from, its own bytes, header, event, and column list by number."""
 
     sets: npt.NDArray[np.int64]
     numbers: npt.NDArray[np.int64]
     payloads: pa.Array
     decoded: pa.RecordBatch
+    lists: npt.NDArray[np.int64]
+    groups: list[ColumnList | None]
 
     @property
     def header(self) -> pa.StructArray:
@@ -52,7 +55,8 @@ class _Heads:
 
     def take(self, rows: npt.NDArray[np.int64]) -> _Heads:
         mine = pa.array(rows)
-        return _Heads(self.sets[rows], self.numbers[rows], self.payloads.take(mine), self.decoded.take(mine))
+        payloads, decoded = self.payloads.take(mine), self.decoded.take(mine)
+        return _Heads(self.sets[rows], self.numbers[rows], payloads, decoded, self.lists[rows], self.groups)
 
 
 def entries_of(sets: pa.Array, *, engine: Engine) -> DecodedEntries:
@@ -81,13 +85,19 @@ def _heads(sets: pa.Array, rejected: list[Rejected], *, engine: Engine) -> _Head
     set_numbers = np.repeat(kept, counts)
     entry_numbers = np.arange(len(set_numbers)) - np.repeat(offsets[:-1].astype(np.int64), counts)
     decoded = decode(items.values, HEADS, engine=engine)
-    heads = _Heads(set_numbers, entry_numbers, items.values, decoded.batch)
+    payloads = items.values
     for number in decoded.poison:
-        rejected.append(_rejected(heads, number, Reason.UNDECODABLE_ENTRY, "its bytes are no protobuf message"))
-    if decoded.kept is None:
-        return heads
-    good = decoded.kept
-    return _Heads(set_numbers[good], entry_numbers[good], items.values.take(pa.array(good)), decoded.batch)
+        rejected.append(
+            Rejected(
+                int(set_numbers[number]), int(entry_numbers[number]), Reason.UNDECODABLE_ENTRY,
+                "its bytes are no protobuf message", payloads[number].as_py(),
+            )
+        )  # fmt: skip
+    if decoded.kept is not None:
+        good = decoded.kept
+        set_numbers, entry_numbers, payloads = set_numbers[good], entry_numbers[good], payloads.take(pa.array(good))
+    lists, groups = column_lists(decoded.batch["event"].field("dmlEvent").field("columns"))
+    return _Heads(set_numbers, entry_numbers, payloads, decoded.batch, lists, groups)
 
 
 def _rejected(heads: _Heads, row: int, reason: Reason, detail: str) -> Rejected:
@@ -124,10 +134,9 @@ def _problems(heads: _Heads) -> dict[int, tuple[Reason, str]]:
         Reason.UNKNOWN_OPERATION,
         "its DML type is not known",
     )
-    lists, groups = column_lists(dml.field("columns"))
-    unreadable = np.fromiter((group is None for group in groups), np.bool_, len(groups))
+    unreadable = np.fromiter((group is None for group in heads.groups), np.bool_, len(heads.groups))
     if unreadable.any():
-        refuse(unreadable[lists], Reason.UNDECODABLE_ENTRY, "its columns cannot be read")
+        refuse(unreadable[heads.lists], Reason.UNDECODABLE_ENTRY, "its columns cannot be read")
     for name, texts in _texts(heads):
         try:
             pc.cast(texts, pa.string())
@@ -265,16 +274,15 @@ def _shapes(heads: _Heads, batch: pa.RecordBatch) -> tuple[TableShape, ...]:
     rows = np.flatnonzero(heads.types == _DML)
     if not len(rows):
         return ()
-    lists, groups = column_lists(heads.event(_DML).field("columns"))
     parts = [batch[name].take(pa.array(rows)).dictionary_encode() for name in ("database", "table")]
     names = [part.dictionary.to_pylist() for part in parts]
     codes = [part.indices.to_numpy().astype(np.int64) for part in parts]
-    combined = (codes[0] * len(names[1]) + codes[1]) * len(groups) + lists[rows]
+    combined = (codes[0] * len(names[1]) + codes[1]) * len(heads.groups) + heads.lists[rows]
     _, first = np.unique(combined, return_index=True)
     shapes = {
         TableShape(TableId(names[0][codes[0][row]], "", names[1][codes[1][row]]), group.columns): None
         for row in np.sort(first).tolist()
-        if (group := groups[lists[rows[row]]]) is not None
+        if (group := heads.groups[heads.lists[rows[row]]]) is not None
     }
     return tuple(shapes)
 

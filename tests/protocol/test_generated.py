@@ -11,7 +11,8 @@ from dts_assets.protocol import subscribe_pb2 as pb
 ROOT = Path(__file__).resolve().parents[2]
 
 CHECKPOINT = (
-    "0801100122350a330a0e08011001180620ecd3f09106580712213a1f0a06753a312d31331a106d7973716c2d62696e2e30303030303520a6b88801"
+    "0801100122350a330a0e08011001180620ecd3f09106580712213a1f0a06753a312d31331a106d7973716c2d62"
+    "696e2e30303030303520a6b88801"
 )
 INSERT = (
     "0801100122610a5f0a1808011001180220a6d1f091064a036474735201745808680112431241120f0a0269641207696e7428313129180112090a016e"
@@ -56,7 +57,8 @@ def test_the_insert_vector_has_neither_an_operation_nor_a_null_on_the_wire() -> 
     ]
     number, null, text = dml.rows[0].newColumns
     assert (number.dataType, number.sv) == (pb.INT32, "3")
-    assert null == pb.Data() and null.ByteSize() == 0
+    assert null == pb.Data()
+    assert null.ByteSize() == 0
     assert (text.dataType, text.charset, text.bv) == (pb.STRING, "utf8", b"tmp")
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
 from dts_assets.protocol import subscribe_pb2 as pb
 from dts_assets.wire.format import ENTRIES, MESSAGES
+
+Row: TypeAlias = tuple[Sequence[pb.Data], Sequence[pb.Data]]
+"""Old and new values."""
 
 NULL = pb.Data()
 ABSENT = pb.Data(dataType=pb.NA)
@@ -28,14 +31,20 @@ def raw(value: bytes) -> pb.Data:
 
 def entry(message_type: Any, **header: Any) -> pb.Entry:
     made = pb.Entry()
-    fields = {"version": 1, "sourceType": pb.MYSQL, "timestamp": 1648110060, "fileName": "mysql-bin.000005", "position": 4}
+    fields = {
+        "version": 1,
+        "sourceType": pb.MYSQL,
+        "timestamp": 1648110060,
+        "fileName": "mysql-bin.000005",
+        "position": 4,
+    }
     made.header.MergeFrom(pb.Header(messageType=message_type, **{**fields, **header}))
     return made
 
 
 def dml(
     columns: Sequence[tuple[str, str]],
-    rows: Iterable[tuple[Sequence[pb.Data], Sequence[pb.Data]]],
+    rows: Iterable[Row],
     *,
     operation: Any = pb.INSERT,
     database: str = "shopdb",
@@ -74,7 +83,9 @@ def batch(*entries: pb.Entry) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(rows, pa.schema([ENTRIES.field(name) for name in names]))
 
 
-def messages(*values: bytes | None, headers: Sequence[Sequence[tuple[str, bytes | None]] | None] = ()) -> pa.RecordBatch:
+def messages(
+    *values: bytes | None, headers: Sequence[Sequence[tuple[str, bytes | None]] | None] = ()
+) -> pa.RecordBatch:
     """Kafka messages with these values; ``headers`` per message, where given."""
     rows = [
         {

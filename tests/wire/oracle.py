@@ -86,7 +86,9 @@ def _cell(made: dict[str, Any], side: str, column: Column, data: Any, original: 
     if data.dataType == pb.NA:
         made["absent"].append(f"{side}.{column.name}")
         return
-    if data.dataType in (pb.UINT8, pb.UINT16, pb.UINT32, pb.UINT64) and not re.search("unsigned|zerofill", original.lower()):
+    if data.dataType in (pb.UINT8, pb.UINT16, pb.UINT32, pb.UINT64) and not re.search(
+        "unsigned|zerofill", original.lower()
+    ):
         made["unsigned"].append(column.name)
     if data.dataType in (pb.STRING, pb.BYTES):
         raw, charset = data.bv, data.charset

@@ -17,7 +17,7 @@ from dts_assets.protocol import subscribe_pb2 as pb
 from dts_assets.wire.decoding import Engine
 from dts_assets.wire.dts_protobuf import DtsProtobuf
 from dts_assets.wire.format import DecodedChanges
-from tests.wire.made import ABSENT, NULL, batch, dml, number, raw, text
+from tests.wire.made import ABSENT, NULL, Row, batch, dml, number, raw, text
 
 ORDERS = TableId("shopdb", "", "orders")
 KEY = ("id", "int(11)")
@@ -54,7 +54,12 @@ def _value(wire: DtsProtobuf, data: pb.Data, original: str, kind: str) -> tuple[
 FITTING: Sequence[tuple[pb.Data, str, str, Any]] = [
     (number("-128", pb.INT8), "tinyint(4)", "int", -128),
     (number("007"), "int(3) zerofill", "bigint", 7),
-    (number("18446744073709551615", pb.UINT64), "bigint(20) unsigned", "decimal(20,0)", Decimal("18446744073709551615")),
+    (
+        number("18446744073709551615", pb.UINT64),
+        "bigint(20) unsigned",
+        "decimal(20,0)",
+        Decimal("18446744073709551615"),
+    ),
     (number("-1", pb.INT64), "bit(64)", "decimal(20,0)", Decimal(2**64 - 1)),
     (number("5", pb.INT64), "bit(8)", "bigint", 5),
     (number("2021", pb.INT64), "year(4)", "int", 2021),
@@ -66,7 +71,12 @@ FITTING: Sequence[tuple[pb.Data, str, str, Any]] = [
     (text("2021-05-17 07:22:42"), "datetime", "timestamp_ntz", datetime(2021, 5, 17, 7, 22, 42)),
     (text("2021-05-17 07:22:42.123456"), "datetime(6)", "timestamp_ntz", datetime(2021, 5, 17, 7, 22, 42, 123456)),
     (text("2021-05-17 07:22:42 +00:00"), "timestamp", "timestamp", datetime(2021, 5, 17, 7, 22, 42, tzinfo=UTC)),
-    (text("2021-05-17 07:22:42.5 +00:00"), "timestamp(1)", "timestamp", datetime(2021, 5, 17, 7, 22, 42, 500000, tzinfo=UTC)),
+    (
+        text("2021-05-17 07:22:42.5 +00:00"),
+        "timestamp(1)",
+        "timestamp",
+        datetime(2021, 5, 17, 7, 22, 42, 500000, tzinfo=UTC),
+    ),
     (text("2021-05-17 07:22:42 +08:00"), "timestamp", "timestamp", datetime(2021, 5, 16, 23, 22, 42, tzinfo=UTC)),
     (text("2021-05-17 07:22:42"), "timestamp", "timestamp", datetime(2021, 5, 17, 7, 22, 42, tzinfo=UTC)),
     (text("-838:59:59.5"), "time(1)", "string", "-838:59:59.5"),
@@ -178,7 +188,8 @@ def test_tables_of_the_same_name_in_two_databases_are_kept_apart(wire: DtsProtob
 
 
 def test_a_ragged_row_rejects_its_entry_alone(wire: DtsProtobuf) -> None:
-    good, ragged = ([], [number("1"), NULL]), ([], [number("2")])
+    good: Row = ([], [number("1"), NULL])
+    ragged: Row = ([], [number("2")])
     columns = [KEY, ("a", "text")]
     given = batch(dml(columns, [good]), dml(columns, [good, ragged]), dml(columns, [good, good]))
     decoded = wire.changes(given, {ORDERS: _columns(("id", "int"), ("a", "string"))})
@@ -231,7 +242,7 @@ def test_unsigned_values_of_columns_that_do_not_say_so_are_named(wire: DtsProtob
 
 def test_what_is_not_known_is_counted(wire: DtsProtobuf) -> None:
     columns = [KEY, ("a", "text"), ("b", "hyper")]
-    row = ([], [number("1"), text("x", "klingon"), pb.Data(dataType=99, sv="1")])  # type: ignore[arg-type]
+    row: Row = ([], [number("1"), text("x", "klingon"), pb.Data(dataType=99, sv="1")])  # type: ignore[arg-type]
     decoded = wire.changes(batch(dml(columns, [row, row])), {ORDERS: _columns(("id", "int"))})
     assert decoded.unknown == {"charset klingon": 2, "data type 99": 2}
 
@@ -251,7 +262,12 @@ def test_column_bytes_that_join_alike_are_told_apart(wire: DtsProtobuf) -> None:
 def test_fields_in_another_order_decode_alike(wire: DtsProtobuf) -> None:
     value = b"\x22\x01x" + b"\x12\x04utf8" + b"\x08\x0d"  # bv, charset, dataType
     row = b"\x12" + bytes([len(value)]) + value
-    event = pb.DMLEvent(columns=[pb.Column(name="a", originalType="text")]).SerializeToString() + b"\x1a" + bytes([len(row)]) + row
+    event = (
+        pb.DMLEvent(columns=[pb.Column(name="a", originalType="text")]).SerializeToString()
+        + b"\x1a"
+        + bytes([len(row)])
+        + row
+    )
     made = entry_of(event)
     given = batch(dml([KEY], [])).set_column(3, "payload", pa.array([made], pa.binary()))
     (found,) = _rows(wire.changes(given, {ORDERS: _columns(("a", "string"))}))

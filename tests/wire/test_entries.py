@@ -28,11 +28,11 @@ def _one(wire: DtsProtobuf, made: pb.Entry) -> dict[str, Any]:
     decoded = wire.entries(sets(made))
     assert decoded.batch.schema == ENTRIES
     assert not decoded.rejected
-    (row,) = decoded.batch.to_pylist()
+    row: dict[str, Any] = decoded.batch.to_pylist()[0]
+    assert decoded.batch.num_rows == 1
     assert row.pop("payload") == made.SerializeToString()
     row["properties"] = dict(row["properties"])
-    found: dict[str, Any] = row
-    return found
+    return row
 
 
 def _begin() -> pb.Entry:
@@ -96,7 +96,13 @@ def test_rows_and_shapes_of_dml(wire: DtsProtobuf) -> None:
     old, new = [("id", "int(11)")], [("id", "int(11)"), ("note", "text")]
     row = ([], [number("1")])
     decoded = wire.entries(
-        sets(dml(old, [row, row]), dml(old, [row]), dml(new, []), dml(old, [row], table="other"), dml(old, [row], database=""))
+        sets(
+            dml(old, [row, row]),
+            dml(old, [row]),
+            dml(new, []),
+            dml(old, [row], table="other"),
+            dml(old, [row], database=""),
+        )
     )
     assert decoded.batch["rows"].to_pylist() == [2, 1, 0, 1, 1]
     assert decoded.batch["database"].to_pylist() == ["shopdb"] * 4 + [""]
@@ -156,7 +162,14 @@ def _unknown_type() -> pb.Entry:
         (dml([("id", "int")], [], operation=7), Reason.UNKNOWN_OPERATION),
         (dml([("id", "int")], [], operation=-1), Reason.UNKNOWN_OPERATION),
     ],
-    ids=["empty", "event_missing", "event_of_another_type", "message_type_unknown", "operation_unknown", "operation_negative"],
+    ids=[
+        "empty",
+        "event_missing",
+        "event_of_another_type",
+        "message_type_unknown",
+        "operation_unknown",
+        "operation_negative",
+    ],
 )
 def test_an_entry_that_nobody_can_use_is_rejected_alone(wire: DtsProtobuf, made: pb.Entry, reason: Reason) -> None:
     decoded = wire.entries(sets(_begin(), made, _begin()))

@@ -45,8 +45,12 @@ def test_headers_give_sequence_and_shard(wire: DtsProtobuf) -> None:
     assert found == _expected(sequence=16006, shard="set_1")
 
 
-@pytest.mark.parametrize(("value", "sequence"), [(b"x1", None), (b"", None), (b"9223372036854775808", None), (b"07", 7), (None, None)])
-def test_a_sequence_that_is_no_number_counts_as_none(wire: DtsProtobuf, value: bytes | None, sequence: int | None) -> None:
+@pytest.mark.parametrize(
+    ("value", "sequence"), [(b"x1", None), (b"", None), (b"9223372036854775808", None), (b"07", 7), (None, None)]
+)
+def test_a_sequence_that_is_no_number_counts_as_none(
+    wire: DtsProtobuf, value: bytes | None, sequence: int | None
+) -> None:
     assert _row(wire, GOOD, [("ps", value)])["sequence"] == sequence
 
 

@@ -1,0 +1,196 @@
+"""How fast DTS Protobuf becomes typed columns, compared with protobuf's own parser and a Python loop over every value.
+
+``python -m benchmarks.decode`` prints a table and, as its last line, one JSON object. What is timed, in processor time of one
+thread, decoder and loop in turns on the same bytes, the least of several turns each:
+
+- ``ratios``: from the bytes of entry sets to the table of entries (coordinates, counts, own bytes) and to the typed row changes
+  of every table. Ours is ``entries()`` and then ``changes()``, which reads the entries' bytes again, as the product does in two
+  steps; the loop makes both in one pass over messages that it parses once. Both make equal Arrow tables: this is checked first.
+- ``rows`` in the figures: from the bytes of entries to the typed row changes alone: ``changes()`` and the loop's part of it.
+
+A case ``2t-30c-20r`` has 2 tables of 30 columns and 20 rows per event.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from benchmarks import plain_loop, traffic
+from dts_assets.model.columns import Column
+from dts_assets.model.tables import TableId
+from dts_assets.wire.decoding import BEST_ENGINE, Engine
+from dts_assets.wire.dts_protobuf import DtsProtobuf
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """Traffic of some shape, ``mebibytes`` of it in one call; the product makes them larger where there are many tables, too."""
+
+    tables: int
+    columns: int
+    rows: int
+    mebibytes: int
+
+    @property
+    def name(self) -> str:
+        """Such as ``1t-5c-20r``."""
+        return f"{self.tables}t-{self.columns}c-{self.rows}r"
+
+
+CASES = (
+    Case(1, 5, 1, 8),
+    Case(1, 5, 20, 8),
+    Case(1, 30, 1, 8),
+    Case(1, 30, 20, 8),
+    Case(2, 30, 1, 8),
+    Case(2, 30, 20, 8),
+    Case(50, 15, 20, 8),
+    Case(1000, 15, 1, 32),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Least seconds of processor time per way, and how much was decoded."""
+
+    case: Case
+    megabytes: float
+    changes: int
+    seconds: Mapping[str, float]
+
+    @property
+    def ratio(self) -> float:
+        """The loop's time by ours, entry sets to entries and typed tables."""
+        return self.seconds["loop"] / self.seconds["ours"]
+
+    @property
+    def rows_ratio(self) -> float:
+        """The loop's time by ours, entries to typed tables."""
+        return self.seconds["loop_rows"] / self.seconds["our_rows"]
+
+
+def measure(case: Case, *, turns: int, seed: int, engine: Engine = BEST_ENGINE) -> Measured:
+    """Check that both ways agree on fresh traffic, then time them in turns."""
+    made = traffic.tables(case.tables, case.columns, seed=seed)
+    sets = traffic.entry_sets(made, rows=case.rows, size=case.mebibytes << 20, seed=seed + 1)
+    wire, array = DtsProtobuf(engine), pa.array(sets, pa.binary())
+    decoded = wire.entries(array)
+    asked: dict[TableId, tuple[Column, ...]] = {
+        shape.table: tuple(
+            Column(one.name, wire.column_type(one.original_type, unsigned=False), one.is_key) for one in shape.columns
+        )
+        for shape in decoded.shapes
+    }
+    dml = decoded.batch.filter(pc.equal(decoded.batch["message_type"], "DML"))
+    payloads = dml["payload"].to_pylist()
+
+    def ours() -> Any:
+        entries = wire.entries(array)
+        return entries, wire.changes(entries.batch, asked)
+
+    ways: dict[str, Callable[[], Any]] = {
+        "loop": lambda: plain_loop.decode(sets, asked),
+        "ours": ours,
+        "loop_rows": lambda: plain_loop.changes(payloads, asked),
+        "our_rows": lambda: wire.changes(dml, asked),
+    }
+    _compare(case, *ways["ours"](), *ways["loop"]())
+    best = dict.fromkeys(ways, float("inf"))
+    for _ in range(turns):
+        for name, way in ways.items():
+            best[name] = min(best[name], _seconds(way))
+    return Measured(case, sum(map(len, sets)) / 1e6, int(pc.sum(dml["rows"]).as_py()), best)
+
+
+def _compare(
+    case: Case, entries: Any, changes: Any, loop_entries: pa.RecordBatch, loop_tables: Mapping[TableId, pa.RecordBatch]
+) -> None:
+    mine = {one.table: one.batch for one in changes.tables}
+    same = entries.batch.equals(loop_entries) and mine.keys() == loop_tables.keys()
+    if (
+        not same
+        or entries.rejected
+        or changes.rejected
+        or any(not mine[name].equals(loop_tables[name]) for name in mine)
+    ):
+        raise SystemExit(f"{case.name}: the decoder and the plain loop made different tables")
+
+
+def _seconds(way: Callable[[], Any]) -> float:
+    gc.collect()
+    gc.disable()
+    start = time.process_time()
+    result = way()
+    took = time.process_time() - start
+    gc.enable()
+    del result
+    return took
+
+
+def _line(measured: Measured) -> str:
+    speeds = {name: measured.megabytes / seconds for name, seconds in measured.seconds.items()}
+    return (
+        f"{measured.case.name:>12} {measured.megabytes:6.1f} {measured.changes:8,} "
+        f"{speeds['loop']:9.0f} {speeds['ours']:9.0f} {measured.ratio:7.1f}x "
+        f"{speeds['loop_rows']:9.0f} {speeds['our_rows']:9.0f} {measured.rows_ratio:7.1f}x"
+    )
+
+
+def report(measured: Sequence[Measured]) -> dict[str, Any]:
+    """The last line: ratios by case, and the figures they come from (seconds of processor time)."""
+    figures = {
+        one.case.name: {
+            "megabytes": round(one.megabytes, 2),
+            "changes": one.changes,
+            "seconds": {name: round(seconds, 4) for name, seconds in one.seconds.items()},
+            "rows_ratio": round(one.rows_ratio, 2),
+        }
+        for one in measured
+    }
+    return {
+        "benchmark": "decode",
+        "ratios": {one.case.name: round(one.ratio, 2) for one in measured},
+        "figures": figures,
+    }
+
+
+def main() -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.decode", description=(__doc__ or "").split("\n")[0])
+    parser.add_argument(
+        "--case", action="append", choices=[case.name for case in CASES], help="only this case; repeatable"
+    )
+    parser.add_argument("--turns", type=int, default=3, help="how often each way runs (default 3)")
+    parser.add_argument(
+        "--seed", type=int, default=time.time_ns() % 1_000_000, help="of the traffic (default: a new one)"
+    )
+    parser.add_argument("--engine", choices=["ptars", "protobuf"], default=BEST_ENGINE, help="what parses")
+    chosen = parser.parse_args()
+    print(
+        f"decode: {chosen.engine}, seed {chosen.seed}; MB/s of payload, processor time of one thread, least of {chosen.turns}"
+    )
+    print(f"{'':29}{'entries and typed tables':>28} {'typed tables alone':>28}")
+    print(
+        f"{'case':>12} {'MB':>6} {'changes':>8} {'loop':>9} {'ours':>9} {'ratio':>8} {'loop':>9} {'ours':>9} {'ratio':>8}"
+    )
+    measured = []
+    for case in CASES:
+        if not chosen.case or case.name in chosen.case:
+            measured.append(measure(case, turns=chosen.turns, seed=chosen.seed, engine=chosen.engine))
+            print(_line(measured[-1]), flush=True)
+    print(json.dumps(report(measured)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
