@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 import uuid
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias
 
+from pyiceberg.exceptions import CommitFailedException
 from pyspark.sql import SparkSession
 
-from dts_assets.errors import IncompatibleLakeError
+from dts_assets.errors import IncompatibleLakeError, LakeTableError
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import WindowGrid
 from dts_assets.planning.boundaries import ClosedBy, Closing, StoredCell
@@ -106,8 +108,7 @@ class Pipeline:
         shape = self._shape()
         stored_text = table.properties.get(_SHAPE_PROPERTY)
         if stored_text is None:
-            with table.transaction() as transaction:
-                transaction.set_properties({_SHAPE_PROPERTY: json.dumps(shape)})
+            self._remember(_SHAPE_PROPERTY, json.dumps(shape))
             return
         stored = json.loads(stored_text)
         for setting, configured in shape.items():
@@ -132,9 +133,23 @@ class Pipeline:
         number = max(0, self.grid.number(min(times)))
         first = self.grid.at(number).start
         if table is not None:
-            with table.transaction() as transaction:
-                transaction.set_properties({_FIRST_WINDOW_PROPERTY: first.isoformat()})
+            self._remember(_FIRST_WINDOW_PROPERTY, first.isoformat())
         return first
+
+    def _remember(self, name: str, value: str) -> None:
+        """Keep a fact in the properties of the raw ledger, where it lasts as long as the lake. The first writer wins."""
+        for attempt in range(20):
+            table = self.lake.ensure(self.path("raw_windows"), RAW_WINDOWS)
+            if name in table.properties:
+                return
+            try:
+                with table.transaction() as transaction:
+                    transaction.set_properties({name: value})
+            except CommitFailedException:  # another run committed to the table meanwhile
+                time.sleep(0.05 * (attempt + 1))
+            else:
+                return
+        raise LakeTableError(f"{self.name}.raw_windows", "it is written by others all the time; run it again")
 
     def _shape(self) -> dict[str, str | int]:
         return {
