@@ -122,7 +122,7 @@ def _install(installer: str, folder: Path) -> None:
 
 
 def _start(mariadbd: str, folder: Path, extra: tuple[str, ...]) -> subprocess.Popen[bytes]:
-    command = (
+    command: tuple[str, ...] = (
         mariadbd, "--no-defaults", *_account(), f"--datadir={folder / 'data'}", f"--tmpdir={folder}",
         f"--socket={folder / 'socket'}", f"--pid-file={folder / 'pid'}", "--skip-networking",
         f"--log-bin={BINLOG_NAME}", "--binlog-format=ROW", "--binlog-row-image=FULL", "--binlog-row-metadata=FULL",
@@ -131,6 +131,9 @@ def _start(mariadbd: str, folder: Path, extra: tuple[str, ...]) -> subprocess.Po
         "--performance-schema=OFF", "--character-set-server=utf8mb4", "--collation-server=utf8mb4_general_ci",
         "--default-time-zone=+00:00", "--skip-name-resolve", "--skip-slave-start", *extra,
     )  # fmt: skip
+    setpriv = shutil.which("setpriv")
+    if setpriv:  # where there is one, the server ends with this process even if that is killed
+        command = (setpriv, "--pdeathsig", "TERM", *command)
     with (folder / "server.log").open("wb") as output:
         return subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
 
