@@ -15,7 +15,7 @@ from dts_assets.protocol import subscribe_pb2 as pb
 from dts_assets.wire.decoding import Engine
 from dts_assets.wire.dts_protobuf import DtsProtobuf
 from dts_assets.wire.format import ENTRIES, Checkpoint, TableShape
-from tests.wire.made import dml, entry, number, sets
+from tests.wire.made import Row, dml, entry, number, sets
 
 
 @pytest.fixture(params=["ptars", "protobuf"])
@@ -94,7 +94,7 @@ def test_reserved_fields_and_vendor_properties_are_kept(wire: DtsProtobuf) -> No
 
 def test_rows_and_shapes_of_dml(wire: DtsProtobuf) -> None:
     old, new = [("id", "int(11)")], [("id", "int(11)"), ("note", "text")]
-    row = ([], [number("1")])
+    row: Row = ([], [number("1")])
     decoded = wire.entries(
         sets(
             dml(old, [row, row]),
