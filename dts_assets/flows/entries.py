@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from dts_assets.errors import NotReadyError
 from dts_assets.flows.ingest_tasks import EntriesResult, EntriesTask, RawFiles, decode_entries
@@ -162,12 +162,12 @@ def _row(cell: Cell, stored: Mapping[Cell, RawWindow], result: EntriesResult, be
         inputs.append(input_text(raw_input(before.beyond), ABSENT))
     problems = (*raw.problems, *result.problems)
     counts = Counts(
-        messages=tally.messages, whole=tally.whole, fragments=tally.fragments, null_messages=tally.null_messages,
-        quarantined_messages=tally.quarantined_messages, carried_in=tally.carried_in, joined=tally.joined,
-        superseded=tally.superseded, waiting=tally.waiting, quarantined_fragments=tally.quarantined_fragments,
-        carried_out=tally.carried_out, entries=facts.entries, data=facts.data, control=facts.control,
+        **asdict(tally),
+        entries=facts.entries,
+        data=facts.data,
+        control=facts.control,
         quarantined_entries=facts.quarantined_entries,
-    )  # fmt: skip
+    )
     return IngestWindow(
         kafka_partition=raw.kafka_partition,
         window=raw.window,
