@@ -96,12 +96,15 @@ def zone_of(text: object) -> tzinfo:
 
 
 def divides_a_day(every: timedelta) -> timedelta:
-    """A window's length: whole minutes that divide a day, so that every day has the same windows and keys are minutes."""
-    day = timedelta(days=1)
-    if every < timedelta(minutes=1) or every > day or day % every or every % timedelta(minutes=1):
+    """A window's length: minutes that divide an hour or hours that divide a day. Every day has the same windows then, keys are
+    minutes, and a cron schedule can say where windows begin (it cannot for 90 minutes)."""
+    minute, hour, day = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
+    of_an_hour = minute <= every <= hour and not hour % every and not every % minute
+    of_a_day = hour <= every <= day and not day % every and not every % hour
+    if not (of_an_hour or of_a_day):
         raise mistake(
             f"windows of {VALUE} do not fill a day evenly",
-            "choose a length of 1m to 1d that divides a day: 15m, 1h, 6h",
+            "choose a length of 1m to 1d that divides an hour or is hours that divide a day: 15m, 1h, 6h",
         )
     return every
 
