@@ -57,7 +57,7 @@ def cron_of(every: timedelta) -> str:
 
 def span_of(keys: list[str], grid: WindowGrid) -> Span:
     """The rectangle that some partition keys of cells make; a run is always given a whole one."""
-    cells = [_cell(key, grid) for key in keys]
+    cells = {_cell(key, grid) for key in keys}
     partitions = tuple(sorted({cell.kafka_partition for cell in cells}))
     windows = tuple(sorted({cell.window for cell in cells}))
     span = Span(partitions, windows)
