@@ -9,6 +9,8 @@ BIN := .venv/bin
 PYTHON_IN_VENV := $(BIN)/python
 PORT ?= 3000
 CONFIG ?= $(CURDIR)/pipeline.yaml
+# Each prints its figures and, as its last line, one JSON object.
+BENCHMARKS := decode
 # What pytest gets besides: make test ARGS="-k wire"
 ARGS ?=
 

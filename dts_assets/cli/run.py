@@ -7,6 +7,7 @@ that they all show there. It asks again after each round until nothing is left, 
 from __future__ import annotations
 
 import os
+import re
 import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -71,7 +72,8 @@ def run_all(path: Path, console: Console) -> tuple[Outcome, int]:
     with dg.DagsterInstance.from_config(str(home)) as instance:
         for name in settings.subscriptions:
             _run_subscription(settings, name, path, instance, console, outcome)
-            failed_checks += _closing(open_pipeline(settings, name), console)
+            if not outcome.failures:
+                failed_checks += _closing(open_pipeline(settings, name), console)
     if not outcome.runs:
         console.print("Nothing to do: every closed window is there and up to date.")
     for failure in outcome.failures:
@@ -151,8 +153,13 @@ def _execute(definitions: dg.Definitions, request: _Request, instance: dg.Dagste
             error = event.step_failure_data.error
             while error is not None and error.cause is not None:
                 error = error.cause
-            return "unknown" if error is None else error.message.strip()
+            return "unknown" if error is None else _sentence(error.message)
     return "see the run in the Dagster UI"
+
+
+def _sentence(message: str) -> str:
+    """What Dagster keeps of an error, without the class name that it puts before an error meant for people."""
+    return re.sub(r"^dts_assets\.errors\.\w+: ", "", message.strip())
 
 
 @contextmanager
