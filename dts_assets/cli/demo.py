@@ -70,7 +70,9 @@ def query_line(folder: Path, catalog: Path | None) -> str:
 def _show(verdicts: list[Verdict], console: Console) -> None:
     table = Table(title="Rows of each snapshot against the database's own content", title_justify="left")
     for column in ("table", "database", "snapshot", "differing", "verdict"):
-        table.add_column(column, justify="left" if column in ("table", "verdict") else "right", no_wrap=column == "table")
+        table.add_column(
+            column, justify="left" if column in ("table", "verdict") else "right", no_wrap=column == "table"
+        )
     for verdict in verdicts:
         word = "[green]equal[/green]" if verdict.equal else f"[red]{verdict}[/red]"
         numbers = (verdict.rows_expected, verdict.rows_found, verdict.differing_rows)
