@@ -15,7 +15,7 @@ from dts_assets.model.problems import Problem, ProblemCode, Reason
 from dts_assets.model.spans import Cell
 from dts_assets.sources.source import Source
 from dts_assets.stages.entries import EntryFacts, entry_rows
-from dts_assets.stages.envelopes import raw_rows
+from dts_assets.stages.envelopes import ContentDigest, raw_rows
 from dts_assets.stages.reassembly import BrokenSet, Head, Reassembler, Tally, find_head
 from dts_assets.store.files import TableWriter, WriteTarget, WrittenFile, read_batches
 from dts_assets.wire.format import Rejected
@@ -43,7 +43,7 @@ class RawTask:
 
 @dataclass(frozen=True, slots=True)
 class RawResult:
-    """What was copied; times are the least and greatest message times."""
+    """What was copied; times are the least and greatest message times, ``digest`` tells these messages from others."""
 
     cell: Cell
     files: tuple[WrittenFile, ...]
@@ -51,21 +51,25 @@ class RawResult:
     bytes: int
     first_time: datetime | None
     last_time: datetime | None
+    digest: str
 
 
 def copy_messages(task: RawTask, attempt: str) -> RawResult:
     """Read an offset range from the source and write it as raw rows, in offset order."""
     messages, size = 0, 0
     times: list[datetime] = []
+    digest = ContentDigest()
     with TableWriter(task.target, attempt) as writer:
         for batch in task.source.read(task.cell.kafka_partition, task.offsets):
             messages += batch.num_rows
             size += pc.sum(pc.fill_null(pc.binary_length(batch["value"]), 0)).as_py() or 0
             bounds = pc.min_max(batch["timestamp"]).as_py()
             times += [bounds["min"], bounds["max"]]
+            digest.add(batch)
             writer.write(raw_rows(batch, cell=task.cell, epoch=task.epoch))
         files = writer.close()
-    return RawResult(task.cell, files, messages, size, min(times, default=None), max(times, default=None))
+    first, last = min(times, default=None), max(times, default=None)
+    return RawResult(task.cell, files, messages, size, first, last, digest.text())
 
 
 @dataclass(frozen=True, slots=True)

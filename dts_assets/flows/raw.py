@@ -102,7 +102,7 @@ def _copy(
     done = run_tasks(spark(), tasks, copy_messages, weight=lambda task: len(task.offsets)) if tasks else []
     results = {result.cell: result for result in done}
     for plan in planned:
-        results.setdefault(plan.cell, RawResult(plan.cell, (), 0, 0, None, None))
+        results.setdefault(plan.cell, RawResult(plan.cell, (), 0, 0, None, None, digest=""))
     for span in rectangles(results):
         files = [file for cell in span.cells() for file in results[cell].files]
         rectangle: Rectangle = {
@@ -116,7 +116,7 @@ def _copy(
 def _row(pipeline: Pipeline, plan: PlannedCell, result: RawResult, watermarks: Mapping[int, Watermark]) -> RawWindow:
     problems = tuple(_problems(pipeline, plan, watermarks[plan.cell.kafka_partition]))
     facts = [f"epoch={pipeline.settings.epoch}", f"offsets={plan.offsets}", f"messages={result.messages}",
-             f"bytes={result.bytes}", *(f"gap={problem.first_offset}" for problem in problems)]  # fmt: skip
+             f"content={result.digest}", *(f"gap={problem.first_offset}" for problem in problems)]  # fmt: skip
     return RawWindow(
         kafka_partition=plan.cell.kafka_partition,
         window=plan.cell.window,

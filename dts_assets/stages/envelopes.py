@@ -2,11 +2,62 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterator
+
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from dts_assets.model.spans import Cell
+from dts_assets.wire.buffers import offsets_of
 
 UTC_MICROSECONDS = pa.timestamp("us", tz="UTC")
+
+
+class ContentDigest:
+    """A digest of messages that says whether a second reading of the same offsets gave the same ones.
+
+    Each column is hashed for itself, so that it does not matter how the messages are cut into batches. Counts and bytes would
+    not do: a repaired recording may hold as many bytes as the broken one.
+    """
+
+    def __init__(self) -> None:
+        self._columns: dict[str, hashlib.blake2b] = {}
+
+    def add(self, messages: pa.RecordBatch) -> None:
+        """Messages that follow those of the calls before."""
+        for name in ("offset", "timestamp"):
+            self._add_numbers(name, messages[name].cast(pa.int64()))
+        for name in ("key", "value"):
+            self._add_bytes(name, messages[name])
+        headers = messages["headers"]
+        self._add_numbers("headers", pc.fill_null(pc.list_value_length(headers), -1))
+        pairs = headers.flatten()
+        for name in ("key", "value"):
+            self._add_bytes(f"headers.{name}", pairs.field(name).cast(pa.binary()))
+
+    def text(self) -> str:
+        """The digest so far, 16 hex digits."""
+        parts = (f"{name}={column.hexdigest()}" for name, column in sorted(self._columns.items()))
+        return hashlib.blake2b("\n".join(parts).encode(), digest_size=8).hexdigest()
+
+    def _add_bytes(self, name: str, values: pa.Array) -> None:
+        self._add_numbers(f"{name}.lengths", pc.fill_null(pc.binary_length(values), -1))
+        for part in _bytes_of(values if values.null_count == 0 else pc.fill_null(values, b"")):
+            self._update(name, part)
+
+    def _add_numbers(self, name: str, numbers: pa.Array) -> None:
+        self._update(name, numbers.to_numpy().tobytes())
+
+    def _update(self, name: str, data: bytes | memoryview) -> None:
+        self._columns.setdefault(name, hashlib.blake2b(digest_size=8)).update(data)
+
+
+def _bytes_of(values: pa.Array) -> Iterator[memoryview]:
+    """The bytes of all values, one behind the other, without a copy."""
+    data, offsets = values.buffers()[2], offsets_of(values)
+    if data is not None:
+        yield memoryview(data)[int(offsets[0]) : int(offsets[-1])]
 
 
 def raw_rows(messages: pa.RecordBatch, *, cell: Cell, epoch: int) -> pa.RecordBatch:
