@@ -31,6 +31,7 @@ from tests.flows.source import (
     Row,
     Source,
     Table,
+    folded,
     with_all_columns,
 )
 
@@ -102,6 +103,18 @@ class History:
             found.append(WindowEnd(min(last.values()) if complete else None))
         return found
 
+    def after(self, number: int) -> Contents:
+        """Current rows as snapshots show them after a window: up to its cut, or all that has arrived where there is none."""
+        whole, cut = -1, (0, 0)
+        for window, end in enumerate(self.ends()[: number + 1]):
+            whole, cut = (window, cut) if end.cut is None else (whole, max(cut, end.cut))
+        shown = []
+        for change in self.source.changes:
+            arrived = self.window_of(change.arrived)
+            if arrived <= whole or (arrived <= number and change.position <= cut):
+                shown.append(change)
+        return folded(self.source.tables, shown)
+
     def final(self) -> Contents:
         """Current rows when all was done."""
         return with_all_columns(self.source.tables, self.source.rows)
@@ -119,8 +132,8 @@ def bank_history(seed: int, *, transactions: int = 80, long_set: bool = False) -
     """
     random = Random(seed)
     source = Source(
-        (accounts(), seats(), journal(), goods()), START, lags=(0.2, 2.5, 14.0), random=random
-    )  # fmt: skip
+        (accounts(), seats(), journal(), goods()), START, lags=(0.2, 2.5, 14.0), random=random, fragmented=0.2
+    )
     writer = _Writer(source, random)
     moments = sorted(random.uniform(8, WINDOWS * 600 - 60) for _ in range(transactions))
     borders = iter(range(1, WINDOWS))

@@ -79,7 +79,9 @@ TEXT = Kind("varchar(80)", _text("utf8mb4", "utf-8"), lambda random: random.choi
 GBK = Kind("varchar(20)", _text("gbk", "gbk"), lambda random: random.choice(("茶", "", "红茶", "tea")))
 BLOB = Kind("blob", _bytes, lambda random: random.randbytes(random.randrange(12)))
 JSON = Kind("json", _bytes, lambda random: json.dumps({"n": random.randrange(9)}))
-TIME = Kind("time", _text("utf8", "ascii"), lambda random: f"{random.choice(('', '-'))}{random.randint(100, 838)}:09:08")
+TIME = Kind(
+    "time", _text("utf8", "ascii"), lambda random: f"{random.choice(('', '-'))}{random.randint(100, 838)}:09:08"
+)
 DATE = Kind("date", _text("utf8", "ascii"), lambda random: date(2000, 1, 1) + timedelta(days=random.randrange(9000)))
 WALL_CLOCK = Kind(
     "datetime(6)",
@@ -206,9 +208,11 @@ class Source:
         *,
         lags: Sequence[float] = (0.2, 0.4),
         random: Random | None = None,
+        fragmented: float = 0.0,
     ) -> None:
         self.tables = {table.name: table for table in tables}
         self.random = random or Random(7)
+        self.fragmented = fragmented
         self.rows: Contents = {name: {} for name in self.tables}
         self.bags: dict[str, list[Row]] = {name: [] for name, table in self.tables.items() if not table.keys}
         self.messages: list[Message] = []
@@ -343,9 +347,7 @@ class Source:
             assert table.key(new) not in rows, f"duplicate key {table.key(new)} in {table.name}"
             rows[table.key(new)] = new
 
-    def _control(
-        self, lanes: Iterable[int], at: datetime, gtid: str, kind: pb.MessageType, body: pb.Event
-    ) -> None:
+    def _control(self, lanes: Iterable[int], at: datetime, gtid: str, kind: pb.MessageType, body: pb.Event) -> None:
         self._offset += 31
         self._seq += 1
         entry = pb.Entry(header=self._header(at, gtid, kind, (self._file, self._offset)), event=body)
@@ -370,7 +372,7 @@ class Source:
         lane.clock = max(lane.clock, at + lane.lag)
         data = _entries(entry for entry, _ in lane.waiting)
         if times is None:
-            fragments = self.random.randint(2, 5) if self.random.random() < 0.2 else 1
+            fragments = self.random.randint(2, 5) if self.random.random() < self.fragmented else 1
             times = [lane.clock + timedelta(milliseconds=30 * index) for index in range(fragments)]
         changes = [change for _, found in lane.waiting for change in found]
         lane.waiting.clear()

@@ -59,7 +59,10 @@ def test_the_ledger_counts_the_changes_of_every_table(bank: History, rectangle: 
         (bank.window_of(change.arrived), change.partition, change.table) for change in bank.source.changes
     )
     rows = rectangle.pipeline.ledger.window_tables()
-    found = {((row.window_start - border(0)) // (border(1) - border(0)), row.kafka_partition, row.table.table): row for row in rows}
+    found = {
+        ((row.window_start - border(0)) // (border(1) - border(0)), row.kafka_partition, row.table.table): row
+        for row in rows
+    }
     assert {key: row.changes for key, row in found.items()} == expected
     for key, row in found.items():
         mine = [

@@ -1,0 +1,75 @@
+"""The law: once nothing is stale all tables are equal, whatever the order, the rectangles and the repetitions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from dts_assets.errors import NotReadyError
+from dts_assets.flows.status import find_status
+from tests.flows.harness import Bench, Harness
+from tests.flows.history import PARTITIONS, WINDOWS, History
+
+pytestmark = pytest.mark.spark
+
+
+def assert_equal(one: Harness, other: Harness) -> None:
+    found, expected = one.everything(), other.everything()
+    assert found.keys() == expected.keys()
+    for name in expected:
+        assert found[name] == expected[name], name
+
+
+def test_windows_run_forwards_show_each_cut_and_end_alike(
+    bench: Bench, bank: History, bank_capture: Path, rectangle: Harness
+) -> None:
+    harness = bench.open(bank_capture)
+    for number, end in enumerate(bank.ends()):
+        harness.all(number)
+        shown = harness.snapshots(bank.source.tables)
+        assert shown == bank.after(number)
+        if end.cut is not None:  # no transaction is torn across tables and Kafka partitions
+            assert shown == bank.at(end.cut)
+    assert shown == bank.final()
+    assert find_status(harness.pipeline).work.nothing
+    assert_equal(harness, rectangle)
+
+
+def test_windows_run_backwards_and_then_twice_end_alike(bench: Bench, bank_capture: Path, rectangle: Harness) -> None:
+    harness = bench.open(bank_capture)
+    for number in reversed(range(WINDOWS)):
+        harness.all(number)
+    assert find_status(harness.pipeline).work.stale_entries  # sets were waiting for their heads
+    harness.settle()
+    assert_equal(harness, rectangle)
+    harness.all()
+    assert find_status(harness.pipeline).work.nothing
+    assert_equal(harness, rectangle)
+
+
+@pytest.mark.parametrize("seed", [11, 12, 13])
+def test_random_rectangles_end_alike(seed: int, bench: Bench, bank_capture: Path, rectangle: Harness) -> None:
+    harness = bench.open(bank_capture)
+    random = Random(seed)
+    done = 0
+    for _ in range(9):
+        step = random.choice(("raw", "raw", "entries", "entries", "tables"))
+        first, last = sorted(random.choices(range(WINDOWS), k=2))
+        numbers = range(first, last + 1)
+        low, high = sorted(random.choices(range(PARTITIONS), k=2))
+        try:
+            match step:
+                case "raw":
+                    harness.raw(*numbers, partitions=range(low, high + 1))
+                case "entries":
+                    harness.entries(*numbers, partitions=range(low, high + 1))
+                case _:
+                    harness.tables(*numbers)
+            done += 1
+        except NotReadyError:
+            pass
+    assert done >= 2
+    harness.settle()
+    assert_equal(harness, rectangle)
