@@ -1,0 +1,102 @@
+"""A project in a folder of its own: a configuration, a registry, a capture that may grow. No Spark, no network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import dagster as dg
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dts_assets.defs.assemble import assemble
+from dts_assets.defs.resources import PipelineResource
+from dts_assets.model.tables import TableId
+from dts_assets.settings import Subscription, load_settings
+from dts_assets.sources.capture import MESSAGE_SCHEMA
+from dts_assets.store.registry import RegisteredColumn, RegisteredTable, merge_registry
+
+if TYPE_CHECKING:
+    from dagster._core.definitions.assets.graph.asset_graph import AssetGraph
+
+    from dts_assets.flows.pipeline import Pipeline
+
+CONFIGURATION = """\
+lake: {{warehouse: ./lake}}
+subscriptions:
+  shop:
+    format: dts-protobuf
+    source: {{capture: {{path: ./capture, complete: {complete}}}}}
+    partitions: {partitions}
+    window: {{every: {every}, start: 2026-01-05T00:00Z, end: {end}}}
+    tables: {{include: [{include}], exclude: [{exclude}]}}
+"""
+
+
+@dataclass(frozen=True)
+class Project:
+    """A folder with ``pipeline.yaml``; nothing else is there until a test puts it there."""
+
+    folder: Path
+
+    @property
+    def config(self) -> Path:
+        return self.folder / "pipeline.yaml"
+
+    @property
+    def subscription(self) -> Subscription:
+        return load_settings(self.config).subscriptions["shop"]
+
+    @property
+    def pipelines(self) -> PipelineResource:
+        return PipelineResource(config_path=str(self.config))
+
+    @property
+    def pipeline(self) -> Pipeline:
+        return self.pipelines.pipeline("shop")
+
+    def configure(
+        self,
+        *,
+        partitions: int = 2,
+        every: str = "1h",
+        end: str = "2026-01-05T03:00Z",
+        complete: bool = True,
+        include: Iterable[str] = ("shopdb.*",),
+        exclude: Iterable[str] = (),
+    ) -> Project:
+        facts = {"partitions": partitions, "every": every, "end": end, "complete": str(complete).lower()}
+        globs = {
+            name: ", ".join(f'"{one}"' for one in found) for name, found in (("include", include), ("exclude", exclude))
+        }
+        self.config.write_text(CONFIGURATION.format(**facts, **globs))
+        return self
+
+    def register(self, tables: Mapping[TableId, Iterable[tuple[str, str, bool]]]) -> Project:
+        """Put tables into the registry: columns as (name, lake type, whether of the key)."""
+        merge_registry(
+            self.subscription.registry_path,
+            [
+                RegisteredTable(table, tuple(RegisteredColumn(name, kind, kind, key) for name, kind, key in columns))
+                for table, columns in tables.items()
+            ],
+        )
+        return self
+
+    def definitions(self) -> dg.Definitions:
+        return assemble(load_settings(self.config), self.config)
+
+    def graph(self) -> AssetGraph:
+        return self.definitions().resolve_asset_graph()
+
+    def send(self, file: str, messages: Iterable[tuple[int, int, datetime]]) -> None:
+        """Add a file to the capture, with messages as (Kafka partition, offset, time)."""
+        rows = [
+            {"topic": "shop", "partition": partition, "offset": offset, "timestamp": time, "value": b"v"}
+            for partition, offset, time in messages
+        ]
+        (self.folder / "capture").mkdir(exist_ok=True)
+        pq.write_table(pa.Table.from_pylist(rows, MESSAGE_SCHEMA), self.folder / "capture" / f"{file}.parquet")
