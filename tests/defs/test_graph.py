@@ -145,7 +145,7 @@ def test_sensors_are_there_and_stopped(shop: Project) -> None:
 
 def test_all_tables_are_one_step_that_takes_turns(shop: Project) -> None:
     step = shop.graph().get(key("changelog", "shopdb", "orders")).assets_def
-    assert step.op.name == "shop_tables"
+    assert step.op.name == "shop_make_tables"
     assert key("snapshot", "shopdb", "orders") in step.keys
     assert step.can_subset
     assert step.op.pool == "shop_tables"

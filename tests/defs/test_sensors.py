@@ -1,0 +1,240 @@
+"""The sensors, wired: a growing capture becomes runs of raw and entries, a growing ledger becomes runs of the tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import dagster as dg
+import pytest
+
+from dts_assets.defs.partitions import RANGE_END, RANGE_START, span_of
+from dts_assets.defs.sensors import ingest_sensor, tables_sensor
+from dts_assets.model.offsets import OffsetRange
+from dts_assets.model.problems import Completeness
+from dts_assets.model.spans import Cell
+from dts_assets.model.tables import TableId
+from dts_assets.model.windows import WindowGrid
+from dts_assets.planning.generations import generation, input_text
+from dts_assets.planning.staleness import Computed, raw_input, tables_inputs
+from dts_assets.store.rows import Counts, Cut, IngestWindow, RawWindow
+
+if TYPE_CHECKING:
+    from tests.defs.projects import Project
+
+START = datetime(2026, 1, 5, tzinfo=UTC)
+HOUR, GRACE = timedelta(hours=1), timedelta(minutes=10)
+GRID = WindowGrid(HOUR, START)
+
+
+@pytest.fixture
+def instance() -> Iterator[dg.DagsterInstance]:
+    with dg.DagsterInstance.ephemeral() as made:
+        yield made
+
+
+@pytest.fixture
+def shop(project: Project) -> Project:
+    """A capture that is still growing, of two Kafka partitions; one table is known."""
+    return project.configure(complete=False, end="null").register(
+        {TableId("shopdb", "", "orders"): [("id", "int", True)]}
+    )
+
+
+def ingest_tick(project: Project, instance: dg.DagsterInstance, cursor: str | None = None) -> dg.SensorResult:
+    return _tick(ingest_sensor(project.subscription), project, instance, cursor)
+
+
+def tables_tick(project: Project, instance: dg.DagsterInstance) -> dg.SensorResult:
+    return _tick(tables_sensor(project.subscription), project, instance, None)
+
+
+def _tick(
+    sensor: dg.SensorDefinition, project: Project, instance: dg.DagsterInstance, cursor: str | None
+) -> dg.SensorResult:
+    with dg.build_sensor_context(
+        instance=instance, cursor=cursor, resources={"pipelines": project.pipelines}
+    ) as context:
+        result = sensor(context)
+    assert isinstance(result, dg.SensorResult), result
+    return result
+
+
+def ranges(result: dg.SensorResult) -> list[tuple[str, str]]:
+    return [(request.tags[RANGE_START], request.tags[RANGE_END]) for request in result.run_requests or ()]
+
+
+def keys(result: dg.SensorResult) -> list[str | None]:
+    return [request.run_key for request in result.run_requests or ()]
+
+
+# What closes at the source
+
+
+def test_nothing_is_asked_for_while_nothing_was_seen(shop: Project, instance: dg.DagsterInstance) -> None:
+    result = ingest_tick(shop, instance)
+    assert ranges(result) == []
+    assert result.skip_reason is not None
+
+
+def test_closed_windows_become_one_run_and_the_next_tick_asks_for_nothing(
+    shop: Project, instance: dg.DagsterInstance
+) -> None:
+    shop.send("a", [(0, 0, START), (1, 0, START), (0, 1, START + 2 * HOUR), (1, 1, START + 2 * HOUR)])
+    first = ingest_tick(shop, instance)
+    assert ranges(first) == [("p00|2026-01-05-00:00", "p01|2026-01-05-01:00")]
+    assert first.run_requests is not None
+    assert first.run_requests[0].asset_selection is None
+    second = ingest_tick(shop, instance, first.cursor)
+    assert ranges(second) == []
+    assert second.cursor == first.cursor
+    assert second.skip_reason is not None
+
+
+def test_a_growing_capture_becomes_more_runs_each_under_a_key_of_its_own(
+    shop: Project, instance: dg.DagsterInstance
+) -> None:
+    shop.send("a", [(0, 0, START), (1, 0, START), (0, 1, START + HOUR), (1, 1, START + HOUR)])
+    first = ingest_tick(shop, instance)
+    shop.send("b", [(0, 2, START + 2 * HOUR)])
+    second = ingest_tick(shop, instance, first.cursor)
+    shop.send("c", [(1, 2, START + 3 * HOUR)])
+    third = ingest_tick(shop, instance, second.cursor)
+    shop.send("d", [(1, 3, START + 3 * HOUR + GRACE)])
+    fourth = ingest_tick(shop, instance, third.cursor)
+    assert ranges(first) == [("p00|2026-01-05-00:00", "p01|2026-01-05-00:00")]
+    assert ranges(second) == [("p00|2026-01-05-01:00", "p00|2026-01-05-01:00")]
+    assert ranges(third) == [("p01|2026-01-05-01:00", "p01|2026-01-05-02:00")]
+    assert ranges(fourth) == [("p00|2026-01-05-02:00", "p00|2026-01-05-02:00")], "a silent partition closes by grace"
+    found = [*keys(first), *keys(second), *keys(third), *keys(fourth)]
+    assert len(set(found)) == len(found)
+
+
+def test_the_topic_is_observed_at_every_tick(shop: Project, instance: dg.DagsterInstance) -> None:
+    shop.send("a", [(0, 0, START), (0, 1, START + HOUR)])
+    result = ingest_tick(shop, instance)
+    (event,) = result.asset_events
+    assert event.asset_key == dg.AssetKey(["shop", "topic"])
+    assert {name: one.value for name, one in event.metadata.items()} == {
+        "closed_partitions_waiting": 1, "p00_end_offset": 2, "p01_end_offset": 0,
+    }  # fmt: skip
+
+
+def test_dagster_takes_what_the_sensor_asks_for(shop: Project, instance: dg.DagsterInstance) -> None:
+    """Resolved against the job: the range is a rectangle of partitions that exist."""
+    shop.send("a", [(0, 0, START), (1, 0, START), (0, 1, START + 2 * HOUR), (1, 1, START + 2 * HOUR)])
+    definitions = shop.definitions()
+    sensor = ingest_sensor(shop.subscription)
+    with dg.build_sensor_context(
+        instance=instance, definitions=definitions, resources={"pipelines": shop.pipelines}
+    ) as context:
+        (request,) = sensor.evaluate_tick(context).run_requests or ()
+    partitions = definitions.resolve_asset_graph().get(dg.AssetKey(["shop", "entries"])).partitions_def
+    assert partitions is not None
+    found = partitions.get_partition_keys_in_range(
+        dg.PartitionKeyRange(request.tags[RANGE_START], request.tags[RANGE_END])
+    )
+    span = span_of([str(key) for key in found], shop.subscription.grid)
+    assert (span.kafka_partitions, span.windows) == ((0, 1), (GRID.at(0), GRID.at(1)))
+
+
+def test_a_source_that_cannot_be_read_is_a_reason_and_no_crash(shop: Project, instance: dg.DagsterInstance) -> None:
+    (shop.folder / "capture").mkdir()
+    (shop.folder / "capture" / "a.parquet").write_bytes(b"no parquet")
+    for sensor in (ingest_sensor(shop.subscription), tables_sensor(shop.subscription)):
+        with dg.build_sensor_context(instance=instance, resources={"pipelines": shop.pipelines}) as context:
+            result = sensor(context)
+        assert isinstance(result, dg.SkipReason)
+        assert "a.parquet is not a readable Parquet file" in str(result.skip_message)
+
+
+# What is ready in the ledger
+
+
+def ingested(project: Project, cells: Iterable[Cell], *, raw: str = "r1", head: Cell | None = None) -> None:
+    """Ledger rows as the first two flows leave them; ``head`` was looked for and is not there yet."""
+    ledger = project.pipeline.ledger
+    for cell in cells:
+        inputs = [input_text(raw_input(cell), raw)] + ([input_text(raw_input(head), "absent")] if head else [])
+        window = (cell.kafka_partition, cell.window, 0, OffsetRange(0, 1))
+        ledger.replace_raw_windows([cell], [RawWindow(*window, "message", 1, 9, START, START, (), raw, "1")])
+        row = IngestWindow(
+            *window, Counts(messages=1, whole=1), None, None, (), "message", Completeness.OBSERVED, (), "1",
+            generation(inputs, code_version="1"), tuple(inputs),
+        )  # fmt: skip
+        ledger.replace_windows([cell], [row])
+
+
+def tables_made(project: Project, number: int) -> None:
+    """The ledger row that a run of the tables leaves."""
+    pipeline, window = project.pipeline, GRID.at(number)
+    entries = {row.cell: Computed(row.generation, row.inputs) for row in pipeline.ledger.windows()}
+    inputs = tables_inputs(window, pipeline.kafka_partitions, entries, settings=pipeline.shaping_settings())
+    pipeline.ledger.replace_cuts(
+        [window], [Cut(window, None, None, "window", Completeness.OBSERVED, (), "g", inputs, "1")]
+    )
+
+
+def cells(*numbers: int) -> list[Cell]:
+    return [Cell(partition, GRID.at(number)) for number in numbers for partition in (0, 1)]
+
+
+@pytest.fixture
+def three_hours(shop: Project) -> Project:
+    shop.send("a", [(p, n, START + n * HOUR) for p in (0, 1) for n in range(4)])
+    return shop
+
+
+def test_a_window_is_asked_for_when_every_kafka_partition_has_its_entries(
+    three_hours: Project, instance: dg.DagsterInstance
+) -> None:
+    waiting = tables_tick(three_hours, instance)
+    assert ranges(waiting) == []
+    assert "waiting for entries of 2026-01-05-00:00" in str(waiting.skip_reason)
+    ingested(three_hours, [*cells(0, 1), Cell(0, GRID.at(2))])
+    ready = tables_tick(three_hours, instance)
+    assert ranges(ready) == [("2026-01-05-00:00", "2026-01-05-01:00")]
+    tables_made(three_hours, 0)
+    tables_made(three_hours, 1)
+    assert ranges(tables_tick(three_hours, instance)) == []
+    ingested(three_hours, [Cell(1, GRID.at(2))])
+    assert ranges(tables_tick(three_hours, instance)) == [("2026-01-05-02:00", "2026-01-05-02:00")]
+
+
+def test_newer_entries_are_asked_for_again_under_another_key(
+    three_hours: Project, instance: dg.DagsterInstance
+) -> None:
+    ingested(three_hours, cells(0))
+    first = tables_tick(three_hours, instance)
+    assert keys(tables_tick(three_hours, instance)) == keys(first), "the same inputs are the same run"
+    tables_made(three_hours, 0)
+    ingested(three_hours, cells(0)[:1], raw="r2")
+    again = tables_tick(three_hours, instance)
+    assert ranges(again) == ranges(first) == [("2026-01-05-00:00", "2026-01-05-00:00")]
+    assert keys(again) != keys(first)
+
+
+def test_entries_whose_head_has_arrived_are_asked_for_alone(three_hours: Project, instance: dg.DagsterInstance) -> None:
+    ingested(three_hours, [Cell(0, GRID.at(1))], head=Cell(0, GRID.at(0)))
+    first = ingest_tick(three_hours, instance)
+    ingested(three_hours, [Cell(0, GRID.at(0))])
+    second = ingest_tick(three_hours, instance, first.cursor)
+    assert second.run_requests is not None
+    assert [(r.tags[RANGE_START], r.asset_selection) for r in second.run_requests] == [
+        ("p00|2026-01-05-01:00", [dg.AssetKey(["shop", "entries"])])
+    ]
+    assert keys(ingest_tick(three_hours, instance, second.cursor)) == keys(second), (
+        "Dagster knows the key and starts none"
+    )
+
+
+def test_one_run_of_the_tables_at_a_time(three_hours: Project, instance: dg.DagsterInstance) -> None:
+    ingested(three_hours, cells(0))
+    job = three_hours.definitions().resolve_job_def("shop_tables")
+    run = instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED)
+    with dg.build_sensor_context(instance=instance, resources={"pipelines": three_hours.pipelines}) as context:
+        busy = tables_sensor(three_hours.subscription)(context)
+    assert isinstance(busy, dg.SkipReason)
+    instance.report_run_failed(run)
+    assert ranges(tables_tick(three_hours, instance)) == [("2026-01-05-00:00", "2026-01-05-00:00")]
