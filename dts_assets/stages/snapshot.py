@@ -64,8 +64,10 @@ def key_operations(changes: DataFrame, columns: Sequence[Column]) -> DataFrame:
     """One row per key that a change touches: ``key`` (struct), ``takes``, ``at`` (position struct), ``kafka_partition``,
     ``row_number``, ``row`` (struct of the table's columns; null where the key is left), ``absent``, and what the snapshot
     shows of the change (``_event_time``, ``_kafka_partition``, ``_kafka_offset``).
+
+    A server with minimal row images does not send the key of an updated row that kept it: it is the old image's.
     """
-    before, after = _key("before", columns), _key("after", columns)
+    before, after = _key("before", columns), _new_key(columns)
     moved = (F.col("op") == "update") & F.col("before").isNotNull() & ~before.eqNullSafe(after)
     taken = F.struct(F.lit(True).alias("takes"), after.alias("key"))
     left = F.struct(F.lit(False).alias("takes"), before.alias("key"))
@@ -147,9 +149,20 @@ def as_operations(snapshot: DataFrame, columns: Sequence[Column], *, names: Sequ
 
 
 def merge_source(result: DataFrame, columns: Sequence[Column], *, names: Sequence[str]) -> DataFrame:
-    """What is merged into a snapshot table: its columns under their names there, the key as ``__key_n``, ``__takes``."""
-    keys = [F.col("key")[f"k{n}"].alias(f"__key_{n}") for n in range(len(_keys(columns)))]
-    values = [F.col("row")[column.name].alias(name) for column, name in zip(columns, names, strict=True)]
+    """What is merged into a snapshot table: its columns under their names there, the key as ``__key_n``, ``__takes``.
+
+    Key columns come from the key, since the row's image may lack them.
+    """
+    key_fields = {column.name: f"k{n}" for n, column in enumerate(_keys(columns))}
+    keys = [F.col("key")[field].alias(f"__key_{n}") for n, field in enumerate(key_fields.values())]
+    values = [
+        (
+            F.when(F.col("takes"), F.col("key")[key_fields[column.name]])
+            if column.is_key
+            else F.col("row")[column.name]
+        ).alias(name)
+        for column, name in zip(columns, names, strict=True)
+    ]
     return result.select(
         *keys, F.col("takes").alias("__takes"), *values, "_event_time", "_kafka_partition", "_kafka_offset"
     )
@@ -162,6 +175,15 @@ def _keys(columns: Sequence[Column]) -> list[Column]:
 def _key(image: str, columns: Sequence[Column]) -> SparkColumn:
     """The key of an image. Fields are numbered: names of two images must not make two different types."""
     return F.struct(*[F.col(image)[column.name].alias(f"k{n}") for n, column in enumerate(_keys(columns))])
+
+
+def _new_key(columns: Sequence[Column]) -> SparkColumn:
+    """The key of the new image; of a key column that was not sent, what the old image says."""
+    fields = [
+        F.when(_is_absent(column.name), F.col("before")[column.name]).otherwise(F.col("after")[column.name])
+        for column in _keys(columns)
+    ]
+    return F.struct(*[field.alias(f"k{n}") for n, field in enumerate(fields)])
 
 
 def _position() -> SparkColumn:
