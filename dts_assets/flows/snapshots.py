@@ -48,11 +48,13 @@ class SnapshotOutcome:
 
 @dataclass(frozen=True, slots=True)
 class _Job:
+    """One table's work; ``current`` is the Iceberg snapshot that its snapshot table stands at, None before the first."""
+
     table: TableId
     columns: tuple[Column, ...]
     before: SnapshotState
     plan: SnapshotPlan
-    first: bool
+    current: int | None
 
 
 def advance_snapshots(
@@ -103,7 +105,7 @@ def _job(
         windows=windows,
         replaced=replaced,
     )
-    return _Job(table, columns, before, plan, first=state is None)
+    return _Job(table, columns, before, plan, current=None if state is None else state.snapshot_id)
 
 
 def _files_by_window(pipeline: Pipeline, table: TableId, snapshot_id: int | None) -> dict[datetime, frozenset[str]]:
@@ -125,7 +127,7 @@ def _apply(pipeline: Pipeline, job: _Job, session: SparkSession) -> _Job:
     name = pipeline.lake.spark_name(pipeline.table_path("snapshot", job.table))
     names = [flat_name(column.name) for column in job.columns]
     source = merge_source(_result(pipeline, job, spark, name), job.columns, names=names)
-    if job.first:
+    if job.current is None:
         rows = source.where("__takes").select(*[quoted(column) for column, _ in snapshot_columns(job.columns)])
         rows.writeTo(name).option(f"snapshot-property.{STATE_PROPERTY}", job.plan.state.to_text()).append()
         return job
@@ -187,11 +189,19 @@ def _last(job: _Job, operations: DataFrame, base: DataFrame | None) -> DataFrame
 
 
 def _base(job: _Job, spark: SparkSession, snapshot_name: str, operations: DataFrame) -> DataFrame | None:
-    """The current rows of the touched keys, where changes may lack columns."""
-    if not job.plan.fold_absent or job.first:
+    """The current rows of the touched keys, where changes may lack columns.
+
+    Read by the snapshot's id: Spark 4.1 cannot plan a merge whose source reads the target as it is.
+    """
+    if not job.plan.fold_absent or job.current is None:
         return None
+    rows = spark.sql(f"SELECT * FROM {snapshot_name} VERSION AS OF {job.current}")
+    held_columns = set(rows.columns)  # as they were then: a column may have come, or become wider, since
     names = [flat_name(column.name) for column in job.columns]
-    current = as_operations(spark.table(snapshot_name), job.columns, names=names)
+    for column, name in zip(job.columns, names, strict=True):
+        value = F.col(quoted(name)) if name in held_columns else F.lit(None)
+        rows = rows.withColumn(name, value.cast(column.type))
+    current = as_operations(rows, job.columns, names=names)
     return current.join(operations.select("key").distinct(), on="key", how="left_semi")
 
 
