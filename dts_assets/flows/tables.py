@@ -82,6 +82,8 @@ def _materialize(
     tables = _tables_of(pipeline, windows)
     changelogs = _chosen(tables, selection.changelogs)
     results = _changelogs(pipeline, windows, changelogs, spark, progress) if changelogs or selection.whole else []
+    if selection.changelogs is None:
+        _commit_quarantine(pipeline, windows, results)
     made = _tallies(results)
     if selection.whole or changelogs:
         rows = _window_tables(made)
@@ -212,9 +214,14 @@ def _commit(
 
     with ThreadPoolExecutor(_COMMITS_SIDE_BY_SIDE) as pool:
         committed = sum(pool.map(commit, tables))
-    rejected = [file for result in results for file in result.quarantine_files]
-    pipeline.lake.replace(pipeline.path("quarantine"), {**rectangle, "stage": {"tables"}}, rejected)
     progress(f"changelog: {committed} of {len(tables)} tables had rows and were committed")
+
+
+def _commit_quarantine(pipeline: Pipeline, windows: Sequence[Window], results: Sequence[TablesResult]) -> None:
+    """What runs of whole windows put into quarantine. Its rows stand under no table, so a run of some tables leaves them be."""
+    rejected = [file for result in results for file in result.quarantine_files]
+    starts = {window.start for window in windows}
+    pipeline.lake.replace(pipeline.path("quarantine"), {"window_start": starts, "stage": {"tables"}}, rejected)
 
 
 def _has_rows(pipeline: Pipeline, table: TableId) -> bool:
