@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from tests.flows.harness import Bench, Harness
 from tests.flows.history import EVERY, border
@@ -75,11 +76,11 @@ def three_windows(*tables: Table) -> Source:
 
 
 def open_short(
-    bench: Bench, folder: Path, messages: Iterable[Message], *, windows: int = 3, **settings: object
+    bench: Bench, folder: Path, messages: Iterable[Message], *, windows: int = 3, **settings: Any
 ) -> Harness:
     """A subscription over messages, in a grid of as many windows."""
     write_capture(folder, messages)
-    window = {"end": border(windows), **_mapping(settings.pop("window", {}))}
+    window = {"end": border(windows), **settings.pop("window", {})}
     return bench.open(folder, partitions=LANES, window=window, **settings)
 
 
@@ -93,8 +94,3 @@ def with_values(messages: Iterable[Message], values: Mapping[tuple[int, int], by
 
 def in_window(message: Message, number: int) -> bool:
     return border(number) <= message.time < border(number) + EVERY
-
-
-def _mapping(value: object) -> Mapping[str, object]:
-    assert isinstance(value, Mapping)
-    return value

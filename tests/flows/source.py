@@ -388,6 +388,9 @@ class Source:
             change.first_offset, change.last_offset, change.arrived = first, lane.offset - 1, lane.clock
 
 
+_OPERATIONS = {"insert": pb.INSERT, "update": pb.UPDATE, "delete": pb.DELETE}
+
+
 def dml_event(table: Table, operation: str, rows: Iterable[tuple[Row | None, Row | None]]) -> pb.DMLEvent:
     """The rows of one event as they are sent."""
     columns = [pb.Column(name=one.name, originalType=one.kind.original_type, isKey=one.is_key) for one in table.columns]
@@ -396,7 +399,7 @@ def dml_event(table: Table, operation: str, rows: Iterable[tuple[Row | None, Row
         return [] if row is None else [_value(column, row[column.name]) for column in table.columns]
 
     changes = [pb.RowChange(oldColumns=image(before), newColumns=image(after)) for before, after in rows]
-    return pb.DMLEvent(dmlEventType=pb.DMLType.Value(operation.upper()), columns=columns, rows=changes)
+    return pb.DMLEvent(dmlEventType=_OPERATIONS[operation], columns=columns, rows=changes)
 
 
 def _value(column: Field, value: Any) -> pb.Data:

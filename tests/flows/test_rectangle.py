@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 
 import pytest
 
@@ -51,7 +52,7 @@ def test_the_counts_of_every_cell_add_up(bank: History, rectangle: Harness) -> N
     assert total.quarantined_messages == total.waiting == total.superseded == 0
     for partition in range(3):
         ranges = [row.offsets for row in rows if row.kafka_partition == partition]
-        assert all(one.end == other.start for one, other in zip(ranges, ranges[1:], strict=False))
+        assert all(one.end == other.start for one, other in pairwise(ranges))
 
 
 def test_the_ledger_counts_the_changes_of_every_table(bank: History, rectangle: Harness) -> None:
@@ -59,10 +60,7 @@ def test_the_ledger_counts_the_changes_of_every_table(bank: History, rectangle: 
         (bank.window_of(change.arrived), change.partition, change.table) for change in bank.source.changes
     )
     rows = rectangle.pipeline.ledger.window_tables()
-    found = {
-        ((row.window_start - border(0)) // (border(1) - border(0)), row.kafka_partition, row.table.table): row
-        for row in rows
-    }
+    found = {(bank.window_of(row.window_start), row.kafka_partition, row.table.table): row for row in rows}
     assert {key: row.changes for key, row in found.items()} == expected
     for key, row in found.items():
         mine = [
