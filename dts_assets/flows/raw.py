@@ -33,6 +33,7 @@ def materialize_raw(pipeline: Pipeline, span: Span, *, spark: SparkProvider, pro
     pipeline.check_shape()
     stored = {row.cell: row for row in pipeline.ledger.raw_windows() if row.kafka_partition in span.kafka_partitions}
     watermarks = pipeline.source.watermarks()
+    refuse_grown(pipeline, stored.values(), watermarks)
     planned = _plan(pipeline, span, stored, watermarks)
     kept = [plan for plan in planned if _gone(plan, watermarks)]
     copied = [plan for plan in planned if plan not in kept]
@@ -47,6 +48,18 @@ def materialize_raw(pipeline: Pipeline, span: Span, *, spark: SparkProvider, pro
     table = pipeline.path("raw_envelopes")
     location = pipeline.lake.ensure(table, RAW_ENVELOPES).location()
     return RawReport(tuple(reports), ".".join(table), location, time.monotonic() - began)
+
+
+def refuse_grown(pipeline: Pipeline, stored: Iterable[RawWindow], watermarks: Mapping[int, Watermark]) -> None:
+    """Raise CaptureGrownError if a capture is declared complete and has messages behind an end that closed a stored window."""
+    capture = pipeline.settings.source.capture
+    if capture is None or not capture.complete:
+        return
+    for row in stored:
+        high = watermarks[row.kafka_partition].high
+        if row.closed_by == ClosedBy.END and high > row.offsets.end:
+            path = str(capture.path)
+            raise CaptureGrownError(path, row.kafka_partition, stored_end=row.offsets.end, found_end=high)
 
 
 def find_boundaries(
@@ -73,12 +86,6 @@ def _plan(
     planned = plan_cells(span.cells(), marks, found=found, watermarks=watermarks, closing=closing)
     if still_open := [plan.cell for plan in planned if plan.closed_by is ClosedBy.OPEN]:
         raise NotClosedError(pipeline.name, [str(cell) for cell in still_open], latest=closing.now)
-    for plan in planned:
-        high = watermarks[plan.cell.kafka_partition].high
-        if pipeline.complete and plan.stored and plan.closed_by is ClosedBy.END and high > plan.offsets.end:
-            capture = pipeline.settings.source.capture
-            path = "" if capture is None else str(capture.path)
-            raise CaptureGrownError(path, plan.cell.kafka_partition, stored_end=plan.offsets.end, found_end=high)
     return planned
 
 
