@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from dts_assets.flows.pipeline import Pipeline, stored_cells
-from dts_assets.flows.raw import find_boundaries
+from dts_assets.flows.raw import find_boundaries, refuse_grown
 from dts_assets.model.spans import Cell
-from dts_assets.planning.boundaries import StoredCell, closed_windows, plan_cells
+from dts_assets.planning.boundaries import Closing, StoredCell, closed_windows, plan_cells
 from dts_assets.planning.generations import ABSENT, input_text
 from dts_assets.planning.staleness import Computed, Work, plan_work, raw_input, tables_inputs
 
@@ -29,14 +29,15 @@ class Status:
 
 
 def find_status(pipeline: Pipeline) -> Status:
-    """The state of a subscription now."""
+    """The state of a subscription now. Raises CaptureGrownError if a complete capture has grown."""
     ledger = pipeline.ledger
     watermarks, closing = pipeline.source.watermarks(), pipeline.closing()
     raw_rows = ledger.raw_windows()
+    refuse_grown(pipeline, raw_rows, watermarks)
     raw = {row.cell: row.generation for row in raw_rows}
     entries = {row.cell: Computed(row.generation, row.inputs) for row in ledger.windows()}
     tables = {row.window.start: Computed(row.generation, row.inputs) for row in ledger.cuts()}
-    until = pipeline.grid.end if pipeline.complete else closing.now
+    until = _until(pipeline, closing)
     windows = tuple(pipeline.grid.until(until)) if until is not None else ()
     closed = {
         partition: closed_windows(partition, windows, watermark=watermarks[partition], closing=closing)
@@ -57,6 +58,16 @@ def find_status(pipeline: Pipeline) -> Status:
             for window in work.tables
         },
     )
+
+
+def _until(pipeline: Pipeline, closing: Closing) -> datetime | None:
+    """Up to when windows may have closed: a recording that has ended closes the window of its last message too."""
+    if not pipeline.complete:
+        return closing.now
+    if pipeline.grid.end is not None:
+        return pipeline.grid.end
+    last = None if closing.now is None else pipeline.grid.containing(closing.now)
+    return None if last is None else last.end
 
 
 def _ends(pipeline: Pipeline, cells: tuple[Cell, ...], stored: tuple[StoredCell, ...]) -> dict[Cell, int]:
