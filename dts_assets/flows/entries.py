@@ -35,9 +35,10 @@ class _Before:
 def materialize_entries(pipeline: Pipeline, span: Span, *, spark: SparkProvider, progress: Progress) -> EntriesReport:
     """Join and decode the stored messages of a span, and mark its cells in ``windows``.
 
-    Raises NotReadyError if raw_envelopes of a cell is not there.
+    Raises NotReadyError if raw_envelopes of a cell is not there, IncompatibleLakeError where the lake was built otherwise.
     """
     began = time.monotonic()
+    pipeline.check_shape()
     raw = {row.cell: row for row in pipeline.ledger.raw_windows() if row.kafka_partition in span.kafka_partitions}
     cells = tuple(span.cells())
     _require_raw(pipeline, cells, raw)

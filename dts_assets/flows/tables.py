@@ -66,7 +66,7 @@ def materialize_tables(
     """Make the changelogs of some windows and bring the snapshots to the frontier.
 
     Raises NotReadyError if a Kafka partition of a window has no entries yet, IncompleteWindowError where incomplete windows
-    block. A run of only some tables does not mark its windows.
+    block, IncompatibleLakeError where the lake was built otherwise. A run of only some tables does not mark its windows.
     """
     waits = "tables: another run of them is going on in this lake; waiting for it to end"
     with turn(pipeline.lake.location, f"{pipeline.name}-tables", on_wait=lambda: progress(waits)):
@@ -77,6 +77,7 @@ def _materialize(
     pipeline: Pipeline, windows: Sequence[Window], selection: Selection, spark: SparkProvider, progress: Progress
 ) -> TablesReport:
     began = time.monotonic()
+    pipeline.check_shape()
     ingested = {row.cell: row for row in pipeline.ledger.windows()}
     _require_ready(pipeline, windows, ingested)
     tables = _tables_of(pipeline, windows)
@@ -180,7 +181,13 @@ def _decode(
         by_window.setdefault(file.partition["window_start"], []).append((file.path, file.bytes))
     tasks = [
         TablesTask(
-            start, paths, size, pipeline.settings.format, targets, quarantine, pipeline.lake.location.file_store_properties
+            start,
+            paths,
+            size,
+            pipeline.settings.format,
+            targets,
+            quarantine,
+            pipeline.lake.location.file_store_properties,
         )
         for start, files in sorted(by_window.items())
         for paths, size in _shared_out(files, max(1, _TASKS_PER_WINDOW // len(windows)))
