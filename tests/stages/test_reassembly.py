@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import pyarrow as pa
 import pytest
@@ -169,7 +170,7 @@ def streams(draw: st.DrawFn) -> list[Message]:
 def in_ranges(messages: Sequence[Message], cuts: Sequence[int]) -> Iterator[tuple[int, int, bytes]]:
     """The sets of consecutive ranges, each reassembled on its own with the heads read back from everything before it."""
     borders = [0, *sorted(cuts), len(messages)]
-    for start, end in zip(borders, borders[1:], strict=False):
+    for start, end in pairwise(borders):
 
         def read_head(shard: str, before: int, below: int, total: int) -> Head:
             rows = [batch(messages[:before])] if before else []
