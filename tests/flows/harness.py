@@ -24,7 +24,8 @@ from dts_assets.settings.models import FOLDER_KEY, NAME_KEY
 from dts_assets.sources.capture import CaptureSource
 from dts_assets.store.lake import Lake
 from tests.flows.history import END, EVERY, PARTITIONS, START
-from tests.flows.source import DATABASE, Change, Contents, Row, Table
+from tests.flows.source import DATABASE, Change, Contents
+from tests.flows.source_tables import Row, Table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

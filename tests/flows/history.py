@@ -9,7 +9,8 @@ from decimal import Decimal
 from random import Random
 from typing import Any
 
-from tests.flows.source import (
+from tests.flows.source import Contents, Ddl, Dml, Position, Source, folded, with_all_columns
+from tests.flows.source_tables import (
     BIGINT,
     BLOB,
     DATE,
@@ -23,16 +24,9 @@ from tests.flows.source import (
     TIME,
     UNSIGNED,
     WALL_CLOCK,
-    Contents,
-    Ddl,
-    Dml,
     Field,
-    Position,
     Row,
-    Source,
     Table,
-    folded,
-    with_all_columns,
 )
 
 START = datetime(2026, 3, 1, 10, tzinfo=UTC)

@@ -10,7 +10,8 @@ from typing import Any
 
 from tests.flows.harness import Bench, Harness
 from tests.flows.history import EVERY, border
-from tests.flows.source import INT, TEXT, Dml, Field, Message, Row, Source, Table, write_capture
+from tests.flows.source import Dml, Message, Source, write_capture
+from tests.flows.source_tables import INT, TEXT, Field, Row, Table
 
 LANES = 2
 SECOND = timedelta(seconds=1)

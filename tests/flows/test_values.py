@@ -10,7 +10,8 @@ from dts_assets.protocol import subscribe_pb2 as pb
 from tests.flows.harness import Bench
 from tests.flows.history import border
 from tests.flows.short import SECOND, open_short, short_source
-from tests.flows.source import ABSENT, DATABASE, INT, TEXT, Dml, Field, Kind, Row, Source, Table
+from tests.flows.source import DATABASE, Dml, Source
+from tests.flows.source_tables import ABSENT, INT, TEXT, Field, Kind, Row, Table
 
 pytestmark = pytest.mark.spark
 
