@@ -1,6 +1,6 @@
 """Columns of source tables: what the source calls their type, and what they become in the lake.
 
-The mapping is DESIGN's: options may widen, none may lose. Lake types are written as Spark writes them.
+The mapping may be widened by options; nothing may lose a value. Lake types are written as Spark writes them.
 """
 
 from __future__ import annotations
