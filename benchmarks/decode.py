@@ -26,6 +26,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from benchmarks import plain_loop, traffic
+from benchmarks.columns import FAT
+from dts_assets.flows.tables_tasks import CHUNK_BYTES, MANY_TABLES, MANY_TABLES_CHUNK_BYTES
 from dts_assets.model.columns import Column
 from dts_assets.model.tables import TableId
 from dts_assets.wire.decoding import BEST_ENGINE, Engine
@@ -34,28 +36,30 @@ from dts_assets.wire.dts_protobuf import DtsProtobuf
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Traffic of some shape, ``mebibytes`` of it in one call; the product makes them larger where there are many tables, too."""
+    """Traffic of some shape, as many bytes of it in one call as the product decodes at a time."""
 
     tables: int
     columns: int
     rows: int
-    mebibytes: int
 
     @property
     def name(self) -> str:
-        """Such as ``1t-5c-20r``."""
-        return f"{self.tables}t-{self.columns}c-{self.rows}r"
+        """Such as ``1t-5c-20r``, and ``1t-fat-5r`` for columns of 10 KB."""
+        columns = "fat" if self.columns == len(FAT) else f"{self.columns}c"
+        return f"{self.tables}t-{columns}-{self.rows}r"
+
+    @property
+    def size(self) -> int:
+        """Bytes of payload in one call."""
+        return CHUNK_BYTES if self.tables <= MANY_TABLES else MANY_TABLES_CHUNK_BYTES
 
 
 CASES = (
-    Case(1, 5, 1, 8),
-    Case(1, 5, 20, 8),
-    Case(1, 30, 1, 8),
-    Case(1, 30, 20, 8),
-    Case(2, 30, 1, 8),
-    Case(2, 30, 20, 8),
-    Case(50, 15, 20, 8),
-    Case(1000, 15, 1, 32),
+    *(Case(1, columns, rows) for columns in (5, 30) for rows in (1, 20, 500)),
+    *(Case(2, 30, rows) for rows in (1, 20, 500)),
+    *(Case(50, 15, rows) for rows in (1, 20)),
+    *(Case(1000, 15, rows) for rows in (1, 20)),
+    Case(1, len(FAT), 5),
 )
 
 
@@ -82,8 +86,8 @@ class Measured:
 def measure(case: Case, *, turns: int, seed: int, engine: Engine = BEST_ENGINE) -> Measured:
     """Check that both ways agree on fresh traffic, then time them in turns."""
     made = traffic.tables(case.tables, case.columns, seed=seed)
-    sets = traffic.entry_sets(made, rows=case.rows, size=case.mebibytes << 20, seed=seed + 1)
-    wire, array = DtsProtobuf(engine), pa.array(sets, pa.binary())
+    array = traffic.entry_sets(made, rows=case.rows, size=case.size, seed=seed + 1)
+    wire, sets = DtsProtobuf(engine), array.to_pylist()
     decoded = wire.entries(array)
     asked: dict[TableId, tuple[Column, ...]] = {
         shape.table: tuple(

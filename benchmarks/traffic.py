@@ -1,117 +1,43 @@
-"""Made-up DTS Protobuf traffic for benchmarks: tables as shops have them, transactions, and values drawn anew each time."""
+"""Made-up DTS Protobuf traffic: tables as shops have them, transactions over several of them, and values drawn anew each time.
+
+Two views of the same traffic: entry sets (what the decoder gets), and a capture (entry sets in envelopes, cut where they are
+larger than a message may be, in several Kafka partitions over several windows, as Parquet files).
+"""
 
 from __future__ import annotations
 
-import json
-import random
-import string
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Any
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from benchmarks.columnar_protobuf import (
+    Integers,
+    chosen,
+    constant,
+    constant_field,
+    constant_number_field,
+    field,
+    grouped,
+    joined,
+    lengths,
+    number_field,
+)
+from benchmarks.columns import FAT, NARROW, WIDE, Kind
 from dts_assets.protocol import subscribe_pb2 as pb
+from dts_assets.wire.format import MESSAGES
 
-_SET_BYTES = 256 << 10
-_NEW_YEAR = datetime(2026, 1, 1)
-_FIRST_SECOND = 1_767_225_600  # the same, in UTC
-_STATES = (b"new", b"paid", b"packed", b"sent", b"returned")
-_OPERATIONS = (pb.INSERT, pb.UPDATE, pb.DELETE)
-_SHARES = (30, 50, 20)  # per cent: inserts, updates, deletes
-_NULLS = 0.1  # of the nullable columns
+SERVER = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+START = datetime(2026, 1, 1, tzinfo=UTC)
 
-
-class _Random(random.Random):
-    """Random values of the kinds that columns hold."""
-
-    def __init__(self, seed: int) -> None:
-        super().__init__(seed)
-        self._letters = "".join(self.choices(string.ascii_letters + string.digits + "    ,.-äöü漢字", k=1 << 20))
-
-    def text(self, low: int, high: int) -> bytes:
-        start = self.whole(0, len(self._letters) - high - 1)
-        return self._letters[start : start + self.whole(low, high)].encode()
-
-    def whole(self, low: int, high: int) -> int:
-        return low + int(self.random() * (high - low + 1))  # four times as quick as randint, and no less even here
-
-    def moment(self) -> datetime:
-        return _NEW_YEAR + timedelta(seconds=self.random() * 20_000_000)
-
-
-Draw = Callable[[_Random], tuple[int, str, bytes, str]]
-"""A value: data type, sv, bv, charset."""
-
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """A kind of column: its type text, whether it may be NULL, and how values are drawn."""
-
-    original_type: str
-    nullable: bool
-    draw: Draw
-
-
-def _text(original_type: str, low: int, high: int, *, nullable: bool = True) -> Kind:
-    return Kind(original_type, nullable, lambda draw: (pb.STRING, "", draw.text(low, high), "utf8mb4"))
-
-
-def _number(original_type: str, data_type: int, low: int, high: int, *, nullable: bool = True) -> Kind:
-    return Kind(original_type, nullable, lambda draw: (data_type, str(draw.whole(low, high)), b"", ""))
-
-
-def _time(original_type: str, layout: str) -> Kind:
-    return Kind(original_type, True, lambda draw: (pb.STRING, "", draw.moment().strftime(layout).encode(), "utf8mb4"))
-
-
-NARROW: tuple[Kind, ...] = (
-    _number("int(11)", pb.INT32, 1, 10_000_000, nullable=False),
-    _number("int(11)", pb.INT32, 1, 10_000_000, nullable=False),
-    _text("char(120)", 119, 119, nullable=False),
-    _text("char(60)", 59, 59, nullable=False),
-    _time("timestamp", "%Y-%m-%d %H:%M:%S +00:00"),
-)
-"""Five columns, much like sysbench's table."""
-
-WIDE: tuple[Kind, ...] = (
-    _number("bigint(20)", pb.INT64, 1, 1 << 50, nullable=False),
-    _number("bigint(20) unsigned", pb.UINT64, 0, (1 << 63) + (1 << 62)),
-    _number("int(10) unsigned", pb.UINT32, 0, (1 << 32) - 1),
-    _number("int(11)", pb.INT32, -(1 << 31), (1 << 31) - 1),
-    _number("int(11)", pb.INT32, 0, 5000),
-    _number("smallint(6)", pb.INT16, -32768, 32767),
-    _number("tinyint(4)", pb.INT8, -128, 127),
-    _number("tinyint(1)", pb.INT8, 0, 1),
-    _number("year(4)", pb.INT64, 1970, 2026),
-    _number("bit(8)", pb.INT64, 0, 255),
-    Kind("decimal(10,2)", True, lambda draw: (pb.DECIMAL, f"{draw.whole(-(10**9), 10**9) / 100:.2f}", b"", "")),
-    Kind("decimal(18,4)", True, lambda draw: (pb.DECIMAL, f"{draw.whole(0, 10**15) / 10000:.4f}", b"", "")),
-    Kind("decimal(10,2)", True, lambda draw: (pb.DECIMAL, f"{draw.whole(0, 10**7) / 100:.2f}", b"", "")),
-    Kind("double", True, lambda draw: (pb.FLOAT64, repr(draw.gauss(0, 1e5)), b"", "")),
-    Kind("double", True, lambda draw: (pb.FLOAT64, f"{draw.gauss(0, 1e9):e}", b"", "")),
-    Kind("float", True, lambda draw: (pb.FLOAT32, f"{draw.gauss(0, 100):.5g}", b"", "")),
-    _time("date", "%Y-%m-%d"),
-    _time("date", "%Y-%m-%d"),
-    _time("datetime", "%Y-%m-%d %H:%M:%S"),
-    _time("datetime(6)", "%Y-%m-%d %H:%M:%S.%f"),
-    _time("timestamp", "%Y-%m-%d %H:%M:%S +00:00"),
-    _time("timestamp", "%Y-%m-%d %H:%M:%S +00:00"),
-    _time("time", "%H:%M:%S"),
-    _text("varchar(32)", 4, 32),
-    _text("varchar(64)", 8, 40),
-    _text("varchar(255)", 10, 120),
-    _text("text", 20, 300),
-    Kind(
-        "enum('new','paid','packed','sent','returned')",
-        True,
-        lambda draw: (pb.STRING, "", draw.choice(_STATES), "utf8mb4"),
-    ),
-    Kind(
-        "json", True, lambda draw: (pb.BYTES, "", json.dumps({"id": draw.randrange(10**9), "tag": [1, 2]}).encode(), "")
-    ),
-    Kind("varbinary(64)", True, lambda draw: (pb.BYTES, "", draw.randbytes(draw.randint(8, 64)), "")),
-)
-"""Thirty columns of the types that MySQL tables use."""
+_SHARES = (0.3, 0.5, 0.2)  # inserts, updates, deletes
+_MOST_EVENTS = 5  # of a transaction
+_BLOCK_BYTES = 48 << 20  # made at a time
+_PER_SECOND = 1_000_000  # bytes of binlog: how far event times lie apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,74 +56,247 @@ class Table:
         ]
 
 
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What traffic is like: rows per event, bytes of an entry set, and bytes of a message at most."""
+
+    rows: int
+    set_bytes: int = 256 << 10
+    message_bytes: int = 512 << 10
+
+
 def tables(count: int, columns: int, *, seed: int) -> list[Table]:
-    """``count`` tables. Five columns are the narrow kind, others a draw from the wide one of about ``columns`` columns."""
-    draw = _Random(seed)
+    """``count`` tables. Five columns are the narrow kind, six the fat one, others a draw from the wide one.
+
+    More than two tables have ``columns`` columns on the average, from half to half as many again.
+    """
+    draw = np.random.default_rng(seed)
     made = []
     for number in range(count):
-        width = columns if count <= 2 else draw.randint(max(2, columns // 2), columns * 3 // 2)
-        kinds = NARROW if columns == len(NARROW) else (WIDE[0], *draw.sample(WIDE[1:], min(width, len(WIDE)) - 1))
+        width = columns if count <= 2 else int(draw.integers(max(2, columns // 2), columns * 3 // 2, endpoint=True))
+        wide = draw.choice(len(WIDE) - 1, min(width, len(WIDE)) - 1, replace=False) + 1
+        kinds = {len(NARROW): NARROW, len(FAT): FAT}.get(columns, (WIDE[0], *(WIDE[one] for one in wide)))
         made.append(Table("shopdb", f"table_{number:04}", kinds))
     return made
 
 
-def entry_sets(of: Sequence[Table], *, rows: int, size: int, seed: int) -> list[bytes]:
+def entry_sets(of: Sequence[Table], *, rows: int, size: int, seed: int, set_bytes: int = 256 << 10) -> pa.BinaryArray:
     """Serialized entry sets of about ``size`` bytes in all: transactions of up to five events with ``rows`` rows each."""
-    draw = _Random(seed)
-    described = [table.columns() for table in of]
-    sets, total, position, entries, filled = [], 0, 4, pb.Entries(), 0
-    while total < size:
-        for entry in _transaction(draw, of, described, rows=rows, number=position):
-            position += entry.ByteSize()
-            filled += entry.ByteSize()
-            entries.items.append(entry)
-        if filled >= _SET_BYTES or total + filled >= size:
-            sets.append(entries.SerializeToString())
-            total += filled
-            entries, filled = pb.Entries(), 0
-    return sets
+    made = list(_Maker(of, Shape(rows, set_bytes), seed).blocks(size))
+    return pa.concat_arrays(made)
 
 
-def _transaction(
-    draw: _Random, of: Sequence[Table], described: Sequence[list[pb.Column]], *, rows: int, number: int
-) -> list[pb.Entry]:
-    def entry(message_type: int, **names: Any) -> pb.Entry:
-        made = pb.Entry()
-        made.header.MergeFrom(
-            pb.Header(
-                version=1, sourceType=pb.MYSQL, messageType=message_type, timestamp=_FIRST_SECOND + number // 100_000,  # type: ignore[arg-type]
-                serverId=1, fileName="mysql-bin.000005", position=number, gtid=f"3e11fa47-71ca-11e1-9e33-c80aa9429562:{number}",
-                seqId=number, isLast=True, **names,
-            )
-        )  # fmt: skip
-        return made
-
-    begin, commit = entry(pb.BEGIN), entry(pb.COMMIT)
-    begin.event.beginEvent.transactionId = commit.event.commitEvent.transactionId = str(number)
-    begin.event.beginEvent.threadId = 17
-    events = []
-    for _ in range(draw.randint(1, 5)):
-        which = draw.randrange(len(of))
-        table = of[which]
-        event = entry(pb.DML, schemaName=table.database, tableName=table.name)
-        dml = event.event.dmlEvent
-        dml.dmlEventType = draw.choices(_OPERATIONS, _SHARES)[0]
-        dml.columns.extend(described[which])
-        for _ in range(rows):
-            row = dml.rows.add()
-            if dml.dmlEventType != pb.INSERT:
-                row.oldColumns.extend(_value(draw, kind) for kind in table.kinds)
-            if dml.dmlEventType != pb.DELETE:
-                row.newColumns.extend(_value(draw, kind) for kind in table.kinds)
-        events.append(event)
-    return [begin, *events, commit]
+def envelopes(data: bytes, message_bytes: int) -> list[bytes]:
+    """An entry set as one message, or as several where it is larger than a message may be."""
+    starts = range(0, len(data), message_bytes)
+    return [
+        pb.Envelope(version=1, total=len(starts), index=index, data=data[start : start + message_bytes]).SerializeToString()
+        for index, start in enumerate(starts)
+    ]  # fmt: skip
 
 
-def _value(draw: _Random, kind: Kind) -> pb.Data:
-    if kind.nullable and draw.random() < _NULLS:
-        return pb.Data()
-    data_type, sv, bv, charset = kind.draw(draw)
-    return pb.Data(dataType=data_type, sv=sv, bv=bv, charset=charset)  # type: ignore[arg-type]
+def write_capture(
+    folder: Path,
+    of: Sequence[Table],
+    shape: Shape,
+    *,
+    size: int,
+    seed: int,
+    partitions: int,
+    windows: int,
+    every: timedelta = timedelta(hours=1),
+) -> int:
+    """A capture of about ``size`` bytes of payload: entry sets in turn to the Kafka partitions, windows of about the same size.
+
+    Every partition has a CHECKPOINT in the last second of every window, so that cuts exist. One file per partition. The bytes
+    of all message values are returned.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    kafka = [_PartitionFile(folder, number) for number in range(partitions)]
+    written, window, turn = 0, 0, 0
+    begin, length = int(START.timestamp() * 1000), int(every.total_seconds() * 1000)
+    last = b""
+    for data in (one for block in _Maker(of, shape, seed).blocks(size) for one in block.to_pylist()):
+        while window + 1 < windows and written >= size * (window + 1) // windows:
+            window += 1
+            for one in kafka:
+                one.add([_checkpoint(last)], begin + window * length - 1000)
+        filled = min(0.99, max(0.0, written * windows / size - window))
+        group = envelopes(data, shape.message_bytes)
+        kafka[turn].add(group, begin + window * length + int(filled * length))
+        written += sum(map(len, group))
+        turn = (turn + 1) % partitions
+        last = data
+    for one in kafka:
+        one.add([_checkpoint(last)], begin + windows * length - 1000)
+        one.close()
+    return written
+
+
+class _PartitionFile:
+    """The messages of one Kafka partition, written in row groups of some megabytes."""
+
+    def __init__(self, folder: Path, number: int) -> None:
+        self._number = number
+        self._writer = pq.ParquetWriter(folder / f"part-{number:02}.parquet", MESSAGES, compression="zstd")
+        self._offset = 0
+        self._values: list[bytes] = []
+        self._times: list[int] = []
+        self._bytes = 0
+
+    def add(self, values: Sequence[bytes], milliseconds: int) -> None:
+        self._values += values
+        self._times += [milliseconds] * len(values)
+        self._bytes += sum(map(len, values))
+        if self._bytes >= 16 << 20:
+            self._flush()
+
+    def close(self) -> None:
+        self._flush()
+        self._writer.close()
+
+    def _flush(self) -> None:
+        count = len(self._values)
+        if not count:
+            return
+        offsets = range(self._offset, self._offset + count)
+        columns = {
+            "topic": ["traffic"] * count,
+            "partition": [self._number] * count,
+            "offset": offsets,
+            "timestamp": self._times,
+            "key": [None] * count,
+            "value": self._values,
+            "headers": [[{"key": "ps", "value": str(offset + 1).encode()}] for offset in offsets],
+        }
+        self._writer.write_batch(pa.RecordBatch.from_pydict(columns, schema=MESSAGES))
+        self._offset += count
+        self._values, self._times, self._bytes = [], [], 0
+
+
+class _Maker:
+    """Entry sets of some tables, block by block; positions and times go on from block to block."""
+
+    def __init__(self, of: Sequence[Table], shape: Shape, seed: int) -> None:
+        self._tables = of
+        self._shape = shape
+        self._draw = np.random.default_rng(seed)
+        self._columns = [
+            b"".join(constant_field(2, column.SerializeToString()) for column in table.columns()) for table in of
+        ]
+        self._position = 4
+        self._transactions = 0
+
+    def blocks(self, size: int) -> Iterator[pa.BinaryArray]:
+        """Entry sets of about ``size`` bytes; the first block shows how large an event is."""
+        made = events = 0
+        while made < size:
+            wanted = min(size - made, _BLOCK_BYTES)
+            count = max(1, round(wanted * events / made)) if made else 8
+            sets = self._block(count)
+            events += count
+            made += int(lengths(sets).sum())
+            yield sets
+
+    def _block(self, events: int) -> pa.BinaryArray:
+        draw = self._draw
+        table = draw.integers(0, len(self._tables), events)
+        operation = draw.choice(3, events, p=_SHARES)
+        bodies, order = self._bodies(table, operation)
+        sizes = draw.integers(1, _MOST_EVENTS, events, endpoint=True)
+        firsts = np.concatenate(([0], np.cumsum(sizes)))
+        firsts = firsts[firsts < events]  # the events that begin a transaction
+        transaction = np.searchsorted(firsts, np.arange(events), side="right") - 1
+        # BEGIN before the first event of a transaction, COMMIT after its last: places in the list of all entries.
+        place = np.arange(events) + 2 * transaction + 1
+        begins = firsts + 2 * np.arange(len(firsts))
+        commits = np.append(begins[1:], events + 2 * len(firsts)) - 1
+        number = self._transactions + 1 + np.arange(len(firsts))
+        self._transactions += len(firsts)
+        everything = np.empty(events + 2 * len(firsts), np.int64)
+        everything[place] = order
+        everything[begins] = events + np.arange(len(firsts))
+        everything[commits] = events + len(firsts) + np.arange(len(firsts))
+        event = chosen([*bodies, *_borders(number)], everything)
+        kind = np.full(len(everything), int(pb.DML))
+        kind[begins], kind[commits] = pb.BEGIN, pb.COMMIT
+        names = np.full(len(everything), len(self._tables))
+        names[place] = table
+        which = np.empty(len(everything), np.int64)
+        which[place], which[begins], which[commits] = number[transaction], number, number
+        entries = joined(field(1, self._headers(event, kind, names, which)), field(2, event))
+        return self._sets(field(1, entries), begins)
+
+    def _bodies(self, table: Integers, operation: Integers) -> tuple[list[pa.BinaryArray], Integers]:
+        """Event messages table by table, and for each event of the block which of them is its own."""
+        bodies, order, made = [], np.empty(len(table), np.int64), 0
+        for number in np.unique(table):
+            mine = np.flatnonzero(table == number)
+            bodies.append(self._events(int(number), operation[mine]))
+            order[mine] = made + np.arange(len(mine))
+            made += len(mine)
+        return bodies, order
+
+    def _events(self, number: int, operation: Integers) -> pa.BinaryArray:
+        rows, kinds = self._shape.rows, self._tables[number].kinds
+        row_operation = np.repeat(operation, rows)
+        images = []
+        for side, without in ((1, pb.INSERT), (2, pb.DELETE)):
+            has = row_operation != without
+            filled = joined(*(field(side, kind.cells(self._draw, int(has.sum()))) for kind in kinds))
+            where = pa.array(np.cumsum(has) - 1, mask=~has)
+            images.append(filled.take(where))
+        changes = grouped(field(3, joined(*images)), np.arange(len(operation)) * rows)
+        return field(2, joined(number_field(1, operation), constant(self._columns[number]), changes))
+
+    def _headers(self, event: pa.BinaryArray, kind: Integers, names: Integers, number: Integers) -> pa.BinaryArray:
+        position = self._position + np.cumsum(lengths(event))
+        self._position = int(position[-1])
+        spelled = [
+            *(constant_field(9, one.database.encode()) + constant_field(10, one.name.encode()) for one in self._tables),
+            b"",
+        ]
+        gtid = joined(constant(f"{SERVER}:".encode()), pa.array(number).cast(pa.string()).cast(pa.binary()))
+        seconds = int(START.timestamp()) + position // _PER_SECOND
+        return joined(
+            constant(constant_number_field(1, 1) + constant_number_field(2, pb.MYSQL)),
+            number_field(3, kind),
+            number_field(4, seconds),
+            constant(constant_number_field(5, 1) + constant_field(6, b"mysql-bin.000005")),
+            number_field(7, position),
+            field(8, gtid),
+            pa.array(spelled, pa.binary()).take(pa.array(names)),
+            number_field(11, position),
+            constant(constant_number_field(13, 1)),
+        )
+
+    def _sets(self, items: pa.BinaryArray, begins: Integers) -> pa.BinaryArray:
+        """Items joined to entry sets of the wanted size, cut between transactions."""
+        ends = np.cumsum(lengths(items))
+        before = np.concatenate(([0], ends[begins[1:] - 1]))
+        _, first = np.unique(before // self._shape.set_bytes, return_index=True)
+        return grouped(items, begins[first])
+
+
+def _borders(number: Integers) -> tuple[pa.BinaryArray, pa.BinaryArray]:
+    """BEGIN and COMMIT events of transactions."""
+    text = field(1, pa.array(number).cast(pa.string()).cast(pa.binary()))
+    return field(1, joined(text, constant(constant_number_field(2, 17)))), field(3, text)
+
+
+def _checkpoint(after: bytes) -> bytes:
+    """A CHECKPOINT message with the position and the GTIDs up to the end of an entry set."""
+    at = pb.Entries.FromString(after).items[-1].header
+    header = pb.Header(
+        version=1, sourceType=pb.MYSQL, messageType=pb.CHECKPOINT, timestamp=at.timestamp, serverId=1,
+        fileName=at.fileName, position=at.position, seqId=at.seqId, isLast=True,
+    )  # fmt: skip
+    entry = pb.Entry(header=header)
+    gtids = f"{SERVER}:1-{at.gtid.rpartition(':')[2]}"
+    checkpoint = pb.CheckpointEvent(syncedGtid=gtids, fileName=at.fileName, position=at.position)
+    entry.event.checkpointEvent.MergeFrom(checkpoint)
+    (message,) = envelopes(pb.Entries(items=[entry]).SerializeToString(), 1 << 20)
+    return message
 
 
 def _word(original_type: str) -> str:

@@ -21,8 +21,9 @@ from dts_assets.wire.format import Rejected, TableChanges
 from dts_assets.wire.formats import wire_format
 
 CHUNK_BYTES = 16 << 20
+MANY_TABLES = 100
 MANY_TABLES_CHUNK_BYTES = 32 << 20
-"""Above a hundred tables each chunk pays about 0.2 ms per table, so chunks grow."""
+"""Above so many tables each chunk pays about 0.2 ms per table, so chunks grow."""
 
 _BUFFER_BYTES = 256 << 20
 """Rows that all writers of a task hold together."""
@@ -136,7 +137,7 @@ class _TablesRun:
 
     def _chunks(self) -> Iterator[pa.RecordBatch]:
         """DML entries in batches of about a chunk of payload."""
-        limit = CHUNK_BYTES if len(self._columns) <= 100 else MANY_TABLES_CHUNK_BYTES
+        limit = CHUNK_BYTES if len(self._columns) <= MANY_TABLES else MANY_TABLES_CHUNK_BYTES
         pending: list[pa.RecordBatch] = []
         size = 0
         for batch in read_batches(self._task.io_properties, self._task.paths, _COLUMNS, batch_rows=4096):
