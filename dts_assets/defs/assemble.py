@@ -36,7 +36,8 @@ def assemble(settings: Settings, config_path: Path) -> dg.Definitions:
 
 
 def _subscription(subscription: Subscription) -> dg.Definitions:
-    tables = table_assets(subscription)
+    shown = graph_tables(subscription)
+    tables = table_assets(subscription, shown)
     ingest: list[dg.AssetsDefinition | dg.AssetSpec] = [
         topic_asset(subscription),
         raw_envelopes_asset(subscription),
@@ -46,6 +47,6 @@ def _subscription(subscription: Subscription) -> dg.Definitions:
         return dg.Definitions(ingest, jobs=[ingest_job(subscription)], sensors=[ingest_sensor(subscription)])
     return dg.Definitions(
         [*ingest, tables],
-        jobs=[ingest_job(subscription), tables_job(subscription, graph_tables(subscription))],
+        jobs=[ingest_job(subscription), tables_job(subscription, shown)],
         sensors=[ingest_sensor(subscription), tables_sensor(subscription)],
     )

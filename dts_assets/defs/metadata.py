@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
@@ -19,16 +20,17 @@ Metadata = Mapping[str, Any]
 def column_schema(columns: Iterable[tuple[str, str]], *, keys: Iterable[str] = ()) -> dg.TableSchema:
     """A table's columns (name and lake type) as the UI shows them; ``keys`` are marked."""
     marked = set(keys)
-    return dg.TableSchema(
-        columns=[
-            dg.TableColumn(
-                name,
-                type=kind,
-                description="part of the primary key" if name in marked else None,
-                constraints=dg.TableColumnConstraints(nullable=name not in marked, unique=False),
-            )
-            for name, kind in columns
-        ]
+    return dg.TableSchema(columns=[_column(name, kind, name in marked) for name, kind in columns])
+
+
+@lru_cache(maxsize=10_000)
+def _column(name: str, kind: str, is_key: bool) -> dg.TableColumn:
+    """Kept, because tables repeat columns: those of the source coordinates alone are most of a graph's."""
+    return dg.TableColumn(
+        name,
+        type=kind,
+        description="part of the primary key" if is_key else None,
+        constraints=dg.TableColumnConstraints(nullable=not is_key, unique=False),
     )
 
 
