@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # An example's time says how busy the machine is, not whether the code is right.
+    settings.register_profile("dts-assets", deadline=None)
+    settings.load_profile("dts-assets")
     # py4j leaves its loopback sockets to the garbage collector, which may strike in any test after the first with Spark.
     config.addinivalue_line("filterwarnings", "ignore:unclosed <socket.*127\\.0\\.0\\.1:ResourceWarning")
 

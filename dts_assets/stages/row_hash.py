@@ -1,35 +1,47 @@
 """A hash of changelog rows that says whether two computations of a window gave the same rows.
 
-It is a sum over rows, so that partitions and batches add up in any order, of a hash of each row's canonical text: every value
-that is there, by column name. A column that was added since is null in old rows and does not stand in the text; numbers are
-written the same way whatever their width. So neither widening nor column order changes the hash.
+It is a sum over rows, so that partitions and batches add up in any order, of a hash of each row's values by column name. A column
+that was added since is null in old rows and does not count; numbers count by their value, whatever their width. So neither
+widening nor column order changes the hash.
+
+Every column is hashed at once, by multiplications and shifts of 64-bit numbers in numpy. Writing each row out as text for a
+library's hash took a third of the time of decoding it.
 """
 
 from __future__ import annotations
 
+import hashlib
+from functools import lru_cache
+from typing import TypeAlias
+
 import numpy as np
-import pandas as pd
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-_FIELD = b"\x1f"
-_ESCAPES = ((b"\x1e", b"\x1e0"), (_FIELD, b"\x1e1"))
-"""What stands in the text in place of the border between two columns, so that no value can pass for one."""
+from dts_assets.wire.buffers import numbers_of, offsets_of
+
+Hashes: TypeAlias = npt.NDArray[np.uint64]
 
 _MASK = (1 << 64) - 1
+_LONG = 1024
+"""Bytes from which on a value is hashed for itself: hashing in step takes as many steps as the longest value has words."""
+
+_SHIFT = np.uint64(32)
+_ODD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 by the golden ratio, as in SplitMix64
+_MULTIPLIER = np.uint64(0xD6E8FEB86659FD93)  # spreads well with shifts by 32
+_TAILS = np.array([(1 << (8 * size)) - 1 for size in range(8)], np.uint64)
 
 
 def row_hash(rows: pa.RecordBatch) -> int:
     """The sum of the rows' hashes as a signed 64-bit number."""
     if not rows.num_rows:
         return 0
-    leaves = [
-        leaf for name, column in zip(rows.schema.names, rows.columns, strict=True) for leaf in _leaves(name, column)
-    ]
-    texts = [_text(name, column) for name, column in sorted(leaves, key=lambda leaf: leaf[0])]
-    lines = pc.binary_join_element_wise(*texts, pa.scalar(_FIELD, pa.binary()), null_handling="skip")
-    hashes = pd.util.hash_array(lines.to_numpy(zero_copy_only=False), categorize=False)
-    return signed(int(np.sum(hashes, dtype=np.uint64)))
+    total = np.zeros(rows.num_rows, np.uint64)
+    for name, column in zip(rows.schema.names, rows.columns, strict=True):
+        for leaf, values in _leaves(name, column):
+            total += _of_column(leaf, values)
+    return signed(int(np.sum(_mixed(total), dtype=np.uint64)))
 
 
 def signed(number: int) -> int:
@@ -51,31 +63,79 @@ def _leaves(name: str, column: pa.Array) -> list[tuple[str, pa.Array]]:
     return [(name, column)]
 
 
-def _text(name: str, column: pa.Array) -> pa.Array:
-    """``name=value`` as bytes, null where the value is."""
-    label = pa.scalar(f"{name}=".encode(), pa.binary())
-    return pc.binary_join_element_wise(label, _canonical(column), pa.scalar(b"", pa.binary()))
+def _of_column(name: str, column: pa.Array) -> Hashes:
+    """A hash of each value and the column's name, 0 where the value is null."""
+    if column.null_count == len(column):
+        return np.zeros(len(column), np.uint64)
+    hashes = _mixed(_values(column) + _seed(name))
+    if column.null_count:
+        hashes[np.asarray(column.is_null())] = 0
+    return hashes
 
 
-def _canonical(column: pa.Array) -> pa.Array:
-    """Values as bytes. Floats go by way of double and instants by way of microseconds, so that widening keeps the text."""
+@lru_cache(maxsize=4096)
+def _seed(name: str) -> np.uint64:
+    return np.uint64(int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "little"))
+
+
+def _mixed(numbers: Hashes) -> Hashes:
+    """Numbers in which every bit depends on every bit of those given."""
+    mixed = numbers ^ (numbers >> _SHIFT)
+    for _ in range(2):
+        mixed *= _MULTIPLIER
+        mixed ^= mixed >> _SHIFT
+    return mixed
+
+
+def _values(column: pa.Array) -> Hashes:
+    """A 64-bit number for each value, whatever for nulls. Floats go by way of double and instants by way of microseconds."""
     kind = column.type
-    if pa.types.is_floating(kind):
-        return column.cast(pa.float64()).cast(pa.string()).cast(pa.binary())
-    if pa.types.is_timestamp(kind):
-        return column.cast(pa.timestamp("us", kind.tz)).cast(pa.int64()).cast(pa.string()).cast(pa.binary())
-    if pa.types.is_date(kind):
-        return column.cast(pa.int32()).cast(pa.string()).cast(pa.binary())
     if pa.types.is_string(kind) or pa.types.is_binary(kind):
-        return _escaped(column.cast(pa.binary()))
-    return column.cast(pa.string()).cast(pa.binary())
+        return _of_bytes(column)
+    if pa.types.is_decimal(kind):
+        return _of_decimals(column)
+    if pa.types.is_floating(kind):
+        return numbers_of(column.cast(pa.float64())).view(np.uint64)
+    if pa.types.is_timestamp(kind):
+        column = column.cast(pa.timestamp("us", kind.tz))
+    elif pa.types.is_date(kind):
+        column = column.cast(pa.int32())
+    return numbers_of(column.cast(pa.int64())).view(np.uint64)
 
 
-def _escaped(column: pa.BinaryArray) -> pa.BinaryArray:
-    """The values without the border's byte. Looking for it in all values at once costs a tenth of looking in each."""
-    data = column.buffers()[2]
-    found = b"" if data is None else data.to_pybytes()
-    if any(byte in found for byte, _ in _ESCAPES):
-        for byte, escape in _ESCAPES:
-            column = pc.replace_substring(column, byte, escape)
-    return column
+def _of_decimals(column: pa.Array) -> Hashes:
+    """The digits as a number; one that a bigint can hold is the same as there."""
+    words = np.frombuffer(column.buffers()[1], np.uint64, count=2 * len(column), offset=16 * column.offset)
+    low, high = words[::2], words[1::2]
+    sign = (low.view(np.int64) >> 63).view(np.uint64)
+    return low + (high - sign) * _ODD
+
+
+def _of_bytes(column: pa.Array) -> Hashes:
+    """All values in step, eight bytes at a time, the longest first, so that those that still go on are always the first ones."""
+    offsets = offsets_of(column).astype(np.int64)
+    sizes = np.diff(offsets)
+    long = np.flatnonzero(sizes > _LONG)
+    sizes[long] = 0
+    order = np.argsort((_LONG - sizes).astype(np.uint16), kind="stable")
+    sizes, starts = sizes[order], offsets[:-1][order] - offsets[0]
+    # A word that begins in the last value may end beyond it.
+    data = np.zeros(int(offsets[-1] - offsets[0]) + 8, np.uint8)
+    if column.buffers()[2] is not None:
+        data[:-8] = np.frombuffer(column.buffers()[2], np.uint8, count=len(data) - 8, offset=int(offsets[0]))
+    words = np.ndarray((len(data) - 7,), np.dtype("<u8"), data, strides=(1,))
+    hashes = sizes.astype(np.uint64) * _ODD
+    ascending = -sizes
+    for at in range(0, int(sizes[0]) if len(sizes) else 0, 8):
+        going = int(np.searchsorted(ascending, -at, side="left"))
+        whole = int(np.searchsorted(ascending, -at - 8, side="right"))
+        word = words[starts[:going] + at]
+        word[whole:] &= _TAILS[sizes[whole:going] - at]
+        step = (hashes[:going] ^ word) * _MULTIPLIER
+        hashes[:going] = step ^ (step >> _SHIFT)
+    made = np.empty_like(hashes)
+    made[order] = hashes
+    for one in long:
+        value = memoryview(data)[int(offsets[one] - offsets[0]) : int(offsets[one + 1] - offsets[0])]
+        made[one] = int.from_bytes(hashlib.sha256(value).digest()[:8], "little")
+    return made
