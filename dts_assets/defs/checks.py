@@ -7,13 +7,13 @@ one per check and partition, for ever.)
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import dagster as dg
 
 from dts_assets.defs.metadata import problems_text
-from dts_assets.model.problems import Completeness
+from dts_assets.model.problems import Completeness, Problem
 
 if TYPE_CHECKING:
     from dts_assets.store.rows import Cut, IngestWindow
@@ -24,12 +24,12 @@ BALANCE = "balance"
 
 def completeness_result(row: IngestWindow) -> dg.AssetCheckResult:
     """Passes unless the ledger knows that something is missing from the partition."""
-    return _completeness(row.completeness, problems_text(row.problems), len(row.problems))
+    return _completeness(row.completeness, row.problems)
 
 
 def window_completeness_result(row: Cut) -> dg.AssetCheckResult:
     """Passes unless some Kafka partition of the window is incomplete."""
-    return _completeness(row.completeness, problems_text(row.problems), len(row.problems))
+    return _completeness(row.completeness, row.problems)
 
 
 def balance_result(row: IngestWindow) -> dg.AssetCheckResult:
@@ -38,7 +38,13 @@ def balance_result(row: IngestWindow) -> dg.AssetCheckResult:
         check_name=BALANCE,
         passed=row.counts.balanced,
         severity=dg.AssetCheckSeverity.ERROR,
-        metadata={"messages": row.counts.messages, "fragments": row.counts.fragments, "entries": row.counts.entries},
+        metadata={
+            "messages": row.counts.messages,
+            "fragments": row.counts.fragments,
+            "fragments_waiting": row.counts.waiting,
+            "entries": row.counts.entries,
+            "quarantined": row.counts.quarantined,
+        },
     )
 
 
@@ -69,10 +75,15 @@ def report_per_partition(
     )
 
 
-def _completeness(level: Completeness, problems: str, count: int) -> dg.AssetCheckResult:
+def _completeness(level: Completeness, problems: Sequence[Problem]) -> dg.AssetCheckResult:
     return dg.AssetCheckResult(
         check_name=COMPLETENESS,
         passed=level is not Completeness.INCOMPLETE,
         severity=dg.AssetCheckSeverity.ERROR,
-        metadata={"level": level.value, "problems": count, "problem_list": dg.MetadataValue.md(problems)},
+        metadata={
+            "level": level.value,
+            "completeness_level": level.rank,
+            "problems": len(problems),
+            "problem_list": dg.MetadataValue.md(problems_text(problems)),
+        },
     )

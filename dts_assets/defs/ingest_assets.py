@@ -6,7 +6,7 @@ from typing import Any
 import dagster as dg
 
 from dts_assets.defs.checks import BALANCE, COMPLETENESS, balance_result, completeness_result, report_per_partition
-from dts_assets.defs.metadata import column_schema, entries_metadata, raw_metadata
+from dts_assets.defs.metadata import column_schema, entries_metadata, of_run, raw_metadata
 from dts_assets.defs.partitions import KAFKA_PARTITION, WINDOW, cell_partitions, span_of
 from dts_assets.defs.resources import PipelineResource, SparkResource
 from dts_assets.settings.models import Subscription
@@ -60,7 +60,7 @@ def raw_envelopes_asset(subscription: Subscription) -> dg.AssetsDefinition:
         span = span_of(list(context.partition_keys), pipeline.grid)
         report = materialize_raw(pipeline, span, spark=spark.session, progress=context.log.info)
         _add_metadata(context, ((str(cell.row.cell), raw_metadata(cell)) for cell in report.cells))
-        return dg.MaterializeResult(metadata=_of_run(report.seconds, report.location))
+        return dg.MaterializeResult(metadata=of_run(report.seconds, columns=RAW_ENVELOPES, location=report.location))
 
     return raw_envelopes
 
@@ -99,7 +99,8 @@ def entries_asset(subscription: Subscription) -> dg.AssetsDefinition:
             report_per_partition(context, key, {str(cell.row.cell): judge(cell.row) for cell in report.cells})
             for judge in (completeness_result, balance_result)
         ]
-        return dg.MaterializeResult(metadata=_of_run(report.seconds, report.location), check_results=results)
+        about = of_run(report.seconds, columns=ENTRIES, location=report.location, decoder=report.decoder)
+        return dg.MaterializeResult(metadata=about, check_results=results)
 
     return entries
 
@@ -119,11 +120,6 @@ def _table(name: str, columns: Iterable[tuple[str, str]], subscription: Subscrip
         "dagster/column_schema": column_schema(columns),
         "dagster/table_name": f"lake.{subscription.name}.{name}",
     }
-
-
-def _of_run(seconds: float, location: str) -> dict[str, Any]:
-    """What holds for all partitions of a run."""
-    return {"seconds": seconds, "dagster/uri": location}
 
 
 def _earlier_windows_too() -> dg.MultiPartitionMapping:

@@ -1,4 +1,14 @@
-"""Reports as Dagster metadata: plain numbers under plain names, so that the UI plots them over partitions."""
+"""Reports as Dagster metadata: plain numbers under plain names, so that the UI plots them over partitions.
+
+Numbers of time, the same in every layer:
+
+- ``seconds`` is how long the tasks of the partition took on the workers, without the planning and the commits that the partitions
+  of a run share; rates are per second of it. ``run_seconds`` is the whole run, the same for all its partitions.
+- ``event_lag_seconds`` runs from the last thing that happened in the window to the window's end: the last message's Kafka time
+  for raw, the source's own time of the last event for entries, of the table's last change for a changelog and a snapshot. It is
+  measured against the window and not against the clock, so that a window made again later shows the same number.
+- ``delivery_lag_seconds`` of entries runs from the last event at the source to the last message in Kafka.
+"""
 
 from __future__ import annotations
 
@@ -46,6 +56,8 @@ def raw_metadata(report: RawCellReport) -> Metadata:
         "stored_bytes": report.stored_bytes,
         "closed_by": row.closed_by,
         "kept_as_stored": report.kept,
+        **_known(event_lag_seconds=report.event_lag_seconds),
+        **_work(report.seconds, messages_per_second=row.messages),
         **_problems(row.problems),
         **_instants(first_message=row.first_time, last_message=row.last_time),
     }
@@ -65,20 +77,22 @@ def entries_metadata(report: EntriesCellReport) -> Metadata:
         "fragments_carried_in": counts.carried_in,
         "fragments_carried_out": counts.carried_out,
         "fragments_waiting": counts.waiting,
-        "quarantined": counts.quarantined_messages + counts.quarantined_fragments + counts.quarantined_entries,
+        "quarantined": counts.quarantined,
+        "message_bytes": report.message_bytes,
         "stored_bytes": report.stored_bytes,
         "completeness": row.completeness.value,
         "completeness_level": row.completeness.rank,
         "closed_by": row.closed_by,
         "generation": row.generation,
-        **({} if report.lag_seconds is None else {"lag_seconds": report.lag_seconds}),
+        **_known(event_lag_seconds=report.event_lag_seconds, delivery_lag_seconds=report.delivery_lag_seconds),
+        **_work(report.seconds, row_changes_per_second=report.changes),
         **({} if row.checkpoint is None else {"checkpoint": str(row.checkpoint)}),
         **_problems(row.problems),
     }
 
 
 def changelog_metadata(report: TableReport, window: WindowReport) -> Metadata:
-    """One window of a changelog."""
+    """One window of a changelog. The seconds and their rate are those of all tables, which the same tasks decode."""
     start = window.row.window.start
     return {
         "dagster/partition_row_count": report.changes.get(start, 0),
@@ -87,7 +101,11 @@ def changelog_metadata(report: TableReport, window: WindowReport) -> Metadata:
         "quarantined": report.quarantined.get(start, 0),
         "stored_bytes": report.stored_bytes.get(start, 0),
         "completeness": window.row.completeness.value,
+        "completeness_level": window.row.completeness.rank,
         "generation": window.row.generation,
+        **_known(event_lag_seconds=report.event_lag_seconds(window.row.window)),
+        **_work(window.seconds, row_changes_per_second=window.changes),
+        **_problems(window.row.problems),
     }
 
 
@@ -98,9 +116,26 @@ def snapshot_metadata(report: TableReport, window: WindowReport) -> Metadata:
         "applied": window.applied,
         "committed": report.snapshot_committed,
         "consistency": window.row.consistency,
+        **_known(event_lag_seconds=report.event_lag_seconds(window.row.window), stored_bytes=report.snapshot_bytes),
         **({} if window.row.cut is None else {"cut": str(window.row.cut)}),
         **({} if report.snapshot_rows is None else {"dagster/row_count": report.snapshot_rows}),
+        **_problems(window.row.problems),
     }
+
+
+def of_run(
+    seconds: float,
+    *,
+    columns: Iterable[tuple[str, str]],
+    keys: Iterable[str] = (),
+    location: str | None = None,
+    decoder: str = "",
+) -> Metadata:
+    """What holds for all partitions that a run made of one table; ``decoder`` names the parser and its version."""
+    found: dict[str, Any] = {"run_seconds": seconds, "dagster/column_schema": column_schema(columns, keys=keys)}
+    if location is not None:
+        found["dagster/uri"] = location
+    return {**found, **({"decoder": decoder} if decoder else {})}
 
 
 def problems_text(problems: Iterable[Problem]) -> str:
@@ -120,6 +155,17 @@ def _problems(problems: tuple[Problem, ...]) -> Metadata:
     if problems:
         shown["problem_list"] = dg.MetadataValue.md(problems_text(problems))
     return shown
+
+
+def _known(**numbers: float | None) -> Metadata:
+    return {name: number for name, number in numbers.items() if number is not None}
+
+
+def _work(seconds: float, **amounts: int) -> Metadata:
+    """Seconds of work and what was done in each of them; nothing where no task ran."""
+    if seconds <= 0:
+        return {}
+    return {"seconds": round(seconds, 3), **{name: round(amount / seconds, 1) for name, amount in amounts.items()}}
 
 
 def _instants(**instants: datetime | None) -> Metadata:

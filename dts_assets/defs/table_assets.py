@@ -12,7 +12,7 @@ import dagster as dg
 
 from dts_assets.defs.checks import COMPLETENESS, report_per_partition, window_completeness_result
 from dts_assets.defs.ingest_assets import CODE_VERSION, OWNERS
-from dts_assets.defs.metadata import changelog_metadata, column_schema, snapshot_metadata
+from dts_assets.defs.metadata import changelog_metadata, column_schema, of_run, snapshot_metadata
 from dts_assets.defs.partitions import window_partitions, windows_of
 from dts_assets.defs.resources import PipelineResource, SparkResource
 from dts_assets.model.columns import Column
@@ -123,17 +123,16 @@ def table_assets(subscription: Subscription, assets: Sequence[TableAsset]) -> dg
 
 
 def _spec(asset: TableAsset, entries: dg.AssetDep, partitions: dg.PartitionsDefinition) -> dg.AssetSpec:
-    keys = [column.name for column in asset.columns if column.is_key]
     if asset.layer == "changelog":
         columns = changelog_columns(asset.columns) if asset.columns else ()
         text = f"Every row change of {asset.table}, in the source's own order, with both images."
     else:
         columns = snapshot_columns(asset.columns)
-        keys = [flat_name(key) for key in keys]
         text = f"The current rows of {asset.table}, at the same transaction as every other snapshot."
     metadata: dict[str, Any] = {"dagster/table_name": ".".join(["lake", *asset.key.path])}
     if columns:
-        metadata["dagster/column_schema"] = column_schema(columns, keys=keys if asset.layer == "snapshot" else ())
+        keys = _flat_keys(asset.columns) if asset.layer == "snapshot" else ()
+        metadata["dagster/column_schema"] = column_schema(columns, keys=keys)
     return dg.AssetSpec(
         key=asset.key,
         deps=[entries if asset.layer == "changelog" else dg.AssetDep(_changelog_of(asset))],
@@ -170,7 +169,7 @@ def _result(context: dg.AssetExecutionContext, asset: TableAsset, report: "Table
     for window in report.windows:
         metadata = _metadata(asset.layer, table, window)
         context.add_asset_metadata(metadata, asset_key=asset.key, partition_key=window.row.window.key)
-    return dg.MaterializeResult(asset_key=asset.key, metadata={"dagster/column_schema": _schema(asset.layer, table)})
+    return dg.MaterializeResult(asset_key=asset.key, metadata=_of_run(asset.layer, table, report))
 
 
 def _report_new(
@@ -186,7 +185,9 @@ def _report_new(
             for window in report.windows:
                 context.instance.report_runless_asset_event(
                     dg.AssetMaterialization(
-                        key, metadata=dict(_metadata(layer, table, window)), partition=window.row.window.key
+                        key,
+                        metadata={**_metadata(layer, table, window), **_of_run(layer, table, report)},
+                        partition=window.row.window.key,
                     )
                 )
 
@@ -199,8 +200,15 @@ def _metadata(layer: Layer, table: "TableReport", window: "WindowReport") -> Map
     return changelog_metadata(table, window) if layer == "changelog" else snapshot_metadata(table, window)
 
 
-def _schema(layer: Layer, table: "TableReport") -> dg.TableSchema:
-    return column_schema(changelog_columns(table.columns) if layer == "changelog" else snapshot_columns(table.columns))
+def _of_run(layer: Layer, table: "TableReport", report: "TablesReport") -> Mapping[str, Any]:
+    if layer == "changelog":
+        return of_run(report.seconds, columns=changelog_columns(table.columns), decoder=report.decoder)
+    return of_run(report.seconds, columns=snapshot_columns(table.columns), keys=_flat_keys(table.columns))
+
+
+def _flat_keys(columns: Sequence[Column]) -> list[str]:
+    """The key columns of a snapshot, as it calls them."""
+    return [flat_name(column.name) for column in columns if column.is_key]
 
 
 def _of(key: dg.AssetKey, result: dg.AssetCheckResult) -> dg.AssetCheckResult:

@@ -58,7 +58,8 @@ def materialize_entries(pipeline: Pipeline, span: Span, *, spark: SparkProvider,
     )
     table = pipeline.path("entries")
     location = pipeline.lake.ensure(table, ENTRIES).location()
-    return EntriesReport(reports, ".".join(table), location, new_tables, time.monotonic() - began)
+    decoder = next((result.decoder for result in results.values()), "")
+    return EntriesReport(reports, ".".join(table), location, new_tables, time.monotonic() - began, decoder)
 
 
 def _require_raw(pipeline: Pipeline, cells: Sequence[Cell], raw: Mapping[Cell, RawWindow]) -> None:
@@ -191,4 +192,7 @@ def _row(cell: Cell, stored: Mapping[Cell, RawWindow], result: EntriesResult, be
 
 def _report(row: IngestWindow, raw: RawWindow, result: EntriesResult) -> EntriesCellReport:
     stored = sum(file.bytes for file in result.files)
-    return EntriesCellReport(row, result.facts.changes, stored, result.facts.latest_event, raw.last_time)
+    facts = result.facts
+    return EntriesCellReport(
+        row, facts.changes, stored, facts.latest_event, raw.last_time, message_bytes=raw.bytes, seconds=result.seconds
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -43,7 +44,10 @@ class RawTask:
 
 @dataclass(frozen=True, slots=True)
 class RawResult:
-    """What was copied; times are the least and greatest message times, ``digest`` tells these messages from others."""
+    """What was copied; times are the least and greatest message times, ``digest`` tells these messages from others.
+
+    ``seconds`` is how long the task took, by the clock of the worker.
+    """
 
     cell: Cell
     files: tuple[WrittenFile, ...]
@@ -52,10 +56,12 @@ class RawResult:
     first_time: datetime | None
     last_time: datetime | None
     digest: str
+    seconds: float = 0.0
 
 
 def copy_messages(task: RawTask, attempt: str) -> RawResult:
     """Read an offset range from the source and write it as raw rows, in offset order."""
+    began = time.monotonic()
     messages, size = 0, 0
     times: list[datetime] = []
     digest = ContentDigest()
@@ -69,7 +75,7 @@ def copy_messages(task: RawTask, attempt: str) -> RawResult:
             writer.write(raw_rows(batch, cell=task.cell, epoch=task.epoch))
         files = writer.close()
     first, last = min(times, default=None), max(times, default=None)
-    return RawResult(task.cell, files, messages, size, first, last, digest.text())
+    return RawResult(task.cell, files, messages, size, first, last, digest.text(), time.monotonic() - began)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +109,10 @@ class EntriesTask:
 
 @dataclass(frozen=True, slots=True)
 class EntriesResult:
-    """What became of a cell's messages. ``heads_from`` are the earlier cells that were asked for heads of sets."""
+    """What became of a cell's messages. ``heads_from`` are the earlier cells that were asked for heads of sets.
+
+    ``decoder`` names the parser and its version, ``seconds`` is how long the task took, by the clock of the worker.
+    """
 
     cell: Cell
     files: tuple[WrittenFile, ...]
@@ -114,6 +123,8 @@ class EntriesResult:
     heads_from: tuple[Cell, ...]
     looked_beyond: bool
     """Whether the search for a head ran past everything that is stored."""
+    decoder: str = ""
+    seconds: float = 0.0
 
 
 def decode_entries(task: EntriesTask, attempt: str) -> EntriesResult:
@@ -173,6 +184,7 @@ class _EntriesRun:
         self._pending_bytes = 0
 
     def result(self) -> EntriesResult:
+        began = time.monotonic()
         task = self._task
         with (
             TableWriter(task.entries, self._attempt) as entries,
@@ -190,7 +202,7 @@ class _EntriesRun:
             files, quarantine_files = entries.close(), rejected.close()
         return EntriesResult(
             task.cell, files, quarantine_files, self._joiner.tally, self._facts, tuple(self._problems()),
-            tuple(self._heads_from), self._looked_beyond,
+            tuple(self._heads_from), self._looked_beyond, self._format.decoder, time.monotonic() - began,
         )  # fmt: skip
 
     def _add(self, messages: pa.RecordBatch) -> None:

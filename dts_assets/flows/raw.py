@@ -159,4 +159,5 @@ def _problems(pipeline: Pipeline, plan: PlannedCell, watermark: Watermark) -> li
 
 def _report(cell: Cell, row: RawWindow, result: RawResult | None) -> RawCellReport:
     files = result.files if result is not None else ()
-    return RawCellReport(row, len(files), sum(file.bytes for file in files), kept=result is None)
+    seconds = 0.0 if result is None else result.seconds
+    return RawCellReport(row, len(files), sum(file.bytes for file in files), kept=result is None, seconds=seconds)

@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from dts_assets.model.columns import Column
 from dts_assets.model.tables import TableId
+from dts_assets.model.windows import Window
 from dts_assets.store.rows import Cut, IngestWindow, RawWindow
 
 Progress: TypeAlias = Callable[[str], None]
@@ -17,12 +18,21 @@ Progress: TypeAlias = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class RawCellReport:
-    """One cell of raw. ``kept`` says that the source no longer has these offsets, so what was stored stays."""
+    """One cell of raw. ``kept`` says that the source no longer has these offsets, so what was stored stays.
+
+    ``seconds`` is how long its task took, without the planning and the commit that cells share.
+    """
 
     row: RawWindow
     files: int
     stored_bytes: int
     kept: bool
+    seconds: float = 0.0
+
+    @property
+    def event_lag_seconds(self) -> float | None:
+        """From the time of the last message to the end of the window; None without a message."""
+        return _lag(self.row.window.end, self.row.last_time)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,47 +47,61 @@ class RawReport:
 
 @dataclass(frozen=True, slots=True)
 class EntriesCellReport:
-    """One cell of entries: its ledger row, the row changes that its entries hold, and how old the newest one was."""
+    """One cell of entries: its ledger row, the row changes that its entries hold, and how old the newest one was.
+
+    ``message_bytes`` are the bytes of the messages, ``seconds`` is how long its task took.
+    """
 
     row: IngestWindow
     changes: int
     stored_bytes: int
     latest_event: datetime | None
     last_time: datetime | None
+    message_bytes: int = 0
+    seconds: float = 0.0
 
     @property
-    def lag_seconds(self) -> float | None:
+    def event_lag_seconds(self) -> float | None:
+        """From the latest event at the source to the end of the window; None without an event."""
+        return _lag(self.row.window.end, self.latest_event)
+
+    @property
+    def delivery_lag_seconds(self) -> float | None:
         """From the latest event at the source to the latest message in Kafka."""
-        if self.latest_event is None or self.last_time is None:
-            return None
-        return (self.last_time - self.latest_event).total_seconds()
+        return None if self.last_time is None else _lag(self.last_time, self.latest_event)
 
 
 @dataclass(frozen=True, slots=True)
 class EntriesReport:
-    """A span of entries; ``new_tables`` were not in the registry before."""
+    """A span of entries; ``new_tables`` were not in the registry before, ``decoder`` names the parser and its version."""
 
     cells: tuple[EntriesCellReport, ...]
     table: str
     location: str
     new_tables: tuple[TableId, ...]
     seconds: float
+    decoder: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class WindowReport:
-    """One window of the tables run. ``applied`` says that the snapshots have reached it."""
+    """One window of the tables run. ``applied`` says that the snapshots have reached it.
+
+    ``changes`` are those of all tables, ``seconds`` how long the tasks took that decoded them, added up.
+    """
 
     row: Cut
     applied: bool
     changes: int
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class TableReport:
     """One source table of the tables run; counts by window start where they belong to a window.
 
-    ``snapshot`` is None for a table without a primary key; ``snapshot_rows`` None where its snapshot was not looked at.
+    ``snapshot`` is None for a table without a primary key; ``snapshot_rows`` and ``snapshot_bytes`` are None where its snapshot
+    was not looked at. ``latest_event`` has the source's time of the last change of a window.
     """
 
     table: TableId
@@ -90,12 +114,23 @@ class TableReport:
     quarantined: Mapping[datetime, int] = field(default_factory=dict)
     snapshot_committed: bool = False
     snapshot_rows: int | None = None
+    snapshot_bytes: int | None = None
+    latest_event: Mapping[datetime, datetime] = field(default_factory=dict)
+
+    def event_lag_seconds(self, window: Window) -> float | None:
+        """From the last change of the table in a window to the end of the window; None without a change."""
+        return _lag(window.end, self.latest_event.get(window.start))
 
 
 @dataclass(frozen=True, slots=True)
 class TablesReport:
-    """A run of the tables of some windows."""
+    """A run of the tables of some windows; ``decoder`` names the parser and its version, if anything was decoded."""
 
     windows: tuple[WindowReport, ...]
     tables: tuple[TableReport, ...]
     seconds: float
+    decoder: str = ""
+
+
+def _lag(end: datetime, latest: datetime | None) -> float | None:
+    return None if latest is None else (end - latest).total_seconds()

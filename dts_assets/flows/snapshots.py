@@ -39,11 +39,12 @@ _SIDE_BY_SIDE = 4
 
 @dataclass(frozen=True, slots=True)
 class SnapshotOutcome:
-    """What became of one snapshot; ``rows`` is how many it holds, None where it was never written."""
+    """What became of one snapshot; ``rows`` and ``bytes`` are what it holds, None where it was never written."""
 
     table: TableId
     committed: bool
     rows: int | None
+    bytes: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,7 @@ def advance_snapshots(
             for job in pool.map(lambda job: _apply(pipeline, job, session), busy):
                 progress(f"snapshot: {job.table} stands at the frontier")
     done = {job.table for job in busy}
-    return {job.table: SnapshotOutcome(job.table, job.table in done, _rows(pipeline, job.table)) for job in jobs}
+    return {job.table: _outcome(pipeline, job.table, committed=job.table in done) for job in jobs}
 
 
 def _job(
@@ -115,9 +116,12 @@ def _files_by_window(pipeline: Pipeline, table: TableId, snapshot_id: int | None
     return {start: frozenset(paths) for start, paths in files.items()}
 
 
-def _rows(pipeline: Pipeline, table: TableId) -> int | None:
+def _outcome(pipeline: Pipeline, table: TableId, *, committed: bool) -> SnapshotOutcome:
     state = pipeline.lake.state(pipeline.table_path("snapshot", table))
-    return None if state is None else int(state.properties.get("total-records", 0))
+    if state is None:
+        return SnapshotOutcome(table, committed, None, None)
+    rows, size = (int(state.properties.get(name, 0)) for name in ("total-records", "total-files-size"))
+    return SnapshotOutcome(table, committed, rows, size)
 
 
 def _apply(pipeline: Pipeline, job: _Job, session: SparkSession) -> _Job:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TypeVar
 
 from dts_assets.errors import IncompleteWindowError, NotReadyError
 from dts_assets.flows.pipeline import CODE_VERSION, Pipeline, SparkProvider
@@ -34,6 +35,8 @@ from dts_assets.store.rows import Cut, IngestWindow, WindowTable
 from dts_assets.store.schemas import QUARANTINE, changelog_layout
 from dts_assets.store.turns import turn
 from dts_assets.wire.format import TableShape
+
+Number = TypeVar("Number", int, float)
 
 _COMMITS_SIDE_BY_SIDE = 4
 _TASKS_PER_WINDOW = 4
@@ -99,10 +102,14 @@ def _materialize(
     if selection.whole:
         pipeline.ledger.replace_cuts(windows, marks)
     changes = _changes_by_window(made)
+    seconds = _summed((result.window_start, result.seconds) for result in results)
     reports = tuple(
-        WindowReport(mark, _applied(mark.window, reached), changes.get(mark.window.start, 0)) for mark in marks
+        WindowReport(mark, _applied(mark.window, reached), changes.get(start, 0), seconds.get(start, 0.0))
+        for mark, start in ((mark, mark.window.start) for mark in marks)
     )
-    return TablesReport(reports, _table_reports(pipeline, results, made, outcomes), time.monotonic() - began)
+    decoder = next((result.decoder for result in results), "")
+    tables_made = _table_reports(pipeline, results, made, outcomes)
+    return TablesReport(reports, tables_made, time.monotonic() - began, decoder)
 
 
 def _require_ready(pipeline: Pipeline, windows: Sequence[Window], ingested: Mapping[Cell, IngestWindow]) -> None:
@@ -351,13 +358,23 @@ def _table_reports(
                 quarantined=_summed((start, tally.quarantined) for start, tally in mine),
                 snapshot_committed=outcome is not None and outcome.committed,
                 snapshot_rows=None if outcome is None else outcome.rows,
+                snapshot_bytes=None if outcome is None else outcome.bytes,
+                latest_event=_latest((start, tally.latest_event) for start, tally in mine),
             )
         )
     return tuple(reports)
 
 
-def _summed(pairs: Iterable[tuple[datetime, int]]) -> dict[datetime, int]:
-    total: dict[datetime, int] = {}
+def _summed(pairs: Iterable[tuple[datetime, Number]]) -> dict[datetime, Number]:
+    total: dict[datetime, Number] = {}
     for start, count in pairs:
-        total[start] = total.get(start, 0) + count
+        total[start] = total[start] + count if start in total else count
     return total
+
+
+def _latest(pairs: Iterable[tuple[datetime, datetime | None]]) -> dict[datetime, datetime]:
+    latest: dict[datetime, datetime] = {}
+    for start, event in pairs:
+        if event is not None:
+            latest[start] = max(event, latest.get(start, event))
+    return latest

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -63,6 +64,7 @@ class TableTally:
     invalid_values: int = 0
     first: SourcePosition | None = None
     last: SourcePosition | None = None
+    latest_event: datetime | None = None
 
     def add(self, rows: pa.RecordBatch) -> None:
         """Count changelog rows of one Kafka partition."""
@@ -73,6 +75,11 @@ class TableTally:
         )
         self.invalid_values += _length(rows["invalid"])
         self.see(*position_bounds(rows))
+        self._see_event(pc.max(rows["event_time"]).as_py())
+
+    def _see_event(self, latest: datetime | None) -> None:
+        if latest is not None and (self.latest_event is None or latest > self.latest_event):
+            self.latest_event = latest
 
     def see(self, first: SourcePosition, last: SourcePosition) -> None:
         """Widen the bounds."""
@@ -88,11 +95,15 @@ class TableTally:
         self.invalid_values += other.invalid_values
         if other.first is not None and other.last is not None:
             self.see(other.first, other.last)
+        self._see_event(other.latest_event)
 
 
 @dataclass(slots=True)
 class TablesResult:
-    """Changelog files by table, quarantine files, and tallies by (Kafka partition, table)."""
+    """Changelog files by table, quarantine files, and tallies by (Kafka partition, table).
+
+    ``decoder`` names the parser and its version, ``seconds`` is how long the task took, by the clock of the worker.
+    """
 
     window_start: datetime
     files: dict[TableId, tuple[WrittenFile, ...]]
@@ -100,6 +111,8 @@ class TablesResult:
     tallies: dict[tuple[int, TableId], TableTally]
     unsigned: frozenset[tuple[TableId, str]]
     unknown: dict[str, int] = field(default_factory=dict)
+    decoder: str = ""
+    seconds: float = 0.0
 
 
 def decode_changes(task: TablesTask, attempt: str) -> TablesResult:
@@ -122,6 +135,7 @@ class _TablesRun:
         self._unknown: dict[str, int] = {}
 
     def result(self) -> TablesResult:
+        began = time.monotonic()
         try:
             for batch in self._chunks():
                 self._decode(batch)
@@ -132,8 +146,9 @@ class _TablesRun:
                 writer.abort()
             raise
         return TablesResult(
-            self._task.window_start, files, quarantine_files, self._tallies, frozenset(self._unsigned), self._unknown
-        )
+            self._task.window_start, files, quarantine_files, self._tallies, frozenset(self._unsigned), self._unknown,
+            self._format.decoder, time.monotonic() - began,
+        )  # fmt: skip
 
     def _chunks(self) -> Iterator[pa.RecordBatch]:
         """DML entries in batches of about a chunk of payload."""

@@ -72,6 +72,11 @@ class Counts:
         return Counts(**{one.name: getattr(self, one.name) + getattr(other, one.name) for one in fields(self)})
 
     @property
+    def quarantined(self) -> int:
+        """Messages, fragments and entries that could not be used."""
+        return self.quarantined_messages + self.quarantined_fragments + self.quarantined_entries
+
+    @property
     def balanced(self) -> bool:
         """Whether the three equations hold."""
         return (

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from importlib.metadata import version
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -27,6 +28,11 @@ except ImportError:  # no wheel for this platform
 Engine: TypeAlias = Literal["ptars", "protobuf"]
 
 BEST_ENGINE: Engine = "protobuf" if ptars is None else "ptars"
+
+
+def engine_name(engine: Engine = BEST_ENGINE) -> str:
+    """The engine with its version, as ``ptars 0.0.25``."""
+    return f"{engine} {version(engine)}"
 
 
 @dataclass(frozen=True, slots=True)

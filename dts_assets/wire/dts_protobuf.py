@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from dts_assets.model.columns import Column, mysql_type
 from dts_assets.model.tables import TableId
-from dts_assets.wire.decoding import BEST_ENGINE, Engine
+from dts_assets.wire.decoding import BEST_ENGINE, Engine, engine_name
 from dts_assets.wire.entry_batch import entries_of
 from dts_assets.wire.format import DecodedChanges, DecodedEntries
 from dts_assets.wire.messages import fragments_of
@@ -25,6 +25,11 @@ class DtsProtobuf:
     """
 
     engine: Engine = BEST_ENGINE
+
+    @property
+    def decoder(self) -> str:
+        """What parses, with its version: ``ptars 0.0.25``."""
+        return engine_name(self.engine)
 
     def fragments(self, messages: pa.RecordBatch) -> pa.RecordBatch:
         """FRAGMENTS of a batch of MESSAGES, row for row."""

@@ -137,6 +137,11 @@ class DecodedChanges:
 class WireFormat(Protocol):
     """One vendor encoding. Instances hold no state of a stream: every call stands alone."""
 
+    @property
+    def decoder(self) -> str:
+        """What parses, with its version, for people who compare runs: ``ptars 0.0.25``."""
+        ...
+
     def fragments(self, messages: pa.RecordBatch) -> pa.RecordBatch:
         """FRAGMENTS of a batch of MESSAGES, row for row."""
         ...

@@ -36,6 +36,7 @@ from dts_assets.model.problems import Completeness, Problem, ProblemCode
 from dts_assets.model.spans import Cell, Span
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window, WindowGrid
+from dts_assets.store.columns import ENTRIES, RAW_ENVELOPES
 from dts_assets.store.rows import Counts, Cut, IngestWindow, RawWindow
 
 if TYPE_CHECKING:
@@ -99,14 +100,17 @@ class Flows:
 
     def raw(self, pipeline: Any, span: Span, **_: Any) -> RawReport:
         self.spans.append(span)
-        cells = tuple(RawCellReport(raw_row(cell), 1, 900, kept=False) for cell in span.cells())
+        cells = tuple(RawCellReport(raw_row(cell), 1, 900, kept=False, seconds=0.5) for cell in span.cells())
         return RawReport(cells, "shop.raw_envelopes", "file:/lake/raw", 1.5)
 
     def entries(self, pipeline: Any, span: Span, **_: Any) -> EntriesReport:
         self.spans.append(span)
         rows = [ingest_row(cell, lost=cell.window in self.lost) for cell in span.cells()]
-        cells = tuple(EntriesCellReport(row, 30, 800, START, START + timedelta(seconds=2)) for row in rows)
-        return EntriesReport(cells, "shop.entries", "file:/lake/entries", (), 2.5)
+        cells = tuple(
+            EntriesCellReport(row, 30, 800, row.window.start, row.window.start + timedelta(seconds=2), 5000, 1.5)
+            for row in rows
+        )
+        return EntriesReport(cells, "shop.entries", "file:/lake/entries", (), 2.5, "ptars 9.9")
 
     def make_tables(self, pipeline: Any, windows: Sequence[Window], *, selection: Any, **_: Any) -> TablesReport:
         self.windows.append(tuple(windows))
@@ -119,7 +123,7 @@ class Flows:
             )
             for table in self.tables
         )  # fmt: skip
-        return TablesReport(reports, tables, 3.5)
+        return TablesReport(reports, tables, 3.5, "ptars 9.9")
 
 
 @pytest.fixture
@@ -191,14 +195,12 @@ def test_one_cell_is_one_call_of_each_flow_with_numbers_to_plot(run: Run, flows:
     span = Span((1,), (GRID.at(2),))
     assert flows.spans == [span, span]
     raw = ran.metadata("raw_envelopes")["p01|2026-01-05-02:00"]
-    assert (raw["messages"], raw["start_offset"], raw["end_offset"], raw["seconds"]) == (10, 10, 20, 1.5)
+    assert (raw["messages"], raw["start_offset"], raw["end_offset"]) == (10, 10, 20)
+    assert (raw["seconds"], raw["messages_per_second"], raw["run_seconds"]) == (0.5, 20.0, 1.5)
     entries = ran.metadata("entries")["p01|2026-01-05-02:00"]
-    assert (entries["row_changes"], entries["fragments"], entries["lag_seconds"], entries["seconds"]) == (
-        30,
-        3,
-        2.0,
-        2.5,
-    )
+    assert (entries["row_changes"], entries["fragments"], entries["delivery_lag_seconds"]) == (30, 3, 2.0)
+    assert (entries["seconds"], entries["row_changes_per_second"], entries["run_seconds"]) == (1.5, 20.0, 2.5)
+    assert entries["decoder"] == "ptars 9.9"
     assert ran.checks("completeness") == {"p01|2026-01-05-02:00": True}
     assert ran.checks("balance") == {"p01|2026-01-05-02:00": True}
 
@@ -230,6 +232,31 @@ def test_all_tables_are_asked_for_at_once(run: Run, flows: Flows) -> None:
     snapshot = ran.metadata("snapshot", *ODD.path)["2026-01-05-01:00"]
     assert (snapshot["applied"], snapshot["committed"], snapshot["dagster/row_count"]) == (True, True, 7)
     assert ran.metadata("snapshot", "shopdb", "audit") == {}
+    assert ran.metadata("changelog", "shopdb", "orders")["2026-01-05-00:00"]["decoder"] == "ptars 9.9"
+
+
+def test_every_materialization_says_the_columns_that_were_written(run: Run, flows: Flows) -> None:
+    flows.tables = (ORDERS, AUDIT, ODD, LATER)
+    ingest, tables = (
+        run("ingest", partition_key="p00|2026-01-05-00:00"),
+        run("tables", partition_key="2026-01-05-00:00"),
+    )
+    shown = {
+        name: ran.metadata(*name)[key]["dagster/column_schema"]
+        for ran, key, names in (
+            (ingest, "p00|2026-01-05-00:00", [("raw_envelopes",), ("entries",)]),
+            (tables, "2026-01-05-00:00", [(layer, "shopdb", table) for layer in ("changelog", "snapshot")
+                                          for table in ("orders", "later")]),
+        )
+        for name in names
+    }  # fmt: skip
+    assert [one.name for one in shown["raw_envelopes",].columns] == [name for name, _ in RAW_ENVELOPES]
+    assert [one.name for one in shown["entries",].columns] == [name for name, _ in ENTRIES]
+    for table in ("orders", "later"):
+        snapshot, changelog = shown["snapshot", "shopdb", table], shown["changelog", "shopdb", table]
+        assert [one.name for one in snapshot.columns if not one.constraints.nullable] == ["id"]
+        assert [one.name for one in snapshot.columns][:2] == ["id", "note"]
+        assert {"op", "before", "after"} < {one.name for one in changelog.columns}
 
 
 def test_the_check_of_a_window_comes_under_the_first_table_whatever_its_name(run: Run, flows: Flows) -> None:
@@ -272,22 +299,28 @@ def test_a_named_table_without_data_is_materialized_with_no_rows(shop: Project, 
 # Metadata: what the UI plots has to be numbers
 
 CELL = Cell(0, GRID.at(0))
-TABLE = TableReport(ORDERS, COLUMNS, "c", "s", {START: 5}, {START: 100}, {START: 1}, {START: 2}, True, 7)
+LAST = {START: START + timedelta(minutes=50)}
+TABLE = TableReport(ORDERS, COLUMNS, "c", "s", {START: 5}, {START: 100}, {START: 1}, {START: 2}, True, 7, 700, LAST)
 METADATA = {
-    "raw": raw_metadata(RawCellReport(raw_row(CELL, (LOST,)), 1, 900, kept=True)),
-    "entries": entries_metadata(EntriesCellReport(ingest_row(CELL, lost=True), 30, 800, START, START + HOUR)),
-    "changelog": changelog_metadata(TABLE, WindowReport(cut_row(GRID.at(0)), True, 5)),
+    "raw": raw_metadata(RawCellReport(raw_row(CELL, (LOST,)), 1, 900, kept=False, seconds=4.0)),
+    "entries": entries_metadata(
+        EntriesCellReport(ingest_row(CELL, lost=True), 30, 800, START, START + HOUR / 2, 5000, 2.0)
+    ),
+    "changelog": changelog_metadata(TABLE, WindowReport(cut_row(GRID.at(0), lost=True), True, 12, 0.5)),
     "snapshot": snapshot_metadata(TABLE, WindowReport(cut_row(GRID.at(0)), False, 5)),
 }
 PLOTTED = {
     "raw": {"dagster/partition_row_count": 10, "messages": 10, "start_offset": 10, "end_offset": 20, "message_bytes": 5000,
-            "stored_bytes": 900, "problems": 1},
+            "stored_bytes": 900, "problems": 1, "event_lag_seconds": 0.0, "seconds": 4.0, "messages_per_second": 2.5},
     "entries": {"dagster/partition_row_count": 39, "messages": 10, "entries": 40, "row_changes": 30, "fragments": 3,
                 "fragments_carried_in": 0, "fragments_carried_out": 0, "fragments_waiting": 0, "quarantined": 1,
-                "stored_bytes": 800, "start_offset": 10, "end_offset": 20, "completeness_level": 0, "lag_seconds": 3600.0,
-                "problems": 1},
-    "changelog": {"dagster/partition_row_count": 5, "row_changes": 5, "invalid_values": 1, "quarantined": 2, "stored_bytes": 100},
-    "snapshot": {"dagster/row_count": 7, "row_changes": 5},
+                "stored_bytes": 800, "start_offset": 10, "end_offset": 20, "completeness_level": 0, "problems": 1,
+                "event_lag_seconds": 3600.0, "delivery_lag_seconds": 1800.0, "message_bytes": 5000, "seconds": 2.0,
+                "row_changes_per_second": 15.0},
+    "changelog": {"dagster/partition_row_count": 5, "row_changes": 5, "invalid_values": 1, "quarantined": 2, "stored_bytes": 100,
+                  "event_lag_seconds": 600.0, "seconds": 0.5, "row_changes_per_second": 24.0, "problems": 1,
+                  "completeness_level": 0},
+    "snapshot": {"dagster/row_count": 7, "row_changes": 5, "stored_bytes": 700, "event_lag_seconds": 600.0, "problems": 0},
 }  # fmt: skip
 
 
@@ -303,14 +336,15 @@ def test_numbers_are_plain_numbers_and_the_rest_plain_text(name: str) -> None:
 def test_what_is_not_known_is_left_out() -> None:
     row = RawWindow(0, GRID.at(0), 0, OffsetRange(0, 0), "end", 0, 0, None, None, (), "g1", "1")
     assert (
-        not {"first_message", "last_message", "problem_list"}
+        not {"first_message", "last_message", "problem_list", "event_lag_seconds", "seconds", "messages_per_second"}
         & raw_metadata(RawCellReport(row, 0, 0, kept=False)).keys()
     )
     silent = entries_metadata(EntriesCellReport(ingest_row(CELL), 0, 0, None, None))
-    assert not {"lag_seconds", "problem_list"} & silent.keys()
+    assert not {"event_lag_seconds", "delivery_lag_seconds", "problem_list", "row_changes_per_second"} & silent.keys()
     empty = TableReport(ORDERS, COLUMNS, "c", "s")
     nothing = WindowReport(cut_row(GRID.at(0)), True, 0)
     assert changelog_metadata(empty, nothing)["dagster/partition_row_count"] == 0
+    assert "event_lag_seconds" not in changelog_metadata(empty, nothing)
     assert "dagster/row_count" not in snapshot_metadata(empty, nothing)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from importlib.metadata import version
 from typing import Any
 
 import pyarrow as pa
@@ -203,3 +204,8 @@ def test_no_sets_and_empty_sets(wire: DtsProtobuf) -> None:
         assert decoded.batch.num_rows == 0
         assert decoded.batch.schema == ENTRIES
         assert (decoded.rejected, decoded.shapes, decoded.checkpoints) == ((), (), ())
+
+
+def test_a_format_names_its_parser_with_the_version_that_is_installed() -> None:
+    for engine in ("ptars", "protobuf"):
+        assert DtsProtobuf(engine).decoder == f"{engine} {version(engine)}"
