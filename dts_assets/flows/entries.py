@@ -10,8 +10,8 @@ from dts_assets.errors import NotReadyError
 from dts_assets.flows.ingest_tasks import EntriesResult, EntriesTask, RawFiles, decode_entries
 from dts_assets.flows.pipeline import CODE_VERSION, Pipeline, SparkProvider
 from dts_assets.flows.registry import register_shapes
-from dts_assets.flows.reports import EntriesCellReport, EntriesReport, Progress
-from dts_assets.flows.spark_tasks import run_tasks
+from dts_assets.flows.reports import EntriesCellReport, EntriesReport, Progress, of_bytes, rate
+from dts_assets.flows.spark_tasks import Watched, run_tasks
 from dts_assets.model.spans import Cell, Span
 from dts_assets.planning.boundaries import ClosedBy
 from dts_assets.planning.completeness import completeness_of_cell
@@ -45,7 +45,7 @@ def materialize_entries(pipeline: Pipeline, span: Span, *, spark: SparkProvider,
     before = {cell: _stored_before(pipeline, cell, raw) for cell in cells}
     messages = sum(raw[cell].messages for cell in cells)
     progress(f"entries: joining and decoding {messages:,} messages of {len(cells)} partitions")
-    results = _decode(pipeline, span, raw, before, spark)
+    results = _decode(pipeline, span, raw, before, spark, progress)
     _commit(pipeline, span, results)
     shapes = merge_shapes(result.facts.shapes for result in results.values())
     new_tables = register_shapes(pipeline, shapes)
@@ -53,9 +53,9 @@ def materialize_entries(pipeline: Pipeline, span: Span, *, spark: SparkProvider,
     pipeline.ledger.replace_windows(cells, list(rows.values()))
     reports = tuple(_report(rows[cell], raw[cell], results[cell]) for cell in cells)
     changes = sum(report.changes for report in reports)
-    progress(
-        f"entries: {sum(row.counts.entries for row in rows.values()):,} entries with {changes:,} row changes stored"
-    )
+    entries = sum(row.counts.entries for row in rows.values())
+    done = rate(changes, "row changes", time.monotonic() - began)
+    progress(f"entries: stored {len(cells)} partitions, {entries:,} entries with {done}")
     table = pipeline.path("entries")
     location = pipeline.lake.ensure(table, ENTRIES).location()
     decoder = next((result.decoder for result in results.values()), "")
@@ -92,6 +92,7 @@ def _decode(
     raw: Mapping[Cell, RawWindow],
     before: Mapping[Cell, _Before],
     spark: SparkProvider,
+    progress: Progress,
 ) -> dict[Cell, EntriesResult]:
     lake, run = pipeline.lake, pipeline.new_run()
     for name, layout in (("entries", ENTRIES), ("quarantine", QUARANTINE)):
@@ -119,7 +120,8 @@ def _decode(
         )
 
     tasks = [task(cell) for cell in span.cells()]
-    results = run_tasks(spark(), tasks, decode_entries, weight=lambda one: raw[one.cell].bytes)
+    watched = Watched("entries", "partitions", of_bytes, progress)
+    results = run_tasks(spark(), tasks, decode_entries, weight=lambda one: raw[one.cell].bytes, watched=watched)
     return {result.cell: result for result in results}
 
 

@@ -9,8 +9,8 @@ from datetime import datetime
 from dts_assets.errors import CaptureGrownError, NotClosedError
 from dts_assets.flows.ingest_tasks import RawResult, RawTask, copy_messages
 from dts_assets.flows.pipeline import CODE_VERSION, Pipeline, SparkProvider, stored_cells
-from dts_assets.flows.reports import Progress, RawCellReport, RawReport
-from dts_assets.flows.spark_tasks import run_tasks
+from dts_assets.flows.reports import Progress, RawCellReport, RawReport, counted, rate
+from dts_assets.flows.spark_tasks import Watched, run_tasks
 from dts_assets.model.offsets import OffsetRange, Watermark
 from dts_assets.model.problems import Problem, ProblemCode
 from dts_assets.model.spans import Cell, Span
@@ -44,7 +44,8 @@ def materialize_raw(pipeline: Pipeline, span: Span, *, spark: SparkProvider, pro
         pipeline.first_window()
     reports = [_report(plan.cell, rows.get(plan.cell) or stored[plan.cell], results.get(plan.cell)) for plan in planned]
     messages = sum(report.row.messages for report in reports)
-    progress(f"raw_envelopes: {messages:,} messages in {len(reports)} partitions stored")
+    done = rate(messages, "messages", time.monotonic() - began)
+    progress(f"raw_envelopes: stored {len(reports)} partitions, {done}")
     table = pipeline.path("raw_envelopes")
     location = pipeline.lake.ensure(table, RAW_ENVELOPES).location()
     return RawReport(tuple(reports), ".".join(table), location, time.monotonic() - began)
@@ -106,7 +107,12 @@ def _copy(
     ]
     total = sum(len(task.offsets) for task in tasks)
     progress(f"raw_envelopes: reading {total:,} offsets of {len(planned)} partitions")
-    done = run_tasks(spark(), tasks, copy_messages, weight=lambda task: len(task.offsets)) if tasks else []
+    watched = Watched("raw_envelopes", "partitions", counted("offsets"), progress)
+    done = (
+        run_tasks(spark(), tasks, copy_messages, weight=lambda task: len(task.offsets), watched=watched)
+        if tasks
+        else []
+    )
     results = {result.cell: result for result in done}
     for plan in planned:
         results.setdefault(plan.cell, RawResult(plan.cell, (), 0, 0, None, None, digest=""))

@@ -132,5 +132,22 @@ class TablesReport:
     decoder: str = ""
 
 
+def rate(amount: int, what: str, seconds: float) -> str:
+    """An amount of something and how fast it was done: ``4,601 row changes in 3.1 s (1,484 a second)``."""
+    done = f"{amount:,} {what} in {seconds:.1f} s"
+    return f"{done} ({amount / seconds:,.0f} a second)" if seconds > 0 else done
+
+
+def counted(what: str) -> Callable[[int, int], str]:
+    """Words for done and total of something that is counted: ``120 of 400 messages``."""
+    return lambda done, total: f"{done:,} of {total:,} {what}"
+
+
+def of_bytes(done: int, total: int) -> str:
+    """Words for done and total bytes, in the unit that suits the total: ``1.2 of 4.0 GB``."""
+    unit, size = next(((unit, size) for unit, size in (("GB", 10**9), ("MB", 10**6)) if total >= size), ("KB", 10**3))
+    return f"{done / size:.1f} of {total / size:.1f} {unit}"
+
+
 def _lag(end: datetime, latest: datetime | None) -> float | None:
     return None if latest is None else (end - latest).total_seconds()

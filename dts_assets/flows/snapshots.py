@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from pyspark.sql import functions as F
 
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
 from dts_assets.flows.reports import Progress
+from dts_assets.flows.spark_tasks import SAY_EVERY
 from dts_assets.model.columns import Column
 from dts_assets.model.frontier import Frontier
 from dts_assets.model.tables import TableId
@@ -76,11 +78,16 @@ def advance_snapshots(
     ]
     busy = [job for job in jobs if not job.plan.nothing]
     if busy:
+        began = said = time.monotonic()
         progress(f"snapshot: {len(busy)} of {len(jobs)} tables have changes to apply")
         session = spark()
         with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
-            for job in pool.map(lambda job: _apply(pipeline, job, session), busy):
-                progress(f"snapshot: {job.table} stands at the frontier")
+            for number, job in enumerate(pool.map(lambda job: _apply(pipeline, job, session), busy), start=1):
+                now = time.monotonic()
+                if now - said >= SAY_EVERY and number < len(busy):
+                    said = now
+                    progress(f"snapshot: {number} of {len(busy)} tables, last {job.table}, after {now - began:.0f} s")
+        progress(f"snapshot: {len(busy)} tables stand at the frontier after {time.monotonic() - began:.1f} s")
     done = {job.table for job in busy}
     return {job.table: _outcome(pipeline, job.table, committed=job.table in done) for job in jobs}
 

@@ -3,6 +3,10 @@
 A task's bulk never crosses into the JVM: its specification goes out pickled, its result (file names and counts) comes back
 pickled, and Spark does what it is good at: placing, retrying and spreading tasks. It works alike on classic sessions and on
 Spark Connect.
+
+Long work says how far it is. Spark gives results back when a whole job has ended, and what a running job has done can be asked
+on classic sessions only; so many tasks go out as several jobs, of about :data:`JOB_SECONDS` each by the speed so far, two at a
+time so that no core waits for the last task of a job.
 """
 
 from __future__ import annotations
@@ -10,7 +14,11 @@ from __future__ import annotations
 import os
 import pickle
 import re
+import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -18,27 +26,89 @@ from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 from dts_assets.errors import DtsAssetsError
+from dts_assets.flows.reports import Progress
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
+JOB_SECONDS = 8.0
+"""How long a job of a long piece of work is meant to take: a line of progress every ten seconds or so."""
+
+SAY_EVERY = 10.0
+"""Seconds between two lines of progress."""
+
+_JOBS_AT_ONCE = 2
+
 _RESULT = pa.schema([("number", pa.int64()), ("result", pa.binary())])
 
 
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """How a piece of work is told to a person: ``entries: 120 of 400 partitions, 1.2 of 4.0 GB, after 95 s``.
+
+    ``tasks`` is what a task stands for, in the plural; ``amount`` puts weights into words, done and total.
+    """
+
+    name: str
+    tasks: str
+    amount: Callable[[int, int], str]
+    progress: Progress
+
+
 def run_tasks(
-    spark: SparkSession, tasks: Sequence[Task], work: Callable[[Task, str], Result], *, weight: Callable[[Task], int]
+    spark: SparkSession,
+    tasks: Sequence[Task],
+    work: Callable[[Task, str], Result],
+    *,
+    weight: Callable[[Task], int],
+    watched: Watched | None = None,
 ) -> list[Result]:
     """The results of all tasks, in their order.
 
     Tasks are spread over a few Spark tasks of about the same ``weight`` together, two for each core: a Spark task with a Python
     worker costs a tenth of a second and more before it does anything. ``work`` gets a task and a name for the attempt, which
     goes into the names of files that it writes. An error meant for people is raised here as itself; the attempt is not
-    repeated, since the same input would fail again.
+    repeated, since the same input would fail again, and no further job is begun.
     """
     if not tasks:
         return []
-    pickled = [pickle.dumps(task) for task in tasks]
-    slots = _spread([weight(task) for task in tasks], 2 * _cores(spark))
+    weights = [weight(task) for task in tasks]
+    cores = _cores(spark)
+    waiting = deque(sorted(range(len(tasks)), key=lambda one: -weights[one]))
+    results: dict[int, Result] = {}
+    meter = _Meter(watched, weights)
+    with ThreadPoolExecutor(_JOBS_AT_ONCE) as pool:
+        jobs: set[Future[dict[int, Result]]] = set()
+        while waiting or jobs:
+            while waiting and len(jobs) < _JOBS_AT_ONCE:
+                numbers = _next_job(waiting, weights, least=4 * cores, size=meter.speed * JOB_SECONDS)
+                slots = [[numbers[at] for at in slot] for slot in _spread([weights[one] for one in numbers], 2 * cores)]
+                jobs.add(pool.submit(_run_job, spark, slots, tasks, work))
+            ended, jobs = wait(jobs, timeout=1.0, return_when=FIRST_COMPLETED)
+            for job in ended:
+                done = job.result()
+                results |= done
+                meter.add(done)
+            meter.say()
+    return [results[number] for number in range(len(tasks))]
+
+
+def _next_job(waiting: deque[int], weights: Sequence[int], *, least: int, size: float) -> list[int]:
+    """Take the next tasks: at least ``least``, and then up to ``size`` of weight."""
+    taken: list[int] = []
+    load = 0
+    while waiting and (len(taken) < least or load + weights[waiting[0]] <= size):
+        number = waiting.popleft()
+        taken.append(number)
+        load += weights[number]
+    return taken
+
+
+def _run_job(
+    spark: SparkSession, slots: Sequence[Sequence[int]], tasks: Sequence[Task], work: Callable[[Task, str], Result]
+) -> dict[int, Result]:
+    """One Spark job with one Spark task for each slot; results by number."""
+    pickled = {number: pickle.dumps(tasks[number]) for slot in slots for number in slot}
 
     def each(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
@@ -58,7 +128,40 @@ def run_tasks(
     for result in results.values():
         if isinstance(result, DtsAssetsError):
             raise result
-    return [results[number] for number in range(len(tasks))]
+    return results
+
+
+@dataclass(slots=True)
+class _Meter:
+    """What is done of a piece of work, and when that was last said."""
+
+    watched: Watched | None
+    weights: Sequence[int]
+    began: float = field(default_factory=time.monotonic)
+    said: float = field(default_factory=time.monotonic)
+    tasks: int = 0
+    weight: int = 0
+
+    @property
+    def speed(self) -> float:
+        """Weight done in a second so far."""
+        return self.weight / max(1e-3, time.monotonic() - self.began)
+
+    def add(self, done: Iterable[int]) -> None:
+        """Count tasks that have ended."""
+        for number in done:
+            self.tasks += 1
+            self.weight += self.weights[number]
+
+    def say(self) -> None:
+        """A line, if the last one is long ago."""
+        now = time.monotonic()
+        if self.watched is None or now - self.said < SAY_EVERY:
+            return
+        self.said = now
+        amount = self.watched.amount(self.weight, sum(self.weights))
+        done = f"{self.tasks:,} of {len(self.weights):,} {self.watched.tasks}"
+        self.watched.progress(f"{self.watched.name}: {done}, {amount}, after {now - self.began:.0f} s")
 
 
 def _cores(spark: SparkSession) -> int:

@@ -12,9 +12,9 @@ from typing import TypeVar
 from dts_assets.errors import IncompleteWindowError, NotReadyError
 from dts_assets.flows.pipeline import CODE_VERSION, Pipeline, SparkProvider
 from dts_assets.flows.registry import known_tables, register_shapes, widen_unsigned
-from dts_assets.flows.reports import Progress, TableReport, TablesReport, WindowReport
+from dts_assets.flows.reports import Progress, TableReport, TablesReport, WindowReport, of_bytes, rate
 from dts_assets.flows.snapshots import SnapshotOutcome, advance_snapshots
-from dts_assets.flows.spark_tasks import run_tasks
+from dts_assets.flows.spark_tasks import Watched, run_tasks
 from dts_assets.flows.tables_tasks import TablesResult, TablesTask, TableTally, TableTarget, decode_changes
 from dts_assets.model.columns import Column
 from dts_assets.model.frontier import Frontier
@@ -151,7 +151,8 @@ def _changelogs(
     spark: SparkProvider,
     progress: Progress,
 ) -> list[TablesResult]:
-    """Decode and write the changelogs of all tables in one Spark job, then commit them side by side."""
+    """Decode and write the changelogs of all tables on Spark, then commit them side by side."""
+    began = time.monotonic()
     results = _decode(pipeline, windows, tables, spark, progress)
     surprises = {pair for result in results for pair in result.unsigned}
     if surprises:
@@ -162,7 +163,7 @@ def _changelogs(
                 pipeline.lake.catalog.drop_table(pipeline.lake.identifier(pipeline.table_path("changelog", table)))
             tables = _chosen(known_tables(pipeline), frozenset(tables))
             results = _decode(pipeline, windows, tables, spark, progress)
-    _commit(pipeline, windows, tables, results, progress)
+    _commit(pipeline, windows, tables, results, progress, began)
     return results
 
 
@@ -199,8 +200,9 @@ def _decode(
         for start, files in sorted(by_window.items())
         for paths, size in _shared_out(files, max(1, _TASKS_PER_WINDOW // len(windows)))
     ]
-    progress(f"changelog: decoding {len(windows)} windows of {len(tables)} tables in {len(tasks)} tasks")
-    return run_tasks(spark(), tasks, decode_changes, weight=lambda task: task.bytes)
+    progress(f"changelog: decoding {len(windows)} windows of {len(tables)} tables")
+    watched = Watched("changelog", "parts", of_bytes, progress)
+    return run_tasks(spark(), tasks, decode_changes, weight=lambda task: task.bytes, watched=watched)
 
 
 def _shared_out(files: Iterable[tuple[str, int]], tasks: int) -> list[tuple[tuple[str, ...], int]]:
@@ -218,6 +220,7 @@ def _commit(
     tables: Mapping[TableId, tuple[Column, ...]],
     results: Sequence[TablesResult],
     progress: Progress,
+    began: float,
 ) -> None:
     rectangle = {"window_start": {window.start for window in windows}}
 
@@ -228,7 +231,9 @@ def _commit(
 
     with ThreadPoolExecutor(_COMMITS_SIDE_BY_SIDE) as pool:
         committed = sum(pool.map(commit, tables))
-    progress(f"changelog: {committed} of {len(tables)} tables had rows and were committed")
+    seconds = time.monotonic() - began
+    rows = rate(sum(tally.changes for result in results for tally in result.tallies.values()), "row changes", seconds)
+    progress(f"changelog: stored {committed} tables with rows, of {len(tables)}, {rows}")
 
 
 def _commit_quarantine(pipeline: Pipeline, windows: Sequence[Window], results: Sequence[TablesResult]) -> None:
