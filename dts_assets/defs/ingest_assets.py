@@ -54,6 +54,7 @@ def raw_envelopes_asset(subscription: Subscription) -> dg.AssetsDefinition:
     def raw_envelopes(
         context: dg.AssetExecutionContext, pipelines: PipelineResource, spark: SparkResource
     ) -> dg.MaterializeResult:  # type: ignore[type-arg]  # Dagster compares with the bare class
+        spark.start()
         from dts_assets.flows.raw import materialize_raw
 
         pipeline = pipelines.pipeline(subscription.name)
@@ -86,6 +87,7 @@ def entries_asset(subscription: Subscription) -> dg.AssetsDefinition:
     def entries(
         context: dg.AssetExecutionContext, pipelines: PipelineResource, spark: SparkResource
     ) -> dg.MaterializeResult:  # type: ignore[type-arg]  # Dagster compares with the bare class
+        spark.start()
         from dts_assets.flows.entries import materialize_entries
 
         pipeline = pipelines.pipeline(subscription.name)

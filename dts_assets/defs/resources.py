@@ -6,9 +6,10 @@ heavy is imported when it is needed: definitions load in every Dagster process, 
 
 from __future__ import annotations
 
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import dagster as dg
 
@@ -34,14 +35,31 @@ class PipelineResource(dg.ConfigurableResource):  # type: ignore[type-arg]
 class SparkResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     """A Spark session with the lake's catalog, opened once per process when a flow first needs it, and never before.
 
+    A step that is sure to need it calls :meth:`start` first: the JVM takes seconds to come up, and so does importing the flows.
     The session is dagster-pyspark's; this resource computes its settings at run time, because they may hold secrets.
     """
 
     config_path: str
 
+    def start(self) -> None:
+        """Begin to open the session in the background. What goes wrong is raised by :meth:`session`."""
+        # What the session imports is imported here: packages with circular imports must not be imported by two threads at once.
+        import dagster_pyspark  # noqa: F401
+        import pandas  # noqa: F401
+        import pyspark.sql.functions  # noqa: F401
+
+        _ = self._opening
+
     def session(self) -> SparkSession:
         """The session. Raises MissingJavaError before Spark is started."""
-        return self._lazy.spark_session  # type: ignore[no-any-return]
+        return self._opening.result()
+
+    @cached_property
+    def _opening(self) -> Future[SparkSession]:
+        pool = ThreadPoolExecutor(1, thread_name_prefix="spark-start")
+        opening = pool.submit(lambda: cast("SparkSession", self._lazy.spark_session))
+        pool.shutdown(wait=False)
+        return opening
 
     @cached_property
     def _lazy(self) -> Any:

@@ -95,6 +95,7 @@ def table_assets(subscription: Subscription, assets: Sequence[TableAsset]) -> dg
     )
     def tables(context: dg.AssetExecutionContext, pipelines: PipelineResource, spark: SparkResource):  # type: ignore[no-untyped-def]
         # No annotation: Dagster takes none for a step of many outputs that yields.
+        spark.start()
         from dts_assets.flows.tables import materialize_tables
 
         pipeline = pipelines.pipeline(subscription.name)

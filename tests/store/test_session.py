@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
 from pathlib import Path
 
 import pytest
@@ -80,6 +81,29 @@ class TestSettings:
         assert packages[-1] == "a:b:1"
         assert len(packages) == 3
         assert conf["spark.sql.extensions"].endswith("IcebergSparkSessionExtensions,x.Y")
+
+    def test_packages_that_were_fetched_are_named_by_path_on_a_local_master(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("dts_assets.store.session._JARS", tmp_path)
+        packages = spark_catalog_conf(self.lake)["spark.jars.packages"].split(",")
+        jars = [tmp_path / f"{'_'.join(one.split(':')[:2])}-{one.split(':')[2]}.jar" for one in packages]
+        jars[0].write_bytes(b"")
+        assert spark_conf(self.lake)["spark.jars.packages"] == ",".join(packages), "one of them is not there"
+        jars[1].write_bytes(b"")
+        conf = spark_conf(self.lake, {"spark.driver.extraClassPath": "/mine.jar"})
+        assert conf["spark.driver.extraClassPath"] == ":".join([*map(str, jars), "/mine.jar"])
+        assert "spark.jars.packages" not in conf
+        assert "spark.jars.packages" in spark_conf(self.lake, master="spark://host:7077"), "executors fetch their own"
+        assert "spark.jars.packages" in spark_conf(self.lake, {"spark.jars.ivy": "/elsewhere"})
+        assert "a:b:1" in spark_conf(self.lake, {"spark.jars.packages": "a:b:1"})["spark.jars.packages"]
+
+    def test_sparks_own_log_is_kept_short_unless_the_user_logs_otherwise(self) -> None:
+        quiet = spark_conf(self.lake, {"spark.driver.extraJavaOptions": "-Xss4m"})["spark.driver.extraJavaOptions"]
+        assert re.fullmatch(r"-Dlog4j2\.configurationFile=file:///\S+/log4j2\.properties -Xss4m", quiet)
+        own = {"spark.driver.extraJavaOptions": "-Dlog4j2.configurationFile=mine.xml"}
+        assert spark_conf(self.lake, own)["spark.driver.extraJavaOptions"] == "-Dlog4j2.configurationFile=mine.xml"
+        assert "spark.driver.extraJavaOptions" not in spark_conf(self.lake, master="sc://host:15002")
 
     def test_a_connect_address_is_a_remote(self) -> None:
         conf = spark_conf(self.lake, master="sc://host:15002")
