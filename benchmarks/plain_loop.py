@@ -39,7 +39,7 @@ _MESSAGE_TYPES = pb.MessageType.keys()
 _SOURCE_TYPES = pb.SourceType.keys()
 
 
-class _TableLists:
+class TableLists:
     """One list per output column of a table."""
 
     def __init__(self, columns: tuple[Column, ...]) -> None:
@@ -88,12 +88,12 @@ class _TableLists:
         for lists, missing in zip(self.images, self.missing, strict=True):
             arrays = [pa.array(values, kind) for values, kind in zip(lists, kinds, strict=True)]
             fields = [pa.field(column.name, kind) for column, kind in zip(self.columns, kinds, strict=True)]
-            images.append(pa.StructArray.from_arrays(arrays, fields=fields, mask=pa.array(missing)))
+            images.append(pa.StructArray.from_arrays(arrays, fields=fields, mask=pa.array(missing, pa.bool_())))
         return pa.RecordBatch.from_pydict(
             {
                 "entry_index": pa.array(self.entry_index, pa.int32()),
                 "row_number": pa.array(self.row_number, pa.int32()),
-                "op": pa.array(self.op),
+                "op": pa.array(self.op, pa.string()),
                 "before": images[0],
                 "after": images[1],
                 "absent": pa.array(self.absent, pa.list_(pa.string())),
@@ -107,14 +107,14 @@ class TablesLoop:
 
     def __init__(self, tables: Mapping[TableId, tuple[Column, ...]]) -> None:
         self._columns = tables
-        self._lists: dict[tuple[str, str], _TableLists] = {}
+        self._lists: dict[tuple[str, str], TableLists] = {}
 
     def add(self, entry: Any, entry_index: int) -> None:
         """The rows of a DML entry."""
         name = (entry.header.schemaName, entry.header.tableName)
         lists = self._lists.get(name)
         if lists is None:
-            lists = self._lists[name] = _TableLists(self._columns[TableId(name[0], "", name[1])])
+            lists = self._lists[name] = TableLists(self._columns[TableId(name[0], "", name[1])])
         lists.add(entry.event.dmlEvent, entry_index)
 
     def batches(self) -> dict[TableId, pa.RecordBatch]:
@@ -138,14 +138,15 @@ def decode(
     rows: list[tuple[Any, ...]] = []
     for set_index, data in enumerate(sets):
         for entry_number, entry in enumerate(pb.Entries.FromString(data).items):
-            rows.append(_coordinates(entry, set_index, entry_number))
+            rows.append(coordinates(entry, set_index, entry_number))
             if entry.header.messageType == pb.DML:
                 loop.add(entry, len(rows) - 1)
     columns = [pa.array(values, field.type) for values, field in zip(zip(*rows, strict=True), ENTRIES, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=ENTRIES), loop.batches()
 
 
-def _coordinates(entry: Any, set_index: int, entry_number: int) -> tuple[Any, ...]:
+def coordinates(entry: Any, set_index: int, entry_number: int) -> tuple[Any, ...]:
+    """The row of ``entries`` of a parsed entry."""
     header, event = entry.header, entry.event
     kind = header.messageType
     transaction = event.beginEvent.transactionId or event.commitEvent.transactionId

@@ -33,6 +33,7 @@ from dts_assets.wire.format import MESSAGES
 
 SERVER = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 START = datetime(2026, 1, 1, tzinfo=UTC)
+HOUR = timedelta(hours=1)
 
 _SHARES = (0.3, 0.5, 0.2)  # inserts, updates, deletes
 _MOST_EVENTS = 5  # of a transaction
@@ -104,7 +105,7 @@ def write_capture(
     seed: int,
     partitions: int,
     windows: int,
-    every: timedelta = timedelta(hours=1),
+    every: timedelta = HOUR,
 ) -> int:
     """A capture of about ``size`` bytes of payload: entry sets in turn to the Kafka partitions, windows of about the same size.
 

@@ -28,7 +28,7 @@ CHUNK_BYTES = 16 << 20
 _MOST_GAPS = 20
 """Holes named one by one in a cell's problems; the rest are counted."""
 
-_MESSAGE_COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
+MESSAGE_COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +193,7 @@ class _EntriesRun:
             self._entries, self._rejected = entries, rejected
             paths = task.own.paths
             for batch in read_batches(
-                task.io_properties, paths, _MESSAGE_COLUMNS, offsets=task.offsets, batch_rows=4096
+                task.io_properties, paths, MESSAGE_COLUMNS, offsets=task.offsets, batch_rows=4096
             ):
                 self._add(batch)
             self._decode()
@@ -225,7 +225,7 @@ class _EntriesRun:
             )
         sets = self._joiner.feed(offsets, fragments)
         if sets.num_rows:
-            self._pending.append(sets)
+            self._pending += sets.to_batches()
             self._pending_bytes += sets.nbytes
         if self._pending_bytes >= CHUNK_BYTES:
             self._decode()
@@ -272,7 +272,7 @@ class _EntriesRun:
                 for batch in read_batches(
                     self._task.io_properties,
                     files.paths,
-                    _MESSAGE_COLUMNS,
+                    MESSAGE_COLUMNS,
                     offsets=OffsetRange(0, before),
                     backwards=True,
                 ):

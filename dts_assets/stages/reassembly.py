@@ -5,15 +5,16 @@ different shards may interleave (TDSQL). Delivery is at least once, so a set may
 belongs to the range that holds its last fragment: a range that begins inside a set asks for the head, and one that ends inside
 a set hands nothing on; the next range will ask.
 
-Whole messages, nearly all of them, are handled as columns. Only fragments are looked at one by one: each stands for a message
-near Kafka's size limit, so a few microseconds each disappear beside the copying of its bytes.
+Whole messages, and sets whose fragments follow each other in one batch, are handled as columns: their bytes lie side by side
+already, so joining them is leaving out the borders between them, and nothing is copied. Only fragments of other sets are looked
+at one by one: those that a batch cuts, that interleave with others, that are repeated or broken.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dts_assets.model.problems import Reason
+from dts_assets.wire.buffers import binary_array, offsets_of
 
 _Rows: TypeAlias = npt.NDArray[Any]
 
@@ -32,7 +34,7 @@ class Fragment:
     offset: int
     total: int
     index: int
-    data: bytes
+    data: bytes | pa.Buffer
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,17 @@ class _Open:
         return self.first + len(self.parts)
 
 
+class _Joined(NamedTuple):
+    """A set put together from fragments that were collected one by one."""
+
+    first_offset: int
+    last_offset: int
+    parts: tuple[bytes | pa.Buffer, ...]
+
+
+_SETS = pa.schema([("first_offset", pa.int64()), ("last_offset", pa.int64()), ("data", pa.binary())])
+
+
 class Reassembler:
     """Joins the fragments of one ordered offset range. Feed it batches, then call :meth:`finish` once.
 
@@ -118,32 +131,29 @@ class Reassembler:
         self._open: dict[str, _Open] = {}
         self._spoilt: dict[str, Reason] = {}
 
-    def feed(self, offsets: pa.Int64Array, fragments: pa.RecordBatch) -> pa.RecordBatch:
+    def feed(self, offsets: pa.Int64Array, fragments: pa.RecordBatch) -> pa.Table:
         """The sets that end in this batch: ``first_offset``, ``last_offset``, ``data``, by last offset.
 
         ``fragments`` are the FRAGMENTS of the messages at ``offsets``, row for row. A message with a reason is only counted:
         the caller puts it into quarantine.
         """
-        total = fragments["total"].fill_null(0).to_numpy()
+        total, index = (fragments[name].fill_null(0).to_numpy() for name in ("total", "index"))
         usable = np.asarray(fragments["reason"].is_null()) & ~np.asarray(fragments["is_null"])
-        whole = usable & (total == 1)
-        split = np.flatnonzero(usable & (total > 1))
-        self._count(fragments, whole, split)
-        mine = pa.array(np.flatnonzero(whole))
-        whole_offsets = offsets.take(mine)
-        columns = [whole_offsets, whole_offsets, fragments["data"].take(mine)]
-        barriers = _rows_by_shard(fragments["shard"], np.flatnonzero(whole)) if len(split) or self._open else {}
-        joined = [done for row in split if (done := self._add(int(row), offsets, fragments, barriers)) is not None]
+        first, last = _complete(usable, total, index, fragments["shard"])
+        inside = _covered(first, last, len(usable))
+        split = usable & (total > 1)
+        self._count(fragments, whole=int((usable & (total == 1)).sum()), split=int(split.sum()))
+        self.tally.joined += int((split & inside).sum())
+        alone = np.flatnonzero(split & ~inside)
+        barriers = _rows_by_shard(fragments["shard"], first) if len(alone) or self._open or self._spoilt else {}
+        joined = [done for row in alone if (done := self._add(int(row), offsets, fragments, barriers)) is not None]
         for shard, rows in barriers.items():
             self._drop_before(shard, rows, fragments.num_rows)
         for open_set in self._open.values():
             open_set.row = -1
-        if joined:
-            extra = [pa.array([row[0] for row in joined], pa.int64()), pa.array([row[1] for row in joined], pa.int64()),
-                     pa.array([row[2] for row in joined], pa.binary())]  # fmt: skip
-            columns = [pa.concat_arrays([one, other]) for one, other in zip(columns, extra, strict=True)]
-        batch = pa.RecordBatch.from_arrays(columns, names=["first_offset", "last_offset", "data"])
-        return batch.take(pc.sort_indices(batch["last_offset"])) if joined else batch
+        data = _joined_in_place(fragments["data"], first, last, inside)
+        sets = pa.table([offsets.take(pa.array(first)), offsets.take(pa.array(last)), data], schema=_SETS)
+        return _merged(sets, joined) if joined else sets
 
     def finish(self) -> None:
         """Settle what is still open at the end of the range."""
@@ -155,17 +165,17 @@ class Reassembler:
                 self.tally.carried_out += open_set.next
         self._open.clear()
 
-    def _count(self, fragments: pa.RecordBatch, whole: _Rows, split: _Rows) -> None:
+    def _count(self, fragments: pa.RecordBatch, *, whole: int, split: int) -> None:
         nulls = pc.sum(fragments["is_null"]).as_py() or 0
         rejected = fragments.num_rows - fragments["reason"].null_count
         self.tally.messages += fragments.num_rows
-        self.tally.whole += int(whole.sum())
-        self.tally.fragments += len(split)
+        self.tally.whole += whole
+        self.tally.fragments += split
         self.tally.null_messages += nulls
         self.tally.quarantined_messages += rejected
 
     def _drop_before(self, shard: str, whole_rows: _Rows, row: int) -> None:
-        """A whole message ends an unfinished set of its shard, exactly as an index 0 does: the producer began again."""
+        """A set that is all there ends an unfinished one of its shard, as any index 0 does: the producer began again."""
         open_set = self._open.get(shard)
         since = -1 if open_set is None else open_set.row
         if int(np.searchsorted(whole_rows, row)) > int(np.searchsorted(whole_rows, since, side="right")):
@@ -176,10 +186,13 @@ class Reassembler:
 
     def _add(
         self, row: int, offsets: pa.Int64Array, batch: pa.RecordBatch, barriers: Mapping[str, _Rows]
-    ) -> tuple[int, int, bytes] | None:
+    ) -> _Joined | None:
         shard = batch["shard"][row].as_py() or ""
         fragment = Fragment(
-            offsets[row].as_py(), batch["total"][row].as_py(), batch["index"][row].as_py(), batch["data"][row].as_py()
+            offsets[row].as_py(),
+            batch["total"][row].as_py(),
+            batch["index"][row].as_py(),
+            batch["data"][row].as_buffer(),
         )
         if shard in barriers:
             self._drop_before(shard, barriers[shard], row)
@@ -211,7 +224,7 @@ class Reassembler:
         del self._open[shard]
         return self._join(shard, open_set)
 
-    def _join(self, shard: str, open_set: _Open) -> tuple[int, int, bytes] | None:
+    def _join(self, shard: str, open_set: _Open) -> _Joined | None:
         parts = open_set.parts
         if open_set.first:
             head = self._read_head(shard, parts[0].offset, open_set.first, open_set.total)
@@ -227,7 +240,7 @@ class Reassembler:
             self.tally.carried_in += len(head.fragments)
             parts = [*head.fragments, *parts]
         self.tally.joined += len(parts)
-        return parts[0].offset, parts[-1].offset, b"".join(part.data for part in parts)
+        return _Joined(parts[0].offset, parts[-1].offset, tuple(part.data for part in parts))
 
     def _spoil(self, shard: str, open_set: _Open, fragment: Fragment, reason: Reason, detail: str) -> None:
         """Give up a set together with the fragment that contradicts it; later ones are given up until an index 0."""
@@ -255,7 +268,55 @@ class Reassembler:
     def _reject(self, fragment: Fragment, reason: Reason) -> None:
         self.tally.quarantined_fragments += 1
         detail = "its set was given up before"
-        self.broken.append(BrokenSet(fragment.offset, fragment.offset, reason, detail, fragment.data, 1))
+        self.broken.append(BrokenSet(fragment.offset, fragment.offset, reason, detail, bytes(fragment.data), 1))
+
+
+def _complete(usable: _Rows, total: _Rows, index: _Rows, shards: pa.StringArray) -> tuple[_Rows, _Rows]:
+    """The first and last rows of sets all of whose fragments follow each other; a whole message is a set of one."""
+    last = np.flatnonzero(usable & (index == total - 1))
+    first = last - index[last]
+    if not len(last) or int(index[last].max()) == 0:
+        return last, last
+    shard = pc.fill_null(shards, "").dictionary_encode().indices.to_numpy()
+    follows = usable[1:] & usable[:-1] & (index[1:] == index[:-1] + 1)
+    follows &= (total[1:] == total[:-1]) & (shard[1:] == shard[:-1])
+    # Rows of one unbroken run have the same number.
+    run = np.concatenate(([0], np.cumsum(~follows)))
+    together = (first >= 0) & (run[np.maximum(first, 0)] == run[last])
+    return first[together], last[together]
+
+
+def _covered(first: _Rows, last: _Rows, count: int) -> npt.NDArray[np.bool_]:
+    """Which rows lie in any of the runs ``first`` to ``last``, which never overlap."""
+    borders = np.zeros(count + 1, np.int64)
+    borders[first] += 1
+    borders[last + 1] -= 1
+    return np.cumsum(borders[:-1]) > 0
+
+
+def _joined_in_place(data: pa.BinaryArray, first: _Rows, last: _Rows, inside: npt.NDArray[np.bool_]) -> pa.BinaryArray:
+    """One value for each run of rows, over the same bytes: the borders between its rows are left out."""
+    starts = ~inside
+    starts[first] = True
+    rows = np.flatnonzero(starts)
+    offsets = offsets_of(data)[np.append(rows, len(data))] if len(data) else offsets_of(data)
+    values = binary_array(pa.binary(), offsets, data.buffers()[2], None)
+    return values if len(rows) == len(first) else values.take(pa.array(np.searchsorted(rows, first)))
+
+
+def _merged(sets: pa.Table, joined: Sequence[_Joined]) -> pa.Table:
+    """Sets that were joined one by one put between the others by last offset; of the others nothing is copied."""
+    joined = sorted(joined, key=lambda one: one.last_offset)
+    ends = np.cumsum([0, *(sum(map(len, one.parts)) for one in joined)]).astype(np.int32)
+    data = pa.py_buffer(b"".join(part for one in joined for part in one.parts))
+    first, last = (pa.array(numbers, pa.int64()) for numbers in zip(*(one[:2] for one in joined), strict=True))
+    own = pa.table([first, last, binary_array(pa.binary(), ends, data, None)], schema=_SETS)
+    places = np.searchsorted(sets["last_offset"].to_numpy(), last.to_numpy())
+    pieces, at = [], 0
+    for number, place in enumerate(places.tolist()):
+        pieces += [sets.slice(at, place - at), own.slice(number, 1)]
+        at = place
+    return pa.concat_tables([*pieces, sets.slice(at)])
 
 
 def _rows_by_shard(shards: pa.StringArray, rows: _Rows) -> dict[str, _Rows]:
@@ -302,5 +363,5 @@ def _shard_backwards(batches: Iterable[tuple[pa.Int64Array, pa.RecordBatch]], sh
             number = int(row)
             yield Fragment(
                 offsets[number].as_py(), batch["total"][number].as_py(), batch["index"][number].as_py(),
-                batch["data"][number].as_py(),
+                batch["data"][number].as_buffer(),
             )  # fmt: skip

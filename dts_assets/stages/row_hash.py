@@ -17,7 +17,6 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from dts_assets.wire.buffers import numbers_of, offsets_of
 
@@ -136,6 +135,6 @@ def _of_bytes(column: pa.Array) -> Hashes:
     made = np.empty_like(hashes)
     made[order] = hashes
     for one in long:
-        value = memoryview(data)[int(offsets[one] - offsets[0]) : int(offsets[one + 1] - offsets[0])]
+        value = data.data[int(offsets[one] - offsets[0]) : int(offsets[one + 1] - offsets[0])]
         made[one] = int.from_bytes(hashlib.sha256(value).digest()[:8], "little")
     return made

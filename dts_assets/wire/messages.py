@@ -13,15 +13,22 @@ from dts_assets.model.problems import Reason
 from dts_assets.wire.charsets import readable
 from dts_assets.wire.decoding import Engine, decode
 from dts_assets.wire.descriptors import ENVELOPE
+from dts_assets.wire.envelopes import PlainEnvelopes, plain_envelopes
 from dts_assets.wire.format import FRAGMENTS
 
 VERSION = 1
 _SEQUENCE, _SHARD = "ps", "ShardId"
+_REASONS = pa.array(
+    [None, Reason.UNDECODABLE_MESSAGE, Reason.WRONG_VERSION, Reason.CONTRADICTORY_FRAGMENT], pa.string()
+)
 _DIGITS = re.compile(rb"\d{1,19}")
 
 
 def fragments_of(messages: pa.RecordBatch, *, engine: Engine) -> pa.RecordBatch:
     """FRAGMENTS of messages as :meth:`dts_assets.wire.format.WireFormat.fragments` promises them."""
+    plain = plain_envelopes(messages["value"]) if engine != "protobuf" else None
+    if plain is not None:
+        return _whole_batch(messages, plain)
     values = pc.fill_null(messages["value"], b"")
     is_null = np.asarray(pc.equal(pc.binary_length(values), 0))
     decoded = decode(values, ENVELOPE, engine=engine)
@@ -37,15 +44,11 @@ def fragments_of(messages: pa.RecordBatch, *, engine: Engine) -> pa.RecordBatch:
         data = data.take(pa.array(places, mask=places < 0))
     poison = np.zeros(count, np.bool_)
     poison[list(decoded.poison)] = True
-    reasons = np.zeros(count, np.int8)
-    reasons[(total == 0) | (index >= total)] = 3
+    reasons = _contradictions(total, index)
     reasons[version != VERSION] = 2
     reasons[poison] = 1
     reasons[is_null] = 0
     usable = ~is_null & ~poison
-    names = pa.array(
-        [None, Reason.UNDECODABLE_MESSAGE, Reason.WRONG_VERSION, Reason.CONTRADICTORY_FRAGMENT], pa.string()
-    )
     sequence, shard = _headers(messages["headers"])
     columns = {
         "shard": shard,
@@ -54,9 +57,29 @@ def fragments_of(messages: pa.RecordBatch, *, engine: Engine) -> pa.RecordBatch:
         "index": pa.array(index, mask=~usable),
         "data": data if usable.all() else pc.if_else(pa.array(usable), data, pa.scalar(None, pa.binary())),
         "is_null": pa.array(is_null),
-        "reason": names.take(pa.array(reasons)),
+        "reason": _REASONS.take(pa.array(reasons)),
     }
     return pa.RecordBatch.from_arrays(list(columns.values()), schema=FRAGMENTS)
+
+
+def _whole_batch(messages: pa.RecordBatch, envelopes: PlainEnvelopes) -> pa.RecordBatch:
+    """FRAGMENTS of messages all of whose envelopes are of the usual layout."""
+    sequence, shard = _headers(messages["headers"])
+    columns = {
+        "shard": shard,
+        "sequence": sequence,
+        "total": pa.array(envelopes.total),
+        "index": pa.array(envelopes.index),
+        "data": envelopes.data,
+        "is_null": pa.array(np.zeros(messages.num_rows, np.bool_)),
+        "reason": _REASONS.take(pa.array(_contradictions(envelopes.total, envelopes.index))),
+    }
+    return pa.RecordBatch.from_arrays(list(columns.values()), schema=FRAGMENTS)
+
+
+def _contradictions(total: npt.NDArray[np.int64], index: npt.NDArray[np.int64]) -> npt.NDArray[np.int8]:
+    """The number of the reason where a segment's number cannot be, else 0."""
+    return np.where((total == 0) | (index >= total), 3, 0).astype(np.int8)
 
 
 def _spread(values: npt.NDArray[np.generic], kept: npt.NDArray[np.int64] | None, count: int) -> npt.NDArray[np.int64]:

@@ -6,10 +6,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dts_assets.protocol import subscribe_pb2 as pb
 from dts_assets.wire.decoding import Engine
 from dts_assets.wire.dts_protobuf import DtsProtobuf
+from dts_assets.wire.envelopes import plain_envelopes
 from dts_assets.wire.format import FRAGMENTS
 from tests.wire.made import messages
 
@@ -90,3 +93,66 @@ def test_a_slice_of_a_batch_gives_its_own_rows(wire: DtsProtobuf) -> None:
 
 def test_no_messages(wire: DtsProtobuf) -> None:
     assert wire.fragments(pa.RecordBatch.from_pylist([], messages().schema)).num_rows == 0
+
+
+# Envelopes of the usual layout are opened without a parser
+
+
+_NUMBERS = st.sampled_from([0, 1, 2, 127, 128, 300, (1 << 21) - 1, 1 << 28, (1 << 32) - 1])
+
+
+@st.composite
+def usual(draw: st.DrawFn) -> bytes:
+    """An envelope of the usual layout."""
+    return pb.Envelope(
+        version=1,
+        total=draw(_NUMBERS.filter(bool)),
+        index=draw(_NUMBERS),
+        data=draw(st.binary(min_size=1, max_size=200)),
+    ).SerializeToString()
+
+
+@given(st.lists(usual(), min_size=1, max_size=6), st.integers(0, 3))
+def test_envelopes_of_the_usual_layout_are_opened_in_step(values: list[bytes], skipped: int) -> None:
+    found = plain_envelopes(pa.array([*[b"x"] * skipped, *values], pa.binary()).slice(skipped))
+    assert found is not None
+    parsed = [pb.Envelope.FromString(value) for value in values]
+    assert found.total.tolist() == [one.total for one in parsed]
+    assert found.index.tolist() == [one.index for one in parsed]
+    assert found.data.to_pylist() == [one.data for one in parsed]
+
+
+@given(st.lists(usual(), min_size=1, max_size=3), st.data())
+def test_what_is_opened_without_a_parser_is_what_the_parser_finds(values: list[bytes], data: st.DataObject) -> None:
+    which = data.draw(st.integers(0, len(values) - 1))
+    broken = bytearray(values[which])
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(0, len(broken) - 1))
+        change = data.draw(st.sampled_from(["flip", "cut", "repeat"]))
+        if change == "flip":
+            broken[at] ^= 1 << data.draw(st.integers(0, 7))
+        elif change == "cut":
+            del broken[at : at + 1]
+        else:
+            broken[at:at] = broken[at : at + 1]
+        if not broken:
+            break
+    values[which] = bytes(broken)
+    given_messages = messages(*values)
+    assert DtsProtobuf("ptars").fragments(given_messages).equals(DtsProtobuf("protobuf").fragments(given_messages))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        b"",
+        pb.Envelope(version=2, total=1, data=b"a").SerializeToString(),
+        pb.Envelope(version=1, total=1, data=b"a", properties=[pb.KVPair(key="k")]).SerializeToString(),
+        pb.Envelope(version=1, total=1, data=b"a").SerializeToString()[:-1],
+        b"\x08\x01\x10\x80\x80\x80\x80\x10\x22\x01a",  # a total of more than 32 bits
+        b"\x08\x01\x10\x80\x80\x80\x80\x80",  # ends inside the total
+    ],
+    ids=["empty", "version 2", "properties", "cut", "a large total", "cut in a number"],
+)
+def test_any_other_layout_is_left_to_the_parser(value: bytes) -> None:
+    assert plain_envelopes(pa.array([value], pa.binary())) is None

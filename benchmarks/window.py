@@ -1,0 +1,163 @@
+"""How long a window takes from messages to changelogs on two cores, compared with a plain Spark job and with moving the bytes.
+
+``python -m benchmarks.window`` prints a table and, as its last line, one JSON object. The same recording (fresh values, several
+Kafka partitions, sets cut over messages among whole ones) goes three ways, in turns, in one Spark session on ``local[2]``:
+
+- ours: ``materialize_raw``, ``materialize_entries`` and ``materialize_tables`` without snapshots, ledger and checks included.
+- ``plain``: a Spark job with protobuf's parser, a Python loop over every value and the DataFrame writer
+  (benchmarks/plain_job.py). Ratio: its time over ours.
+- ``floor``: the same passes over the same bytes and as many bytes of the same tables written, without decoding
+  (benchmarks/floor.py). Ratio: our time over its.
+
+Times are wall times, the least of several turns. Before them every way runs once on a megabyte, and the plain job's changelogs
+are compared with ours.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from benchmarks import floor, plain_job, traffic
+from benchmarks.workbench import Recording, Workbench, all_windows, whole, workbench
+from dts_assets.flows.entries import materialize_entries
+from dts_assets.flows.pipeline import Pipeline
+from dts_assets.flows.raw import materialize_raw
+from dts_assets.flows.registry import known_tables
+from dts_assets.flows.tables import Selection, materialize_tables
+
+PARTITIONS, WINDOWS, ROWS = 4, 2, 20
+CHANGELOGS = Selection(changelogs=None, snapshots=frozenset())
+
+
+def ours(bench: Workbench, name: str, recording: Recording) -> dict[str, float]:
+    """Seconds of each flow."""
+    pipeline = bench.pipeline(name, recording)
+    flows: dict[str, Callable[..., Any]] = {
+        "raw": lambda **how: materialize_raw(pipeline, whole(pipeline), **how),
+        "entries": lambda **how: materialize_entries(pipeline, whole(pipeline), **how),
+        "changelogs": lambda **how: materialize_tables(pipeline, all_windows(pipeline), selection=CHANGELOGS, **how),
+    }
+    seconds = {}
+    for flow, work in flows.items():
+        start = time.perf_counter()
+        work(spark=lambda: bench.spark, progress=lambda _: None)
+        seconds[flow] = time.perf_counter() - start
+    return seconds
+
+
+def measure(bench: Workbench, *, tables: int, columns: int, size: int, turns: int, seed: int) -> dict[str, Any]:
+    """All ways in turns; the figures."""
+    made = traffic.tables(tables, columns, seed=seed)
+    shape = traffic.Shape(ROWS, message_bytes=200 << 10)  # sets of 256 KB: about half of them come in two messages
+    small = bench.record("small", made, shape, size=1 << 20, seed=seed + 1, partitions=PARTITIONS, windows=WINDOWS)
+    large = bench.record("large", made, shape, size=size, seed=seed + 2, partitions=PARTITIONS, windows=WINDOWS)
+    ours(bench, "small_ours", small)
+    known = bench.pipeline("small_ours", small)
+    plain_job.run(bench, "small_plain", small, known_tables(known))
+    _compare(bench, known)
+    print(f"{'turn':>5} {'ours':>7} {'raw':>6} {'entries':>8} {'changelogs':>11} {'floor':>7} {'plain':>7}  seconds")
+    seconds: dict[str, list[float]] = {"ours": [], "floor": [], "plain": []}
+    flows: list[dict[str, float]] = []
+    template: floor.Template | None = None
+    written: dict[str, int] = {}
+    for turn in range(turns):
+        names = {way: f"{way}_{turn}" for way in seconds}
+        flows.append(ours(bench, names["ours"], large))
+        pipeline = bench.pipeline(names["ours"], large)
+        if template is None:
+            template = floor.make_template(pipeline, bench.folder / "template")
+            written["ours"] = _bytes(pipeline)
+        start = time.perf_counter()
+        written["floor"] = floor.run(bench, names["floor"], pipeline, template)
+        between = time.perf_counter()
+        plain_job.run(bench, names["plain"], large, known_tables(pipeline))
+        took = (sum(flows[-1].values()), between - start, time.perf_counter() - between)
+        for way, time_taken in zip(seconds, took, strict=True):
+            seconds[way].append(time_taken)
+        print(_line(turn, flows[-1], {way: times[-1] for way, times in seconds.items()}), flush=True)
+        for name in names.values():
+            shutil.rmtree(Path(bench.lake.warehouse) / name)
+    least = min(flows, key=lambda one: sum(one.values()))
+    best = {way: min(times) for way, times in seconds.items()}
+    return {
+        "payload_megabytes": round(large.payload / 1e6, 1), "tables": tables, "columns": columns,
+        "seconds": {way: round(value, 2) for way, value in best.items()},
+        "flows": {flow: round(value, 2) for flow, value in least.items()},
+        "megabytes_per_second": round(large.payload / best["ours"] / 1e6, 1),
+        "megabytes_written": {way: round(value / 1e6, 1) for way, value in written.items()},
+        "load": [round(one, 1) for one in os.getloadavg()],
+    }  # fmt: skip
+
+
+def _bytes(pipeline: Pipeline) -> int:
+    paths = [pipeline.path("raw_envelopes"), pipeline.path("entries")]
+    paths += [pipeline.table_path("changelog", table) for table in known_tables(pipeline)]
+    return sum(file.bytes for path in paths for file in pipeline.lake.data_files(path))
+
+
+def _compare(bench: Workbench, pipeline: Pipeline) -> None:
+    """The plain job's changelogs are ours, row for row."""
+    for table in known_tables(pipeline):
+        mine = pipeline.lake.scan(pipeline.table_path("changelog", table))
+        theirs = pipeline.lake.scan(("small_plain", table.table))
+        assert mine is not None, table
+        assert theirs is not None, table
+        if _sorted(mine) != _sorted(theirs.select(mine.column_names)):
+            raise SystemExit(f"window: {table} is not the same in the plain job's changelog")
+
+
+def _sorted(rows: pa.Table) -> list[str]:
+    return sorted(map(str, rows.to_pylist()))
+
+
+def _line(turn: int, flows: Mapping[str, float], seconds: Mapping[str, float]) -> str:
+    return (
+        f"{turn + 1:>5} {seconds['ours']:7.2f} {flows['raw']:6.2f} {flows['entries']:8.2f} {flows['changelogs']:11.2f} "
+        f"{seconds['floor']:7.2f} {seconds['plain']:7.2f}"
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.window", description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--megabytes", type=int, default=512, help="of payload (default 512)")
+    parser.add_argument("--tables", type=int, default=8, help="default 8")
+    parser.add_argument("--columns", type=int, default=15, help="of a table on the average (default 15)")
+    parser.add_argument("--turns", type=int, default=2, help="how often each way runs (default 2)")
+    parser.add_argument(
+        "--seed", type=int, default=time.time_ns() % 1_000_000, help="of the traffic (default: a new one)"
+    )
+    chosen = parser.parse_args(arguments)
+    print(
+        f"window: {chosen.megabytes} MB, {chosen.tables} tables of about {chosen.columns} columns, seed {chosen.seed}",
+        flush=True,
+    )
+    with workbench() as bench:
+        figures = measure(
+            bench, tables=chosen.tables, columns=chosen.columns, size=chosen.megabytes << 20, turns=chosen.turns,
+            seed=chosen.seed,
+        )  # fmt: skip
+    seconds = figures["seconds"]
+    ratios = {
+        "plain": round(seconds["plain"] / seconds["ours"], 2),
+        "floor": round(seconds["ours"] / seconds["floor"], 2),
+    }
+    print(
+        f"plain: {ratios['plain']}x our time; ours: {ratios['floor']}x the floor; {figures['megabytes_per_second']} MB/s"
+    )
+    print(json.dumps({"benchmark": "window", "ratios": ratios, "figures": figures}))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
