@@ -31,8 +31,12 @@ from dts_assets.flows.reports import Progress
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
-JOB_SECONDS = 8.0
-"""How long a job of a long piece of work is meant to take: a line of progress every ten seconds or so."""
+JOB_SECONDS = 15.0
+"""How long a job of a long piece of work is meant to take. With two at a time there is news every ten seconds or so; a job more
+costs 0.2 to 0.4 s on two busy cores, so shorter ones cost too much (400 tasks in jobs of 4 s: a fifth)."""
+
+TASKS_PER_CORE = 16
+"""Tasks of a job for each core at least: work of no more tasks is one job."""
 
 SAY_EVERY = 10.0
 """Seconds between two lines of progress."""
@@ -81,7 +85,7 @@ def run_tasks(
         jobs: set[Future[dict[int, Result]]] = set()
         while waiting or jobs:
             while waiting and len(jobs) < _JOBS_AT_ONCE:
-                numbers = _next_job(waiting, weights, least=4 * cores, size=meter.speed * JOB_SECONDS)
+                numbers = _next_job(waiting, weights, least=TASKS_PER_CORE * cores, size=meter.speed * JOB_SECONDS)
                 slots = [[numbers[at] for at in slot] for slot in _spread([weights[one] for one in numbers], 2 * cores)]
                 jobs.add(pool.submit(_run_job, spark, slots, tasks, work))
             ended, jobs = wait(jobs, timeout=1.0, return_when=FIRST_COMPLETED)

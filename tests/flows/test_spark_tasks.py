@@ -54,7 +54,7 @@ def watched(lines: list[str]) -> Watched:
     return Watched("squares", "numbers", counted("points"), lines.append)
 
 
-@pytest.mark.parametrize("count", [1, 7, 8, 9, 100])
+@pytest.mark.parametrize("count", [1, 31, 32, 33, 100])
 def test_every_task_has_its_result_in_its_place(count: int) -> None:
     session: Any = Session()
     assert run_tasks(session, range(count), square, weight=lambda task: 1 + task % 7) == [n * n for n in range(count)]
@@ -63,7 +63,7 @@ def test_every_task_has_its_result_in_its_place(count: int) -> None:
 
 def test_few_tasks_are_one_job_and_none_is_no_job() -> None:
     session: Any = Session()
-    run_tasks(session, range(8), square, weight=lambda task: 10**9)
+    run_tasks(session, range(32), square, weight=lambda task: 10**9)
     assert session.jobs == [4]
     assert run_tasks(session, [], square, weight=lambda task: 1) == []
     assert session.jobs == [4]
@@ -76,14 +76,14 @@ def test_many_slow_tasks_are_several_jobs_so_that_their_progress_can_be_told(mon
     session: Any = Session()
 
     def slow(task: int, attempt: str) -> int:
-        time.sleep(0.005)
+        time.sleep(0.002)
         return task
 
-    run_tasks(session, range(64), slow, weight=lambda task: 10, watched=watched(lines))
-    assert 2 < len(session.jobs) <= 8, "at least eight tasks a job"
-    done = [int(line.split(" of 64 numbers, ")[0].removeprefix("squares: ")) for line in lines]
+    run_tasks(session, range(256), slow, weight=lambda task: 10, watched=watched(lines))
+    assert 2 < len(session.jobs) <= 8, "at least 32 tasks a job"
+    done = [int(line.split(" of 256 numbers, ")[0].removeprefix("squares: ")) for line in lines]
     assert done == sorted(done)
-    assert lines[-1].startswith("squares: 64 of 64 numbers, 640 of 640 points, after ")
+    assert lines[-1].startswith("squares: 256 of 256 numbers, 2,560 of 2,560 points, after ")
 
 
 def test_work_that_ends_at_once_says_nothing() -> None:
