@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.workbench import Workbench, whole
 from dts_assets.flows.pipeline import Pipeline
+from dts_assets.flows.ingest_tasks import CHUNK_BYTES
 from dts_assets.flows.registry import known_tables
 from dts_assets.flows.spark_tasks import run_tasks
 from dts_assets.model.offsets import OffsetRange
@@ -145,7 +146,7 @@ def _entries(task: _Entries, attempt: str) -> Files:
     repeated = _Repeated(task.template.entries, task.template.payload)
     place = {"kafka_partition": task.cell.kafka_partition, "window_start": task.cell.window.start}
     with TableWriter(task.target, attempt) as writer:
-        for batch in read_batches({}, task.paths, _RAW_COLUMNS, batch_rows=4096):
+        for batch in read_batches({}, task.paths, _RAW_COLUMNS, batch_bytes=CHUNK_BYTES):
             for piece in repeated.after(batch["value"]):
                 writer.write_partition(tuple(place.values()), _placed(piece, place))
         return writer.close()
@@ -159,7 +160,7 @@ def _changelogs(task: _Changelogs, attempt: str) -> dict[TableId, Files]:
         writers = {
             table: stack.enter_context(TableWriter(target, attempt)) for table, target in task.targets.items()
         }  # fmt: skip
-        for batch in read_batches({}, task.paths, _ENTRIES_COLUMNS, batch_rows=4096):
+        for batch in read_batches({}, task.paths, _ENTRIES_COLUMNS, batch_bytes=CHUNK_BYTES):
             for table, rows in repeated.items():
                 for piece in rows.after(batch["payload"]):
                     placed = _placed(piece, {"window_start": task.window_start})

@@ -28,7 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from benchmarks import traffic
-from dts_assets.flows.ingest_tasks import MESSAGE_COLUMNS
+from dts_assets.flows.ingest_tasks import CHUNK_BYTES, MESSAGE_COLUMNS
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.spans import Cell
 from dts_assets.model.windows import Window
@@ -117,7 +117,7 @@ def measure(case: Case, *, size: int, turns: int, seed: int) -> dict[str, float]
 
 
 def _batches(paths: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    return read_batches({}, paths, MESSAGE_COLUMNS, batch_rows=4096)
+    return read_batches({}, paths, MESSAGE_COLUMNS, batch_bytes=CHUNK_BYTES)
 
 
 def _no_head(shard: str, before: int, below: int, total: int) -> Head:

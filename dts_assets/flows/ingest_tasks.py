@@ -193,7 +193,7 @@ class _EntriesRun:
             self._entries, self._rejected = entries, rejected
             paths = task.own.paths
             for batch in read_batches(
-                task.io_properties, paths, MESSAGE_COLUMNS, offsets=task.offsets, batch_rows=4096
+                task.io_properties, paths, MESSAGE_COLUMNS, offsets=task.offsets, batch_bytes=CHUNK_BYTES
             ):
                 self._add(batch)
             self._decode()
@@ -227,7 +227,7 @@ class _EntriesRun:
         if sets.num_rows:
             self._pending += sets.to_batches()
             self._pending_bytes += sets.nbytes
-        if self._pending_bytes >= CHUNK_BYTES:
+        if self._pending_bytes >= CHUNK_BYTES // 2:  # a batch is mostly a chunk: putting two together would copy them
             self._decode()
 
     def _decode(self) -> None:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -155,11 +156,11 @@ class _TablesRun:
         limit = CHUNK_BYTES if len(self._columns) <= MANY_TABLES else MANY_TABLES_CHUNK_BYTES
         pending: list[pa.RecordBatch] = []
         size = 0
-        for batch in read_batches(self._task.io_properties, self._task.paths, _COLUMNS, batch_rows=4096):
+        for batch in read_batches(self._task.io_properties, self._task.paths, _COLUMNS, batch_bytes=limit):
             dml = batch.filter(pc.equal(batch["message_type"], "DML"))
             pending.append(dml)
             size += dml["payload"].nbytes
-            if size >= limit:
+            if size >= limit // 2:  # a batch is mostly a chunk: putting two together would copy them
                 yield _joined(pending)
                 pending, size = [], 0
         if pending:
@@ -187,11 +188,11 @@ class _TablesRun:
             target = self._task.tables[changes.table].target
             writer = self._writers[changes.table] = TableWriter(target, self._attempt, buffer_bytes=share)
         writer.write(rows)
+        # Rows come in the order of the files that they were decoded from, so each Kafka partition's stand together.
         partitions = rows["kafka_partition"].to_numpy()
-        distinct = np.unique(partitions)
-        for partition in distinct:
-            mine = rows if len(distinct) == 1 else rows.take(pa.array(np.flatnonzero(partitions == partition)))
-            self._tally(int(partition), changes.table).add(mine)
+        starts = [0, *(np.flatnonzero(np.diff(partitions)) + 1).tolist(), len(partitions)]
+        for start, end in pairwise(starts):
+            self._tally(int(partitions[start]), changes.table).add(rows.slice(start, end - start))
 
     def _reject(self, rejection: Rejected, entries: pa.RecordBatch) -> None:
         names = ("kafka_partition", "window_start", "last_offset", "rows")
@@ -238,6 +239,8 @@ _QUARANTINE = pa.schema(
 
 
 def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    if len(batches) == 1:
+        return batches[0]
     table = pa.Table.from_batches(batches).combine_chunks()
     return table.to_batches()[0] if table.num_rows else batches[0]
 

@@ -107,13 +107,13 @@ class CaptureSource:
             tables = [self._read_group(*index.row_groups[number], kafka_partition) for number in numbers]
             table = pa.concat_tables(tables)
             inside = pc.and_(pc.greater_equal(table["offset"], low), pc.less_equal(table["offset"], high))
-            yield from _batches(_ordered(table.filter(inside)))
+            yield from _batches(_ordered(_only(table, inside)))
 
     def _read_group(self, file: str, group: int, kafka_partition: int) -> pa.Table:
         with pq.ParquetFile(file) as parquet:
             table = parquet.read_row_group(group, columns=MESSAGE_SCHEMA.names)
         table = table.select(MESSAGE_SCHEMA.names).cast(MESSAGE_SCHEMA)
-        return table.filter(pc.equal(table["partition"], kafka_partition))
+        return _only(table, pc.equal(table["partition"], kafka_partition))
 
     def _index(self) -> _Index:
         folder = Path(self.path)
@@ -201,6 +201,11 @@ def _runs(index: _PartitionIndex, first: int, last: int) -> Iterator[tuple[list[
             members = [int(member) for member in dict.fromkeys(groups[start : position + 1].tolist())]
             yield members, int(index.offsets[first + start]), int(index.offsets[first + position])
             start = position + 1
+
+
+def _only(table: pa.Table, wanted: pa.ChunkedArray) -> pa.Table:
+    """The wanted rows; mostly all of them, and then nothing is copied."""
+    return table if pc.all(wanted).as_py() else table.filter(wanted)
 
 
 def _ordered(table: pa.Table) -> pa.Table:

@@ -66,7 +66,10 @@ def _of_column(name: str, column: pa.Array) -> Hashes:
     """A hash of each value and the column's name, 0 where the value is null."""
     if column.null_count == len(column):
         return np.zeros(len(column), np.uint64)
-    hashes = _mixed(_values(column) + _seed(name))
+    hashes = _values(column) + _seed(name)
+    hashes ^= hashes >> _SHIFT
+    hashes *= _MULTIPLIER
+    hashes ^= hashes >> _SHIFT
     if column.null_count:
         hashes[np.asarray(column.is_null())] = 0
     return hashes
@@ -113,15 +116,14 @@ def _of_decimals(column: pa.Array) -> Hashes:
 def _of_bytes(column: pa.Array) -> Hashes:
     """All values in step, eight bytes at a time, the longest first, so that those that still go on are always the first ones."""
     offsets = offsets_of(column).astype(np.int64)
-    sizes = np.diff(offsets)
+    starts, sizes = offsets[:-1], np.diff(offsets)
+    data = _with_a_word_more(column.buffers()[2], int(offsets[-1]))
     long = np.flatnonzero(sizes > _LONG)
     sizes[long] = 0
-    order = np.argsort((_LONG - sizes).astype(np.uint16), kind="stable")
-    sizes, starts = sizes[order], offsets[:-1][order] - offsets[0]
-    # A word that begins in the last value may end beyond it.
-    data = np.zeros(int(offsets[-1] - offsets[0]) + 8, np.uint8)
-    if column.buffers()[2] is not None:
-        data[:-8] = np.frombuffer(column.buffers()[2], np.uint8, count=len(data) - 8, offset=int(offsets[0]))
+    order = None
+    if sizes.min(initial=0) != sizes.max(initial=0):
+        order = np.argsort((_LONG - sizes).astype(np.uint16), kind="stable")
+        starts, sizes = starts[order], sizes[order]
     words = np.ndarray((len(data) - 7,), np.dtype("<u8"), data, strides=(1,))
     hashes = sizes.astype(np.uint64) * _ODD
     ascending = -sizes
@@ -130,11 +132,25 @@ def _of_bytes(column: pa.Array) -> Hashes:
         whole = int(np.searchsorted(ascending, -at - 8, side="right"))
         word = words[starts[:going] + at]
         word[whole:] &= _TAILS[sizes[whole:going] - at]
-        step = (hashes[:going] ^ word) * _MULTIPLIER
-        hashes[:going] = step ^ (step >> _SHIFT)
-    made = np.empty_like(hashes)
-    made[order] = hashes
+        word ^= hashes[:going]
+        word *= _MULTIPLIER
+        word ^= word >> _SHIFT
+        hashes[:going] = word
+    made = hashes
+    if order is not None:
+        made = np.empty_like(hashes)
+        made[order] = hashes
     for one in long:
-        value = data.data[int(offsets[one] - offsets[0]) : int(offsets[one + 1] - offsets[0])]
+        value = data.data[int(offsets[one]) : int(offsets[one + 1])]
         made[one] = int.from_bytes(hashlib.sha256(value).digest()[:8], "little")
     return made
+
+
+def _with_a_word_more(buffer: pa.Buffer | None, end: int) -> npt.NDArray[np.uint8]:
+    """The bytes of a buffer with at least eight behind ``end``: the last word of a value may reach beyond it."""
+    if buffer is not None and buffer.size >= end + 8:
+        return np.frombuffer(buffer, np.uint8)
+    data = np.zeros(end + 8, np.uint8)
+    if buffer is not None:
+        data[:end] = np.frombuffer(buffer, np.uint8, count=end)
+    return data

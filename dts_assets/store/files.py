@@ -213,13 +213,14 @@ def read_batches(
     *,
     offsets: OffsetRange | None = None,
     offset_column: str = "offset",
-    batch_rows: int = 65536,
+    batch_bytes: int = ROW_GROUP_BYTES,
     backwards: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """Batches of some columns of some files, in the order of the files and of their rows, one row group in memory at a time.
 
     ``offsets`` keeps only rows whose ``offset_column`` lies in the range; row groups and files whose footer excludes them are
-    not read. ``backwards`` takes files and row groups last first, each row group being one batch in its own ascending order.
+    not read. A row group of more than ``batch_bytes`` comes in several batches of about the same number of rows. ``backwards``
+    takes files and row groups last first, each row group being one batch in its own ascending order.
     """
     for path in reversed(paths) if backwards else paths:
         with file_io(io_properties, path).new_input(path).open() as stream, pq.ParquetFile(stream) as opened:
@@ -230,7 +231,7 @@ def read_batches(
             for group in reversed(groups) if backwards else groups:
                 yield from _group_batches(
                     opened, group, columns, offsets=offsets, offset_column=offset_column,
-                    batch_rows=opened.metadata.row_group(group).num_rows if backwards else batch_rows,
+                    batch_bytes=None if backwards else batch_bytes,
                 )  # fmt: skip
 
 
@@ -241,16 +242,26 @@ def _group_batches(
     *,
     offsets: OffsetRange | None,
     offset_column: str,
-    batch_rows: int,
+    batch_bytes: int | None,
 ) -> Iterator[pa.RecordBatch]:
     wanted = list(dict.fromkeys([*columns, offset_column] if offsets is not None else columns))
+    batch_rows = _rows_of(opened.metadata.row_group(group), wanted, batch_bytes)
     for batch in opened.iter_batches(batch_rows, row_groups=[group], columns=wanted):
         if offsets is not None:
             values = batch.column(offset_column)
             inside = pc.and_(pc.greater_equal(values, offsets.start), pc.less(values, offsets.end))
-            batch = batch.filter(inside)
+            batch = batch if pc.all(inside).as_py() else batch.filter(inside)
         if batch.num_rows:
             yield batch.select(list(columns))
+
+
+def _rows_of(group: pq.RowGroupMetaData, columns: Sequence[str], batch_bytes: int | None) -> int:
+    """How many rows of a row group to read at a time."""
+    if batch_bytes is None:
+        return max(1, group.num_rows)
+    chunks = (group.column(number) for number in range(group.num_columns))
+    size = sum(one.total_uncompressed_size for one in chunks if one.path_in_schema.partition(".")[0] in columns)
+    return max(1, -(-group.num_rows // max(1, -(-size // batch_bytes))))
 
 
 def _row_groups(metadata: pq.FileMetaData, offset_column: str, offsets: OffsetRange | None) -> list[int]:

@@ -201,7 +201,7 @@ class TestReading:
         wanted = OffsetRange(start, start + length)
         found = [
             o
-            for b in read_batches({}, files, ["offset"], offsets=wanted, batch_rows=7)
+            for b in read_batches({}, files, ["offset"], offsets=wanted, batch_bytes=60)
             for o in b["offset"].to_pylist()
         ]
         assert found == [offset for offset in range(100) if wanted.start <= offset < wanted.end]
