@@ -174,9 +174,10 @@ class Page:
 
     def press(self, key: str, *, alt: bool = False) -> None:
         """Press a key, such as ``e`` or ``Escape``."""
-        code = 27 if key == "Escape" else ord(key.upper())
+        number, code = (27, key) if key == "Escape" else (ord(key.upper()), f"Key{key.upper()}")
+        pressed = {"modifiers": int(alt), "key": key, "code": code, "windowsVirtualKeyCode": number}
         for kind in ("rawKeyDown", "keyUp"):
-            self.send("Input.dispatchKeyEvent", type=kind, modifiers=int(alt), key=key, windowsVirtualKeyCode=code)
+            self.send("Input.dispatchKeyEvent", type=kind, **pressed)
         time.sleep(1)
 
     def resize(self, height: int) -> None:
@@ -328,9 +329,10 @@ def make_and_look(server: Dagster, page: Page) -> None:
     until(lambda: server.ended(tables), "the end of the tables", seconds=900)
     look_at_run(server, page, tables)
     look_at_graph(server, page)
-    look_at_plots(server, page)
+    page.resize(HEIGHT)
     page.open(f"{server.address}/assets/shop/snapshot/shopdb/orders", shows=["part of the primary key"])
     page.picture("snapshot")
+    look_at_plots(server, page)  # the last one: the UI remembers which sections of an asset were folded
 
 
 def look_at_backfill(server: Dagster, page: Page, name: str) -> None:
@@ -369,6 +371,7 @@ def look_at_graph(server: Dagster, page: Page) -> None:
     page.resize(1300)
     page.open(f"{server.address}/asset-groups", shows=["snapshot", "changelog"])
     page.press("e", alt=True)  # expands all groups
+    until(lambda: page.shows(["order_items", "type_gallery"]), "the expanded graph", seconds=60)
     page.settle()
     page.picture("graph")
 
@@ -382,7 +385,6 @@ def look_at_plots(server: Dagster, page: Page) -> None:
     until(lambda: page.shows(["event_lag_seconds"]), "the plots", seconds=60)
     page.settle()
     page.picture("plots")
-    page.resize(HEIGHT)
 
 
 def main() -> int:
