@@ -193,3 +193,8 @@ FAT: tuple[Kind, ...] = (
     Kind("longblob", pb.BYTES, _octets(9_000, 11_000)),
 )
 """Six columns, two of which hold 10 KB each."""
+
+
+def blob(size: int) -> Kind:
+    """A column of values of about ``size`` bytes."""
+    return Kind("longblob", pb.BYTES, _octets(size, size), nullable=False)

@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from benchmarks.workbench import Workbench, whole
-from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.ingest_tasks import CHUNK_BYTES
+from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.registry import known_tables
 from dts_assets.flows.spark_tasks import run_tasks
 from dts_assets.model.offsets import OffsetRange

@@ -193,7 +193,7 @@ class _Maker:
         made = events = 0
         while made < size:
             wanted = min(size - made, _BLOCK_BYTES)
-            count = max(1, round(wanted * events / made)) if made else 8
+            count = max(1, round(wanted * events / made)) if made else 1
             sets = self._block(count)
             events += count
             made += int(lengths(sets).sum())

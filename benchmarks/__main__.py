@@ -1,0 +1,141 @@
+"""All benchmarks one after the other, and the README's table of what they found.
+
+``python -m benchmarks [NAME ...] [--readme README.md]`` shows each benchmark as it runs and prints the table at the end; with
+``--readme`` the table in that file, between its two ``figures`` comments, is replaced. Ratios only: seconds say more about a
+machine than about the code.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeAlias
+
+Ratios: TypeAlias = Mapping[str, float]
+
+_BEGIN, _END = "<!-- figures -->", "<!-- end of figures -->"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line of the table: what is measured against what, which cases it stands for, and what is promised of them."""
+
+    benchmark: str
+    what: str
+    against: str
+    cases: Callable[[str], bool]
+    promised: str
+
+
+def _tables(*counts: int) -> Callable[[str], bool]:
+    return lambda case: "fat" not in case and int(case.partition("t-")[0]) in counts
+
+
+def _huge(case: str) -> bool:
+    return case.startswith(("event", "blob"))
+
+
+def _ordinary(case: str) -> bool:
+    return not _huge(case)
+
+
+TABLE: tuple[Row, ...] = (
+    Row("decode", "entries to typed columns, 1 or 2 tables, one core", "a plain protobuf loop, its time by ours",
+        _tables(1, 2), ">= 4.5"),
+    Row("decode", "the same, 50 tables", "the same", _tables(50), ">= 4"),
+    Row("decode", "the same, 1000 tables", "the same", _tables(1000), ">= 2.5"),
+    Row("decode", "the same, rows with 20 KB of text and blob", "the same", lambda case: "fat" in case, ">= 1.2"),
+    Row("reassembly", "fragments to entry sets, one core", "reading the same messages, speed by its speed",
+        lambda _: True, ">= 0.7"),
+    Row("window", "messages to changelogs, two cores", "a plain Spark job, its time by ours",
+        lambda case: case == "plain", ">= 3"),
+    Row("window", "the same", "the same bytes written undecoded, our time by its time", lambda case: case == "floor", "<= 1.6"),
+    Row("memory", "peak of a worker", "0.6 GB + 6 x its chunk", _ordinary, "<= 1"),
+    Row("memory", "peak above that for one huge event", "the event's size", _huge, "<= 6"),
+    Row("backfill", "200 and 1,000 windows, less 60 ms a partition", "the same bytes as one window, our time by its time",
+        lambda _: True, "<= 1.3"),
+    Row("startup", "a code location with 20 to 2,000 assets", "as many bare asset specs, its time by ours",
+        lambda case: case.startswith("assets"), "-"),
+    Row("startup", "one window of the example from nothing", "starting Spark and one empty job, its time by ours",
+        lambda case: case.startswith("cold"), "-"),
+)  # fmt: skip
+NAMES = tuple(dict.fromkeys(row.benchmark for row in TABLE))
+
+
+def run(name: str) -> Mapping[str, Any]:
+    """Run a benchmark, show what it prints, and return its last line. Raises SystemExit with its code if it fails."""
+    last = ""
+    with subprocess.Popen([sys.executable, "-m", f"benchmarks.{name}"], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if last:
+                print(last, end="", flush=True)
+            last = line
+    if process.returncode:
+        print(last, end="")
+        raise SystemExit(process.returncode)
+    found: Mapping[str, Any] = json.loads(last)
+    return found
+
+
+def table(found: Mapping[str, Ratios]) -> list[str]:
+    """The table as Markdown: of several cases the worst and the best."""
+    lines = ["| what | against | ratio | promised |", "| --- | --- | --- | --- |"]
+    for row in TABLE:
+        ratios = [ratio for case, ratio in found.get(row.benchmark, {}).items() if row.cases(case)]
+        if ratios:
+            what = f"{row.what} (`{row.benchmark}`)"
+            lines.append(f"| {what} | {row.against} | {_range(ratios)} | {row.promised} |")
+    return lines
+
+
+def machine() -> str:
+    """What the figures come from, in one line."""
+    load = " ".join(f"{one:.1f}" for one in os.getloadavg())
+    today = datetime.now(UTC).date().isoformat()
+    return f"{os.cpu_count()} cores ({platform.machine()}), Python {platform.python_version()}, {today}, load at the end {load}."
+
+
+def with_table(text: str, lines: Iterable[str]) -> str:
+    """A document with what stands between its two comments replaced. Raises SystemExit if they are not there."""
+    before, begin, rest = text.partition(_BEGIN)
+    _, end, after = rest.partition(_END)
+    if not begin or not end:
+        raise SystemExit(f"the document has no place for the table: {_BEGIN} and {_END} on lines of their own")
+    return "\n".join([f"{before}{_BEGIN}", *lines, f"{_END}{after}"])
+
+
+def _range(ratios: Sequence[float]) -> str:
+    low, high = f"{min(ratios):.3g}", f"{max(ratios):.3g}"
+    return f"{low}x" if low == high else f"{low}x to {high}x"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"some of {', '.join(NAMES)} (default: all)")
+    parser.add_argument("--readme", type=Path, help="a document to put the table into")
+    chosen = parser.parse_args(arguments)
+    if unknown := set(chosen.names) - set(NAMES):
+        parser.error(f"there is no benchmark {', '.join(sorted(unknown))}")
+    found = {}
+    for name in chosen.names or NAMES:
+        found[name] = run(name)["ratios"]
+        print(flush=True)
+    lines = [*table(found), "", machine()]
+    print("\n".join(lines))
+    if chosen.readme:
+        chosen.readme.write_text(with_table(chosen.readme.read_text(), lines))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
