@@ -30,7 +30,7 @@ from dts_assets.flows.status import Status, find_status
 from dts_assets.model.problems import Completeness
 from dts_assets.planning.rectangles import rectangles, window_runs
 from dts_assets.settings import Settings, load_settings
-from dts_assets.settings.load import dagster_home
+from dts_assets.settings.load import dagster_home, enter_dagster_home
 
 FAILED, CHECK_FAILED = 1, 3
 """Exit codes: a partition failed; all partitions are there, but a check of some failed."""
@@ -67,8 +67,7 @@ def run_all(path: Path, console: Console) -> tuple[Outcome, int]:
     """Run all subscriptions of a configuration; what was done and how many partitions fail a check."""
     outcome, failed_checks = Outcome(), 0
     settings = load_settings(path)
-    home = dagster_home(path)
-    home.mkdir(parents=True, exist_ok=True)
+    home = enter_dagster_home(path)
     with dg.DagsterInstance.from_config(str(home)) as instance:
         for name in settings.subscriptions:
             _run_subscription(settings, name, path, instance, console, outcome)

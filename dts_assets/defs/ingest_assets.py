@@ -1,12 +1,13 @@
 """The assets that follow Kafka's own order: ``raw_envelopes`` and ``entries``, by Kafka partition and window; and the topic."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import dagster as dg
 
 from dts_assets.defs.checks import BALANCE, COMPLETENESS, balance_result, completeness_result, report_per_partition
 from dts_assets.defs.metadata import column_schema, entries_metadata, of_run, raw_metadata
+from dts_assets.defs.partition_metadata import add_partition_metadata
 from dts_assets.defs.partitions import KAFKA_PARTITION, WINDOW, cell_partitions, span_of
 from dts_assets.defs.resources import PipelineResource, SparkResource
 from dts_assets.settings.models import Subscription
@@ -37,9 +38,10 @@ def topic_asset(subscription: Subscription) -> dg.AssetSpec:
 
 def raw_envelopes_asset(subscription: Subscription) -> dg.AssetsDefinition:
     """Every message as it came."""
+    key = dg.AssetKey([subscription.name, "raw_envelopes"])
 
     @dg.asset(
-        key=[subscription.name, "raw_envelopes"],
+        key=key,
         description="Every Kafka message as it came, byte for byte, with its offset, time and headers.",
         deps=[dg.AssetKey([subscription.name, "topic"])],
         kinds={"pyspark", "iceberg"},
@@ -60,7 +62,7 @@ def raw_envelopes_asset(subscription: Subscription) -> dg.AssetsDefinition:
         pipeline = pipelines.pipeline(subscription.name)
         span = span_of(list(context.partition_keys), pipeline.grid)
         report = materialize_raw(pipeline, span, spark=spark.session, progress=context.log.info)
-        _add_metadata(context, ((str(cell.row.cell), raw_metadata(cell)) for cell in report.cells))
+        add_partition_metadata(context, key, {str(cell.row.cell): raw_metadata(cell) for cell in report.cells})
         return dg.MaterializeResult(metadata=of_run(report.seconds, columns=RAW_ENVELOPES, location=report.location))
 
     return raw_envelopes
@@ -93,7 +95,7 @@ def entries_asset(subscription: Subscription) -> dg.AssetsDefinition:
         pipeline = pipelines.pipeline(subscription.name)
         span = span_of(list(context.partition_keys), pipeline.grid)
         report = materialize_entries(pipeline, span, spark=spark.session, progress=context.log.info)
-        _add_metadata(context, ((str(cell.row.cell), entries_metadata(cell)) for cell in report.cells))
+        add_partition_metadata(context, key, {str(cell.row.cell): entries_metadata(cell) for cell in report.cells})
         if report.new_tables:
             names = ", ".join(str(table) for table in report.new_tables)
             context.log.info(f"new tables: {names}. Reload the code location to see them in the graph.")
@@ -135,8 +137,3 @@ def _earlier_windows_too() -> dg.MultiPartitionMapping:
             WINDOW: dg.DimensionPartitionMapping(WINDOW, one_earlier),
         }
     )
-
-
-def _add_metadata(context: dg.AssetExecutionContext, cells: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
-    for key, metadata in cells:
-        context.add_asset_metadata(metadata, partition_key=key)

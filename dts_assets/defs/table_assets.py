@@ -13,6 +13,7 @@ import dagster as dg
 from dts_assets.defs.checks import COMPLETENESS, report_per_partition, window_completeness_result
 from dts_assets.defs.ingest_assets import CODE_VERSION, OWNERS
 from dts_assets.defs.metadata import changelog_metadata, column_schema, of_run, snapshot_metadata
+from dts_assets.defs.partition_metadata import add_partition_metadata
 from dts_assets.defs.partitions import window_partitions, windows_of
 from dts_assets.defs.resources import PipelineResource, SparkResource
 from dts_assets.model.columns import Column
@@ -167,9 +168,8 @@ def _result(context: dg.AssetExecutionContext, asset: TableAsset, report: "Table
     table = next((one for one in report.tables if one.table == asset.table), None)
     if table is None:  # named by the configuration, but no event has described it yet
         return dg.MaterializeResult(asset_key=asset.key, metadata={"dagster/partition_row_count": 0})
-    for window in report.windows:
-        metadata = _metadata(asset.layer, table, window)
-        context.add_asset_metadata(metadata, asset_key=asset.key, partition_key=window.row.window.key)
+    metadata = {window.row.window.key: _metadata(asset.layer, table, window) for window in report.windows}
+    add_partition_metadata(context, asset.key, metadata)
     return dg.MaterializeResult(asset_key=asset.key, metadata=_of_run(asset.layer, table, report))
 
 

@@ -71,3 +71,11 @@ def dagster_home(config: Path, *, environment: Mapping[str, str] | None = None) 
     """Where Dagster keeps its runs: ``DAGSTER_HOME`` if it is set, else the folder ``dagster_home`` beside the configuration."""
     named = (os.environ if environment is None else environment).get("DAGSTER_HOME")
     return Path(named).resolve() if named else config.parent / "dagster_home"
+
+
+def enter_dagster_home(config: Path) -> Path:
+    """The folder of :func:`dagster_home`, made, and told to Dagster: its dagster.yaml takes the place of its files from there."""
+    home = dagster_home(config)
+    home.mkdir(parents=True, exist_ok=True)
+    os.environ["DAGSTER_HOME"] = str(home)
+    return home

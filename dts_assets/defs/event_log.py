@@ -1,0 +1,113 @@
+"""Dagster's own SQLite storage, with an event log that is written in batches over connections that stay open.
+
+A run writes two events for each partition and asset, and two for each check of them. Dagster's SQLite storage opens and closes a
+connection two to five times an event and waits for the disk at each; see docs/decisions/0007 for what that costs. Files, tables
+and everything that is read stay Dagster's: the two storages can be exchanged at any time.
+
+What is not Dagster's documented interface is pinned by a test: ``_connect``, ``_initdb``, ``_db_lock``, ``_event_log_storage``.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, Self, cast
+
+from dagster import EventLogEntry, StringSource
+from dagster._core.storage.event_log.sqlite.sqlite_event_log import SqliteEventLogStorage
+from dagster._core.storage.sqlite import SQLITE_BUSY_TIMEOUT_SECONDS
+from dagster._core.storage.sqlite_storage import DagsterSqliteStorage
+from dagster._serdes import ConfigurableClassData
+from sqlalchemy import Connection, Engine, create_engine, event
+
+BATCH_EVENTS = 500
+"""Events in one transaction. Other writers of the home wait for it, half a second."""
+
+_OPEN_FILES = 8
+"""Logs of runs that stay open; a webserver looks into many."""
+
+
+class BatchedEventLog(SqliteEventLogStorage):
+    """The event log in the files of Dagster's SQLite storage: one for each run, and the index of all."""
+
+    def __init__(self, base_dir: str) -> None:
+        self._engines: OrderedDict[str, Engine] = OrderedDict()
+        self._batch: tuple[ExitStack, dict[str, Connection]] | None = None
+        super().__init__(base_dir)
+        self._db_lock = cast("threading.Lock", threading.RLock())  # a batch takes it again for each of its events
+
+    def store_event_batch(self, events: Sequence[EventLogEntry]) -> None:
+        """Store events in one transaction a file, all or none."""
+        with self._db_lock, ExitStack() as stack:
+            self._batch = stack, {}
+            stack.callback(setattr, self, "_batch", None)
+            super().store_event_batch(events)
+
+    @contextmanager
+    def _connect(self, shard: str) -> Iterator[Connection]:
+        with self._db_lock:
+            if self._batch is None:
+                with self._engine(shard).begin() as connection:
+                    yield connection
+                return
+            stack, connections = self._batch
+            if shard not in connections:
+                connections[shard] = stack.enter_context(self._engine(shard).begin())
+            yield connections[shard]
+
+    def dispose(self) -> None:
+        """Close all files."""
+        with self._db_lock:
+            while self._engines:
+                self._engines.popitem()[1].dispose()
+        super().dispose()
+
+    def _engine(self, shard: str) -> Engine:
+        """The engine of a file, whose one connection stays open while the file is among the last ones used."""
+        engine = self._engines.get(shard)
+        if engine is None:
+            engine = create_engine(
+                self.conn_string_for_shard(shard),
+                pool_size=1,
+                connect_args={"timeout": SQLITE_BUSY_TIMEOUT_SECONDS},
+            )
+            event.listen(engine, "connect", _without_waiting)
+            if shard not in self._initialized_dbs:
+                self._initdb(engine)
+                self._initialized_dbs.add(shard)
+            self._engines[shard] = engine
+            if len(self._engines) > _OPEN_FILES:
+                self._engines.popitem(last=False)[1].dispose()
+        self._engines.move_to_end(shard)
+        return engine
+
+
+class BatchedSqliteStorage(DagsterSqliteStorage):
+    """Dagster's SQLite storage where it keeps it by default, in the home itself, with the batched event log.
+
+    It also asks Dagster to hand over events in batches, which it does only where the environment says so.
+    """
+
+    def __init__(self, home: str, inst_data: ConfigurableClassData | None = None) -> None:
+        super().__init__(home, inst_data)
+        self._event_log_storage = BatchedEventLog(str(Path(home) / "history" / "runs"))
+        os.environ.setdefault("DAGSTER_EVENT_BATCH_SIZE", str(BATCH_EVENTS))
+
+    @classmethod
+    def config_type(cls) -> dict[str, Any]:
+        """``home``: the folder of dagster.yaml."""
+        return {"home": StringSource}
+
+    @classmethod
+    def from_config_value(cls, inst_data: ConfigurableClassData | None, config_value: Any) -> Self:
+        """The storage that dagster.yaml describes."""
+        return cls(config_value["home"], inst_data)
+
+
+def _without_waiting(connection: Any, _: Any) -> None:
+    """Commit without waiting for the disk: a killed process loses nothing, a power failure may lose the last events."""
+    connection.execute("PRAGMA synchronous=NORMAL")
