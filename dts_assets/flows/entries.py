@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from dts_assets.errors import NotReadyError
@@ -23,13 +23,26 @@ from dts_assets.store.lake import StoredFile
 from dts_assets.store.rows import Counts, IngestWindow, RawWindow, ServerPositions, TableShapeRow
 from dts_assets.store.schemas import ENTRIES, QUARANTINE
 
+_NEAR = 4
+"""Cells before its own whose raw files a task is told of at first; a set whose head lies further back is looked for again."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Before:
-    """The cells before one whose raw is stored without a hole, nearest first; the first cell that is not stored, if any."""
+    """The cells before one whose raw is stored without a hole; the first cell that is not stored, if any.
 
-    cells: tuple[Cell, ...]
+    They are the first ``count`` of ``chain``, ascending: all cells of a run share it, because a tuple for each of a thousand
+    windows would be half a million cells.
+    """
+
+    chain: Sequence[Cell]
+    count: int
     beyond: Cell | None
+
+    def nearest(self, most: int | None) -> tuple[Cell, ...]:
+        """The last of them, nearest first; all for None."""
+        first = 0 if most is None else max(0, self.count - most)
+        return tuple(reversed(self.chain[first : self.count]))
 
 
 def materialize_entries(pipeline: Pipeline, span: Span, *, spark: SparkProvider, progress: Progress) -> EntriesReport:
@@ -42,7 +55,7 @@ def materialize_entries(pipeline: Pipeline, span: Span, *, spark: SparkProvider,
     raw = {row.cell: row for row in pipeline.ledger.raw_windows() if row.kafka_partition in span.kafka_partitions}
     cells = tuple(span.cells())
     _require_raw(pipeline, cells, raw)
-    before = {cell: _stored_before(pipeline, cell, raw) for cell in cells}
+    before = _stored_before(pipeline, span, raw)
     messages = sum(raw[cell].messages for cell in cells)
     progress(f"entries: joining and decoding {messages:,} messages of {len(cells)} partitions")
     results = _decode(pipeline, span, raw, before, spark, progress)
@@ -71,19 +84,26 @@ def _require_raw(pipeline: Pipeline, cells: Sequence[Cell], raw: Mapping[Cell, R
         raise NotReadyError(pipeline.name, missing, needed="raw_envelopes")
 
 
-def _stored_before(pipeline: Pipeline, cell: Cell, raw: Mapping[Cell, RawWindow]) -> _Before:
-    cells: list[Cell] = []
-    start = raw[cell].offsets.start
-    window = pipeline.grid.previous(cell.window)
-    while window is not None:
-        earlier = Cell(cell.kafka_partition, window)
-        row = raw.get(earlier)
-        if row is None or row.offsets.end != start:
-            return _Before(tuple(cells), earlier)
-        cells.append(earlier)
-        start = row.offsets.start
-        window = pipeline.grid.previous(window)
-    return _Before(tuple(cells), None)
+def _stored_before(pipeline: Pipeline, span: Span, raw: Mapping[Cell, RawWindow]) -> dict[Cell, _Before]:
+    """What lies before each cell of a span, in one pass over the stored windows of a Kafka partition."""
+    wanted = frozenset(span.windows)
+    found: dict[Cell, _Before] = {}
+    for kafka_partition in span.kafka_partitions:
+        chain: list[Cell] = []
+        beyond: Cell | None = None
+        stored = sorted(row.cell for row in raw.values() if row.kafka_partition == kafka_partition)
+        for cell in stored:
+            previous = pipeline.grid.previous(cell.window)
+            meets = (
+                bool(chain) and previous == chain[-1].window and raw[chain[-1]].offsets.end == raw[cell].offsets.start
+            )
+            if not meets:
+                chain = []
+                beyond = None if previous is None else Cell(kafka_partition, previous)
+            if cell.window in wanted:
+                found[cell] = _Before(chain, len(chain), beyond)
+            chain.append(cell)
+    return found
 
 
 def _decode(
@@ -101,28 +121,35 @@ def _decode(
     files = _raw_files(pipeline, span)
     watermarks = pipeline.source.watermarks()
 
-    def task(cell: Cell) -> EntriesTask:
-        earlier = before[cell]
-        first = raw[earlier.cells[-1] if earlier.cells else cell].offsets.start
+    def task(cell: Cell, most: int | None) -> EntriesTask:
+        earlier = before[cell].nearest(most)
+        whole = len(earlier) == before[cell].count
+        first = raw[earlier[-1] if earlier else cell].offsets.start
+        # Nothing earlier can ever be stored: the topic's first window, its first offset, or what it has forgotten.
+        reaches_start = (whole and before[cell].beyond is None) or first <= watermarks[cell.kafka_partition].low
         return EntriesTask(
             cell=cell,
             offsets=raw[cell].offsets,
             epoch=raw[cell].epoch,
             format=pipeline.settings.format,
             own=RawFiles(cell, files.get(cell, ())),
-            earlier=tuple(RawFiles(one, files.get(one, ())) for one in earlier.cells),
-            # The topic's first offset, or what it has forgotten: nothing earlier can ever be stored.
-            reaches_start=earlier.beyond is None or first <= watermarks[cell.kafka_partition].low,
+            earlier=tuple(RawFiles(one, files.get(one, ())) for one in earlier),
+            reaches_start=reaches_start,
             nothing_follows=raw[cell].closed_by == ClosedBy.END,
             io_properties=lake.location.file_store_properties,
             entries=entries,
             quarantine=quarantine,
         )
 
-    tasks = [task(cell) for cell in span.cells()]
-    watched = Watched("entries", "partitions", of_bytes, progress)
-    results = run_tasks(spark(), tasks, decode_entries, weight=lambda one: raw[one.cell].bytes, watched=watched)
-    return {result.cell: result for result in results}
+    def decode(cells: Iterable[Cell], most: int | None) -> dict[Cell, EntriesResult]:
+        tasks = [task(cell, most) for cell in cells]
+        watched = Watched("entries", "partitions", of_bytes, progress)
+        results = run_tasks(spark(), tasks, decode_entries, weight=lambda one: raw[one.cell].bytes, watched=watched)
+        return {result.cell: result for result in results}
+
+    results = decode(span.cells(), _NEAR)
+    further = [cell for cell, result in results.items() if result.looked_beyond and before[cell].count > _NEAR]
+    return results | decode(further, None)
 
 
 def _raw_files(pipeline: Pipeline, span: Span) -> dict[Cell, tuple[str, ...]]:

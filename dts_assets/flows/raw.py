@@ -35,8 +35,7 @@ def materialize_raw(pipeline: Pipeline, span: Span, *, spark: SparkProvider, pro
     watermarks = pipeline.source.watermarks()
     refuse_grown(pipeline, stored.values(), watermarks)
     planned = _plan(pipeline, span, stored, watermarks)
-    kept = [plan for plan in planned if _gone(plan, watermarks)]
-    copied = [plan for plan in planned if plan not in kept]
+    copied = [plan for plan in planned if not _gone(plan, watermarks)]
     results = _copy(pipeline, copied, spark, progress)
     rows = {plan.cell: _row(pipeline, plan, results[plan.cell], watermarks) for plan in copied}
     if rows:
