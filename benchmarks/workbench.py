@@ -38,11 +38,17 @@ class Recording:
 
 @dataclass(frozen=True, slots=True)
 class Workbench:
-    """A folder with a lake, and the Spark session that has the lake as its catalog."""
+    """A folder with a lake, and the Spark session that has the lake as its catalog (None where tasks run without Spark)."""
 
     folder: Path
     lake: LakeLocation
-    spark: SparkSession
+    session: SparkSession | None
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session."""
+        assert self.session is not None, "this workbench has none"
+        return self.session
 
     def record(
         self, name: str, tables: Sequence[Table], shape: Shape, *, size: int, seed: int, partitions: int, windows: int

@@ -156,8 +156,8 @@ class _TablesRun:
         limit = CHUNK_BYTES if len(self._columns) <= MANY_TABLES else MANY_TABLES_CHUNK_BYTES
         pending: list[pa.RecordBatch] = []
         size = 0
-        for batch in read_batches(self._task.io_properties, self._task.paths, _COLUMNS, batch_bytes=limit):
-            dml = batch.filter(pc.equal(batch["message_type"], "DML"))
+        batches = read_batches(self._task.io_properties, self._task.paths, _COLUMNS, batch_bytes=limit)
+        for dml in map(_changes_only, batches):
             pending.append(dml)
             size += dml["payload"].nbytes
             if size >= limit // 2:  # a batch is mostly a chunk: putting two together would copy them
@@ -236,6 +236,10 @@ _QUARANTINE = pa.schema(
         ("payload", pa.binary()),
     ]
 )
+
+
+def _changes_only(entries: pa.RecordBatch) -> pa.RecordBatch:
+    return entries.filter(pc.equal(entries["message_type"], "DML"))
 
 
 def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:

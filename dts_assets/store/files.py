@@ -246,22 +246,27 @@ def _group_batches(
 ) -> Iterator[pa.RecordBatch]:
     wanted = list(dict.fromkeys([*columns, offset_column] if offsets is not None else columns))
     batch_rows = _rows_of(opened.metadata.row_group(group), wanted, batch_bytes)
-    for batch in opened.iter_batches(batch_rows, row_groups=[group], columns=wanted):
+
+    def kept(batch: pa.RecordBatch) -> pa.RecordBatch:
         if offsets is not None:
             values = batch.column(offset_column)
             inside = pc.and_(pc.greater_equal(values, offsets.start), pc.less(values, offsets.end))
             batch = batch if pc.all(inside).as_py() else batch.filter(inside)
-        if batch.num_rows:
-            yield batch.select(list(columns))
+        return batch.select(list(columns))
+
+    # Mapped, because a loop would hold each batch as it was read for as long as its reader works on it.
+    batches = opened.iter_batches(batch_rows, row_groups=[group], columns=wanted)
+    yield from filter(lambda batch: batch.num_rows, map(kept, batches))
 
 
 def _rows_of(group: pq.RowGroupMetaData, columns: Sequence[str], batch_bytes: int | None) -> int:
     """How many rows of a row group to read at a time."""
+    rows: int = group.num_rows
     if batch_bytes is None:
-        return max(1, group.num_rows)
+        return max(1, rows)
     chunks = (group.column(number) for number in range(group.num_columns))
-    size = sum(one.total_uncompressed_size for one in chunks if one.path_in_schema.partition(".")[0] in columns)
-    return max(1, -(-group.num_rows // max(1, -(-size // batch_bytes))))
+    size: int = sum(one.total_uncompressed_size for one in chunks if one.path_in_schema.partition(".")[0] in columns)
+    return max(1, -(-rows // max(1, -(-size // batch_bytes))))
 
 
 def _row_groups(metadata: pq.FileMetaData, offset_column: str, offsets: OffsetRange | None) -> list[int]:
