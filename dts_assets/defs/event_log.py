@@ -4,7 +4,7 @@ A run writes two events for each partition and asset, and two for each check of 
 connection two to five times an event and waits for the disk at each; see docs/decisions/0007 for what that costs. Files, tables
 and everything that is read stay Dagster's: the two storages can be exchanged at any time.
 
-What is not Dagster's documented interface is pinned by a test: ``_connect``, ``_initdb``, ``_db_lock``, ``_event_log_storage``.
+What is not Dagster's documented interface is pinned by a test.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self, cast
 
@@ -31,21 +32,54 @@ _OPEN_FILES = 8
 """Logs of runs that stay open; a webserver looks into many."""
 
 
+@dataclass(slots=True)
+class _Batch:
+    """Events being stored in one transaction a file; ``last`` has the last one of each asset and kind, with its number."""
+
+    stack: ExitStack
+    connections: dict[str, Connection] = field(default_factory=dict)
+    last: dict[Hashable, tuple[EventLogEntry, int]] = field(default_factory=dict)
+
+
 class BatchedEventLog(SqliteEventLogStorage):
     """The event log in the files of Dagster's SQLite storage: one for each run, and the index of all."""
 
     def __init__(self, base_dir: str) -> None:
         self._engines: OrderedDict[str, Engine] = OrderedDict()
-        self._batch: tuple[ExitStack, dict[str, Connection]] | None = None
+        self._batch: _Batch | None = None
+        self._there: set[str] = set()
         super().__init__(base_dir)
         self._db_lock = cast("threading.Lock", threading.RLock())  # a batch takes it again for each of its events
 
     def store_event_batch(self, events: Sequence[EventLogEntry]) -> None:
         """Store events in one transaction a file, all or none."""
         with self._db_lock, ExitStack() as stack:
-            self._batch = stack, {}
+            self._batch = batch = _Batch(stack)
             stack.callback(setattr, self, "_batch", None)
             super().store_event_batch(events)
+            with self.index_transaction() as connection:
+                for event, number in batch.last.values():
+                    super()._store_asset_event(connection, event, number)
+
+    def has_table(self, table_name: str) -> bool:
+        """Whether a table is there; one that was there once is not looked for again, as Dagster does at every event."""
+        if table_name not in self._there and super().has_table(table_name):
+            self._there.add(table_name)
+        return table_name in self._there
+
+    def _has_asset_key_col_on_connection(self, conn: Connection, column_name: str) -> bool:
+        if column_name not in self._there and super()._has_asset_key_col_on_connection(conn, column_name):
+            self._there.add(column_name)
+        return column_name in self._there
+
+    def _store_asset_event(self, conn: Connection, event: EventLogEntry, event_id: int) -> None:
+        """Note in the row of an asset what happened to it last; of a batch, the last event of each kind is enough."""
+        if self._batch is None:
+            super()._store_asset_event(conn, event, event_id)
+            return
+        key = (event.get_dagster_event().asset_key, event.dagster_event_type)
+        self._batch.last.pop(key, None)  # so that the order is that of the last ones
+        self._batch.last[key] = event, event_id
 
     @contextmanager
     def _connect(self, shard: str) -> Iterator[Connection]:
@@ -54,10 +88,9 @@ class BatchedEventLog(SqliteEventLogStorage):
                 with self._engine(shard).begin() as connection:
                     yield connection
                 return
-            stack, connections = self._batch
-            if shard not in connections:
-                connections[shard] = stack.enter_context(self._engine(shard).begin())
-            yield connections[shard]
+            if shard not in self._batch.connections:
+                self._batch.connections[shard] = self._batch.stack.enter_context(self._engine(shard).begin())
+            yield self._batch.connections[shard]
 
     def dispose(self) -> None:
         """Close all files."""

@@ -82,15 +82,29 @@ def test_a_batch_that_fails_leaves_nothing_and_its_events_are_stored_one_by_one(
 
     def failing(self: BatchedEventLog, *arguments: Any) -> None:
         seen.append(arguments)
+        real(self, *arguments)
         if len(seen) == 30:  # the tenth of the second batch: 20 planned, 20 made
             raise OSError("disk full")
-        real(self, *arguments)
 
     monkeypatch.setattr(BatchedEventLog, "_store_asset_event", failing)
     materialize(instance)
-    assert len(seen) > 30
+    assert len(seen) == 20 + 10 + 20
     assert partitions(instance) == KEYS
     assert "disk full" in capfd.readouterr().err
+
+
+def test_the_index_of_assets_knows_the_last_event_of_a_batch(instance: dg.DagsterInstance) -> None:
+    runs = [materialize(instance) for _ in range(2)]
+    event = instance.get_latest_materialization_event(counted.key)
+    assert event is not None
+    assert event.run_id == runs[-1]
+    (record,) = instance.get_asset_records([counted.key])
+    last = record.asset_entry.last_materialization_record
+    assert last is not None
+    assert last.partition_key == KEYS[-1]
+    assert record.asset_entry.last_run_id == runs[-1]
+    newest = instance.fetch_materializations(counted.key, limit=1).records[0]
+    assert last.storage_id == newest.storage_id
 
 
 def test_connections_stay_open_and_few(instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,3 +132,9 @@ def test_dagster_is_as_it_was_when_its_inside_was_read() -> None:
     accumulated = OutputMetadataAccumulator(per_output_metadata={handle: {"rows": 1}})
     assert accumulated.get_asset_metadata(counted.key, "k") == {"rows": 1}
     assert issubclass(BatchedSqliteStorage, DagsterSqliteStorage)
+    stored = inspect.getsource(SqliteEventLogStorage.store_event)
+    assert "self._store_asset_event(conn, event, event_id)" in stored
+    assert list(inspect.signature(SqliteEventLogStorage._has_asset_key_col_on_connection).parameters)[1:] == [
+        "conn",
+        "column_name",
+    ]
