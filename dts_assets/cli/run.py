@@ -38,8 +38,9 @@ FAILED, CHECK_FAILED = 1, 3
 SPARK_LOG = "spark.log"
 """Where Spark's own messages of this command go, in Dagster's home."""
 
-_LONGEST = 24 * 7
-"""Windows in one run: a week of hours, after which Dagster's own bookkeeping of a run grows heavy."""
+_LONGEST = 250
+"""Windows in one run. Each run of the tables merges every snapshot once, some ten seconds for a handful of tables, however few
+its windows are; what a killed run had not committed is done again by the next."""
 
 
 @dataclass(slots=True)

@@ -30,6 +30,7 @@ Engine: TypeAlias = Literal["ptars", "protobuf"]
 BEST_ENGINE: Engine = "protobuf" if ptars is None else "ptars"
 
 
+@cache
 def engine_name(engine: Engine = BEST_ENGINE) -> str:
     """The engine with its version, as ``ptars 0.0.25``."""
     return f"{engine} {version(engine)}"
