@@ -109,3 +109,9 @@ ROWS = reshaped(
     },
 )
 """The values of a DML entry: columns as their own bytes, one number and three byte strings per value."""
+
+PLAIN_ROWS = reshaped(
+    "plain_rows",
+    {"Entry": ("event",), "Event": ("dmlEvent",), "DMLEvent": None, "RowChange": ("oldColumns", "newColumns")},
+)
+"""As :data:`ROWS`, each value as its own bytes: for values that need no parser."""

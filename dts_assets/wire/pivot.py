@@ -181,13 +181,10 @@ def _table_cells(image: Image, segment: _Segment) -> npt.NDArray[np.int32]:
 
 def _gather(image: Image, cells: npt.NDArray[np.int32], kinds: npt.NDArray[np.uint8], usual: int) -> pa.Array:
     """The bytes of values. Nearly always all stand in the field that their type makes one expect."""
-    taken = pa.array(cells)
     other = (kinds & FIELD) == (FIELD - usual)
-    expected = image.sv if usual == NUMBER else image.bv
-    if not other.any():
-        return expected.take(taken)
-    unexpected = image.bv if usual == NUMBER else image.sv
-    return pc.if_else(pa.array(other), unexpected.take(taken), expected.take(taken))
+    if image.sv is image.bv or not other.any():
+        return image.take(cells, usual)
+    return pc.if_else(pa.array(other), image.take(cells, FIELD - usual), image.take(cells, usual))
 
 
 def _typed(

@@ -14,10 +14,10 @@ from dts_assets.model.columns import Column
 from dts_assets.model.problems import Reason
 from dts_assets.model.tables import TableId
 from dts_assets.wire.buffers import Bools, binary_array, empty_lists, empty_maps, offsets_of
-from dts_assets.wire.decoding import Engine, decode
-from dts_assets.wire.descriptors import ROWS
+from dts_assets.wire.decoding import Decoded, Engine, decode
+from dts_assets.wire.descriptors import PLAIN_ROWS, ROWS
 from dts_assets.wire.format import DecodedChanges, Rejected, TableChanges
-from dts_assets.wire.images import Image, image_of
+from dts_assets.wire.images import Image, image_of, plain_image
 from dts_assets.wire.layouts import ColumnList, column_list
 from dts_assets.wire.pivot import Pivoted, TableRows, pivot
 
@@ -49,12 +49,12 @@ def changes_of(
     payloads = entries["payload"]
     if len(wanted) < entries.num_rows:
         payloads = payloads.take(pa.array(wanted))
-    decoded = decode(payloads, ROWS, engine=engine)
+    decoded, images = _decoded(payloads, engine)
     reject = _Rejections(entries, wanted)
     for number in decoded.poison:
         reject.add(number, Reason.UNDECODABLE_ENTRY, "its bytes are no protobuf message")
     kept = np.arange(len(wanted)) if decoded.kept is None else decoded.kept
-    found = _entries(decoded.batch, kept, codes[kept])
+    found = _entries(decoded.batch, images, kept, codes[kept])
     rows, owners = _usable_rows(found, reject)
     chunks = _tables(found, owners, names, tables)
     order = np.argsort(found.tables[owners], kind="stable") if len(chunks) > 1 else None
@@ -122,15 +122,36 @@ def _table_codes(
     return wanted, found[wanted]
 
 
-def _entries(batch: pa.RecordBatch, numbers: npt.NDArray[np.int64], tables: npt.NDArray[np.int64]) -> _Entries:
+def _decoded(payloads: pa.Array, engine: Engine) -> tuple[Decoded, tuple[Image, Image]]:
+    """The entries and their images: without a parser for values where they are of the usual layout."""
+    if engine == "ptars":
+        decoded = decode(payloads, PLAIN_ROWS, engine=engine)
+        before, after = (plain_image(lists) for lists in _lists(decoded.batch))
+        if before is not None and after is not None:
+            return decoded, (before, after)
+    decoded = decode(payloads, ROWS, engine=engine)
+    before, after = (image_of(lists) for lists in _lists(decoded.batch))
+    return decoded, (before, after)
+
+
+def _lists(batch: pa.RecordBatch) -> tuple[pa.ListArray, pa.ListArray]:
+    rows = batch["event"].field("dmlEvent").field("rows").values
+    return rows.field("oldColumns"), rows.field("newColumns")
+
+
+def _entries(
+    batch: pa.RecordBatch,
+    images: tuple[Image, Image],
+    numbers: npt.NDArray[np.int64],
+    tables: npt.NDArray[np.int64],
+) -> _Entries:
     dml = batch["event"].field("dmlEvent")
     rows = dml.field("rows")
     lists, groups = column_lists(dml.field("columns"))
     operations = dml.field("dmlEventType").to_numpy()
     operations = np.where((operations < INSERT) | (operations > DELETE), _UNKNOWN, operations)
     operations = np.where(_is_set(batch["event"], dml), operations, _NO_EVENT)
-    before, after = (image_of(rows.values.field(name)) for name in ("oldColumns", "newColumns"))
-    return _Entries(numbers, tables, operations, lists, groups, offsets_of(rows), before, after)
+    return _Entries(numbers, tables, operations, lists, groups, offsets_of(rows), *images)
 
 
 def _is_set(*structs: pa.StructArray) -> Bools:
