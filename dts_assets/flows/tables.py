@@ -16,6 +16,7 @@ from dts_assets.flows.reports import Progress, TableReport, TablesReport, Window
 from dts_assets.flows.snapshots import SnapshotOutcome, advance_snapshots
 from dts_assets.flows.spark_tasks import Watched, run_tasks
 from dts_assets.flows.tables_tasks import TablesResult, TablesTask, TableTally, TableTarget, decode_changes
+from dts_assets.flows.upkeep import expire_old_snapshots
 from dts_assets.model.columns import Column
 from dts_assets.model.frontier import Frontier
 from dts_assets.model.positions import SourcePosition
@@ -101,6 +102,7 @@ def _materialize(
     outcomes = _snapshots(pipeline, selection, reached, spark, progress)
     if selection.whole:
         pipeline.ledger.replace_cuts(windows, marks)
+        expire_old_snapshots(pipeline, {table for result in results for table in result.files})
     changes = _changes_by_window(made)
     seconds = _summed((result.window_start, result.seconds) for result in results)
     reports = tuple(
