@@ -7,7 +7,7 @@ the same few column lists in every event.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -81,6 +81,15 @@ class Share:
     columns: npt.NDArray[np.int32]
     positions: npt.NDArray[np.int32]
     signed: npt.NDArray[np.bool_]
+
+    def parts(self, width: int) -> Iterator[Share]:
+        """The same in parts of at most so many columns."""
+        if len(self.columns) <= width:
+            yield self
+            return
+        for first in range(0, len(self.columns), width):
+            part = slice(first, first + width)
+            yield Share(self.columns[part], self.positions[:, part], self.signed[part])
 
 
 @dataclass(frozen=True, slots=True, eq=False)

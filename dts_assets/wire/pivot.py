@@ -1,4 +1,4 @@
-"""Values in the order they were sent to typed columns per table: one take and one cast per type for a whole call.
+"""Values in the order they were sent to typed columns per table: one take and one cast per type and hundred thousand values.
 
 Cost grows with the number of values, hardly with the number of tables: the values of all columns of one type, of all tables, are
 gathered by index, parsed together and handed out as slices that share the same memory.
@@ -25,6 +25,10 @@ from dts_assets.wire.marks import Marks
 
 _FEW_TABLES = 8
 """Up to so many tables, one numpy call per table is quicker than flat arrays with a row and a position per value."""
+
+
+_MOST_CELLS = 1 << 17
+"""Values of a type that are gathered and cast together: more would leave the processor's cache, and take memory for nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,17 +135,19 @@ def pivot(tables: Sequence[TableRows], before: Image, after: Image) -> tuple[lis
     ``tables`` have at least one row each and follow one another in the rows of the images.
     """
     made: list[_Table] = []
-    buckets: dict[Bucket, _Work] = {}
+    buckets: dict[Bucket, list[_Work]] = {}
     for rows in tables:
         width, layout = len(rows.columns), layout_of(rows.lists, rows.columns)
         table = _Table(rows, layout, Marks(rows.columns), rows.end - rows.start, ([None] * width, [None] * width))
         made.append(table)
         for bucket, share in layout.shares.items():
-            if bucket not in buckets:
-                buckets[bucket] = _Work(bucket)
-            buckets[bucket].add(table, share)
+            works = buckets.setdefault(bucket, [])
+            for part in share.parts(max(1, _MOST_CELLS // table.count)):
+                if not works or works[-1].segments[-1].end >= _MOST_CELLS:
+                    works.append(_Work(bucket))
+                works[-1].add(table, part)
     unsigned: set[tuple[TableId, str]] = set()
-    for work in buckets.values():
+    for work in (work for works in buckets.values() for work in works):
         for side, image in enumerate((before, after)):
             _fill(work, image, side, unsigned)
         work.flat = None
