@@ -17,6 +17,7 @@ import pyarrow as pa
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import DecodeError, Message
 
+from dts_assets.wire.allocation import keep_freed_memory
 from dts_assets.wire.descriptors import message_class
 from dts_assets.wire.fallback import batch_of
 
@@ -61,6 +62,7 @@ def decode(payloads: pa.Array, descriptor: Descriptor, *, engine: Engine = BEST_
 
 @cache
 def _handler(descriptor: Descriptor) -> Any:
+    keep_freed_memory()
     return ptars.HandlerPool([descriptor.file]).get_for_message(descriptor)
 
 

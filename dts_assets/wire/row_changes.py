@@ -50,11 +50,13 @@ def changes_of(
     if len(wanted) < entries.num_rows:
         payloads = payloads.take(pa.array(wanted))
     decoded, images = _decoded(payloads, engine)
+    del payloads  # a copy where not all entries are wanted
     reject = _Rejections(entries, wanted)
     for number in decoded.poison:
         reject.add(number, Reason.UNDECODABLE_ENTRY, "its bytes are no protobuf message")
     kept = np.arange(len(wanted)) if decoded.kept is None else decoded.kept
     found = _entries(decoded.batch, images, kept, codes[kept])
+    del decoded, images  # the columns' bytes are not needed any more
     rows, owners = _usable_rows(found, reject)
     chunks = _tables(found, owners, names, tables)
     order = np.argsort(found.tables[owners], kind="stable") if len(chunks) > 1 else None
@@ -124,11 +126,11 @@ def _table_codes(
 
 def _decoded(payloads: pa.Array, engine: Engine) -> tuple[Decoded, tuple[Image, Image]]:
     """The entries and their images: without a parser for values where they are of the usual layout."""
-    if engine == "ptars":
-        decoded = decode(payloads, PLAIN_ROWS, engine=engine)
-        before, after = (plain_image(lists) for lists in _lists(decoded.batch))
-        if before is not None and after is not None:
-            return decoded, (before, after)
+    decoded = decode(payloads, PLAIN_ROWS, engine=engine)
+    before, after = (plain_image(lists) for lists in _lists(decoded.batch))
+    if before is not None and after is not None:
+        return decoded, (before, after)
+    del decoded, before, after
     decoded = decode(payloads, ROWS, engine=engine)
     before, after = (image_of(lists) for lists in _lists(decoded.batch))
     return decoded, (before, after)

@@ -6,6 +6,7 @@ import random
 from collections.abc import Mapping
 from datetime import date, datetime
 from typing import Any
+from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
@@ -22,6 +23,13 @@ from tests.wire import oracle
 from tests.wire.made import ABSENT, NULL, batch, dml, messages, number, raw, text
 
 FAST, PLAIN = DtsProtobuf("ptars"), DtsProtobuf("protobuf")
+
+
+def _parsed(entries: pa.RecordBatch, tables: Mapping[TableId, tuple[Column, ...]]) -> DecodedChanges:
+    """The changes where every value goes through protobuf's own parser."""
+    with patch("dts_assets.wire.row_changes.plain_image", return_value=None):
+        return PLAIN.changes(entries, tables)
+
 
 _INTEGERS = st.integers(-(1 << 65), 1 << 65).map(str)
 _MOMENTS = st.datetimes(datetime(1, 1, 1), datetime(9999, 12, 31)).map(lambda moment: moment.isoformat(sep=" "))
@@ -109,10 +117,12 @@ def test_both_engines_and_the_naive_loop_agree(
     entries, tables = given_entries
     expected = oracle.changes([one.SerializeToString() for one in entries], tables)
     fast, plain = FAST.changes(batch(*entries), tables), PLAIN.changes(batch(*entries), tables)
+    parsed = _parsed(batch(*entries), tables)
     assert _rows(fast) == expected.tables
     assert {one.index for one in fast.rejected} == expected.rejected
     assert fast.unsigned == expected.unsigned
     assert _same(fast, plain)
+    assert _same(fast, parsed)
 
 
 def _same(one: DecodedChanges, other: DecodedChanges) -> bool:
@@ -134,6 +144,7 @@ def test_realistic_traffic_decodes_alike_on_every_way(tables: int, columns: int,
         for shape in fast.shapes
     }
     assert _same(FAST.changes(fast.batch, asked), PLAIN.changes(fast.batch, asked))
+    assert _same(FAST.changes(fast.batch, asked), _parsed(fast.batch, asked))
     expected = oracle.changes(fast.batch["payload"].to_pylist(), asked)
     assert _rows(FAST.changes(fast.batch, asked)) == expected.tables
 
@@ -199,6 +210,7 @@ def test_mutated_entries_never_break_a_call_and_leave_their_neighbours() -> None
         dml_rows = fast.batch.filter(pa.compute.equal(fast.batch["message_type"], "DML"))
         one, other = FAST.changes(dml_rows, asked), PLAIN.changes(dml_rows, asked)
         assert _same(one, other)
+        assert _same(one, _parsed(dml_rows, asked))
         _rows(one)
 
 
