@@ -6,11 +6,11 @@ windows is: one run of raw and entries, one run of the tables, snapshots include
 ``dagster_home`` sets it up, with one Spark session for all.
 
 A case is ``200`` or ``1000``. Its ratio is (its wall time - 60 ms for each partition of its two runs) / the wall time of the one
-window. 60 ms are what Dagster's bookkeeping of a partition may cost, all its assets and checks together; a ratio above 1 is what small
-windows cost beyond it: files, footers, ledger rows, small reads. The figures also hold the wall time of the same flows called without
-Dagster (``flows``), what is left for Dagster (``dagster``), both by partition and event (an event is a materialization, a check
-evaluation or the plan of one), and ``flows_ratio``, the flows' own time over that of the one window, with nothing taken off. The
-one window is made twice, before and after the others, and its shorter time is the peer.
+window. 60 ms are what Dagster's bookkeeping of a partition may cost, all its assets and checks together. A ratio above 1 is what
+small windows cost beyond it: files, footers, ledger rows, small reads. The figures also hold the wall time of the same flows
+called without Dagster (``flows``), what is left for Dagster (``dagster``), both by partition and event (an event is a
+materialization, a check evaluation or the plan of one), and ``flows_ratio``, the flows' own time over that of one window, with
+nothing taken off. The one window is made twice, before and after the others, and its shorter time is the peer.
 
 The disk and other work on the machine disturb: wall times are what a user waits for.
 """
