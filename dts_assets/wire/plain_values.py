@@ -1,7 +1,8 @@
 """Values as the vendor's producer writes them, read in the same steps for all at once instead of by a parser one by one.
 
 A value is a data type, a character set for text, and its bytes, in this order; NULL is nothing at all. Whatever else stands in
-any message is left to the parser; both ways give the same images. Measured: a fifth of the time of the parser.
+any message is left to the parser; both ways give the same images. Measured on
+30 columns: a quarter less time than parsing values in columns takes, and two thirds less than protobuf's own parser.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _TAGS = np.array([0, *[_SV] * 10, _BV, _SV, _BV, 0], np.uint8)
 
 _HEAD, _NAME = 2, 4  # bytes before a value's own field, and before the name of its character set
 _UTF8MB4 = b"utf8mb4"
-_BLOCK = 1 << 15
+_BLOCK = 1 << 16
 """Values at a time, so that what is worked on stays in the processor's cache."""
 _MOST_LENGTH_BYTES = 5
 _AHEAD = 16  # how far beyond a place is looked
@@ -77,7 +78,9 @@ def _block(
         # Beyond the end any byte is read; no value that looks so far has the right size.
         return data[ahead:].take(at, mode="clip")
 
-    begins, sizes = offsets[:-1].astype(np.int64), np.diff(offsets)
+    places = offsets.astype(np.int64)
+    begins, ends = places[:-1], places[1:]
+    sizes = ends - begins
     sent = sizes > 0
     types = byte(begins, 1)
     fits = ~sent | ((byte(begins, 0) == _DATA_TYPE) & (types <= _LAST_KNOWN) & (sizes >= _HEAD))
@@ -86,16 +89,17 @@ def _block(
     types *= sent
     named = (byte(begins, 2) == _CHARSET) & (sizes > _HEAD)
     name_sizes = byte(begins, 3) * named
-    head = np.where(named, name_sizes.astype(np.int32) + np.int32(_NAME), np.int32(_HEAD))
+    head = name_sizes.astype(np.int64)
+    head += np.where(named, _NAME, _HEAD)
     field = begins + head
     valued = sizes > head
     tags, lengths = _TAGS.take(types), byte(field, 1)
     fits = (~valued | ((byte(field, 0) == tags) & (tags != 0))) & (~named | ((sizes >= head) & (name_sizes < 0x80)))
-    short = lengths + head + np.int32(2) == sizes
-    begin = np.where(valued, field + 2, offsets[1:])
+    short = lengths == sizes - head - 2
+    begin = np.where(valued, field + 2, ends)
     long = np.flatnonzero(valued & (lengths >= 0x80))
     if len(long):
-        begin[long], short[long] = _long(byte, field[long], begins[long] + sizes[long])
+        begin[long], short[long] = _long(byte, field[long], ends[long])
     fits &= ~valued | short
     if not fits.all():
         return None
