@@ -132,7 +132,10 @@ def of_run(
     decoder: str = "",
 ) -> Metadata:
     """What holds for all partitions that a run made of one table; ``decoder`` names the parser and its version."""
-    found: dict[str, Any] = {"run_seconds": round(seconds, 3), "dagster/column_schema": column_schema(columns, keys=keys)}
+    found: dict[str, Any] = {
+        "run_seconds": round(seconds, 3),
+        "dagster/column_schema": column_schema(columns, keys=keys),
+    }
     if location is not None:
         found["dagster/uri"] = location
     return {**found, **({"decoder": decoder} if decoder else {})}
