@@ -24,6 +24,7 @@ from dts_assets.stages.snapshot import (
     at_or_before,
     folded,
     held,
+    in_windows,
     key_operations,
     latest,
     merge_source,
@@ -51,13 +52,18 @@ class SnapshotOutcome:
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """One table's work; ``current`` is the Iceberg snapshot that its snapshot table stands at, None before the first."""
+    """One table's work.
+
+    ``current`` is the Iceberg snapshot that its snapshot table stands at, None before the first; ``known`` are the windows in
+    which it has changes.
+    """
 
     table: TableId
     columns: tuple[Column, ...]
     before: SnapshotState
     plan: SnapshotPlan
     current: int | None
+    known: frozenset[datetime]
 
 
 def advance_snapshots(
@@ -113,7 +119,8 @@ def _job(
         windows=windows,
         replaced=replaced,
     )
-    return _Job(table, columns, before, plan, current=None if state is None else state.snapshot_id)
+    current = None if state is None else state.snapshot_id
+    return _Job(table, columns, before, plan, current, frozenset(window.window_start for window in windows))
 
 
 def _files_by_window(pipeline: Pipeline, table: TableId, snapshot_id: int | None) -> dict[datetime, frozenset[str]]:
@@ -162,7 +169,7 @@ def _result(pipeline: Pipeline, job: _Job, spark: SparkSession, snapshot_name: s
     """The last operation on every key that the plan touches."""
     plan, before = job.plan, job.before.frontier
     now = _changelog(pipeline, job, spark, plan.state.changelog_snapshot)
-    fresh = now.where(F.col("window_start").isin(*plan.newer)) if plan.newer else now.where(F.lit(False))
+    fresh = now.where(in_windows(plan.newer, job.known))
     fresh = fresh.where(held(plan.state.frontier) & ~held(before))
     operations = key_operations(fresh, job.columns)
     if not plan.recomputes:
@@ -182,7 +189,7 @@ def _suspects(pipeline: Pipeline, job: _Job, spark: SparkSession, fresh: DataFra
     if plan.suspect_until is not None:
         found.append(fresh.where(at_or_before(plan.suspect_until)))
     if plan.replaced:
-        inside = F.col("window_start").isin(*plan.replaced)
+        inside = in_windows(plan.replaced, job.known)
         found.append(now.where(inside & held(plan.state.frontier)))
         old = _changelog(pipeline, job, spark, job.before.changelog_snapshot)
         found.append(old.where(inside & held(job.before.frontier)))

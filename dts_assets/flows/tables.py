@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,7 +15,7 @@ from dts_assets.flows.registry import known_tables, register_shapes, widen_unsig
 from dts_assets.flows.reports import Progress, TableReport, TablesReport, WindowReport, of_bytes, rate
 from dts_assets.flows.snapshots import SnapshotOutcome, advance_snapshots
 from dts_assets.flows.spark_tasks import Watched, run_tasks
-from dts_assets.flows.tables_tasks import TablesResult, TablesTask, TableTally, TableTarget, decode_changes
+from dts_assets.flows.tables_tasks import TablesResult, TablesTask, TableTally, TableTarget, TallyKey, decode_changes
 from dts_assets.flows.upkeep import expire_old_snapshots
 from dts_assets.model.columns import Column
 from dts_assets.model.frontier import Frontier
@@ -40,7 +40,11 @@ from dts_assets.wire.format import TableShape
 Number = TypeVar("Number", int, float)
 
 _COMMITS_SIDE_BY_SIDE = 4
-_TASKS_PER_WINDOW = 4
+_TASKS = 4
+"""At least so many tasks for the cores to share, if there are so many files."""
+
+_TASK_BYTES = 8 << 20
+"""Stored bytes of small windows that one task takes together: about a chunk when they are unpacked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +99,8 @@ def _materialize(
         chosen = None if selection.whole else selection.changelogs
         pipeline.ledger.replace_window_tables(windows, rows, tables=chosen)
     cuts = {row.window.start: _window_cut(row) for row in pipeline.ledger.cuts()}
-    marks = [_cut_row(pipeline, window, ingested) for window in windows]
+    computed = {cell: Computed(row.generation, row.inputs) for cell, row in ingested.items()}
+    marks = [_cut_row(pipeline, window, ingested, computed) for window in windows]
     if selection.whole:
         cuts |= {mark.window.start: _window_cut(mark) for mark in marks}
     reached = frontier(cuts, pipeline.grid, first=pipeline.first_window())
@@ -104,7 +109,7 @@ def _materialize(
         pipeline.ledger.replace_cuts(windows, marks)
         expire_old_snapshots(pipeline, {table for result in results for table in result.files})
     changes = _changes_by_window(made)
-    seconds = _summed((result.window_start, result.seconds) for result in results)
+    seconds = _summed(pair for result in results for pair in result.seconds.items())
     reports = tuple(
         WindowReport(mark, _applied(mark.window, reached), changes.get(start, 0), seconds.get(start, 0.0))
         for mark, start in ((mark, mark.window.start) for mark in marks)
@@ -191,29 +196,46 @@ def _decode(
         by_window.setdefault(file.partition["window_start"], []).append((file.path, file.bytes))
     tasks = [
         TablesTask(
-            start,
-            paths,
-            size,
-            pipeline.settings.format,
-            targets,
-            quarantine,
-            pipeline.lake.location.file_store_properties,
+            paths, sizes, pipeline.settings.format, targets, quarantine, pipeline.lake.location.file_store_properties
         )
-        for start, files in sorted(by_window.items())
-        for paths, size in _shared_out(files, max(1, _TASKS_PER_WINDOW // len(windows)))
+        for paths, sizes in _shared_out(by_window)
     ]
     progress(f"changelog: decoding {len(windows)} windows of {len(tables)} tables")
     watched = Watched("changelog", "parts", of_bytes, progress)
-    return run_tasks(spark(), tasks, decode_changes, weight=lambda task: task.bytes, watched=watched)
+    return run_tasks(spark(), tasks, decode_changes, weight=lambda task: sum(task.bytes.values()), watched=watched)
 
 
-def _shared_out(files: Iterable[tuple[str, int]], tasks: int) -> list[tuple[tuple[str, ...], int]]:
-    """Files (path, bytes) spread over at most ``tasks`` groups of about the same size; each with its size."""
-    groups: list[tuple[int, list[str]]] = [(0, []) for _ in range(tasks)]
+def _shared_out(
+    windows: Mapping[datetime, Sequence[tuple[str, int]]],
+) -> Iterator[tuple[tuple[str, ...], dict[datetime, int]]]:
+    """Files (path, bytes) of windows as tasks take them: their paths, and their bytes by window.
+
+    A large window is cut into several tasks if there are few; small ones are put together, since a chunk of many windows is
+    decoded and counted in about the time of one.
+    """
+    total = sum(size for files in windows.values() for _, size in files)
+    most = min(_TASK_BYTES, total // _TASKS)
+    paths: list[str] = []
+    sizes: dict[datetime, int] = {}
+    for start, files in sorted(windows.items()):
+        parts = _parts(files, max(1, _TASKS // len(windows)))
+        for group, size in parts:
+            if paths and (len(parts) > 1 or sum(sizes.values()) + size > most):
+                yield tuple(paths), sizes
+                paths, sizes = [], {}
+            paths += group
+            sizes[start] = sizes.get(start, 0) + size
+    if paths:
+        yield tuple(paths), sizes
+
+
+def _parts(files: Iterable[tuple[str, int]], most: int) -> list[tuple[list[str], int]]:
+    """Files (path, bytes) spread over at most so many groups of about the same size; each with its size."""
+    groups: list[tuple[int, list[str]]] = [(0, []) for _ in range(most)]
     for path, size in sorted(files, key=lambda file: (-file[1], file[0])):
-        number = min(range(tasks), key=lambda one: groups[one][0])
+        number = min(range(most), key=lambda one: groups[one][0])
         groups[number] = (groups[number][0] + size, [*groups[number][1], path])
-    return [(tuple(sorted(paths)), size) for size, paths in groups if paths]
+    return [(sorted(paths), size) for size, paths in groups if paths]
 
 
 def _commit(
@@ -249,15 +271,15 @@ def _has_rows(pipeline: Pipeline, table: TableId) -> bool:
     return pipeline.lake.state(pipeline.table_path("changelog", table)) is not None
 
 
-def _tallies(results: Iterable[TablesResult]) -> dict[tuple[datetime, int, TableId], TableTally]:
-    tallies: dict[tuple[datetime, int, TableId], TableTally] = {}
+def _tallies(results: Iterable[TablesResult]) -> dict[TallyKey, TableTally]:
+    tallies: dict[TallyKey, TableTally] = {}
     for result in results:
-        for (partition, table), tally in result.tallies.items():
-            tallies.setdefault((result.window_start, partition, table), TableTally()).merge(tally)
+        for key, tally in result.tallies.items():
+            tallies.setdefault(key, TableTally()).merge(tally)
     return tallies
 
 
-def _window_tables(tallies: Mapping[tuple[datetime, int, TableId], TableTally]) -> list[WindowTable]:
+def _window_tables(tallies: Mapping[TallyKey, TableTally]) -> list[WindowTable]:
     return [
         WindowTable(
             kafka_partition=partition,
@@ -277,14 +299,15 @@ def _window_tables(tallies: Mapping[tuple[datetime, int, TableId], TableTally]) 
     ]
 
 
-def _cut_row(pipeline: Pipeline, window: Window, ingested: Mapping[Cell, IngestWindow]) -> Cut:
+def _cut_row(
+    pipeline: Pipeline, window: Window, ingested: Mapping[Cell, IngestWindow], computed: Mapping[Cell, Computed]
+) -> Cut:
     rows = [ingested[Cell(partition, window)] for partition in pipeline.kafka_partitions]
     ends = [PartitionEnd(row.kafka_partition, row.checkpoint, ClosedBy(row.closed_by)) for row in rows]
     cut = cut_of_window(window, ends, wanted=Consistency(pipeline.settings.consistency))
     gtid_set = next(
         (row.checkpoint_gtid_set for row in rows if cut.cut is not None and row.checkpoint == cut.cut), None
     )
-    computed = {cell: Computed(row.generation, row.inputs) for cell, row in ingested.items()}
     inputs = tables_inputs(window, pipeline.kafka_partitions, computed, settings=pipeline.shaping_settings())
     return Cut(
         window=window,
@@ -330,7 +353,7 @@ def _applied(window: Window, reached: Frontier) -> bool:
     return reached.window is not None and window.start <= reached.window
 
 
-def _changes_by_window(tallies: Mapping[tuple[datetime, int, TableId], TableTally]) -> dict[datetime, int]:
+def _changes_by_window(tallies: Mapping[TallyKey, TableTally]) -> dict[datetime, int]:
     changes: dict[datetime, int] = {}
     for (start, _, _), tally in tallies.items():
         changes[start] = changes.get(start, 0) + tally.changes
@@ -340,16 +363,16 @@ def _changes_by_window(tallies: Mapping[tuple[datetime, int, TableId], TableTall
 def _table_reports(
     pipeline: Pipeline,
     results: Collection[TablesResult],
-    tallies: Mapping[tuple[datetime, int, TableId], TableTally],
+    tallies: Mapping[TallyKey, TableTally],
     outcomes: Mapping[TableId, SnapshotOutcome],
 ) -> tuple[TableReport, ...]:
+    by_table: dict[TableId, list[tuple[datetime, TableTally]]] = {}
+    for (start, _, table), tally in tallies.items():
+        by_table.setdefault(table, []).append((start, tally))
     reports = []
     for table, columns in known_tables(pipeline).items():
-        mine = [(start, tally) for (start, _, name), tally in tallies.items() if name == table]
-        stored: dict[datetime, int] = {}
-        for result in results:
-            size = sum(file.bytes for file in result.files.get(table, ()))
-            stored[result.window_start] = stored.get(result.window_start, 0) + size
+        mine = by_table.get(table, [])
+        files = [file for result in results for file in result.files.get(table, ())]
         outcome = outcomes.get(table)
         reports.append(
             TableReport(
@@ -360,7 +383,7 @@ def _table_reports(
                 if any(one.is_key for one in columns)
                 else None,
                 changes=_summed((start, tally.changes) for start, tally in mine),
-                stored_bytes=stored,
+                stored_bytes=_summed((file.partition[0], file.bytes) for file in files),
                 invalid_values=_summed((start, tally.invalid_values) for start, tally in mine),
                 quarantined=_summed((start, tally.quarantined) for start, tally in mine),
                 snapshot_committed=outcome is not None and outcome.committed,

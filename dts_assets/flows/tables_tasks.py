@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -17,8 +18,9 @@ from dts_assets.model.positions import SourcePosition
 from dts_assets.model.problems import Reason
 from dts_assets.model.tables import TableId
 from dts_assets.stages.changelog import ENTRY_COLUMNS, changelog_rows, position_bounds
-from dts_assets.stages.row_hash import row_hash, signed
+from dts_assets.stages.row_hash import Hashes, row_hashes, signed, summed
 from dts_assets.store.files import TableWriter, WriteTarget, WrittenFile, read_batches
+from dts_assets.wire.buffers import numbers_of
 from dts_assets.wire.format import Rejected, TableChanges
 from dts_assets.wire.formats import wire_format
 
@@ -43,11 +45,10 @@ class TableTarget:
 
 @dataclass(frozen=True, slots=True)
 class TablesTask:
-    """Decode some entries files, all of one window; ``bytes`` is their size in the store."""
+    """Decode some entries files; those of a window follow each other. ``bytes`` is their size in the store, by window."""
 
-    window_start: datetime
     paths: tuple[str, ...]
-    bytes: int
+    bytes: Mapping[datetime, int]
     format: str
     tables: Mapping[TableId, TableTarget]
     quarantine: WriteTarget
@@ -67,10 +68,10 @@ class TableTally:
     last: SourcePosition | None = None
     latest_event: datetime | None = None
 
-    def add(self, rows: pa.RecordBatch) -> None:
-        """Count changelog rows of one Kafka partition."""
+    def add(self, rows: pa.RecordBatch, hashes: Hashes) -> None:
+        """Count changelog rows of one Kafka partition and window, given with their hashes."""
         self.changes += rows.num_rows
-        self.row_hash = signed(self.row_hash + row_hash(rows))
+        self.row_hash = signed(self.row_hash + summed(hashes))
         self.absent_rows += int(
             pc.sum(pc.greater(pc.fill_null(pc.list_value_length(rows["absent"]), 0), 0)).as_py() or 0
         )
@@ -99,25 +100,29 @@ class TableTally:
         self._see_event(other.latest_event)
 
 
+TallyKey: TypeAlias = tuple[datetime, int, TableId]
+"""Window start, Kafka partition, table."""
+
+
 @dataclass(slots=True)
 class TablesResult:
-    """Changelog files by table, quarantine files, and tallies by (Kafka partition, table).
+    """Changelog files by table, each of one window, quarantine files, and tallies.
 
-    ``decoder`` names the parser and its version, ``seconds`` is how long the task took, by the clock of the worker.
+    ``decoder`` names the parser and its version. ``seconds`` is how long the task took, by the clock of the worker, shared out
+    over its windows by their bytes.
     """
 
-    window_start: datetime
     files: dict[TableId, tuple[WrittenFile, ...]]
     quarantine_files: tuple[WrittenFile, ...]
-    tallies: dict[tuple[int, TableId], TableTally]
+    tallies: dict[TallyKey, TableTally]
     unsigned: frozenset[tuple[TableId, str]]
     unknown: dict[str, int] = field(default_factory=dict)
     decoder: str = ""
-    seconds: float = 0.0
+    seconds: dict[datetime, float] = field(default_factory=dict)
 
 
 def decode_changes(task: TablesTask, attempt: str) -> TablesResult:
-    """Decode the DML entries of some files into changelog rows and write them, one file per table."""
+    """Decode the DML entries of some files into changelog rows and write them, one file per table and window."""
     return _TablesRun(task, attempt).result()
 
 
@@ -131,7 +136,7 @@ class _TablesRun:
         self._columns = {table: target.columns for table, target in task.tables.items()}
         self._writers: dict[TableId, TableWriter] = {}
         self._rejected = TableWriter(task.quarantine, attempt)
-        self._tallies: dict[tuple[int, TableId], TableTally] = {}
+        self._tallies: dict[TallyKey, TableTally] = {}
         self._unsigned: set[tuple[TableId, str]] = set()
         self._unknown: dict[str, int] = {}
 
@@ -146,9 +151,10 @@ class _TablesRun:
             for writer in (*self._writers.values(), self._rejected):
                 writer.abort()
             raise
+        took, whole = time.monotonic() - began, max(1, sum(self._task.bytes.values()))
         return TablesResult(
-            self._task.window_start, files, quarantine_files, self._tallies, frozenset(self._unsigned), self._unknown,
-            self._format.decoder, time.monotonic() - began,
+            files, quarantine_files, self._tallies, frozenset(self._unsigned), self._unknown, self._format.decoder,
+            {start: took * size / whole for start, size in self._task.bytes.items()},
         )  # fmt: skip
 
     def _chunks(self) -> Iterator[pa.RecordBatch]:
@@ -188,11 +194,10 @@ class _TablesRun:
             target = self._task.tables[changes.table].target
             writer = self._writers[changes.table] = TableWriter(target, self._attempt, buffer_bytes=share)
         writer.write(rows)
-        # Rows come in the order of the files that they were decoded from, so each Kafka partition's stand together.
-        partitions = rows["kafka_partition"].to_numpy()
-        starts = [0, *(np.flatnonzero(np.diff(partitions)) + 1).tolist(), len(partitions)]
-        for start, end in pairwise(starts):
-            self._tally(int(partitions[start]), changes.table).add(rows.slice(start, end - start))
+        hashes = row_hashes(rows)
+        for start, end in _runs(rows):
+            partition, window = rows["kafka_partition"][start].as_py(), rows["window_start"][start].as_py()
+            self._tally(window, partition, changes.table).add(rows.slice(start, end - start), hashes[start:end])
 
     def _reject(self, rejection: Rejected, entries: pa.RecordBatch) -> None:
         names = ("kafka_partition", "window_start", "last_offset", "rows")
@@ -202,7 +207,7 @@ class _TablesRun:
             entries["schema"][rejection.index].as_py() or "",
             entries["table"][rejection.index].as_py() or "",
         )
-        self._tally(row["kafka_partition"], table).quarantined += row["rows"] or 1
+        self._tally(row["window_start"], row["kafka_partition"], table).quarantined += row["rows"] or 1
         self._rejected.write(
             pa.RecordBatch.from_pylist(
                 [
@@ -220,8 +225,8 @@ class _TablesRun:
             ).cast(_QUARANTINE)
         )
 
-    def _tally(self, kafka_partition: int, table: TableId) -> TableTally:
-        return self._tallies.setdefault((kafka_partition, table), TableTally())
+    def _tally(self, window_start: datetime, kafka_partition: int, table: TableId) -> TableTally:
+        return self._tallies.setdefault((window_start, kafka_partition, table), TableTally())
 
 
 _QUARANTINE = pa.schema(
@@ -247,6 +252,13 @@ def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
         return batches[0]
     table = pa.Table.from_batches(batches).combine_chunks()
     return table.to_batches()[0] if table.num_rows else batches[0]
+
+
+def _runs(rows: pa.RecordBatch) -> Iterator[tuple[int, int]]:
+    """Where rows of one Kafka partition and window begin and end: they come in the order of the files they were decoded from."""
+    partitions, windows = numbers_of(rows["kafka_partition"]), numbers_of(rows["window_start"].view(pa.int64()))
+    changes = (np.diff(partitions) != 0) | (np.diff(windows) != 0)
+    return pairwise([0, *(np.flatnonzero(changes) + 1).tolist(), rows.num_rows])
 
 
 def _length(maps: pa.MapArray) -> int:

@@ -32,15 +32,24 @@ _MULTIPLIER = np.uint64(0xD6E8FEB86659FD93)  # spreads well with shifts by 32
 _TAILS = np.array([(1 << (8 * size)) - 1 for size in range(8)], np.uint64)
 
 
+def row_hashes(rows: pa.RecordBatch) -> Hashes:
+    """The hash of every row."""
+    total = np.zeros(rows.num_rows, np.uint64)
+    if rows.num_rows:
+        for name, column in zip(rows.schema.names, rows.columns, strict=True):
+            for leaf, values in _leaves(name, column):
+                total += _of_column(leaf, values)
+    return _mixed(total)
+
+
 def row_hash(rows: pa.RecordBatch) -> int:
     """The sum of the rows' hashes as a signed 64-bit number."""
-    if not rows.num_rows:
-        return 0
-    total = np.zeros(rows.num_rows, np.uint64)
-    for name, column in zip(rows.schema.names, rows.columns, strict=True):
-        for leaf, values in _leaves(name, column):
-            total += _of_column(leaf, values)
-    return signed(int(np.sum(_mixed(total), dtype=np.uint64)))
+    return summed(row_hashes(rows))
+
+
+def summed(hashes: Hashes) -> int:
+    """Hashes added up, as a signed 64-bit number."""
+    return signed(int(np.sum(hashes, dtype=np.uint64)))
 
 
 def signed(number: int) -> int:
@@ -71,8 +80,16 @@ def _of_column(name: str, column: pa.Array) -> Hashes:
     hashes *= _MULTIPLIER
     hashes ^= hashes >> _SHIFT
     if column.null_count:
-        hashes[np.asarray(column.is_null())] = 0
+        hashes *= _valid(column)
     return hashes
+
+
+def _valid(column: pa.Array) -> Hashes:
+    """1 where there is a value, 0 where it is null."""
+    bits = np.frombuffer(column.buffers()[0], np.uint8)
+    first = column.offset >> 3
+    flags = np.unpackbits(bits[first : (column.offset + len(column) + 7) >> 3], bitorder="little")
+    return flags[column.offset & 7 :][: len(column)].astype(np.uint64)
 
 
 @lru_cache(maxsize=4096)
@@ -97,12 +114,14 @@ def _values(column: pa.Array) -> Hashes:
     if pa.types.is_decimal(kind):
         return _of_decimals(column)
     if pa.types.is_floating(kind):
-        return numbers_of(column.cast(pa.float64())).view(np.uint64)
-    if pa.types.is_timestamp(kind):
-        column = column.cast(pa.timestamp("us", kind.tz))
+        return numbers_of(column).astype(np.float64).view(np.uint64)
+    if pa.types.is_boolean(kind):
+        column = column.cast(pa.uint8())
+    elif pa.types.is_timestamp(kind):
+        column = (column if kind.unit == "us" else column.cast(pa.timestamp("us", kind.tz))).view(pa.int64())
     elif pa.types.is_date(kind):
-        column = column.cast(pa.int32())
-    return numbers_of(column.cast(pa.int64())).view(np.uint64)
+        column = column.view(pa.int32())
+    return numbers_of(column).astype(np.int64).view(np.uint64)
 
 
 def _of_decimals(column: pa.Array) -> Hashes:

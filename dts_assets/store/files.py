@@ -33,6 +33,10 @@ BUFFER_BYTES = 128 << 20
 
 _WRITE_BATCH_BYTES = 1 << 20
 
+_SMALL_BYTES = 32 << 10
+"""Bytes of Arrow data below which a file is written without zstd and dictionaries, which are set up for every column anew: a
+changelog file of 13 rows takes 1 ms instead of 4, and is no larger."""
+
 
 @dataclass(frozen=True, slots=True)
 class WriteTarget:
@@ -165,7 +169,7 @@ class _OpenFile:
         if batches:
             table = pa.Table.from_batches(batches, self._schema)
             self._rows += table.num_rows
-            writer = self._writer or self._start(max(1, freed // table.num_rows))
+            writer = self._writer or self._start(max(1, freed // table.num_rows), small=freed < _SMALL_BYTES)
             writer.write_table(table, row_group_size=table.num_rows)
         return freed
 
@@ -189,16 +193,16 @@ class _OpenFile:
             with contextlib.suppress(OSError, pa.ArrowException):
                 self._io.delete(self.path)
 
-    def _start(self, row_bytes: int) -> pq.ParquetWriter:
-        plain = tuple(_leaves(self._schema, wanted=pa.types.is_binary, found=False))
+    def _start(self, row_bytes: int, *, small: bool) -> pq.ParquetWriter:
+        plain = _leaves_but_binary(self._target.schema)
         self._stream = self._io.new_output(self.path).create(overwrite=True)
         self._writer = pq.ParquetWriter(
             self._stream,
             self._schema,
-            compression=self._target.compression,
+            compression="snappy" if small and self._target.compression == "zstd" else self._target.compression,
             # Payloads repeat too rarely for a dictionary, and their bounds would only swell the footer.
-            use_dictionary=list(plain),
-            write_statistics=list(plain),
+            use_dictionary=False if small else plain,
+            write_statistics=plain,
             # Pages are cut between write batches only: 1,024 rows of 500 KB would make one page of half a gigabyte.
             write_batch_size=min(1024, max(1, _WRITE_BATCH_BYTES // row_bytes)),
             store_schema=False,
@@ -332,8 +336,9 @@ def _pieces(batch: pa.RecordBatch, limit: int) -> Iterator[pa.RecordBatch]:
         yield batch.slice(start, step)
 
 
-def _leaves(schema: pa.Schema, *, wanted: Any, found: bool) -> Iterator[str]:
-    """Parquet paths of the leaf columns whose type is (``found``) or is not ``wanted``."""
+@lru_cache(maxsize=4096)
+def _leaves_but_binary(schema: bytes) -> list[str]:
+    """Parquet paths of the leaf columns of a schema (as Arrow IPC bytes) that are not binary."""
 
     def walk(kind: pa.DataType, path: str) -> Iterator[str]:
         if pa.types.is_struct(kind):
@@ -344,8 +349,7 @@ def _leaves(schema: pa.Schema, *, wanted: Any, found: bool) -> Iterator[str]:
             yield from walk(kind.item_type, f"{path}.key_value.value")
         elif pa.types.is_list(kind):
             yield from walk(kind.value_type, f"{path}.list.element")
-        elif bool(wanted(kind)) is found:
+        elif not pa.types.is_binary(kind):
             yield path
 
-    for column in schema:
-        yield from walk(column.type, column.name)
+    return [leaf for column in pa.ipc.read_schema(pa.BufferReader(schema)) for leaf in walk(column.type, column.name)]

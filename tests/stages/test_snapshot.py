@@ -365,7 +365,7 @@ FRONTIERS = [
 
 
 def test_conditions_on_rows_say_what_the_model_says(spark: SparkSession) -> None:
-    from dts_assets.stages.snapshot import at_or_before, held
+    from dts_assets.stages.snapshot import at_or_before, held, in_windows
 
     positions = [at(1, 19), at(1, 20), at(1, 21), at(2, 1), at(10, 0), at(0, 5, 1), at(1, 0, 1)]
     changes = [
@@ -373,12 +373,21 @@ def test_conditions_on_rows_say_what_the_model_says(spark: SparkSession) -> None
         for window in range(4)
         for number, one in enumerate(positions)
     ]
+    # None of the windows, one, neighbours, windows with another one between them, and with one of no changes between them.
+    chosen: list[tuple[list[int], set[int]]] = [
+        ([], {0, 1, 2, 3}), ([2], {0, 1, 2, 3}), ([1, 2], {0, 1, 2, 3}), ([0, 2], {0, 1, 2, 3}), ([0, 2, 3], {0, 2, 3}),
+    ]  # fmt: skip
     conditions = [held(reached) for reached in FRONTIERS] + [at_or_before(one) for one in positions]
+    conditions += [
+        in_windows([START + one * HOUR for one in windows], {START + one * HOUR for one in known})
+        for windows, known in chosen
+    ]
     answers = frame(spark, changes).select("kafka_offset", *[c.alias(f"c{n}") for n, c in enumerate(conditions)])
     found = {answer[0]: list(answer[1:]) for answer in answers.collect()}
     assert found == {
         change.kafka_offset: [reached.holds(START + change.window * HOUR, change.position) for reached in FRONTIERS]
         + [change.position <= limit for limit in positions]
+        + [change.window in windows or (change.window == 1 and 1 not in known) for windows, known in chosen]
         for change in changes
     }
 

@@ -71,6 +71,19 @@ class TestWriting:
         assert [file.rows for file in written] == [len(rows) for rows in wanted.values()]
         assert list(found) == list(wanted)
 
+    @pytest.mark.parametrize(
+        ("rows", "asked", "found"), [(20, "zstd", "SNAPPY"), (1000, "zstd", "ZSTD"), (20, "gzip", "GZIP")]
+    )
+    def test_a_small_file_is_spared_what_zstd_costs_each_column(
+        self, tmp_path: Path, rows: int, asked: str, found: str
+    ) -> None:
+        with TableWriter(changed(target(tmp_path), compression=asked)) as writer:
+            writer.write(offsets(0, rows))
+            (file,) = writer.close()
+        assert pq.read_metadata(file.path.removeprefix("file://")).row_group(0).column(1).compression == found
+        (batch,) = read_batches({}, [file.path], ["offset"])
+        assert batch["offset"].to_pylist() == list(range(rows))
+
     def test_row_groups_are_about_as_large_as_asked(self, tmp_path: Path) -> None:
         with TableWriter(target(tmp_path), row_group_bytes=10_000) as writer:
             for first in range(0, 1000, 10):
