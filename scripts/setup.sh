@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Brings a machine to where everything in the Makefile works: a Python, a Java, the binaries of MariaDB, the locked packages in
-# .venv, the Iceberg jars. Does nothing when the last run left nothing to do. Asks nothing.
+# .venv, the Iceberg jars, an archive of Spark's classes. Does nothing when the last run left nothing to do. Asks nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -11,8 +11,8 @@ min_java=17
 say() { printf 'setup: %s\n' "$*" >&2; }
 stop() { say "$*"; exit 13; } # the exit code of dts_assets.errors.SurroundingsError
 
-# What was installed: another lock, another set of requirements or another version of this script is work to do.
-fingerprint() { { cat requirements.lock scripts/setup.sh; sed "/^\[tool\.ruff\]/,\$d" pyproject.toml; } | sha256sum | cut -d" " -f1; }
+# What was installed: another lock, another set of requirements, another version of this script or another Java is work to do.
+fingerprint() { { cat requirements.lock scripts/setup.sh; "${JAVA_HOME:+$JAVA_HOME/bin/}java" -version 2>&1; sed "/^\[tool\.ruff\]/,\$d" pyproject.toml; } | sha256sum | cut -d" " -f1; }
 
 java_version() { # the major version of the Java that Spark would start; nothing without one
     local java=${JAVA_HOME:+$JAVA_HOME/bin/}java
@@ -99,9 +99,16 @@ jars() {
         stop "Spark did not start with the Iceberg jars; most often Maven's central repository, or your mirror of it, was not reachable (log: $venv/jars.log)."
 }
 
+classes() { # without it everything works, and Spark takes ten seconds more to start
+    say "archiving Spark's classes (once)"
+    $venv/bin/python -W ignore scripts/archive_classes.py </dev/null >$venv/classes.log 2>&1 ||
+        say "Spark's classes could not be archived: everything works, but each start takes longer (log: $venv/classes.log)."
+}
+
 if [ -f $stamp ] && [ "$(cat $stamp)" = "$(fingerprint)" ] && has_java; then exit 0; fi
 system_packages
 packages
 jars
+classes
 fingerprint >$stamp
 say "done"

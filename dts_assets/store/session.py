@@ -24,6 +24,16 @@ NEEDED_JAVA = 17
 _JARS = Path("~/.ivy2.5.2/jars")
 """Where Spark 4.1 puts the packages that it has fetched, unless ``spark.jars.ivy`` says otherwise."""
 
+CLASS_ARCHIVE = Path(sys.prefix) / "share" / "dts-assets" / "spark-classes.jsa"
+"""Where the set-up keeps the Java classes of Spark as the JVM has loaded and checked them (scripts/archive_classes.py)."""
+
+_SHORT_LIVED = ("-XX:TieredStopAtLevel=1",)
+"""The quick one of Java's two compilers alone. On two cores the thorough one costs more than it gains, even in a run that merges
+1.2 GB of changes for two minutes (tables of a window: 20 to 24 s, with it 23 to 29 s; a cold window 24 s, with it 33 s)."""
+
+_ARCHIVED = (f"-XX:SharedArchiveFile={CLASS_ARCHIVE}", "-Xlog:cds=off", "-Xlog:cds+dynamic=off")
+"""Classes from the archive. A JVM that cannot use it goes on without, and is told not to say so."""
+
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 _JOINED_BY_COMMA = ("spark.jars.packages", "spark.jars", "spark.sql.extensions", "spark.jars.repositories")
 
@@ -53,7 +63,8 @@ def spark_conf(
     becomes ``spark.remote``; the server needs the same settings when it is started.
 
     On a local master packages that were fetched before are named by their paths: resolving them again took 1.3 s of the 10 s to
-    the first insert, and thirty lines on stderr.
+    the first insert, and thirty lines on stderr. There the JVM is also told to start quickly; its own options, where ``conf``
+    has some, come behind and win.
     """
     user = dict(conf or {})
     made = {**SMALL_MACHINE, **spark_catalog_conf(lake)}
@@ -72,6 +83,9 @@ def spark_conf(
         if fetched:
             del conf["spark.jars.packages"]
             _join(conf, "spark.driver.extraClassPath", ":".join(map(str, fetched)), ":")
+    if master.startswith("local"):
+        quick = _SHORT_LIVED + (_ARCHIVED if CLASS_ARCHIVE.is_file() else ())
+        _join(conf, "spark.driver.extraJavaOptions", " ".join(quick), " ")
     if not master.startswith("sc://") and "log4j" not in conf.get("spark.driver.extraJavaOptions", ""):
         _join(conf, "spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}", " ")
     return conf

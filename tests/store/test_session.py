@@ -99,11 +99,26 @@ class TestSettings:
         assert "a:b:1" in spark_conf(self.lake, {"spark.jars.packages": "a:b:1"})["spark.jars.packages"]
 
     def test_sparks_own_log_is_kept_short_unless_the_user_logs_otherwise(self) -> None:
-        quiet = spark_conf(self.lake, {"spark.driver.extraJavaOptions": "-Xss4m"})["spark.driver.extraJavaOptions"]
-        assert re.fullmatch(r"-Dlog4j2\.configurationFile=file:///\S+/log4j2\.properties -Xss4m", quiet)
-        own = {"spark.driver.extraJavaOptions": "-Dlog4j2.configurationFile=mine.xml"}
-        assert spark_conf(self.lake, own)["spark.driver.extraJavaOptions"] == "-Dlog4j2.configurationFile=mine.xml"
+        quiet = self.options("-Xss4m")
+        assert re.fullmatch(r"-Dlog4j2\.configurationFile=file:///\S+/log4j2\.properties", quiet[0])
+        assert quiet[-1] == "-Xss4m"
+        assert "log4j2.properties" not in " ".join(self.options("-Dlog4j2.configurationFile=mine.xml"))
         assert "spark.driver.extraJavaOptions" not in spark_conf(self.lake, master="sc://host:15002")
+
+    def test_a_local_jvm_starts_quickly_and_the_users_options_win(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("dts_assets.store.session.CLASS_ARCHIVE", tmp_path / "none.jsa")
+        own = self.options("-XX:TieredStopAtLevel=4")
+        assert own.index("-XX:TieredStopAtLevel=1") < own.index("-XX:TieredStopAtLevel=4"), "Java takes the last one"
+        assert not [option for option in own if option.startswith("-XX:SharedArchiveFile")], "there is no archive"
+        (tmp_path / "none.jsa").write_bytes(b"")
+        assert [option for option in self.options("") if option.startswith("-XX:SharedArchiveFile")]
+        assert "TieredStopAtLevel" not in " ".join(self.options("", master="spark://host:7077"))
+
+    def options(self, own: str, *, master: str = "local[2]") -> list[str]:
+        conf = spark_conf(self.lake, {"spark.driver.extraJavaOptions": own}, master=master)
+        return conf["spark.driver.extraJavaOptions"].split()
 
     def test_a_connect_address_is_a_remote(self) -> None:
         conf = spark_conf(self.lake, master="sc://host:15002")
