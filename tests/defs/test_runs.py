@@ -132,6 +132,8 @@ def flows(monkeypatch: pytest.MonkeyPatch) -> Flows:
     monkeypatch.setattr("dts_assets.flows.raw.materialize_raw", made.raw)
     monkeypatch.setattr("dts_assets.flows.entries.materialize_entries", made.entries)
     monkeypatch.setattr("dts_assets.flows.tables.materialize_tables", made.make_tables)
+    # No flow asks for Spark; and a session of these tests' configuration would be everybody's in this process.
+    monkeypatch.setattr("dts_assets.defs.resources.SparkResource.start", lambda _: None)
     return made
 
 

@@ -16,7 +16,7 @@ from dts_assets.store.expiry import KEEP_FOR, expire_snapshots
 if TYPE_CHECKING:
     from tests.store.conftest import Cells
 
-LATER = datetime.now(UTC) + KEEP_FOR + timedelta(minutes=5)
+LATER = datetime.now(UTC) + KEEP_FOR + timedelta(days=1)
 
 
 @pytest.fixture(autouse=True)
