@@ -301,7 +301,10 @@ def _joined_in_place(data: pa.BinaryArray, first: _Rows, last: _Rows, inside: np
     rows = np.flatnonzero(starts)
     offsets = offsets_of(data)[np.append(rows, len(data))] if len(data) else offsets_of(data)
     values = binary_array(pa.binary(), offsets, data.buffers()[2], None)
-    return values if len(rows) == len(first) else values.take(pa.array(np.searchsorted(rows, first)))
+    wanted = np.searchsorted(rows, first)
+    if len(wanted) and wanted[-1] - wanted[0] + 1 == len(wanted):  # mostly: sets are cut where the batch begins or ends
+        return values.slice(int(wanted[0]), len(wanted))
+    return values.take(pa.array(wanted))
 
 
 def _merged(sets: pa.Table, joined: Sequence[_Joined]) -> pa.Table:
