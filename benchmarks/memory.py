@@ -70,6 +70,8 @@ class _Workers:
         self._chunk = chunk
 
     def run(self, spark: object, work_items: Sequence[Any], work: Callable[[Any, str], Any], **_: object) -> list[Any]:
+        if not work_items:  # as where no entries have to be made a second time
+            return []
         with tempfile.TemporaryDirectory(prefix="dts-assets-") as folder:
             given, found = Path(folder) / "tasks", Path(folder) / "results"
             given.write_bytes(pickle.dumps((work, list(work_items), self._chunk)))
