@@ -159,14 +159,16 @@ class _TablesRun:
 
     def _chunks(self) -> Iterator[pa.RecordBatch]:
         """DML entries in batches of about a chunk of payload."""
-        limit = CHUNK_BYTES if len(self._columns) <= MANY_TABLES else MANY_TABLES_CHUNK_BYTES
+        few = len(self._columns) <= MANY_TABLES
+        limit = CHUNK_BYTES if few else MANY_TABLES_CHUNK_BYTES
+        enough = limit // 3 if few else limit // 2  # to put batches together is to copy them
         pending: list[pa.RecordBatch] = []
         size = 0
         batches = read_batches(self._task.io_properties, self._task.paths, _COLUMNS, batch_bytes=limit)
         for dml in map(_changes_only, batches):
             pending.append(dml)
             size += dml["payload"].nbytes
-            if size >= limit // 2:  # a batch is mostly a chunk: putting two together would copy them
+            if size >= enough:
                 yield _joined(pending)
                 pending, size = [], 0
         if pending:
