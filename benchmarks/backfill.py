@@ -244,9 +244,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.backfill", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--megabytes", type=int, default=64, help="of payload (default 64)")
     parser.add_argument("--tables", type=int, default=5, help="default 5")
-    parser.add_argument(
-        "--seed", type=int, default=time.time_ns() % 1_000_000, help="of the traffic (default: a new one)"
-    )
+    traffic.add_seed_option(parser)
     chosen = parser.parse_args(arguments)
     print(f"backfill: {chosen.megabytes} MB, {chosen.tables} tables, seed {chosen.seed}", flush=True)
     ratios, figures = measure(chosen.tables, chosen.megabytes << 20, chosen.seed)

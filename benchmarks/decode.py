@@ -175,9 +175,7 @@ def main() -> int:
         "--case", action="append", choices=[case.name for case in CASES], help="only this case; repeatable"
     )
     parser.add_argument("--turns", type=int, default=5, help="how often each way runs (default 5)")
-    parser.add_argument(
-        "--seed", type=int, default=time.time_ns() % 1_000_000, help="of the traffic (default: a new one)"
-    )
+    traffic.add_seed_option(parser)
     parser.add_argument("--engine", choices=["ptars", "protobuf"], default=BEST_ENGINE, help="what parses")
     chosen = parser.parse_args()
     print(

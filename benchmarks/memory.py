@@ -18,7 +18,6 @@ import pickle
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -133,9 +132,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--case", action="append", choices=[case.name for case in CASES], help="only this case; repeatable"
     )
-    parser.add_argument(
-        "--seed", type=int, default=time.time_ns() % 1_000_000, help="of the traffic (default: a new one)"
-    )
+    traffic.add_seed_option(parser)
     parser.add_argument("--worker", nargs=2, type=Path, help=argparse.SUPPRESS)
     chosen = parser.parse_args(arguments)
     if chosen.worker:

@@ -129,9 +129,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.reassembly", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--megabytes", type=int, default=96, help="of payload per case (default 96)")
     parser.add_argument("--turns", type=int, default=5, help="how often each way runs (default 5)")
-    parser.add_argument(
-        "--seed", type=int, default=time.time_ns() % 1_000_000, help="of the traffic (default: a new one)"
-    )
+    traffic.add_seed_option(parser)
     chosen = parser.parse_args(arguments)
     print(f"reassembly: seed {chosen.seed}; MB/s of payload, processor time of one thread, least of {chosen.turns}")
     print(f"{'case':>8} {'messages':>9} {'sets':>8} {'transport':>10} {'joined':>8} {'ratio':>6}")

@@ -134,9 +134,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--tables", type=int, default=8, help="default 8")
     parser.add_argument("--columns", type=int, default=15, help="of a table on the average (default 15)")
     parser.add_argument("--turns", type=int, default=2, help="how often each way runs (default 2)")
-    parser.add_argument(
-        "--seed", type=int, default=time.time_ns() % 1_000_000, help="of the traffic (default: a new one)"
-    )
+    traffic.add_seed_option(parser)
     chosen = parser.parse_args(arguments)
     print(
         f"window: {chosen.megabytes} MB, {chosen.tables} tables of about {chosen.columns} columns, seed {chosen.seed}",

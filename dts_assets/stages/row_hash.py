@@ -42,11 +42,6 @@ def row_hashes(rows: pa.RecordBatch) -> Hashes:
     return _mixed(total)
 
 
-def row_hash(rows: pa.RecordBatch) -> int:
-    """The sum of the rows' hashes as a signed 64-bit number."""
-    return summed(row_hashes(rows))
-
-
 def summed(hashes: Hashes) -> int:
     """Hashes added up, as a signed 64-bit number."""
     return signed(int(np.sum(hashes, dtype=np.uint64)))

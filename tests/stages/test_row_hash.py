@@ -14,7 +14,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dts_assets.stages.row_hash import _mixed, _values, row_hash, signed
+from dts_assets.stages.row_hash import _mixed, _values, row_hashes, signed, summed
 
 IMAGE = pa.struct(
     [
@@ -80,6 +80,10 @@ rows_of_any_kind = st.lists(
     ),
     max_size=6,
 )
+
+
+def row_hash(rows: pa.RecordBatch) -> int:
+    return summed(row_hashes(rows))
 
 
 def batch(rows: list[Row], schema: pa.Schema = SCHEMA) -> pa.RecordBatch:
