@@ -23,6 +23,10 @@ _HARMLESS_DDL = (
 """Statements whose effect on rows is none, or that each event's own columns already show."""
 
 
+_OF_A_SET = ("first_offset", "last_offset", "shard", "sequence")
+"""What an entry has from its set; the lake puts each where its table says."""
+
+
 @dataclass(slots=True)
 class EntryFacts:
     """What the entries of a cell amount to; grows batch by batch, and facts of two tasks can be added."""
@@ -91,13 +95,11 @@ class EntryFacts:
 
 
 def entry_rows(batch: pa.RecordBatch, sets: pa.RecordBatch, *, cell: Cell, epoch: int) -> pa.RecordBatch:
-    """Rows of ``entries`` from a decoded batch and the sets (``first_offset``, ``last_offset``) it was decoded from."""
-    index = batch["set_index"]
+    """Rows of ``entries`` from a decoded batch and the sets (``first_offset``, ``last_offset``, ``shard``, ``sequence``) it was
+    decoded from."""
+    of_set = {name: sets[name].take(batch["set_index"]) for name in _OF_A_SET}
     names = [name for name in batch.schema.names if name != "set_index"]
-    rows = pa.RecordBatch.from_arrays(
-        [sets["first_offset"].take(index), sets["last_offset"].take(index), *[batch[name] for name in names]],
-        names=["first_offset", "last_offset", *names],
-    )
+    rows = pa.RecordBatch.from_arrays([*of_set.values(), *[batch[name] for name in names]], names=[*of_set, *names])
     return with_coordinates(rows, cell=cell, epoch=epoch)
 
 

@@ -35,6 +35,7 @@ class Fragment:
     total: int
     index: int
     data: bytes | pa.Buffer
+    sequence: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +111,21 @@ class _Joined(NamedTuple):
 
     first_offset: int
     last_offset: int
+    shard: str | None
+    sequence: int | None
     parts: tuple[bytes | pa.Buffer, ...]
 
 
-_SETS = pa.schema([("first_offset", pa.int64()), ("last_offset", pa.int64()), ("data", pa.binary())])
+SETS = pa.schema(
+    [
+        ("first_offset", pa.int64()),
+        ("last_offset", pa.int64()),
+        ("shard", pa.string()),  # the ShardId header, null without one
+        ("sequence", pa.int64()),  # the ps header of the last fragment, null without one
+        ("data", pa.binary()),
+    ]
+)
+"""One row per entry set, by last offset."""
 
 
 class Reassembler:
@@ -132,7 +144,7 @@ class Reassembler:
         self._spoilt: dict[str, Reason] = {}
 
     def feed(self, offsets: pa.Int64Array, fragments: pa.RecordBatch) -> pa.Table:
-        """The sets that end in this batch: ``first_offset``, ``last_offset``, ``data``, by last offset.
+        """The SETS that end in this batch, by last offset.
 
         ``fragments`` are the FRAGMENTS of the messages at ``offsets``, row for row. A message with a reason is only counted:
         the caller puts it into quarantine.
@@ -152,7 +164,18 @@ class Reassembler:
         for open_set in self._open.values():
             open_set.row = -1
         data = _joined_in_place(fragments["data"], first, last, inside)
-        sets = pa.table([offsets.take(pa.array(first)), offsets.take(pa.array(last)), data], schema=_SETS)
+        ends = pa.array(last)
+        shards = fragments["shard"].take(ends)
+        sets = pa.table(
+            [
+                offsets.take(pa.array(first)),
+                offsets.take(ends),
+                pc.if_else(pc.equal(shards, ""), pa.scalar(None, pa.string()), shards),
+                fragments["sequence"].take(ends),
+                data,
+            ],
+            schema=SETS,
+        )
         return _merged(sets, joined) if joined else sets
 
     def finish(self) -> None:
@@ -193,6 +216,7 @@ class Reassembler:
             batch["total"][row].as_py(),
             batch["index"][row].as_py(),
             batch["data"][row].as_buffer(),
+            batch["sequence"][row].as_py(),
         )
         if shard in barriers:
             self._drop_before(shard, barriers[shard], row)
@@ -240,7 +264,8 @@ class Reassembler:
             self.tally.carried_in += len(head.fragments)
             parts = [*head.fragments, *parts]
         self.tally.joined += len(parts)
-        return _Joined(parts[0].offset, parts[-1].offset, tuple(part.data for part in parts))
+        first, last = parts[0], parts[-1]
+        return _Joined(first.offset, last.offset, shard or None, last.sequence, tuple(part.data for part in parts))
 
     def _spoil(self, shard: str, open_set: _Open, fragment: Fragment, reason: Reason, detail: str) -> None:
         """Give up a set together with the fragment that contradicts it; later ones are given up until an index 0."""
@@ -312,9 +337,11 @@ def _merged(sets: pa.Table, joined: Sequence[_Joined]) -> pa.Table:
     joined = sorted(joined, key=lambda one: one.last_offset)
     ends = np.cumsum([0, *(sum(map(len, one.parts)) for one in joined)]).astype(np.int32)
     data = pa.py_buffer(b"".join(part for one in joined for part in one.parts))
-    first, last = (pa.array(numbers, pa.int64()) for numbers in zip(*(one[:2] for one in joined), strict=True))
-    own = pa.table([first, last, binary_array(pa.binary(), ends, data, None)], schema=_SETS)
-    places = np.searchsorted(sets["last_offset"].to_numpy(), last.to_numpy())
+    columns: list[pa.Array] = [
+        pa.array([one[number] for one in joined], kind) for number, kind in enumerate(SETS.types[:-1])
+    ]
+    own = pa.table([*columns, binary_array(pa.binary(), ends, data, None)], schema=SETS)
+    places = np.searchsorted(sets["last_offset"].to_numpy(), own["last_offset"].to_numpy())
     pieces, at = [], 0
     for number, place in enumerate(places.tolist()):
         pieces += [sets.slice(at, place - at), own.slice(number, 1)]

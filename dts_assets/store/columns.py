@@ -39,6 +39,8 @@ ENTRIES: tuple[NamedType, ...] = (
     ("first_offset", "bigint"),
     ("last_offset", "bigint"),
     ("entry_number", "int"),
+    ("shard", "string"),
+    ("sequence", "bigint"),
     ("message_type", "string"),
     ("source_type", "string"),
     ("event_time", "timestamp"),
