@@ -210,6 +210,8 @@ def _row(cell: Cell, stored: Mapping[Cell, RawWindow], result: EntriesResult, be
         positions=tuple(
             ServerPositions(server, first, last) for server, (first, last) in sorted(facts.positions.items())
         ),
+        runs=result.runs,
+        checkpoints=result.checkpoints,
         closed_by=raw.closed_by,
         completeness=completeness_of_cell(problems),
         problems=problems,

@@ -13,11 +13,16 @@ import pyarrow.compute as pc
 
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.problems import Problem, ProblemCode, Reason
+from dts_assets.model.runs import CheckpointMark, Run
 from dts_assets.model.spans import Cell
 from dts_assets.sources.source import Source
 from dts_assets.stages.entries import EntryFacts, entry_rows
 from dts_assets.stages.envelopes import ContentDigest, raw_rows
-from dts_assets.stages.reassembly import BrokenSet, Head, Reassembler, Tally, find_head
+from dts_assets.stages.collecting import BrokenSet, Tally
+from dts_assets.stages.fragments import Fragment
+from dts_assets.stages.heads import Head, find_head
+from dts_assets.stages.reassembly import Reassembler
+from dts_assets.stages.runs import RunTracker
 from dts_assets.store.files import TableWriter, WriteTarget, WrittenFile, read_batches
 from dts_assets.wire.format import Rejected
 from dts_assets.wire.formats import wire_format
@@ -119,6 +124,8 @@ class EntriesResult:
     quarantine_files: tuple[WrittenFile, ...]
     tally: Tally
     facts: EntryFacts
+    runs: tuple[Run, ...]
+    checkpoints: tuple[CheckpointMark, ...]
     problems: tuple[Problem, ...]
     heads_from: tuple[Cell, ...]
     looked_beyond: bool
@@ -176,6 +183,7 @@ class _EntriesRun:
         self._attempt = attempt
         self._format = wire_format(task.format)
         self._facts = EntryFacts()
+        self._runs = RunTracker()
         self._sequences = _Sequences()
         self._heads_from: dict[Cell, None] = {}
         self._looked_beyond = False
@@ -201,7 +209,8 @@ class _EntriesRun:
             self._keep([_broken_row(broken) for broken in self._joiner.broken])
             files, quarantine_files = entries.close(), rejected.close()
         return EntriesResult(
-            task.cell, files, quarantine_files, self._joiner.tally, self._facts, tuple(self._problems()),
+            task.cell, files, quarantine_files, self._joiner.tally, self._facts,
+            self._runs.runs(), self._runs.checkpoints(), tuple(self._problems()),
             tuple(self._heads_from), self._looked_beyond, self._format.decoder, time.monotonic() - began,
         )  # fmt: skip
 
@@ -238,6 +247,7 @@ class _EntriesRun:
         for sets in table.to_batches():
             decoded = self._format.entries(sets["data"])
             self._facts.add(decoded)
+            self._runs.see(decoded.batch, sets, decoded.checkpoints)
             rows = entry_rows(decoded.batch, sets, cell=self._task.cell, epoch=self._task.epoch)
             self._entries.write_partition((self._task.cell.kafka_partition, self._task.cell.window.start), rows)
             self._keep([_rejected_row(rejection, sets) for rejection in decoded.rejected])
@@ -262,8 +272,9 @@ class _EntriesRun:
         )
         self._rejected.write(batch)
 
-    def _read_head(self, shard: str, before: int, below: int, total: int) -> Head:
-        """The head of a set, read back from raw: this cell's own first, then the cells before it, nearest first."""
+    def _read_head(self, shard: str, tail: Sequence[Fragment]) -> Head:
+        """What lies before a set's tail, read back from raw: this cell's own first, then those before it, nearest first."""
+        before = min(fragment.offset for fragment in tail)
 
         def backwards() -> Iterator[tuple[pa.Array, pa.RecordBatch]]:
             for files in (self._task.own, *self._task.earlier):
@@ -279,7 +290,7 @@ class _EntriesRun:
                     yield batch["offset"], self._format.fragments(batch)
             self._looked_beyond = True
 
-        return find_head(backwards(), shard=shard, below=below, total=total, reaches_start=self._task.reaches_start)
+        return find_head(backwards(), shard=shard, tail=tail, reaches_start=self._task.reaches_start)
 
     def _problems(self) -> Iterator[Problem]:
         yield from self._sequences.holes

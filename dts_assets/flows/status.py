@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from dts_assets.flows.identity import TopicHistory
 from dts_assets.flows.pipeline import Pipeline, stored_cells
 from dts_assets.flows.raw import find_boundaries, refuse_grown
 from dts_assets.model.spans import Cell
@@ -35,7 +36,9 @@ def find_status(pipeline: Pipeline) -> Status:
     raw_rows = ledger.raw_windows()
     refuse_grown(pipeline, raw_rows, watermarks)
     raw = {row.cell: row.generation for row in raw_rows}
-    entries = {row.cell: Computed(row.generation, row.inputs) for row in ledger.windows()}
+    ingested = ledger.windows()
+    history = TopicHistory.of(ingested)
+    entries = {row.cell: Computed(row.generation, row.inputs) for row in ingested}
     tables = {row.window.start: Computed(row.generation, row.inputs) for row in ledger.cuts()}
     until = _until(pipeline, closing)
     windows = tuple(pipeline.grid.until(until)) if until is not None else ()
@@ -44,7 +47,8 @@ def find_status(pipeline: Pipeline) -> Status:
         for partition in pipeline.kafka_partitions
     }
     settings = pipeline.shaping_settings()
-    work = plan_work(closed, raw=raw, entries=entries, tables=tables, settings=settings)
+    beside = {window.start: history.inputs(window, pipeline.kafka_partitions) for window in windows}
+    work = plan_work(closed, raw=raw, entries=entries, tables=tables, settings=settings, beside=beside)
     now = {raw_input(cell): generation for cell, generation in raw.items()}
     return Status(
         work=work,
@@ -54,7 +58,7 @@ def find_status(pipeline: Pipeline) -> Status:
             for cell in work.stale_entries
         },
         tables_inputs={
-            window.start: tables_inputs(window, pipeline.kafka_partitions, entries, settings=settings)
+            window.start: tables_inputs(window, pipeline.kafka_partitions, entries, settings=settings, beside=beside)
             for window in work.tables
         },
     )

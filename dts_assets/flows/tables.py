@@ -7,18 +7,29 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TypeVar
 
 from dts_assets.errors import IncompleteWindowError, NotReadyError
+from dts_assets.flows.identity import NOTHING_BEFORE, Redelivered, TopicHistory, find_redelivered_changes
+from dts_assets.flows.identity_tasks import EntryKeys
 from dts_assets.flows.pipeline import CODE_VERSION, Pipeline, SparkProvider
 from dts_assets.flows.registry import known_tables, register_shapes, widen_unsigned
-from dts_assets.flows.reports import Progress, TableReport, TablesReport, WindowReport, of_bytes, rate
+from dts_assets.flows.reports import Progress, TablesReport, WindowReport, of_bytes, rate
 from dts_assets.flows.snapshots import SnapshotOutcome, advance_snapshots
 from dts_assets.flows.spark_tasks import Watched, run_tasks
-from dts_assets.flows.tables_tasks import TablesResult, TablesTask, TableTally, TableTarget, TallyKey, decode_changes
+from dts_assets.flows.table_reports import changes_by_window, summed, table_reports
+from dts_assets.flows.tables_tasks import (
+    CellKey,
+    TablesResult,
+    TablesTask,
+    TableTally,
+    TableTarget,
+    TallyKey,
+    decode_changes,
+)
 from dts_assets.flows.upkeep import expire_old_snapshots
 from dts_assets.model.columns import Column
 from dts_assets.model.frontier import Frontier
+from dts_assets.model.lineages import LineageRule
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.problems import Completeness, Problem
 from dts_assets.model.spans import Cell, partition_key
@@ -36,8 +47,6 @@ from dts_assets.store.rows import Cut, IngestWindow, WindowTable
 from dts_assets.store.schemas import QUARANTINE, changelog_layout
 from dts_assets.store.turns import turn
 from dts_assets.wire.format import TableShape
-
-Number = TypeVar("Number", int, float)
 
 _COMMITS_SIDE_BY_SIDE = 4
 _TASKS = 4
@@ -63,6 +72,33 @@ class Selection:
 EVERYTHING = Selection()
 
 
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What was decided about the entries of a run before they are decoded."""
+
+    history: TopicHistory
+    before: Redelivered
+
+    def rules(self, pipeline: Pipeline, starts: Iterable[datetime]) -> dict[CellKey, dict[str, LineageRule]]:
+        """The rules of the cells of some windows that are not all of lineage 0."""
+        cells = [
+            Cell(partition, pipeline.grid.of_start(start))
+            for start in starts
+            for partition in pipeline.kafka_partitions
+        ]
+        return {
+            (cell.kafka_partition, cell.window.start): found for cell in cells if (found := self.history.rules(cell))
+        }
+
+    def redelivered(self, starts: Collection[datetime]) -> dict[CellKey, EntryKeys]:
+        """The entries of some windows that were delivered before."""
+        return {
+            (cell.kafka_partition, cell.window.start): keys
+            for cell, keys in self.before.entries.items()
+            if cell.window.start in starts
+        }
+
+
 def materialize_tables(
     pipeline: Pipeline,
     windows: Sequence[Window],
@@ -86,36 +122,42 @@ def _materialize(
 ) -> TablesReport:
     began = time.monotonic()
     pipeline.check_shape()
-    ingested = {row.cell: row for row in pipeline.ledger.windows()}
+    history = TopicHistory.of(pipeline.ledger.windows())
+    ingested = history.rows
     _require_ready(pipeline, windows, ingested)
     tables = _tables_of(pipeline, windows)
     changelogs = _chosen(tables, selection.changelogs)
-    results = _changelogs(pipeline, windows, changelogs, spark, progress) if changelogs or selection.whole else []
+    results: list[TablesResult] = []
+    before = NOTHING_BEFORE
+    if changelogs or selection.whole:
+        before = find_redelivered_changes(pipeline, history, windows, tables, spark=spark, progress=progress)
+        results = _changelogs(pipeline, windows, changelogs, _Known(history, before), spark, progress)
     if selection.changelogs is None:
         _commit_quarantine(pipeline, windows, results)
     made = _tallies(results)
     if selection.whole or changelogs:
-        rows = _window_tables(made)
+        rows = _window_tables(made, before.changes(changelogs))
         chosen = None if selection.whole else selection.changelogs
         pipeline.ledger.replace_window_tables(windows, rows, tables=chosen)
     cuts = {row.window.start: _window_cut(row) for row in pipeline.ledger.cuts()}
     computed = {cell: Computed(row.generation, row.inputs) for cell, row in ingested.items()}
-    marks = [_cut_row(pipeline, window, ingested, computed) for window in windows]
+    marks = [_cut_row(pipeline, window, history, computed) for window in windows]
     if selection.whole:
         cuts |= {mark.window.start: _window_cut(mark) for mark in marks}
     reached = frontier(cuts, pipeline.grid, first=pipeline.first_window())
     outcomes = _snapshots(pipeline, selection, reached, spark, progress)
     if selection.whole:
+        pipeline.ledger.replace_lineages(history.lineage_rows())
         pipeline.ledger.replace_cuts(windows, marks)
         expire_old_snapshots(pipeline, {table for result in results for table in result.files})
-    changes = _changes_by_window(made)
-    seconds = _summed(pair for result in results for pair in result.seconds.items())
+    changes = changes_by_window(made)
+    seconds = summed(pair for result in results for pair in result.seconds.items())
     reports = tuple(
         WindowReport(mark, _applied(mark.window, reached), changes.get(start, 0), seconds.get(start, 0.0))
         for mark, start in ((mark, mark.window.start) for mark in marks)
     )
     decoder = next((result.decoder for result in results), "")
-    tables_made = _table_reports(pipeline, results, made, outcomes)
+    tables_made = table_reports(pipeline, results, made, outcomes)
     return TablesReport(reports, tables_made, time.monotonic() - began, decoder)
 
 
@@ -155,12 +197,13 @@ def _changelogs(
     pipeline: Pipeline,
     windows: Sequence[Window],
     tables: Mapping[TableId, tuple[Column, ...]],
+    known: _Known,
     spark: SparkProvider,
     progress: Progress,
 ) -> list[TablesResult]:
     """Decode and write the changelogs of all tables on Spark, then commit them side by side."""
     began = time.monotonic()
-    results = _decode(pipeline, windows, tables, spark, progress)
+    results = _decode(pipeline, windows, tables, known, spark, progress)
     surprises = {pair for result in results for pair in result.unsigned}
     if surprises:
         unwritten = frozenset(table for table, _ in surprises if not _has_rows(pipeline, table))
@@ -169,7 +212,7 @@ def _changelogs(
             for table in unwritten:
                 pipeline.lake.catalog.drop_table(pipeline.lake.identifier(pipeline.table_path("changelog", table)))
             tables = _chosen(known_tables(pipeline), frozenset(tables))
-            results = _decode(pipeline, windows, tables, spark, progress)
+            results = _decode(pipeline, windows, tables, known, spark, progress)
     _commit(pipeline, windows, tables, results, progress, began)
     return results
 
@@ -178,6 +221,7 @@ def _decode(
     pipeline: Pipeline,
     windows: Sequence[Window],
     tables: Mapping[TableId, tuple[Column, ...]],
+    known: _Known,
     spark: SparkProvider,
     progress: Progress,
 ) -> list[TablesResult]:
@@ -196,7 +240,14 @@ def _decode(
         by_window.setdefault(file.partition["window_start"], []).append((file.path, file.bytes))
     tasks = [
         TablesTask(
-            paths, sizes, pipeline.settings.format, targets, quarantine, pipeline.lake.location.file_store_properties
+            paths,
+            sizes,
+            pipeline.settings.format,
+            targets,
+            quarantine,
+            pipeline.lake.location.file_store_properties,
+            known.rules(pipeline, sizes),
+            known.redelivered(sizes),
         )
         for paths, sizes in _shared_out(by_window)
     ]
@@ -279,15 +330,16 @@ def _tallies(results: Iterable[TablesResult]) -> dict[TallyKey, TableTally]:
     return tallies
 
 
-def _window_tables(tallies: Mapping[TallyKey, TableTally]) -> list[WindowTable]:
+def _window_tables(tallies: Mapping[TallyKey, TableTally], before: Mapping[TallyKey, int]) -> list[WindowTable]:
+    found = {key: tallies.get(key, TableTally()) for key in tallies.keys() | before.keys()}
     return [
         WindowTable(
             kafka_partition=partition,
             window_start=start,
             table=table,
-            changes=tally.changes + tally.quarantined,
+            changes=tally.changes + before.get((start, partition, table), 0) + tally.quarantined,
             kept=tally.changes,
-            redelivered=0,
+            redelivered=before.get((start, partition, table), 0),
             quarantined=tally.quarantined,
             row_hash=tally.row_hash,
             absent_rows=tally.absent_rows,
@@ -295,20 +347,28 @@ def _window_tables(tallies: Mapping[TallyKey, TableTally]) -> list[WindowTable]:
             first_position=tally.first,
             last_position=tally.last,
         )
-        for (start, partition, table), tally in sorted(tallies.items())
+        for (start, partition, table), tally in sorted(found.items())
     ]
 
 
-def _cut_row(
-    pipeline: Pipeline, window: Window, ingested: Mapping[Cell, IngestWindow], computed: Mapping[Cell, Computed]
-) -> Cut:
-    rows = [ingested[Cell(partition, window)] for partition in pipeline.kafka_partitions]
-    ends = [PartitionEnd(row.kafka_partition, row.checkpoint, ClosedBy(row.closed_by)) for row in rows]
-    cut = cut_of_window(window, ends, wanted=Consistency(pipeline.settings.consistency))
-    gtid_set = next(
-        (row.checkpoint_gtid_set for row in rows if cut.cut is not None and row.checkpoint == cut.cut), None
+def _cut_row(pipeline: Pipeline, window: Window, history: TopicHistory, computed: Mapping[Cell, Computed]) -> Cut:
+    rows = [history.rows[Cell(partition, window)] for partition in pipeline.kafka_partitions]
+    checkpoints = [history.checkpoint(row.cell) for row in rows]
+    ends = [
+        PartitionEnd(row.kafka_partition, None if mark is None else mark[0], ClosedBy(row.closed_by))
+        for row, mark in zip(rows, checkpoints, strict=True)
+    ]
+    # Shards are servers of their own: there is no position that is common to them.
+    wanted = Consistency(pipeline.settings.consistency) if len(history.shards) <= 1 else Consistency.WINDOW
+    cut = cut_of_window(window, ends, wanted=wanted)
+    gtid_set = next((mark[1] for mark in checkpoints if mark is not None and mark[0] == cut.cut), None)
+    inputs = tables_inputs(
+        window,
+        pipeline.kafka_partitions,
+        computed,
+        settings=pipeline.shaping_settings(),
+        beside={window.start: history.inputs(window, pipeline.kafka_partitions)},
     )
-    inputs = tables_inputs(window, pipeline.kafka_partitions, computed, settings=pipeline.shaping_settings())
     return Cut(
         window=window,
         cut=cut.cut,
@@ -351,60 +411,3 @@ def _snapshots(
 
 def _applied(window: Window, reached: Frontier) -> bool:
     return reached.window is not None and window.start <= reached.window
-
-
-def _changes_by_window(tallies: Mapping[TallyKey, TableTally]) -> dict[datetime, int]:
-    changes: dict[datetime, int] = {}
-    for (start, _, _), tally in tallies.items():
-        changes[start] = changes.get(start, 0) + tally.changes
-    return changes
-
-
-def _table_reports(
-    pipeline: Pipeline,
-    results: Collection[TablesResult],
-    tallies: Mapping[TallyKey, TableTally],
-    outcomes: Mapping[TableId, SnapshotOutcome],
-) -> tuple[TableReport, ...]:
-    by_table: dict[TableId, list[tuple[datetime, TableTally]]] = {}
-    for (start, _, table), tally in tallies.items():
-        by_table.setdefault(table, []).append((start, tally))
-    reports = []
-    for table, columns in known_tables(pipeline).items():
-        mine = by_table.get(table, [])
-        files = [file for result in results for file in result.files.get(table, ())]
-        outcome = outcomes.get(table)
-        reports.append(
-            TableReport(
-                table=table,
-                columns=columns,
-                changelog=".".join(pipeline.table_path("changelog", table)),
-                snapshot=".".join(pipeline.table_path("snapshot", table))
-                if any(one.is_key for one in columns)
-                else None,
-                changes=_summed((start, tally.changes) for start, tally in mine),
-                stored_bytes=_summed((file.partition[0], file.bytes) for file in files),
-                invalid_values=_summed((start, tally.invalid_values) for start, tally in mine),
-                quarantined=_summed((start, tally.quarantined) for start, tally in mine),
-                snapshot_committed=outcome is not None and outcome.committed,
-                snapshot_rows=None if outcome is None else outcome.rows,
-                snapshot_bytes=None if outcome is None else outcome.bytes,
-                latest_event=_latest((start, tally.latest_event) for start, tally in mine),
-            )
-        )
-    return tuple(reports)
-
-
-def _summed(pairs: Iterable[tuple[datetime, Number]]) -> dict[datetime, Number]:
-    total: dict[datetime, Number] = {}
-    for start, count in pairs:
-        total[start] = total[start] + count if start in total else count
-    return total
-
-
-def _latest(pairs: Iterable[tuple[datetime, datetime | None]]) -> dict[datetime, datetime]:
-    latest: dict[datetime, datetime] = {}
-    for start, event in pairs:
-        if event is not None:
-            latest[start] = max(event, latest.get(start, event))
-    return latest

@@ -13,11 +13,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dts_assets.flows.identity_tasks import EntryKeys, entry_keys
 from dts_assets.model.columns import Column
+from dts_assets.model.lineages import LineageRule
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.problems import Reason
 from dts_assets.model.tables import TableId
 from dts_assets.stages.changelog import ENTRY_COLUMNS, changelog_rows, position_bounds
+from dts_assets.stages.lineages import entry_lineages
 from dts_assets.stages.row_hash import Hashes, row_hashes, signed, summed
 from dts_assets.store.files import TableWriter, WriteTarget, WrittenFile, read_batches
 from dts_assets.wire.buffers import numbers_of
@@ -32,7 +35,20 @@ MANY_TABLES_CHUNK_BYTES = 32 << 20
 _BUFFER_BYTES = 256 << 20
 """Rows that all writers of a task hold together."""
 
-_COLUMNS = (*ENTRY_COLUMNS, "message_type", "database", "schema", "table", "rows", "payload")
+_COLUMNS = (
+    *ENTRY_COLUMNS,
+    "entry_number",
+    "shard",
+    "message_type",
+    "database",
+    "schema",
+    "table",
+    "rows",
+    "payload",
+)
+
+CellKey: TypeAlias = tuple[int, datetime]
+"""Kafka partition, window start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +61,10 @@ class TableTarget:
 
 @dataclass(frozen=True, slots=True)
 class TablesTask:
-    """Decode some entries files; those of a window follow each other. ``bytes`` is their size in the store, by window."""
+    """Decode some entries files; those of a window follow each other. ``bytes`` is their size in the store, by window.
+
+    ``rules`` tells lineages where not all is lineage 0, ``redelivered`` has the entries that are left out.
+    """
 
     paths: tuple[str, ...]
     bytes: Mapping[datetime, int]
@@ -53,6 +72,8 @@ class TablesTask:
     tables: Mapping[TableId, TableTarget]
     quarantine: WriteTarget
     io_properties: Mapping[str, str]
+    rules: Mapping[CellKey, Mapping[str, LineageRule]] = field(default_factory=dict)
+    redelivered: Mapping[CellKey, EntryKeys] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -165,7 +186,7 @@ class _TablesRun:
         pending: list[pa.RecordBatch] = []
         size = 0
         batches = read_batches(self._task.io_properties, self._task.paths, _COLUMNS, batch_bytes=limit)
-        for dml in map(_changes_only, batches):
+        for dml in map(self._changes_only, batches):
             pending.append(dml)
             size += dml["payload"].nbytes
             if size >= enough:
@@ -173,6 +194,19 @@ class _TablesRun:
                 pending, size = [], 0
         if pending:
             yield _joined(pending)
+
+    def _changes_only(self, entries: pa.RecordBatch) -> pa.RecordBatch:
+        """The DML entries of a batch that were not delivered before, with the ``lineage`` of each. A file holds one cell."""
+        dml = entries.filter(pc.equal(entries["message_type"], "DML"))
+        lineages = np.zeros(dml.num_rows, np.int32)
+        if dml.num_rows and (self._task.rules or self._task.redelivered):
+            cell = (dml["kafka_partition"][0].as_py(), dml["window_start"][0].as_py())
+            before = self._task.redelivered.get(cell)
+            if before is not None:
+                fresh = ~np.isin(entry_keys(dml["last_offset"], dml["entry_number"]), before)
+                dml = dml.filter(pa.array(fresh))
+            lineages = entry_lineages(dml, self._task.rules.get(cell, {}))
+        return dml.append_column("lineage", pa.array(lineages))
 
     def _decode(self, entries: pa.RecordBatch) -> None:
         if not entries.num_rows:
@@ -243,10 +277,6 @@ _QUARANTINE = pa.schema(
         ("payload", pa.binary()),
     ]
 )
-
-
-def _changes_only(entries: pa.RecordBatch) -> pa.RecordBatch:
-    return entries.filter(pc.equal(entries["message_type"], "DML"))
 
 
 def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:

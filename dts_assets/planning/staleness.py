@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from types import MappingProxyType
 
 from dts_assets.model.spans import Cell
 from dts_assets.model.windows import Window
@@ -57,13 +58,24 @@ SETTINGS_INPUT = "settings"
 """The name under which tables record the settings that shape their rows."""
 
 
+NOTHING_BESIDE: Mapping[datetime, tuple[str, ...]] = MappingProxyType({})
+
+
 def tables_inputs(
-    window: Window, kafka_partitions: Iterable[int], entries: Mapping[Cell, Computed], *, settings: str
+    window: Window,
+    kafka_partitions: Iterable[int],
+    entries: Mapping[Cell, Computed],
+    *,
+    settings: str,
+    beside: Mapping[datetime, Iterable[str]] = NOTHING_BESIDE,
 ) -> tuple[str, ...]:
-    """The inputs that the tables of a window would read now."""
+    """The inputs that the tables of a window would read now.
+
+    ``beside`` has, by window start, what they depend on beside their own entries: lineages, earlier windows to compare with.
+    """
     cells = [Cell(kafka_partition, window) for kafka_partition in kafka_partitions]
     texts = [input_text(entries_input(cell), entries[cell].generation if cell in entries else ABSENT) for cell in cells]
-    return (*texts, input_text(SETTINGS_INPUT, settings))
+    return (*texts, *beside.get(window.start, ()), input_text(SETTINGS_INPUT, settings))
 
 
 def stale_entries(entries: Mapping[Cell, Computed], raw: Mapping[Cell, str]) -> tuple[Cell, ...]:
@@ -79,6 +91,7 @@ def plan_work(
     entries: Mapping[Cell, Computed],
     tables: Mapping[datetime, Computed],
     settings: str,
+    beside: Mapping[datetime, Iterable[str]] = NOTHING_BESIDE,
 ) -> Work:
     """What is left to do. ``closed`` has, for every Kafka partition, the windows that have closed in it."""
     cells = [Cell(partition, window) for partition, windows in closed.items() for window in windows]
@@ -91,6 +104,8 @@ def plan_work(
             waiting.append(window)
             continue
         row = tables.get(window.start)
-        if row is None or set(row.inputs) != set(tables_inputs(window, closed, entries, settings=settings)):
+        if row is None or set(row.inputs) != set(
+            tables_inputs(window, closed, entries, settings=settings, beside=beside)
+        ):
             ready.append(window)
     return Work(missing, stale, tuple(ready), tuple(waiting))

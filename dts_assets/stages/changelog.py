@@ -20,16 +20,16 @@ ENTRY_COLUMNS = (
     "file_name",
     "position",
 )
-"""The columns of ``entries`` that changelog rows take over."""
+"""The columns of ``entries`` that changelog rows take over; beside them stands ``lineage``, which the ledger decides."""
 
 
 def changelog_rows(changes: TableChanges, entries: pa.RecordBatch) -> pa.RecordBatch:
     """Changelog rows, in the order of the changes; ``entries`` is the batch that they were decoded from."""
     index = changes.batch["entry_index"]
-    taken = {name: entries[name].take(index) for name in ENTRY_COLUMNS}
+    taken = {name: entries[name].take(index) for name in (*ENTRY_COLUMNS, "lineage")}
     position = pa.StructArray.from_arrays(
         [
-            pa.repeat(pa.scalar(0, pa.int32()), len(index)),
+            taken["lineage"],
             file_numbers(taken["file_name"]),
             pc.fill_null(taken["position"], 0),
         ],
@@ -58,10 +58,7 @@ def file_numbers(names: pa.StringArray) -> pa.Int64Array:
 
 def position_bounds(rows: pa.RecordBatch) -> tuple[SourcePosition, SourcePosition]:
     """The smallest and the greatest source position of some changelog rows (at least one)."""
-    position = rows["source_position"]
-    file, offset = position.field("file").to_numpy(), position.field("position").to_numpy()
-    order = np.lexsort((offset, file))
-    first, last = int(order[0]), int(order[-1])
-    return SourcePosition(0, int(file[first]), int(offset[first])), SourcePosition(
-        0, int(file[last]), int(offset[last])
-    )
+    parts = [rows["source_position"].field(name).to_numpy() for name in ("lineage", "file", "position")]
+    order = np.lexsort(parts[::-1])
+    first, last = (SourcePosition(*(int(part[row]) for part in parts)) for row in (order[0], order[-1]))
+    return first, last

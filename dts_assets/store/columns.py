@@ -18,6 +18,12 @@ NamedType: TypeAlias = tuple[str, str]
 POSITION = "struct<lineage:int,file:bigint,position:bigint>"
 PROBLEMS = "array<struct<code:string,first_offset:bigint,last_offset:bigint,detail:string>>"
 
+RUNS = (
+    f"array<struct<shard:string,first_offset:bigint,last_offset:bigint,first:{POSITION},last:{POSITION},"
+    "first_time:timestamp,last_time:timestamp,server_id:bigint,gtid:string,begins:boolean,"
+    "servers:array<struct<server:string,first:bigint,last:bigint>>,broken:boolean,repeats:bigint>>"
+)
+
 RAW_ENVELOPES: tuple[NamedType, ...] = (
     ("topic", "string"),
     ("partition", "int"),
@@ -120,6 +126,8 @@ WINDOWS: tuple[NamedType, ...] = (
     ("checkpoint", POSITION),
     ("checkpoint_gtid_set", "string"),
     ("positions", f"array<struct<server_id:bigint,first:{POSITION},last:{POSITION}>>"),
+    ("runs", RUNS),
+    ("checkpoints", f"array<struct<shard:string,offset:bigint,position:{POSITION},gtid_set:string,fake_gtid:boolean>>"),
     ("closed_by", "string"),
     ("completeness", "string"),
     ("problems", PROBLEMS),
@@ -161,6 +169,31 @@ CUTS: tuple[NamedType, ...] = (
     ("code_version", "string"),
 )
 """The mark of the tables run of a window."""
+
+LINEAGES: tuple[NamedType, ...] = (
+    ("lineage", "int"),
+    ("shard", "string"),
+    ("server", "string"),
+    ("first_event_time", "timestamp"),
+    ("first_position", POSITION),
+)
+"""Every unbroken run of one server's binlog that the topic has shown, in the order of their first events."""
+
+REDELIVERIES: tuple[NamedType, ...] = (
+    ("kafka_partition", "int"),
+    ("window_start", "timestamp"),
+    ("stage", "string"),
+    ("kafka_offset", "bigint"),
+    ("kept_partition", "int"),
+    ("kept_offset", "bigint"),
+    ("source_position", POSITION),
+    ("row_number", "int"),
+    ("database", "string"),
+    ("schema", "string"),
+    ("table", "string"),
+    ("reason", "string"),
+)
+"""Changes that arrived again, one row each, with a pointer to the copy that was kept."""
 
 TABLE_SHAPES: tuple[NamedType, ...] = (
     ("kafka_partition", "int"),

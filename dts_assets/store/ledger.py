@@ -36,6 +36,7 @@ from dts_assets.store.rows import (
     IngestWindow,
     Kind,
     LedgerRow,
+    LineageRow,
     QuarantineRow,
     RawWindow,
     TableShapeRow,
@@ -92,6 +93,10 @@ class Ledger:
             ),
         )
 
+    def lineages(self) -> list[LineageRow]:
+        """The lineages of the topic, by number."""
+        return sorted(self._read(LineageRow, "lineages", None), key=lambda row: row.lineage)
+
     def quarantine(self, windows: Iterable[Window] | None = None, *, payload: bool = False) -> list[QuarantineRow]:
         """What is in quarantine, by window, Kafka partition and offset; with the bytes only if ``payload``."""
         rows = self._read(QuarantineRow, "quarantine", windows, without=() if payload else ("payload",))
@@ -130,6 +135,14 @@ class Ledger:
             return pc.and_(mask, pa.chunked_array([[TableId(*name) in tables for name in names]], pa.bool_()))
 
         self._replace("window_tables", starts, chosen, rows)
+
+    def replace_lineages(self, rows: Sequence[LineageRow]) -> None:
+        """Make ``rows`` all lineages, unless they are already."""
+        if self.lineages() == list(rows):
+            return
+        table = self._ensure("lineages")
+        written = _write(table, [(None, _arrow(table, rows))]) if rows else ()
+        replace(self._catalog, self._identifier("lineages"), {}, written)
 
     def replace_quarantine(self, cells: Iterable[Cell], stage: str, rows: Sequence[QuarantineRow]) -> None:
         """Make ``rows`` all that ``stage`` has in quarantine from ``cells``; other stages keep theirs.

@@ -124,6 +124,9 @@ ENTRIES = _system(declared.ENTRIES, CELL, ("first_offset", "last_offset", "event
 QUARANTINE = _system(declared.QUARANTINE, (*CELL, "stage"), ("first_offset", "last_offset"))
 """Also partitioned by ``stage``, so that a stage replaces its own rows by whole files."""
 
+REDELIVERIES = _system(declared.REDELIVERIES, (*CELL, "stage"), ("kafka_offset",))
+LINEAGES = _system(declared.LINEAGES, ())
+
 RAW_WINDOWS = _ledger(declared.RAW_WINDOWS)
 WINDOWS = _ledger(declared.WINDOWS)
 WINDOW_TABLES = _ledger(declared.WINDOW_TABLES)
@@ -135,6 +138,8 @@ SYSTEM_TABLES: Mapping[str, TableLayout] = MappingProxyType(
         "raw_envelopes": RAW_ENVELOPES,
         "entries": ENTRIES,
         "quarantine": QUARANTINE,
+        "redeliveries": REDELIVERIES,
+        "lineages": LINEAGES,
         "raw_windows": RAW_WINDOWS,
         "windows": WINDOWS,
         "window_tables": WINDOW_TABLES,

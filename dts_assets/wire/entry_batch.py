@@ -292,8 +292,9 @@ def _checkpoints(heads: _Heads) -> tuple[Checkpoint, ...]:
     event = heads.event(_CHECKPOINT)
     found = []
     for row in np.flatnonzero(heads.types == _CHECKPOINT).tolist():
-        names = {name: event.field(name)[row].as_py() for name in ("fileName", "position", "syncedGtid")}
+        names = {name: event.field(name)[row].as_py() for name in ("fileName", "position", "syncedGtid", "fakeGtid")}
         if names["fileName"]:
             gtids = names["syncedGtid"].decode() or None
-            found.append(Checkpoint(row, names["fileName"].decode(), names["position"], gtids))
+            file_name, fake = names["fileName"].decode(), bool(names["fakeGtid"])
+            found.append(Checkpoint(row, file_name, names["position"], gtids, fake))
     return tuple(found)

@@ -92,12 +92,16 @@ class TableShape:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A CHECKPOINT: which row of the entry batch, the position up to which all was sent, and the GTID set, if any."""
+    """A CHECKPOINT: which row of the entry batch, the position up to which all was sent, and the GTID set, if any.
+
+    ``fake_gtid`` says that the task makes GTIDs up, because the server has none.
+    """
 
     index: int
     file_name: str
     position: int
     gtid_set: str | None
+    fake_gtid: bool = False
 
 
 @dataclass(frozen=True, slots=True)

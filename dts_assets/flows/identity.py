@@ -1,0 +1,176 @@
+"""What was delivered before, and which lineage everything belongs to: decided from the ledger, looked up on Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from dts_assets.flows.identity_tasks import EntryKeys, IdentityResult, IdentityTask, find_in_cell
+from dts_assets.flows.pipeline import Pipeline, SparkProvider
+from dts_assets.flows.reports import Progress, of_bytes
+from dts_assets.flows.spark_tasks import Watched, run_tasks
+from dts_assets.model.lineages import LineageRule
+from dts_assets.model.positions import SourcePosition
+from dts_assets.model.spans import Cell
+from dts_assets.model.tables import TableId
+from dts_assets.model.windows import Window
+from dts_assets.planning.generations import input_text
+from dts_assets.planning.identity import Suspicion, find_suspicions
+from dts_assets.planning.lineages import CellRuns, Lineages, find_lineages, greatest_numbers
+from dts_assets.planning.staleness import entries_input
+from dts_assets.store.commit import Rectangle
+from dts_assets.store.rows import IngestWindow, LineageRow
+from dts_assets.store.schemas import REDELIVERIES
+
+
+@dataclass(frozen=True, slots=True)
+class TopicHistory:
+    """What the stored windows of a subscription say together: lineages, and what may have been delivered before.
+
+    ``trusts_gtids`` says that GTIDs are the server's own; a task may make them up where the server has none.
+    """
+
+    rows: Mapping[Cell, IngestWindow]
+    lineages: Lineages
+    suspicions: Mapping[Cell, Suspicion]
+    trusts_gtids: bool
+
+    @classmethod
+    def of(cls, rows: Iterable[IngestWindow]) -> TopicHistory:
+        """The history that some rows of ``windows`` tell, which should be all of them."""
+        by_cell = {row.cell: row for row in rows}
+        cells = [CellRuns(row.cell, row.epoch, row.runs, row.checkpoints) for row in by_cell.values()]
+        real = not any(mark.fake_gtid for row in by_cell.values() for mark in row.checkpoints)
+        lineages = find_lineages(cells, trust_gtids=real)
+        return cls(by_cell, lineages, find_suspicions(cells, lineages), real)
+
+    def inputs(self, window: Window, kafka_partitions: Iterable[int]) -> tuple[str, ...]:
+        """What the tables of a window depend on beside its own entries: lineages, and windows it is compared with."""
+        texts: list[str] = []
+        for partition in kafka_partitions:
+            cell = Cell(partition, window)
+            if cell not in self.rows:
+                continue
+            lineages = self._lineages_text(cell)
+            if lineages != "0":
+                texts.append(input_text(f"lineages:{cell}", lineages))
+            suspicion = self.suspicions.get(cell)
+            for earlier in () if suspicion is None else suspicion.earlier:
+                texts.append(input_text(entries_input(earlier), self.rows[earlier].generation))
+        return tuple(sorted(set(texts)))
+
+    def rules(self, cell: Cell) -> dict[str, LineageRule]:
+        """The rule of every shard of a cell; empty where all is lineage 0."""
+        shards = {run.shard for run in self.rows[cell].runs}
+        rules = {shard: self.lineages.rule(cell.kafka_partition, shard) for shard in shards}
+        return {shard: rule for shard, rule in rules.items() if rule.base or rule.breaks}
+
+    def checkpoint(self, cell: Cell) -> tuple[SourcePosition, str | None] | None:
+        """The greatest CHECKPOINT of a cell with its lineage, and its GTID set."""
+        marks = []
+        for mark in self.rows[cell].checkpoints:
+            synced = greatest_numbers(mark.gtid_set or "")
+            lineage = self.lineages.of_checkpoint(cell.kafka_partition, mark, synced)
+            marks.append((SourcePosition(lineage, mark.position.file, mark.position.position), mark.gtid_set))
+        return max(marks, key=lambda one: one[0], default=None)
+
+    @property
+    def shards(self) -> frozenset[str]:
+        """The shards of the topic: several have no common order."""
+        return frozenset(run.shard for row in self.rows.values() for run in row.runs)
+
+    def lineage_rows(self) -> list[LineageRow]:
+        """The rows of ``lineages``."""
+        return [
+            LineageRow(one.lineage, one.shard, one.server, one.first_event_time, one.first_position)
+            for one in self.lineages.all
+        ]
+
+    def _lineages_text(self, cell: Cell) -> str:
+        """The lineages of a cell: one number where all its entries have the same, else what decides."""
+        bounds = {self.lineages.of_run(cell.kafka_partition, run) for run in self.rows[cell].runs}
+        numbers = {number for pair in bounds for number in pair}
+        if len(numbers) <= 1:
+            return str(next(iter(numbers), 0))
+        return repr(sorted(self.rules(cell).items()))
+
+
+@dataclass(frozen=True, slots=True)
+class Redelivered:
+    """What was delivered before among the entries of some cells."""
+
+    results: tuple[IdentityResult, ...]
+
+    @property
+    def entries(self) -> dict[Cell, EntryKeys]:
+        """The entries that are not to be decoded."""
+        return {result.cell: result.keys for result in self.results if len(result.keys)}
+
+    def changes(self, tables: Collection[TableId]) -> dict[tuple[datetime, int, TableId], int]:
+        """How many changes of some tables were delivered before, by window start, Kafka partition and table."""
+        return {
+            (result.cell.window.start, result.cell.kafka_partition, table): count
+            for result in self.results
+            for table, count in result.changes.items()
+            if table in tables
+        }
+
+
+NOTHING_BEFORE = Redelivered(())
+
+
+def find_redelivered_changes(
+    pipeline: Pipeline,
+    history: TopicHistory,
+    windows: Sequence[Window],
+    tables: Iterable[TableId],
+    *,
+    spark: SparkProvider,
+    progress: Progress,
+) -> Redelivered:
+    """Look up what was delivered before in the suspicious cells of some windows, and write it into ``redeliveries``."""
+    cells = [Cell(partition, window) for window in windows for partition in pipeline.kafka_partitions]
+    suspicious = [history.suspicions[cell] for cell in cells if cell in history.suspicions]
+    path = pipeline.path("redeliveries")
+    pipeline.lake.ensure(path, REDELIVERIES)
+    results: list[IdentityResult] = []
+    if suspicious:
+        target = pipeline.lake.target(path, pipeline.new_run())
+        files = _entries_files(pipeline, suspicious)
+        known = frozenset(tables)
+        tasks = [
+            IdentityTask(
+                cell=one.cell,
+                own=tuple(files.get(one.cell, ())),
+                earlier=tuple(tuple(files.get(cell, ())) for cell in one.earlier),
+                rules=history.rules(one.cell),
+                trust_gtids=history.trusts_gtids,
+                by_gtid=one.by_gtid,
+                tables=known,
+                io_properties=pipeline.lake.location.file_store_properties,
+                redeliveries=target,
+            )
+            for one in suspicious
+        ]
+        progress(f"identity: {len(tasks)} of {len(cells)} partitions may hold what was delivered before")
+        watched = Watched("identity", "partitions", of_bytes, progress)
+        results = run_tasks(spark(), tasks, find_in_cell, weight=lambda task: len(task.own), watched=watched)
+    rectangle: Rectangle = {"window_start": {window.start for window in windows}, "stage": {"tables"}}
+    pipeline.lake.replace(path, rectangle, [file for result in results for file in result.files])
+    return Redelivered(tuple(results))
+
+
+def _entries_files(pipeline: Pipeline, suspicious: Sequence[Suspicion]) -> dict[Cell, list[str]]:
+    wanted = {cell for one in suspicious for cell in (one.cell, *one.earlier)}
+    rectangle: Rectangle = {
+        "kafka_partition": {cell.kafka_partition for cell in wanted},
+        "window_start": {cell.window.start for cell in wanted},
+    }
+    files: dict[Cell, list[str]] = {}
+    for file in pipeline.lake.data_files(pipeline.path("entries"), rectangle):
+        start = file.partition["window_start"]
+        cell = Cell(file.partition["kafka_partition"], pipeline.grid.of_start(start))
+        if cell in wanted:
+            files.setdefault(cell, []).append(file.path)
+    return files

@@ -1,0 +1,76 @@
+"""What a tables run tells of every table, put together from what its tasks counted."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime
+from typing import TypeVar
+
+from dts_assets.flows.pipeline import Pipeline
+from dts_assets.flows.registry import known_tables
+from dts_assets.flows.reports import TableReport
+from dts_assets.flows.snapshots import SnapshotOutcome
+from dts_assets.flows.tables_tasks import TablesResult, TableTally, TallyKey
+from dts_assets.model.tables import TableId
+
+Number = TypeVar("Number", int, float)
+
+
+def changes_by_window(tallies: Mapping[TallyKey, TableTally]) -> dict[datetime, int]:
+    """Changes kept, by window start."""
+    changes: dict[datetime, int] = {}
+    for (start, _, _), tally in tallies.items():
+        changes[start] = changes.get(start, 0) + tally.changes
+    return changes
+
+
+def table_reports(
+    pipeline: Pipeline,
+    results: Collection[TablesResult],
+    tallies: Mapping[TallyKey, TableTally],
+    outcomes: Mapping[TableId, SnapshotOutcome],
+) -> tuple[TableReport, ...]:
+    """What became of every known table."""
+    by_table: dict[TableId, list[tuple[datetime, TableTally]]] = {}
+    for (start, _, table), tally in tallies.items():
+        by_table.setdefault(table, []).append((start, tally))
+    reports = []
+    for table, columns in known_tables(pipeline).items():
+        mine = by_table.get(table, [])
+        files = [file for result in results for file in result.files.get(table, ())]
+        outcome = outcomes.get(table)
+        reports.append(
+            TableReport(
+                table=table,
+                columns=columns,
+                changelog=".".join(pipeline.table_path("changelog", table)),
+                snapshot=".".join(pipeline.table_path("snapshot", table))
+                if any(one.is_key for one in columns)
+                else None,
+                changes=summed((start, tally.changes) for start, tally in mine),
+                stored_bytes=summed((file.partition[0], file.bytes) for file in files),
+                invalid_values=summed((start, tally.invalid_values) for start, tally in mine),
+                quarantined=summed((start, tally.quarantined) for start, tally in mine),
+                snapshot_committed=outcome is not None and outcome.committed,
+                snapshot_rows=None if outcome is None else outcome.rows,
+                snapshot_bytes=None if outcome is None else outcome.bytes,
+                latest_event=_latest((start, tally.latest_event) for start, tally in mine),
+            )
+        )
+    return tuple(reports)
+
+
+def summed(pairs: Iterable[tuple[datetime, Number]]) -> dict[datetime, Number]:
+    """The sum of the numbers of every instant."""
+    total: dict[datetime, Number] = {}
+    for start, count in pairs:
+        total[start] = total[start] + count if start in total else count
+    return total
+
+
+def _latest(pairs: Iterable[tuple[datetime, datetime | None]]) -> dict[datetime, datetime]:
+    latest: dict[datetime, datetime] = {}
+    for start, event in pairs:
+        if event is not None:
+            latest[start] = max(event, latest.get(start, event))
+    return latest

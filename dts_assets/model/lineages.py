@@ -1,0 +1,59 @@
+"""Lineages: unbroken runs of one server's binlog, and the rule by which an entry is told to belong to one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from dts_assets.model.positions import SourcePosition
+
+
+@dataclass(frozen=True, slots=True)
+class Break:
+    """Where a lineage begins.
+
+    With GTIDs: an entry belongs to it if its number is greater than ``seen`` says of its server (a server not named: any
+    number). Without: if its event time is at or after ``time``. ``offset`` is where this Kafka partition saw it begin (None:
+    it did not); entries before that never belong to it, and without GTIDs all from there on do.
+    """
+
+    lineage: int
+    seen: tuple[tuple[str, int], ...]
+    time: datetime
+    offset: int | None
+    by_gtid: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LineageRule:
+    """How entries of a Kafka partition and shard get their lineage: ``base``, or the last of ``breaks`` that holds for them."""
+
+    base: int
+    breaks: tuple[Break, ...] = ()
+
+    def lineage(self, *, offset: int, server: str | None, number: int, time: datetime) -> int:
+        """The lineage of one entry; ``server`` and ``number`` are its GTID's, None without one."""
+        found = self.base
+        for one in self.breaks:
+            if _belongs(one, offset=offset, server=server, number=number, time=time):
+                found = one.lineage
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """One lineage; ``server`` is the one that its first entry names, ``first_position`` the least position of its first run."""
+
+    lineage: int
+    shard: str
+    server: str
+    first_event_time: datetime
+    first_position: SourcePosition
+
+
+def _belongs(one: Break, *, offset: int, server: str | None, number: int, time: datetime) -> bool:
+    if one.offset is not None and offset < one.offset:
+        return False
+    if one.by_gtid and server is not None:
+        return number > dict(one.seen).get(server, -1)
+    return one.offset is not None or time >= one.time

@@ -1,0 +1,61 @@
+"""Runs: stretches of entries in which source positions only grow, as the ledger keeps them of every Kafka partition and window.
+
+They are all that planning needs in order to tell a re-read of a binlog from another binlog, and a window that may hold changes
+which were delivered before from one that cannot.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from dts_assets.model.positions import SourcePosition
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ServerRange:
+    """The least and greatest GTID number of one server; ``server`` is a GTID without its number (``uuid``, ``domain-server``)."""
+
+    server: str
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Entries of one shard that follow each other in a Kafka partition and window, without a break in their coordinates.
+
+    ``first`` and ``last`` are the least and the greatest position (lineage 0: the ledger's rows are made before lineages are
+    known), ``last_time`` is the latest event time. ``server_id`` and ``gtid`` (None without GTIDs) are those that the run
+    begins with; ``begins`` says that it does so with a BEGIN. ``broken`` says that its coordinates do not go with those before
+    it: new GTIDs at positions that were passed, or GTIDs seen before at positions that were not, neither of which one binlog
+    can have. ``repeats`` counts entries at positions that the window had held before.
+    """
+
+    shard: str
+    first_offset: int
+    last_offset: int
+    first: SourcePosition
+    last: SourcePosition
+    first_time: datetime
+    last_time: datetime
+    server_id: int
+    gtid: str | None
+    begins: bool
+    servers: tuple[ServerRange, ...]
+    broken: bool
+    repeats: int
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointMark:
+    """The greatest CHECKPOINT of a stretch in which their positions only grow: offset of its set, position, GTID set.
+
+    ``fake_gtid`` says that GTIDs are the task's own invention, so that the same transaction may come under another one.
+    """
+
+    shard: str
+    offset: int
+    position: SourcePosition
+    gtid_set: str | None
+    fake_gtid: bool

@@ -1,0 +1,156 @@
+"""Which windows may hold changes that were delivered before, judged by runs alone: nearly all of them cannot.
+
+A change has one identity: lineage, position, Kafka partition and row number. Positions grow within a run, so a change can stand
+twice only where runs of one Kafka partition overlap, or where another server's binlog tells transactions again that were seen.
+Of equal changes the earliest is kept, so a window is compared with itself and with windows before it, never with later ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from dts_assets.model.positions import SourcePosition
+from dts_assets.model.runs import Run
+from dts_assets.model.spans import Cell
+from dts_assets.planning.lineages import CellRuns, Lineages
+
+
+@dataclass(frozen=True, slots=True)
+class Suspicion:
+    """What a Kafka partition and window has to be compared with: ``earlier`` windows, nearest last, and itself if ``itself``.
+
+    ``by_gtid`` says that transactions may have come from two servers, at positions of each.
+    """
+
+    cell: Cell
+    earlier: tuple[Cell, ...]
+    itself: bool
+    by_gtid: bool
+
+    @property
+    def nothing(self) -> bool:
+        """Whether no change of the window can have been delivered before."""
+        return not (self.earlier or self.itself)
+
+
+@dataclass(frozen=True, slots=True)
+class _Bounds:
+    """A run with the lineages that its entries may have; ``several`` says that its topic has more than one."""
+
+    cell: Cell
+    run: Run
+    lineages: tuple[int, int]
+    several: bool
+
+
+def find_suspicions(cells: Iterable[CellRuns], lineages: Lineages) -> dict[Cell, Suspicion]:
+    """What every cell has to be compared with; a cell left out holds nothing that was delivered before."""
+    found: dict[Cell, Suspicion] = {}
+    by_partition: dict[int, list[CellRuns]] = {}
+    for one in cells:
+        by_partition.setdefault(one.cell.kafka_partition, []).append(one)
+    for partition, mine in by_partition.items():
+        before = _Before()
+        for one in sorted(mine, key=lambda cell: (cell.epoch, cell.cell.window.start)):
+            runs = [
+                _Bounds(
+                    one.cell, run, lineages.of_run(partition, run), bool(lineages.rule(partition, run.shard).breaks)
+                )
+                for run in one.runs
+            ]
+            suspicion = _suspicion(one.cell, runs, before)
+            if not suspicion.nothing:
+                found[one.cell] = suspicion
+            before.add(runs)
+    return found
+
+
+class _Same(Enum):
+    """What an earlier run may have in common with a later one; a transaction that goes on has its GTID in both."""
+
+    NOTHING = auto()
+    POSITIONS = auto()
+    TRANSACTIONS = auto()
+    GOES_ON = auto()
+
+
+class _Before:
+    """The runs of earlier windows of one Kafka partition, and the greatest position per shard, which settles nearly all."""
+
+    def __init__(self) -> None:
+        self._runs: list[_Bounds] = []
+        self._highest: dict[str, tuple[int, SourcePosition]] = {}
+
+    def add(self, runs: Sequence[_Bounds]) -> None:
+        self._runs += runs
+        for one in runs:
+            top = (one.lineages[1], one.run.last)
+            self._highest[one.run.shard] = max(self._highest.get(one.run.shard, top), top)
+
+    def overlapping(self, one: _Bounds, *, is_first: bool) -> list[tuple[_Bounds, _Same]]:
+        """The earlier runs that may hold the same changes; empty at once for a run behind all of them.
+
+        ``is_first`` says that the run is the first of its window: a transaction may go on in it from the very run before.
+        """
+        highest = self._highest.get(one.run.shard)
+        if highest is None or (not one.several and not one.run.broken and one.run.first > highest[1]):
+            return []
+        last = len(self._runs) - 1
+        compared = (
+            (other, _compare(other, one, adjacent=is_first and place == last)) for place, other in enumerate(self._runs)
+        )
+        return [(other, same) for other, same in compared if same is not _Same.NOTHING]
+
+
+def _suspicion(cell: Cell, runs: Sequence[_Bounds], before: _Before) -> Suspicion:
+    earlier: dict[Cell, None] = {}
+    goes_on: dict[Cell, None] = {}
+    itself = by_gtid = False
+    for number, one in enumerate(runs):
+        repeats = one.run.repeats > 0
+        itself |= repeats
+        by_gtid |= repeats and one.several
+        for place, other in enumerate(runs[:number]):
+            same = _compare(other, one, adjacent=place == number - 1)
+            itself |= same in (_Same.POSITIONS, _Same.TRANSACTIONS)
+            by_gtid |= same is _Same.TRANSACTIONS
+        for other, same in before.overlapping(one, is_first=number == 0):
+            (goes_on if same is _Same.GOES_ON else earlier)[other.cell] = None
+            by_gtid |= same is _Same.TRANSACTIONS
+    if by_gtid:  # places in a transaction are counted from its BEGIN, which may stand in the window before
+        earlier |= goes_on
+    return Suspicion(cell, tuple(sorted(earlier)), itself, by_gtid)
+
+
+def _overlap(one: _Bounds, other: _Bounds) -> bool:
+    return (
+        one.run.shard == other.run.shard
+        and one.lineages[0] <= other.lineages[1]
+        and other.lineages[0] <= one.lineages[1]
+        and one.run.first <= other.run.last
+        and other.run.first <= one.run.last
+    )
+
+
+def _compare(earlier: _Bounds, later: _Bounds, *, adjacent: bool) -> _Same:
+    """What two runs may have in common; the later one follows the earlier one directly if ``adjacent``."""
+    if earlier.run.shard != later.run.shard:
+        return _Same.NOTHING
+    found = _Same.POSITIONS if _overlap(earlier, later) else _Same.NOTHING
+    if not (later.several or later.run.broken):
+        return found
+    numbers = {one.server: one for one in earlier.run.servers}
+    shared = [
+        (one, same)
+        for one in later.run.servers
+        if (same := numbers.get(one.server)) is not None and one.first <= same.last and same.first <= one.last
+    ]
+    if not shared:
+        return found
+    again = later.run.begins or later.run.broken or later.run.repeats > 0
+    grows = earlier.run.last < later.run.first and not again
+    if adjacent and grows and all(one.first == same.last for one, same in shared):
+        return _Same.GOES_ON
+    return _Same.TRANSACTIONS

@@ -1,0 +1,186 @@
+"""Changes that were delivered before, found among the entries of one Kafka partition by their identity alone.
+
+An entry holds the rows of one binlog event (of its Kafka partition), so entries are compared and not rows: the same lineage and
+position, the same GTID, table and number of rows. After a failover another server's binlog may tell a transaction again at
+positions of its own; there the same GTID and the same place among the transaction's events make an entry the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dts_assets.model.lineages import LineageRule
+from dts_assets.stages.changelog import file_numbers
+from dts_assets.stages.lineages import entry_lineages
+
+KEY_COLUMNS = (
+    "last_offset",
+    "entry_number",
+    "message_type",
+    "event_time",
+    "gtid",
+    "file_name",
+    "position",
+    "database",
+    "schema",
+    "table",
+    "rows",
+    "shard",
+    "sequence",
+)
+"""The columns of ``entries`` that identity rests on; payloads are not read."""
+
+REDELIVERED = pa.schema(
+    [
+        ("last_offset", pa.int64()),
+        ("entry_number", pa.int32()),
+        ("kept_offset", pa.int64()),
+        ("lineage", pa.int32()),
+        ("file", pa.int64()),
+        ("position", pa.int64()),
+        ("rows", pa.int32()),
+        ("database", pa.string()),
+        ("schema", pa.string()),
+        ("table", pa.string()),
+        ("reason", pa.string()),
+    ]
+)
+"""One row per entry that was delivered before; ``kept_offset`` is where the copy stands that is kept."""
+
+TRANSPORT, REREAD = "transport", "reread"
+"""Reasons: a repeated ``ps`` header, and a binlog that was read again."""
+
+_Numbers = npt.NDArray[np.int64]
+
+
+def relevant(entries: pa.RecordBatch, *, positions: pa.Array | None, gtids: pa.Array | None) -> pa.RecordBatch:
+    """The entries that identity is about: DML, and BEGIN where transactions are compared.
+
+    ``positions`` and ``gtids`` keep those of an earlier window that can be the same as any of the window in question.
+    """
+    wanted = pc.is_in(entries["message_type"], value_set=pa.array(["DML"] if gtids is None else ["BEGIN", "DML"]))
+    if positions is not None:
+        same = pc.is_in(entries["position"], value_set=positions)
+        wanted = pc.and_(wanted, same if gtids is None else pc.or_(same, pc.is_in(entries["gtid"], value_set=gtids)))
+    return entries.filter(pc.fill_null(wanted, False))
+
+
+def find_redelivered(
+    earlier: Sequence[pa.Table],
+    own: pa.Table,
+    rules: Mapping[str, LineageRule],
+    *,
+    trust_gtids: bool,
+    by_gtid: bool,
+) -> pa.Table:
+    """REDELIVERED: the DML entries of ``own`` that stand in ``earlier`` (tables of KEY_COLUMNS, oldest first) or before in it.
+
+    ``trust_gtids`` is False where the vendor made the GTIDs up: it may give a re-read transaction another one.
+    """
+    entries = pa.concat_tables([*(_ordered(one) for one in earlier), _ordered(own)]).combine_chunks()
+    is_dml = np.asarray(pc.equal(entries["message_type"].combine_chunks(), "DML"))
+    lineages = entry_lineages(entries, rules)
+    files = file_numbers(entries["file_name"].combine_chunks()).to_numpy()
+    positions = pc.fill_null(entries["position"], 0).to_numpy()
+    what = [_codes(entries[name]) for name in ("shard", "database", "schema", "table")]
+    what.append(pc.fill_null(entries["rows"], -1).to_numpy().astype(np.int64))
+    gtids = _codes(entries["gtid"])
+    placed = is_dml & ((files > 0) | (positions > 0))
+    kept = _first_of(placed, [*what, *([gtids] if trust_gtids else []), lineages.astype(np.int64), files, positions])
+    if by_gtid:
+        copies = _copies(gtids, ~is_dml, _dense([files, positions]))
+        ordinals = _ordinals(_dense([gtids, what[0], copies]), _dense([files, positions]))
+        # Places are counted from BEGIN, so a copy that came without it cannot be compared.
+        comparable = is_dml & (copies >= 0) & np.asarray(entries["gtid"].combine_chunks().is_valid())
+        kept = np.minimum(kept, _first_of(comparable, [*what, gtids, ordinals]))
+    while (further := kept[kept] < kept).any():
+        kept = np.where(further, kept[kept], kept)
+    rows = np.flatnonzero(kept < np.arange(len(kept)))
+    rows = rows[rows >= entries.num_rows - own.num_rows]
+    return _result(entries, rows, kept[rows], lineages, files, positions)
+
+
+def _result(
+    entries: pa.Table,
+    rows: _Numbers,
+    kept: _Numbers,
+    lineages: npt.NDArray[np.int32],
+    files: _Numbers,
+    positions: _Numbers,
+) -> pa.Table:
+    mine, theirs = entries.take(pa.array(rows)), entries.take(pa.array(kept))
+    same_number = np.asarray(
+        pc.fill_null(pc.equal(mine["sequence"], theirs["sequence"]), False).combine_chunks(), dtype=np.bool_
+    )
+    columns = {
+        "last_offset": mine["last_offset"],
+        "entry_number": mine["entry_number"],
+        "kept_offset": theirs["last_offset"],
+        "lineage": pa.array(lineages[rows], pa.int32()),
+        "file": pa.array(files[rows], pa.int64()),
+        "position": pa.array(positions[rows], pa.int64()),
+        "rows": mine["rows"],
+        "database": mine["database"],
+        "schema": mine["schema"],
+        "table": mine["table"],
+        "reason": pa.array(np.where(same_number, TRANSPORT, REREAD), pa.string()),
+    }
+    return pa.table(list(columns.values()), schema=REDELIVERED)
+
+
+def _ordered(entries: pa.Table) -> pa.Table:
+    return entries.sort_by([("last_offset", "ascending"), ("entry_number", "ascending")])
+
+
+def _first_of(chosen: npt.NDArray[np.bool_], columns: Sequence[_Numbers]) -> _Numbers:
+    """For each chosen row the first one with equal columns; for the others themselves."""
+    found = np.arange(len(chosen))
+    rows = np.flatnonzero(chosen)
+    if len(rows):
+        codes = _dense([column[rows] for column in columns])
+        _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
+        found[rows] = rows[first[inverse]]
+    return found
+
+
+def _dense(columns: Sequence[_Numbers]) -> _Numbers:
+    """One number per row, equal exactly where all columns are, and ordered as they are, the first one first."""
+    codes = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        _, inverse = np.unique(column, return_inverse=True)
+        combined = codes * (int(inverse.max(initial=0)) + 1) + inverse
+        _, codes = np.unique(combined, return_inverse=True)
+    return codes
+
+
+def _copies(gtids: _Numbers, begins: npt.NDArray[np.bool_], places: _Numbers) -> _Numbers:
+    """Which telling of its transaction each entry belongs to: the place of the BEGIN before it, -1 without one.
+
+    One binlog has a transaction at one place, so a restart tells the same copy again and another server another one.
+    """
+    order = np.lexsort((np.arange(len(gtids)), gtids))
+    begun = np.where(begins[order], np.arange(len(order)), -1)
+    latest = np.maximum.accumulate(begun) if len(order) else begun
+    inside = (latest >= 0) & (gtids[order][np.maximum(latest, 0)] == gtids[order])
+    found = np.full(len(gtids), -1, np.int64)
+    found[order] = np.where(inside, places[order][np.maximum(latest, 0)], -1)
+    return found
+
+
+def _ordinals(groups: _Numbers, places: _Numbers) -> _Numbers:
+    """The number of each row's place among the distinct places of its group, in their order."""
+    pairs = _dense([groups, places])
+    first = np.full(int(groups.max(initial=-1)) + 1, np.iinfo(np.int64).max, np.int64)
+    np.minimum.at(first, groups, pairs)
+    return pairs - first[groups]
+
+
+def _codes(column: pa.ChunkedArray) -> _Numbers:
+    encoded = column.combine_chunks().dictionary_encode()
+    codes: _Numbers = pc.fill_null(encoded.indices, -1).to_numpy().astype(np.int64)
+    return codes + 1

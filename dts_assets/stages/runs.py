@@ -1,0 +1,274 @@
+"""Entries to runs: where in a Kafka partition and window source positions go back, and what is known there.
+
+In columns: a clean window is one run, found by comparing neighbours. Python looks at the places alone where positions go back.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dts_assets.model.positions import SourcePosition, file_number
+from dts_assets.model.runs import CheckpointMark, Run, ServerRange
+from dts_assets.stages.changelog import file_numbers
+from dts_assets.wire.format import Checkpoint
+
+MOST_RUNS = 64
+"""Runs kept of one Kafka partition and window; after them a re-read widens the last run instead of making another."""
+
+_POSITION_BITS = 40
+_GTID = r"^(?P<server>.+)[:-](?P<number>\d{1,18})$"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+Keys: TypeAlias = npt.NDArray[Any]
+"""Positions as numbers that compare as they do: int64, or Python's own where file or position is too large for it."""
+
+
+def position_keys(files: npt.NDArray[np.int64], positions: npt.NDArray[np.int64]) -> Keys:
+    """One number per position."""
+    if not len(files) or (int(files.max()) < 1 << 23 and int(positions.max()) < 1 << _POSITION_BITS):
+        return (files << _POSITION_BITS) | positions
+    return np.array([(file << 64) | at for file, at in zip(files.tolist(), positions.tolist(), strict=True)], object)
+
+
+@dataclass(slots=True)
+class _Open:
+    """A run being collected, and the numbers that the next batch is compared with."""
+
+    first_offset: int
+    last_offset: int
+    first: tuple[int, int]
+    last: tuple[int, int]
+    first_time: int
+    last_time: int
+    server_id: int
+    gtid: str | None
+    begins: bool
+    broken: bool = False
+    repeats: int = 0
+    servers: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Shard:
+    """What is known of one shard so far; ``seen`` has the greatest GTID number of every server."""
+
+    runs: list[_Open] = field(default_factory=list)
+    marks: list[CheckpointMark] = field(default_factory=list)
+    highest: tuple[int, int] = (-1, -1)
+    previous: tuple[int, int] = (-1, -1)
+    latest: int = -(1 << 62)
+    seen: dict[str, int] = field(default_factory=dict)
+
+
+class RunTracker:
+    """Finds the runs of one Kafka partition and window. Feed it every batch of entries in offset order."""
+
+    def __init__(self) -> None:
+        self._shards: dict[str, _Shard] = {}
+
+    def see(self, batch: pa.RecordBatch, sets: pa.RecordBatch, checkpoints: tuple[Checkpoint, ...]) -> None:
+        """Take note of a decoded batch; ``sets`` (``last_offset``, ``shard``) are what it was decoded from."""
+        offsets = sets["last_offset"].take(batch["set_index"]).to_numpy()
+        shards = pc.fill_null(sets["shard"], "").take(batch["set_index"]).dictionary_encode()
+        for checkpoint in checkpoints:
+            shard = shards.dictionary[shards.indices[checkpoint.index].as_py()].as_py()
+            position = SourcePosition(0, file_number(checkpoint.file_name), checkpoint.position)
+            mark = CheckpointMark(
+                shard, int(offsets[checkpoint.index]), position, checkpoint.gtid_set, checkpoint.fake_gtid
+            )
+            self._mark(self._shards.setdefault(shard, _Shard()), mark)
+        own = pc.invert(pc.is_in(batch["message_type"], value_set=_NOT_THE_SERVERS))
+        placed = pc.or_(batch["file_name"].is_valid(), pc.greater(pc.fill_null(batch["position"], 0), 0))
+        own = np.asarray(pc.and_(own, placed))
+        if not own.any():
+            return
+        codes = shards.indices.to_numpy()
+        for code, shard in enumerate(shards.dictionary.to_pylist()):
+            rows = np.flatnonzero(own & (codes == code)) if len(shards.dictionary) > 1 else np.flatnonzero(own)
+            if len(rows):
+                self._see(self._shards.setdefault(shard, _Shard()), _Entries.of(batch, offsets, rows))
+
+    def runs(self) -> tuple[Run, ...]:
+        """The runs, by shard and offset."""
+        return tuple(_frozen(shard, one) for shard, known in sorted(self._shards.items()) for one in known.runs)
+
+    def checkpoints(self) -> tuple[CheckpointMark, ...]:
+        """The greatest CHECKPOINT of every stretch, by shard and offset."""
+        return tuple(mark for _, known in sorted(self._shards.items()) for mark in known.marks)
+
+    @staticmethod
+    def _mark(known: _Shard, mark: CheckpointMark) -> None:
+        goes_on = bool(known.marks) and mark.position >= known.marks[-1].position
+        if goes_on or len(known.marks) >= MOST_RUNS:
+            known.marks.pop()
+        known.marks.append(mark)
+
+    def _see(self, known: _Shard, entries: _Entries) -> None:
+        """Take note of entries of one shard: stretch by stretch, in each of which positions only grow."""
+        keys = entries.keys
+        goes_back = np.flatnonzero(keys[1:] < keys[:-1]) + 1
+        starts = sorted(
+            {0, *goes_back.tolist(), *entries.first_of_servers(known.seen), *entries.begun_again(known.seen)}
+        )
+        equal = np.flatnonzero(keys[1:] == keys[:-1]) + 1
+        for start, end in zip(starts, [*starts[1:], len(keys)], strict=True):
+            self._stretch(known, entries, start, end)
+            if len(equal):
+                known.runs[-1].repeats += int(np.searchsorted(equal, end) - np.searchsorted(equal, start + 1))
+
+    def _stretch(self, known: _Shard, entries: _Entries, start: int, end: int) -> None:
+        first, last = entries.position(start), entries.position(end - 1)
+        time, latest = int(entries.times[start]), int(entries.times[start:end].max())
+        numbered, back = entries.numbered(start), first < known.previous
+        passed = entries.passed(start, end, known.highest)
+        # One binlog holds no new transactions at positions that were passed, and none of those seen at others. Without GTIDs
+        # only the clock can tell.
+        again = bool(entries.begins[start]) and numbered and not entries.any_new(start, start + 1, known.seen)
+        copied = again and first > known.highest
+        later = back and not numbered and time > known.latest and last[0] > 0
+        broken = later or copied or entries.any_new(start, start + passed, known.seen)
+        unknown_server = numbered and entries.server(start) not in known.seen
+        run = known.runs[-1] if known.runs else None
+        fresh = run is None or broken or unknown_server or (back and first < run.first)
+        if run is None or (fresh and (broken or len(known.runs) < MOST_RUNS)):
+            server_id, gtid, begins = int(entries.server_ids[start]), entries.gtid(start), bool(entries.begins[start])
+            run = _Open(int(entries.offsets[start]), 0, first, last, time, latest, server_id, gtid, begins, broken)
+            known.runs.append(run)
+            if broken:
+                known.highest, passed = (-1, -1), 0
+        run.last_offset = int(entries.offsets[end - 1])
+        run.first, run.last = min(run.first, first), max(run.last, last)
+        run.last_time = max(run.last_time, latest)
+        run.repeats += passed
+        known.highest, known.previous = max(known.highest, last), last
+        known.latest = max(known.latest, latest)
+        for server, (least, greatest) in entries.servers(start, end):
+            before = run.servers.get(server, (least, greatest))
+            run.servers[server] = (min(before[0], least), max(before[1], greatest))
+            known.seen[server] = max(known.seen.get(server, -1), greatest)
+
+
+_NOT_THE_SERVERS = pa.array(["CHECKPOINT", "HEARTBEAT"])
+"""Entries that the vendor adds; they have no place of their own in the server's binlog."""
+
+
+@dataclass(slots=True)
+class _Entries:
+    """Entries of one shard, in columns. ``numbers`` are those of GTIDs, -1 without one; ``codes`` index ``names``."""
+
+    offsets: npt.NDArray[np.int64]
+    files: npt.NDArray[np.int64]
+    positions: npt.NDArray[np.int64]
+    keys: Keys
+    times: npt.NDArray[np.int64]
+    server_ids: npt.NDArray[np.int64]
+    begins: npt.NDArray[np.bool_]
+    numbers: npt.NDArray[np.int64]
+    codes: npt.NDArray[np.int64]
+    names: list[str]
+
+    @classmethod
+    def of(cls, batch: pa.RecordBatch, offsets: npt.NDArray[np.int64], rows: npt.NDArray[np.int64]) -> _Entries:
+        mine = pa.array(rows) if len(rows) < batch.num_rows else None
+        columns = {
+            name: batch[name] if mine is None else batch[name].take(mine)
+            for name in ("message_type", "file_name", "position", "event_time", "server_id", "gtid")
+        }
+        files, positions = (
+            file_numbers(columns["file_name"]).to_numpy(),
+            pc.fill_null(columns["position"], 0).to_numpy(),
+        )
+        times = pc.fill_null(columns["event_time"].view(pa.int64()), 0).to_numpy()
+        servers = pc.fill_null(columns["server_id"], 0).to_numpy()
+        numbers, codes, names = gtid_numbers(columns["gtid"])
+        begins = np.asarray(pc.equal(columns["message_type"], "BEGIN"))
+        keys = position_keys(files, positions)
+        return cls(offsets[rows], files, positions, keys, times, servers, begins, numbers, codes, names)
+
+    def passed(self, start: int, end: int, highest: tuple[int, int]) -> int:
+        """How many entries of a stretch stand at positions up to ``highest``."""
+        return bisect_right(range(start, end), highest, key=self.position)
+
+    def any_new(self, start: int, end: int, seen: Mapping[str, int]) -> bool:
+        """Whether any of some entries has a GTID greater than all of its server before."""
+        return any(greatest > seen.get(server, -1) for server, (_, greatest) in self.servers(start, end))
+
+    def first_of_servers(self, seen: Mapping[str, int]) -> Iterator[int]:
+        """Where servers stand that were never seen before."""
+        for code, name in enumerate(self.names):
+            if name not in seen:
+                yield int(np.argmax(self.codes == code))
+
+    def begun_again(self, seen: Mapping[str, int]) -> Iterator[int]:
+        """Where a transaction begins that is not newer than all of its server before."""
+        for code, name in enumerate(self.names):
+            rows = np.flatnonzero(self.codes == code) if len(self.names) > 1 else np.flatnonzero(self.numbers >= 0)
+            numbers = self.numbers[rows]
+            before = np.maximum.accumulate(np.concatenate(([seen.get(name, -1)], numbers)))[:-1]
+            yield from rows[self.begins[rows] & (numbers <= before)].tolist()
+
+    def servers(self, start: int, end: int) -> Iterator[tuple[str, tuple[int, int]]]:
+        """The least and the greatest GTID number of each server among some entries."""
+        numbers, codes = self.numbers[start:end], self.codes[start:end]
+        for code, name in enumerate(self.names):
+            mine = numbers[codes == code]
+            if len(mine):
+                yield name, (int(mine.min()), int(mine.max()))
+
+    def position(self, row: int) -> tuple[int, int]:
+        return int(self.files[row]), int(self.positions[row])
+
+    def numbered(self, row: int) -> bool:
+        return bool(self.numbers[row] >= 0)
+
+    def server(self, row: int) -> str:
+        return self.names[int(self.codes[row])]
+
+    def gtid(self, row: int) -> str | None:
+        return f"{self.server(row)}:{self.numbers[row]}" if self.numbered(row) else None
+
+
+def gtid_numbers(texts: pa.StringArray) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], list[str]]:
+    """The numbers of GTIDs (-1 without one) and their servers: a code per entry (-1 without one) into distinct names."""
+    encoded = texts.dictionary_encode()
+    parts = pc.extract_regex(encoded.dictionary, _GTID)
+    names = parts.field("server").dictionary_encode()
+    numbers = pc.fill_null(pc.cast(parts.field("number"), pa.int64()), -1).to_numpy()
+    codes = pc.fill_null(names.indices, -1).to_numpy().astype(np.int64)
+    rows = pc.fill_null(encoded.indices, -1).to_numpy()
+    without = rows < 0
+    if not len(numbers):
+        return np.full(len(rows), -1, np.int64), np.full(len(rows), -1, np.int64), []
+    return (
+        np.where(without, -1, numbers[rows]),
+        np.where(without, -1, codes[rows]),
+        names.dictionary.to_pylist(),
+    )
+
+
+def _frozen(shard: str, run: _Open) -> Run:
+    servers = tuple(ServerRange(name, *bounds) for name, bounds in sorted(run.servers.items()))
+    return Run(
+        shard,
+        run.first_offset,
+        run.last_offset,
+        SourcePosition(0, *run.first),
+        SourcePosition(0, *run.last),
+        _EPOCH + timedelta(microseconds=run.first_time),
+        _EPOCH + timedelta(microseconds=run.last_time),
+        run.server_id,
+        run.gtid,
+        run.begins,
+        servers,
+        run.broken,
+        run.repeats,
+    )
