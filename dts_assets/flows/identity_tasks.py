@@ -56,8 +56,8 @@ def entry_keys(last_offsets: pa.Array, entry_numbers: pa.Array) -> EntryKeys:
 def find_in_cell(task: IdentityTask, attempt: str) -> IdentityResult:
     """Find and list what was delivered before among the entries of a cell."""
     own = _read(task, task.own, positions=None, gtids=pa.array([], pa.string()) if task.by_gtid else None)
-    positions = pc.unique(own["position"]).combine_chunks() if own.num_rows else pa.array([], pa.int64())
-    gtids = pc.unique(own["gtid"]).drop_null().combine_chunks() if task.by_gtid else None
+    positions = pc.unique(own["position"])
+    gtids = pc.unique(own["gtid"]).drop_null() if task.by_gtid else None
     earlier = [_read(task, paths, positions=positions, gtids=gtids) for paths in task.earlier]
     found = find_redelivered(earlier, own, task.rules, trust_gtids=task.trust_gtids, by_gtid=task.by_gtid)
     keys = entry_keys(found["last_offset"].combine_chunks(), found["entry_number"].combine_chunks())

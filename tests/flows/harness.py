@@ -32,7 +32,10 @@ if TYPE_CHECKING:
 
     from dts_assets.store.catalog import LakeLocation
 
-SYSTEM = ("raw_envelopes", "entries", "quarantine", "raw_windows", "windows", "window_tables", "cuts", "table_shapes")
+SYSTEM = (
+    "raw_envelopes", "entries", "quarantine", "redeliveries", "lineages", "raw_windows", "windows", "window_tables", "cuts",
+    "table_shapes",
+)  # fmt: skip
 
 
 @dataclass
