@@ -1,0 +1,282 @@
+"""What a MySQL or MariaDB statement does to tables: DDL text to effects.
+
+Strict on purpose. A statement is understood to its last word or not at all, and only what is known to leave rows alone is
+called harmless: statements are read that others wrote, on servers of any version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dts_assets.wire.ddl_alter import alter_table, table_name, wait
+from dts_assets.wire.ddl_effects import Effect, EffectKind, ParsedDdl
+from dts_assets.wire.ddl_tokens import Reader, Token, TokenKind, Unreadable, readings, split
+
+UNPARSED = ParsedDdl(False, ())
+
+
+def effects_of(sql: str, default_database: str) -> ParsedDdl:
+    """The effects of one statement, or of several between semicolons; never an exception.
+
+    Names without a database are of ``default_database``. A statement whose version comments servers read in different ways
+    is understood only if its effects are the same in all of them. Backslashes escape, as they do unless a server is told
+    otherwise.
+    """
+    try:
+        found = [_statements(tokens, default_database) for tokens in readings(sql)]
+    except (Unreadable, RecursionError):
+        return UNPARSED
+    if not found[0] or any(other != found[0] for other in found[1:]):
+        return UNPARSED
+    return ParsedDdl(True, tuple(found[0]))
+
+
+def _statements(tokens: list[Token], database: str) -> list[Effect]:
+    effects: list[Effect] = []
+    while tokens:
+        if tokens[0].keyword == "CREATE" and _ROUTINES & set(_head(tokens)):
+            _one_routine(tokens)
+            return [*effects, *_create(Reader(tokens), database)]
+        first, *others = split(tokens, ";")
+        if first:
+            effects += _statement(Reader(first), database)
+        tokens = tokens[len(first) + 1 :] if others else []
+    return effects
+
+
+def _one_routine(tokens: list[Token]) -> None:
+    """Semicolons within BEGIN and END are the routine's own; behind any other a statement might follow."""
+    *body, last = split(tokens, ";")
+    texts = [token.keyword for token in (last or (body[-1] if body else []))]
+    if body and last and "END" not in texts[-2:]:
+        raise Unreadable("something behind a routine")
+
+
+def _head(tokens: Sequence[Token]) -> list[str]:
+    """The keywords of a CREATE up to the first that names a kind of thing."""
+    words = []
+    for token in tokens[:40]:
+        words.append(token.keyword)
+        if token.keyword in _THINGS:
+            break
+    return words
+
+
+def _statement(reader: Reader, database: str) -> list[Effect]:
+    first = reader.take().keyword
+    match first:
+        case "CREATE":
+            return _create(Reader([_word("CREATE"), *reader.rest]), database)
+        case "DROP":
+            return _drop(reader, database)
+        case "TRUNCATE":
+            reader.takes("TABLE")
+            table = table_name(reader, database)
+            wait(reader)
+            reader.end()
+            return [Effect(EffectKind.TRUNCATE_TABLE, (table,))]
+        case "RENAME" if reader.takes_one_of("TABLE", "TABLES"):
+            return _rename(reader, database)
+        case "ALTER":
+            return _alter(reader, database)
+        case "SET" if reader.takes("STATEMENT"):
+            while not reader.takes("FOR"):
+                reader.take()
+            return _statement(reader, database)
+    if first in _NO_DDL or (first, reader.keywords(1)[0]) in _NO_DDL_PAIRS:
+        return [Effect(EffectKind.OTHER)]
+    if first in ("ANALYZE", "OPTIMIZE"):
+        reader.takes_one_of("LOCAL", "NO_WRITE_TO_BINLOG")
+        if reader.takes_one_of("TABLE", "TABLES"):  # ANALYZE of another statement carries it out
+            return [Effect(EffectKind.OTHER)]
+    if first in ("BEGIN", "START") and (not reader.rest or reader.keywords(1)[0] in ("WORK", "TRANSACTION")):
+        return [Effect(EffectKind.OTHER)]
+    raise Unreadable("not a statement that is known")
+
+
+_NO_DDL = frozenset(
+    [
+        "GRANT",
+        "REVOKE",
+        "FLUSH",
+        "SET",
+        "USE",
+        "COMMIT",
+        "ROLLBACK",
+        "SAVEPOINT",
+        "RELEASE",
+        "XA",
+        "LOCK",
+        "UNLOCK",
+        "KILL",
+        "SHOW",
+    ]
+)
+_NO_DDL_PAIRS = frozenset({("RENAME", "USER"), ("CHECK", "TABLE"), ("CHECKSUM", "TABLE"), ("RESET", "MASTER")})
+_ROUTINES = frozenset(["PROCEDURE", "FUNCTION", "TRIGGER", "EVENT", "PACKAGE"])
+_NO_TABLES = frozenset(
+    ["USER", "ROLE", "SERVER", "TABLESPACE", "LOGFILE", "UNDO", "RESOURCE", "SPATIAL", "SEQUENCE", "INSTANCE"]
+)
+_THINGS = _ROUTINES | _NO_TABLES | frozenset(["TABLE", "VIEW", "INDEX", "DATABASE", "SCHEMA"])
+_BEFORE_THINGS = frozenset(["AGGREGATE", "UNIQUE", "FULLTEXT", "ONLINE", "OFFLINE"])
+
+
+def _create(reader: Reader, database: str) -> list[Effect]:
+    reader.take()
+    replaces = reader.takes("OR", "REPLACE")
+    temporary = reader.takes("TEMPORARY")
+    thing = _thing(reader)
+    if thing == "TABLE":
+        reader.takes("IF", "NOT", "EXISTS")
+        table = table_name(reader, database)
+        if temporary:
+            return [Effect(EffectKind.OTHER)]
+        made = Effect(EffectKind.CREATE_TABLE, (table,), _created_columns(reader))
+        return [Effect(EffectKind.DROP_TABLE, (table,)), made] if replaces else [made]
+    if thing == "INDEX":
+        return [_index_of(reader, database)]
+    if thing in ("DATABASE", "SCHEMA"):
+        reader.takes("IF", "NOT", "EXISTS")
+        made = Effect(EffectKind.CREATE_DATABASE, database=reader.name())
+        return [Effect(EffectKind.DROP_DATABASE, database=made.database), made] if replaces else [made]
+    return _of_thing(thing, reader, database)
+
+
+def _thing(reader: Reader) -> str:
+    """What a statement creates, drops or alters, behind the words that may stand before it."""
+    while True:
+        if reader.takes("DEFINER", "="):
+            reader.take()
+            if reader.takes("@"):
+                reader.take()
+            reader.takes("(", ")")
+        elif reader.takes("ALGORITHM", "=") or reader.takes("SQL", "SECURITY"):
+            reader.take()
+        elif reader.takes("SPATIAL", "INDEX"):
+            return "INDEX"
+        else:
+            word = reader.take().keyword
+            if word in _THINGS:
+                return word
+            if word not in _BEFORE_THINGS:
+                raise Unreadable("not a thing that is known")
+
+
+def _of_thing(thing: str, reader: Reader, database: str) -> list[Effect]:
+    if thing == "VIEW":
+        for words in (("IF", "NOT", "EXISTS"), ("IF", "EXISTS")):
+            reader.takes(*words)
+        return [Effect(EffectKind.VIEW, (table_name(reader, database),))]
+    if thing in _ROUTINES:
+        return [Effect(EffectKind.ROUTINE)]
+    if thing in _NO_TABLES:
+        return [Effect(EffectKind.OTHER)]
+    raise Unreadable("not a thing that is known")
+
+
+def _created_columns(reader: Reader) -> tuple[str, ...]:
+    """The columns that a CREATE TABLE names; none of ``LIKE`` and of a table made of a query alone."""
+    if not reader.rest or reader.rest[0].text != "(":
+        return ()
+    parts = split(reader.parenthesized(), ",")
+    named = [part for part in parts if part and part[0].keyword not in _NO_COLUMN]
+    return tuple(name for part in named if (name := part[0].name))
+
+
+_NO_COLUMN = frozenset(
+    [
+        "PRIMARY",
+        "KEY",
+        "INDEX",
+        "UNIQUE",
+        "FULLTEXT",
+        "SPATIAL",
+        "CONSTRAINT",
+        "FOREIGN",
+        "CHECK",
+        "PERIOD",
+        "LIKE",
+        "SELECT",
+        "WITH",
+    ]
+)
+
+
+def _drop(reader: Reader, database: str) -> list[Effect]:
+    if reader.takes("TEMPORARY"):
+        return [Effect(EffectKind.OTHER)]
+    if reader.takes("PREPARE"):
+        return [Effect(EffectKind.OTHER)]
+    if reader.takes_one_of("TABLE", "TABLES"):
+        reader.takes("IF", "EXISTS")
+        tables = [table_name(reader, database)]
+        while reader.takes(","):
+            tables.append(table_name(reader, database))
+        wait(reader)
+        reader.takes_one_of("RESTRICT", "CASCADE")
+        reader.end()
+        return [Effect(EffectKind.DROP_TABLE, (table,)) for table in tables]
+    thing = _thing(reader)
+    if thing == "INDEX":
+        return [_index_of(reader, database)]
+    if thing in ("DATABASE", "SCHEMA"):
+        reader.takes("IF", "EXISTS")
+        dropped = Effect(EffectKind.DROP_DATABASE, database=reader.name())
+        reader.end()
+        return [dropped]
+    if thing == "VIEW":
+        reader.takes("IF", "EXISTS")
+        views = [table_name(reader, database)]
+        while reader.takes(","):
+            views.append(table_name(reader, database))
+        reader.takes_one_of("RESTRICT", "CASCADE")
+        reader.end()
+        return [Effect(EffectKind.VIEW, (view,)) for view in views]
+    return _of_thing(thing, reader, database)
+
+
+def _index_of(reader: Reader, database: str) -> Effect:
+    """CREATE or DROP INDEX ... ON a table; the index called PRIMARY is the key."""
+    reader.takes("IF", "NOT", "EXISTS")
+    reader.takes("IF", "EXISTS")
+    kind = EffectKind.PRIMARY_KEY if reader.name().upper() == "PRIMARY" else EffectKind.INDEX
+    while not reader.takes("ON"):
+        reader.take()
+    return Effect(kind, (table_name(reader, database),))
+
+
+def _rename(reader: Reader, database: str) -> list[Effect]:
+    reader.takes("IF", "EXISTS")
+    effects = []
+    while True:
+        old = table_name(reader, database)
+        wait(reader)
+        if not reader.takes("TO"):
+            raise Unreadable("a rename without its new name")
+        effects.append(Effect(EffectKind.RENAME_TABLE, (old, table_name(reader, database))))
+        if not reader.takes(","):
+            reader.end()
+            return effects
+
+
+_DATABASE_OPTIONS = frozenset(["DEFAULT", "CHARACTER", "CHARSET", "COLLATE", "COMMENT", "ENCRYPTION", "READ"])
+
+
+def _alter(reader: Reader, database: str) -> list[Effect]:
+    ignores = False
+    while word := reader.takes_one_of("ONLINE", "OFFLINE", "IGNORE"):
+        ignores = ignores or word == "IGNORE"
+    if reader.takes("TABLE"):
+        reader.takes("IF", "EXISTS")
+        table = table_name(reader, database)
+        wait(reader)
+        return alter_table(reader, table, database, ignores=ignores)
+    thing = _thing(reader)
+    if thing in ("DATABASE", "SCHEMA"):
+        named = reader.keywords(1)[0] not in _DATABASE_OPTIONS
+        return [Effect(EffectKind.ALTER_DATABASE, database=reader.name() if named else database)]
+    return _of_thing(thing, reader, database)
+
+
+def _word(text: str) -> Token:
+    return Token(TokenKind.WORD, text, True)

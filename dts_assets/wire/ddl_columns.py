@@ -1,0 +1,268 @@
+"""What a column definition in a statement says: the type, whether it takes NULL, and what rows that were there hold.
+
+Read by sqlglot, which is imported at the first definition: it takes a quarter of a second, and most runs meet none.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from dts_assets.wire.ddl_tokens import Reader, Token, Unreadable, source_text
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+_ZERO = {
+    **dict.fromkeys(
+        [
+            "tinyint",
+            "smallint",
+            "mediumint",
+            "int",
+            "integer",
+            "bigint",
+            "float",
+            "double",
+            "real",
+            "bool",
+            "boolean",
+            "year",
+            "bit",
+        ],
+        "0",
+    ),
+    **dict.fromkeys(
+        [
+            "char",
+            "varchar",
+            "tinytext",
+            "text",
+            "mediumtext",
+            "longtext",
+            "binary",
+            "varbinary",
+            "tinyblob",
+            "blob",
+            "mediumblob",
+            "longblob",
+        ],
+        "",
+    ),
+    "time": "00:00:00",
+}
+"""What rows that were there get in a NOT NULL column without a default, by type; dates depend on the server's mode."""
+
+_TYPE_NAME = re.compile(r"[a-z]+")
+_DECIMAL = re.compile(r"(?:decimal|numeric|dec|fixed)\b(?:\s*\(\s*\d+\s*(?:,\s*(\d+)\s*)?\))?")
+_NOW = re.compile(r"(?:current_timestamp|now|localtime|localtimestamp)(?:\s*\(\s*\d?\s*\))?", re.I)
+_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?", re.I)
+_SPELLED = {
+    **dict.fromkeys(
+        ["tinyint", "smallint", "mediumint", "int", "integer", "bigint", "bool", "boolean"], re.compile(r"-?\d+")
+    ),
+    **dict.fromkeys(["float", "double", "real"], _NUMBER),
+    "year": re.compile(r"\d{4}"),
+    "date": re.compile(r"\d{4}-\d\d-\d\d"),
+    **dict.fromkeys(["datetime", "timestamp"], re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)?")),
+    "time": re.compile(r"-?\d{2,3}:\d\d:\d\d(\.\d+)?"),
+}
+"""How a default is spelled that the server keeps as it is, by type."""
+
+_TEXTS = frozenset(["char", "varchar", "tinytext", "text", "mediumtext", "longtext", "varbinary"])
+_CHOICES = frozenset({"enum", "set"})
+
+
+class Fill(StrEnum):
+    """What the rows that were there hold in an added column."""
+
+    NULL = "null"
+    VALUE = "value"
+    NOW = "now"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnDefinition:
+    """A column as a statement defines it.
+
+    ``type`` is the source's type text in small letters, ``default`` the SQL text of the default (None without one).
+    ``fill`` says what rows that were there hold when the column is added: NULL, a value (its text in ``fill_value``), the time
+    of the statement, or something that the statement alone does not say (generated, numbered, or of an expression).
+    """
+
+    name: str
+    type: str
+    default: str | None
+    not_null: bool
+    is_key: bool
+    fill: Fill
+    fill_value: str | None
+
+
+def column_definition(tokens: Sequence[Token]) -> ColumnDefinition:
+    """The definition that begins with the column's name, without FIRST or AFTER. Errors: Unreadable."""
+    reader = Reader(tokens)
+    name = reader.name()
+    body = _without_place(reader.rest)
+    parsed = _parsed(source_text(body))
+    kinds = {type(constraint.args.get("kind")).__name__: constraint.args["kind"] for constraint in parsed.constraints}
+    null = kinds.get("NotNullColumnConstraint")
+    is_key = "PrimaryKeyColumnConstraint" in kinds
+    not_null = is_key or (null is not None and not null.args.get("allow_null"))
+    type_text = _type_text(body)
+    default = _default_text(body)
+    odd = kinds.keys() & {"GeneratedAsIdentityColumnConstraint", "ComputedColumnConstraint"}
+    if odd or "AutoIncrementColumnConstraint" in kinds or is_key or type_text.startswith("serial"):
+        fill, value = Fill.UNKNOWN, None
+    elif default is not None:
+        fill, value = _of_default(default, type_text)
+    elif not_null:
+        fill, value = _implicit(type_text, body)
+    elif type_text.startswith("timestamp") and null is None:
+        fill, value = Fill.UNKNOWN, None  # NOT NULL unless the server has explicit_defaults_for_timestamp
+    else:
+        fill, value = Fill.NULL, None
+    return ColumnDefinition(name, type_text, default, not_null, is_key, fill, value)
+
+
+def _parsed(definition: str) -> exp.ColumnDef:
+    """The definition as sqlglot understands it, whole. A name of ours stands for the column's."""
+    import sqlglot
+    from sqlglot import exp
+    from sqlglot.errors import SqlglotError
+
+    logger = logging.getLogger("sqlglot")
+    quiet, logger.disabled = logger.disabled, True  # its warnings carry the statement
+    try:
+        statement = sqlglot.parse_one(f"ALTER TABLE t ADD COLUMN c {definition}", read="mysql")
+    except (SqlglotError, AttributeError, TypeError, ValueError, RecursionError):
+        raise Unreadable("a column definition") from None
+    finally:
+        logger.disabled = quiet
+    actions = statement.args.get("actions") if isinstance(statement, exp.Alter) else None
+    if not actions or len(actions) != 1 or not isinstance(actions[0], exp.ColumnDef) or statement.args.get("options"):
+        raise Unreadable("a column definition")
+    if actions[0].args.get("kind") is None:
+        raise Unreadable("a column without a type")
+    return actions[0]
+
+
+def _without_place(tokens: list[Token]) -> list[Token]:
+    if tokens and tokens[-1].keyword == "FIRST":
+        return tokens[:-1]
+    if len(tokens) > 1 and tokens[-2].keyword == "AFTER":
+        return tokens[:-2]
+    return tokens
+
+
+def _type_text(body: list[Token]) -> str:
+    """The type with its arguments and what belongs to numbers, as servers show it."""
+    reader = Reader(body)
+    text = reader.take().text.lower()
+    if text == "double" and reader.takes("PRECISION"):
+        pass
+    elif reader.takes_one_of("VARYING"):
+        text += " varying"
+    if reader.rest and reader.rest[0].text == "(":
+        text += f"({source_text(reader.parenthesized())})"
+    for word in ("UNSIGNED", "SIGNED", "ZEROFILL", "UNSIGNED", "ZEROFILL"):
+        if reader.takes(word):
+            text += f" {word.lower()}"
+    return text
+
+
+def _default_text(body: list[Token]) -> str | None:
+    """The SQL text of the default: what follows the word, up to the end of one value."""
+    depth = 0
+    for place, token in enumerate(body):
+        depth += {"(": 1, ")": -1}.get(token.text, 0)
+        if depth == 0 and token.keyword == "DEFAULT":
+            reader = Reader(body[place + 1 :])
+            value = _value(reader)
+            if reader.rest and not reader.rest[0].keyword:
+                raise Unreadable("a default of several parts")
+            return source_text(value)
+    return None
+
+
+def _value(reader: Reader) -> list[Token]:
+    """One literal, signed number, call or parenthesized expression."""
+    before = reader.rest
+    if before and before[0].text != "(":
+        while reader.rest and reader.rest[0].text in ("+", "-"):
+            reader.take()
+        prefixed = reader.take().keyword.startswith("_") or before[0].keyword in ("B", "X", "N", "DATE", "TIME")
+        if prefixed and reader.rest and reader.rest[0].text[0] in "'\"":
+            reader.take()
+        while reader.rest and (
+            reader.rest[0].text == "." or (reader.rest[0].text[0].isdigit() and not reader.rest[0].spaced)
+        ):
+            reader.take()
+    if reader.rest and reader.rest[0].text == "(":
+        reader.parenthesized()
+    return before[: len(before) - len(reader.rest)]
+
+
+def _of_default(default: str, type_text: str) -> tuple[Fill, str | None]:
+    quoted = len(default) > 1 and default[0] in "'\"" and default[-1] == default[0]
+    if default.upper() == "NULL":
+        return Fill.NULL, None
+    if _NOW.fullmatch(default):
+        return Fill.NOW, None
+    if quoted:
+        value = _unquoted(default)
+    elif default.upper() in ("TRUE", "FALSE"):
+        value = str(int(default.upper() == "TRUE"))
+    else:
+        value = default.replace(" ", "").removeprefix("+")
+        if not _NUMBER.fullmatch(value):
+            return Fill.UNKNOWN, None
+    return (Fill.VALUE, value) if _kept_as_it_is(value, type_text, quoted=quoted) else (Fill.UNKNOWN, None)
+
+
+def _kept_as_it_is(value: str, type_text: str, *, quoted: bool) -> bool:
+    """Whether a column of the type holds exactly this value, and not what the server makes of it: rounded, padded, an index."""
+    found = _TYPE_NAME.match(type_text)
+    name = found.group() if found else ""
+    decimal = _DECIMAL.match(type_text)
+    if decimal:
+        return re.fullmatch(rf"-?\d+(\.\d{{1,{int(decimal.group(1) or 0) or 1}}})?", value) is not None and (
+            "." not in value or bool(decimal.group(1))
+        )
+    if name in _SPELLED:
+        return _SPELLED[name].fullmatch(value) is not None
+    return name in _TEXTS or (name in _CHOICES and quoted)
+
+
+_ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "b": "\b", "Z": "\x1a", "%": "\\%", "_": "\\_"}
+
+
+def _unquoted(literal: str) -> str:
+    quote = literal[0]
+    return re.sub(
+        rf"\\(.)|{quote}{quote}",
+        lambda found: quote if found.group(1) is None else _ESCAPED.get(found.group(1), found.group(1)),
+        literal[1:-1],
+        flags=re.S,
+    )
+
+
+def _implicit(type_text: str, body: list[Token]) -> tuple[Fill, str | None]:
+    """The value that a NOT NULL column without a default takes in rows that were there."""
+    found = _TYPE_NAME.match(type_text)
+    name = found.group() if found else ""
+    decimal = _DECIMAL.match(type_text)
+    if decimal:
+        scale = int(decimal.group(1) or 0)
+        return Fill.VALUE, "0." + "0" * scale if scale else "0"
+    if name == "enum":
+        first = Reader(body[1:]).parenthesized()[0]
+        return Fill.VALUE, _unquoted(first.text)
+    if name == "set":
+        return Fill.VALUE, ""
+    return (Fill.VALUE, _ZERO[name]) if name in _ZERO and name != "binary" else (Fill.UNKNOWN, None)

@@ -1,0 +1,190 @@
+"""The words of a MySQL-family statement: comments gone, version comments read, quoted names unquoted.
+
+Own work rather than a parser's: ``/*!40000 ... */`` is code to the server and a comment to every parser at hand, and ``--``
+begins a comment only before a space. A parser that takes the rest of a statement for a comment would lose what it does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+_NEWEST_OF_ALL = 50699
+"""Up to this version MySQL and MariaDB agree on which version comments they carry out."""
+
+_PIECES = re.compile(
+    r"""(?P<space>\s+|--(?=\s|$)[^\n]*|\#[^\n]*)
+    |(?P<opens>/\*M?!(?P<version>\d{5,6})?)
+    |(?P<comment>/\*(?:(?!\*/).)*\*/)
+    |(?P<closes>\*/)
+    |(?P<name>`(?:[^`]|``)*`)
+    |(?P<string>'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*")
+    |(?P<word>[0-9A-Za-z_$\u0080-\U0010ffff]+)
+    |(?P<mark>[^`'"])""",
+    re.X | re.S,
+)
+
+
+class Unreadable(Exception):
+    """A statement that is not understood; it never leaves the reading of statements."""
+
+
+class TokenKind(Enum):
+    """What a token is."""
+
+    WORD = "word"
+    NAME = "name"
+    STRING = "string"
+    MARK = "mark"
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A piece of a statement: ``text`` as it stands there, with a space before it or not, and the ``name`` it may be."""
+
+    kind: TokenKind
+    text: str
+    spaced: bool
+
+    @property
+    def keyword(self) -> str:
+        """The word in capitals; empty for all else, so that a quoted name is never a keyword."""
+        return self.text.upper() if self.kind is TokenKind.WORD else ""
+
+    @property
+    def name(self) -> str | None:
+        """The name that this token may be. ``"x"`` stands where a name must only with ANSI_QUOTES, and is one then."""
+        if self.kind is TokenKind.WORD:
+            return self.text
+        if self.kind is TokenKind.NAME:
+            return self.text[1:-1].replace("``", "`")
+        if self.kind is TokenKind.STRING and self.text.startswith('"'):
+            return self.text[1:-1].replace('""', '"')
+        return None
+
+
+def readings(sql: str) -> Iterator[list[Token]]:
+    """The tokens of a statement, in each way that servers may read its version comments: with and without newer code.
+
+    Errors: :class:`Unreadable` for quotes or comments without an end.
+    """
+    newer = _tokens(sql, newest=True)
+    yield newer
+    older = _tokens(sql, newest=False)
+    if older != newer:
+        yield older
+
+
+def _tokens(sql: str, *, newest: bool) -> list[Token]:
+    found: list[Token] = []
+    spaced, inside, passed_over, place = False, False, False, 0
+    while place < len(sql):
+        piece = _PIECES.match(sql, place)
+        if piece is None:
+            raise Unreadable("a quote without its end")
+        place = piece.end()
+        group = piece.lastgroup if piece.lastgroup != "version" else "opens"
+        if group == "opens":
+            if inside:
+                raise Unreadable("a version comment in another")
+            version = int(piece["version"] or 0)
+            certain = version <= _NEWEST_OF_ALL and not piece.group().startswith("/*M")
+            inside, spaced, passed_over = True, True, not (certain or newest)
+        elif group == "closes":
+            if not inside:
+                raise Unreadable("the end of a comment without its beginning")
+            inside, spaced, passed_over = False, True, False
+        elif group in ("space", "comment"):
+            spaced = True
+        elif not passed_over:
+            found.append(Token(TokenKind(group), piece.group(), spaced))
+            spaced = False
+    if inside:
+        raise Unreadable("a comment without its end")
+    return found
+
+
+def source_text(tokens: Sequence[Token]) -> str:
+    """Tokens as text again, spaced as they were."""
+    return "".join((" " if token.spaced else "") + token.text for token in tokens).strip()
+
+
+def split(tokens: Sequence[Token], mark: str) -> list[list[Token]]:
+    """The parts between marks that stand in no parentheses. Errors: :class:`Unreadable` if those do not match."""
+    parts: list[list[Token]] = [[]]
+    depth = 0
+    for token in tokens:
+        depth += {"(": 1, ")": -1}.get(token.text, 0)
+        if depth < 0:
+            raise Unreadable("a parenthesis without its beginning")
+        if token.text == mark and depth == 0:
+            parts.append([])
+        else:
+            parts[-1].append(token)
+    if depth:
+        raise Unreadable("a parenthesis without its end")
+    return parts
+
+
+class Reader:
+    """Takes tokens from the front; what it does not expect raises :class:`Unreadable`."""
+
+    def __init__(self, tokens: Sequence[Token]) -> None:
+        self._tokens = list(tokens)
+        self._place = 0
+
+    @property
+    def rest(self) -> list[Token]:
+        """What was not taken yet."""
+        return self._tokens[self._place :]
+
+    def keywords(self, count: int) -> tuple[str, ...]:
+        """The next tokens as keywords, without taking them; empty where there is no word."""
+        ahead = self._tokens[self._place : self._place + count]
+        return tuple(token.keyword for token in ahead) + ("",) * (count - len(ahead))
+
+    def take(self) -> Token:
+        """The next token."""
+        if self._place >= len(self._tokens):
+            raise Unreadable("the statement ends early")
+        self._place += 1
+        return self._tokens[self._place - 1]
+
+    def takes(self, *words: str) -> bool:
+        """Take these words if they are next: keywords in capitals, or marks."""
+        ahead = self._tokens[self._place : self._place + len(words)]
+        if [token.keyword or token.text for token in ahead] != list(words):
+            return False
+        self._place += len(words)
+        return True
+
+    def takes_one_of(self, *words: str) -> str | None:
+        """Take one of these keywords if it is next, and say which."""
+        return next((word for word in words if self.takes(word)), None)
+
+    def name(self) -> str:
+        """The next token as a name."""
+        name = self.take().name
+        if not name:
+            raise Unreadable("a name is missing")
+        return name
+
+    def parenthesized(self) -> list[Token]:
+        """What stands in the parentheses that come next."""
+        if not self.takes("("):
+            raise Unreadable("a parenthesis is missing")
+        depth = 1
+        inner: list[Token] = []
+        while True:
+            token = self.take()
+            depth += {"(": 1, ")": -1}.get(token.text, 0)
+            if depth == 0:
+                return inner
+            inner.append(token)
+
+    def end(self) -> None:
+        """Nothing may be left."""
+        if self.rest:
+            raise Unreadable("more than was expected")
