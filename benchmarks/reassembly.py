@@ -34,7 +34,9 @@ from dts_assets.model.spans import Cell
 from dts_assets.model.windows import Window
 from dts_assets.sources.capture import CaptureSource
 from dts_assets.stages.envelopes import raw_rows
-from dts_assets.stages.reassembly import Head, Reassembler
+from dts_assets.stages.fragments import Fragment
+from dts_assets.stages.heads import Head, Outcome
+from dts_assets.stages.reassembly import Reassembler
 from dts_assets.store.catalog import LakeLocation
 from dts_assets.store.files import TableWriter, read_batches
 from dts_assets.store.lake import Lake
@@ -120,8 +122,8 @@ def _batches(paths: Sequence[str]) -> Iterator[pa.RecordBatch]:
     return read_batches({}, paths, MESSAGE_COLUMNS, batch_bytes=CHUNK_BYTES)
 
 
-def _no_head(shard: str, before: int, below: int, total: int) -> Head:
-    return Head((), waiting=False)
+def _no_head(shard: str, tail: Sequence[Fragment]) -> Head:
+    return Head(Outcome.MISSING)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -16,9 +16,9 @@ from dts_assets.model.problems import Problem, ProblemCode, Reason
 from dts_assets.model.runs import CheckpointMark, Run
 from dts_assets.model.spans import Cell
 from dts_assets.sources.source import Source
+from dts_assets.stages.collecting import BrokenSet, Tally
 from dts_assets.stages.entries import EntryFacts, entry_rows
 from dts_assets.stages.envelopes import ContentDigest, raw_rows
-from dts_assets.stages.collecting import BrokenSet, Tally
 from dts_assets.stages.fragments import Fragment
 from dts_assets.stages.heads import Head, find_head
 from dts_assets.stages.reassembly import Reassembler

@@ -1,0 +1,290 @@
+"""Fragments that do not lie side by side, one by one: sets that are cut, repeated, interleaved, out of order or broken.
+
+Every shard has one set that is being collected. Another set's fragment puts it aside; what was put aside is decided late, because
+a set that begins again, or a fragment that comes late, may still make it whole:
+
+- an equal whole copy came after it, or lies before the range: *superseded*;
+- the rest of it came (only where sequence numbers tell that it is the rest): *joined*;
+- the producer gave it up, as it does before it sends a set again, and no copy has come yet: *carried out*;
+- otherwise *quarantined*, with a reason and all its bytes.
+
+At most :data:`MOST_ASIDE` sets of a shard are kept aside; the oldest is decided first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from dts_assets.model.problems import Reason
+from dts_assets.stages.fragments import Fragment, PartialSet, indexes_text
+from dts_assets.stages.heads import Head, HeadReader, Outcome
+
+MOST_ASIDE = 8
+"""Unfinished sets of one shard that are kept for what may still come."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenSet:
+    """Fragments that can never be joined: the offsets they span and why. ``data`` are their bytes in the order of indexes."""
+
+    first_offset: int
+    last_offset: int
+    reason: Reason
+    detail: str
+    data: bytes
+    fragments: int
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingSet:
+    """A set whose head lies in messages that are not stored yet."""
+
+    first_offset: int
+    last_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class CarriedSet:
+    """A set whose end the range has not seen and the next one should: it names the fragment that must come.
+
+    ``sequence`` is that fragment's number, None where messages have none. ``abandoned`` says that the producer gave that number
+    to another message: then it must send the whole set again.
+    """
+
+    shard: str | None
+    first_offset: int
+    last_offset: int
+    total: int
+    index: int
+    sequence: int | None
+    abandoned: bool
+
+
+@dataclass(slots=True)
+class Tally:
+    """What became of the messages of a range; the terms of the ledger's equations."""
+
+    messages: int = 0
+    whole: int = 0
+    fragments: int = 0
+    null_messages: int = 0
+    quarantined_messages: int = 0
+    carried_in: int = 0
+    joined: int = 0
+    superseded: int = 0
+    waiting: int = 0
+    quarantined_fragments: int = 0
+    carried_out: int = 0
+
+
+class Joined(NamedTuple):
+    """A set put together from fragments that were collected one by one."""
+
+    first_offset: int
+    last_offset: int
+    shard: str | None
+    sequence: int | None
+    parts: tuple[bytes | pa.Buffer, ...]
+
+
+class Collector:
+    """The unfinished sets of a range. What it finds out stands in ``tally``, ``broken``, ``waiting`` and ``carried``."""
+
+    def __init__(self, read_head: HeadReader, tally: Tally, *, nothing_follows: bool) -> None:
+        self.broken: list[BrokenSet] = []
+        self.waiting: list[WaitingSet] = []
+        self.carried: list[CarriedSet] = []
+        self._tally = tally
+        self._read_head = read_head
+        self._nothing_follows = nothing_follows
+        self._current: dict[str, PartialSet] = {}
+        self._aside: dict[str, list[PartialSet]] = {}
+
+    @property
+    def busy(self) -> bool:
+        """Whether any set is unfinished."""
+        return bool(self._current or self._aside)
+
+    def current(self, shard: str) -> PartialSet | None:
+        """The set that is being collected."""
+        return self._current.get(shard)
+
+    def aside(self) -> Mapping[str, Sequence[PartialSet]]:
+        """The sets put aside, by shard."""
+        return self._aside
+
+    def add(self, shard: str, fragment: Fragment, row: int) -> Joined | None:
+        """The set that the fragment makes whole, if it does."""
+        current = self._current.get(shard)
+        if current is None or not current.takes(fragment):
+            current = self._other(shard, fragment, row)
+        elif (held := current.parts.get(fragment.index)) is None:
+            current.put(fragment, row)
+        elif fragment.repeats(held):
+            self._tally.superseded += 1
+            current.put(fragment, row)
+        else:  # the number and the place are the same, and the bytes are not: nobody knows which are right
+            current.reason = Reason.CONTRADICTORY_FRAGMENT
+            self.put_aside(shard, fragment.sequence)
+            current = self._current[shard] = PartialSet.of(fragment, row)
+            current.reason = Reason.CONTRADICTORY_FRAGMENT
+        if not (current.ended and current.unbroken):
+            return None
+        return self._end(shard, current)
+
+    def put_aside(self, shard: str, sequence: int | None) -> None:
+        """Something else than its next fragment came, with this sequence number, while a set was being collected."""
+        if (current := self._current.pop(shard, None)) is None:
+            return
+        if current.base is not None and current.unbroken:
+            current.abandoned = sequence == current.base + current.high + 1
+        # A slice of a batch would keep all of the batch in memory.
+        current.parts = {one.index: replace(one, data=bytes(one.data)) for one in current.parts.values()}
+        waiting = self._aside.setdefault(shard, [])
+        waiting.append(current)
+        if len(waiting) > MOST_ASIDE:
+            self._settle(shard, waiting.pop(0))
+
+    def see_whole(self, shard: str, total: int, row: int, data_of: Callable[[int], bytes | pa.Buffer]) -> None:
+        """A whole set begins at a row of the batch: what was put aside before and is equal to it has come again."""
+        for one in list(self._aside.get(shard, ())):
+            if one.row < row and one.total == total and one.equals(data_of):
+                self._tally.superseded += len(one.parts)
+                self._forget(shard, one)
+
+    def end_batch(self, highest: Mapping[str, int]) -> None:
+        """The batch is over; ``highest`` sequence number in it by shard."""
+        for current in self._current.values():
+            current.row = -1
+        for shard, aside in self._aside.items():
+            for one in aside:
+                one.row, one.seen_to = -1, max(one.seen_to, highest.get(shard, -1))
+
+    def finish(self) -> None:
+        """Decide everything: the range is over."""
+        for shard, aside in self._aside.items():
+            current = self._current.get(shard)
+            for one in aside:
+                if current is not None and not self._nothing_follows and _begun_again(one, current):
+                    self._carry(shard, one)
+                else:
+                    self._settle(shard, one)
+        for shard, current in self._current.items():
+            if self._nothing_follows or current.ended:
+                self._settle(shard, current)
+            else:
+                self._carry(shard, current)
+        self._aside.clear()
+        self._current.clear()
+
+    def _other(self, shard: str, fragment: Fragment, row: int) -> PartialSet:
+        """The set of a fragment that is not the current one's: one put aside, or a new one."""
+        before = self._current.get(shard)
+        for one in self._aside.get(shard, ()):
+            numbered = one.base is not None and fragment.sequence is not None
+            if numbered and one.takes(fragment) and fragment.index not in one.parts and not one.contradicted:
+                self._forget(shard, one)
+                self.put_aside(shard, fragment.sequence)
+                one.reason, one.searched, one.head, one.abandoned = None, False, (), False
+                one.put(fragment, row)
+                self._current[shard] = one
+                return one
+        found = PartialSet.of(fragment, row)
+        if before is not None and fragment.index and _contradict(before, fragment):
+            before.reason = found.reason = Reason.CONTRADICTORY_FRAGMENT
+        self.put_aside(shard, fragment.sequence)
+        self._current[shard] = found
+        return found
+
+    def _end(self, shard: str, current: PartialSet) -> Joined | None:
+        """The last fragment has come, and none is missing between it and the first that came."""
+        parts = current.fragments
+        if current.low:
+            head = self._read_head(shard, parts)
+            if head.outcome is not Outcome.FOUND:
+                if not self._decided(current, head):
+                    self.put_aside(shard, None)
+                self._current.pop(shard, None)
+                return None
+            self._tally.carried_in += len(head.fragments)
+            parts = [*head.fragments, *parts]
+        del self._current[shard]
+        self._tally.joined += len(parts)
+        self.see_whole(shard, current.total, current.row + 1, lambda index: parts[index].data)
+        offsets = [one.offset for one in parts]
+        return Joined(min(offsets), max(offsets), shard or None, parts[-1].sequence, tuple(one.data for one in parts))
+
+    def _decided(self, one: PartialSet, head: Head) -> bool:
+        """Whether what was found before a set that is not whole says what becomes of it; else it is noted."""
+        if head.outcome is Outcome.REPEATED:
+            self._tally.superseded += len(one.parts)
+            return True
+        if head.outcome is Outcome.WAITING:
+            self._tally.waiting += len(one.parts)
+            self.waiting.append(WaitingSet(*_span(one.fragments)))
+            return True
+        one.searched, one.head, one.reason = True, head.fragments, one.reason or head.reason
+        return False
+
+    def _settle(self, shard: str, one: PartialSet) -> None:
+        """Say what becomes of a set that is not whole."""
+        can_tell = one.base is not None or one.low > 0
+        if not one.searched and can_tell and self._decided(one, self._read_head(shard, one.fragments)):
+            return
+        if not self._nothing_follows and one.reason is None and one.may_go_on:
+            self._carry(shard, one)
+        else:
+            self._break(shard, one)
+
+    def _carry(self, shard: str, one: PartialSet) -> None:
+        self._tally.carried_in += one.low
+        self._tally.carried_out += one.low + len(one.parts)
+        index = one.first_missing(one.low)
+        sequence = None if one.base is None else one.base + index
+        self.carried.append(
+            CarriedSet(shard or None, *_span(one.fragments), one.total, index, sequence, one.abandoned)
+        )  # fmt: skip
+
+    def _break(self, shard: str, one: PartialSet) -> None:
+        parts = one.with_head()
+        self._tally.carried_in += len(one.head)
+        self._tally.quarantined_fragments += len(parts)
+        of = f" of shard {shard}" if shard else ""
+        what = "its fragments contradict each other" if one.contradicted else one.missing
+        there = indexes_text(part.index for part in parts)
+        detail = f"a set of {one.total} fragments{of}: {what}; here are {there}"
+        data = b"".join(part.data for part in parts)
+        reason = one.reason or Reason.MISSING_FRAGMENT
+        self.broken.append(BrokenSet(*_span(parts), reason, detail, data, len(parts)))
+
+    def _forget(self, shard: str, one: PartialSet) -> None:
+        rest = [other for other in self._aside[shard] if other is not one]
+        if rest:
+            self._aside[shard] = rest
+        else:
+            del self._aside[shard]
+
+
+def _contradict(before: PartialSet, fragment: Fragment) -> bool:
+    """Whether a fragment that is not the first of its set says otherwise than the set it comes in."""
+    if before.base is None or fragment.base is None:
+        return True
+    return before.base == fragment.base and before.total != fragment.total
+
+
+def _begun_again(one: PartialSet, current: PartialSet) -> bool:
+    """Whether the current set is, as far as it came, the same from the start; numbers would have kept both together."""
+    if one.reason is not None or (one.total, one.low, one.base) != (current.total, current.low, None) or one.low:
+        return False
+    both = one.parts.keys() & current.parts.keys()
+    return all(one.parts[index].repeats(current.parts[index]) for index in both)
+
+
+def _span(parts: Sequence[Fragment]) -> tuple[int, int]:
+    """The least and the greatest offset."""
+    offsets = [part.offset for part in parts]
+    return min(offsets), max(offsets)

@@ -1,0 +1,138 @@
+"""Segments of entry sets, and sets that are not whole yet: which fragment belongs to which, and what is missing.
+
+Where messages carry sequence numbers (``ps``), fragment ``index`` of a set has number ``base`` + ``index``, so that every
+fragment names its set: none can be put into another's, whatever was lost, repeated or moved. Without them only order and
+content tell: a fragment goes on with a set if it is the next one, and repeats it if it holds the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from itertools import groupby
+
+import pyarrow as pa
+
+from dts_assets.model.problems import Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """One segment of a split entry set; ``sequence`` is its message's ``ps`` header."""
+
+    offset: int
+    total: int
+    index: int
+    data: bytes | pa.Buffer
+    sequence: int | None = None
+
+    @property
+    def base(self) -> int | None:
+        """The sequence number of its set's first fragment."""
+        return None if self.sequence is None else self.sequence - self.index
+
+    def repeats(self, other: Fragment) -> bool:
+        """Whether both have the same place in a set of as many fragments, and hold the same bytes."""
+        return (self.total, self.index) == (other.total, other.index) and same_bytes(self.data, other.data)
+
+
+def same_bytes(one: bytes | pa.Buffer, other: bytes | pa.Buffer) -> bool:
+    """Whether two segments hold the same; nothing is copied."""
+    return bool(pa.py_buffer(one).equals(pa.py_buffer(other)))
+
+
+@dataclass(slots=True)
+class PartialSet:
+    """Fragments of one set, by index: what has come of it. It holds nothing for a fragment that has not.
+
+    ``row`` is where its last fragment stands in the batch (-1: in an earlier batch). ``reason`` is set once something has
+    spoken against it; ``head`` are fragments of it that were found before the range. ``abandoned`` says that the producer gave
+    the number of its next fragment to another message; ``seen_to`` is the greatest number that came after it.
+    """
+
+    total: int
+    base: int | None
+    parts: dict[int, Fragment] = field(default_factory=dict)
+    low: int = 0
+    high: int = -1
+    row: int = -1
+    reason: Reason | None = None
+    head: tuple[Fragment, ...] = ()
+    searched: bool = False
+    abandoned: bool = False
+    seen_to: int = -1
+
+    @classmethod
+    def of(cls, fragment: Fragment, row: int) -> PartialSet:
+        """A set of which this is the first fragment to come."""
+        one = cls(fragment.total, fragment.base, low=fragment.index)
+        one.put(fragment, row)
+        return one
+
+    def takes(self, fragment: Fragment) -> bool:
+        """Whether the fragment is one of this set's. Without numbers a set is never filled up behind, and never begun again."""
+        if fragment.total != self.total:
+            return False
+        if self.base is not None and fragment.base is not None:
+            return self.base == fragment.base
+        held = self.parts.get(fragment.index)
+        return fragment.index > self.high if held is None else fragment.index > 0 and fragment.repeats(held)
+
+    def put(self, fragment: Fragment, row: int) -> None:
+        """Take a fragment; of two copies the later one stays."""
+        self.parts[fragment.index] = fragment
+        self.low, self.high, self.row = min(self.low, fragment.index), max(self.high, fragment.index), row
+
+    @property
+    def fragments(self) -> list[Fragment]:
+        """By index."""
+        return [self.parts[index] for index in sorted(self.parts)]
+
+    @property
+    def ended(self) -> bool:
+        """Whether the last fragment has come."""
+        return self.high == self.total - 1
+
+    @property
+    def unbroken(self) -> bool:
+        """Whether no fragment is missing between those that have come."""
+        return self.high - self.low + 1 == len(self.parts)
+
+    def equals(self, data_of: Callable[[int], bytes | pa.Buffer]) -> bool:
+        """Whether every fragment holds what a whole set of as many has in its place."""
+        return all(same_bytes(fragment.data, data_of(index)) for index, fragment in self.parts.items())
+
+    def with_head(self) -> list[Fragment]:
+        """Everything that is known of it, by index; what came in the range goes before what was found before it."""
+        return [one for _, one in sorted({**{one.index: one for one in self.head}, **self.parts}.items())]
+
+    def first_missing(self, start: int = 0) -> int:
+        """The least index from ``start`` on that is not there."""
+        there = {one.index for one in self.with_head()}
+        return next(index for index in range(start, self.total + 1) if index not in there)
+
+    @property
+    def missing(self) -> str:
+        """The first indexes that are not there, for people."""
+        first = self.first_missing()
+        last = min((one.index for one in self.with_head() if one.index > first), default=self.total) - 1
+        return f"fragment {first} is missing" if first == last else f"fragments {first} to {last} are missing"
+
+    @property
+    def contradicted(self) -> bool:
+        """Whether fragments say different things of the same place."""
+        return self.reason is Reason.CONTRADICTORY_FRAGMENT
+
+    @property
+    def may_go_on(self) -> bool:
+        """Whether nothing but its end is missing, and nothing shows that it was lost: no later number has come, or the producer
+        itself gave it up."""
+        if self.base is None or not self.unbroken or self.low != len(self.head):
+            return False
+        return self.abandoned or self.seen_to <= self.base + self.high
+
+
+def indexes_text(indexes: Iterable[int]) -> str:
+    """``0-2, 5`` of ascending numbers."""
+    runs = [[index for _, index in run] for _, run in groupby(enumerate(indexes), lambda one: one[1] - one[0])]
+    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)

@@ -1,0 +1,195 @@
+"""What lies before a range: the head of a set whose tail came, or the whole set that the tail repeats.
+
+Raw is read backwards from the tail, and no further than a decision needs. With sequence numbers every message says how far from
+the tail it was sent, so a smaller number than the set's first ends the search. Without them a head must directly precede its
+tail, and a repeated set is looked for by content.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dts_assets.model.problems import Reason
+from dts_assets.stages.fragments import Fragment
+
+FURTHEST_BY_SEQUENCE = 1024
+"""Messages of later numbers passed on the way back to a set that is repeated; a producer sends a handful at a time again."""
+
+FURTHEST_BY_CONTENT = 64
+"""Messages looked at for a repeated set where none has a number."""
+
+
+class Outcome(Enum):
+    """What a search backwards found."""
+
+    FOUND = auto()
+    """Every fragment before the tail."""
+    REPEATED = auto()
+    """The whole set, so that the tail is a copy of what was joined before."""
+    WAITING = auto()
+    """Nothing yet: earlier messages are not stored."""
+    MISSING = auto()
+    """That there is no such head."""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The fragments before a tail, by index: all of them if they were found, those that there are if some are missing.
+
+    ``reason`` says why a head is missing.
+    """
+
+    outcome: Outcome
+    fragments: tuple[Fragment, ...] = ()
+    reason: Reason | None = None
+
+
+HeadReader: TypeAlias = Callable[[str, Sequence[Fragment]], Head]
+"""``(shard, fragments that came)`` to what lies before the first of them to arrive; fragments by index, at least one."""
+
+
+def find_head(
+    backwards: Iterable[tuple[pa.Int64Array, pa.RecordBatch]],
+    *,
+    shard: str,
+    tail: Sequence[Fragment],
+    reaches_start: bool,
+) -> Head:
+    """What precedes ``tail`` (fragments of one set, by index), from batches read backwards (offsets and FRAGMENTS).
+
+    ``reaches_start`` says that nothing earlier than these batches can ever be stored; else an exhausted search means waiting.
+    A tail that begins at index 0 has no head: then only a whole set that it repeats can be found.
+    """
+    before = _shard_backwards(backwards, shard)
+    search = _BySequence(tail) if tail[0].base is not None else _ByContent(tail)
+    for fragment in before:
+        if (outcome := search.see(fragment)) is not None:
+            return search.result(outcome)
+    return search.result(Outcome.MISSING if reaches_start else Outcome.WAITING)
+
+
+class _BySequence:
+    """Every fragment's number is known in advance."""
+
+    def __init__(self, tail: Sequence[Fragment]) -> None:
+        self._total, self._base = tail[0].total, tail[0].base or 0
+        self._below, self._above = tail[0].index, tail[-1].index
+        self._head: dict[int, Fragment] = {}
+        self._rest: set[int] = set()
+        self._passed = 0
+        self._conflict = False
+
+    def see(self, fragment: Fragment) -> Outcome | None:
+        if fragment.sequence is None:
+            return None
+        place = fragment.sequence - self._base
+        self._passed += place > self._above
+        if place < 0 or self._passed > FURTHEST_BY_SEQUENCE:
+            return Outcome.MISSING
+        if (fragment.total, fragment.index) != (self._total, place):
+            self._conflict |= place < self._below
+            return None
+        if place < self._below:
+            self._head.setdefault(place, fragment)
+        else:
+            self._rest.add(place)
+        if len(self._head) + len(self._rest) == self._total:
+            return Outcome.REPEATED
+        return Outcome.FOUND if 0 < self._below == len(self._head) else None
+
+    def result(self, outcome: Outcome) -> Head:
+        if outcome is Outcome.MISSING and self._conflict:
+            return Head(outcome, _in_order(self._head), Reason.CONTRADICTORY_FRAGMENT)
+        return _result(outcome, self._head, self._below)
+
+
+class _ByContent:
+    """Two searches at a time: for the fragments directly before the tail, and for a whole set with the same ones in it."""
+
+    def __init__(self, tail: Sequence[Fragment]) -> None:
+        self._total, self._below = tail[0].total, tail[0].index
+        self._known = {one.index: one for one in tail}
+        self._head: dict[int, Fragment] = {}
+        self._wanted = self._below - 1
+        self._adjacent = self._below > 0
+        self._run = self._total - 1
+        self._looked = 0
+        self._conflict = False
+
+    def see(self, fragment: Fragment) -> Outcome | None:
+        self._looked += 1
+        if self._adjacent and (outcome := self._step(fragment)) is not None:
+            return outcome
+        if not self._goes_on(fragment):
+            self._run = self._total - 1
+        if self._goes_on(fragment):
+            self._run -= 1
+        if self._run < 0:
+            return Outcome.REPEATED
+        return Outcome.MISSING if not self._adjacent and self._looked >= FURTHEST_BY_CONTENT else None
+
+    def _step(self, fragment: Fragment) -> Outcome | None:
+        mine = fragment.total == self._total
+        if mine and fragment.index <= self._wanted:
+            self._head[fragment.index] = fragment
+            self._wanted = fragment.index - 1
+            if self._wanted < 0:
+                return Outcome.FOUND if len(self._head) == self._below else Outcome.MISSING
+            return None
+        held = self._head.get(fragment.index) or self._known.get(fragment.index)
+        if mine and fragment.index < self._total - 1 and held is not None and fragment.repeats(held):
+            return None
+        self._adjacent = False
+        # A set that was left unfinished directly before: the tail was put where another's should stand.
+        self._conflict = not self._head and 0 < fragment.index + 1 < fragment.total
+        return None
+
+    def _goes_on(self, fragment: Fragment) -> bool:
+        if (fragment.total, fragment.index) != (self._total, self._run):
+            return False
+        mine = self._known.get(self._run)
+        return mine is None or fragment.repeats(mine)
+
+    def result(self, outcome: Outcome) -> Head:
+        if outcome is Outcome.MISSING and self._conflict:
+            return Head(outcome, (), Reason.CONTRADICTORY_FRAGMENT)
+        return _result(outcome, self._head, self._below)
+
+
+def _result(outcome: Outcome, head: dict[int, Fragment], below: int) -> Head:
+    if outcome is Outcome.FOUND:
+        return Head(outcome, _in_order(head))
+    if outcome is not Outcome.MISSING:
+        return Head(outcome)
+    if not below:
+        return Head(outcome)
+    return Head(outcome, _in_order(head), Reason.MISSING_FRAGMENT if 0 in head else Reason.MISSING_HEAD)
+
+
+def _in_order(head: dict[int, Fragment]) -> tuple[Fragment, ...]:
+    return tuple(head[index] for index in sorted(head))
+
+
+def _shard_backwards(batches: Iterable[tuple[pa.Int64Array, pa.RecordBatch]], shard: str) -> Iterator[Fragment]:
+    """The shard's usable messages, last first. A whole message takes part too: it comes as total 1, index 0."""
+    for offsets, batch in batches:
+        usable = pc.and_(
+            pc.and_(batch["reason"].is_null(), pc.invert(batch["is_null"])), pc.equal(batch["shard"], shard)
+        )
+        for row in np.flatnonzero(np.asarray(usable))[::-1]:
+            yield fragment_at(int(row), offsets, batch)
+
+
+def fragment_at(row: int, offsets: pa.Int64Array, batch: pa.RecordBatch) -> Fragment:
+    """One row of FRAGMENTS."""
+    return Fragment(
+        offsets[row].as_py(), batch["total"][row].as_py(), batch["index"][row].as_py(),
+        batch["data"][row].as_buffer(), batch["sequence"][row].as_py(),
+    )  # fmt: skip
