@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import click
 import dagster as dg
@@ -96,23 +97,24 @@ def _run_subscription(
             asked.add(request.key)
             console.print(f"[bold]{request.job}[/bold] {request.key}")
             outcome.runs += 1
-            failure = _execute(definitions, request, instance, dagster_home(path) / SPARK_LOG)
+            failure = execute(definitions, request, instance, dagster_home(path) / SPARK_LOG)
             if failure is not None:
                 outcome.failures.append(f"{request.job} {request.key} failed: {failure}")
                 return
 
 
 @dataclass(frozen=True, slots=True)
-class _Request:
-    """A run: its job, its tags, the assets of it (None: all), and what tells it from others."""
+class Request:
+    """A run: its job, its tags, the assets of it (None: all), its ops' configuration, and what tells it from others."""
 
     job: str
     key: str
     tags: Mapping[str, str]
     selection: tuple[dg.AssetKey, ...] | None = None
+    ops: Mapping[str, Any] = field(default_factory=dict)
 
 
-def _requests(name: str, status: Status) -> Sequence[_Request]:
+def _requests(name: str, status: Status) -> Sequence[Request]:
     """The next runs: first what brings messages in, and only when nothing of that is left, the tables."""
     work = status.work
     if work.ingest or work.stale_entries:
@@ -124,15 +126,15 @@ def _requests(name: str, status: Status) -> Sequence[_Request]:
             inputs = sorted({text for cell in span.cells() for text in status.entries_inputs.get(cell, ())})
             tags = span_tags(span)
             key = " to ".join(tags.values()) + (f" ({len(inputs)} inputs changed)" if inputs else "")
-            requests.append(_Request(ingest_job_name(name), key, tags, selection))
+            requests.append(Request(ingest_job_name(name), key, tags, selection))
         return requests
     return [
-        _Request(tables_job_name(name), f"{windows[0].key} to {windows[-1].key}", window_tags(windows))
+        Request(tables_job_name(name), f"{windows[0].key} to {windows[-1].key}", window_tags(windows))
         for windows in window_runs(work.tables, longest=_LONGEST)
     ]
 
 
-def _execute(definitions: dg.Definitions, request: _Request, instance: dg.DagsterInstance, log: Path) -> str | None:
+def execute(definitions: dg.Definitions, request: Request, instance: dg.DagsterInstance, log: Path) -> str | None:
     """Run one request; what it failed with, if it did."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)
@@ -144,7 +146,7 @@ def _execute(definitions: dg.Definitions, request: _Request, instance: dg.Dagste
                 tags=dict(request.tags),
                 asset_selection=None if request.selection is None else list(request.selection),
                 raise_on_error=False,
-                run_config={"loggers": {"progress": {"config": {}}}},
+                run_config={"loggers": {"progress": {"config": {}}}, "ops": dict(request.ops)},
             )
     if result.success:
         return None

@@ -10,6 +10,7 @@ import dagster as dg
 from dts_assets.defs.ingest_assets import entries_asset, raw_envelopes_asset, topic_asset
 from dts_assets.defs.jobs import ingest_job, tables_job
 from dts_assets.defs.progress import progress_logger
+from dts_assets.defs.redrive import redrive_job
 from dts_assets.defs.resources import PipelineResource, SparkResource
 from dts_assets.defs.sensors import ingest_sensor, tables_sensor
 from dts_assets.defs.table_assets import graph_tables, table_assets
@@ -43,10 +44,11 @@ def _subscription(subscription: Subscription) -> dg.Definitions:
         raw_envelopes_asset(subscription),
         entries_asset(subscription),
     ]
+    always = [ingest_job(subscription), redrive_job(subscription)]
     if tables is None:
-        return dg.Definitions(ingest, jobs=[ingest_job(subscription)], sensors=[ingest_sensor(subscription)])
+        return dg.Definitions(ingest, jobs=always, sensors=[ingest_sensor(subscription)])
     return dg.Definitions(
         [*ingest, tables],
-        jobs=[ingest_job(subscription), tables_job(subscription, shown)],
+        jobs=[*always, tables_job(subscription, shown)],
         sensors=[ingest_sensor(subscription), tables_sensor(subscription)],
     )

@@ -55,16 +55,7 @@ def report_per_partition(
     if len(results) == 1:
         return next(iter(results.values()))
     for partition, result in results.items():
-        context.log_event(
-            dg.AssetCheckEvaluation(
-                asset_key=asset,
-                check_name=str(result.check_name),
-                passed=result.passed,
-                metadata=result.metadata,
-                severity=result.severity,
-                partition=partition,
-            )
-        )
+        context.log_event(evaluation(asset, result, partition))
     failed = sorted(partition for partition, result in results.items() if not result.passed)
     first = next(iter(results.values()))
     return dg.AssetCheckResult(
@@ -72,6 +63,18 @@ def report_per_partition(
         passed=not failed,
         severity=first.severity,
         metadata={"partitions": len(results), "failed": len(failed), "failed_partitions": ", ".join(failed[:20])},
+    )
+
+
+def evaluation(asset: dg.AssetKey, result: dg.AssetCheckResult, partition: str) -> dg.AssetCheckEvaluation:
+    """A result as the event of one partition."""
+    return dg.AssetCheckEvaluation(
+        asset_key=asset,
+        check_name=str(result.check_name),
+        passed=result.passed,
+        metadata=result.metadata,
+        severity=result.severity,
+        partition=partition,
     )
 
 

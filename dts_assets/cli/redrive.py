@@ -1,0 +1,84 @@
+"""``dts-assets redrive``: what is in quarantine read again, through the same job as the button in the UI."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+import dagster as dg
+from rich.console import Console
+from rich.table import Table
+
+from dts_assets.cli.main import config_of, config_option
+from dts_assets.cli.run import FAILED, SPARK_LOG, Request, execute
+from dts_assets.defs.assemble import assemble
+from dts_assets.defs.redrive import redrive_job_name
+from dts_assets.flows.pipeline import open_pipeline
+from dts_assets.flows.redrive import Quarantined
+from dts_assets.model.problems import Reason
+from dts_assets.settings import load_settings
+from dts_assets.settings.load import dagster_home, enter_dagster_home
+
+_TIMES = click.DateTime(formats=["%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d"])
+
+
+@click.command("redrive")
+@click.argument("subscription")
+@click.option("--from", "start", type=_TIMES, help="Windows that start here or later (UTC).")
+@click.option("--to", "end", type=_TIMES, help="Windows that start before this (UTC).")
+@click.option(
+    "--partition", "partitions", type=int, multiple=True, help="A Kafka partition; may be given several times."
+)
+@click.option(
+    "--reason", "reasons", type=click.Choice([reason.value for reason in Reason]), multiple=True, help="A reason code."
+)
+@config_option
+def redrive(
+    subscription: str,
+    start: datetime | None,
+    end: datetime | None,
+    partitions: tuple[int, ...],
+    reasons: tuple[str, ...],
+    config: Path | None,
+) -> None:
+    """Read what is in quarantine again with the code and settings of now; what can be used moves on, the rest stays."""
+    path = config_of(config)
+    settings = load_settings(path)
+    if subscription not in settings.subscriptions:
+        raise click.BadParameter(
+            f"there is no subscription {subscription}; there are {', '.join(settings.subscriptions)}"
+        )
+    home = enter_dagster_home(path)
+    start, end = (None if time is None else time.replace(tzinfo=UTC) for time in (start, end))
+    chosen = Quarantined(
+        start, end, frozenset(partitions) or None, frozenset(Reason(reason) for reason in reasons) or None
+    )
+    pipeline = open_pipeline(settings, subscription)
+    before = [row for row in pipeline.ledger.quarantine() if chosen.holds(row)]
+    console = Console(highlight=False)
+    if not before:
+        console.print("Nothing of that is in quarantine.")
+        return
+    values = {
+        "start": "" if start is None else start.isoformat(),
+        "end": "" if end is None else end.isoformat(),
+        "kafka_partitions": list(partitions),
+        "reasons": list(reasons),
+    }
+    ops = {f"{subscription}_read_quarantine_again": {"config": values}}
+    request = Request(redrive_job_name(subscription), subscription, {}, ops=ops)
+    with dg.DagsterInstance.from_config(str(home)) as instance:
+        failure = execute(assemble(settings, path), request, instance, dagster_home(path) / SPARK_LOG)
+    if failure is not None:
+        Console(stderr=True, soft_wrap=True, markup=False, highlight=False).print(f"redrive failed: {failure}")
+        sys.exit(FAILED)
+    after = [row for row in pipeline.ledger.quarantine() if chosen.holds(row)]
+    table = Table(title=f"{subscription}: quarantine driven again", title_justify="left")
+    for column in ("stage", "reason", "were there", "are there"):
+        table.add_column(column, justify="left" if column in ("stage", "reason") else "right")
+    for stage, reason in sorted({(row.stage, row.reason) for row in before}):
+        counts = (sum((row.stage, row.reason) == (stage, reason) for row in rows) for rows in (before, after))
+        table.add_row(stage, reason.value, *(f"{count:,}" for count in counts))
+    console.print(table)

@@ -1,0 +1,86 @@
+"""The job that drives quarantine again: a button in the UI's Launchpad, and what ``dts-assets redrive`` runs."""
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import dagster as dg
+
+from dts_assets.defs.checks import balance_result, completeness_result, evaluation
+from dts_assets.defs.metadata import entries_metadata
+from dts_assets.defs.resources import PipelineResource, SparkResource
+from dts_assets.settings.models import Subscription
+
+if TYPE_CHECKING:
+    from dts_assets.flows.redrive import RedriveReport
+
+
+class RedriveConfig(dg.Config):
+    """Which part of the quarantine; what is left empty means all. Times are ISO 8601, in UTC where they name no zone."""
+
+    start: str = ""
+    end: str = ""
+    kafka_partitions: list[int] = []  # noqa: RUF012  # a pydantic field: each instance has its own
+    reasons: list[str] = []  # noqa: RUF012
+
+
+def redrive_job_name(subscription: str) -> str:
+    """The job that drives quarantine again."""
+    return f"{subscription}_redrive"
+
+
+def redrive_job(subscription: Subscription) -> dg.JobDefinition:
+    """Reads what is in quarantine anew and makes all that follows from it."""
+    entries = dg.AssetKey([subscription.name, "entries"])
+
+    @dg.op(
+        name=f"{subscription.name}_read_quarantine_again",
+        pool=f"{subscription.name}_tables",
+        tags={"subscription": subscription.name},
+        out=dg.Out(dg.Nothing),
+    )
+    def read_quarantine_again(
+        context: dg.OpExecutionContext, config: RedriveConfig, pipelines: PipelineResource, spark: SparkResource
+    ) -> None:
+        from dts_assets.flows.redrive import Quarantined, redrive
+        from dts_assets.model.problems import Reason
+
+        chosen = Quarantined(
+            _instant(config.start),
+            _instant(config.end),
+            frozenset(config.kafka_partitions) or None,
+            frozenset(Reason(reason) for reason in config.reasons) or None,
+        )
+        pipeline = pipelines.pipeline(subscription.name)
+        report = redrive(pipeline, chosen, spark=spark.session, progress=context.log.info)
+        for cell in report.entries:
+            partition = str(cell.row.cell)
+            context.log_event(dg.AssetMaterialization(entries, metadata=entries_metadata(cell), partition=partition))
+            for result in (completeness_result(cell.row), balance_result(cell.row)):
+                # Accepted as every event of a user is; the signature names three of them.
+                context.log_event(evaluation(entries, result, partition))  # type: ignore[arg-type]
+        context.add_output_metadata({"rows": dg.MetadataValue.md(_table(report)), "moved": report.moved})
+
+    @dg.job(
+        name=redrive_job_name(subscription.name),
+        description="Reads what is in quarantine again with the code and settings of now; what can be used moves on.",
+    )
+    def job() -> None:
+        read_quarantine_again()
+
+    return job
+
+
+def _instant(text: str) -> datetime | None:
+    if not text:
+        return None
+    instant = datetime.fromisoformat(text)
+    return instant if instant.tzinfo is not None else instant.replace(tzinfo=UTC)
+
+
+def _table(report: "RedriveReport") -> str:
+    lines = ["| stage | reason | were there | stayed |", "|---|---|---|---|"]
+    lines += [
+        f"| {stage} | {reason.value} | {count} | {report.stayed.get((stage, reason), 0)} |"
+        for (stage, reason), count in sorted(report.found.items())
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,100 @@
+"""Quarantine driven again: what could not be used is read anew, by the code as it is now, and moves on if it can be.
+
+Raw keeps every message, so nothing but a fixed decoder or a better setting is needed: the entries of the partitions that have
+something in quarantine are made again, then the tables of their windows. What still cannot be used stays where it is.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from dts_assets.flows.entries import materialize_entries
+from dts_assets.flows.pipeline import Pipeline, SparkProvider
+from dts_assets.flows.reports import EntriesCellReport, Progress, TablesReport
+from dts_assets.flows.tables import materialize_tables
+from dts_assets.model.problems import Reason
+from dts_assets.model.spans import Cell
+from dts_assets.model.windows import Window
+from dts_assets.planning.rectangles import rectangles, window_runs
+from dts_assets.store.rows import QuarantineRow
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantined:
+    """Which part of the quarantine is meant; None stands for all. Times are window starts, the later one not included."""
+
+    start: datetime | None = None
+    end: datetime | None = None
+    kafka_partitions: frozenset[int] | None = None
+    reasons: frozenset[Reason] | None = None
+
+    def holds(self, row: QuarantineRow) -> bool:
+        """Whether a row is meant."""
+        return (
+            (self.start is None or row.window_start >= self.start)
+            and (self.end is None or row.window_start < self.end)
+            and (self.kafka_partitions is None or row.kafka_partition in self.kafka_partitions)
+            and (self.reasons is None or row.reason in self.reasons)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RedriveReport:
+    """What became of the rows that were driven again, by (stage, reason), and the partitions that were made anew.
+
+    ``found`` are the rows there were; ``stayed`` those there are now, in the same partitions and of the same stage and reason.
+    """
+
+    found: Mapping[tuple[str, Reason], int]
+    stayed: Mapping[tuple[str, Reason], int]
+    entries: tuple[EntriesCellReport, ...]
+    tables: tuple[TablesReport, ...]
+    seconds: float
+
+    @property
+    def moved(self) -> int:
+        """How many rows are not in quarantine any more."""
+        return sum(max(0, count - self.stayed.get(key, 0)) for key, count in self.found.items())
+
+
+def redrive(pipeline: Pipeline, chosen: Quarantined, *, spark: SparkProvider, progress: Progress) -> RedriveReport:
+    """Make what is in quarantine anew, and all that follows from it. Without any such row Spark is not even started."""
+    began = time.monotonic()
+    rows = [row for row in pipeline.ledger.quarantine() if chosen.holds(row)]
+    cells = {Cell(row.kafka_partition, pipeline.grid.of_start(row.window_start)) for row in rows}
+    progress(f"redrive: {len(rows)} rows are in quarantine, in {len(cells)} partitions")
+    again = {cell for cell in cells if any(_of(row, cell) and row.stage == "entries" for row in rows)}
+    entries = [
+        report
+        for span in rectangles(again)
+        for report in materialize_entries(pipeline, span, spark=spark, progress=progress).cells
+    ]
+    tables = [
+        materialize_tables(pipeline, windows, spark=spark, progress=progress)
+        for windows in window_runs(_computed(pipeline, cells))
+    ]
+    places = {(cell.kafka_partition, cell.window.start) for cell in cells}
+    left = [row for row in pipeline.ledger.quarantine() if (row.kafka_partition, row.window_start) in places]
+    found, stayed = _counted(rows), _counted(left)
+    stayed = {key: count for key, count in stayed.items() if key in found}
+    report = RedriveReport(found, stayed, tuple(entries), tuple(tables), time.monotonic() - began)
+    progress(f"redrive: {report.moved} of {len(rows)} rows moved on, after {report.seconds:.1f} s")
+    return report
+
+
+def _computed(pipeline: Pipeline, cells: Collection[Cell]) -> Iterable[Window]:
+    """The windows of some cells whose tables are there: those of the others come with their first run."""
+    windows = {cell.window for cell in cells}
+    return [row.window for row in pipeline.ledger.cuts(windows)] if windows else []
+
+
+def _of(row: QuarantineRow, cell: Cell) -> bool:
+    return row.kafka_partition == cell.kafka_partition and row.window_start == cell.window.start
+
+
+def _counted(rows: Iterable[QuarantineRow]) -> dict[tuple[str, Reason], int]:
+    return dict(Counter((row.stage, row.reason) for row in rows))
