@@ -195,6 +195,22 @@ REDELIVERIES: tuple[NamedType, ...] = (
 )
 """Changes that arrived again, one row each, with a pointer to the copy that was kept."""
 
+DDL: tuple[NamedType, ...] = (
+    ("kafka_partition", "int"),
+    ("window_start", "timestamp"),
+    ("stage", "string"),
+    ("kafka_offset", "bigint"),
+    ("source_position", POSITION),
+    ("gtid", "string"),
+    ("event_time", "timestamp"),
+    ("execution_seconds", "bigint"),
+    ("database", "string"),
+    ("sql", "string"),
+    ("parsed", "boolean"),
+    ("effect", "string"),
+)
+"""Every DDL statement as it came, with what it does; ``effect`` is null if it was not understood."""
+
 TABLE_SHAPES: tuple[NamedType, ...] = (
     ("kafka_partition", "int"),
     ("window_start", "timestamp"),

@@ -125,6 +125,7 @@ QUARANTINE = _system(declared.QUARANTINE, (*CELL, "stage"), ("first_offset", "la
 """Also partitioned by ``stage``, so that a stage replaces its own rows by whole files."""
 
 REDELIVERIES = _system(declared.REDELIVERIES, (*CELL, "stage"), ("kafka_offset",))
+DDL = _system(declared.DDL, (*CELL, "stage"), ("kafka_offset",))
 LINEAGES = _system(declared.LINEAGES, ())
 
 RAW_WINDOWS = _ledger(declared.RAW_WINDOWS)
@@ -139,6 +140,7 @@ SYSTEM_TABLES: Mapping[str, TableLayout] = MappingProxyType(
         "entries": ENTRIES,
         "quarantine": QUARANTINE,
         "redeliveries": REDELIVERIES,
+        "ddl": DDL,
         "lineages": LINEAGES,
         "raw_windows": RAW_WINDOWS,
         "windows": WINDOWS,

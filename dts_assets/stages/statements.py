@@ -1,0 +1,144 @@
+"""DDL entries to rows of the ``ddl`` table, and to the changelog rows of the tables that they empty."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dts_assets.model.columns import Column
+from dts_assets.model.tables import TableId
+from dts_assets.stages.changelog import file_numbers
+from dts_assets.wire.ddl import effects_of
+from dts_assets.wire.ddl_effects import EffectKind, ParsedDdl
+from dts_assets.wire.format import TableChanges
+from dts_assets.wire.layouts import struct_type
+
+DDL_ENTRY_COLUMNS = (
+    "kafka_partition",
+    "epoch",
+    "window_start",
+    "last_offset",
+    "message_type",
+    "event_time",
+    "gtid",
+    "transaction_id",
+    "file_name",
+    "position",
+    "database",
+    "properties",
+)
+"""The columns of ``entries`` that statements are read from; beside them stands ``lineage``, which the ledger decides."""
+
+TABLES_STAGE = "tables"
+FIRST_STATE = "INIT_DDL"
+"""The message type of a table's definition at the begin of a full load: it changes nothing."""
+
+_EMPTYING = frozenset({EffectKind.TRUNCATE_TABLE, EffectKind.DROP_TABLE})
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A statement: which row of its batch, its text, and what it does (``parsed``; of a first state ``effect`` alone)."""
+
+    index: int
+    sql: str
+    database: str
+    execution_seconds: int | None
+    parsed: ParsedDdl
+    is_first_state: bool
+
+    @property
+    def effect(self) -> str | None:
+        """As it stands in the ``ddl`` table."""
+        return "create" if self.is_first_state else self.parsed.effect
+
+
+def statements(entries: pa.RecordBatch) -> list[Statement]:
+    """The statements of a batch of entries, in its order; all other entries are passed over.
+
+    DRS writes DDL and INIT_DDL, which ``message_type`` or the property ``type`` says. Never raises for what a statement says.
+    """
+    types = pc.is_in(entries["message_type"], value_set=pa.array(["DDL", FIRST_STATE]))
+    found = []
+    for index in np.flatnonzero(np.asarray(pc.fill_null(types, False))).tolist():
+        properties = dict(entries["properties"][index].as_py() or ())
+        kinds = (entries["message_type"][index].as_py(), properties.get("type"))
+        sql, database = properties.get("sql") or "", entries["database"][index].as_py() or ""
+        seconds = properties.get("executionTime") or ""
+        found.append(
+            Statement(
+                index,
+                sql,
+                database,
+                int(seconds) if seconds.isascii() and seconds.isdigit() else None,
+                effects_of(sql, database),
+                FIRST_STATE in kinds,
+            )
+        )
+    return found
+
+
+def ddl_rows(entries: pa.RecordBatch, found: list[Statement], *, stage: str = TABLES_STAGE) -> pa.RecordBatch:
+    """Rows of the ``ddl`` table of the statements that :func:`statements` found in the batch, in their order."""
+    index = pa.array([one.index for one in found], pa.int64())
+    taken = entries.select([*DDL_ENTRY_COLUMNS, "lineage"]).take(index)
+    position = pa.StructArray.from_arrays(
+        [taken["lineage"], file_numbers(taken["file_name"]), pc.fill_null(taken["position"], 0)],
+        names=["lineage", "file", "position"],
+    )
+    columns = {
+        "kafka_partition": taken["kafka_partition"],
+        "window_start": taken["window_start"],
+        "stage": pa.array([stage] * len(found), pa.string()),
+        "kafka_offset": taken["last_offset"],
+        "source_position": position,
+        "gtid": taken["gtid"],
+        "event_time": taken["event_time"],
+        "execution_seconds": pa.array([one.execution_seconds for one in found], pa.int64()),
+        "database": pa.array([one.database or None for one in found], pa.string()),
+        "sql": pa.array([one.sql for one in found], pa.string()),
+        "parsed": pa.array([one.is_first_state or one.parsed.parsed for one in found], pa.bool_()),
+        "effect": pa.array([one.effect for one in found], pa.string()),
+    }
+    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+
+def truncations(found: list[Statement], tables: Mapping[TableId, tuple[Column, ...]]) -> tuple[TableChanges, ...]:
+    """The changes with ``op`` ``truncate``: one per statement and table that it empties or drops, row number 0, no image.
+
+    Only for ``tables``; a database that is dropped takes all of its own. ``changelog_rows`` gives them their coordinates.
+    """
+    emptied: dict[TableId, list[int]] = {}
+    for statement in found:
+        if not statement.is_first_state:
+            for table in sorted(_emptied_by(statement.parsed, tables)):
+                emptied.setdefault(table, []).append(statement.index)
+    return tuple(TableChanges(table, _truncate_batch(rows, tables[table])) for table, rows in emptied.items())
+
+
+def _emptied_by(parsed: ParsedDdl, tables: Mapping[TableId, tuple[Column, ...]]) -> set[TableId]:
+    found: set[TableId] = set()
+    for effect in parsed.effects:
+        if effect.kind in _EMPTYING:
+            found.update(effect.tables)
+        elif effect.kind is EffectKind.DROP_DATABASE:
+            found.update(table for table in tables if table.database == effect.database)
+    return found & tables.keys()
+
+
+def _truncate_batch(rows: list[int], columns: tuple[Column, ...]) -> pa.RecordBatch:
+    count, image = len(rows), struct_type(columns)
+    arrays = {
+        "entry_index": pa.array(rows, pa.int32()),
+        "row_number": pa.array([0] * count, pa.int32()),
+        "op": pa.array(["truncate"] * count, pa.string()),
+        "before": pa.nulls(count, image),
+        "after": pa.nulls(count, image),
+        "absent": pa.array([[]] * count, pa.list_(pa.string())),
+        "invalid": pa.array([[]] * count, pa.map_(pa.string(), pa.string())),
+    }
+    return pa.RecordBatch.from_arrays(list(arrays.values()), names=list(arrays))

@@ -1,0 +1,113 @@
+"""DDL entries to rows of the ddl table and to truncations."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+
+from dts_assets.model.columns import Column
+from dts_assets.model.tables import TableId
+from dts_assets.stages.changelog import changelog_rows
+from dts_assets.stages.statements import DDL_ENTRY_COLUMNS, ddl_rows, statements, truncations
+from dts_assets.store.columns import DDL, changelog_columns
+
+START = datetime(2026, 1, 5, tzinfo=UTC)
+ORDERS, ITEMS, OTHER = TableId("shopdb", "", "orders"), TableId("shopdb", "", "items"), TableId("other", "", "orders")
+COLUMNS = (Column("id", "int", True), Column("note.1", "decimal(9,2)", False))
+TABLES = dict.fromkeys((ORDERS, ITEMS, OTHER), COLUMNS)
+
+ENTRIES = pa.schema(
+    [
+        ("kafka_partition", pa.int32()),
+        ("epoch", pa.int32()),
+        ("window_start", pa.timestamp("us", tz="UTC")),
+        ("last_offset", pa.int64()),
+        ("message_type", pa.string()),
+        ("event_time", pa.timestamp("us", tz="UTC")),
+        ("gtid", pa.string()),
+        ("transaction_id", pa.string()),
+        ("file_name", pa.string()),
+        ("position", pa.int64()),
+        ("database", pa.string()),
+        ("properties", pa.map_(pa.string(), pa.string())),
+        ("lineage", pa.int32()),
+    ]
+)
+
+
+def entry(number: int, message_type: str, database: str | None = "shopdb", **properties: str) -> dict[str, Any]:
+    return {
+        "kafka_partition": 1, "epoch": 0, "window_start": START, "last_offset": 100 + number, "message_type": message_type,
+        "event_time": START + timedelta(seconds=number), "gtid": f"u:{number}", "transaction_id": None, "lineage": 2,
+        "file_name": "mysql-bin.000009", "position": 4 * number, "database": database, "properties": list(properties.items()),
+    }  # fmt: skip
+
+
+def batch(*entries: dict[str, Any]) -> pa.RecordBatch:
+    assert ENTRIES.names == [*DDL_ENTRY_COLUMNS, "lineage"]
+    return pa.RecordBatch.from_pylist(list(entries), ENTRIES)
+
+
+MIXED = (
+    entry(0, "DML"),
+    entry(1, "DDL", sql="TRUNCATE orders", executionTime="3"),
+    entry(2, "DDL", sql="DELETE FROM orders", executionTime=""),
+    entry(3, "INIT_DDL", sql="DROP TABLE orders"),
+    entry(4, "DDL", sql="CREATE OR REPLACE TABLE orders (id INT)", type="INIT_DDL"),
+    entry(
+        5, "DDL", None, sql="DROP TABLE shopdb.items, shopdb.orders, shopdb.unknown, shopdb.items", executionTime="x"
+    ),
+    entry(6, "DDL"),
+    entry(7, "CHECKPOINT"),
+)
+
+
+def test_rows_of_the_ddl_table() -> None:
+    entries = batch(*MIXED)
+    rows = ddl_rows(entries, statements(entries))
+    assert rows.schema.names == [name for name, _ in DDL]
+    listed = rows.to_pylist()
+    assert listed[0] == {
+        "kafka_partition": 1, "window_start": START, "stage": "tables", "kafka_offset": 101,
+        "source_position": {"lineage": 2, "file": 9, "position": 4}, "gtid": "u:1",
+        "event_time": START + timedelta(seconds=1), "execution_seconds": 3, "database": "shopdb", "sql": "TRUNCATE orders",
+        "parsed": True, "effect": "truncate shopdb.orders",
+    }  # fmt: skip
+    assert [(row["kafka_offset"], row["parsed"], row["effect"], row["execution_seconds"]) for row in listed[1:]] == [
+        (102, False, None, None),
+        (103, True, "create", None),
+        (104, True, "create", None),
+        (105, True, "drop shopdb.items; drop shopdb.orders; drop shopdb.unknown; drop shopdb.items", None),
+        (106, False, None, None),
+    ]
+    assert listed[4]["database"] is None
+
+
+def test_a_batch_without_statements_has_no_rows_of_the_same_columns() -> None:
+    entries = batch(MIXED[0], MIXED[7])
+    assert statements(entries) == []
+    assert ddl_rows(entries, []).schema == ddl_rows(batch(*MIXED), statements(batch(*MIXED))).schema
+
+
+def test_tables_that_are_emptied_get_one_row_per_statement() -> None:
+    entries = batch(*MIXED)
+    changes = {one.table: one for one in truncations(statements(entries), TABLES)}
+    assert set(changes) == {ORDERS, ITEMS}
+    rows = {table: changelog_rows(one, entries) for table, one in changes.items()}
+    assert rows[ORDERS].schema.names == [name for name, _ in changelog_columns(COLUMNS)]
+    assert [row["source_position"]["position"] for row in rows[ORDERS].to_pylist()] == [4, 20]
+    (only,) = rows[ITEMS].to_pylist()
+    assert only == {
+        "op": "truncate", "before": None, "after": None, "absent": [], "invalid": [],
+        "event_time": START + timedelta(seconds=5), "transaction_id": "u:5",
+        "source_position": {"lineage": 2, "file": 9, "position": 20}, "row_number": 0, "kafka_partition": 1,
+        "kafka_offset": 105, "epoch": 0, "window_start": START,
+    }  # fmt: skip
+
+
+def test_a_database_that_is_dropped_takes_all_its_tables() -> None:
+    entries = batch(entry(1, "DDL", "other", sql="DROP DATABASE shopdb"), entry(2, "DDL", sql="TRUNCATE orders"))
+    changes = {one.table: one.batch["entry_index"].to_pylist() for one in truncations(statements(entries), TABLES)}
+    assert changes == {ORDERS: [0, 1], ITEMS: [0]}
