@@ -166,18 +166,23 @@ class Collector:
 
     def finish(self) -> None:
         """Decide everything: the range is over."""
-        for shard, aside in self._aside.items():
-            current = self._current.get(shard)
-            for one in aside:
-                if current is not None and not self._nothing_follows and _begun_again(one, current):
+        for shard in self._aside.keys() | self._current.keys():
+            going_on, sets = self._current.get(shard), list(self._aside.get(shard, ()))
+            if going_on is not None and (self._nothing_follows or going_on.ended):
+                sets.append(going_on)
+                going_on = None
+            if going_on is not None:
+                self._carry(shard, going_on)
+            while sets:
+                one = sets.pop()
+                if going_on is not None and _begun_again(one, going_on):
                     self._carry(shard, one)
-                else:
-                    self._settle(shard, one)
-        for shard, current in self._current.items():
-            if self._nothing_follows or current.ended:
-                self._settle(shard, current)
-            else:
-                self._carry(shard, current)
+                    continue
+                self._settle(shard, one)
+                # A number that two sets claim speaks against both, so what was known last is told to those before.
+                for other in sets:
+                    if one.contradicted and _claim_the_same(one, other):
+                        other.reason = Reason.CONTRADICTORY_FRAGMENT
         self._aside.clear()
         self._current.clear()
 
@@ -205,7 +210,7 @@ class Collector:
         parts = current.fragments
         if current.low:
             head = self._read_head(shard, parts)
-            if head.outcome is not Outcome.FOUND:
+            if head.outcome is not Outcome.FOUND or current.contradicted:
                 if not self._decided(current, head):
                     self.put_aside(shard, None)
                 self._current.pop(shard, None)
@@ -227,7 +232,8 @@ class Collector:
             self._tally.waiting += len(one.parts)
             self.waiting.append(WaitingSet(*_span(one.fragments)))
             return True
-        one.searched, one.head, one.reason = True, head.fragments, one.reason or head.reason
+        one.searched, one.reason = True, one.reason or head.reason
+        one.head = () if one.contradicted else head.fragments
         return False
 
     def _settle(self, shard: str, one: PartialSet) -> None:
@@ -282,6 +288,13 @@ def _begun_again(one: PartialSet, current: PartialSet) -> bool:
         return False
     both = one.parts.keys() & current.parts.keys()
     return all(one.parts[index].repeats(current.parts[index]) for index in both)
+
+
+def _claim_the_same(one: PartialSet, other: PartialSet) -> bool:
+    """Whether a number of one set, its head's included, is another's, or the one at which the other was given up."""
+    if one.base is None or other.base is None:
+        return False
+    return one.base <= other.base + other.high + other.abandoned and other.base + other.low <= one.base + one.high
 
 
 def _span(parts: Sequence[Fragment]) -> tuple[int, int]:

@@ -81,6 +81,7 @@ class _BySequence:
     def __init__(self, tail: Sequence[Fragment]) -> None:
         self._total, self._base = tail[0].total, tail[0].base or 0
         self._below, self._above = tail[0].index, tail[-1].index
+        self._known = {one.index: one for one in tail}
         self._head: dict[int, Fragment] = {}
         self._rest: set[int] = set()
         self._passed = 0
@@ -98,6 +99,8 @@ class _BySequence:
             return None
         if place < self._below:
             self._head.setdefault(place, fragment)
+        elif (mine := self._known.get(place)) is not None and not fragment.repeats(mine):
+            self._conflict = True
         else:
             self._rest.add(place)
         if len(self._head) + len(self._rest) == self._total:

@@ -1,0 +1,102 @@
+"""Messages of shards as rows of FRAGMENTS, ranges of them reassembled, and what must hold of every range."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+
+from dts_assets.stages.collecting import Tally
+from dts_assets.stages.fragments import Fragment
+from dts_assets.stages.heads import Head, Outcome, find_head
+from dts_assets.stages.reassembly import Reassembler
+
+Set = tuple[int, int, bytes]
+"""First offset, last offset, bytes."""
+
+
+@dataclass(frozen=True)
+class Message:
+    total: int
+    index: int
+    data: bytes
+    shard: str = ""
+    reason: str | None = None
+    null: bool = False
+    sequence: int | None = None
+
+
+def whole(data: bytes, *, shard: str = "") -> Message:
+    return Message(1, 0, data, shard)
+
+
+def split(*parts: bytes, shard: str = "") -> list[Message]:
+    return [Message(len(parts), index, part, shard) for index, part in enumerate(parts)]
+
+
+def numbered(messages: Sequence[Message], first: int = 1) -> list[Message]:
+    """With the ``ps`` that a producer gives to messages sent one after the other."""
+    return [replace(message, sequence=first + number) for number, message in enumerate(messages)]
+
+
+def batch(messages: Sequence[Message], first: int = 0) -> tuple[pa.Array, pa.RecordBatch]:
+    columns = {
+        "shard": pa.array([message.shard for message in messages], pa.string()),
+        "sequence": pa.array([message.sequence for message in messages], pa.int64()),
+        "total": pa.array([message.total for message in messages], pa.int64()),
+        "index": pa.array([message.index for message in messages], pa.int64()),
+        "data": pa.array([message.data for message in messages], pa.binary()),
+        "is_null": pa.array([message.null for message in messages], pa.bool_()),
+        "reason": pa.array([message.reason for message in messages], pa.string()),
+    }
+    offsets = pa.array(range(first, first + len(messages)), pa.int64())
+    return offsets, pa.RecordBatch.from_pydict(columns)
+
+
+def no_head(shard: str, tail: Sequence[Fragment]) -> Head:
+    return Head(Outcome.MISSING)
+
+
+def assert_balanced(tally: Tally) -> None:
+    assert tally.messages == tally.whole + tally.fragments + tally.null_messages + tally.quarantined_messages
+    out = tally.joined + tally.superseded + tally.waiting + tally.quarantined_fragments + tally.carried_out
+    assert tally.carried_in + tally.fragments == out
+
+
+@dataclass
+class Topic:
+    """A topic of one Kafka partition, of which ranges are reassembled, each on its own, with what is stored before it.
+
+    ``stored_from`` is the first offset in the lake; ``batch_rows`` messages are read at a time, forwards and backwards.
+    """
+
+    messages: Sequence[Message]
+    stored_from: int = 0
+    batch_rows: int = 1_000_000
+    read_back: list[int] = field(default_factory=list)
+
+    def range(self, start: int, end: int, *, nothing_follows: bool = False) -> tuple[list[Set], Reassembler]:
+        joiner = Reassembler(self._head, nothing_follows=nothing_follows)
+        sets: list[Set] = []
+        for first in range(start, end, self.batch_rows):
+            rows = joiner.feed(*batch(self.messages[first : min(first + self.batch_rows, end)], first)).to_pylist()
+            assert [row["last_offset"] for row in rows] == sorted({row["last_offset"] for row in rows})
+            sets += [(row["first_offset"], row["last_offset"], row["data"]) for row in rows]
+        joiner.finish()
+        assert_balanced(joiner.tally)
+        return sets, joiner
+
+    def all(self, *, nothing_follows: bool = False) -> tuple[list[Set], Reassembler]:
+        return self.range(0, len(self.messages), nothing_follows=nothing_follows)
+
+    def _head(self, shard: str, tail: Sequence[Fragment]) -> Head:
+        before = min(one.offset for one in tail)
+
+        def backwards() -> Iterator[tuple[pa.Array, pa.RecordBatch]]:
+            for end in range(before, self.stored_from, -self.batch_rows):
+                start = max(self.stored_from, end - self.batch_rows)
+                self.read_back.append(start)
+                yield batch(self.messages[start:end], start)
+
+        return find_head(backwards(), shard=shard, tail=tail, reaches_start=self.stored_from == 0)
