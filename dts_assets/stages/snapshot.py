@@ -7,6 +7,8 @@ old key of an update that moves its row). The last operation on a key decides wh
 Order is by source position, then by row number within one event. One event's rows may be cut over Kafka partitions by key, each
 piece counting from zero; rows of different pieces touch the same key only where an update moves rows, and there a key is always
 left before it is taken again, so taking wins.
+
+A truncation (TRUNCATE, DROP TABLE) touches no key of its own: no change at or before the last one counts any more.
 """
 
 from __future__ import annotations
@@ -23,6 +25,8 @@ from dts_assets.model.frontier import Frontier
 from dts_assets.model.positions import SourcePosition
 
 POSITION = ("lineage", "file", "position")
+TRUNCATE = "truncate"
+"""The operation of a change that empties the table: it has no image."""
 
 
 def held(frontier: Frontier) -> SparkColumn:
@@ -75,13 +79,40 @@ def with_images_of(changes: DataFrame, columns: Sequence[Column]) -> DataFrame:
     return changes
 
 
+def after_truncation(changes: DataFrame) -> DataFrame:
+    """The changes later than the last truncation among them, by source position; all of them if there is none.
+
+    Give it what a frontier holds, and no less: a truncation behind the frontier has emptied nothing yet, and one left out
+    lets rows that it removed come back.
+    """
+    last = changes.where(F.col("op") == TRUNCATE).agg(F.max(_position()).alias("__emptied_at"))
+    later = F.col("__emptied_at").isNull() | (_position() > F.col("__emptied_at"))
+    return changes.crossJoin(F.broadcast(last)).where(later).drop("__emptied_at")
+
+
+def whole_snapshot(
+    changes: DataFrame, columns: Sequence[Column], *, names: Sequence[str], fold_absent: bool = False
+) -> DataFrame:
+    """All rows of a snapshot from all changes that its frontier holds: what replaces the rows of a table that was emptied.
+
+    The columns are ``names`` (the snapshot's names of ``columns``) and what the snapshot shows of a row's last change.
+    ``fold_absent`` says that some change lacks columns.
+    """
+    operations = key_operations(after_truncation(changes), columns)
+    last = folded(operations, columns) if fold_absent else latest(operations)
+    rows = merge_source(last, columns, names=names).where("__takes")
+    return rows.select(*[_quoted(name) for name in names], "_event_time", "_kafka_partition", "_kafka_offset")
+
+
 def key_operations(changes: DataFrame, columns: Sequence[Column]) -> DataFrame:
     """One row per key that a change touches: ``key`` (struct), ``takes``, ``at`` (position struct), ``kafka_partition``,
     ``row_number``, ``row`` (struct of the table's columns; null where the key is left), ``absent``, and what the snapshot
     shows of the change (``_event_time``, ``_kafka_partition``, ``_kafka_offset``).
 
     A server with minimal row images does not send the key of an updated row that kept it: it is the old image's.
+    Truncations touch no key of their own; see :func:`after_truncation`.
     """
+    changes = changes.where(F.col("op") != TRUNCATE)
     before, after = _key("before", columns), _new_key(columns)
     moved = (F.col("op") == "update") & F.col("before").isNotNull() & ~before.eqNullSafe(after)
     taken = F.struct(F.lit(True).alias("takes"), after.alias("key"))
