@@ -5,9 +5,11 @@ A value that does not fit its type (a zero date, an overflow, letters in a numbe
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from datetime import timedelta
+from functools import cache, partial
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +31,7 @@ _MICROSECONDS = (_DAYS[0] * 86_400_000_000, (_DAYS[1] + 1) * 86_400_000_000 - 1)
 _DATE = r"(000[1-9]|00[1-9]\d|0[1-9]\d\d|[1-9]\d{3})-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])"
 _TIME = r"([ T]([01]\d|2[0-3])(:[0-5]\d(:[0-5]\d(\.\d{1,6})?)?)?)?"
 _ZONE = r"[+-]\d\d:?\d\d$|Z$"
+_OFFSET = re.compile(r"([+-])(\d\d):(\d\d)")
 _WHOLE = r"^-?\d{1,19}$"
 _REAL = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 
@@ -56,12 +59,13 @@ class _Parser:
     refused: Callable[[pa.Array, pa.Array], Bools | None]
 
 
-def parse(values: pa.Array, lake_type: str) -> tuple[pa.Array, Bools | None]:
+def parse(values: pa.Array, lake_type: str, *, zone: str | None = None) -> tuple[pa.Array, Bools | None]:
     """Typed values from binary ones holding ASCII text, and which of them did not fit (those are null; None: all fit).
 
-    Nulls stay null. Not for ``string`` and ``binary``.
+    Nulls stay null. ``zone`` (``+08:00`` or ``Asia/Shanghai``) is that of instants without an offset; None: they are in UTC.
+    Not for ``string`` and ``binary``.
     """
-    parser = _parser(lake_type)
+    parser = _parser(lake_type, zone if lake_type == "timestamp" else None)
     texts = masked(values, pa.string(), None if values.null_count == 0 else np.asarray(values.is_valid()))
     try:
         parsed, bad = parser.strict(texts), None
@@ -77,7 +81,7 @@ def parse(values: pa.Array, lake_type: str) -> tuple[pa.Array, Bools | None]:
 
 
 @cache
-def _parser(lake_type: str) -> _Parser:
+def _parser(lake_type: str, zone: str | None) -> _Parser:
     kind = arrow_type(lake_type)
 
     def cast(texts: pa.Array) -> pa.Array:
@@ -94,7 +98,8 @@ def _parser(lake_type: str) -> _Parser:
     if lake_type == "timestamp_ntz":
         return _Parser(cast, f"^{_DATE}{_TIME}$", _beyond(np.int64, _MICROSECONDS))
     if lake_type == "timestamp":
-        return _Parser(_instants, f"^{_DATE}{_TIME} ?({_ZONE.replace('$', '')})?$", _beyond(np.int64, _MICROSECONDS))
+        instants = _instants if zone is None else partial(_instants_in, zone=zone)
+        return _Parser(instants, f"^{_DATE}{_TIME} ?({_ZONE.replace('$', '')})?$", _beyond(np.int64, _MICROSECONDS))
     return _Parser(cast, _REAL, _nothing)
 
 
@@ -111,6 +116,30 @@ def _instants(texts: pa.Array) -> pa.Array:
     zoned = pc.replace_substring_regex(checked, r" ([+-]\d\d:?\d\d)$", r"\1")
     bare = pc.invert(pc.match_substring_regex(zoned, _ZONE))
     return pc.cast(pc.if_else(bare, pc.binary_join_element_wise(zoned, "Z", ""), zoned), _UTC)
+
+
+def _instants_in(texts: pa.Array, *, zone: str) -> pa.Array:
+    """Instants from wall clocks of a zone, ``2021-06-25 17:51:53``; a text with an offset of its own is followed.
+
+    A clock that the zone shows twice or never (the hour around a change of its offset) says no instant: ArrowInvalid.
+    """
+    try:
+        return _in_zone(pc.cast(texts, pa.timestamp("us")), zone)
+    except pa.ArrowInvalid:
+        own = _matches(texts.view(pa.binary()), _ZONE)
+        if not own.any():
+            raise
+    clocks = _in_zone(pc.cast(_nulled(texts, own), pa.timestamp("us")), zone)
+    return pc.coalesce(clocks, _instants(_nulled(texts, ~own)))
+
+
+def _in_zone(clocks: pa.Array, zone: str) -> pa.Array:
+    offset = _OFFSET.fullmatch(zone)
+    if offset is None:
+        return pc.assume_timezone(clocks, zone, ambiguous="raise", nonexistent="raise").view(_UTC)
+    minutes = int(offset.group(2)) * 60 + int(offset.group(3))
+    ahead = pa.scalar(timedelta(minutes=-minutes if offset.group(1) == "-" else minutes), pa.duration("us"))
+    return pc.subtract(clocks, ahead).view(_UTC)
 
 
 def two_complement(values: pa.Array) -> pa.Array:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from google.protobuf.message import DecodeError
 
-from dts_assets.model.columns import Column, ColumnShape
+from dts_assets.model.columns import Column, ColumnShape, mysql_type
 from dts_assets.protocol import subscribe_pb2
 from dts_assets.wire.casts import arrow_type
 
@@ -63,11 +63,13 @@ class Bucket:
     """What is taken and cast together: values of one lake type that stand in the same field of their messages.
 
     ``number_field`` is ``sv``, where numbers are; the other is ``bv``. ``bits`` marks 64-bit BIT values, whose sign is no sign.
+    ``of_bytes`` marks binary columns that are binary at the source too, and not text that is declared to be bytes.
     """
 
     lake_type: str
     number_field: bool
     bits: bool
+    of_bytes: bool
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -115,7 +117,9 @@ def layout_of(lists: tuple[ColumnList, ...], columns: tuple[Column, ...]) -> Lay
         original = found.columns[found.positions[column.name]].original_type
         signed[number] = _UNSIGNED.search(original) is None
         bits = column.type == "decimal(20,0)" and _BIT.match(original) is not None
-        members.setdefault(Bucket(column.type, _NUMBER_TYPES.match(original) is not None, bits), []).append(number)
+        of_bytes = column.type == "binary" and mysql_type(original) == "binary"
+        bucket = Bucket(column.type, _NUMBER_TYPES.match(original) is not None, bits, of_bytes)
+        members.setdefault(bucket, []).append(number)
     shares = {}
     for bucket, numbers in members.items():
         names = [columns[number].name for number in numbers]

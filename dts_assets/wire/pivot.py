@@ -6,8 +6,9 @@ gathered by index, parsed together and handed out as slices that share the same 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -129,7 +130,24 @@ class _Work:
         return rows, positions
 
 
-def pivot(tables: Sequence[TableRows], before: Image, after: Image) -> tuple[list[Pivoted], set[tuple[TableId, str]]]:
+def typed_values(
+    values: pa.Array, bucket: Bucket, image: Image, cells: npt.NDArray[np.int32]
+) -> tuple[pa.Array, Bools | None]:
+    """DTS Protobuf's reading of the values of a bucket, and which of them do not fit (None: all do)."""
+    if bucket.lake_type == "binary":
+        return values, None
+    if bucket.lake_type == "string":
+        return text_of(values, image.charsets, cells)
+    return parse(two_complement(values) if bucket.bits else values, bucket.lake_type)
+
+
+Reading: TypeAlias = Callable[[pa.Array, Bucket, Image, npt.NDArray[np.int32]], tuple[pa.Array, Bools | None]]
+"""How a format's values become typed: their bytes, the bucket, the image and their numbers in it -> as :func:`typed_values`."""
+
+
+def pivot(
+    tables: Sequence[TableRows], before: Image, after: Image, *, reading: Reading = typed_values
+) -> tuple[list[Pivoted], set[tuple[TableId, str]]]:
     """Both images of every table, and the columns whose values were unsigned although their type does not say so.
 
     ``tables`` have at least one row each and follow one another in the rows of the images.
@@ -149,20 +167,20 @@ def pivot(tables: Sequence[TableRows], before: Image, after: Image) -> tuple[lis
     unsigned: set[tuple[TableId, str]] = set()
     for work in (work for works in buckets.values() for work in works):
         for side, image in enumerate((before, after)):
-            _fill(work, image, side, unsigned)
+            _fill(work, image, side, unsigned, reading)
         work.flat = None
     pivoted = [Pivoted(table.rows, _struct(table, 0, before), _struct(table, 1, after), table.marks) for table in made]
     return pivoted, unsigned
 
 
-def _fill(work: _Work, image: Image, side: int, unsigned: set[tuple[TableId, str]]) -> None:
+def _fill(work: _Work, image: Image, side: int, unsigned: set[tuple[TableId, str]], reading: Reading) -> None:
     """Gather and parse the values of a bucket, and give every table its columns."""
     cells = work.cells(image)
     kinds = image.kinds[cells]
     values = _gather(image, cells, kinds, NUMBER if work.bucket.number_field else BYTES)
     valid = (kinds & FIELD) != 0
     values = masked(values, pa.binary(), None if valid.all() else valid)
-    typed, bad = _typed(values, work.bucket, image, cells)
+    typed, bad = reading(values, work.bucket, image, cells)
     for segment in work.segments:
         count, position = segment.table.count, segment.start
         children = segment.table.children[side]
@@ -191,16 +209,6 @@ def _gather(image: Image, cells: npt.NDArray[np.int32], kinds: npt.NDArray[np.ui
     if image.sv is image.bv or not other.any():
         return image.take(cells, usual)
     return pc.if_else(pa.array(other), image.take(cells, FIELD - usual), image.take(cells, usual))
-
-
-def _typed(
-    values: pa.Array, bucket: Bucket, image: Image, cells: npt.NDArray[np.int32]
-) -> tuple[pa.Array, Bools | None]:
-    if bucket.lake_type == "binary":
-        return values, None
-    if bucket.lake_type == "string":
-        return text_of(values, image.charsets, cells)
-    return parse(two_complement(values) if bucket.bits else values, bucket.lake_type)
 
 
 def _mark(places: npt.NDArray[np.int64], segments: Sequence[_Segment], side: int, values: pa.Array | None) -> None:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from dts_assets.model.columns import Column
 from dts_assets.model.problems import Reason
@@ -16,14 +15,14 @@ from dts_assets.model.tables import TableId
 from dts_assets.wire.buffers import Bools, binary_array, empty_lists, empty_maps, offsets_of
 from dts_assets.wire.decoding import Decoded, Engine, decode
 from dts_assets.wire.descriptors import PLAIN_ROWS, ROWS
-from dts_assets.wire.format import DecodedChanges, Rejected, TableChanges
+from dts_assets.wire.format import DecodedChanges
 from dts_assets.wire.images import Image, image_of, plain_image
 from dts_assets.wire.layouts import ColumnList, column_list
-from dts_assets.wire.pivot import Pivoted, TableRows, pivot
+from dts_assets.wire.pivot import TableRows, pivot
+from dts_assets.wire.table_changes import Beside, Rejections, table_changes, table_codes
 
 INSERT, UPDATE, DELETE, _UNKNOWN, _NO_EVENT = 0, 1, 2, 3, 4
 OPERATIONS = pa.array(["insert", "update", "delete"])
-_COLUMNS = ["entry_index", "row_number", "op", "before", "after", "absent", "invalid"]
 
 
 @dataclass(slots=True)
@@ -45,13 +44,13 @@ def changes_of(
 ) -> DecodedChanges:
     """The row changes of ``entries`` as :meth:`dts_assets.wire.format.WireFormat.changes` promises them."""
     names = list(tables)
-    wanted, codes = _table_codes(entries, {table: number for number, table in enumerate(names)})
+    wanted, codes = table_codes(entries, {table: number for number, table in enumerate(names)})
     payloads = entries["payload"]
     if len(wanted) < entries.num_rows:
         payloads = payloads.take(pa.array(wanted))
     decoded, images = _decoded(payloads, engine)
     del payloads  # a copy where not all entries are wanted
-    reject = _Rejections(entries, wanted)
+    reject = Rejections(entries, wanted)
     for number in decoded.poison:
         reject.add(number, Reason.UNDECODABLE_ENTRY, "its bytes are no protobuf message")
     kept = np.arange(len(wanted)) if decoded.kept is None else decoded.kept
@@ -66,62 +65,15 @@ def changes_of(
         found.before.take_rows(rows)
         found.after.take_rows(rows)
     pivoted, unsigned = pivot(chunks, found.before, found.after)
-    beside = _Beside(
+    beside = Beside(
         pa.array(wanted[found.numbers[owners]].astype(np.int32)),
         pa.array((rows - found.row_offsets[owners]).astype(np.int32)),
         OPERATIONS.take(pa.array(found.operations[owners])),
         empty_lists(len(rows)),
         empty_maps(len(rows)),
     )
-    changes = tuple(_table_changes(one, beside) for one in pivoted)
+    changes = tuple(table_changes(one, beside) for one in pivoted)
     return DecodedChanges(changes, reject.all(), frozenset(unsigned), _sums(found.before.unknown, found.after.unknown))
-
-
-@dataclass(frozen=True, slots=True)
-class _Beside:
-    """The columns of all tables' changes that are not their images; each table gets a slice."""
-
-    entry_index: pa.Array
-    row_number: pa.Array
-    op: pa.Array
-    absent: pa.Array
-    invalid: pa.Array
-
-
-class _Rejections:
-    """Entries that cannot be used, at most one reason each."""
-
-    def __init__(self, entries: pa.RecordBatch, wanted: npt.NDArray[np.int64]) -> None:
-        self._entries = entries
-        self._wanted = wanted
-        self._found: dict[int, Rejected] = {}
-
-    def add(self, number: int, reason: Reason, detail: str) -> None:
-        """Reject the entry that is ``number`` among those wanted."""
-        index = int(self._wanted[number])
-        payload = self._entries["payload"][index].as_py()
-        self._found.setdefault(index, Rejected(index, None, reason, detail, payload))
-
-    def all(self) -> tuple[Rejected, ...]:
-        """In the order of the entries."""
-        return tuple(self._found[index] for index in sorted(self._found))
-
-
-def _table_codes(
-    entries: pa.RecordBatch, numbers: Mapping[TableId, int]
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """The entries of tables asked for, and the number of each one's table. Each distinct name is looked at once."""
-    parts = [pc.fill_null(entries[name], "").dictionary_encode() for name in ("database", "schema", "table")]
-    sizes = [max(1, len(part.dictionary)) for part in parts]
-    codes = [part.indices.to_numpy().astype(np.int64) for part in parts]
-    combined = (codes[0] * sizes[1] + codes[1]) * sizes[2] + codes[2]
-    distinct = pa.array(combined).dictionary_encode()
-    databases, schemas, names = (part.dictionary.to_pylist() for part in parts)
-    places = (np.unravel_index(code, sizes) for code in distinct.dictionary.to_pylist())
-    named = [numbers.get(TableId(databases[one], schemas[two], names[three]), -1) for one, two, three in places]
-    found = np.asarray(named, np.int64)[distinct.indices.to_numpy()]
-    wanted = np.flatnonzero(found >= 0)
-    return wanted, found[wanted]
 
 
 def _decoded(payloads: pa.Array, engine: Engine) -> tuple[Decoded, tuple[Image, Image]]:
@@ -188,7 +140,7 @@ def column_lists(columns: pa.ListArray) -> tuple[npt.NDArray[np.int64], list[Col
     return codes, groups
 
 
-def _usable_rows(found: _Entries, reject: _Rejections) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _usable_rows(found: _Entries, reject: Rejections) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """The rows of entries that can be used, and which entry each is of. An entry is used whole or not at all."""
     counts = np.diff(found.row_offsets)
     owners = np.repeat(np.arange(len(counts)), counts)
@@ -248,21 +200,6 @@ def _tables(
         chunks.append(TableRows(names[number], tables[names[number]], start, end, lists, numbers))
         start = end
     return chunks
-
-
-def _table_changes(one: Pivoted, beside: _Beside) -> TableChanges:
-    start, count = one.rows.start, one.rows.end - one.rows.start
-    absent, invalid = one.marks.absent_lists(count), one.marks.invalid_maps(count)
-    columns = [
-        beside.entry_index.slice(start, count),
-        beside.row_number.slice(start, count),
-        beside.op.slice(start, count),
-        one.before,
-        one.after,
-        beside.absent.slice(start, count) if absent is None else absent,
-        beside.invalid.slice(start, count) if invalid is None else invalid,
-    ]
-    return TableChanges(one.rows.table, pa.RecordBatch.from_arrays(columns, names=_COLUMNS))
 
 
 def _sums(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
