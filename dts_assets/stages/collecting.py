@@ -117,20 +117,22 @@ class Collector:
         """The sets put aside, by shard."""
         return self._aside
 
-    def add(self, shard: str, fragment: Fragment, row: int) -> Joined | None:
+    def add(self, shard: str, fragment: Fragment) -> Joined | None:
         """The set that the fragment makes whole, if it does."""
         current = self._current.get(shard)
         if current is None or not current.takes(fragment):
-            current = self._other(shard, fragment, row)
+            current = self._taken_up(shard, fragment)
+        if current is None:
+            current = self._begun(shard, fragment)
         elif (held := current.parts.get(fragment.index)) is None:
-            current.put(fragment, row)
+            current.put(fragment)
         elif fragment.repeats(held):
             self._tally.superseded += 1
-            current.put(fragment, row)
+            current.put(fragment)
         else:  # the number and the place are the same, and the bytes are not: nobody knows which are right
             current.reason = Reason.CONTRADICTORY_FRAGMENT
             self.put_aside(shard, fragment.sequence)
-            current = self._current[shard] = PartialSet.of(fragment, row)
+            current = self._current[shard] = PartialSet.of(fragment)
             current.reason = Reason.CONTRADICTORY_FRAGMENT
         if not (current.ended and current.unbroken):
             return None
@@ -149,20 +151,18 @@ class Collector:
         if len(waiting) > MOST_ASIDE:
             self._settle(shard, waiting.pop(0))
 
-    def see_whole(self, shard: str, total: int, row: int, data_of: Callable[[int], bytes | pa.Buffer]) -> None:
-        """A whole set begins at a row of the batch: what was put aside before and is equal to it has come again."""
+    def see_whole(self, shard: str, total: int, data_of: Callable[[int], bytes | pa.Buffer]) -> None:
+        """A whole set has come: what was put aside before and is equal to it has come again."""
         for one in list(self._aside.get(shard, ())):
-            if one.row < row and one.total == total and one.equals(data_of):
+            if one.total == total and one.equals(data_of):
                 self._tally.superseded += len(one.parts)
                 self._forget(shard, one)
 
-    def end_batch(self, highest: Mapping[str, int]) -> None:
-        """The batch is over; ``highest`` sequence number in it by shard."""
-        for current in self._current.values():
-            current.row = -1
+    def see_numbers(self, highest: Mapping[str, int]) -> None:
+        """The greatest sequence number of each shard that has come since sets were put aside, or with them."""
         for shard, aside in self._aside.items():
             for one in aside:
-                one.row, one.seen_to = -1, max(one.seen_to, highest.get(shard, -1))
+                one.seen_to = max(one.seen_to, highest.get(shard, -1))
 
     def finish(self) -> None:
         """Decide everything: the range is over."""
@@ -186,19 +186,21 @@ class Collector:
         self._aside.clear()
         self._current.clear()
 
-    def _other(self, shard: str, fragment: Fragment, row: int) -> PartialSet:
-        """The set of a fragment that is not the current one's: one put aside, or a new one."""
-        before = self._current.get(shard)
+    def _taken_up(self, shard: str, fragment: Fragment) -> PartialSet | None:
+        """The set put aside that a fragment names by its number; it is collected again."""
         for one in self._aside.get(shard, ()):
             numbered = one.base is not None and fragment.sequence is not None
-            if numbered and one.takes(fragment) and fragment.index not in one.parts and not one.contradicted:
+            if numbered and one.takes(fragment) and not one.contradicted:
                 self._forget(shard, one)
                 self.put_aside(shard, fragment.sequence)
                 one.reason, one.searched, one.head, one.abandoned = None, False, (), False
-                one.put(fragment, row)
                 self._current[shard] = one
                 return one
-        found = PartialSet.of(fragment, row)
+        return None
+
+    def _begun(self, shard: str, fragment: Fragment) -> PartialSet:
+        """A new set."""
+        before, found = self._current.get(shard), PartialSet.of(fragment)
         if before is not None and fragment.index and _contradict(before, fragment):
             before.reason = found.reason = Reason.CONTRADICTORY_FRAGMENT
         self.put_aside(shard, fragment.sequence)
@@ -210,7 +212,9 @@ class Collector:
         parts = current.fragments
         if current.low:
             head = self._read_head(shard, parts)
-            if head.outcome is not Outcome.FOUND or current.contradicted:
+            # Where order and content are all there is, a head directly before the tail settles a doubt; numbers leave none.
+            doubtful = current.contradicted and current.base is not None
+            if head.outcome is not Outcome.FOUND or doubtful:
                 if not self._decided(current, head):
                     self.put_aside(shard, None)
                 self._current.pop(shard, None)
@@ -219,7 +223,7 @@ class Collector:
             parts = [*head.fragments, *parts]
         del self._current[shard]
         self._tally.joined += len(parts)
-        self.see_whole(shard, current.total, current.row + 1, lambda index: parts[index].data)
+        self.see_whole(shard, current.total, lambda index: parts[index].data)
         offsets = [one.offset for one in parts]
         return Joined(min(offsets), max(offsets), shard or None, parts[-1].sequence, tuple(one.data for one in parts))
 

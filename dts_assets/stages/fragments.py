@@ -45,9 +45,9 @@ def same_bytes(one: bytes | pa.Buffer, other: bytes | pa.Buffer) -> bool:
 class PartialSet:
     """Fragments of one set, by index: what has come of it. It holds nothing for a fragment that has not.
 
-    ``row`` is where its last fragment stands in the batch (-1: in an earlier batch). ``reason`` is set once something has
-    spoken against it; ``head`` are fragments of it that were found before the range. ``abandoned`` says that the producer gave
-    the number of its next fragment to another message; ``seen_to`` is the greatest number that came after it.
+    ``reason`` is set once something has spoken against it; ``head`` are fragments of it that were found before the range.
+    ``abandoned`` says that the producer gave the number of its next fragment to another message; ``seen_to`` is the greatest
+    number that came after it.
     """
 
     total: int
@@ -55,7 +55,6 @@ class PartialSet:
     parts: dict[int, Fragment] = field(default_factory=dict)
     low: int = 0
     high: int = -1
-    row: int = -1
     reason: Reason | None = None
     head: tuple[Fragment, ...] = ()
     searched: bool = False
@@ -63,10 +62,10 @@ class PartialSet:
     seen_to: int = -1
 
     @classmethod
-    def of(cls, fragment: Fragment, row: int) -> PartialSet:
+    def of(cls, fragment: Fragment) -> PartialSet:
         """A set of which this is the first fragment to come."""
         one = cls(fragment.total, fragment.base, low=fragment.index)
-        one.put(fragment, row)
+        one.put(fragment)
         return one
 
     def takes(self, fragment: Fragment) -> bool:
@@ -78,10 +77,10 @@ class PartialSet:
         held = self.parts.get(fragment.index)
         return fragment.index > self.high if held is None else fragment.index > 0 and fragment.repeats(held)
 
-    def put(self, fragment: Fragment, row: int) -> None:
+    def put(self, fragment: Fragment) -> None:
         """Take a fragment; of two copies the later one stays."""
         self.parts[fragment.index] = fragment
-        self.low, self.high, self.row = min(self.low, fragment.index), max(self.high, fragment.index), row
+        self.low, self.high = min(self.low, fragment.index), max(self.high, fragment.index)
 
     @property
     def fragments(self) -> list[Fragment]:

@@ -13,6 +13,7 @@ broken.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
@@ -26,7 +27,6 @@ from dts_assets.stages.heads import HeadReader, fragment_at
 from dts_assets.wire.buffers import binary_array, offsets_of
 
 _Rows: TypeAlias = npt.NDArray[Any]
-_NO_ROWS: _Rows = np.zeros(0, np.int64)
 
 
 SETS = pa.schema(
@@ -104,32 +104,28 @@ class Reassembler:
         self, alone: _Rows, first: _Rows, offsets: pa.Int64Array, fragments: pa.RecordBatch
     ) -> list[Joined]:
         """The sets that the fragments in rows ``alone`` make whole. Sets that begin in rows ``first`` stand between them."""
-        barriers = _rows_by_shard(fragments["shard"], first)
+        between = {shard: deque(rows.tolist()) for shard, rows in _rows_by_shard(fragments["shard"], first).items()}
         joined = []
         for row in alone.tolist():
             shard = fragments["shard"][row].as_py()
-            self._meet(shard, barriers.get(shard), row, fragments)
-            done = self._collector.add(shard, fragment_at(row, offsets, fragments), row)
+            self._pass(shard, between.get(shard), row, fragments)
+            done = self._collector.add(shard, fragment_at(row, offsets, fragments))
             if done is not None:
                 joined.append(done)
-        for shard, rows in barriers.items():
-            self._meet(shard, rows, fragments.num_rows, fragments)
-        for shard, aside in list(self._collector.aside().items()):
-            totals = {one.total for one in aside}
-            for row in barriers.get(shard, _NO_ROWS).tolist():
-                if (total := fragments["total"][row].as_py()) in totals:
-                    self._collector.see_whole(shard, total, row, _data_from(row, fragments["data"]))
-        self._collector.end_batch(self._highest(fragments))
+        for shard, rows in between.items():
+            self._pass(shard, rows, fragments.num_rows, fragments)
+        self._collector.see_numbers(self._highest(fragments))
         return joined
 
-    def _meet(self, shard: str, barriers: _Rows | None, row: int, fragments: pa.RecordBatch) -> None:
-        """A set that is all there interrupts an unfinished one of its shard, if it stands between that and a row."""
-        current = self._collector.current(shard)
-        if current is None or barriers is None:
-            return
-        place = int(np.searchsorted(barriers, current.row, side="right"))
-        if place < int(np.searchsorted(barriers, row)):
-            self._collector.put_aside(shard, fragments["sequence"][int(barriers[place])].as_py())
+    def _pass(self, shard: str, between: deque[int] | None, row: int, fragments: pa.RecordBatch) -> None:
+        """Sets that are all there and begin before a row interrupt an unfinished one of their shard, and may be its copies."""
+        while between and between[0] < row:
+            start = between.popleft()
+            if self._collector.current(shard) is not None:
+                self._collector.put_aside(shard, fragments["sequence"][start].as_py())
+            if shard in self._collector.aside():
+                data_of = _data_from(start, fragments["data"])
+                self._collector.see_whole(shard, fragments["total"][start].as_py(), data_of)
 
     def _highest(self, fragments: pa.RecordBatch) -> dict[str, int]:
         """The greatest sequence number of each shard that has sets put aside."""

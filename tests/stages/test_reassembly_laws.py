@@ -1,4 +1,4 @@
-"""The laws of reassembly: however messages are windowed, interleaved, repeated or lost, no sets are mixed and no fragment hides."""
+"""The laws of reassembly: however messages are windowed, interleaved, repeated or lost, no sets are mixed, no fragment hides."""
 
 from __future__ import annotations
 
