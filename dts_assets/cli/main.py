@@ -25,7 +25,11 @@ from dts_assets.errors import ConfigErrors, DtsAssetsError
 from dts_assets.settings import Settings, Subscription, config_file, json_schema, load_settings
 from dts_assets.settings.values import duration_text
 
-COMMANDS_IN_MODULES = {"run": ("dts_assets.cli.run", "run"), "redrive": ("dts_assets.cli.redrive", "redrive")}
+COMMANDS_IN_MODULES = {
+    "inspect": ("dts_assets.cli.inspect", "inspect"),
+    "run": ("dts_assets.cli.run", "run"),
+    "redrive": ("dts_assets.cli.redrive", "redrive"),
+}
 
 EXIT_CODES = """\b
 Exit codes: 0 done, 1 something failed, 2 configuration or usage, 3 a check failed,

@@ -1,0 +1,180 @@
+"""``dts-assets inspect``: one message, entry, transaction or window, looked at without Spark."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from rich.console import Console
+
+from dts_assets.cli.inspect_found import CaptureStock, LakeStock, Stock
+from dts_assets.cli.inspect_shown import Shown
+from dts_assets.cli.main import config_option, settings_of
+from dts_assets.flows.pipeline import Pipeline, open_pipeline
+from dts_assets.model.positions import file_number
+from dts_assets.model.spans import partition_of_key
+from dts_assets.model.windows import KEY_FORMAT
+from dts_assets.settings import Settings
+from dts_assets.sources.capture import CaptureSource
+from dts_assets.wire.formats import wire_format
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+_WIDTH = 160
+"""Columns of output where it is no terminal: lines are for reading and for ``grep``."""
+
+
+def _partition(_context: click.Context, _parameter: click.Parameter, value: str) -> int:
+    try:
+        return int(value) if value.isdigit() else partition_of_key(value)
+    except ValueError:
+        raise click.BadParameter(f"{value} is no Kafka partition; write p02 or 2") from None
+
+
+def _window_start(_context: click.Context, _parameter: click.Parameter, value: str) -> datetime:
+    for form in (KEY_FORMAT, "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%MZ", "%Y-%m-%d"):
+        with contextlib.suppress(ValueError):
+            return datetime.strptime(value, form).replace(tzinfo=UTC)
+    raise click.BadParameter(f"{value} is no window; write its start in UTC, 2026-01-05T10:00")
+
+
+def _places(command: _Function) -> _Function:
+    """The options that say where to look, and whether values may be seen."""
+    for option in (
+        config_option,
+        click.option("--values", is_flag=True, help="Show payload. Otherwise values are shown as type and length."),
+        click.option(
+            "--capture",
+            type=click.Path(path_type=Path, exists=True, file_okay=False),
+            help="Look into this capture instead of the lake.",
+        ),
+        click.option("--subscription", help="Needed where the configuration has several."),
+    ):
+        command = option(command)
+    return command
+
+
+@click.group("inspect")
+def inspect() -> None:
+    """Look at one message, entry, transaction or window."""
+
+
+@inspect.command("message")
+@click.argument("partition", callback=_partition)
+@click.argument("offset", type=click.IntRange(min=0))
+@_places
+def message(
+    partition: int, offset: int, subscription: str | None, capture: Path | None, values: bool, config: Path | None
+) -> None:
+    """Show a message: its envelope, its headers, and the entries of its entry set."""
+    pipeline, stock = _stock(settings_of(config), subscription, capture)
+    wire = wire_format(pipeline.settings.format)
+    found = stock.message(partition, offset)
+    shown = _shown(values)
+    shown.message(pipeline.name, partition, found, wire)
+    entries = stock.entries_at(partition, offset)
+    if entries.num_rows:
+        shown.entries(entries)
+    else:
+        click.echo("No entries: its entry set is not whole here, or is in quarantine.")
+
+
+@inspect.command("entry")
+@click.argument("partition", callback=_partition)
+@click.argument("offset", type=click.IntRange(min=0))
+@click.argument("number", type=click.IntRange(min=0))
+@_places
+def entry(
+    partition: int,
+    offset: int,
+    number: int,
+    subscription: str | None,
+    capture: Path | None,
+    values: bool,
+    config: Path | None,
+) -> None:
+    """Show an entry by its NUMBER in the entry set that the message at OFFSET is of: all it carries, and its rows."""
+    pipeline, stock = _stock(settings_of(config), subscription, capture)
+    stock.message(partition, offset)
+    rows = stock.entries_at(partition, offset, payload=True).to_pylist()
+    row = next((one for one in rows if one["entry_number"] == number), None)
+    if row is None:
+        numbers = [one["entry_number"] for one in rows]
+        there = f"its entries are {min(numbers)} to {max(numbers)}" if numbers else "it has none that could be decoded"
+        raise click.ClickException(f"The entry set at offset {offset} has no entry {number}; {there}.")
+    _shown(values).entry(row, stock, wire_format(pipeline.settings.format))
+
+
+@inspect.command("transaction")
+@click.argument("gtid")
+@_places
+def transaction(gtid: str, subscription: str | None, capture: Path | None, values: bool, config: Path | None) -> None:
+    """Show all entries with a GTID, over all Kafka partitions, in the order of the source."""
+    _, stock = _stock(settings_of(config), subscription, capture)
+    entries = stock.transaction(gtid)
+    rows = entries.select(["file_name", "position", "kafka_partition", "last_offset", "entry_number"]).to_pylist()
+    order = sorted(range(len(rows)), key=lambda at: _place(rows[at]))
+    partitions = sorted({row["kafka_partition"] for row in rows})
+    named = ", ".join(f"p{one:02d}" for one in partitions)
+    click.echo(f"transaction {gtid}: {len(rows)} {'entry' if len(rows) == 1 else 'entries'} in {named}")
+    _shown(values).entries(entries.take(order))
+
+
+@inspect.command("window")
+@click.argument("start", callback=_window_start)
+@_places
+def window(start: datetime, subscription: str | None, capture: Path | None, values: bool, config: Path | None) -> None:
+    """Show what proves a window (START in UTC): counts, equations, level, problems, checkpoints, and its cut."""
+    if capture is not None:
+        raise click.UsageError("A capture has no ledger: windows are in the lake.")
+    pipeline, _ = _stock(settings_of(config), subscription, None)
+    chosen = pipeline.grid.containing(start)
+    if chosen is None or chosen.start != start:
+        every = pipeline.grid.every
+        raise click.ClickException(
+            f"No window starts at {start:%Y-%m-%dT%H:%M}: they start every {every} from {pipeline.grid.start:%Y-%m-%dT%H:%M}."
+        )
+    ledger = pipeline.ledger
+    rows = ledger.windows([chosen])
+    if not rows:
+        known = sorted({row.window for row in ledger.windows()})
+        there = f"there are {known[0]} to {known[-1]}" if known else "none has been materialized yet"
+        raise click.ClickException(f"The ledger has no window {chosen}; {there}.")
+    cuts = ledger.cuts([chosen])
+    _shown(values).window(rows, ledger.window_tables([chosen]), cuts[0] if cuts else None)
+
+
+def _stock(settings: Settings, name: str | None, capture: Path | None) -> tuple[Pipeline, Stock]:
+    there = ", ".join(settings.subscriptions)
+    if name is None and len(settings.subscriptions) > 1:
+        raise click.UsageError(f"Say which subscription: --subscription with one of {there}.")
+    chosen = name or next(iter(settings.subscriptions))
+    if chosen not in settings.subscriptions:
+        raise click.BadParameter(f"there is no subscription {chosen}; there are {there}", param_hint="--subscription")
+    pipeline = open_pipeline(settings, chosen)
+    if capture is None:
+        return pipeline, LakeStock(pipeline)
+    source = CaptureSource(str(capture), pipeline.settings.partitions)
+    return pipeline, CaptureStock(source, wire_format(pipeline.settings.format))
+
+
+def _place(row: dict[str, Any]) -> tuple[int, ...]:
+    """By source position as numbers; copies of one entry by where they stand in Kafka."""
+    return (
+        file_number(row["file_name"] or ""),
+        row["position"] or 0,
+        row["kafka_partition"],
+        row["last_offset"],
+        row["entry_number"],
+    )
+
+
+def _shown(values: bool) -> Shown:
+    console = Console(highlight=False, markup=False)
+    return Shown(
+        console if console.is_terminal else Console(highlight=False, markup=False, width=_WIDTH), values=values
+    )

@@ -1,0 +1,225 @@
+"""Where ``inspect`` looks: messages, entries and transactions, in the lake or in a capture. No Spark, nothing is written.
+
+A capture is decoded on the spot, so that a recording can be looked at before a window of it was ever materialized.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import click
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dts_assets.flows.pipeline import Pipeline
+from dts_assets.model.columns import ColumnShape
+from dts_assets.model.offsets import OffsetRange
+from dts_assets.model.spans import partition_key
+from dts_assets.model.tables import TableId
+from dts_assets.sources.capture import CaptureSource
+from dts_assets.wire.format import MESSAGES, WireFormat
+
+ENTRY_COLUMNS = (
+    "kafka_partition",
+    "first_offset",
+    "last_offset",
+    "entry_number",
+    "message_type",
+    "source_type",
+    "event_time",
+    "gtid",
+    "transaction_id",
+    "thread_id",
+    "server_id",
+    "seq_id",
+    "file_name",
+    "position",
+    "database",
+    "schema",
+    "table",
+    "rows",
+    "properties",
+)
+"""What is shown of an entry; its bytes are read only where its rows are shown."""
+
+_AROUND = 2000
+"""Offsets before and after a message among which the other fragments of its entry set are looked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundMessage:
+    """A message: one row of MESSAGES, and the key of its window (None from a capture)."""
+
+    batch: pa.RecordBatch
+    window: str | None
+
+
+class Stock(Protocol):
+    """A place where messages and entries are. Each method raises ClickException, saying what there is, if it finds nothing."""
+
+    def message(self, kafka_partition: int, offset: int) -> FoundMessage:
+        """The message at an offset."""
+        ...
+
+    def entries_at(self, kafka_partition: int, offset: int, *, payload: bool = False) -> pa.Table:
+        """The entries of the set that the message at an offset is of, in order; none if the set is not whole here."""
+        ...
+
+    def transaction(self, gtid: str) -> pa.Table:
+        """All copies of all entries with that GTID, in no order."""
+        ...
+
+    def shapes(self, entry: Mapping[str, object]) -> tuple[ColumnShape, ...]:
+        """The columns of a DML entry's table."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LakeStock:
+    """What was materialized."""
+
+    pipeline: Pipeline
+
+    def message(self, kafka_partition: int, offset: int) -> FoundMessage:
+        """See :class:`Stock`."""
+        lake = self.pipeline.lake
+        marks = [row for row in self.pipeline.ledger.raw_windows() if row.kafka_partition == kafka_partition]
+        mark = next((row for row in marks if row.offsets.start <= offset < row.offsets.end), None)
+        if mark is None:
+            raise nothing(kafka_partition, offset, "raw_envelopes", [row.offsets for row in marks])
+        where = (
+            f"kafka_partition = {kafka_partition} and window_start = '{mark.window.start.isoformat()}' and "
+            f"offset = {offset}"
+        )
+        found = lake.scan(self.pipeline.path("raw_envelopes"), columns=MESSAGES.names, where=where)
+        if found is None or not found.num_rows:
+            raise click.ClickException(
+                f"{partition_key(kafka_partition)} has no message at offset {offset}, though the offsets {mark.offsets} of "
+                f"window {mark.window} were read: the topic had none there (transaction markers and compaction use up offsets)."
+            )
+        return FoundMessage(_as_messages(found), mark.window.key)
+
+    def entries_at(self, kafka_partition: int, offset: int, *, payload: bool = False) -> pa.Table:
+        """See :class:`Stock`."""
+        columns = (*ENTRY_COLUMNS, "window_start", *(("payload",) if payload else ()))
+        where = f"kafka_partition = {kafka_partition} and first_offset <= {offset} and last_offset >= {offset}"
+        found = self.pipeline.lake.scan(self.pipeline.path("entries"), columns=columns, where=where)
+        if found is None:
+            raise click.ClickException("The lake has no entries yet: materialize entries, or look into a capture.")
+        return found.sort_by([("last_offset", "ascending"), ("entry_number", "ascending")])
+
+    def transaction(self, gtid: str) -> pa.Table:
+        """See :class:`Stock`."""
+        found = self.pipeline.lake.scan(
+            self.pipeline.path("entries"), columns=ENTRY_COLUMNS, where=f"gtid = {_literal(gtid)}"
+        )
+        if found is None or not found.num_rows:
+            raise click.ClickException(f"No entry in the lake has the GTID {gtid}.")
+        return found
+
+    def shapes(self, entry: Mapping[str, object]) -> tuple[ColumnShape, ...]:
+        """The columns that events of the entry's window described: the first shape names most of them."""
+        table = table_of(entry)
+        columns: dict[str, ColumnShape] = {}
+        for row in self.pipeline.ledger.table_shapes():
+            if (row.window_start, row.table) == (entry["window_start"], table):
+                columns |= {column.name: column for column in row.columns if column.name not in columns}
+        return tuple(columns.values())
+
+
+@dataclass(slots=True)
+class CaptureStock:
+    """What a capture holds, decoded as the subscription says."""
+
+    source: CaptureSource
+    format: WireFormat
+    _shapes: dict[TableId, tuple[ColumnShape, ...]] = field(default_factory=dict)
+
+    def message(self, kafka_partition: int, offset: int) -> FoundMessage:
+        """See :class:`Stock`."""
+        for batch in self.source.read(kafka_partition, OffsetRange(offset, offset + 1)):
+            return FoundMessage(_as_messages(pa.Table.from_batches([batch])), None)
+        mark = self.source.watermarks().get(kafka_partition)
+        there = [] if mark is None or mark.low == mark.high else [OffsetRange(mark.low, mark.high)]
+        raise nothing(kafka_partition, offset, "the capture", there)
+
+    def entries_at(self, kafka_partition: int, offset: int, *, payload: bool = False) -> pa.Table:
+        """See :class:`Stock`."""
+        self.message(kafka_partition, offset)
+        around = OffsetRange(max(0, offset - _AROUND), offset + _AROUND)
+        whole = [one for one in self._sets(kafka_partition, around) if one[0] <= offset <= one[1]]
+        columns = [*ENTRY_COLUMNS, *(["payload"] if payload else [])]
+        return self._entries(kafka_partition, whole).select(columns)
+
+    def transaction(self, gtid: str) -> pa.Table:
+        """See :class:`Stock`."""
+        found = []
+        for partition, mark in self.source.watermarks().items():
+            entries = self._entries(partition, list(self._sets(partition, OffsetRange(mark.low, mark.high))))
+            found.append(entries.select(ENTRY_COLUMNS).filter(pc.fill_null(pc.equal(entries["gtid"], gtid), False)))
+        entries = pa.concat_tables(found)
+        if not entries.num_rows:
+            raise click.ClickException(f"No entry of the capture has the GTID {gtid}.")
+        return entries
+
+    def shapes(self, entry: Mapping[str, object]) -> tuple[ColumnShape, ...]:
+        """The columns that the decoded entries described for the entry's table."""
+        return self._shapes.get(table_of(entry), ())
+
+    def _sets(self, kafka_partition: int, offsets: OffsetRange) -> Iterator[tuple[int, int, bytes]]:
+        """The whole entry sets among some offsets, as first and last offset and bytes; what is broken is passed over."""
+        open_sets: dict[str, tuple[int, list[bytes]]] = {}
+        for batch in self.source.read(kafka_partition, offsets):
+            fragments = self.format.fragments(_as_messages(pa.Table.from_batches([batch])))
+            for offset, row in zip(batch["offset"].to_pylist(), fragments.to_pylist(), strict=True):
+                if row["is_null"] or row["reason"] is not None:
+                    continue
+                first, parts = (offset, []) if row["index"] == 0 else open_sets.pop(row["shard"], (offset, []))
+                if row["index"] != len(parts):
+                    continue
+                parts.append(row["data"])
+                if len(parts) == row["total"]:
+                    yield first, offset, b"".join(parts)
+                else:
+                    open_sets[row["shard"]] = (first, parts)
+
+    def _entries(self, kafka_partition: int, sets: Sequence[tuple[int, int, bytes]]) -> pa.Table:
+        decoded = self.format.entries(pa.array([data for _, _, data in sets], pa.binary()))
+        for shape in decoded.shapes:
+            self._shapes[shape.table] = shape.columns
+        index = decoded.batch["set_index"].to_pylist()
+        columns = {name: decoded.batch[name] for name in decoded.batch.schema.names} | {
+            "kafka_partition": pa.array([kafka_partition] * len(index), pa.int32()),
+            "first_offset": pa.array([sets[one][0] for one in index], pa.int64()),
+            "last_offset": pa.array([sets[one][1] for one in index], pa.int64()),
+        }
+        return pa.table(columns)
+
+
+def nothing(kafka_partition: int, offset: int, place: str, there: Iterable[OffsetRange]) -> click.ClickException:
+    """The error for an offset that is not there: it says which are."""
+    joined: list[list[int]] = []
+    for one in sorted((one.start, one.end) for one in there if len(one)):
+        if joined and one[0] <= joined[-1][1]:
+            joined[-1][1] = max(joined[-1][1], one[1])
+        else:
+            joined.append(list(one))
+    shown = ", ".join(f"{first} to {end - 1}" for first, end in joined)
+    known = f"there are {shown}" if shown else "there are none of this Kafka partition"
+    return click.ClickException(f"{place} has no offset {offset} of {partition_key(kafka_partition)}; {known}.")
+
+
+def table_of(entry: Mapping[str, object]) -> TableId:
+    """The table that an entry names."""
+    return TableId(*(str(entry[part] or "") for part in ("database", "schema", "table")))
+
+
+def _as_messages(table: pa.Table) -> pa.RecordBatch:
+    columns = [table[name].combine_chunks().cast(MESSAGES.field(name).type) for name in MESSAGES.names]
+    return pa.RecordBatch.from_arrays(columns, schema=MESSAGES)
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

@@ -1,0 +1,249 @@
+"""How ``inspect`` shows what it found: plain text, values as type and length unless they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from dts_assets.cli.inspect_found import FoundMessage, Stock, table_of
+from dts_assets.model.columns import Column
+from dts_assets.model.problems import Problem
+from dts_assets.model.spans import partition_key
+from dts_assets.store.rows import Cut, IngestWindow, WindowTable
+from dts_assets.wire.format import WireFormat
+
+_OPEN_PROPERTIES = frozenset(
+    {
+        *(
+            "isLast",
+            "eventIndex",
+            "version",
+            "executionTime",
+            "epoch",
+            "syncedGtid",
+            "fakeGtid",
+            "fileName",
+            "position",
+        ),
+        *("type", "isDdl", "ts", "readerTimestamp", "safePosition"),
+    }
+)
+"""Properties in which nobody writes values of rows; all others may hold some, statements above all."""
+
+
+class Shown:
+    """Writes to a console. ``values`` says whether payload may be seen."""
+
+    def __init__(self, console: Console, *, values: bool) -> None:
+        self._console = console
+        self._values = values
+
+    def message(self, subscription: str, kafka_partition: int, found: FoundMessage, wire: WireFormat) -> None:
+        """A message with its headers and its envelope."""
+        (row,) = found.batch.to_pylist()
+        (fragment,) = wire.fragments(found.batch).to_pylist()
+        self._line(f"message {partition_key(kafka_partition)} {row['offset']} of {subscription}")
+        headers = [f"{one['key']} {self._value(one['value'], 'binary')}" for one in row["headers"] or ()]
+        facts = {
+            "topic": f"{row['topic']}, partition {row['partition']}",
+            "time": _time(row["timestamp"]),
+            "window": found.window,
+            "key": self._value(row["key"], "binary"),
+            "value": self._value(row["value"], "binary"),
+            "headers": "\n".join(headers) or "none",
+            "envelope": _envelope(fragment),
+            "shard": fragment["shard"] or None,
+            "sequence": fragment["sequence"],
+        }
+        self._facts(facts)
+
+    def entries(self, entries: pa.Table) -> None:
+        """A line per entry."""
+        grid = _grid("entry", "offsets", "type", "time", "table", "rows", "position", "gtid")
+        for row in entries.to_pylist():
+            first, last = row["first_offset"], row["last_offset"]
+            grid.add_row(
+                str(row["entry_number"]),
+                f"{partition_key(row['kafka_partition'])} {first}" + ("" if first == last else f" to {last}"),
+                row["message_type"],
+                _time(row["event_time"]),
+                Text(str(table_of(row)), overflow="fold"),
+                "" if row["rows"] is None else str(row["rows"]),
+                _position(row),
+                Text(row["gtid"] or "", overflow="fold"),
+            )
+        self._console.print(grid)
+
+    def entry(self, row: Mapping[str, Any], stock: Stock, wire: WireFormat) -> None:
+        """All that an entry carries, and its row changes."""
+        first, last = row["first_offset"], row["last_offset"]
+        self._line(
+            f"entry {row['entry_number']} of the set at {partition_key(row['kafka_partition'])} {first} to {last}"
+        )
+        names = (
+            "message_type",
+            "source_type",
+            "event_time",
+            "gtid",
+            "transaction_id",
+            "thread_id",
+            "server_id",
+            "seq_id",
+        )
+        facts: dict[str, Any] = {name: _time(row[name]) if name == "event_time" else row[name] for name in names}
+        facts |= {"position": _position(row) or None, "table": str(table_of(row)) or None, "rows": row["rows"]}
+        facts["payload"] = f"<binary, {len(row['payload'])} bytes>"
+        for key, value in row["properties"] or ():
+            facts[key] = value if key in _OPEN_PROPERTIES else self._value(value, "string")
+        self._facts(facts)
+        if row["message_type"] == "DML":
+            self._changes(row, stock, wire)
+
+    def window(self, rows: Sequence[IngestWindow], tables: Iterable[WindowTable], cut: Cut | None) -> None:
+        """What proves a window: per Kafka partition what was read, the equations, the problems; then its cut."""
+        by_partition: dict[int, list[WindowTable]] = {}
+        for one in tables:
+            by_partition.setdefault(one.kafka_partition, []).append(one)
+        for row in rows:
+            self._line(f"{row.cell}: {row.completeness.value}")
+            facts = {
+                "offsets": str(row.offsets),
+                "closed by": row.closed_by,
+                "checkpoint": row.checkpoint,
+                "gtid set": row.checkpoint_gtid_set,
+                "messages": _equation(row, "messages", ("whole", "fragments", "null_messages", "quarantined_messages")),
+                "fragments": _fragments(row),
+                "entries": _equation(row, "entries", ("data", "control", "quarantined_entries")),
+                "changes": _changes(by_partition.get(row.kafka_partition, ())),
+                "problems": _problems(row.problems),
+                "generation": row.generation,
+            }
+            self._facts(facts)
+        if cut is None:
+            self._line("cut: none, the tables of this window were not computed yet")
+            return
+        self._line(f"cut: {cut.completeness.value}")
+        self._facts(
+            {
+                "cut": cut.cut,
+                "consistency": cut.consistency,
+                "gtid set": cut.gtid_set,
+                "problems": _problems(cut.problems),
+                "generation": cut.generation,
+            }
+        )
+
+    def _changes(self, row: Mapping[str, Any], stock: Stock, wire: WireFormat) -> None:
+        columns = tuple(
+            Column(shape.name, wire.column_type(shape.original_type, unsigned=False), shape.is_key)
+            for shape in stock.shapes(row)
+        )
+        entry = {name: [row[name]] for name in ("payload", "database", "schema", "table")}
+        types = {"payload": pa.binary()}
+        batch = pa.RecordBatch.from_arrays(
+            [pa.array(values, types.get(name, pa.string())) for name, values in entry.items()], names=list(entry)
+        )
+        decoded = wire.changes(batch, {table_of(row): columns})
+        for rejected in decoded.rejected:
+            self._line(f"not decoded: {rejected.reason.value}")
+        for one in decoded.tables:
+            for change in one.batch.to_pylist():
+                self._line(f"row {change['row_number']}: {change['op']}")
+                grid = _grid("column", "before", "after")
+                for column in columns:
+                    grid.add_row(column.name, *(self._cell(change, image, column) for image in ("before", "after")))
+                self._console.print(grid)
+
+    def _cell(self, change: Mapping[str, Any], image: str, column: Column) -> Text:
+        name = f"{image}.{column.name}"
+        if change[image] is None:
+            return Text("")
+        if name in (change["absent"] or ()):
+            return Text("not sent")
+        original = dict(change["invalid"] or ()).get(name)
+        if original is not None:
+            return Text(f"does not fit: {self._value(original, column.type)}", overflow="fold")
+        return Text(self._value(change[image][column.name], column.type), overflow="fold")
+
+    def _value(self, value: Any, kind: str) -> str:
+        if value is None:
+            return "NULL" if kind != "binary" else "null"
+        if self._values:
+            return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
+        unit = "bytes" if isinstance(value, bytes) else "characters"
+        return f"<{kind}, {len(value if isinstance(value, bytes) else str(value))} {unit}>"
+
+    def _facts(self, facts: Mapping[str, Any]) -> None:
+        grid = Table.grid(padding=(0, 2))
+        for name, value in facts.items():
+            if value is not None:
+                grid.add_row(f"  {name}", Text(str(value), overflow="fold"))
+        self._console.print(grid)
+
+    def _line(self, text: str) -> None:
+        self._console.print(Text(text), soft_wrap=True)
+
+
+def _grid(*names: str) -> Table:
+    return Table(*names, box=None, pad_edge=False, header_style="", padding=(0, 2, 0, 0))
+
+
+def _time(instant: Any) -> str | None:
+    return None if instant is None else instant.strftime("%Y-%m-%d %H:%M:%S.%f").rstrip("0").rstrip(".")
+
+
+def _position(row: Mapping[str, Any]) -> str:
+    return "" if row["position"] is None else f"{row['file_name'] or ''}:{row['position']}"
+
+
+def _envelope(fragment: Mapping[str, Any]) -> str:
+    if fragment["is_null"]:
+        return "no value"
+    if fragment["reason"] is not None:
+        return f"cannot be used: {fragment['reason']}"
+    if fragment["total"] == 1:
+        return "a whole entry set"
+    return f"fragment {fragment['index']} of {fragment['total']} (counted from 0)"
+
+
+def _equation(row: IngestWindow, left: str, right: Sequence[str]) -> str:
+    terms = [(name, getattr(row.counts, name)) for name in right]
+    return _balance(getattr(row.counts, left), terms)
+
+
+def _fragments(row: IngestWindow) -> str:
+    counts = row.counts
+    names = ("joined", "superseded", "waiting", "quarantined_fragments", "carried_out")
+    left = f"{counts.carried_in} carried_in + {counts.fragments} fragments"
+    return _balance(counts.carried_in + counts.fragments, [(name, getattr(counts, name)) for name in names], left=left)
+
+
+def _changes(tables: Sequence[WindowTable]) -> str | None:
+    if not tables:
+        return None
+    names = ("kept", "redelivered", "quarantined")
+    terms = [(name, sum(getattr(one, name) for one in tables)) for name in names]
+    return _balance(sum(one.changes for one in tables), terms)
+
+
+def _balance(total: int, terms: Sequence[tuple[str, int]], *, left: str | None = None) -> str:
+    """One equation with its terms, and by how much it is wrong if it is."""
+    text = f"{left or total} = " + " + ".join(f"{count} {name}" for name, count in terms)
+    off = total - sum(count for _, count in terms)
+    return text if not off else f"{text}   DOES NOT HOLD, by {off}"
+
+
+def _problems(problems: Sequence[Problem]) -> str:
+    if not problems:
+        return "none"
+    return "\n".join(
+        f"{one.code.value}"
+        + ("" if one.first_offset is None else f" {one.first_offset} to {one.last_offset}")
+        + f": {one.detail}"
+        for one in problems
+    )
