@@ -1,0 +1,137 @@
+"""What a reader can know of a damaged message, told by parsing it before and after with protobuf itself.
+
+The formats carry no checksum. Damage shows if the message does not parse any more, contradicts itself, or says of a transaction
+what its neighbours deny; a value, a name or a position that was changed into another valid one shows nowhere.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from enum import StrEnum
+
+from google.protobuf.message import DecodeError, Message
+from google.protobuf.unknown_fields import UnknownFieldSet
+
+from dts_assets.protocol import subscribe_pb2 as pb
+
+
+class FoundBy(StrEnum):
+    """What shows a fault to a reader of the topic."""
+
+    SEQUENCE = "sequence"
+    """``ps`` headers: a hole, a repeat, or a number that is out of place."""
+    POSITION = "position"
+    """Source positions that were sent before."""
+    TRANSACTION = "transaction"
+    """A BEGIN without its COMMIT, or a COMMIT without its BEGIN."""
+    GTID = "gtid"
+    """A GTID that is missing between its neighbours."""
+    DECODING = "decoding"
+    """Bytes that do not parse, contradict themselves or do not make up a whole entry set."""
+    NOTHING = "nothing"
+    """The messages alone cannot tell."""
+
+
+_EVENTS = {
+    pb.BEGIN: "beginEvent",
+    pb.COMMIT: "commitEvent",
+    pb.DML: "dmlEvent",
+    pb.DDL: "ddlEvent",
+    pb.ROLLBACK: "rollbackEvent",
+    pb.HEARTBEAT: "heartbeatEvent",
+    pb.CHECKPOINT: "checkpointEvent",
+}
+
+
+def envelope_of(value: bytes | None) -> pb.Envelope | None:
+    """The envelope, None if the value is none that can be used."""
+    try:
+        envelope = pb.Envelope.FromString(value or b"")
+    except DecodeError:
+        return None
+    return envelope if value and envelope.version == 1 and envelope.index < envelope.total else None
+
+
+def entries_of(values: Sequence[bytes | None]) -> tuple[pb.Entry, ...] | None:
+    """The entries of a set, of which these are all messages; None if they do not make up one."""
+    envelopes = [envelope_of(value) for value in values]
+    data = b""
+    for index, envelope in enumerate(envelopes):
+        if envelope is None or (envelope.total, envelope.index) != (len(values), index):
+            return None
+        data += envelope.data
+    try:
+        return tuple(pb.Entries.FromString(data).items)
+    except DecodeError:
+        return None
+
+
+def found_by(before: Sequence[bytes | None], after: Sequence[bytes | None]) -> tuple[FoundBy, str]:
+    """What shows that the messages of an entry set are not what they were, and what was changed, for people."""
+    old = entries_of(before)
+    if old is None:
+        return _of_text(before, after)
+    new = entries_of(after)
+    if new is None:
+        return FoundBy.DECODING, "it does not parse"
+    envelopes = [envelope for value in after if (envelope := envelope_of(value)) is not None]
+    was_whole = not any(map(_contradiction, old))
+    if was_whole and (any(map(_unknown, (*envelopes, *new))) or any(map(_contradiction, new))):
+        return FoundBy.DECODING, "it contradicts itself"
+    if _marks(old) != _marks(new):
+        return FoundBy.TRANSACTION, "the marks of a transaction"
+    if [one.header.gtid for one in old] != [one.header.gtid for one in new]:
+        return FoundBy.GTID, "a GTID"
+    if len(old) != len(new):
+        return FoundBy.NOTHING, "how many entries there are"
+    if any(one.header != other.header for one, other in zip(old, new, strict=True)):
+        return FoundBy.NOTHING, "a header"
+    return FoundBy.NOTHING, "a value" if old != new else "no content"
+
+
+def _of_text(before: Sequence[bytes | None], after: Sequence[bytes | None]) -> tuple[FoundBy, str]:
+    """The same for formats of JSON text; of any other format nothing is known."""
+    if all(map(_is_json, before)) and not all(map(_is_json, after)):
+        return FoundBy.DECODING, "it does not parse"
+    return FoundBy.NOTHING, "unknown"
+
+
+def _is_json(value: bytes | None) -> bool:
+    try:
+        json.loads(value or b"")
+    except ValueError:
+        return False
+    return True
+
+
+def _marks(entries: Sequence[pb.Entry]) -> list[tuple[int, str]]:
+    """BEGIN, COMMIT and ROLLBACK with the transaction they name."""
+    return [
+        (one.header.messageType, one.event.beginEvent.transactionId or one.event.commitEvent.transactionId)
+        for one in entries
+        if one.header.messageType in (pb.BEGIN, pb.COMMIT, pb.ROLLBACK)
+    ]
+
+
+def _contradiction(entry: pb.Entry) -> bool:
+    """Whether an entry says what no producer says: an unknown kind, an event of another kind, a row of another width."""
+    wanted = _EVENTS.get(entry.header.messageType)
+    present = [name for name in _EVENTS.values() if entry.event.HasField(name)]
+    if wanted is None or present != [wanted]:
+        return True
+    dml = entry.event.dmlEvent
+    if dml.dmlEventType not in (pb.INSERT, pb.UPDATE, pb.DELETE):
+        return True
+    width = len(dml.columns)
+    return any(len(image) not in (0, width) for row in dml.rows for image in (row.oldColumns, row.newColumns))
+
+
+def _unknown(message: Message) -> bool:
+    """Whether a message, or one inside it, holds a field that the protocol does not have."""
+    if len(UnknownFieldSet(message)):
+        return True
+    for field, value in message.ListFields():
+        if field.message_type is not None and any(map(_unknown, value if field.is_repeated else [value])):
+            return True
+    return False
