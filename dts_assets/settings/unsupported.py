@@ -32,9 +32,9 @@ UNSUPPORTED: tuple[Unsupported, ...] = (
     ),
     Unsupported(
         (*_SUBSCRIPTION, "format"),
-        lambda value: value in ("dts-avro", "dts-json", "drs-avro", "drs-json", "drs-json-c"),
+        lambda value: value in ("dts-avro", "dts-json", "drs-avro", "drs-json"),
         "this format",
-        "use dts-protobuf",
+        "use dts-protobuf or drs-json-c",
     ),
     Unsupported(
         (*_SUBSCRIPTION, "source", "kafka"),

@@ -70,7 +70,7 @@ def parse(values: pa.Array, lake_type: str, *, zone: str | None = None) -> tuple
     try:
         parsed, bad = parser.strict(texts), None
     except pa.ArrowInvalid:
-        bad = np.asarray(values.is_valid()) & ~_matches(values, parser.plausible)
+        bad = np.asarray(values.is_valid()) & ~matches(values, parser.plausible)
         kept, more = _without_unfit(_nulled(texts, bad), parser.strict)
         parsed, bad = kept, bad | more
     refused = parser.refused(parsed, texts)
@@ -126,7 +126,7 @@ def _instants_in(texts: pa.Array, *, zone: str) -> pa.Array:
     try:
         return _in_zone(pc.cast(texts, pa.timestamp("us")), zone)
     except pa.ArrowInvalid:
-        own = _matches(texts.view(pa.binary()), _ZONE)
+        own = matches(texts.view(pa.binary()), _ZONE)
         if not own.any():
             raise
     clocks = _in_zone(pc.cast(_nulled(texts, own), pa.timestamp("us")), zone)
@@ -148,7 +148,7 @@ def two_complement(values: pa.Array) -> pa.Array:
     negative = np.asarray(pc.fill_null(pc.starts_with(texts, "-"), False))
     if not negative.any():
         return values
-    whole = negative & _matches(values, r"^-\d{1,19}$")
+    whole = negative & matches(values, r"^-\d{1,19}$")
     items = values.to_pylist()
     for row in np.flatnonzero(whole).tolist():
         number = int(items[row])
@@ -161,8 +161,8 @@ def _valid(values: pa.Array) -> Bools | None:
     return None if values.null_count == 0 else np.asarray(values.is_valid())
 
 
-def _matches(values: pa.Array, pattern: str) -> Bools:
-    """Which values match; bytes that are no text match nothing."""
+def matches(values: pa.Array, pattern: str) -> Bools:
+    """Which values match a pattern; bytes that are no text match nothing."""
     try:
         texts = pc.cast(values, pa.string())
     except pa.ArrowInvalid:
@@ -201,7 +201,7 @@ def _hexadecimal(parsed: pa.Array, texts: pa.Array) -> Bools | None:
     data = texts.buffers()[2]
     if data is None or not np.any((np.frombuffer(data, np.uint8) | 0x20) == ord("x")):
         return None
-    return np.asarray(parsed.is_valid()) & ~_matches(texts.view(pa.binary()), _WHOLE)
+    return np.asarray(parsed.is_valid()) & ~matches(texts.view(pa.binary()), _WHOLE)
 
 
 def _overflowed(parsed: pa.Array, texts: pa.Array) -> Bools | None:
@@ -209,7 +209,7 @@ def _overflowed(parsed: pa.Array, texts: pa.Array) -> Bools | None:
     infinite = np.isinf(numbers_of(parsed)) & np.asarray(parsed.is_valid())
     if not infinite.any():
         return None
-    wrong = infinite & ~_matches(texts.view(pa.binary()), r"(?i)inf")
+    wrong = infinite & ~matches(texts.view(pa.binary()), r"(?i)inf")
     return wrong if wrong.any() else None
 
 

@@ -1,0 +1,149 @@
+"""DRS JSON-C messages to the batch of ENTRIES: one entry per message, its rows only counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dts_assets.model.problems import Reason
+from dts_assets.model.tables import TableId
+from dts_assets.wire.charsets import not_utf8
+from dts_assets.wire.drs_messages import DDL_TYPES, OPERATIONS, Head, Refused, described, head_of, images_of
+from dts_assets.wire.format import ENTRIES, DecodedEntries, Rejected, TableShape
+from dts_assets.wire.properties import Properties
+
+_SOURCE_TYPE = "MYSQL"
+_NO_UTF8 = "it is no JSON object in UTF-8"
+_PAIRS = pa.list_(pa.struct([("key", pa.binary()), ("value", pa.binary())]))
+
+
+@dataclass(slots=True)
+class _Found:
+    """The entries of a call, column by column, and what is known of them besides."""
+
+    numbers: list[int] = field(default_factory=list)
+    ids: list[int] = field(default_factory=list)
+    times: list[int] = field(default_factory=list)
+    sent: list[int | None] = field(default_factory=list)
+    types: list[str] = field(default_factory=list)
+    databases: list[str | None] = field(default_factory=list)
+    tables: list[str | None] = field(default_factory=list)
+    rows: list[int | None] = field(default_factory=list)
+    sql: list[str | None] = field(default_factory=list)
+    others: dict[int, dict[str, str]] = field(default_factory=dict)
+    shapes: dict[tuple[str, str, bytes, bytes], TableShape] = field(default_factory=dict)
+    unknown: Counter[str] = field(default_factory=Counter)
+
+    def add(self, number: int, message: bytes) -> None:
+        """Add the entry of a message. Raises Refused, with nothing added."""
+        head, others = head_of(message)
+        if head.type in DDL_TYPES:
+            rows, database, table = None, head.database or None, head.table or None
+        else:
+            rows, database, table = self._data(head), head.database, head.table
+        if head.isDdl is not None and head.isDdl != (rows is None):
+            raise Refused(Reason.UNKNOWN_OPERATION, "its type contradicts its isDdl")
+        if others:
+            self.others[len(self.numbers)] = dict(others)
+            self.unknown.update(f"field {name}" for name in others if name != "ts")
+        self.numbers.append(number)
+        self.ids.append(head.id)
+        self.times.append(head.es)
+        self.sent.append(head.ts)
+        self.types.append(head.type)
+        self.databases.append(database)
+        self.tables.append(table)
+        self.rows.append(rows)
+        self.sql.append(head.sql or ("" if rows is None else None))
+
+    def _data(self, head: Head) -> int:
+        """The number of rows of a message that has some; its shape is noted."""
+        operation = OPERATIONS.get(head.type)
+        if operation is None:
+            raise Refused(Reason.UNKNOWN_OPERATION, "its type is not known")
+        if not head.database or not head.table:
+            raise Refused(Reason.UNDECODABLE_ENTRY, "it names no table")
+        before, after = images_of(operation, head.data, head.old)
+        key = (head.database, head.table, bytes(head.mysqlType), bytes(head.pkNames))
+        if key not in self.shapes:
+            columns = described(*key[2:])
+            if columns is None:
+                raise Refused(Reason.UNDECODABLE_ENTRY, "its columns or the names of its key cannot be read")
+            self.shapes[key] = TableShape(TableId(head.database, "", head.table), columns.list.columns)
+        if before is None and head.old:
+            self.unknown[f"old rows of {head.type}"] += 1
+        return len(after if after is not None else before or ())
+
+
+def entries_of(sets: pa.Array) -> DecodedEntries:
+    """The entries of some messages as :meth:`dts_assets.wire.format.WireFormat.entries` promises them."""
+    found = _Found()
+    rejected: list[Rejected] = []
+    unreadable = _unreadable(sets)
+    for number, message in enumerate(sets.to_pylist()):
+        try:
+            if number in unreadable:
+                raise Refused(Reason.UNDECODABLE_ENTRIES, _NO_UTF8)
+            found.add(number, message)
+        except Refused as refused:
+            entry = None if refused.reason is Reason.UNDECODABLE_ENTRIES else 0
+            rejected.append(Rejected(number, entry, refused.reason, refused.detail, message))
+    shapes = tuple(dict.fromkeys(found.shapes.values()))
+    return DecodedEntries(_batch(found, sets), tuple(rejected), shapes, (), dict(found.unknown))
+
+
+def _unreadable(sets: pa.Array) -> frozenset[int]:
+    """Messages that are not UTF-8: the parser does not look into the texts that it passes over."""
+    try:
+        pc.cast(sets, pa.string())
+    except pa.ArrowInvalid:
+        return frozenset(np.flatnonzero(not_utf8(sets)).tolist())
+    return frozenset()
+
+
+def _batch(found: _Found, sets: pa.Array) -> pa.RecordBatch:
+    count = len(found.numbers)
+    numbers = pa.array(found.numbers, pa.int32())
+    rows = pa.array(found.rows, pa.int32())
+    is_ddl = np.asarray(rows.is_null())
+    columns = {name: pa.nulls(count, ENTRIES.field(name).type) for name in ENTRIES.names}
+    columns |= {
+        "set_index": numbers,
+        "entry_number": pa.array(np.zeros(count, np.int32)),
+        "message_type": pc.if_else(pa.array(is_ddl), "DDL", "DML"),
+        "source_type": pa.repeat(pa.scalar(_SOURCE_TYPE), count),
+        "event_time": pa.array(np.asarray(found.times, np.int64) * 1000).view(ENTRIES.field("event_time").type),
+        "position": pa.array(found.ids, pa.int64()),
+        "database": pa.array(found.databases, pa.string()),
+        "table": pa.array(found.tables, pa.string()),
+        "rows": rows,
+        "payload": sets if count == len(sets) else sets.take(numbers),
+        "properties": _properties(found),
+    }
+    return pa.RecordBatch.from_arrays(list(columns.values()), schema=ENTRIES)
+
+
+def _properties(found: _Found) -> pa.MapArray:
+    count = len(found.numbers)
+    properties = Properties(count)
+    properties.add("type", pa.array(found.types, pa.string()), np.ones(count, np.bool_))
+    for name, values in (
+        ("ts", pa.array(map(_text, found.sent), pa.string())),
+        ("sql", pa.array(found.sql, pa.string())),
+    ):
+        properties.add(name, values, np.asarray(values.is_valid()))
+    if found.others:
+        pairs = [
+            [{"key": key.encode(), "value": value.encode()} for key, value in found.others.get(row, {}).items()]
+            for row in range(count)
+        ]
+        properties.add_pairs(pa.array(pairs, _PAIRS))
+    return properties.maps()
+
+
+def _text(number: int | None) -> str | None:
+    return None if number is None else str(number)

@@ -1,0 +1,215 @@
+"""What a DRS JSON-C message says, by the vendor's table of its fields, with no more of it read than is asked for.
+
+Fields (Huawei Cloud, "Kafka Message Format", tables 2 and 5): mysqlType, id, es, ts, database, table, type, isDdl, sql, sqlType,
+data, old, pkNames. A message of that form alone is read in one go; one with other fields or types is read part by part.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Annotated, Any, TypeAlias
+
+from msgspec import Meta, Raw, Struct
+from msgspec.json import Decoder
+
+from dts_assets.model.columns import ColumnShape
+from dts_assets.model.problems import Reason
+from dts_assets.wire.layouts import ColumnList
+
+MALFORMED = (ValueError, RecursionError)
+"""What a parser raises; every error of msgspec is a ValueError."""
+
+DDL_TYPES = frozenset({"DDL", "INIT_DDL"})
+OPERATIONS: Mapping[str, int] = {"INSERT": 0, "UPDATE": 1, "DELETE": 2, "INIT": 3}
+"""Types of messages with rows. INIT is a row of the full load."""
+_UPDATE, _DELETE = OPERATIONS["UPDATE"], OPERATIONS["DELETE"]
+
+_LAST_MILLISECOND = 253_402_300_799_999  # of the year 9999
+_NULL = Raw(b"null")
+
+Id: TypeAlias = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
+Milliseconds: TypeAlias = Annotated[int, Meta(ge=0, le=_LAST_MILLISECOND)]
+Cells: TypeAlias = dict[str, str | None]
+
+
+class Refused(Exception):
+    """A message or an entry that cannot be used; never leaves this package."""
+
+    def __init__(self, reason: Reason, detail: str) -> None:
+        super().__init__(reason, detail)
+        self.reason = reason
+        self.detail = detail
+
+
+class Row(Struct):
+    """An object whose content is passed over."""
+
+
+class Head(Struct, forbid_unknown_fields=True):
+    """A message without the content of its rows."""
+
+    id: Id
+    es: Milliseconds
+    type: str
+    ts: int | None = None
+    database: str | None = None
+    table: str | None = None
+    isDdl: bool | None = None
+    sql: str | None = None
+    mysqlType: Raw = _NULL
+    sqlType: Raw = _NULL
+    data: list[Row] | None = None
+    old: list[Row] | None = None
+    pkNames: Raw = _NULL
+
+
+class Event(Struct):
+    """The rows of a message and what describes them."""
+
+    type: str
+    mysqlType: Raw = _NULL
+    data: list[Cells] | None = None
+    old: list[Cells] | None = None
+    pkNames: Raw = _NULL
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """The columns of a message: their names in the order sent, and what the pivot needs to know of them."""
+
+    names: tuple[str, ...]
+    list: ColumnList
+
+
+_HEAD, _EVENT, _PARTS = Decoder(Head), Decoder(Event), Decoder(dict[str, Raw])
+_ROWS, _TEXT, _FLAG = Decoder(list[Row] | None), Decoder(str | None), Decoder(bool | None)
+_ID, _NUMBER, _ANY = Decoder(Id), Decoder(int | float), Decoder()
+_TYPES, _KEYS = Decoder(dict[str, str]), Decoder(list[str] | None)
+_KNOWN = frozenset(Head.__struct_fields__)
+
+
+def head_of(message: bytes) -> tuple[Head, Mapping[str, str]]:
+    """A message's head, and the fields that the vendor's table does not have, as text. Raises Refused."""
+    try:
+        return _HEAD.decode(message), {}
+    except MALFORMED:
+        return _head_by_parts(message)
+
+
+def event_of(payload: bytes) -> Event:
+    """A message's rows. Raises Refused."""
+    try:
+        return _EVENT.decode(payload)
+    except MALFORMED:
+        pass
+    parts = _parts(payload, Reason.UNDECODABLE_ENTRY)
+    kind = _part(parts, "type", _TEXT, "its type is no text") or ""
+    data, old = (_cells(parts.get(name, _NULL)) for name in ("data", "old"))
+    return Event(kind, parts.get("mysqlType", _NULL), data, old, parts.get("pkNames", _NULL))
+
+
+def images_of(
+    operation: int, data: Sequence[Any] | None, old: Sequence[Any] | None
+) -> tuple[Sequence[Any] | None, Sequence[Any] | None]:
+    """The before and after images of an operation's rows, None for those that it has not. Raises Refused.
+
+    A deleted row stands in ``data``, and in ``old`` where a message follows the sister format JSON.
+    """
+    if operation == _DELETE:
+        before, after = data or old, None
+        if before is None:
+            before = data if data is not None else old
+    else:
+        before, after = (old or None) if operation == _UPDATE else None, data
+        if before is not None and after is not None and len(before) != len(after):
+            raise Refused(Reason.RAGGED_ROW, "data and old differ in their number of rows")
+    if (before if operation == _DELETE else after) is None:
+        raise Refused(Reason.RAGGED_ROW, "it lacks the rows that its type is about")
+    return before, after
+
+
+@lru_cache(maxsize=1 << 14)
+def described(mysql_type: bytes, pk_names: bytes) -> Described | None:
+    """The columns of a message from its ``mysqlType`` and ``pkNames`` as they stand in it; None if they cannot be read."""
+    try:
+        types, keys = _TYPES.decode(mysql_type), _KEYS.decode(pk_names) or []
+    except MALFORMED:
+        return None
+    if not types or not types.keys() >= set(keys):
+        return None
+    columns = tuple(ColumnShape(name, kind, name in keys) for name, kind in types.items())
+    return Described(tuple(types), ColumnList(columns, {name: place for place, name in enumerate(types)}))
+
+
+def _head_by_parts(message: bytes) -> tuple[Head, Mapping[str, str]]:
+    parts = _parts(message, Reason.UNDECODABLE_ENTRIES)
+    es = _part(parts, "es", _NUMBER, "its es is no number")
+    if not 0 <= es <= _LAST_MILLISECOND:
+        raise Refused(Reason.UNDECODABLE_ENTRY, "its es is no time in milliseconds")
+    head = Head(
+        id=_part(parts, "id", _ID, "its id is no whole number from zero on"),
+        es=int(es),
+        type=_part(parts, "type", _TEXT, "its type is no text") or "",
+        database=_part(parts, "database", _TEXT, "its database is no text"),
+        table=_part(parts, "table", _TEXT, "its table is no text"),
+        isDdl=_part(parts, "isDdl", _FLAG, "its isDdl is neither true nor false"),
+        sql=_part(parts, "sql", _TEXT, "its sql is no text"),
+        mysqlType=parts.get("mysqlType", _NULL),
+        data=_part(parts, "data", _ROWS, "its data is no list of rows"),
+        old=_part(parts, "old", _ROWS, "its old is no list of rows"),
+        pkNames=parts.get("pkNames", _NULL),
+    )
+    others = {name: _plain_text(raw) for name, raw in parts.items() if name == "ts" or name not in _KNOWN}
+    return head, {name: text for name, text in others.items() if text is not None}
+
+
+def _parts(message: bytes, reason: Reason) -> dict[str, Raw]:
+    try:
+        return _PARTS.decode(message)
+    except MALFORMED:
+        raise Refused(reason, "it is no JSON object in UTF-8") from None
+
+
+def _part(parts: Mapping[str, Raw], name: str, decoder: Decoder[Any], detail: str) -> Any:
+    try:
+        return decoder.decode(parts.get(name, _NULL))
+    except MALFORMED:
+        raise Refused(Reason.UNDECODABLE_ENTRY, detail) from None
+
+
+def _plain_text(raw: Raw) -> str | None:
+    """A text as it is, null as None, and anything else as its JSON."""
+    try:
+        value = _ANY.decode(raw)
+    except MALFORMED:
+        value = raw
+    if value is None or isinstance(value, str):
+        return value
+    return bytes(raw).decode(errors="backslashreplace")
+
+
+def _cells(raw: Raw) -> list[Cells] | None:
+    """Rows whose values are not all texts: a number or a truth value is the text that stands for it."""
+    try:
+        rows = json.loads(bytes(raw), parse_int=str, parse_float=str)
+        if rows is None:
+            return None
+        if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+            raise Refused(Reason.UNDECODABLE_ENTRY, "its rows are no list of objects")
+        found = [{name: _cell(value) for name, value in row.items()} for row in rows]
+        for row in found:
+            "".join(text for text in (*row, *row.values()) if text is not None).encode()
+    except MALFORMED:
+        raise Refused(Reason.UNDECODABLE_ENTRY, "its rows cannot be read") from None
+    return found
+
+
+def _cell(value: object) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    raise Refused(Reason.UNDECODABLE_ENTRY, "a value is an object or a list")

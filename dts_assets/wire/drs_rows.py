@@ -1,0 +1,188 @@
+"""Entries of DRS JSON-C to the row changes of every table asked for.
+
+Values are texts in JSON objects. A row of the usual form, all columns in the order of ``mysqlType``, is added to one long list
+with a single call; then the pivot that DTS Protobuf has takes over, with values read as this vendor writes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from dts_assets.model.columns import Column
+from dts_assets.model.problems import Reason
+from dts_assets.model.tables import TableId
+from dts_assets.wire.buffers import Bools, empty_lists, empty_maps, with_empty_last
+from dts_assets.wire.casts import parse
+from dts_assets.wire.drs_messages import OPERATIONS, Cells, Described, Refused, described, event_of, images_of
+from dts_assets.wire.format import DecodedChanges
+from dts_assets.wire.images import ABSENT, FIELD, NULL, Image
+from dts_assets.wire.java_bytes import printed_bytes
+from dts_assets.wire.layouts import Bucket, ColumnList
+from dts_assets.wire.pivot import Reading, TableRows, pivot, typed_values
+from dts_assets.wire.table_changes import Beside, Rejections, table_changes, table_codes
+
+_OPERATIONS = pa.array(["insert", "update", "delete", "read"])
+_NONE = -1
+
+
+@dataclass(slots=True)
+class _Side:
+    """The before or the after images: all values one behind the other, and where each entry's begin."""
+
+    values: list[str | None] = field(default_factory=list)
+    starts: list[int] = field(default_factory=list)
+    absent: list[npt.NDArray[np.int64]] = field(default_factory=list)
+
+    def add(self, rows: Sequence[Cells] | None, columns: Described) -> None:
+        """Add the rows of an entry; None where it has no such image. Raises Refused."""
+        self.starts.append(_NONE if rows is None else len(self.values))
+        names, add = columns.names, self.values.extend
+        for row in rows or ():
+            keys = tuple(row)
+            if keys == names:
+                add(row.values())
+                continue
+            if not row.keys() <= columns.list.positions.keys():
+                raise Refused(Reason.RAGGED_ROW, "a row has a column that mysqlType does not describe")
+            if len(keys) < len(names):
+                missing = [place for place, name in enumerate(names) if name not in row]
+                self.absent.append(len(self.values) + np.asarray(missing, np.int64))
+            add(map(row.get, names))
+
+    def cut(self, mark: tuple[int, int, int]) -> None:
+        """Forget what was added since the mark."""
+        del self.values[mark[0] :], self.starts[mark[1] :], self.absent[mark[2] :]
+
+    @property
+    def mark(self) -> tuple[int, int, int]:
+        """Up to where all is of whole entries."""
+        return len(self.values), len(self.starts), len(self.absent)
+
+
+@dataclass(slots=True)
+class _Rows:
+    """The entries that can be used, those of a table together."""
+
+    numbers: list[int] = field(default_factory=list)
+    tables: list[int] = field(default_factory=list)
+    operations: list[int] = field(default_factory=list)
+    counts: list[int] = field(default_factory=list)
+    lists: list[ColumnList] = field(default_factory=list)
+    before: _Side = field(default_factory=_Side)
+    after: _Side = field(default_factory=_Side)
+
+    def add(self, number: int, table: int, payload: bytes) -> None:
+        """Add an entry. Raises Refused, with nothing added."""
+        event = event_of(payload)
+        operation = OPERATIONS.get(event.type)
+        if operation is None:
+            raise Refused(Reason.UNKNOWN_OPERATION, "its type is not known")
+        columns = described(bytes(event.mysqlType), bytes(event.pkNames))
+        if columns is None:
+            raise Refused(Reason.UNDECODABLE_ENTRY, "its columns or the names of its key cannot be read")
+        before, after = images_of(operation, event.data, event.old)
+        marks = self.before.mark, self.after.mark
+        try:
+            self.before.add(before, columns)
+            self.after.add(after, columns)
+        except Refused:
+            self.before.cut(marks[0])
+            self.after.cut(marks[1])
+            raise
+        self.numbers.append(number)
+        self.tables.append(table)
+        self.operations.append(operation)
+        self.counts.append(len(after if after is not None else before or ()))
+        self.lists.append(columns.list)
+
+
+def changes_of(entries: pa.RecordBatch, tables: Mapping[TableId, tuple[Column, ...]], *, zone: str) -> DecodedChanges:
+    """The row changes of ``entries`` as :meth:`dts_assets.wire.format.WireFormat.changes` promises them.
+
+    ``zone`` is that of timestamps, which carry none.
+    """
+    names = list(tables)
+    wanted, codes = table_codes(entries, {table: number for number, table in enumerate(names)})
+    payloads = entries["payload"]
+    reject = Rejections(entries, wanted)
+    found = _Rows()
+    for number in np.argsort(codes, kind="stable").tolist():
+        try:
+            found.add(number, int(codes[number]), payloads[int(wanted[number])].as_py())
+        except Refused as refused:
+            reject.add(number, refused.reason, refused.detail)
+    counts = np.asarray(found.counts, np.int64)
+    owners = np.repeat(np.arange(len(counts)), counts)
+    row_numbers = np.arange(len(owners)) - np.repeat(np.cumsum(counts) - counts, counts)
+    widths = np.fromiter((len(one.columns) for one in found.lists), np.int64, len(found.lists))
+    images = [_image(side, owners, row_numbers, widths) for side in (found.before, found.after)]
+    pivoted, _ = pivot(_chunks(found, counts, names, tables), *images, reading=_reading(zone))
+    beside = Beside(
+        pa.array(wanted[np.asarray(found.numbers, np.int64)[owners]].astype(np.int32)),
+        pa.array(row_numbers.astype(np.int32)),
+        _OPERATIONS.take(pa.array(np.asarray(found.operations, np.int32)[owners])),
+        empty_lists(len(owners)),
+        empty_maps(len(owners)),
+    )
+    return DecodedChanges(tuple(table_changes(one, beside) for one in pivoted), reject.all(), frozenset(), {})
+
+
+def _image(
+    side: _Side, owners: npt.NDArray[np.int64], row_numbers: npt.NDArray[np.int64], widths: npt.NDArray[np.int64]
+) -> Image:
+    values = with_validity = pa.array(side.values, pa.binary())
+    kinds = np.full(len(values) + 1, FIELD, np.uint8)  # a text is found in whichever field it is looked for
+    kinds[-1] = NULL
+    if with_validity.null_count:
+        kinds[:-1][np.asarray(with_validity.is_null())] = NULL
+    if side.absent:
+        kinds[np.concatenate(side.absent)] = ABSENT
+    first = np.asarray(side.starts, np.int64)[owners]
+    present = first != _NONE
+    starts = np.where(present, first + row_numbers * widths[owners], len(values)).astype(np.int32)
+    sizes = np.where(present, widths[owners], 0).astype(np.int32)
+    fields = (
+        with_empty_last(values),
+        with_empty_last(values),
+    )  # two objects: one alone would have marks between its values
+    return Image(starts, sizes, present, kinds, *fields, None, False, bool(side.absent), {})
+
+
+def _chunks(
+    found: _Rows, counts: npt.NDArray[np.int64], names: Sequence[TableId], tables: Mapping[TableId, tuple[Column, ...]]
+) -> list[TableRows]:
+    """The rows of each table that has some, in their order, with the column lists they came with."""
+    ends = np.cumsum(counts)
+    of_entry = np.asarray(found.tables, np.int64)
+    chunks = []
+    for table in np.unique(of_entry).tolist():
+        first, last = np.searchsorted(of_entry, [table, table + 1]).tolist()
+        start, end = int(ends[first] - counts[first]), int(ends[last - 1])
+        if start == end:
+            continue
+        mine = found.lists[first:last]
+        lists = list(dict.fromkeys(mine))
+        numbers = None
+        if len(lists) > 1:
+            places = {one: place for place, one in enumerate(lists)}
+            numbers = np.repeat(np.asarray([places[one] for one in mine], np.int64), counts[first:last])
+        chunks.append(TableRows(names[table], tables[names[table]], start, end, tuple(lists), numbers))
+    return chunks
+
+
+def _reading(zone: str) -> Reading:
+    def typed(
+        values: pa.Array, bucket: Bucket, image: Image, cells: npt.NDArray[np.int32]
+    ) -> tuple[pa.Array, Bools | None]:
+        if bucket.of_bytes:
+            return printed_bytes(values)
+        if bucket.lake_type == "timestamp":
+            return parse(values, "timestamp", zone=zone)
+        return typed_values(values, bucket, image, cells)
+
+    return typed
