@@ -76,9 +76,10 @@ def found_by(before: Sequence[bytes | None], after: Sequence[bytes | None]) -> t
     if new is None:
         return FoundBy.DECODING, "it does not parse"
     envelopes = [envelope for value in after if (envelope := envelope_of(value)) is not None]
-    was_whole = not any(map(_contradiction, old))
-    if was_whole and (any(map(_unknown, (*envelopes, *new))) or any(map(_contradiction, new))):
+    if not any(map(_contradiction, old)) and any(map(_contradiction, new)):
         return FoundBy.DECODING, "it contradicts itself"
+    if not any(map(_unknown, old)) and any(map(_unknown, (*envelopes, *new))):
+        return FoundBy.DECODING, "it has a field that the protocol does not have"
     if _marks(old) != _marks(new):
         return FoundBy.TRANSACTION, "the marks of a transaction"
     if [one.header.gtid for one in old] != [one.header.gtid for one in new]:

@@ -289,6 +289,13 @@ def test_a_fragment_that_lost_its_place_does_not_make_up_a_set() -> None:
     assert found_by(before, [before[0], wrong.SerializeToString(), *before[2:]])[0] is FoundBy.DECODING
 
 
+def test_a_field_that_the_protocol_does_not_have_is_told_from_a_contradiction() -> None:
+    old = pb.Entry(header=pb.Header(messageType=pb.COMMIT), event=pb.Event(commitEvent=pb.CommitEvent()))
+    new = old.SerializeToString() + b"\x50\x01"  # field 10
+    values = [envelopes(as_item(one), limit=9999) for one in (old.SerializeToString(), new)]
+    assert found_by(*values) == (FoundBy.DECODING, "it has a field that the protocol does not have")
+
+
 @pytest.mark.parametrize(("after", "expected"), [(b'{"a": 2}', FoundBy.NOTHING), (b'{"a": 2', FoundBy.DECODING)])
 def test_of_json_only_the_text_is_judged(after: bytes, expected: FoundBy) -> None:
     assert found_by([b'{"a": 1}'], [after])[0] is expected
