@@ -212,6 +212,7 @@ def _row(cell: Cell, stored: Mapping[Cell, RawWindow], result: EntriesResult, be
         ),
         runs=result.runs,
         checkpoints=result.checkpoints,
+        statements=result.statements,
         closed_by=raw.closed_by,
         completeness=completeness_of_cell(problems),
         problems=problems,

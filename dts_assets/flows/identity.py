@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,6 +20,7 @@ from dts_assets.planning.generations import input_text
 from dts_assets.planning.identity import Suspicion, find_suspicions
 from dts_assets.planning.lineages import CellRuns, Lineages, find_lineages, greatest_numbers
 from dts_assets.planning.staleness import entries_input
+from dts_assets.planning.statements import kept_statements
 from dts_assets.store.commit import Rectangle
 from dts_assets.store.rows import IngestWindow, LineageRow
 from dts_assets.store.schemas import REDELIVERIES
@@ -28,22 +30,27 @@ from dts_assets.store.schemas import REDELIVERIES
 class TopicHistory:
     """What the stored windows of a subscription say together: lineages, and what may have been delivered before.
 
-    ``trusts_gtids`` says that GTIDs are the server's own; a task may make them up where the server has none.
+    ``tables`` is a digest of the tables that are known, ``statements`` has the offsets of the DDL that counts, ``trusts_gtids``
+    says that GTIDs are the server's own; a task may make them up where the server has none.
     """
 
     rows: Mapping[Cell, IngestWindow]
     lineages: Lineages
     suspicions: Mapping[Cell, Suspicion]
+    statements: Mapping[Cell, frozenset[int]]
     trusts_gtids: bool
+    tables: str
 
     @classmethod
-    def of(cls, rows: Iterable[IngestWindow]) -> TopicHistory:
-        """The history that some rows of ``windows`` tell, which should be all of them."""
+    def of(cls, rows: Iterable[IngestWindow], tables: Iterable[TableId]) -> TopicHistory:
+        """The history that some rows of ``windows`` tell, which should be all of them; ``tables`` are all that are known."""
         by_cell = {row.cell: row for row in rows}
-        cells = [CellRuns(row.cell, row.epoch, row.runs, row.checkpoints) for row in by_cell.values()]
+        cells = [CellRuns(row.cell, row.epoch, row.runs, row.checkpoints, row.statements) for row in by_cell.values()]
         real = not any(mark.fake_gtid for row in by_cell.values() for mark in row.checkpoints)
         lineages = find_lineages(cells, trust_gtids=real)
-        return cls(by_cell, lineages, find_suspicions(cells, lineages), real)
+        return cls(
+            by_cell, lineages, find_suspicions(cells, lineages), kept_statements(cells, lineages), real, _digest(tables)
+        )
 
     def inputs(self, window: Window, kafka_partitions: Iterable[int]) -> tuple[str, ...]:
         """What the tables of a window depend on beside its own entries: lineages, and windows it is compared with."""
@@ -55,6 +62,11 @@ class TopicHistory:
             lineages = self._lineages_text(cell)
             if lineages != "0":
                 texts.append(input_text(f"lineages:{cell}", lineages))
+            if self.rows[cell].statements:
+                counted = ",".join(map(str, sorted(self.statements.get(cell, ()))))
+                texts.append(input_text(f"statements:{cell}", counted or "none"))
+                # A statement may empty a table that is known only later, by rows of another window.
+                texts.append(input_text("tables", self.tables))
             suspicion = self.suspicions.get(cell)
             for earlier in () if suspicion is None else suspicion.earlier:
                 texts.append(input_text(entries_input(earlier), self.rows[earlier].generation))
@@ -159,6 +171,11 @@ def find_redelivered_changes(
     rectangle: Rectangle = {"window_start": {window.start for window in windows}, "stage": {"tables"}}
     pipeline.lake.replace(path, rectangle, [file for result in results for file in result.files])
     return Redelivered(tuple(results))
+
+
+def _digest(tables: Iterable[TableId]) -> str:
+    names = sorted("\0".join(table.path) for table in tables)
+    return hashlib.sha256("\n".join(names).encode()).hexdigest()[:12]
 
 
 def _entries_files(pipeline: Pipeline, suspicious: Sequence[Suspicion]) -> dict[Cell, list[str]]:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.problems import Problem, ProblemCode, Reason
-from dts_assets.model.runs import CheckpointMark, Run
+from dts_assets.model.runs import CheckpointMark, Run, StatementMark
 from dts_assets.model.spans import Cell
 from dts_assets.sources.source import Source
 from dts_assets.stages.collecting import BrokenSet, Tally
@@ -126,6 +126,7 @@ class EntriesResult:
     facts: EntryFacts
     runs: tuple[Run, ...]
     checkpoints: tuple[CheckpointMark, ...]
+    statements: tuple[StatementMark, ...]
     problems: tuple[Problem, ...]
     heads_from: tuple[Cell, ...]
     looked_beyond: bool
@@ -210,7 +211,7 @@ class _EntriesRun:
             files, quarantine_files = entries.close(), rejected.close()
         return EntriesResult(
             task.cell, files, quarantine_files, self._joiner.tally, self._facts,
-            self._runs.runs(), self._runs.checkpoints(), tuple(self._problems()),
+            self._runs.runs(), self._runs.checkpoints(), self._runs.statements(), tuple(self._problems()),
             tuple(self._heads_from), self._looked_beyond, self._format.decoder, time.monotonic() - began,
         )  # fmt: skip
 

@@ -28,6 +28,7 @@ from dts_assets.stages.snapshot import (
     key_operations,
     latest,
     merge_source,
+    whole_snapshot,
     with_images_of,
 )
 from dts_assets.store.columns import flat_name, quoted, snapshot_columns
@@ -144,6 +145,14 @@ def _apply(pipeline: Pipeline, job: _Job, session: SparkSession) -> _Job:
     spark = session.newSession()
     name = pipeline.lake.spark_name(pipeline.table_path("snapshot", job.table))
     names = [flat_name(column.name) for column in job.columns]
+    if job.plan.rebuilds:
+        held_now = _changelog(pipeline, job, spark, job.plan.state.changelog_snapshot).where(
+            held(job.plan.state.frontier)
+        )
+        rows = whole_snapshot(held_now, job.columns, names=names, fold_absent=job.plan.fold_absent)
+        state = f"snapshot-property.{STATE_PROPERTY}"
+        rows.writeTo(name).option(state, job.plan.state.to_text()).overwrite(F.lit(True))
+        return job
     source = merge_source(_result(pipeline, job, spark, name), job.columns, names=names)
     if job.current is None:
         rows = source.where("__takes").select(*[quoted(column) for column, _ in snapshot_columns(job.columns)])

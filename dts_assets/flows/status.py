@@ -9,6 +9,7 @@ from datetime import datetime
 from dts_assets.flows.identity import TopicHistory
 from dts_assets.flows.pipeline import Pipeline, stored_cells
 from dts_assets.flows.raw import find_boundaries, refuse_grown
+from dts_assets.flows.registry import known_tables
 from dts_assets.model.spans import Cell
 from dts_assets.planning.boundaries import Closing, StoredCell, closed_windows, plan_cells
 from dts_assets.planning.generations import ABSENT, input_text
@@ -37,7 +38,7 @@ def find_status(pipeline: Pipeline) -> Status:
     refuse_grown(pipeline, raw_rows, watermarks)
     raw = {row.cell: row.generation for row in raw_rows}
     ingested = ledger.windows()
-    history = TopicHistory.of(ingested)
+    history = TopicHistory.of(ingested, known_tables(pipeline))
     entries = {row.cell: Computed(row.generation, row.inputs) for row in ingested}
     tables = {row.window.start: Computed(row.generation, row.inputs) for row in ledger.cuts()}
     until = _until(pipeline, closing)

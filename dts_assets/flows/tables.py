@@ -43,8 +43,9 @@ from dts_assets.planning.snapshots import TableWindow, merge_windows
 from dts_assets.planning.staleness import Computed, tables_inputs
 from dts_assets.stages.entries import merge_shapes
 from dts_assets.store.columns import changelog_columns
+from dts_assets.store.commit import Rectangle
 from dts_assets.store.rows import Cut, IngestWindow, WindowTable
-from dts_assets.store.schemas import QUARANTINE, changelog_layout
+from dts_assets.store.schemas import DDL, QUARANTINE, changelog_layout
 from dts_assets.store.turns import turn
 from dts_assets.wire.format import TableShape
 
@@ -90,6 +91,14 @@ class _Known:
             (cell.kafka_partition, cell.window.start): found for cell in cells if (found := self.history.rules(cell))
         }
 
+    def statements(self, starts: Collection[datetime]) -> dict[CellKey, frozenset[int]]:
+        """The offsets of the DDL of some windows that counts."""
+        return {
+            (cell.kafka_partition, cell.window.start): offsets
+            for cell, offsets in self.history.statements.items()
+            if cell.window.start in starts
+        }
+
     def redelivered(self, starts: Collection[datetime]) -> dict[CellKey, EntryKeys]:
         """The entries of some windows that were delivered before."""
         return {
@@ -122,10 +131,10 @@ def _materialize(
 ) -> TablesReport:
     began = time.monotonic()
     pipeline.check_shape()
-    history = TopicHistory.of(pipeline.ledger.windows())
-    ingested = history.rows
+    ingested = {row.cell: row for row in pipeline.ledger.windows()}
     _require_ready(pipeline, windows, ingested)
     tables = _tables_of(pipeline, windows)
+    history = TopicHistory.of(ingested.values(), tables)
     changelogs = _chosen(tables, selection.changelogs)
     results: list[TablesResult] = []
     before = NOTHING_BEFORE
@@ -133,7 +142,7 @@ def _materialize(
         before = find_redelivered_changes(pipeline, history, windows, tables, spark=spark, progress=progress)
         results = _changelogs(pipeline, windows, changelogs, _Known(history, before), spark, progress)
     if selection.changelogs is None:
-        _commit_quarantine(pipeline, windows, results)
+        _commit_system_rows(pipeline, windows, results)
     made = _tallies(results)
     if selection.whole or changelogs:
         rows = _window_tables(made, before.changes(changelogs))
@@ -232,8 +241,9 @@ def _decode(
         pipeline.lake.ensure(path, changelog_layout(columns))
         pipeline.lake.evolve(path, changelog_columns(columns))
         targets[table] = TableTarget(columns, pipeline.lake.target(path, run))
-    pipeline.lake.ensure(pipeline.path("quarantine"), QUARANTINE)
-    quarantine = pipeline.lake.target(pipeline.path("quarantine"), run)
+    for name, system in (("quarantine", QUARANTINE), ("ddl", DDL)):
+        pipeline.lake.ensure(pipeline.path(name), system)
+    quarantine, ddl = (pipeline.lake.target(pipeline.path(name), run) for name in ("quarantine", "ddl"))
     starts = {window.start for window in windows}
     by_window: dict[datetime, list[tuple[str, int]]] = {}
     for file in pipeline.lake.data_files(pipeline.path("entries"), {"window_start": starts}):
@@ -245,9 +255,11 @@ def _decode(
             pipeline.settings.format,
             targets,
             quarantine,
+            ddl,
             pipeline.lake.location.file_store_properties,
             known.rules(pipeline, sizes),
             known.redelivered(sizes),
+            known.statements(sizes),
         )
         for paths, sizes in _shared_out(by_window)
     ]
@@ -311,11 +323,14 @@ def _commit(
     progress(f"changelog: stored {committed} tables with rows, of {len(tables)}, {rows}")
 
 
-def _commit_quarantine(pipeline: Pipeline, windows: Sequence[Window], results: Sequence[TablesResult]) -> None:
-    """What runs of whole windows put into quarantine. Its rows stand under no table, so a run of some tables leaves them be."""
+def _commit_system_rows(pipeline: Pipeline, windows: Sequence[Window], results: Sequence[TablesResult]) -> None:
+    """What runs of whole windows put into quarantine, and their statements. These rows stand under no one table, so a run of
+    some tables leaves them be."""
+    inside: Rectangle = {"window_start": {window.start for window in windows}, "stage": {"tables"}}
     rejected = [file for result in results for file in result.quarantine_files]
-    starts = {window.start for window in windows}
-    pipeline.lake.replace(pipeline.path("quarantine"), {"window_start": starts, "stage": {"tables"}}, rejected)
+    pipeline.lake.replace(pipeline.path("quarantine"), inside, rejected)
+    statements = [file for result in results for file in result.ddl_files]
+    pipeline.lake.replace(pipeline.path("ddl"), inside, statements)
 
 
 def _has_rows(pipeline: Pipeline, table: TableId) -> bool:
@@ -341,6 +356,7 @@ def _window_tables(tallies: Mapping[TallyKey, TableTally], before: Mapping[Tally
             kept=tally.changes,
             redelivered=before.get((start, partition, table), 0),
             quarantined=tally.quarantined,
+            truncations=tally.truncations,
             row_hash=tally.row_hash,
             absent_rows=tally.absent_rows,
             invalid_values=tally.invalid_values,
@@ -403,7 +419,9 @@ def _snapshots(
     for row in pipeline.ledger.window_tables():
         if row.first_position is not None and row.last_position is not None:
             known.setdefault(row.table, []).append(
-                TableWindow(row.window_start, row.kept, row.first_position, row.last_position, row.absent_rows)
+                TableWindow(
+                    row.window_start, row.kept, row.first_position, row.last_position, row.absent_rows, row.truncations
+                )
             )
     windows = {table: tuple(merge_windows(parts).values()) for table, parts in known.items()}
     return advance_snapshots(pipeline, tables, reached, windows, spark=spark, progress=progress)

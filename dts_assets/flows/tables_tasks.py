@@ -22,6 +22,7 @@ from dts_assets.model.tables import TableId
 from dts_assets.stages.changelog import ENTRY_COLUMNS, changelog_rows, position_bounds
 from dts_assets.stages.lineages import entry_lineages
 from dts_assets.stages.row_hash import Hashes, row_hashes, signed, summed
+from dts_assets.stages.statements import DDL_ENTRY_COLUMNS, ddl_rows, statements, truncations
 from dts_assets.store.files import TableWriter, WriteTarget, WrittenFile, read_batches
 from dts_assets.wire.buffers import numbers_of
 from dts_assets.wire.format import Rejected, TableChanges
@@ -63,7 +64,8 @@ class TableTarget:
 class TablesTask:
     """Decode some entries files; those of a window follow each other. ``bytes`` is their size in the store, by window.
 
-    ``rules`` tells lineages where not all is lineage 0, ``redelivered`` has the entries that are left out.
+    ``rules`` tells lineages where not all is lineage 0, ``redelivered`` has the entries that are left out, ``statements`` the
+    offsets of the DDL that counts; what it does is written to ``ddl``.
     """
 
     paths: tuple[str, ...]
@@ -71,9 +73,11 @@ class TablesTask:
     format: str
     tables: Mapping[TableId, TableTarget]
     quarantine: WriteTarget
+    ddl: WriteTarget
     io_properties: Mapping[str, str]
     rules: Mapping[CellKey, Mapping[str, LineageRule]] = field(default_factory=dict)
     redelivered: Mapping[CellKey, EntryKeys] = field(default_factory=dict)
+    statements: Mapping[CellKey, frozenset[int]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -82,6 +86,7 @@ class TableTally:
 
     changes: int = 0
     quarantined: int = 0
+    truncations: int = 0
     row_hash: int = 0
     absent_rows: int = 0
     invalid_values: int = 0
@@ -91,7 +96,9 @@ class TableTally:
 
     def add(self, rows: pa.RecordBatch, hashes: Hashes) -> None:
         """Count changelog rows of one Kafka partition and window, given with their hashes."""
-        self.changes += rows.num_rows
+        truncations = int(pc.sum(pc.equal(rows["op"], "truncate")).as_py() or 0)
+        self.changes += rows.num_rows - truncations
+        self.truncations += truncations
         self.row_hash = signed(self.row_hash + summed(hashes))
         self.absent_rows += int(
             pc.sum(pc.greater(pc.fill_null(pc.list_value_length(rows["absent"]), 0), 0)).as_py() or 0
@@ -113,6 +120,7 @@ class TableTally:
         """Add what another task made of the same table, Kafka partition and window."""
         self.changes += other.changes
         self.quarantined += other.quarantined
+        self.truncations += other.truncations
         self.row_hash = signed(self.row_hash + other.row_hash)
         self.absent_rows += other.absent_rows
         self.invalid_values += other.invalid_values
@@ -135,6 +143,7 @@ class TablesResult:
 
     files: dict[TableId, tuple[WrittenFile, ...]]
     quarantine_files: tuple[WrittenFile, ...]
+    ddl_files: tuple[WrittenFile, ...]
     tallies: dict[TallyKey, TableTally]
     unsigned: frozenset[tuple[TableId, str]]
     unknown: dict[str, int] = field(default_factory=dict)
@@ -157,6 +166,7 @@ class _TablesRun:
         self._columns = {table: target.columns for table, target in task.tables.items()}
         self._writers: dict[TableId, TableWriter] = {}
         self._rejected = TableWriter(task.quarantine, attempt)
+        self._ddl = TableWriter(task.ddl, attempt)
         self._tallies: dict[TallyKey, TableTally] = {}
         self._unsigned: set[tuple[TableId, str]] = set()
         self._unknown: dict[str, int] = {}
@@ -164,17 +174,19 @@ class _TablesRun:
     def result(self) -> TablesResult:
         began = time.monotonic()
         try:
+            if self._task.statements:
+                self._statements()
             for batch in self._chunks():
                 self._decode(batch)
             files = {table: writer.close() for table, writer in self._writers.items()}
-            quarantine_files = self._rejected.close()
+            quarantine_files, ddl_files = self._rejected.close(), self._ddl.close()
         except BaseException:
-            for writer in (*self._writers.values(), self._rejected):
+            for writer in (*self._writers.values(), self._rejected, self._ddl):
                 writer.abort()
             raise
         took, whole = time.monotonic() - began, max(1, sum(self._task.bytes.values()))
         return TablesResult(
-            files, quarantine_files, self._tallies, frozenset(self._unsigned), self._unknown, self._format.decoder,
+            files, quarantine_files, ddl_files, self._tallies, frozenset(self._unsigned), self._unknown, self._format.decoder,
             {start: took * size / whole for start, size in self._task.bytes.items()},
         )  # fmt: skip
 
@@ -194,6 +206,23 @@ class _TablesRun:
                 pending, size = [], 0
         if pending:
             yield _joined(pending)
+
+    def _statements(self) -> None:
+        """List the statements that count, and write a truncation into the changelog of every table that one empties."""
+        for batch in read_batches(self._task.io_properties, self._task.paths, (*DDL_ENTRY_COLUMNS, "shard")):
+            ddl = batch.filter(pc.equal(batch["message_type"], "DDL"))
+            if not ddl.num_rows:
+                continue
+            cell = (ddl["kafka_partition"][0].as_py(), ddl["window_start"][0].as_py())
+            counted = pa.array(sorted(self._task.statements.get(cell, ())), pa.int64())
+            ddl = ddl.filter(pc.is_in(ddl["last_offset"], value_set=counted))
+            lineages = entry_lineages(ddl, self._task.rules.get(cell, {}))
+            ddl = ddl.append_column("lineage", pa.array(lineages))
+            found = statements(ddl)
+            if found:
+                self._ddl.write(ddl_rows(ddl, found))
+            for changes in truncations(found, self._columns):
+                self._write(changes, ddl)
 
     def _changes_only(self, entries: pa.RecordBatch) -> pa.RecordBatch:
         """The DML entries of a batch that were not delivered before, with the ``lineage`` of each. A file holds one cell."""

@@ -48,6 +48,17 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
+class StatementMark:
+    """A DDL entry: where it arrived, where it stands at the source, and its GTID, by which copies of a broadcast are told."""
+
+    shard: str
+    offset: int
+    position: SourcePosition
+    gtid: str | None
+    time: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class CheckpointMark:
     """The greatest CHECKPOINT of a stretch in which their positions only grow: offset of its set, position, GTID set.
 

@@ -17,7 +17,7 @@ from datetime import datetime
 
 from dts_assets.model.lineages import Break, Lineage, LineageRule
 from dts_assets.model.positions import SourcePosition
-from dts_assets.model.runs import CheckpointMark, Run
+from dts_assets.model.runs import CheckpointMark, Run, StatementMark
 from dts_assets.model.spans import Cell
 
 
@@ -29,6 +29,7 @@ class CellRuns:
     epoch: int
     runs: tuple[Run, ...]
     checkpoints: tuple[CheckpointMark, ...]
+    statements: tuple[StatementMark, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,13 @@ class Lineages:
                     rule.lineage(offset=offset, server=server, number=number, time=time) for server, number in corners
                 ]
         return min(found), max(found)
+
+    def of_statement(self, kafka_partition: int, mark: StatementMark) -> SourcePosition:
+        """The position of a statement with its lineage."""
+        server, number = (None, -1) if mark.gtid is None else gtid_parts(mark.gtid)
+        rule = self.rule(kafka_partition, mark.shard)
+        lineage = rule.lineage(offset=mark.offset, server=server, number=number, time=mark.time)
+        return SourcePosition(lineage, mark.position.file, mark.position.position)
 
     def of_checkpoint(self, kafka_partition: int, mark: CheckpointMark, synced: Mapping[str, int]) -> int:
         """The lineage of a CHECKPOINT; ``synced`` has the greatest number of every server in its GTID set."""
@@ -167,7 +175,7 @@ def _break_at(kafka_partition: int, run: Run, seen: _Seen, *, trust_gtids: bool)
         return None  # DRS: its numbers belong to the task, not to a server
     back = run.first <= seen.highest
     if trust_gtids and run.gtid is not None:
-        server, number = _parts(run.gtid)
+        server, number = run_gtid(run.gtid)
         is_new = number > seen.numbers.get(server, -1)
         another = not seen.servers & {one.server for one in run.servers}
         # What was seen and then goes on to what was not, all of it at positions passed: another server's copy of the same.
@@ -243,10 +251,17 @@ def greatest_numbers(gtid_set: str) -> dict[str, int]:
     return found
 
 
-def _parts(gtid: str) -> tuple[str, int]:
+def run_gtid(gtid: str) -> tuple[str, int]:
+    """The GTID of a run, which always has a colon before its number."""
     server, _, number = gtid.rpartition(":")
     return server, int(number)
 
 
+def gtid_parts(gtid: str) -> tuple[str | None, int]:
+    """A GTID as its server and its number; no server and -1 for a text that is none."""
+    server, separator, number = gtid.rpartition(":" if ":" in gtid else "-")
+    return (server, int(number)) if separator and number.isdigit() else (None, -1)
+
+
 def _server(run: Run) -> str:
-    return _parts(run.gtid)[0] if run.gtid is not None else str(run.server_id)
+    return run_gtid(run.gtid)[0] if run.gtid is not None else str(run.server_id)

@@ -24,15 +24,20 @@ class TableWindow:
     first: SourcePosition
     last: SourcePosition
     absent_rows: int = 0
+    truncations: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotState:
-    """Where a snapshot stands: its frontier, the greatest position it has applied, the changelog's Iceberg snapshot."""
+    """Where a snapshot stands: its frontier, the greatest position it has applied, the changelog's Iceberg snapshot.
+
+    ``truncated`` says that a truncation was among what it was made from.
+    """
 
     frontier: Frontier = EMPTY_FRONTIER
     applied: SourcePosition | None = None
     changelog_snapshot: int | None = None
+    truncated: bool = False
 
     def to_text(self) -> str:
         """As it stands in the properties of a snapshot commit."""
@@ -44,6 +49,7 @@ class SnapshotState:
                 "cut": _position_list(frontier.cut),
                 "applied": _position_list(self.applied),
                 "changelog_snapshot": self.changelog_snapshot,
+                "truncated": self.truncated,
             }
         )
 
@@ -52,7 +58,7 @@ class SnapshotState:
         """The inverse of :meth:`to_text`."""
         raw = json.loads(text)
         frontier = Frontier(_instant(raw["window"]), _instant(raw["whole_until"]), _position(raw["cut"]))
-        return cls(frontier, _position(raw["applied"]), raw["changelog_snapshot"])
+        return cls(frontier, _position(raw["applied"]), raw["changelog_snapshot"], raw["truncated"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +68,7 @@ class SnapshotPlan:
     ``newer`` are the windows in which changes stand that the new frontier holds and the old one did not. Keys of changes in
     ``newer`` at or before ``suspect_until`` (a re-read of what was applied already), and keys of the ``replaced`` windows in
     their old and new version, are computed again from the whole changelog. ``fold_absent`` says that some change lacks columns.
+    ``rebuilds`` says that a truncation came or may have gone: all rows are made again from the changelog.
     """
 
     state: SnapshotState
@@ -69,6 +76,7 @@ class SnapshotPlan:
     replaced: tuple[datetime, ...]
     suspect_until: SourcePosition | None
     fold_absent: bool
+    rebuilds: bool = False
 
     @property
     def nothing(self) -> bool:
@@ -94,7 +102,7 @@ def plan_snapshot(
     ``windows`` is what the ledger knows of the table in every computed window, as the changelog stands now. ``replaced`` are
     the windows whose changelog rows are others than in the state the snapshot was made from.
     """
-    stats = {window.window_start: window for window in windows if window.changes}
+    stats = {window.window_start: window for window in windows if window.changes or window.truncations}
     held = [window for window in stats.values() if after.holds(window.window_start, window.first)]
     newer = tuple(sorted(window.window_start for window in held if _brings_more(after, before.frontier, window)))
     old = before.frontier
@@ -104,12 +112,16 @@ def plan_snapshot(
     applied = max(
         [_last_held(after, window) for window in held] + ([before.applied] if before.applied else []), default=None
     )
+    truncated = any(window.truncations for window in held)
     return SnapshotPlan(
-        state=SnapshotState(after, applied, changelog_snapshot),
+        state=SnapshotState(after, applied, changelog_snapshot, truncated),
         newer=tuple(start for start in newer if start not in touched),
         replaced=touched,
         suspect_until=before.applied if suspect else None,
         fold_absent=any(window.absent_rows for window in stats.values()),
+        rebuilds=any(stats[start].truncations for start in newer)
+        or (bool(touched) and (truncated or before.truncated))
+        or (suspect and truncated),
     )
 
 
@@ -147,6 +159,7 @@ def _sum(one: TableWindow, other: TableWindow) -> TableWindow:
         min(one.first, other.first),
         max(one.last, other.last),
         one.absent_rows + other.absent_rows,
+        one.truncations + other.truncations,
     )
 
 

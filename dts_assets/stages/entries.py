@@ -14,17 +14,21 @@ from dts_assets.model.positions import SourcePosition, file_number
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.stages.envelopes import with_coordinates
+from dts_assets.stages.statements import statements
+from dts_assets.wire.ddl_columns import Fill
+from dts_assets.wire.ddl_effects import HARMLESS, Effect, EffectKind, ParsedDdl
 from dts_assets.wire.format import DecodedEntries, TableShape
-
-_HARMLESS_DDL = (
-    r"(?is)^\s*(/\*.*?\*/\s*)*"
-    r"(create|alter\s+table\s+\S+\s+add\s+(column\s+)?|analyze|optimize|flush|grant|revoke|set)\b"
-)
-"""Statements whose effect on rows is none, or that each event's own columns already show."""
-
 
 _OF_A_SET = ("first_offset", "last_offset", "shard", "sequence")
 """What an entry has from its set; the lake puts each where its table says."""
+
+_APPLIED = HARMLESS | {
+    EffectKind.CREATE_TABLE,
+    EffectKind.DROP_TABLE,
+    EffectKind.TRUNCATE_TABLE,
+    EffectKind.DROP_DATABASE,
+}
+"""What statements do that changelogs and snapshots follow, or that touches no rows."""
 
 
 @dataclass(slots=True)
@@ -113,12 +117,18 @@ def merge_shapes(parts: Iterable[Mapping[TableShape, SourcePosition]]) -> dict[T
 
 
 def _unapplied(batch: pa.RecordBatch) -> int:
-    """How many statements would change rows or columns in a way that the events themselves do not show."""
-    count = 0
-    for row in np.flatnonzero(np.asarray(pc.equal(batch["message_type"], "DDL"))):
-        statement = dict(batch["properties"][int(row)].as_py() or []).get("sql", "")
-        count += int(not pc.match_substring_regex(pa.scalar(statement), _HARMLESS_DDL).as_py())
-    return count
+    """How many statements may change rows or columns in a way that neither the events nor the tables show."""
+    return sum(1 for statement in statements(batch) if not (statement.is_first_state or _followed(statement.parsed)))
+
+
+def _followed(parsed: ParsedDdl) -> bool:
+    return parsed.parsed and all(effect.kind in _APPLIED or _fills_nothing(effect) for effect in parsed.effects)
+
+
+def _fills_nothing(effect: Effect) -> bool:
+    """Whether an added column is NULL in the rows that were there: each event shows the column itself."""
+    definition = effect.definition
+    return effect.kind is EffectKind.ADD_COLUMN and definition is not None and definition.fill is Fill.NULL
 
 
 def _first_position(batch: pa.RecordBatch, table: TableId) -> SourcePosition:

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dts_assets.model.positions import SourcePosition, file_number
-from dts_assets.model.runs import CheckpointMark, Run, ServerRange
+from dts_assets.model.runs import CheckpointMark, Run, ServerRange, StatementMark
 from dts_assets.stages.changelog import file_numbers
 from dts_assets.wire.format import Checkpoint
 
@@ -74,6 +74,7 @@ class RunTracker:
 
     def __init__(self) -> None:
         self._shards: dict[str, _Shard] = {}
+        self._statements: list[StatementMark] = []
 
     def see(self, batch: pa.RecordBatch, sets: pa.RecordBatch, checkpoints: tuple[Checkpoint, ...]) -> None:
         """Take note of a decoded batch; ``sets`` (``last_offset``, ``shard``) are what it was decoded from."""
@@ -86,6 +87,12 @@ class RunTracker:
                 shard, int(offsets[checkpoint.index]), position, checkpoint.gtid_set, checkpoint.fake_gtid
             )
             self._mark(self._shards.setdefault(shard, _Shard()), mark)
+        for row in np.flatnonzero(np.asarray(pc.equal(batch["message_type"], "DDL"))).tolist():
+            named = {name: batch[name][row].as_py() for name in ("file_name", "position", "gtid", "event_time")}
+            position = SourcePosition(0, file_number(named["file_name"] or ""), named["position"] or 0)
+            shard = shards.dictionary[shards.indices[row].as_py()].as_py()
+            time = named["event_time"] or _EPOCH
+            self._statements.append(StatementMark(shard, int(offsets[row]), position, named["gtid"], time))
         own = pc.invert(pc.is_in(batch["message_type"], value_set=_NOT_THE_SERVERS))
         placed = pc.or_(batch["file_name"].is_valid(), pc.greater(pc.fill_null(batch["position"], 0), 0))
         own = np.asarray(pc.and_(own, placed))
@@ -100,6 +107,10 @@ class RunTracker:
     def runs(self) -> tuple[Run, ...]:
         """The runs, by shard and offset."""
         return tuple(_frozen(shard, one) for shard, known in sorted(self._shards.items()) for one in known.runs)
+
+    def statements(self) -> tuple[StatementMark, ...]:
+        """The DDL entries, by offset."""
+        return tuple(self._statements)
 
     def checkpoints(self) -> tuple[CheckpointMark, ...]:
         """The greatest CHECKPOINT of every stretch, by shard and offset."""

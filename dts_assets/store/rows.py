@@ -14,7 +14,7 @@ from dts_assets.model.columns import ColumnShape
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.problems import Completeness, Problem, ProblemCode, Reason
-from dts_assets.model.runs import CheckpointMark, Run, ServerRange
+from dts_assets.model.runs import CheckpointMark, Run, ServerRange, StatementMark
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
@@ -111,6 +111,7 @@ class IngestWindow:
     positions: tuple[ServerPositions, ...]
     runs: tuple[Run, ...]
     checkpoints: tuple[CheckpointMark, ...]
+    statements: tuple[StatementMark, ...]
     closed_by: str
     completeness: Completeness
     problems: tuple[Problem, ...]
@@ -135,6 +136,7 @@ class WindowTable:
     kept: int
     redelivered: int
     quarantined: int
+    truncations: int
     row_hash: int
     absent_rows: int
     invalid_values: int
@@ -230,6 +232,7 @@ def _plain(value: Any) -> Any:
             | Run()
             | ServerRange()
             | CheckpointMark()
+            | StatementMark()
         ):
             return {one.name: _plain(getattr(value, one.name)) for one in fields(value)}
         case Completeness() | Reason() | ProblemCode():
@@ -289,6 +292,13 @@ def _checkpoints(row: Mapping[str, Any]) -> tuple[CheckpointMark, ...]:
     )
 
 
+def _statements(row: Mapping[str, Any]) -> tuple[StatementMark, ...]:
+    return tuple(
+        StatementMark(**one | {"position": SourcePosition(**one["position"]), "time": _instant(one["time"])})
+        for one in row["statements"] or ()
+    )
+
+
 _READERS: dict[str, Any] = {
     "window": lambda row: Window(_instant(row["window_start"]), _instant(row["window_end"])),
     "offsets": lambda row: OffsetRange(row["start_offset"], row["end_offset"]),
@@ -302,6 +312,7 @@ _READERS: dict[str, Any] = {
     "positions": _positions,
     "runs": _runs,
     "checkpoints": _checkpoints,
+    "statements": _statements,
     "problems": _problems,
     "completeness": lambda row: Completeness(row["completeness"]),
     "reason": lambda row: Reason(row["reason"]),

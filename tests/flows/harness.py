@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from dts_assets.store.catalog import LakeLocation
 
 SYSTEM = (
-    "raw_envelopes", "entries", "quarantine", "redeliveries", "lineages", "raw_windows", "windows", "window_tables", "cuts",
-    "table_shapes",
+    "raw_envelopes", "entries", "quarantine", "redeliveries", "lineages", "ddl",
+    "raw_windows", "windows", "window_tables", "cuts", "table_shapes",
 )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ import pytest
 HOUSE = Path(__file__).parents[2]
 PACKAGE = HOUSE / "dts_assets"
 
-KNOWS_DAGSTER = ("defs/", "definitions.py", "cli/run.py", "cli/demo.py")
+KNOWS_DAGSTER = ("defs/", "definitions.py", "cli/run.py", "cli/redrive.py", "cli/demo.py")
 
 READS_ENVIRONMENT = {
     "settings/load.py": "the one reader: the configuration file's place, and ${NAME} in it",

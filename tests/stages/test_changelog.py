@@ -45,6 +45,7 @@ ENTRIES = pa.schema(
         ("file_name", pa.string()),
         ("position", pa.int64()),
         ("payload", pa.binary()),
+        ("lineage", pa.int32()),
     ]
 )
 
@@ -53,7 +54,7 @@ def entry(number: int, **facts: Any) -> dict[str, Any]:
     return {
         "kafka_partition": number % 2, "epoch": 1, "window_start": START, "last_offset": 100 + number,
         "event_time": START + timedelta(seconds=number), "gtid": f"u:{number}", "transaction_id": f"t{number}",
-        "file_name": "mysql-bin.000009", "position": 4 * number, "payload": b"never in a changelog",
+        "file_name": "mysql-bin.000009", "position": 4 * number, "payload": b"never in a changelog", "lineage": number % 3,
     } | facts  # fmt: skip
 
 
@@ -83,7 +84,7 @@ def test_a_row_has_the_coordinates_of_its_entry_and_the_columns_of_its_change() 
         "invalid": [("before.id", "x")],
         "event_time": START + timedelta(seconds=2),
         "transaction_id": "u:2",
-        "source_position": {"lineage": 0, "file": 9, "position": 8},
+        "source_position": {"lineage": 2, "file": 9, "position": 8},
         "row_number": 5,
         "kafka_partition": 0,
         "kafka_offset": 102,
@@ -125,7 +126,7 @@ def test_no_changes_are_no_rows_of_the_same_columns() -> None:
 
 
 def test_of_entries_only_the_columns_are_needed_that_are_named() -> None:
-    entries = pa.RecordBatch.from_pylist([entry(0)], ENTRIES).select(list(ENTRY_COLUMNS))
+    entries = pa.RecordBatch.from_pylist([entry(0)], ENTRIES).select([*ENTRY_COLUMNS, "lineage"])
     decoded = TableChanges(ORDERS, pa.RecordBatch.from_pylist([change(0)], CHANGES))
     assert changelog_rows(decoded, entries).num_rows == 1
 
@@ -148,5 +149,5 @@ def test_file_numbers_are_numbers_and_zero_where_there_is_none() -> None:
 def test_bounds_are_the_least_and_the_greatest_position_compared_as_numbers(places: list[tuple[int, int]]) -> None:
     entries = [entry(n, file_name=f"binlog.{file:06d}", position=at) for n, (file, at) in enumerate(places)]
     rows = rows_of([change(number) for number in range(len(places))], entries)
-    expected = [SourcePosition(0, file, at) for file, at in places]
+    expected = [SourcePosition(n % 3, file, at) for n, (file, at) in enumerate(places)]
     assert position_bounds(rows) == (min(expected), max(expected))

@@ -1,0 +1,26 @@
+"""Which copy of a DDL statement counts: the vendor may send it into every Kafka partition, and again after a restart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from dts_assets.model.positions import SourcePosition
+from dts_assets.model.spans import Cell
+from dts_assets.planning.lineages import CellRuns, Lineages
+
+
+def kept_statements(cells: Iterable[CellRuns], lineages: Lineages) -> Mapping[Cell, frozenset[int]]:
+    """The offsets of the statements that count, by cell: of equal ones the first by window, Kafka partition and offset.
+
+    By window first, and not by Kafka partition as changes are told apart: so a statement never moves to a later window when that
+    one is computed.
+    """
+    first: dict[tuple[str, SourcePosition], tuple[Cell, int]] = {}
+    for one in sorted(cells, key=lambda cell: (cell.epoch, cell.cell.window.start, cell.cell.kafka_partition)):
+        for mark in one.statements:
+            position = lineages.of_statement(one.cell.kafka_partition, mark)
+            first.setdefault((mark.shard, position), (one.cell, mark.offset))
+    kept: dict[Cell, set[int]] = {}
+    for cell, offset in first.values():
+        kept.setdefault(cell, set()).add(offset)
+    return {cell: frozenset(offsets) for cell, offsets in kept.items()}
