@@ -72,7 +72,7 @@ def message(
 ) -> None:
     """Show a message: its envelope, its headers, and the entries of its entry set."""
     pipeline, stock = _stock(settings_of(config), subscription, capture)
-    wire = wire_format(pipeline.settings.format)
+    wire = wire_format(pipeline.settings.format, source_time_zone=pipeline.settings.source_time_zone)
     found = stock.message(partition, offset)
     shown = _shown(values)
     shown.message(pipeline.name, partition, found, wire)
@@ -106,7 +106,9 @@ def entry(
         numbers = [one["entry_number"] for one in rows]
         there = f"its entries are {min(numbers)} to {max(numbers)}" if numbers else "it has none that could be decoded"
         raise click.ClickException(f"The entry set at offset {offset} has no entry {number}; {there}.")
-    _shown(values).entry(row, stock, wire_format(pipeline.settings.format))
+    _shown(values).entry(
+        row, stock, wire_format(pipeline.settings.format, source_time_zone=pipeline.settings.source_time_zone)
+    )
 
 
 @inspect.command("transaction")
@@ -159,7 +161,9 @@ def _stock(settings: Settings, name: str | None, capture: Path | None) -> tuple[
     if capture is None:
         return pipeline, LakeStock(pipeline)
     source = CaptureSource(str(capture), pipeline.settings.partitions)
-    return pipeline, CaptureStock(source, wire_format(pipeline.settings.format))
+    return pipeline, CaptureStock(
+        source, wire_format(pipeline.settings.format, source_time_zone=pipeline.settings.source_time_zone)
+    )
 
 
 def _place(row: dict[str, Any]) -> tuple[int, ...]:

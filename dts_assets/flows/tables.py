@@ -260,6 +260,7 @@ def _decode(
             known.rules(pipeline, sizes),
             known.redelivered(sizes),
             known.statements(sizes),
+            pipeline.settings.source_time_zone,
         )
         for paths, sizes in _shared_out(by_window)
     ]

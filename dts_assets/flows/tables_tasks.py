@@ -78,6 +78,7 @@ class TablesTask:
     rules: Mapping[CellKey, Mapping[str, LineageRule]] = field(default_factory=dict)
     redelivered: Mapping[CellKey, EntryKeys] = field(default_factory=dict)
     statements: Mapping[CellKey, frozenset[int]] = field(default_factory=dict)
+    source_time_zone: str = "+00:00"
 
 
 @dataclass(slots=True)
@@ -162,7 +163,7 @@ class _TablesRun:
     def __init__(self, task: TablesTask, attempt: str) -> None:
         self._task = task
         self._attempt = attempt
-        self._format = wire_format(task.format)
+        self._format = wire_format(task.format, source_time_zone=task.source_time_zone)
         self._columns = {table: target.columns for table, target in task.tables.items()}
         self._writers: dict[TableId, TableWriter] = {}
         self._rejected = TableWriter(task.quarantine, attempt)

@@ -147,7 +147,7 @@ class Bench:
             name = f"{self.prefix}_{self.made}"
         partitions = settings.setdefault("partitions", PARTITIONS)
         values = {
-            "format": "dts-protobuf",
+            "format": settings.pop("format", "dts-protobuf"),
             "source": {"capture": {"path": str(capture), "complete": settings.pop("complete", True)}},
             "window": {"every": EVERY, "start": START, "end": END, **settings.pop("window", {})},
             **settings,
