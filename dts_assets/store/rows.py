@@ -109,15 +109,15 @@ class IngestWindow:
     checkpoint: SourcePosition | None
     checkpoint_gtid_set: str | None
     positions: tuple[ServerPositions, ...]
-    runs: tuple[Run, ...]
-    checkpoints: tuple[CheckpointMark, ...]
-    statements: tuple[StatementMark, ...]
     closed_by: str
     completeness: Completeness
     problems: tuple[Problem, ...]
     code_version: str
     generation: str
     inputs: tuple[str, ...]
+    runs: tuple[Run, ...] = ()
+    checkpoints: tuple[CheckpointMark, ...] = ()
+    statements: tuple[StatementMark, ...] = ()
 
     @property
     def cell(self) -> Cell:
@@ -136,12 +136,12 @@ class WindowTable:
     kept: int
     redelivered: int
     quarantined: int
-    truncations: int
     row_hash: int
     absent_rows: int
     invalid_values: int
     first_position: SourcePosition | None
     last_position: SourcePosition | None
+    truncations: int = 0
 
 
 @dataclass(frozen=True, slots=True)
