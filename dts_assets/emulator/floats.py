@@ -22,6 +22,29 @@ def single_text(value: float) -> str:
     return _text(np.format_float_scientific(np.float32(value), unique=True, trim="-", exp_digits=1))
 
 
+def java_double_text(value: float) -> str:
+    """The same digits as Java prints a double: ``10357.0``, ``1.2510357E7`` (Java API, ``Double.toString``)."""
+    return _java_text(np.format_float_scientific(np.float64(value), unique=True, trim="-", exp_digits=1))
+
+
+def java_single_text(value: float) -> str:
+    """The same of a single; ``value`` is a single's exact value."""
+    return _java_text(np.format_float_scientific(np.float32(value), unique=True, trim="-", exp_digits=1))
+
+
+def _java_text(scientific: str) -> str:
+    """Written out from 10^-3 up to 10^7, with at least one digit behind the point."""
+    mantissa, _, power = scientific.partition("e")
+    exponent = int(power)
+    sign, mantissa = ("-", mantissa[1:]) if mantissa.startswith("-") else ("", mantissa)
+    digits = mantissa.replace(".", "")
+    if digits != "0" and not -3 <= exponent < 7:
+        return f"{sign}{digits[0]}.{digits[1:] or '0'}E{exponent}"
+    if exponent < 0:
+        return f"{sign}0.{'0' * (-exponent - 1)}{digits}"
+    return f"{sign}{digits[: exponent + 1].ljust(exponent + 1, '0')}.{digits[exponent + 1 :] or '0'}"
+
+
 def _text(scientific: str) -> str:
     mantissa, _, power = scientific.partition("e")
     exponent = int(power)

@@ -25,7 +25,12 @@ _CODECS = {
     "ujis": "euc_jp", "koi8r": "koi8-r", "cp1250": "cp1250", "cp1251": "cp1251", "greek": "iso8859-7", "ucs2": "utf-16-be",
     "utf16": "utf-16-be", "utf32": "utf-32-be",
 }  # fmt: skip
-"""Python's names of MySQL's charsets; needed for ENUM and SET labels only, other text stays the bytes it is."""
+"""Python's names of MySQL's charsets; needed for ENUM and SET labels, and where a format has no text but Unicode."""
+
+
+def codec_of(charset: str | None) -> str:
+    """Python's name of a MySQL charset; UTF-8 for None."""
+    return _CODECS.get(charset or "utf8mb4", "utf-8")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +46,7 @@ class CatalogColumn:
     @property
     def labels(self) -> tuple[bytes, ...]:
         """The labels of an ENUM or SET in the column's charset, in definition order."""
-        codec = _CODECS.get(self.charset or "utf8mb4", "utf-8")
+        codec = codec_of(self.charset)
         return tuple(label.encode(codec) for label in labels_of(self.column_type))
 
     @property

@@ -1,0 +1,47 @@
+"""What an emulated Huawei DRS task is told, and the choices that the vendor's documents leave open."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, tzinfo
+from typing import Literal
+
+PartitionPolicy = Literal[0, 1, 2]
+
+
+@dataclass(frozen=True, slots=True)
+class DrsOptions:
+    """One synchronization task from MySQL to Kafka in the format JSON-C. The last group is where the vendor is silent."""
+
+    topic: str = "drs-emulator"
+    partitions: int = 1
+    """Kafka partitions of the customer's topic."""
+    partition_policy: PartitionPolicy = 0
+    """The vendor's numbers. 0: by database and table; 1: everything to partition 0; 2: by primary key, without one by table."""
+    source_time_zone: tzinfo = UTC
+    """The zone that TIMESTAMP values are written in."""
+    full_load_until: int | None = None
+    """Seconds since the epoch: what was committed by then is sent as the full load, everything later as increments."""
+    pause_every: int | None = None
+    """The task is paused and resumed after every so many messages; None: never."""
+    repeated: int = 0
+    """How many messages a resumed task sends again, with the ids that they had."""
+
+    rows_per_message: int = 1
+    """Most rows of one message; the samples show one."""
+    old: Literal["all", "changed"] = "all"
+    """Columns in ``old`` of an UPDATE: all of them, as in the sample, or those that changed, as Canal has it."""
+    json_as: Literal["json", "text"] = "json"
+    """JSON columns, which MariaDB stores as longtext with a json_valid check: as a MySQL server has them, or as they are."""
+    latency_ms: int = 120
+    """From the commit's source time to the first of its messages."""
+    bytes_per_second: int = 16_000_000
+    """How fast messages are sent."""
+    first_offset: int = 0
+    """Kafka offset of the first message of every partition: the topic is the customer's own."""
+
+    def __post_init__(self) -> None:
+        if self.partitions < 1 or self.rows_per_message < 1 or self.bytes_per_second < 1:
+            raise ValueError("partitions, rows_per_message and bytes_per_second must be at least 1")
+        if self.latency_ms < 0 or self.repeated < 0 or (self.pause_every is not None and self.pause_every < 1):
+            raise ValueError("latency_ms and repeated must not be negative, and pause_every must be at least 1")
