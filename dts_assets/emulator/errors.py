@@ -2,7 +2,9 @@
 
 EmulatorError
 ├── ServerUnavailable    MariaDB is not installed, or a private server did not start
-└── UnsupportedSource    the binlog holds something that cannot be encoded without loss
+├── UnsupportedSource    the binlog holds something that cannot be encoded without loss
+├── NoSuchMoment         the server was never at that position or set of GTIDs
+└── ReplayFailed         the binlogs could not be replayed on another server
 """
 
 from __future__ import annotations
@@ -37,3 +39,30 @@ class UnsupportedSource(EmulatorError):
 
     def __str__(self) -> str:
         return f"{self.what} (binlog {self.file_name}, position {self.position})"
+
+
+class NoSuchMoment(EmulatorError):
+    """The server was never, or is not yet, at that position or set of GTIDs."""
+
+    def __init__(self, moment: str, reason: str) -> None:
+        super().__init__(moment, reason)
+        self.moment = moment
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"the server was never at {self.moment}: {self.reason}"
+
+
+class ReplayFailed(EmulatorError):
+    """The binlogs could not be replayed on another server."""
+
+    def __init__(self, moment: str, reason: str) -> None:
+        super().__init__(moment, reason)
+        self.moment = moment
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return (
+            f"the binlogs could not be replayed up to {self.moment}: {self.reason}; they must reach back to the CREATE "
+            "statement of every table in them"
+        )

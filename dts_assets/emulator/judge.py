@@ -90,21 +90,54 @@ class _SourceColumn:
         return f"_source_{self.name}" if self.name in COORDINATES else self.name
 
 
-def compare(snapshot: pa.Table, expected_file: Path) -> Verdict:
+def differences(snapshots: Mapping[TableId, pa.Table], content: Path) -> tuple[Verdict, ...]:
+    """The verdicts on what is not equal, given the snapshots of a lake and a folder with the dumps of one moment.
+
+    A table that one side alone has is empty on the other: a subscription speaks of a table with its first row, and the lake
+    may know one that the database makes after that moment. So it is with columns that hold nothing but NULL. Of dumped tables
+    without a primary key only those are compared that ``snapshots`` has.
+    """
+    verdicts = []
+    left = dict(snapshots)
+    for file in sorted(content.glob("*.parquet")):
+        table, columns = _described(file, pq.read_schema(file))
+        found = left.pop(table, None)
+        if found is not None:
+            verdicts.append(compare(found, file, columns_ahead=True))
+        elif any(column.is_key for column in columns):
+            verdicts.append(_one_sided(table, expected=pq.read_metadata(file).num_rows, found=0))
+    verdicts += [_one_sided(table, expected=0, found=rows.num_rows) for table, rows in left.items()]
+    return tuple(verdict for verdict in verdicts if not verdict.equal)
+
+
+def _one_sided(table: TableId, *, expected: int, found: int) -> Verdict:
+    return Verdict(table, expected, found, max(expected, found), (), (), ())
+
+
+def _described(file: Path, schema: pa.Schema) -> tuple[TableId, list[_SourceColumn]]:
+    """Which table a dump is of, and its columns. Raises ValueError if the file is no dump."""
+    metadata = schema.metadata or {}
+    if _METADATA_KEY not in metadata:
+        raise ValueError(f"{file.name} is no dump of a table: it does not say which table, with what columns, it is of")
+    description = json.loads(metadata[_METADATA_KEY])
+    columns = [_SourceColumn(item["name"], item["type"], item["key"]) for item in description["columns"]]
+    return TableId(description["database"], "", description["table"]), columns
+
+
+def compare(snapshot: pa.Table, expected_file: Path, *, columns_ahead: bool = False) -> Verdict:
     """The verdict on a snapshot, given the file that the database's dump has for its table.
 
     Rows of a table with a primary key are matched by it, others as a bag. The order of rows and columns does not matter.
+    ``columns_ahead`` allows the snapshot columns that the database does not have yet, as long as they hold nothing but NULL.
     Raises ValueError if the file is no such dump.
     """
     expected = pq.read_table(expected_file)
-    metadata = expected.schema.metadata or {}
-    if _METADATA_KEY not in metadata:
-        raise ValueError(
-            f"{expected_file.name} is no dump of a table: it does not say which table, with what columns, it is of"
-        )
-    description = json.loads(metadata[_METADATA_KEY])
-    columns = [_SourceColumn(item["name"], item["type"], item["key"]) for item in description["columns"]]
-    found_names = [name for name in snapshot.column_names if name not in COORDINATES]
+    table, columns = _described(expected_file, expected.schema)
+    found_names = [
+        name
+        for name in snapshot.column_names
+        if name not in COORDINATES and not (columns_ahead and _is_ahead(snapshot, name, columns))
+    ]
     missing = tuple(column.name for column in columns if column.lake_name not in found_names)
     extra = tuple(sorted(set(found_names) - {column.lake_name for column in columns}))
     present = [column for column in columns if column.name not in missing]
@@ -115,14 +148,13 @@ def compare(snapshot: pa.Table, expected_file: Path) -> Verdict:
     )
     keys = tuple(index for index, column in enumerate(present) if column.is_key)
     differing, named = _difference(wanted, found, keys, [column.name for column in present])
-    return Verdict(
-        TableId(description["database"], "", description["table"]),
-        len(wanted),
-        len(found),
-        differing,
-        named,
-        missing,
-        extra,
+    return Verdict(table, len(wanted), len(found), differing, named, missing, extra)
+
+
+def _is_ahead(snapshot: pa.Table, name: str, columns: Sequence[_SourceColumn]) -> bool:
+    """Whether a column of the snapshot is not the dump's and holds nothing but NULL."""
+    return (
+        name not in {column.lake_name for column in columns} and snapshot.column(name).null_count == snapshot.num_rows
     )
 
 

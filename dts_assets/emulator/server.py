@@ -77,7 +77,7 @@ def private_server(*, server_id: int = 1, extra: tuple[str, ...] = ()) -> Iterat
 
     Raises ServerUnavailable if MariaDB is not installed or does not come up.
     """
-    mariadbd, installer = _program("mariadbd", "mysqld"), _program("mariadb-install-db", "mysql_install_db")
+    mariadbd, installer = program("mariadbd", "mysqld"), program("mariadb-install-db", "mysql_install_db")
     # A short path of its own: a socket's path may not be longer than 107 bytes.
     folder = Path(tempfile.mkdtemp(prefix="emulator-db-"))
     process: subprocess.Popen[bytes] | None = None
@@ -92,7 +92,8 @@ def private_server(*, server_id: int = 1, extra: tuple[str, ...] = ()) -> Iterat
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _program(*names: str) -> str:
+def program(*names: str) -> str:
+    """Where one of MariaDB's programs is, by the first of its names that is found. Raises ServerUnavailable."""
     path = os.pathsep.join((os.environ.get("PATH", ""), *_FOLDERS))
     for name in names:
         found = shutil.which(name, path=path)

@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dts_assets.emulator.judge import Verdict, compare
+from dts_assets.emulator.judge import Verdict, compare, differences
+from dts_assets.model.tables import TableId
 
 Text = str | None
 
@@ -153,3 +154,39 @@ def test_a_file_that_is_no_dump_is_refused(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": [1]}), tmp_path / "other.parquet")
     with pytest.raises(ValueError, match=r"other\.parquet is no dump"):
         compare(pa.table({"a": [1]}), tmp_path / "other.parquet")
+
+
+ONE = TableId("shop", "", "t")
+
+
+def test_differences_are_the_tables_that_are_not_equal(tmp_path: Path) -> None:
+    dump(tmp_path, KEYED, [["1", "x", "s"]])
+    same = pa.table({"a": [1], "b": ["x"], "secret": ["s"]})
+    assert differences({ONE: same}, tmp_path) == ()
+    (verdict,) = differences({ONE: same.set_column(0, "a", [[2]])}, tmp_path)
+    assert (verdict.table, verdict.differing_rows) == (ONE, 2)
+
+
+def test_a_table_on_one_side_alone_is_empty_on_the_other(tmp_path: Path) -> None:
+    assert differences({TableId("shop", "", "u"): pa.table({"a": pa.array([], pa.int32())})}, tmp_path) == ()
+    (verdict,) = differences({TableId("shop", "", "u"): pa.table({"a": [1]})}, tmp_path)
+    assert str(verdict) == "shop.u: 1 rows differ, 1 found, 0 expected"
+    dump(tmp_path, KEYED, [["1", "x", "s"], ["2", "x", "s"]])
+    (verdict,) = differences({}, tmp_path)
+    assert str(verdict) == "shop.t: 2 rows differ, 0 found, 2 expected"
+    dump(tmp_path, KEYED, [])
+    assert differences({}, tmp_path) == ()
+
+
+def test_bags_are_compared_where_there_is_a_snapshot(tmp_path: Path) -> None:
+    dump(tmp_path, [("n", "int(11)", False)], [["1"]])
+    assert differences({}, tmp_path) == ()
+    assert len(differences({ONE: pa.table({"n": [1, 1]})}, tmp_path)) == 1
+
+
+def test_a_column_that_the_database_does_not_have_yet_holds_nothing(tmp_path: Path) -> None:
+    dump(tmp_path, KEYED, [["1", "x", "s"]])
+    same = pa.table({"a": [1], "b": ["x"], "secret": ["s"]})
+    assert differences({ONE: same.append_column("later", pa.array([None], pa.string()))}, tmp_path) == ()
+    (verdict,) = differences({ONE: same.append_column("later", [["?"]])}, tmp_path)
+    assert verdict.extra_columns == ("later",)
