@@ -28,21 +28,31 @@ from dts_assets.wire.table_changes import Beside, Rejections, table_changes, tab
 
 _OPERATIONS = pa.array(["insert", "update", "delete", "read"])
 _NONE = -1
+_MOST_VALUES = 1 << 14
+"""Texts that are kept as objects: a million of them would take a hundred megabytes."""
 
 
 @dataclass(slots=True)
 class _Side:
-    """The before or the after images: all values one behind the other, and where each entry's begin."""
+    """The before or the after images: all values one behind the other, and where each entry's begin.
+
+    ``values`` are those that are not Arrow yet, and ``base`` how many are.
+    """
 
     values: list[str | None] = field(default_factory=list)
+    base: int = 0
+    parts: list[pa.Array] = field(default_factory=list)
     starts: list[int] = field(default_factory=list)
     absent: list[npt.NDArray[np.int64]] = field(default_factory=list)
 
     def add(self, rows: Sequence[Cells] | None, columns: Described) -> None:
         """Add the rows of an entry; None where it has no such image. Raises Refused."""
-        self.starts.append(_NONE if rows is None else len(self.values))
+        if rows is None:
+            self.starts.append(_NONE)
+            return
+        self.starts.append(self.base + len(self.values))
         names, add = columns.names, self.values.extend
-        for row in rows or ():
+        for row in rows:
             keys = tuple(row)
             if keys == names:
                 add(row.values())
@@ -51,17 +61,27 @@ class _Side:
                 raise Refused(Reason.RAGGED_ROW, "a row has a column that mysqlType does not describe")
             if len(keys) < len(names):
                 missing = [place for place, name in enumerate(names) if name not in row]
-                self.absent.append(len(self.values) + np.asarray(missing, np.int64))
+                self.absent.append(self.base + len(self.values) + np.asarray(missing, np.int64))
             add(map(row.get, names))
 
-    def cut(self, mark: tuple[int, int, int]) -> None:
-        """Forget what was added since the mark."""
-        del self.values[mark[0] :], self.starts[mark[1] :], self.absent[mark[2] :]
+    def cut(self, entries: int) -> None:
+        """Forget what was added behind so many entries, which is still in ``values``."""
+        if len(self.starts) > entries:
+            start = self.starts.pop()
+            if start != _NONE:
+                del self.values[start - self.base :]
+                self.absent = [cells for cells in self.absent if cells[0] < start]
 
-    @property
-    def mark(self) -> tuple[int, int, int]:
-        """Up to where all is of whole entries."""
-        return len(self.values), len(self.starts), len(self.absent)
+    def settle(self) -> None:
+        """Turn the values into Arrow and let go of them, so that memory does not grow with the call."""
+        self.parts.append(pa.array(self.values, pa.binary()))
+        self.base += len(self.values)
+        self.values.clear()
+
+    def array(self) -> pa.Array:
+        """All values."""
+        self.settle()
+        return self.parts[0] if len(self.parts) == 1 else pa.concat_arrays(self.parts)
 
 
 @dataclass(slots=True)
@@ -86,14 +106,16 @@ class _Rows:
         if columns is None:
             raise Refused(Reason.UNDECODABLE_ENTRY, "its columns or the names of its key cannot be read")
         before, after = images_of(operation, event.data, event.old)
-        marks = self.before.mark, self.after.mark
         try:
             self.before.add(before, columns)
             self.after.add(after, columns)
         except Refused:
-            self.before.cut(marks[0])
-            self.after.cut(marks[1])
+            self.before.cut(len(self.numbers))
+            self.after.cut(len(self.numbers))
             raise
+        for side in (self.before, self.after):
+            if len(side.values) > _MOST_VALUES:
+                side.settle()
         self.numbers.append(number)
         self.tables.append(table)
         self.operations.append(operation)
@@ -108,12 +130,13 @@ def changes_of(entries: pa.RecordBatch, tables: Mapping[TableId, tuple[Column, .
     """
     names = list(tables)
     wanted, codes = table_codes(entries, {table: number for number, table in enumerate(names)})
-    payloads = entries["payload"]
+    order = np.argsort(codes, kind="stable")
+    payloads = entries["payload"].take(pa.array(wanted[order])).to_pylist()
     reject = Rejections(entries, wanted)
     found = _Rows()
-    for number in np.argsort(codes, kind="stable").tolist():
+    for number, table, payload in zip(order.tolist(), codes[order].tolist(), payloads, strict=True):
         try:
-            found.add(number, int(codes[number]), payloads[int(wanted[number])].as_py())
+            found.add(number, table, payload)
         except Refused as refused:
             reject.add(number, refused.reason, refused.detail)
     counts = np.asarray(found.counts, np.int64)
@@ -135,11 +158,11 @@ def changes_of(entries: pa.RecordBatch, tables: Mapping[TableId, tuple[Column, .
 def _image(
     side: _Side, owners: npt.NDArray[np.int64], row_numbers: npt.NDArray[np.int64], widths: npt.NDArray[np.int64]
 ) -> Image:
-    values = with_validity = pa.array(side.values, pa.binary())
+    values = side.array()
     kinds = np.full(len(values) + 1, FIELD, np.uint8)  # a text is found in whichever field it is looked for
     kinds[-1] = NULL
-    if with_validity.null_count:
-        kinds[:-1][np.asarray(with_validity.is_null())] = NULL
+    if values.null_count:
+        kinds[:-1][np.asarray(values.is_null())] = NULL
     if side.absent:
         kinds[np.concatenate(side.absent)] = ABSENT
     first = np.asarray(side.starts, np.int64)[owners]

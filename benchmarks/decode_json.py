@@ -1,0 +1,256 @@
+"""How fast DRS JSON-C becomes typed columns, compared with the standard library's json and a Python loop over every value.
+
+``python -m benchmarks.decode_json`` prints a table and, as its last line, one JSON object. What is timed, in processor time of
+one thread, decoder and loop in turns on the same bytes, the least of several turns each: from messages to the numbers, times and
+tables of entries and to the typed row changes. Ours is ``entries()`` and then ``changes()``, which reads the messages again, as
+the product does in two steps; the loop makes both in one pass over messages that it parses once. That both make equal tables of
+changes is checked first.
+
+A case ``15c-1r`` has 15 columns and 1 row per message, the number of rows that the vendor's samples have.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from benchmarks.traffic import add_seed_option
+from dts_assets.flows.tables_tasks import CHUNK_BYTES
+from dts_assets.model.columns import Column
+from dts_assets.model.tables import TableId
+from dts_assets.wire.casts import arrow_type
+from dts_assets.wire.drs_json_c import DrsJsonC
+
+_ZONE_HOURS = 8
+_TABLE = TableId("shopdb", "", "orders")
+_TYPES = (
+    "bigint", "varchar", "int", "datetime", "decimal", "timestamp", "tinyint", "double", "varchar", "date", "text", "varbinary",
+    "float", "char", "smallint",
+)  # fmt: skip
+_OPERATIONS = {"INSERT": "insert", "UPDATE": "update", "DELETE": "delete", "INIT": "read"}
+_START = datetime(2026, 1, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """Messages of one table."""
+
+    columns: int
+    rows: int
+
+    @property
+    def name(self) -> str:
+        """Such as ``15c-1r``."""
+        return f"{self.columns}c-{self.rows}r"
+
+
+CASES = (*(Case(columns, rows) for columns in (5, 15, 30) for rows in (1, 20)),)
+
+
+def messages(case: Case, *, size: int, seed: int) -> pa.Array:
+    """Messages of a case, as many as have ``size`` bytes."""
+    random = np.random.default_rng(seed)
+    types = {f"c{number}": _TYPES[number % len(_TYPES)] for number in range(case.columns)}
+    made: list[bytes] = []
+    total = 0
+    while total < size:
+        kind = str(random.choice(["INSERT", "UPDATE", "DELETE"], p=[0.3, 0.5, 0.2]))
+        data, old = ([_row(types, random) for _ in range(case.rows)] for _ in range(2))
+        message = {
+            "mysqlType": types, "id": len(made) + 1, "es": 1767225600000 + len(made) * 1000,
+            "ts": 1767225600123 + len(made) * 1000, "database": _TABLE.database, "table": _TABLE.table, "type": kind,
+            "isDdl": False, "sql": "",
+            "sqlType": dict.fromkeys(types, 12), "data": data, "old": old if kind == "UPDATE" else None, "pkNames": ["c0"],
+        }  # fmt: skip
+        made.append(json.dumps(message, separators=(",", ":")).encode())
+        total += len(made[-1])
+    return pa.array(made, pa.binary())
+
+
+def _row(types: Mapping[str, str], random: np.random.Generator) -> dict[str, str | None]:
+    row: dict[str, str | None] = {}
+    numbers = random.integers(0, 1 << 31, len(types)).tolist()
+    for (name, kind), number in zip(types.items(), numbers, strict=True):
+        row[name] = None if number % 20 == 0 and name != "c0" else _text(kind, number)
+    return row
+
+
+def _text(kind: str, number: int) -> str:
+    if kind in ("datetime", "timestamp"):
+        return str(_START + timedelta(seconds=number % 10**7))
+    if kind == "date":
+        return str(date(2000, 1, 1) + timedelta(days=number % 9999))
+    if kind in ("tinyint", "smallint"):
+        return str(number % 128)
+    if kind == "decimal":
+        return f"{number / 100:.2f}"
+    if kind in ("double", "float"):
+        return str(number % 10**6 / 8)
+    if kind == "varbinary":
+        return str([byte - 128 for byte in number.to_bytes(8, "big")])
+    if kind == "text":
+        return f"Lorem ipsum dolor sit amet {number}, consectetur " * 3
+    return str(number) if kind in ("int", "bigint") else f"value {number}"
+
+
+_CONVERT: Mapping[str, Callable[[str], Any]] = {
+    "int": int,
+    "bigint": int,
+    "float": float,
+    "double": float,
+    "string": str,
+    "date": date.fromisoformat,
+    "timestamp_ntz": datetime.fromisoformat,
+    "timestamp": lambda text: datetime.fromisoformat(text).replace(tzinfo=UTC) - timedelta(hours=_ZONE_HOURS),
+    "binary": lambda text: bytes(int(one) & 255 for one in text[1:-1].split(",")) if len(text) > 2 else b"",
+}
+
+
+def plain(payloads: Sequence[bytes], columns: Sequence[Column]) -> tuple[list[tuple[Any, ...]], pa.RecordBatch]:
+    """Entries and changes by a loop: a list per column and image, converters looked up once, one Arrow array per list."""
+    convert = [(column.name, _CONVERT[column.type]) for column in columns]
+    heads: list[tuple[Any, ...]] = []
+    entries: list[int] = []
+    numbers: list[int] = []
+    operations: list[str] = []
+    images: tuple[list[list[Any]], list[list[Any]]] = ([[] for _ in columns], [[] for _ in columns])
+    present: tuple[list[bool], list[bool]] = ([], [])
+    for entry, payload in enumerate(payloads):
+        message = json.loads(payload)
+        kind, data, old = message["type"], message["data"], message["old"]
+        rows = (data, None) if kind == "DELETE" else (old, data)
+        heads.append(
+            (message["id"], message["es"], message["database"], message["table"], kind, len(data), message["ts"])
+        )
+        for number in range(len(data)):
+            entries.append(entry)
+            numbers.append(number)
+            operations.append(_OPERATIONS[kind])
+            for image, lists, flags in zip(rows, images, present, strict=True):
+                flags.append(image is not None)
+                if image is None:
+                    for values in lists:
+                        values.append(None)
+                    continue
+                row = image[number]
+                for values, (name, to_value) in zip(lists, convert, strict=True):
+                    text = row[name]
+                    values.append(None if text is None else to_value(text))
+    structs = [
+        pa.StructArray.from_arrays(
+            [pa.array(values, arrow_type(column.type)) for values, column in zip(lists, columns, strict=True)],
+            [column.name for column in columns],
+            mask=pa.array([not flag for flag in flags]),
+        )
+        for lists, flags in zip(images, present, strict=True)
+    ]
+    made = {"entry_index": pa.array(entries, pa.int32()), "row_number": pa.array(numbers, pa.int32()), "op": operations}
+    return heads, pa.record_batch(made | {"before": structs[0], "after": structs[1]})
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Least seconds of processor time per way, and how much was decoded."""
+
+    case: Case
+    megabytes: float
+    changes: int
+    seconds: Mapping[str, float]
+
+    @property
+    def ratio(self) -> float:
+        """The loop's time by ours."""
+        return self.seconds["loop"] / self.seconds["ours"]
+
+
+def measure(case: Case, *, turns: int, seed: int, size: int = CHUNK_BYTES) -> Measured:
+    """Check that both ways agree, then time them in turns."""
+    array = messages(case, size=size, seed=seed)
+    payloads, wire = array.to_pylist(), DrsJsonC(f"+{_ZONE_HOURS:02d}:00")
+    (shape,) = wire.entries(array).shapes
+    columns = tuple(
+        Column(one.name, wire.column_type(one.original_type, unsigned=False), one.is_key) for one in shape.columns
+    )
+
+    def ours() -> Any:
+        return wire.changes(wire.entries(array).batch, {_TABLE: columns})
+
+    ways: dict[str, Callable[[], Any]] = {"loop": lambda: plain(payloads, columns), "ours": ours}
+    (mine,), expected = ours().tables, ways["loop"]()[1]
+    for name in expected.schema.names:
+        if mine.batch[name].to_pylist() != expected[name].to_pylist():
+            raise SystemExit(f"{case.name}: the decoder and the plain loop made different tables")
+    best = dict.fromkeys(ways, float("inf"))
+    for _ in range(turns):
+        for name, way in ways.items():
+            best[name] = min(best[name], _seconds(way))
+    return Measured(case, sum(map(len, payloads)) / 1e6, expected.num_rows, best)
+
+
+def _seconds(way: Callable[[], Any]) -> float:
+    gc.collect()
+    gc.disable()
+    start = time.process_time()
+    result = way()
+    took = time.process_time() - start
+    gc.enable()
+    del result
+    return took
+
+
+def report(measured: Sequence[Measured]) -> dict[str, Any]:
+    """The last line: ratios by case, and the figures they come from (seconds of processor time)."""
+    return {
+        "benchmark": "decode_json",
+        "ratios": {one.case.name: round(one.ratio, 2) for one in measured},
+        "figures": {
+            one.case.name: {
+                "megabytes": round(one.megabytes, 2),
+                "changes": one.changes,
+                "seconds": {name: round(seconds, 4) for name, seconds in one.seconds.items()},
+            }
+            for one in measured
+        },
+    }
+
+
+def main() -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.decode_json", description=(__doc__ or "").split("\n")[0]
+    )
+    parser.add_argument(
+        "--case", action="append", choices=[case.name for case in CASES], help="only this case; repeatable"
+    )
+    parser.add_argument("--turns", type=int, default=5, help="how often each way runs (default 5)")
+    add_seed_option(parser)
+    chosen = parser.parse_args()
+    print(f"decode_json: {DrsJsonC().decoder}, seed {chosen.seed}; MB/s of messages, processor time of one thread")
+    print(f"{'case':>12} {'MB':>6} {'changes':>8} {'loop':>9} {'ours':>9} {'ratio':>8}")
+    measured = []
+    for case in CASES:
+        if not chosen.case or case.name in chosen.case:
+            one = measure(case, turns=chosen.turns, seed=chosen.seed)
+            measured.append(one)
+            speeds = {name: one.megabytes / seconds for name, seconds in one.seconds.items()}
+            print(
+                f"{case.name:>12} {one.megabytes:6.1f} {one.changes:8,} {speeds['loop']:9.0f} {speeds['ours']:9.0f} "
+                f"{one.ratio:7.1f}x",
+                flush=True,
+            )
+    print(json.dumps(report(measured)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
