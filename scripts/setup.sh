@@ -21,7 +21,10 @@ java_version() { # the major version of the Java that Spark would start; nothing
 
 has_java() { [ "$(java_version | grep . || echo 0)" -ge "$min_java" ]; }
 
-has_mariadb() { PATH="$PATH:/usr/sbin:/usr/local/sbin" command -v mariadbd mysqld >/dev/null; }
+has_mariadb() { # the server, and the tool that replays its binlogs
+    local PATH="$PATH:/usr/sbin:/usr/local/sbin"
+    command -v mariadbd mysqld >/dev/null && command -v mariadb-binlog mysqlbinlog >/dev/null
+}
 
 python_works() { # an interpreter of a supported version; one that can make environments, where "venv" is asked for
     "$1" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' >/dev/null 2>&1 || return 1
@@ -67,7 +70,7 @@ system_packages() {
             apt_install "$(first_known openjdk-17-jre-headless openjdk-21-jre-headless openjdk-25-jre-headless)" ;;
         esac
         # The binaries only: the emulator starts a private server, and no service is wanted on the machine.
-        case " ${wanted[*]} " in *" mariadb "*) apt_install mariadb-server-core mariadb-client-core ;; esac
+        case " ${wanted[*]} " in *" mariadb "*) apt_install mariadb-server-core mariadb-client ;; esac
         case " ${wanted[*]} " in *" python "*) apt_install python3 python3-venv ;; esac
     fi
     has_java || stop "Java $min_java or newer is missing, and Spark needs it: install a Java runtime, or point JAVA_HOME at one."
