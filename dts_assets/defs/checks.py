@@ -16,6 +16,7 @@ from dts_assets.defs.metadata import problems_text
 from dts_assets.model.problems import Completeness, Problem
 
 if TYPE_CHECKING:
+    from dts_assets.flows.reports import WindowReport
     from dts_assets.store.rows import Cut, IngestWindow
 
 COMPLETENESS = "completeness"
@@ -44,6 +45,20 @@ def balance_result(row: IngestWindow) -> dg.AssetCheckResult:
             "fragments_waiting": row.counts.waiting,
             "entries": row.counts.entries,
             "quarantined": row.counts.quarantined,
+        },
+    )
+
+
+def window_balance_result(report: WindowReport) -> dg.AssetCheckResult:
+    """Passes if every change that entries of the window announced was kept, found to be delivered before, or is in quarantine."""
+    return dg.AssetCheckResult(
+        check_name=BALANCE,
+        passed=not report.unbalanced,
+        severity=dg.AssetCheckSeverity.ERROR,
+        metadata={
+            "changes": report.changes,
+            "unbalanced": len(report.unbalanced),
+            "unbalanced_tables": ", ".join(report.unbalanced[:20]),
         },
     )
 

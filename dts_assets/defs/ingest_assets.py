@@ -118,7 +118,13 @@ _CHECKS = {
 
 
 def _check(subscription: Subscription, key: dg.AssetKey, name: str) -> dg.AssetCheckSpec:
-    return dg.AssetCheckSpec(name, asset=key, partitions_def=cell_partitions(subscription), description=_CHECKS[name])
+    return dg.AssetCheckSpec(
+        name,
+        asset=key,
+        partitions_def=cell_partitions(subscription),
+        description=_CHECKS[name],
+        blocking=subscription.on_incomplete == "block",
+    )
 
 
 def _table(name: str, columns: Iterable[tuple[str, str]], subscription: Subscription) -> dict[str, Any]:

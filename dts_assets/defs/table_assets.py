@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import dagster as dg
 
-from dts_assets.defs.checks import COMPLETENESS, report_per_partition, window_completeness_result
+from dts_assets.defs.checks import (
+    BALANCE,
+    COMPLETENESS,
+    report_per_partition,
+    window_balance_result,
+    window_completeness_result,
+)
 from dts_assets.defs.ingest_assets import CODE_VERSION, OWNERS
 from dts_assets.defs.metadata import changelog_metadata, column_schema, of_run, snapshot_metadata
 from dts_assets.defs.partition_metadata import add_partition_metadata
@@ -45,8 +51,8 @@ class TableAsset:
         return dg.AssetKey([self.subscription, self.layer, *self.table.path])
 
 
-_WINDOW_CHECK = "window_check"
-"""The output of the check of a window: neutral too, where Dagster's own name is made from the asset key."""
+_WINDOW_CHECKS = {COMPLETENESS: "window_check", BALANCE: "balance_check"}
+"""The outputs of the checks of a window: neutral too, where Dagster's own names are made from the asset key."""
 
 
 def graph_tables(subscription: Subscription) -> tuple[TableAsset, ...]:
@@ -78,13 +84,15 @@ def table_assets(subscription: Subscription, assets: Sequence[TableAsset]) -> dg
     first = assets[0].key
     partitions = window_partitions(subscription)
     of_windows = dg.AssetDep(entries, partition_mapping=dg.MultiToSingleDimensionPartitionMapping("window"))
-    check = dg.AssetCheckSpec(
-        COMPLETENESS,
-        asset=first,
-        partitions_def=partitions,
-        description="How complete the window is known to be over all Kafka partitions; holds for every table.",
-    )
-    names = (*(asset.output for asset in assets), _WINDOW_CHECK)
+    descriptions = {
+        COMPLETENESS: "How complete the window is known to be over all Kafka partitions; holds for every table.",
+        BALANCE: "Every change of the window was kept, was delivered before, or is in quarantine; holds for every table.",
+    }
+    checks = {
+        output: dg.AssetCheckSpec(name, asset=first, partitions_def=partitions, description=descriptions[name])
+        for name, output in _WINDOW_CHECKS.items()
+    }
+    names = (*(asset.output for asset in assets), *checks)
 
     @dg.op(
         name=f"{subscription.name}_make_tables",  # not the name of the job: Dagster keeps both in one namespace
@@ -109,16 +117,21 @@ def table_assets(subscription: Subscription, assets: Sequence[TableAsset]) -> dg
             yield _result(context, asset, report)
         if len(selected) == len(assets):
             _report_new(context, subscription.name, {asset.key for asset in assets}, report)
-        if context.selected_asset_check_keys:
-            results = {window.row.window.key: window_completeness_result(window.row) for window in report.windows}
-            yield _of(first, report_per_partition(context, first, results))
+        asked = {key.name for key in context.selected_asset_check_keys}
+        for name, judged in (
+            (COMPLETENESS, lambda window: window_completeness_result(window.row)),
+            (BALANCE, window_balance_result),
+        ):
+            if name in asked:
+                results = {window.row.window.key: judged(window) for window in report.windows}
+                yield _of(first, report_per_partition(context, first, results))
 
     return dg.AssetsDefinition(
         keys_by_input_name={"entries": entries},
         keys_by_output_name={asset.output: asset.key for asset in assets},
         node_def=tables,
         specs=[_spec(asset, of_windows, partitions) for asset in assets],
-        check_specs_by_output_name={_WINDOW_CHECK: check},
+        check_specs_by_output_name=checks,
         can_subset=True,
         backfill_policy=dg.BackfillPolicy.single_run(),
     )

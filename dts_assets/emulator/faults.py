@@ -127,15 +127,23 @@ def inject(
     faults. Raises NoRoomForFault and NotACapture; then nothing has been written.
     """
     check_folder(out, (PLAN_FILE,))
-    injector = _Injector(read_topic(capture), random.Random(seed))
+    topic = read_topic(capture)
+    faults = inject_into(topic, seed=seed, kinds=kinds, count=count, keep_offsets=keep_offsets)
+    write_topic(topic, out)
+    (out / PLAN_FILE).write_text("".join(fault.json() + "\n" for fault in faults))
+    return faults
+
+
+def inject_into(
+    topic: Topic, *, seed: int, kinds: Sequence[Kind], count: int, keep_offsets: bool = False
+) -> tuple[Fault, ...]:
+    """:func:`inject` for a topic in memory, which is changed: its messages that are gone stay in it, marked."""
+    injector = _Injector(topic, random.Random(seed))
     turns = [kinds[number % len(kinds)] for number in range(count)]
     for kind in sorted(turns, key=lambda one: _FIRST.index(one) if one in _FIRST else len(_FIRST)):
         injector.add(kind)
-    injector.topic.number(keep_offsets=keep_offsets)
-    faults = tuple(sorted(injector.faults(), key=lambda one: (one.partition, one.first_offset or 0)))
-    write_topic(injector.topic, out)
-    (out / PLAN_FILE).write_text("".join(fault.json() + "\n" for fault in faults))
-    return faults
+    topic.number(keep_offsets=keep_offsets)
+    return tuple(sorted(injector.faults(), key=lambda one: (one.partition, one.first_offset or 0)))
 
 
 class _Injector:
@@ -303,7 +311,12 @@ class _Injector:
             return None
         message.gone = True
         self._insert(target, behind, [moved])
-        by = None if message.sequence is None else FoundBy.SEQUENCE
+        by = None
+        if message.sequence is not None:
+            # At the end of its own partition nothing misses it; in the other one a number that came before is a repeat.
+            latest = max((one.sequence or 0 for one in lane[:behind] if one.shard == message.shard), default=None)
+            ahead = latest is not None and message.sequence > latest + 1
+            by = FoundBy.SEQUENCE if ahead or self.topic.next_of_shard(message) is not None else None
         if by is None and len(self.topic.set_of(message)) > 1:
             by = FoundBy.DECODING
         return _Done(Kind.REPARTITION, message, [moved], None, by, f"a message of partition {partition} stands here")
@@ -338,7 +351,8 @@ class _Injector:
         if len(together) > 1:
             return FoundBy.DECODING if any(not one.gone for one in together) else FoundBy.NOTHING
         marks = list(_marks(gone))
-        if marks.count(pb.BEGIN) != marks.count(pb.COMMIT):
+        # What comes first of all may have begun before the topic did.
+        if before is not None and marks.count(pb.BEGIN) != marks.count(pb.COMMIT):
             return FoundBy.TRANSACTION
         mine = _gtids(gone)
         others = [

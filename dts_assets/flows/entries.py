@@ -14,7 +14,7 @@ from dts_assets.flows.reports import EntriesCellReport, EntriesReport, Progress,
 from dts_assets.flows.spark_tasks import Watched, run_tasks
 from dts_assets.model.spans import Cell, Span
 from dts_assets.planning.boundaries import ClosedBy
-from dts_assets.planning.completeness import completeness_of_cell
+from dts_assets.planning.completeness import level_of_cell
 from dts_assets.planning.generations import ABSENT, generation, input_text
 from dts_assets.planning.staleness import raw_input
 from dts_assets.stages.entries import merge_shapes
@@ -213,8 +213,9 @@ def _row(cell: Cell, stored: Mapping[Cell, RawWindow], result: EntriesResult, be
         runs=result.runs,
         checkpoints=result.checkpoints,
         statements=result.statements,
+        delivery=result.delivery,
         closed_by=raw.closed_by,
-        completeness=completeness_of_cell(problems),
+        completeness=level_of_cell(problems, result.delivery, nothing_follows=raw.closed_by == ClosedBy.END),
         problems=problems,
         code_version=CODE_VERSION,
         generation=generation(inputs, code_version=CODE_VERSION),

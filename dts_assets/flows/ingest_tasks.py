@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dts_assets.model.delivery import CellDelivery
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.problems import Problem, ProblemCode, Reason
 from dts_assets.model.runs import CheckpointMark, Run, StatementMark
 from dts_assets.model.spans import Cell
 from dts_assets.sources.source import Source
 from dts_assets.stages.collecting import BrokenSet, Tally
+from dts_assets.stages.delivery import Delivery
 from dts_assets.stages.entries import EntryFacts, entry_rows
 from dts_assets.stages.envelopes import ContentDigest, raw_rows
 from dts_assets.stages.fragments import Fragment
@@ -29,9 +31,6 @@ from dts_assets.wire.formats import wire_format
 
 CHUNK_BYTES = 16 << 20
 """Bytes of entry sets decoded in one call: larger gains nothing measurable below a hundred tables and costs memory."""
-
-_MOST_GAPS = 20
-"""Holes named one by one in a cell's problems; the rest are counted."""
 
 MESSAGE_COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
 
@@ -127,6 +126,7 @@ class EntriesResult:
     runs: tuple[Run, ...]
     checkpoints: tuple[CheckpointMark, ...]
     statements: tuple[StatementMark, ...]
+    delivery: CellDelivery
     problems: tuple[Problem, ...]
     heads_from: tuple[Cell, ...]
     looked_beyond: bool
@@ -140,42 +140,6 @@ def decode_entries(task: EntriesTask, attempt: str) -> EntriesResult:
     return _EntriesRun(task, attempt).result()
 
 
-@dataclass(slots=True)
-class _Sequences:
-    """Whether the ``ps`` header counts without a hole, per shard; falls back to nothing where the header is missing."""
-
-    last: dict[str, int] = field(default_factory=dict)
-    holes: list[Problem] = field(default_factory=list)
-    more: int = 0
-
-    def see(self, offsets: pa.Array, fragments: pa.RecordBatch) -> None:
-        shards, numbers = pc.fill_null(fragments["shard"], ""), fragments["sequence"]
-        for shard in pc.unique(shards).to_pylist():
-            mine = pc.and_(pc.equal(shards, shard), numbers.is_valid())
-            sequence = numbers.filter(mine).to_numpy()
-            if not sequence.size:
-                continue
-            where = offsets.filter(mine).to_numpy()
-            before = self.last.get(shard)
-            highest = np.maximum.accumulate(sequence if before is None else np.concatenate(([before], sequence)))
-            if before is None:
-                steps, at = sequence[1:] - highest[:-1], where[1:]
-            else:
-                steps, at = sequence - highest[:-1], where
-            for hole in np.flatnonzero(steps > 1):
-                self._name(shard, int(at[hole]), int(steps[hole]) - 1)
-            self.last[shard] = int(highest[-1])
-
-    def _name(self, shard: str, offset: int, missing: int) -> None:
-        if len(self.holes) >= _MOST_GAPS:
-            self.more += 1
-            return
-        of = f" of shard {shard}" if shard else ""
-        self.holes.append(
-            Problem(ProblemCode.GAP, offset, offset, f"{missing} messages{of} are missing before it by ps")
-        )
-
-
 class _EntriesRun:
     """One attempt of one entries task."""
 
@@ -185,7 +149,7 @@ class _EntriesRun:
         self._format = wire_format(task.format)
         self._facts = EntryFacts()
         self._runs = RunTracker()
-        self._sequences = _Sequences()
+        self._delivery = Delivery(task.offsets)
         self._heads_from: dict[Cell, None] = {}
         self._looked_beyond = False
         self._joiner = Reassembler(self._read_head, nothing_follows=task.nothing_follows)
@@ -211,14 +175,15 @@ class _EntriesRun:
             files, quarantine_files = entries.close(), rejected.close()
         return EntriesResult(
             task.cell, files, quarantine_files, self._joiner.tally, self._facts,
-            self._runs.runs(), self._runs.checkpoints(), self._runs.statements(), tuple(self._problems()),
+            self._runs.runs(), self._runs.checkpoints(), self._runs.statements(), self._delivery.result(),
+            tuple(self._problems()),
             tuple(self._heads_from), self._looked_beyond, self._format.decoder, time.monotonic() - began,
         )  # fmt: skip
 
     def _add(self, messages: pa.RecordBatch) -> None:
         fragments = self._format.fragments(messages)
         offsets = messages["offset"]
-        self._sequences.see(offsets, fragments)
+        self._delivery.see_messages(offsets, fragments)
         reasons = fragments["reason"]
         if reasons.null_count < len(reasons):
             self._keep(
@@ -248,6 +213,7 @@ class _EntriesRun:
         for sets in table.to_batches():
             decoded = self._format.entries(sets["data"])
             self._facts.add(decoded)
+            self._delivery.see_entries(decoded.batch, sets, decoded.checkpoints)
             self._runs.see(decoded.batch, sets, decoded.checkpoints)
             rows = entry_rows(decoded.batch, sets, cell=self._task.cell, epoch=self._task.epoch)
             self._entries.write_partition((self._task.cell.kafka_partition, self._task.cell.window.start), rows)
@@ -294,9 +260,7 @@ class _EntriesRun:
         return find_head(backwards(), shard=shard, tail=tail, reaches_start=self._task.reaches_start)
 
     def _problems(self) -> Iterator[Problem]:
-        yield from self._sequences.holes
-        if self._sequences.more:
-            yield Problem(ProblemCode.GAP, None, None, f"{self._sequences.more} more holes by ps")
+        yield from self._delivery.problems()
         for waiting in self._joiner.waiting:
             yield Problem(ProblemCode.WAITING, waiting.first_offset, waiting.last_offset, "its head is not stored yet")
         lost = self._joiner.tally.quarantined_messages + self._joiner.tally.quarantined_fragments

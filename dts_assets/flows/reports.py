@@ -87,13 +87,15 @@ class EntriesReport:
 class WindowReport:
     """One window of the tables run. ``applied`` says that the snapshots have reached it.
 
-    ``changes`` are those of all tables, ``seconds`` how long the tasks took that decoded them, added up.
+    ``changes`` are those of all tables, ``seconds`` how long the tasks took that decoded them, added up. ``unbalanced`` names
+    Kafka partitions and tables whose changes did not all go somewhere.
     """
 
     row: Cut
     applied: bool
     changes: int
     seconds: float = 0.0
+    unbalanced: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from dts_assets.flows.identity import TopicHistory
+from dts_assets.flows.marks import TopicMarks
 from dts_assets.flows.pipeline import Pipeline, stored_cells
 from dts_assets.flows.raw import find_boundaries, refuse_grown
 from dts_assets.flows.registry import known_tables
@@ -38,7 +38,7 @@ def find_status(pipeline: Pipeline) -> Status:
     refuse_grown(pipeline, raw_rows, watermarks)
     raw = {row.cell: row.generation for row in raw_rows}
     ingested = ledger.windows()
-    history = TopicHistory.of(ingested, known_tables(pipeline))
+    topic = TopicMarks.of(pipeline, ingested, known_tables(pipeline))
     entries = {row.cell: Computed(row.generation, row.inputs) for row in ingested}
     tables = {row.window.start: Computed(row.generation, row.inputs) for row in ledger.cuts()}
     until = _until(pipeline, closing)
@@ -48,7 +48,7 @@ def find_status(pipeline: Pipeline) -> Status:
         for partition in pipeline.kafka_partitions
     }
     settings = pipeline.shaping_settings()
-    beside = {window.start: history.inputs(window, pipeline.kafka_partitions) for window in windows}
+    beside = {window.start: topic.beside(window) for window in windows}
     work = plan_work(closed, raw=raw, entries=entries, tables=tables, settings=settings, beside=beside)
     now = {raw_input(cell): generation for cell, generation in raw.items()}
     return Status(

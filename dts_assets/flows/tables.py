@@ -11,7 +11,8 @@ from datetime import datetime
 from dts_assets.errors import IncompleteWindowError, NotReadyError
 from dts_assets.flows.identity import NOTHING_BEFORE, Redelivered, TopicHistory, find_redelivered_changes
 from dts_assets.flows.identity_tasks import EntryKeys
-from dts_assets.flows.pipeline import CODE_VERSION, Pipeline, SparkProvider
+from dts_assets.flows.marks import TopicMarks, same_rows, window_cut
+from dts_assets.flows.pipeline import Pipeline, SparkProvider
 from dts_assets.flows.registry import known_tables, register_shapes, widen_unsigned
 from dts_assets.flows.reports import Progress, TablesReport, WindowReport, of_bytes, rate
 from dts_assets.flows.snapshots import SnapshotOutcome, advance_snapshots
@@ -31,16 +32,12 @@ from dts_assets.model.columns import Column
 from dts_assets.model.frontier import Frontier
 from dts_assets.model.lineages import LineageRule
 from dts_assets.model.positions import SourcePosition
-from dts_assets.model.problems import Completeness, Problem
+from dts_assets.model.problems import Completeness
 from dts_assets.model.spans import Cell, partition_key
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
-from dts_assets.planning.boundaries import ClosedBy
-from dts_assets.planning.completeness import completeness_of_window
-from dts_assets.planning.frontier import Consistency, PartitionEnd, WindowCut, cut_of_window, frontier
-from dts_assets.planning.generations import generation
+from dts_assets.planning.frontier import frontier
 from dts_assets.planning.snapshots import TableWindow, merge_windows
-from dts_assets.planning.staleness import Computed, tables_inputs
 from dts_assets.stages.entries import merge_shapes
 from dts_assets.store.columns import changelog_columns
 from dts_assets.store.commit import Rectangle
@@ -134,35 +131,50 @@ def _materialize(
     ingested = {row.cell: row for row in pipeline.ledger.windows()}
     _require_ready(pipeline, windows, ingested)
     tables = _tables_of(pipeline, windows)
-    history = TopicHistory.of(ingested.values(), tables)
+    topic = TopicMarks.of(pipeline, ingested.values(), tables)
+    marks = [topic.mark(window) for window in windows]
+    _refuse_incomplete(pipeline, marks)
+    stored = {row.window.start: row for row in pipeline.ledger.cuts()}
+    marked = [mark.window for mark in marks if selection.whole and same_rows(stored.get(mark.window.start), mark)]
+    if marked:
+        progress(f"tables: {len(marked)} windows keep their rows; what is known of them has changed")
+    made_again = [window for window in windows if window not in set(marked)]
     changelogs = _chosen(tables, selection.changelogs)
     results: list[TablesResult] = []
     before = NOTHING_BEFORE
-    if changelogs or selection.whole:
-        before = find_redelivered_changes(pipeline, history, windows, tables, spark=spark, progress=progress)
-        results = _changelogs(pipeline, windows, changelogs, _Known(history, before), spark, progress)
+    if made_again and (changelogs or selection.whole):
+        before = find_redelivered_changes(pipeline, topic.history, made_again, tables, spark=spark, progress=progress)
+        known = _Known(topic.history, before)
+        results = _changelogs(pipeline, made_again, changelogs, known, spark, progress)
     if selection.changelogs is None:
-        _commit_system_rows(pipeline, windows, results)
+        _commit_system_rows(pipeline, made_again, results)
     made = _tallies(results)
+    unbalanced: dict[datetime, tuple[str, ...]] = {}
     if selection.whole or changelogs:
         rows = _window_tables(made, before.changes(changelogs))
+        unbalanced = _unbalanced(rows)
         chosen = None if selection.whole else selection.changelogs
-        pipeline.ledger.replace_window_tables(windows, rows, tables=chosen)
-    cuts = {row.window.start: _window_cut(row) for row in pipeline.ledger.cuts()}
-    computed = {cell: Computed(row.generation, row.inputs) for cell, row in ingested.items()}
-    marks = [_cut_row(pipeline, window, history, computed) for window in windows]
+        pipeline.ledger.replace_window_tables(made_again, rows, tables=chosen)
+    made |= _stored_tallies(pipeline, marked)
+    cuts = {start: window_cut(row) for start, row in stored.items()}
     if selection.whole:
-        cuts |= {mark.window.start: _window_cut(mark) for mark in marks}
+        cuts |= {mark.window.start: window_cut(mark) for mark in marks}
     reached = frontier(cuts, pipeline.grid, first=pipeline.first_window())
     outcomes = _snapshots(pipeline, selection, reached, spark, progress)
     if selection.whole:
-        pipeline.ledger.replace_lineages(history.lineage_rows())
+        pipeline.ledger.replace_lineages(topic.history.lineage_rows())
         pipeline.ledger.replace_cuts(windows, marks)
         expire_old_snapshots(pipeline, {table for result in results for table in result.files})
     changes = changes_by_window(made)
     seconds = summed(pair for result in results for pair in result.seconds.items())
     reports = tuple(
-        WindowReport(mark, _applied(mark.window, reached), changes.get(start, 0), seconds.get(start, 0.0))
+        WindowReport(
+            mark,
+            _applied(mark.window, reached),
+            changes.get(start, 0),
+            seconds.get(start, 0.0),
+            unbalanced.get(start, ()),
+        )
         for mark, start in ((mark, mark.window.start) for mark in marks)
     )
     decoder = next((result.decoder for result in results), "")
@@ -172,16 +184,21 @@ def _materialize(
 
 def _require_ready(pipeline: Pipeline, windows: Sequence[Window], ingested: Mapping[Cell, IngestWindow]) -> None:
     missing: dict[str, list[int]] = {}
-    incomplete: dict[str, list[str]] = {}
     for window in windows:
         for partition in pipeline.kafka_partitions:
             row = ingested.get(Cell(partition, window))
             if row is None:
                 missing.setdefault(window.key, []).append(partition)
-            elif row.completeness is Completeness.INCOMPLETE:
-                incomplete[str(row.cell)] = [problem.code.value for problem in row.problems]
     if missing:
         raise NotReadyError(pipeline.name, missing)
+
+
+def _refuse_incomplete(pipeline: Pipeline, marks: Iterable[Cut]) -> None:
+    incomplete = {
+        mark.window.key: [problem.code.value for problem in mark.problems]
+        for mark in marks
+        if mark.completeness is Completeness.INCOMPLETE
+    }
     if incomplete and pipeline.settings.on_incomplete == "block":
         raise IncompleteWindowError(pipeline.name, incomplete)
 
@@ -353,7 +370,7 @@ def _window_tables(tallies: Mapping[TallyKey, TableTally], before: Mapping[Tally
             kafka_partition=partition,
             window_start=start,
             table=table,
-            changes=tally.changes + before.get((start, partition, table), 0) + tally.quarantined,
+            changes=tally.announced,
             kept=tally.changes,
             redelivered=before.get((start, partition, table), 0),
             quarantined=tally.quarantined,
@@ -368,44 +385,26 @@ def _window_tables(tallies: Mapping[TallyKey, TableTally], before: Mapping[Tally
     ]
 
 
-def _cut_row(pipeline: Pipeline, window: Window, history: TopicHistory, computed: Mapping[Cell, Computed]) -> Cut:
-    rows = [history.rows[Cell(partition, window)] for partition in pipeline.kafka_partitions]
-    checkpoints = [history.checkpoint(row.cell) for row in rows]
-    ends = [
-        PartitionEnd(row.kafka_partition, None if mark is None else mark[0], ClosedBy(row.closed_by))
-        for row, mark in zip(rows, checkpoints, strict=True)
-    ]
-    # Shards are servers of their own: there is no position that is common to them.
-    wanted = Consistency(pipeline.settings.consistency) if len(history.shards) <= 1 else Consistency.WINDOW
-    cut = cut_of_window(window, ends, wanted=wanted)
-    gtid_set = next((mark[1] for mark in checkpoints if mark is not None and mark[0] == cut.cut), None)
-    inputs = tables_inputs(
-        window,
-        pipeline.kafka_partitions,
-        computed,
-        settings=pipeline.shaping_settings(),
-        beside={window.start: history.inputs(window, pipeline.kafka_partitions)},
-    )
-    return Cut(
-        window=window,
-        cut=cut.cut,
-        gtid_set=gtid_set,
-        consistency=cut.consistency.value,
-        completeness=completeness_of_window(row.completeness for row in rows),
-        problems=tuple(_named(row.kafka_partition, problem) for row in rows for problem in row.problems),
-        generation=generation(inputs, code_version=CODE_VERSION),
-        inputs=inputs,
-        code_version=CODE_VERSION,
-    )
+def _stored_tallies(pipeline: Pipeline, windows: Sequence[Window]) -> dict[TallyKey, TableTally]:
+    """What an earlier run made of windows whose rows stay."""
+    rows = pipeline.ledger.window_tables(windows) if windows else []
+    return {
+        (row.window_start, row.kafka_partition, row.table): TableTally(
+            row.changes, row.kept, row.quarantined, row.truncations, row.row_hash, row.absent_rows, row.invalid_values,
+            row.first_position, row.last_position,
+        )
+        for row in rows
+    }  # fmt: skip
 
 
-def _named(kafka_partition: int, problem: Problem) -> Problem:
-    detail = f"{partition_key(kafka_partition)}: {problem.detail}"
-    return Problem(problem.code, problem.first_offset, problem.last_offset, detail)
-
-
-def _window_cut(row: Cut) -> WindowCut:
-    return WindowCut(row.window, row.cut, Consistency(row.consistency))
+def _unbalanced(rows: Iterable[WindowTable]) -> dict[datetime, tuple[str, ...]]:
+    """Tables whose changes did not all go somewhere, by window start."""
+    found: dict[datetime, tuple[str, ...]] = {}
+    for row in rows:
+        if not row.balanced:
+            name = f"{partition_key(row.kafka_partition)} {row.table}"
+            found[row.window_start] = (*found.get(row.window_start, ()), name)
+    return found
 
 
 def _snapshots(

@@ -83,8 +83,12 @@ class TablesTask:
 
 @dataclass(slots=True)
 class TableTally:
-    """What was made of one table in one Kafka partition and window."""
+    """What was made of one table in one Kafka partition and window.
 
+    ``announced`` are the rows that entries said they hold, before any was decoded: the other side of the equation.
+    """
+
+    announced: int = 0
     changes: int = 0
     quarantined: int = 0
     truncations: int = 0
@@ -119,6 +123,7 @@ class TableTally:
 
     def merge(self, other: TableTally) -> None:
         """Add what another task made of the same table, Kafka partition and window."""
+        self.announced += other.announced
         self.changes += other.changes
         self.quarantined += other.quarantined
         self.truncations += other.truncations
@@ -229,6 +234,7 @@ class _TablesRun:
         """The DML entries of a batch that were not delivered before, with the ``lineage`` of each. A file holds one cell."""
         dml = entries.filter(pc.equal(entries["message_type"], "DML"))
         lineages = np.zeros(dml.num_rows, np.int32)
+        self._count(dml)
         if dml.num_rows and (self._task.rules or self._task.redelivered):
             cell = (dml["kafka_partition"][0].as_py(), dml["window_start"][0].as_py())
             before = self._task.redelivered.get(cell)
@@ -237,6 +243,17 @@ class _TablesRun:
                 dml = dml.filter(pa.array(fresh))
             lineages = entry_lineages(dml, self._task.rules.get(cell, {}))
         return dml.append_column("lineage", pa.array(lineages))
+
+    def _count(self, dml: pa.RecordBatch) -> None:
+        """Add up the rows that entries of one cell announce, by table."""
+        if not dml.num_rows:
+            return
+        partition, start = dml["kafka_partition"][0].as_py(), dml["window_start"][0].as_py()
+        named = pa.table({name: dml[name] for name in ("database", "schema", "table", "rows")})
+        for row in named.group_by(["database", "schema", "table"]).aggregate([("rows", "sum")]).to_pylist():
+            table = TableId(row["database"] or "", row["schema"] or "", row["table"] or "")
+            if table in self._columns and row["rows_sum"]:
+                self._tally(start, partition, table).announced += row["rows_sum"]
 
     def _decode(self, entries: pa.RecordBatch) -> None:
         if not entries.num_rows:
@@ -273,7 +290,7 @@ class _TablesRun:
             entries["schema"][rejection.index].as_py() or "",
             entries["table"][rejection.index].as_py() or "",
         )
-        self._tally(row["window_start"], row["kafka_partition"], table).quarantined += row["rows"] or 1
+        self._tally(row["window_start"], row["kafka_partition"], table).quarantined += row["rows"] or 0
         self._rejected.write(
             pa.RecordBatch.from_pylist(
                 [

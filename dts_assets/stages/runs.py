@@ -252,8 +252,8 @@ def gtid_numbers(texts: pa.StringArray) -> tuple[npt.NDArray[np.int64], npt.NDAr
     """The numbers of GTIDs (-1 without one) and their servers: a code per entry (-1 without one) into distinct names."""
     encoded = texts.dictionary_encode()
     parts = pc.extract_regex(encoded.dictionary, _GTID)
-    names = parts.field("server").dictionary_encode()
-    numbers = pc.fill_null(pc.cast(parts.field("number"), pa.int64()), -1).to_numpy()
+    names = pc.struct_field(parts, "server").dictionary_encode()  # null where the whole is: its own field is not
+    numbers = pc.fill_null(pc.cast(pc.struct_field(parts, "number"), pa.int64()), -1).to_numpy()
     codes = pc.fill_null(names.indices, -1).to_numpy().astype(np.int64)
     rows = pc.fill_null(encoded.indices, -1).to_numpy()
     without = rows < 0

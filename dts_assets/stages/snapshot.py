@@ -113,7 +113,7 @@ def key_operations(changes: DataFrame, columns: Sequence[Column]) -> DataFrame:
     Truncations touch no key of their own; see :func:`after_truncation`.
     """
     changes = changes.where(F.col("op") != TRUNCATE)
-    before, after = _key("before", columns), _new_key(columns)
+    before, after = _old_key(columns), _new_key(columns)
     moved = (F.col("op") == "update") & F.col("before").isNotNull() & ~before.eqNullSafe(after)
     taken = F.struct(F.lit(True).alias("takes"), after.alias("key"))
     left = F.struct(F.lit(False).alias("takes"), before.alias("key"))
@@ -218,15 +218,20 @@ def _keys(columns: Sequence[Column]) -> list[Column]:
     return [column for column in columns if column.is_key]
 
 
-def _key(image: str, columns: Sequence[Column]) -> SparkColumn:
-    """The key of an image. Fields are numbered: names of two images must not make two different types."""
-    return F.struct(*[F.col(image)[column.name].alias(f"k{n}") for n, column in enumerate(_keys(columns))])
+def _old_key(columns: Sequence[Column]) -> SparkColumn:
+    """The key that a change found; of a key column that the old image lacks (Canal's holds changed columns only), the new one's."""
+    return _key_of(columns, "before", "after")
 
 
 def _new_key(columns: Sequence[Column]) -> SparkColumn:
     """The key of the new image; of a key column that was not sent, what the old image says."""
+    return _key_of(columns, "after", "before")
+
+
+def _key_of(columns: Sequence[Column], image: str, other: str) -> SparkColumn:
+    """The key of an image. Fields are numbered: names of two images must not make two different types."""
     fields = [
-        F.when(_is_absent(column.name), F.col("before")[column.name]).otherwise(F.col("after")[column.name])
+        F.when(_is_absent(column.name, image), F.col(other)[column.name]).otherwise(F.col(image)[column.name])
         for column in _keys(columns)
     ]
     return F.struct(*[field.alias(f"k{n}") for n, field in enumerate(fields)])
@@ -236,8 +241,8 @@ def _position() -> SparkColumn:
     return F.struct(*[F.col("source_position")[name].alias(name) for name in POSITION])
 
 
-def _is_absent(name: str) -> SparkColumn:
-    return F.coalesce(F.array_contains("absent", f"after.{name}"), F.lit(False))
+def _is_absent(name: str, image: str = "after") -> SparkColumn:
+    return F.coalesce(F.array_contains("absent", f"{image}.{name}"), F.lit(False))
 
 
 def _quoted(name: str) -> str:

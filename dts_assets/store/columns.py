@@ -24,6 +24,31 @@ RUNS = (
     "servers:array<struct<server:string,first:bigint,last:bigint>>,broken:boolean,repeats:bigint>>"
 )
 
+_TRANSACTION = f"struct<gtid:string,position:{POSITION},server_id:bigint,offset:bigint,begun:boolean>"
+_HOLES = "array<struct<first:bigint,last:bigint,offset:bigint>>"
+
+DELIVERY: tuple[NamedType, ...] = (
+    ("first_message", "bigint"),
+    ("last_message", "bigint"),
+    ("numbered", "bigint"),
+    ("unnumbered", "bigint"),
+    ("skipped_offsets", "bigint"),
+    ("offset_holes", _HOLES),
+    (
+        "sequences",
+        "array<struct<shard:string,first:bigint,first_offset:bigint,last:bigint,last_offset:bigint,greatest:bigint,"
+        f"restarts:bigint,repeats:bigint,holes:bigint,named:{_HOLES}>>",
+    ),
+    (
+        "transactions",
+        f"array<struct<shard:string,begun:bigint,ended:bigint,changes:bigint,first:{_TRANSACTION},open:array<{_TRANSACTION}>,"
+        f"more_open:bigint,last_position:{POSITION},last_offset:bigint,gtids:string,unreadable_gtids:bigint,fake_gtids:boolean>>",
+    ),
+    ("more_shards", "bigint"),
+    ("seq_ids", "struct<smallest:bigint,greatest:bigint,repeats:bigint>"),
+)
+"""What the messages of a Kafka partition and window say of their own completeness."""
+
 RAW_ENVELOPES: tuple[NamedType, ...] = (
     ("topic", "string"),
     ("partition", "int"),
@@ -129,6 +154,7 @@ WINDOWS: tuple[NamedType, ...] = (
     ("runs", RUNS),
     ("checkpoints", f"array<struct<shard:string,offset:bigint,position:{POSITION},gtid_set:string,fake_gtid:boolean>>"),
     ("statements", f"array<struct<shard:string,offset:bigint,position:{POSITION},gtid:string,time:timestamp>>"),
+    *DELIVERY,
     ("closed_by", "string"),
     ("completeness", "string"),
     ("problems", PROBLEMS),

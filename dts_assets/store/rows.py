@@ -5,12 +5,21 @@ Instants are UTC. Lists are never null in the lake, because pyiceberg reads a nu
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import Any, TypeAlias, TypeVar
 
 from dts_assets.model.columns import ColumnShape
+from dts_assets.model.delivery import (
+    NOTHING_DELIVERED,
+    CellDelivery,
+    Hole,
+    SeqIds,
+    ShardSequence,
+    ShardTransactions,
+    Transaction,
+)
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.problems import Completeness, Problem, ProblemCode, Reason
@@ -118,6 +127,7 @@ class IngestWindow:
     runs: tuple[Run, ...] = ()
     checkpoints: tuple[CheckpointMark, ...] = ()
     statements: tuple[StatementMark, ...] = ()
+    delivery: CellDelivery = NOTHING_DELIVERED
 
     @property
     def cell(self) -> Cell:
@@ -142,6 +152,11 @@ class WindowTable:
     first_position: SourcePosition | None
     last_position: SourcePosition | None
     truncations: int = 0
+
+    @property
+    def balanced(self) -> bool:
+        """Whether changes = kept + redelivered + quarantined."""
+        return self.changes == self.kept + self.redelivered + self.quarantined
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +216,7 @@ Kind = TypeVar("Kind", bound=LedgerRow)
 
 
 def to_row(value: LedgerRow) -> dict[str, Any]:
-    """A value as a lake row; a window, an offset range, a table and the counts take several columns."""
+    """A value as a lake row; a window, an offset range, a table, the counts and the delivery take several columns."""
     row: dict[str, Any] = {}
     for one in fields(value):
         held = getattr(value, one.name)
@@ -212,7 +227,7 @@ def to_row(value: LedgerRow) -> dict[str, Any]:
                 row |= {"start_offset": held.start, "end_offset": held.end}
             case TableId():
                 row |= _plain(held)
-            case Counts():
+            case Counts() | CellDelivery():
                 row |= _plain(held)
             case _:
                 row[one.name] = _plain(held)
@@ -233,6 +248,12 @@ def _plain(value: Any) -> Any:
             | ServerRange()
             | CheckpointMark()
             | StatementMark()
+            | CellDelivery()
+            | Hole()
+            | ShardSequence()
+            | ShardTransactions()
+            | Transaction()
+            | SeqIds()
         ):
             return {one.name: _plain(getattr(value, one.name)) for one in fields(value)}
         case Completeness() | Reason() | ProblemCode():
@@ -299,6 +320,39 @@ def _statements(row: Mapping[str, Any]) -> tuple[StatementMark, ...]:
     )
 
 
+def _holes(value: Sequence[Mapping[str, int]] | None) -> tuple[Hole, ...]:
+    return tuple(Hole(**one) for one in value or ())
+
+
+def _transaction(value: Mapping[str, Any]) -> Transaction:
+    return Transaction(**{**value, "position": SourcePosition(**value["position"])})
+
+
+def _delivery(row: Mapping[str, Any]) -> CellDelivery:
+    return CellDelivery(
+        row["first_message"],
+        row["last_message"],
+        row["numbered"],
+        row["unnumbered"],
+        row["skipped_offsets"],
+        _holes(row["offset_holes"]),
+        tuple(ShardSequence(**one | {"named": _holes(one["named"])}) for one in row["sequences"] or ()),
+        tuple(
+            ShardTransactions(
+                **one
+                | {
+                    "first": None if one["first"] is None else _transaction(one["first"]),
+                    "open": tuple(map(_transaction, one["open"] or ())),
+                    "last_position": _position(one["last_position"]),
+                }
+            )
+            for one in row["transactions"] or ()
+        ),
+        row["more_shards"],
+        None if row["seq_ids"] is None else SeqIds(**row["seq_ids"]),
+    )
+
+
 _READERS: dict[str, Any] = {
     "window": lambda row: Window(_instant(row["window_start"]), _instant(row["window_end"])),
     "offsets": lambda row: OffsetRange(row["start_offset"], row["end_offset"]),
@@ -313,6 +367,7 @@ _READERS: dict[str, Any] = {
     "runs": _runs,
     "checkpoints": _checkpoints,
     "statements": _statements,
+    "delivery": _delivery,
     "problems": _problems,
     "completeness": lambda row: Completeness(row["completeness"]),
     "reason": lambda row: Reason(row["reason"]),

@@ -26,6 +26,7 @@ Contents: TypeAlias = dict[str, dict[tuple[Any, ...], Row]]
 """Current rows by table and key."""
 
 DATABASE: Final = "bank"
+SERVER: Final = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 
 
 @dataclass(frozen=True)
@@ -125,6 +126,7 @@ class Source:
         self._transactions = 0
         self._seq = 0
         self._committed: Position = (9, 4)
+        self._synced = 0
 
     @property
     def partitions(self) -> int:
@@ -152,7 +154,7 @@ class Source:
         ``split`` cuts the set of a partition into fragments sent at these times. Without ``flush`` entries wait for more.
         """
         self._transactions += 1
-        gtid = f"3e11fa47-71ca-11e1-9e33-c80aa9429562:{self._transactions}"
+        gtid = f"{SERVER}:{self._transactions}"
         routes = [self._routes(event) for event in events]
         lanes = sorted({lane for route in routes for lane in route}) or list(range(self.partitions))
         if split:  # a set that is cut holds nothing of an earlier transaction
@@ -167,7 +169,7 @@ class Source:
             if checkpoint_inside and number == 0:
                 self.checkpoint(at)
         self._control(lanes, at, gtid, pb.COMMIT, pb.Event(commitEvent=pb.CommitEvent(transactionId=str(self._seq))))
-        self._committed = (self._file, self._offset)
+        self._committed, self._synced = (self._file, self._offset), self._transactions
         self.contents[self._committed] = {name: dict(rows) for name, rows in self.rows.items()}
         for lane, times in (split or {}).items():
             self._send(lane, at, times=times)
@@ -178,7 +180,8 @@ class Source:
     def checkpoint(self, at: datetime, *, lanes: Iterable[int] | None = None) -> None:
         """A CHECKPOINT into partitions, behind all that waits there."""
         position = self._committed
-        event = pb.CheckpointEvent(syncedGtid="", fileName=_file(position[0]), position=position[1])
+        synced = f"{SERVER}:1-{self._synced}" if self._synced else ""
+        event = pb.CheckpointEvent(syncedGtid=synced, fileName=_file(position[0]), position=position[1])
         chosen = list(range(self.partitions) if lanes is None else lanes)
         self._flush(at, chosen)
         for lane in chosen:

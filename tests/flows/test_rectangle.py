@@ -35,7 +35,7 @@ def test_the_counts_of_every_cell_add_up(bank: History, rectangle: Harness) -> N
         inside = [one for one in mine if row.window.start <= one.time < row.window.end]
         assert row.counts.messages == len(inside)
         assert all(row.offsets.start <= one.offset < row.offsets.end for one in inside)
-        assert row.completeness.value == "observed"
+        assert row.completeness.value == "contiguous"
         expected = max(
             (
                 one.position
@@ -84,5 +84,5 @@ def test_cuts_are_where_all_partitions_agree(bank: History, rectangle: Harness) 
         if end.cut is not None:
             assert row.cut is not None
             assert (row.cut.file, row.cut.position) == end.cut
-        assert row.completeness.value == "observed"
+        assert row.completeness.value == ("proven" if end.vouched else "contiguous")
         assert row.problems == ()

@@ -79,7 +79,7 @@ def test_a_checkpoint_names_its_own_position(wire: DtsProtobuf) -> None:
     event = pb.CheckpointEvent(syncedGtid="u:1-13", fakeGtid=True, fileName="mysql-bin.000005", position=2235430)
     made.event.checkpointEvent.MergeFrom(event)
     decoded = wire.entries(sets(_begin(), made))
-    assert decoded.checkpoints == (Checkpoint(1, "mysql-bin.000005", 2235430, "u:1-13"),)
+    assert decoded.checkpoints == (Checkpoint(1, "mysql-bin.000005", 2235430, "u:1-13", fake_gtid=True),)
     assert _one(wire, made)["properties"] == {
         "syncedGtid": "u:1-13", "fakeGtid": "true", "fileName": "mysql-bin.000005", "position": "2235430",
     }  # fmt: skip

@@ -1,0 +1,131 @@
+"""What was delivered in one cell (a Kafka partition and window), as facts from which completeness is proven.
+
+Each cell is read alone, so that any one can be read again; what lies between two of them is for planning to judge. The facts are
+small and bounded whatever arrives. Positions have lineage 0: lineages are decided later, over all cells.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dts_assets.model.gtids import GtidSet
+from dts_assets.model.positions import SourcePosition
+
+MOST_NAMED = 20
+"""Items of one kind that are named one by one; the rest are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hole:
+    """Numbers that no message had: ``first`` to ``last``, noticed at the message at ``offset``."""
+
+    first: int
+    last: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class ShardSequence:
+    """The ``ps`` headers of one shard: the first one and the last one that was new, with their offsets.
+
+    ``greatest`` is the greatest of all; it differs from ``last`` where numbering began again (``restarts``). ``repeats`` counts
+    numbers that had come before, ``holes`` how many there are; the first of them are ``named``.
+    """
+
+    shard: str
+    first: int
+    first_offset: int
+    last: int
+    last_offset: int
+    greatest: int
+    restarts: int
+    repeats: int
+    holes: int
+    named: tuple[Hole, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """A transaction, by where the cell saw it begin; ``begun`` is False if it began before."""
+
+    gtid: str | None
+    position: SourcePosition
+    server_id: int
+    offset: int
+    begun: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ShardTransactions:
+    """The transactions of one shard. ``begun`` and ``ended`` count BEGIN and COMMIT entries, ``changes`` DML entries.
+
+    ``first`` is the first one that the cell saw (a DDL statement is one of its own). ``open`` have neither ended nor been passed
+    by others: mostly one, more where a re-read was still under way. ``last_position`` is the greatest, ``last_offset`` where the last
+    of their entries stood. ``gtids`` is the set of
+    transactions that ended; None if it is too scattered to be kept. ``unreadable_gtids`` counts what is no GTID of one dialect,
+    ``fake_gtids`` says that a CHECKPOINT called them the task's own invention.
+    """
+
+    shard: str
+    begun: int
+    ended: int
+    changes: int
+    first: Transaction | None
+    open: tuple[Transaction, ...]
+    more_open: int
+    last_position: SourcePosition | None
+    last_offset: int | None
+    gtids: str | None
+    unreadable_gtids: int
+    fake_gtids: bool
+
+    @property
+    def marked(self) -> bool:
+        """Whether BEGIN or COMMIT were seen."""
+        return self.begun > 0 or self.ended > 0
+
+    @property
+    def gtid_set(self) -> GtidSet:
+        """The transactions that ended here, as far as they are known."""
+        return GtidSet.parse(self.gtids or "")
+
+
+@dataclass(frozen=True, slots=True)
+class SeqIds:
+    """The vendor's ``seqId``: the smallest and greatest, and how many entries had one that was not new."""
+
+    smallest: int
+    greatest: int
+    repeats: int
+
+
+@dataclass(frozen=True, slots=True)
+class CellDelivery:
+    """What one cell's messages and entries say of their own completeness.
+
+    ``numbered`` and ``unnumbered`` count messages with and without the ``ps`` header; ``skipped_offsets`` counts offsets between
+    them that no message has. ``more_shards`` counts entries of shards beyond those that are kept.
+    """
+
+    first_message: int | None = None
+    last_message: int | None = None
+    numbered: int = 0
+    unnumbered: int = 0
+    skipped_offsets: int = 0
+    offset_holes: tuple[Hole, ...] = ()
+    sequences: tuple[ShardSequence, ...] = ()
+    transactions: tuple[ShardTransactions, ...] = ()
+    more_shards: int = 0
+    seq_ids: SeqIds | None = None
+
+    def sequence(self, shard: str) -> ShardSequence | None:
+        """The sequence numbers of one shard."""
+        return next((one for one in self.sequences if one.shard == shard), None)
+
+    def of_shard(self, shard: str) -> ShardTransactions | None:
+        """The transactions of one shard."""
+        return next((one for one in self.transactions if one.shard == shard), None)
+
+
+NOTHING_DELIVERED = CellDelivery()
+"""A cell without messages."""

@@ -1,0 +1,167 @@
+"""The proof of every window: its cells put beside the windows before them, and beside what CHECKPOINTs say was sent.
+
+One pass over all stored windows in their order. What a window's proof rests on beside its own cells is summed up in a digest, so
+that a window knows when it has to be judged anew, and only then.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from dts_assets.model.delivery import CellDelivery
+from dts_assets.model.gtids import GtidSet
+from dts_assets.model.offsets import OffsetRange
+from dts_assets.model.problems import Completeness, Problem
+from dts_assets.model.spans import Cell
+from dts_assets.planning.completeness import (
+    WindowEvidence,
+    excused,
+    gtid_holes,
+    gtids_by_shard,
+    holes_behind,
+    joined,
+    level_of_cell,
+    level_of_window,
+    seam,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CellEvidence:
+    """What one stored cell brings. ``ended``: a complete capture ended it, so nothing can follow."""
+
+    cell: Cell
+    epoch: int
+    offsets: OffsetRange
+    ended: bool
+    problems: tuple[Problem, ...]
+    delivery: CellDelivery
+
+
+@dataclass(frozen=True, slots=True)
+class WindowProof:
+    """What is known of a window: its level, and every problem with the Kafka partition it is of (None: of all together).
+
+    ``rests_on`` is a digest of what was read of earlier windows.
+    """
+
+    level: Completeness
+    problems: tuple[tuple[int | None, Problem], ...]
+    rests_on: str
+
+
+@dataclass(slots=True)
+class _Chain:
+    """The stored windows of a Kafka partition that meet without a hole, as one."""
+
+    end: int
+    epoch: int
+    delivery: CellDelivery
+
+
+def prove_windows(
+    cells: Iterable[CellEvidence], *, kafka_partitions: int, synced: Mapping[datetime, str | None], trust_gtids: bool
+) -> dict[datetime, WindowProof]:
+    """The proof of every window that has a stored cell, by window start.
+
+    ``synced`` has the GTID set of each window's cut, None where there is none; ``trust_gtids`` is False where they are made up.
+    """
+    by_window: dict[datetime, list[CellEvidence]] = {}
+    for one in cells:
+        by_window.setdefault(one.cell.window.start, []).append(one)
+    chains: dict[int, _Chain] = {}
+    gtids = _Transactions(trust_gtids)
+    proofs: dict[datetime, WindowProof] = {}
+    for start, mine in sorted(by_window.items()):
+        mine.sort(key=lambda one: one.cell)
+        before = {one.cell.kafka_partition: _before(chains, one) for one in mine}
+        unbroken = len(mine) == kafka_partitions and all(one is not None for one in before.values())
+        found: list[tuple[int | None, Problem]] = []
+        seams: list[Problem] = []
+        judged: list[tuple[Completeness, CellDelivery]] = []
+        for one in mine:
+            partition, earlier = one.cell.kafka_partition, before[one.cell.kafka_partition]
+            problems, delivery = one.problems, one.delivery
+            if earlier is not None:
+                problems, delivery = excused(earlier, delivery, problems)
+                between = seam(earlier, delivery)
+                seams += between
+                found += [(partition, problem) for problem in between]
+            found += [(partition, problem) for problem in problems]
+            judged.append((level_of_cell(problems, delivery, nothing_follows=one.ended), delivery))
+            chains[partition] = _Chain(
+                one.offsets.end,
+                one.epoch,
+                one.delivery if earlier is None else joined(earlier, one.delivery),
+            )
+        rests_on = _digest(before, gtids.text if unbroken else "")
+        missing = gtids.see(mine, synced.get(start), goes_on=unbroken)
+        evidence = WindowEvidence(tuple(seams), missing, gtids.real, kafka_partitions, len(mine))
+        level, more = level_of_window(judged, evidence)
+        found += [(None, problem) for problem in more if problem not in seams]
+        proofs[start] = WindowProof(level, tuple(found), rests_on)
+    return proofs
+
+
+def _before(chains: Mapping[int, _Chain], one: CellEvidence) -> CellDelivery | None:
+    chain = chains.get(one.cell.kafka_partition)
+    meets = chain is not None and chain.end == one.offsets.start and chain.epoch == one.epoch
+    return chain.delivery if chain is not None and meets else None
+
+
+class _Transactions:
+    """The transactions of all Kafka partitions together, over windows that follow each other without a hole."""
+
+    def __init__(self, trust: bool) -> None:
+        self._trust = trust
+        self._seen = GtidSet()
+        self._synced: GtidSet | None = None
+        self.real = False
+
+    @property
+    def text(self) -> str:
+        """What is remembered of earlier windows."""
+        return f"{self._seen}|{self._synced}"
+
+    def see(self, cells: Iterable[CellEvidence], synced: str | None, *, goes_on: bool) -> GtidSet | None:
+        """Take note of a window; the transactions that are missing from it, None where no CHECKPOINT can tell."""
+        cells = tuple(cells)
+        if not goes_on:
+            self._seen, self._synced = GtidSet(), None
+        found = gtids_by_shard([one.delivery for one in cells])
+        own = next(iter(found.values())) if len(found) == 1 else None
+        try:
+            before, self.real = self._seen, self._trust and own is not None
+            if own is None:
+                return None
+            self._seen = before | own
+            if synced is None:
+                return None
+            now = GtidSet.parse(synced)
+            missing = gtid_holes(before, own, self._synced, now)
+            if all(one.ended for one in cells):
+                missing |= holes_behind(self._seen, now)
+        except ValueError:  # GTIDs of two dialects, or a text that is none
+            self._seen, self._synced, self.real = GtidSet(), None, False
+            return None
+        self._synced = now
+        return missing
+
+
+def _digest(before: Mapping[int, CellDelivery | None], gtids: str) -> str:
+    """What a proof rests on: the last numbers, the open transactions and the GTIDs of the windows before."""
+    facts: list[object] = [gtids]
+    for partition, delivery in sorted(before.items()):
+        if delivery is None:
+            facts.append((partition, None))
+            continue
+        sequences = [(one.shard, one.last, one.greatest) for one in delivery.sequences]
+        transactions = [
+            (one.shard, one.open, one.more_open, one.last_position, one.gtids, one.marked, one.fake_gtids)
+            for one in delivery.transactions
+        ]
+        facts.append((partition, sequences, transactions))
+    return hashlib.sha256(repr(facts).encode()).hexdigest()[:12]

@@ -1,0 +1,228 @@
+"""Takes note of what was delivered in one Kafka partition and window, batch by batch, while its entries are decoded.
+
+Everything is compared as columns: of a clean stream no row is looked at one by one, and of another only those where something
+goes back, begins again or is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dts_assets.model.delivery import MOST_NAMED, CellDelivery, Hole, SeqIds, ShardSequence
+from dts_assets.model.offsets import OffsetRange
+from dts_assets.model.problems import Problem, ProblemCode
+from dts_assets.stages.transactions import TransactionTracker
+from dts_assets.wire.format import Checkpoint
+
+MOST_SHARDS = 256
+"""Shards whose facts are kept; entries and messages of others are counted."""
+
+_Numbers: TypeAlias = npt.NDArray[Any]
+
+
+class Delivery:
+    """The facts of one cell. Feed it every batch in offset order, then ask for :meth:`result` and :meth:`problems`.
+
+    ``offsets`` is the cell's range, so that holes at its ends count as well; None: from its first message to its last.
+    """
+
+    def __init__(self, offsets: OffsetRange | None = None) -> None:
+        self._range = offsets
+        self._offsets = _Offsets(expected=None if offsets is None else offsets.start)
+        self._sequences: dict[str, _Sequence] = {}
+        self._transactions: dict[str, TransactionTracker] = {}
+        self._seq_ids: SeqIds | None = None
+        self._more_shards = 0
+        self._numbered = 0
+        self._unnumbered = 0
+
+    def see_messages(self, offsets: pa.Int64Array, fragments: pa.RecordBatch) -> None:
+        """Take note of the messages at ``offsets`` and their FRAGMENTS, row for row; unusable messages count as well."""
+        if not len(offsets):
+            return
+        numbers, where = fragments["sequence"], offsets.to_numpy()
+        self._offsets.see(where)
+        self._unnumbered += numbers.null_count
+        self._numbered += len(numbers) - numbers.null_count
+        if numbers.null_count == len(numbers):
+            return
+        sequence = pc.fill_null(numbers, -1).to_numpy()
+        for shard, rows in _by_shard(fragments["shard"], among=sequence >= 0):
+            known = self._sequences.get(shard)
+            if known is None:
+                if len(self._sequences) >= MOST_SHARDS:
+                    self._more_shards += len(rows)
+                    continue
+                known = self._sequences[shard] = _Sequence(shard)
+            known.see(*((sequence, where) if len(rows) == len(sequence) else (sequence[rows], where[rows])))
+
+    def see_entries(
+        self, batch: pa.RecordBatch, sets: pa.RecordBatch, checkpoints: tuple[Checkpoint, ...] = ()
+    ) -> None:
+        """Take note of ENTRIES and of the sets they came from (``last_offset``, and ``shard`` where the column is there)."""
+        if not batch.num_rows:
+            return
+        self._see_seq_ids(batch["seq_id"])
+        shards = (
+            pc.fill_null(sets["shard"], "") if "shard" in sets.schema.names else pa.repeat("", sets.num_rows)
+        )  # most topics have no shards at all
+        of_entries = shards.take(batch["set_index"]) if len(pc.unique(shards)) > 1 else shards.slice(0, 1)
+        offsets = sets["last_offset"].take(batch["set_index"])
+        fake = [one.index for one in checkpoints if one.fake_gtid]
+        for shard, rows in _by_shard(of_entries, count=batch.num_rows):
+            known = self._transactions.get(shard)
+            if known is None:
+                if len(self._transactions) >= MOST_SHARDS:
+                    self._more_shards += len(rows)
+                    continue
+                known = self._transactions[shard] = TransactionTracker(shard)
+            if any(rows[0] <= row <= rows[-1] and row in rows for row in fake):
+                known.see_fake_gtids()
+            if len(rows) == batch.num_rows:
+                known.see(batch, offsets)
+            else:
+                known.see(batch.take(pa.array(rows)), offsets.take(pa.array(rows)))
+
+    def result(self) -> CellDelivery:
+        """The facts so far."""
+        behind = 0 if self._range is None else max(0, self._range.end - (self._offsets.expected or 0))
+        return CellDelivery(
+            self._offsets.first,
+            self._offsets.last,
+            self._numbered,
+            self._unnumbered,
+            self._offsets.skipped + behind,
+            tuple(self._offsets.holes),
+            tuple(known.frozen() for _, known in sorted(self._sequences.items())),
+            tuple(known.result() for _, known in sorted(self._transactions.items())),
+            self._more_shards,
+            self._seq_ids,
+        )
+
+    def problems(self) -> Iterator[Problem]:
+        """What is missing inside the cell, for its row in the ledger."""
+        for _, known in sorted(self._sequences.items()):
+            yield from known.problems()
+        for _, transactions in sorted(self._transactions.items()):
+            yield from transactions.problems()
+
+    def _see_seq_ids(self, column: pa.Int64Array) -> None:
+        numbers = pc.fill_null(column, 0).to_numpy()
+        numbers = numbers[numbers > 0]
+        if not len(numbers):
+            return
+        known = self._seq_ids
+        before = 0 if known is None else known.greatest
+        highest = np.maximum.accumulate(np.concatenate(([before], numbers)))
+        repeats = int((numbers <= highest[:-1]).sum())
+        smallest = int(numbers.min()) if known is None else min(known.smallest, int(numbers.min()))
+        self._seq_ids = SeqIds(smallest, int(highest[-1]), repeats + (0 if known is None else known.repeats))
+
+
+@dataclass(slots=True)
+class _Offsets:
+    """Which offsets messages have, and the holes between them."""
+
+    expected: int | None
+    first: int | None = None
+    last: int | None = None
+    skipped: int = 0
+    holes: list[Hole] = field(default_factory=list)
+
+    def see(self, where: _Numbers) -> None:
+        before = int(where[0]) - 1 if self.expected is None else self.expected - 1
+        if int(where[-1]) - before != len(where):
+            steps = np.diff(where, prepend=before)
+            self.skipped += int(steps.sum()) - len(where)
+            for row in np.flatnonzero(steps > 1)[: MOST_NAMED - len(self.holes)].tolist():
+                at = int(where[row])
+                self.holes.append(Hole(at - int(steps[row]) + 1, at - 1, at))
+        self.first = int(where[0]) if self.first is None else self.first
+        self.last = int(where[-1])
+        self.expected = self.last + 1
+
+
+@dataclass(slots=True)
+class _Sequence:
+    """The ``ps`` headers of one shard. The number 1 begins a numbering anew, as the vendor's demo reads it."""
+
+    shard: str
+    first: int = -1
+    first_offset: int = -1
+    last: int = -1
+    last_offset: int = -1
+    greatest: int = -1
+    restarts: int = 0
+    repeats: int = 0
+    count: int = 0
+    named: list[Hole] = field(default_factory=list)
+
+    def see(self, numbers: _Numbers, where: _Numbers) -> None:
+        if self.first < 0:
+            self.first, self.first_offset = int(numbers[0]), int(where[0])
+            self.last = self.greatest = self.first - 1
+        ones = np.flatnonzero(numbers == 1)
+        again = [row for row in ones.tolist() if row or self.last > 0]
+        starts = sorted({0, *again})
+        for start, end in zip(starts, [*starts[1:], len(numbers)], strict=True):
+            if start in again:
+                self.restarts += 1
+                self.last = 0
+            self._go_on(numbers[start:end], where[start:end])
+
+    def _go_on(self, numbers: _Numbers, where: _Numbers) -> None:
+        highest = np.maximum.accumulate(np.concatenate(([self.last], numbers)))
+        steps = numbers - highest[:-1]
+        self.repeats += int((steps <= 0).sum())
+        for row in np.flatnonzero(steps > 1).tolist():
+            first = int(highest[row]) + 1
+            if self.restarts and int(numbers[row]) == self.greatest + 1:
+                continue  # what began with 1 was a repeat after all: the old numbering goes on where it was
+            self.count += 1
+            if len(self.named) < MOST_NAMED:
+                self.named.append(Hole(first, int(numbers[row]) - 1, int(where[row])))
+        if highest[-1] > self.last:
+            self.last_offset = int(where[int(np.argmax(numbers == highest[-1]))])
+        self.last, self.greatest = int(highest[-1]), max(self.greatest, int(highest[-1]))
+
+    def frozen(self) -> ShardSequence:
+        return ShardSequence(
+            self.shard, self.first, self.first_offset, self.last, self.last_offset, self.greatest,
+            self.restarts, self.repeats, self.count, tuple(self.named),
+        )  # fmt: skip
+
+    def problems(self) -> Iterator[Problem]:
+        of = f" of shard {self.shard}" if self.shard else ""
+        for hole in self.named:
+            missing = hole.last - hole.first + 1
+            which = f"{hole.first}" if missing == 1 else f"{hole.first} to {hole.last}"
+            detail = f"{missing} messages{of} are missing before it by ps: {which}"
+            yield Problem(ProblemCode.GAP, hole.offset, hole.offset, detail)
+        if self.count > len(self.named):
+            yield Problem(ProblemCode.GAP, None, None, f"{self.count - len(self.named)} more holes{of} by ps")
+        if self.restarts:
+            detail = f"the numbers{of} in ps began again {self.restarts} times"
+            yield Problem(ProblemCode.SEQUENCE, self.first_offset, self.last_offset, detail)
+
+
+def _by_shard(
+    shards: pa.StringArray, *, count: int | None = None, among: npt.NDArray[np.bool_] | None = None
+) -> Iterator[tuple[str, _Numbers]]:
+    """Ascending rows of each shard; of one shard alone all rows of ``among``, or ``count`` of them."""
+    encoded = pc.fill_null(shards, "").dictionary_encode()
+    names = encoded.dictionary.to_pylist()
+    if len(names) == 1:
+        yield names[0], np.flatnonzero(among) if among is not None else np.arange(count or len(shards))
+        return
+    codes = encoded.indices.to_numpy()
+    for code, name in enumerate(names):
+        rows = np.flatnonzero((codes == code) if among is None else (codes == code) & among)
+        if len(rows):
+            yield name, rows

@@ -1,0 +1,395 @@
+"""Transactions of one shard in one Kafka partition and window: which ended, which are open, and what is missing of them.
+
+A binlog is one transaction after the other, so in what a task sends BEGIN, changes and COMMIT follow each other and positions
+grow. Delivery is at least once: after a restart the task goes back and sends again, wherever it was. Rows that follow each other
+as in a binlog make a stretch; Python looks at the beginning of each stretch alone, and a clean batch is one.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dts_assets.model.delivery import MOST_NAMED, ShardTransactions, Transaction
+from dts_assets.model.gtids import parse_gtid
+from dts_assets.model.positions import SourcePosition
+from dts_assets.model.problems import Problem, ProblemCode
+from dts_assets.stages.changelog import file_numbers
+from dts_assets.stages.gtids import GtidCollector
+from dts_assets.stages.runs import Keys, position_keys
+
+MOST_OPEN = 64
+"""Transactions followed at a time that were begun and not ended."""
+
+_KINDS = pa.array(["BEGIN", "COMMIT", "DML", "DDL", "ROLLBACK"])
+_BEGIN, _COMMIT, _DML, _DDL, _ROLLBACK = range(5)
+
+_Rows = npt.NDArray[np.int64]
+
+
+@dataclass(slots=True)
+class _Open:
+    """A transaction that was begun and has not ended; ``last_offset`` is where its last entry was seen.
+
+    ``passed`` is the offset at which a later one began, so that what is missing of it lies between the two.
+    """
+
+    seen: Transaction
+    last_offset: int
+    passed: int | None = None
+
+
+class TransactionTracker:
+    """Follows the transactions of one shard. Feed it its entries in offset order."""
+
+    def __init__(self, shard: str) -> None:
+        self._shard = shard
+        self._begun = self._ended = self._changes = 0
+        self._first: Transaction | None = None
+        self._open: _Open | None = None
+        self._left: list[_Open] = []
+        self._more_open = 0
+        self._last_gtid: str | None = None
+        self._last: tuple[int, int] = (-1, -1)
+        self._last_offset = -1
+        self._highest: tuple[int, int] = (-1, -1)
+        self._highest_ended: tuple[int, int] = (-1, -1)
+        self._numbers: dict[str, int] = {}
+        self._gtids = GtidCollector()
+        self._fake = False
+        self._faults: list[tuple[int, int, str, bool]] = []
+        self._more_faults = 0
+
+    def see(self, batch: pa.RecordBatch, offsets: pa.Int64Array) -> None:
+        """Take note of ENTRIES, each with the last offset of its set."""
+        kinds = pc.fill_null(pc.index_in(batch["message_type"], value_set=_KINDS), -1).to_numpy()
+        rows = np.flatnonzero(kinds >= 0)
+        if len(rows):
+            self._see(_Marks.of(batch, offsets, kinds, rows, self._last_gtid))
+
+    def result(self) -> ShardTransactions:
+        """The facts so far."""
+        open_now = [one for one in self._left if one.passed is None]
+        if self._open is not None:
+            open_now.append(self._open)
+        gtids = self._gtids.result()
+        return ShardTransactions(
+            self._shard, self._begun, self._ended, self._changes, self._first,
+            tuple(one.seen for one in open_now[-MOST_NAMED:]),
+            self._more_open + max(0, len(open_now) - MOST_NAMED),
+            None if self._last[0] < 0 else SourcePosition(0, *self._highest),
+            None if self._last[0] < 0 else self._last_offset,
+            None if gtids is None else str(gtids),
+            self._gtids.unreadable,
+            self._fake,
+        )  # fmt: skip
+
+    def problems(self) -> Iterator[Problem]:
+        """What is missing, where marks of transactions are sent at all."""
+        if not self._begun and not self._ended:
+            return
+        of = f" of shard {self._shard}" if self._shard else ""
+        faults = [(first, last, text) for first, last, text, by_gtid in self._faults if not (by_gtid and self._fake)]
+        faults += [
+            (one.last_offset, one.passed, f"{_named(one.seen.gtid)}{of} has no COMMIT, and a later one begins")
+            for one in self._left
+            if one.passed is not None
+        ]
+        faults.sort()
+        for first, last, text in faults[:MOST_NAMED]:
+            yield Problem(ProblemCode.TRANSACTION, first, last, text.replace("{of}", of))
+        more = len(faults) - MOST_NAMED + self._more_faults
+        if more > 0:
+            yield Problem(ProblemCode.TRANSACTION, None, None, f"{more} more transactions{of} are not whole")
+
+    def see_fake_gtids(self) -> None:
+        """Take note of a CHECKPOINT which says that the task makes GTIDs up."""
+        self._fake = True
+
+    def _see(self, marks: _Marks) -> None:
+        kinds, keys = marks.kinds, marks.keys
+        inside = _inside(kinds, self._open is not None)
+        before = np.concatenate(([self._open is not None], inside[:-1]))
+        same = np.concatenate(([_agree(self._last_gtid, marks.gtid(0))], marks.same))
+        grows = np.concatenate(([marks.position(0) >= self._last], keys[1:] >= keys[:-1]))
+        goes_on = np.where(kinds == _BEGIN, ~before, np.where(kinds == _DDL, ~before | same, before & same)) & grows
+        ended = np.flatnonzero((kinds == _COMMIT) | (kinds == _DDL) | (kinds == _ROLLBACK))
+        begins = np.flatnonzero(kinds == _BEGIN)
+        sources, numbers = self._gtids.add(marks.gtids.take(pa.array(ended)))
+        commits = int((kinds == _COMMIT).sum() + (kinds == _ROLLBACK).sum())
+        unmarked = not (self._begun or self._ended or len(begins) or commits)
+        starts = [0] if unmarked else sorted({0, *np.flatnonzero(~goes_on).tolist()})
+        before_all = (self._last_gtid, self._last_offset)
+        for start, end in zip(starts, [*starts[1:], len(kinds)], strict=True):
+            if self._first is None or not goes_on[start]:
+                self._enter(marks, start, unmarked=unmarked)
+            low, high = np.searchsorted(ended, (start, end))
+            later = int(np.searchsorted(begins, end))
+            begun = int(begins[later - 1]) if later and begins[later - 1] >= start else -1
+            if self._left:
+                self._settle(marks, start, end)
+            self._leave(marks, end, inside=bool(inside[end - 1]), begun=begun, ended=ended[low:high])
+            for source, greatest in _greatest(sources[low:high], numbers[low:high]):
+                name = self._gtids.names[source]
+                self._numbers[name] = max(self._numbers.get(name, 0), greatest)
+        if unmarked:
+            self._without_marks(marks, np.flatnonzero((kinds == _DML) & ~same & grows), *before_all)
+        self._begun += len(begins)
+        self._ended += commits
+        self._changes += int((kinds == _DML).sum())
+
+    def _without_marks(self, marks: _Marks, changed: _Rows, gtid: str | None, offset: int) -> None:
+        """A batch of changes alone: part of a long transaction, or of a partition without marks, as only the rest can tell."""
+        self._more_faults += max(0, len(changed) - MOST_NAMED)
+        for row in changed[:MOST_NAMED].tolist():
+            before = (marks.gtid(row - 1), marks.offset(row - 1)) if row else (gtid, offset)
+            text = f"the end of {_named(before[0])}{{of}} and the BEGIN of the next are missing"
+            self._fault(before[1], marks.offset(row), text, by_gtid=True)
+        if len(changed):
+            self._open = _Open(marks.transaction(int(changed[-1]), begun=False), self._last_offset)
+
+    def _enter(self, marks: _Marks, row: int, *, unmarked: bool) -> None:
+        """Judge a row that does not go on with the one before it as a binlog does."""
+        kind, gtid = int(marks.kinds[row]), marks.gtid(row)
+        if self._first is None:
+            begun = kind in (_BEGIN, _DDL)
+            self._first = marks.transaction(row, begun=begun)
+            if not begun:  # its beginning lies before this cell
+                self._open = _Open(self._first, marks.offset(row))
+            return
+        if unmarked:
+            return
+        now = self._open
+        if kind == _BEGIN:
+            if now is not None and not self._is(now, marks, row):
+                self._leave_open(now)
+            self._open = None
+            return
+        if kind == _DDL:
+            if now is not None and not (gtid and gtid == now.seen.gtid):
+                self._leave_open(now)
+                self._open = None
+            return
+        if now is not None and _agree(now.seen.gtid, gtid):
+            told = gtid is not None and now.seen.gtid is not None
+            if told or marks.position(row) >= _at(now.seen):
+                return
+        seen = self._was_seen(marks, row)
+        resumed = self._resumed(marks, row)
+        if now is not None:
+            self._leave_open(now)
+        self._open = resumed or _Open(marks.transaction(row, begun=False), marks.offset(row))
+        if not seen and resumed is None:
+            what = "changes" if kind == _DML else "a COMMIT"
+            text = f"{what} of {_named(gtid)}{{of}} without its BEGIN"
+            self._fault(self._last_offset, marks.offset(row), text, by_gtid=gtid is not None)
+
+    def _resumed(self, marks: _Marks, row: int) -> _Open | None:
+        """The transaction left open before a re-read that a row goes on with."""
+        gtid = marks.gtid(row)
+        for one in reversed(self._left):
+            told = gtid is not None and one.seen.gtid is not None
+            if one.seen.gtid == gtid if told else one.passed is None and marks.position(row) > _at(one.seen):
+                self._left.remove(one)
+                return one
+        return None
+
+    def _leave(self, marks: _Marks, end: int, *, inside: bool, begun: int, ended: _Rows) -> None:
+        """Where a stretch stands at its end; ``begun`` is its last BEGIN, -1 without one."""
+        last = end - 1
+        if inside and begun > self._last_commit(marks, ended):
+            self._open = _Open(marks.transaction(begun, begun=True), marks.offset(last))
+        elif inside and self._open is not None:
+            self._open.last_offset = marks.offset(last)
+        elif not inside:
+            self._open = None
+        if len(ended):
+            self._highest_ended = max(self._highest_ended, marks.position(int(ended[-1])))
+        self._last_gtid, self._last, self._last_offset = marks.gtid(last), marks.position(last), marks.offset(last)
+        self._highest = max(self._highest, self._last)
+
+    @staticmethod
+    def _last_commit(marks: _Marks, ended: _Rows) -> int:
+        commits = ended[marks.kinds[ended] != _DDL]
+        return int(commits[-1]) if len(commits) else -1
+
+    def _leave_open(self, one: _Open) -> None:
+        """Another has begun: remember this one, unless it had ended before and was only being read again."""
+        source, number = _parsed(one.seen.gtid)
+        if source is None:
+            ended = _at(one.seen) <= self._highest_ended
+        else:
+            ended = number <= self._numbers.get(source, 0)
+        if ended:
+            return
+        if len(self._left) >= MOST_OPEN:
+            gone = self._left.pop(0)
+            self._more_faults += gone.passed is not None
+            self._more_open += gone.passed is None
+        self._left.append(one)
+
+    def _settle(self, marks: _Marks, start: int, end: int) -> None:
+        """Which of those left open a stretch holds again, so that they are followed there, and which it passes."""
+        rows = np.flatnonzero(marks.kinds[start:end] != _DML) + start
+        gtids = set(marks.gtids.take(pa.array(rows)).to_pylist()) - {None}
+        still = []
+        for one in self._left:
+            if one.seen.gtid in gtids or self._covers(one, marks, start, end):
+                continue
+            if one.passed is None:
+                one.passed = self._passes(one, marks, start, end)
+            still.append(one)
+        self._left = still
+
+    @staticmethod
+    def _covers(one: _Open, marks: _Marks, start: int, end: int) -> bool:
+        """Whether a stretch holds a transaction by its place: GTIDs that are made up may differ when it is read again."""
+        at = _at(one.seen)
+        if not marks.position(start) <= at <= marks.position(end - 1):
+            return False
+        row = bisect_left(range(start, end), at, key=marks.position) + start
+        begins = marks.position(row) == at and int(marks.kinds[row]) == _BEGIN
+        return one.seen.gtid is None or (one.seen.begun and begins)
+
+    def _passes(self, one: _Open, marks: _Marks, start: int, end: int) -> int | None:
+        """The offset at which a stretch begins a transaction that comes after one that never ended."""
+        low = bisect_left(range(start, end), _after(_at(one.seen)), key=marks.position) + start
+        later = np.flatnonzero((marks.kinds[low:end] == _BEGIN) | (marks.kinds[low:end] == _DDL)) + low
+        source, number = _parsed(one.seen.gtid)
+
+        def comes_after(row: int) -> bool:
+            other, theirs = _parsed(marks.gtid(row))
+            if source is None or other is None:
+                return source is None and marks.server_id(row) == one.seen.server_id
+            return theirs > number if other == source else theirs > self._numbers.get(other, 0)
+
+        if not len(later) or not comes_after(int(later[-1])):
+            return None
+        return marks.offset(int(later[bisect_left(later.tolist(), True, key=comes_after)]))
+
+    def _is(self, one: _Open, marks: _Marks, row: int) -> bool:
+        """Whether a BEGIN is that of a transaction which is open already."""
+        gtid = marks.gtid(row)
+        return (gtid is not None and gtid == one.seen.gtid) or (one.seen.begun and marks.position(row) == _at(one.seen))
+
+    def _was_seen(self, marks: _Marks, row: int) -> bool:
+        """Whether a row can be one that the task reads again from the middle of a transaction."""
+        source, number = _parsed(marks.gtid(row))
+        if source is not None:
+            others = [_parsed(one.seen.gtid) for one in (self._open, *self._left) if one is not None]
+            seen = [theirs for other, theirs in others if other == source]
+            if source in self._numbers or seen:
+                return number <= max([self._numbers.get(source, 0), *seen])
+        return marks.position(row) <= self._highest
+
+    def _fault(self, first: int, last: int, text: str, *, by_gtid: bool) -> None:
+        if len(self._faults) < MOST_NAMED:
+            self._faults.append((first, last, text, by_gtid))
+        else:
+            self._more_faults += 1
+
+
+@dataclass(slots=True)
+class _Marks:
+    """The entries of a batch that have a part in transactions; ``same`` compares each row's GTID with the row before it."""
+
+    kinds: npt.NDArray[np.int32]
+    keys: Keys
+    files: _Rows
+    positions: _Rows
+    offsets: _Rows
+    servers: pa.Int64Array
+    gtids: pa.StringArray
+    same: npt.NDArray[np.bool_]
+
+    @classmethod
+    def of(
+        cls,
+        batch: pa.RecordBatch,
+        offsets: pa.Int64Array,
+        kinds: npt.NDArray[np.int32],
+        rows: _Rows,
+        before: str | None,
+    ) -> _Marks:
+        part = None if len(rows) == len(kinds) else pa.array(rows)
+        names, at, servers, gtids = (
+            batch[name] if part is None else batch[name].take(part)
+            for name in ("file_name", "position", "server_id", "gtid")
+        )
+        kinds, where = kinds[rows], offsets.to_numpy()[rows]
+        files, positions = file_numbers(names).to_numpy(), pc.fill_null(at, 0).to_numpy()
+        told = gtids
+        if gtids.null_count and (
+            before is not None or gtids.null_count < len(gtids)
+        ):  # changes may leave it to their BEGIN
+            bare = pc.and_(pa.array(kinds == _DML), gtids.is_null())
+            filled = pc.fill_null_forward(gtids)
+            told = pc.if_else(bare, filled if before is None else pc.fill_null(filled, before), gtids)
+        same = np.asarray(pc.fill_null(pc.equal(told.slice(1), told.slice(0, len(told) - 1)), True))
+        return cls(kinds, position_keys(files, positions), files, positions, where, servers, told, same)
+
+    def position(self, row: int) -> tuple[int, int]:
+        return int(self.files[row]), int(self.positions[row])
+
+    def offset(self, row: int) -> int:
+        return int(self.offsets[row])
+
+    def gtid(self, row: int) -> str | None:
+        gtid: str | None = self.gtids[row].as_py()
+        return gtid
+
+    def server_id(self, row: int) -> int:
+        return int(self.servers[row].as_py() or 0)
+
+    def transaction(self, row: int, *, begun: bool) -> Transaction:
+        position = SourcePosition(0, *self.position(row))
+        return Transaction(self.gtid(row), position, self.server_id(row), self.offset(row), begun)
+
+
+def _inside(kinds: npt.NDArray[np.int32], before: bool) -> npt.NDArray[np.bool_]:
+    """Whether a transaction is open behind each row; a DDL statement leaves that as it is."""
+    inside: npt.NDArray[np.bool_] = (kinds == _BEGIN) | (kinds == _DML)
+    statements = kinds == _DDL
+    if statements.any():
+        marks = np.maximum.accumulate(np.where(statements, -1, np.arange(len(kinds))))
+        inside = np.where(marks < 0, before, inside[np.maximum(marks, 0)])
+    return inside
+
+
+def _greatest(codes: _Rows, numbers: _Rows) -> Iterator[tuple[int, int]]:
+    """The greatest number of each source."""
+    if len(codes) and codes[0] >= 0 and np.all(codes == codes[0]):
+        yield int(codes[0]), int(numbers.max())
+        return
+    for code in np.unique(codes[codes >= 0]).tolist():
+        yield code, int(numbers[codes == code].max())
+
+
+def _agree(one: str | None, other: str | None) -> bool:
+    return one is None or other is None or one == other
+
+
+def _parsed(gtid: str | None) -> tuple[str | None, int]:
+    """Source and number of a GTID, (None, 0) without one and for what is none."""
+    try:
+        return (None, 0) if gtid is None else parse_gtid(gtid)
+    except ValueError:
+        return None, 0
+
+
+def _at(one: Transaction) -> tuple[int, int]:
+    return one.position.file, one.position.position
+
+
+def _after(at: tuple[int, int]) -> tuple[int, int]:
+    return at[0], at[1] + 1
+
+
+def _named(gtid: str | None) -> str:
+    return "a transaction" if gtid is None else f"transaction {gtid}"
