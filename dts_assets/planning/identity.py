@@ -149,7 +149,7 @@ def _compare(earlier: _Bounds, later: _Bounds, *, adjacent: bool) -> _Same:
     ]
     if not shared:
         return found
-    again = later.run.begins or later.run.broken or later.run.repeats > 0
+    again = later.run.begins or later.run.broken or later.run.repeats > 0 or earlier.run.repeats > 0
     grows = earlier.run.last < later.run.first and not again
     if adjacent and grows and all(one.first == same.last for one, same in shared):
         return _Same.GOES_ON

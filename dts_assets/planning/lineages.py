@@ -177,7 +177,7 @@ def _break_at(kafka_partition: int, run: Run, seen: _Seen, *, trust_gtids: bool)
     if trust_gtids and run.gtid is not None:
         server, number = run_gtid(run.gtid)
         is_new = number > seen.numbers.get(server, -1)
-        another = not seen.servers & {one.server for one in run.servers}
+        another = server not in seen.servers
         # What was seen and then goes on to what was not, all of it at positions passed: another server's copy of the same.
         brings_new = [one for one in run.servers if one.last > seen.numbers.get(one.server, -1)]
         copy = bool(brings_new) and not is_new and (run.last <= seen.highest or (run.begins and not back))
