@@ -19,6 +19,7 @@ from dts_assets.wire.format import ENTRIES, Checkpoint, DecodedEntries, Rejected
 from dts_assets.wire.layouts import ColumnList
 from dts_assets.wire.properties import Properties
 from dts_assets.wire.row_changes import DELETE, column_lists
+from dts_assets.wire.unknown_fields import of_heads, of_sets
 
 MESSAGE_TYPES = ("BEGIN", "COMMIT", "DML", "DDL", "ROLLBACK", "HEARTBEAT", "CHECKPOINT")
 SOURCE_TYPES = ("ORACLE", "MYSQL", "PGSQL", "MARIADB")
@@ -62,18 +63,22 @@ class _Heads:
 def entries_of(sets: pa.Array, *, engine: Engine) -> DecodedEntries:
     """The entries of some sets as :meth:`dts_assets.wire.format.WireFormat.entries` promises them."""
     rejected: list[Rejected] = []
-    heads = _heads(sets, rejected, engine=engine)
+    heads, beside = _heads(sets, rejected, engine=engine)
     problems = _problems(heads)
     if problems:
         rejected += [_rejected(heads, row, *problem) for row, problem in sorted(problems.items())]
         heads = heads.take(np.setdiff1d(np.arange(len(heads.sets)), list(problems)))
     batch, unknown = _batch(heads)
+    unknown |= beside | of_heads(heads.payloads, heads.decoded, heads.types == _DML)
     rejected.sort(key=lambda one: (one.index, -1 if one.entry_number is None else one.entry_number))
     return DecodedEntries(batch, tuple(rejected), _shapes(heads, batch), _checkpoints(heads), unknown)
 
 
-def _heads(sets: pa.Array, rejected: list[Rejected], *, engine: Engine) -> _Heads:
-    """Cut sets into entries and decode each entry's head; what cannot be read is added to ``rejected``."""
+def _heads(sets: pa.Array, rejected: list[Rejected], *, engine: Engine) -> tuple[_Heads, dict[str, int]]:
+    """Cut sets into entries and decode each entry's head; what cannot be read is added to ``rejected``.
+
+    Beside them: how often something unknown stands between the entries.
+    """
     cut = decode(sets, ENTRY_SET, engine=engine)
     for number in cut.poison:
         detail = "its bytes are no protobuf message"
@@ -82,6 +87,7 @@ def _heads(sets: pa.Array, rejected: list[Rejected], *, engine: Engine) -> _Head
     offsets = offsets_of(items)
     counts = np.diff(offsets)
     kept = np.arange(len(sets)) if cut.kept is None else cut.kept
+    beside = of_sets(sets if cut.kept is None else sets.take(pa.array(kept)), cut.batch)
     set_numbers = np.repeat(kept, counts)
     entry_numbers = np.arange(len(set_numbers)) - np.repeat(offsets[:-1].astype(np.int64), counts)
     decoded = decode(items.values, HEADS, engine=engine)
@@ -97,7 +103,7 @@ def _heads(sets: pa.Array, rejected: list[Rejected], *, engine: Engine) -> _Head
         good = decoded.kept
         set_numbers, entry_numbers, payloads = set_numbers[good], entry_numbers[good], payloads.take(pa.array(good))
     lists, groups = column_lists(decoded.batch["event"].field("dmlEvent").field("columns"))
-    return _Heads(set_numbers, entry_numbers, payloads, decoded.batch, lists, groups)
+    return _Heads(set_numbers, entry_numbers, payloads, decoded.batch, lists, groups), beside
 
 
 def _rejected(heads: _Heads, row: int, reason: Reason, detail: str) -> Rejected:

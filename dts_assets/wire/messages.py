@@ -44,7 +44,7 @@ def fragments_of(messages: pa.RecordBatch, *, engine: Engine) -> pa.RecordBatch:
         data = data.take(pa.array(places, mask=places < 0))
     poison = np.zeros(count, np.bool_)
     poison[list(decoded.poison)] = True
-    reasons = _contradictions(total, index)
+    reasons = _contradictions(total, index, data)
     reasons[version != VERSION] = 2
     reasons[poison] = 1
     reasons[is_null] = 0
@@ -72,14 +72,19 @@ def _whole_batch(messages: pa.RecordBatch, envelopes: PlainEnvelopes) -> pa.Reco
         "index": pa.array(envelopes.index),
         "data": envelopes.data,
         "is_null": pa.array(np.zeros(messages.num_rows, np.bool_)),
-        "reason": _REASONS.take(pa.array(_contradictions(envelopes.total, envelopes.index))),
+        "reason": _REASONS.take(pa.array(_contradictions(envelopes.total, envelopes.index, envelopes.data))),
     }
     return pa.RecordBatch.from_arrays(list(columns.values()), schema=FRAGMENTS)
 
 
-def _contradictions(total: npt.NDArray[np.int64], index: npt.NDArray[np.int64]) -> npt.NDArray[np.int8]:
-    """The number of the reason where a segment's number cannot be, else 0."""
-    return np.where((total == 0) | (index >= total), 3, 0).astype(np.int8)
+def _contradictions(
+    total: npt.NDArray[np.int64], index: npt.NDArray[np.int64], data: pa.BinaryArray
+) -> npt.NDArray[np.int8]:
+    """The number of the reason where a segment's number cannot be, or where it is a segment of nothing; else 0."""
+    reasons = np.where((total == 0) | (index >= total), 3, 0).astype(np.int8)
+    sent = pc.fill_null(pc.greater(pc.binary_length(data), 0), False)
+    reasons[~np.asarray(sent) & (reasons == 0)] = 1
+    return reasons
 
 
 def _spread(values: npt.NDArray[np.generic], kept: npt.NDArray[np.int64] | None, count: int) -> npt.NDArray[np.int64]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from google.protobuf.descriptor import Descriptor
 
 from dts_assets.model.columns import Column
 from dts_assets.model.problems import Reason
@@ -20,6 +21,7 @@ from dts_assets.wire.images import Image, image_of, plain_image
 from dts_assets.wire.layouts import ColumnList, column_list
 from dts_assets.wire.pivot import TableRows, pivot
 from dts_assets.wire.table_changes import Beside, Rejections, table_changes, table_codes
+from dts_assets.wire.unknown_fields import of_rows
 
 INSERT, UPDATE, DELETE, _UNKNOWN, _NO_EVENT = 0, 1, 2, 3, 4
 OPERATIONS = pa.array(["insert", "update", "delete"])
@@ -48,7 +50,7 @@ def changes_of(
     payloads = entries["payload"]
     if len(wanted) < entries.num_rows:
         payloads = payloads.take(pa.array(wanted))
-    decoded, images = _decoded(payloads, engine)
+    decoded, images, unknown = _decoded(payloads, engine)
     del payloads  # a copy where not all entries are wanted
     reject = Rejections(entries, wanted)
     for number in decoded.poison:
@@ -73,19 +75,26 @@ def changes_of(
         empty_maps(len(rows)),
     )
     changes = tuple(table_changes(one, beside) for one in pivoted)
-    return DecodedChanges(changes, reject.all(), frozenset(unsigned), _sums(found.before.unknown, found.after.unknown))
+    return DecodedChanges(
+        changes, reject.all(), frozenset(unsigned), _sums(unknown, _sums(found.before.unknown, found.after.unknown))
+    )
 
 
-def _decoded(payloads: pa.Array, engine: Engine) -> tuple[Decoded, tuple[Image, Image]]:
-    """The entries and their images: without a parser for values where they are of the usual layout."""
+def _decoded(payloads: pa.Array, engine: Engine) -> tuple[Decoded, tuple[Image, Image], dict[str, int]]:
+    """The entries, their images (without a parser for values where they are of the usual layout), and unknown fields."""
     decoded = decode(payloads, PLAIN_ROWS, engine=engine)
     before, after = (plain_image(lists) for lists in _lists(decoded.batch))
     if before is not None and after is not None:
-        return decoded, (before, after)
+        return decoded, (before, after), _unknown_fields(payloads, decoded, PLAIN_ROWS)
     del decoded, before, after
     decoded = decode(payloads, ROWS, engine=engine)
     before, after = (image_of(lists) for lists in _lists(decoded.batch))
-    return decoded, (before, after)
+    return decoded, (before, after), _unknown_fields(payloads, decoded, ROWS)
+
+
+def _unknown_fields(payloads: pa.Array, decoded: Decoded, descriptor: Descriptor) -> dict[str, int]:
+    kept = payloads if decoded.kept is None else payloads.take(pa.array(decoded.kept))
+    return of_rows(kept, decoded.batch, descriptor)
 
 
 def _lists(batch: pa.RecordBatch) -> tuple[pa.ListArray, pa.ListArray]:
