@@ -267,7 +267,9 @@ class _Injector:
         if len(pair) < 2 or pair[0].shard != pair[1].shard or not self._claim(pair):
             return None
         lane[place : place + 2] = [pair[1], pair[0]]
-        by = FoundBy.SEQUENCE if pair[0].sequence is not None else FoundBy.POSITION
+        # The first number of all is not known, so that the second message can be the first as well.
+        first = self.topic.previous_of_shard(pair[1]) is None
+        by = FoundBy.SEQUENCE if pair[0].sequence is not None and not first else FoundBy.POSITION
         return _Done(Kind.REORDER, pair[0], pair, None, by, "two neighbours have changed places")
 
     def _cut(self, partition: int, place: int) -> _Done | None:
