@@ -17,7 +17,7 @@ ARGS ?=
 # Dagster wants an absolute home; it holds the runs of this checkout.
 INSTANCE := DAGSTER_HOME="$(CURDIR)/dagster_home" DTS_ASSETS_CONFIG="$(CONFIG)"
 
-.PHONY: help setup demo test check dev screenshots example bench clean lock format proto
+.PHONY: help setup demo test check dev screenshots example kills bench clean lock format proto
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,6 +48,9 @@ screenshots: setup ## Take the pictures in docs/images again, with the example i
 
 example: setup ## Make the example's capture and dump again, from a run of MariaDB
 	@$(PYTHON_IN_VENV) -m examples.shop_maker
+
+kills: setup ## Kill drivers at 200 random moments (COUNT=200) and compare the tables (fifty of them are part of make test)
+	@DTS_ASSETS_KILLS=$(or $(COUNT),200) $(PYTHON_IN_VENV) -m pytest tests/flows/test_killed.py -q
 
 bench: setup ## Measure what the README's figures come from, and put them there (half an hour on 2 cores)
 	@env -u DAGSTER_HOME -u DTS_ASSETS_CONFIG $(PYTHON_IN_VENV) -m benchmarks $(BENCHMARKS) $(if $(BENCHMARKS),,--readme README.md)

@@ -14,7 +14,7 @@ from dts_assets.settings.models import Subscription
 from dts_assets.store.columns import ENTRIES, RAW_ENVELOPES
 
 OWNERS = ["team:data-engineering"]
-CODE_VERSION = "1"
+CODE_VERSION = "2"
 """The code version of every asset; raised together with that of the flows, which a test compares."""
 
 

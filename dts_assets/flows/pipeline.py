@@ -30,7 +30,7 @@ from dts_assets.store.schemas import RAW_WINDOWS
 SparkProvider: TypeAlias = Callable[[], SparkSession]
 """Gives the session at first use: flows that find nothing to do start no JVM."""
 
-CODE_VERSION = "1"
+CODE_VERSION = "2"
 """Raised when the same inputs give other rows. Stands in every ledger row and in Dagster's code versions."""
 
 _SHAPE_PROPERTY = "dts-assets.shape"
