@@ -7,6 +7,7 @@ small and bounded whatever arrives. Positions have lineage 0: lineages are decid
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from dts_assets.model.gtids import GtidSet
 from dts_assets.model.positions import SourcePosition
@@ -87,7 +88,7 @@ class ShardTransactions:
     @property
     def gtid_set(self) -> GtidSet:
         """The transactions that ended here, as far as they are known."""
-        return GtidSet.parse(self.gtids or "")
+        return _parsed(self.gtids or "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +126,12 @@ class CellDelivery:
     def of_shard(self, shard: str) -> ShardTransactions | None:
         """The transactions of one shard."""
         return next((one for one in self.transactions if one.shard == shard), None)
+
+
+@lru_cache(maxsize=256)
+def _parsed(text: str) -> GtidSet:
+    """A cell's set is asked for several times while its window is judged, and a scattered one takes milliseconds to read."""
+    return GtidSet.parse(text)
 
 
 NOTHING_DELIVERED = CellDelivery()

@@ -1,7 +1,7 @@
 """How complete a cell and a window are known to be, from what their messages say of themselves.
 
-The vendor promises delivery at least once, in order within a Kafka partition (Tencent Cloud, "Data Subscription: FAQ", documents
-571/53454 and 571/55679). So repeats and re-reads are no fault, and whatever is missing left a mark: a number, a transaction that
+The vendor promises delivery at least once, in order within a Kafka partition (Tencent Cloud, documents 571/55396 and
+571/92710). So repeats and re-reads are no fault, and whatever is missing left a mark: a number, a transaction that
 is not whole, a GTID that a CHECKPOINT counts. Each rule names the vendor's words that it rests on.
 """
 
@@ -31,6 +31,8 @@ _LOSSES = frozenset(
     }
 )
 _DOUBTS = frozenset({ProblemCode.ROLLBACK})
+_MOST_INTERVALS = 100
+"""Intervals of GTIDs remembered of earlier windows; of more, what counts is how far each source came."""
 
 
 def completeness_of_cell(problems: Iterable[Problem]) -> Completeness:
@@ -53,8 +55,8 @@ def level_of_cell(
     COMMIT of their transactions. Nothing missing: by the header ``ps`` if every message carries it, which the vendor's consumer
     demo expects to grow by one with each message and to begin again at 1 alone; by offsets if none does. Kafka itself leaves out
     offsets (Apache Kafka, "Message Format": control batches; "Log Compaction"), so without ``ps`` a hole is no loss, but no
-    contiguity either. Transactions: a BEGIN and a COMMIT entry around the changes (Tencent Cloud, "Protobuf Demo", documents
-    571/55403 and 571/57018). ROLLBACK is not in use there, so one leaves doubts. Huawei Cloud's messages have neither
+    contiguity either. Transactions: a BEGIN and a COMMIT entry around the changes (Tencent Cloud, the page on the Protobuf
+    demo, document 571/55396). ROLLBACK is not in use there, so one leaves doubts. Huawei Cloud's messages have neither
     ("Kafka Message Format", drs_03_0052): ``observed``. So is what ends inside a transaction where nothing can follow, and a cell
     without messages, for which nothing speaks.
     """
@@ -91,7 +93,8 @@ def _in_transactions(delivery: CellDelivery) -> bool:
 def joined(before: CellDelivery, after: CellDelivery) -> CellDelivery:
     """Two cells of a Kafka partition that follow each other as one: what the next one after them has to be compared with.
 
-    Counts add up. Only what one of them names is named; GTIDs are united.
+    Counts add up. Only what one of them names is named; GTIDs are united, and of a scattered set only the bounds of each source
+    are kept: a year of windows must not become a set of millions.
     """
     shards = sorted({one.shard for one in (*before.sequences, *after.sequences)})
     transactions = sorted({one.shard for one in (*before.transactions, *after.transactions)})
@@ -153,7 +156,7 @@ def excused(
 def gtid_holes(seen_before: GtidSet, seen_now: GtidSet, synced_before: GtidSet | None, synced_now: GtidSet) -> GtidSet:
     """Transactions that were sent by the vendor's own account and came in no Kafka partition.
 
-    ``syncedGtid`` of a CHECKPOINT is "the collection of GTIDs parsed by DTS" (Tencent Cloud, "Protobuf Demo", 571/55403).
+    ``syncedGtid`` of a CHECKPOINT is "the collection of GTIDs parsed by DTS" (Tencent Cloud, the page on the Avro demo).
     ``synced_before`` is that of the last window known to be complete, ``seen_before`` what came up to its end, ``seen_now`` what
     has come since, of all partitions. Without ``synced_before`` (the topic begins here) each source begins with the first
     transaction of it that came, and one of which nothing came was there before. Raises ValueError if the dialects mix.
@@ -203,9 +206,9 @@ def level_of_window(
 
     ``proven``: all cells of all Kafka partitions are contiguous, nothing is missing between them and the cells before, and the
     union of partitions has every transaction that a CHECKPOINT counts. GTIDs count only if they are the server's: ``fakeGtid``
-    says that DTS made them up, because the source runs without (Tencent Cloud, "Protobuf Demo", document 571/55403), and made-up
-    ones are contiguous whatever was lost. They count only with marks: transactions on tables that are not subscribed are sent as
-    an empty BEGIN and COMMIT, which "keeps the GTIDs contiguous", in topics of one partition; of others the vendor does not say.
+    says that DTS made them up: "if gtid_mode is not enabled, DTS will forge a GTID" (the page on the Avro demo), and forged ones
+    are contiguous whatever was lost. They count only with marks: in topics of one partition, transactions on tables that are not
+    subscribed are sent too, empty, so that GTIDs stay contiguous (documents 571/55403 and 571/57018); of others it is not said.
     So missing GTIDs make a window of one partition ``incomplete``, and others too unless ``ps`` vouches for every message.
     """
     deliveries = [delivery for _, delivery in cells]
@@ -288,7 +291,7 @@ def _joined_transactions(before: ShardTransactions | None, after: ShardTransacti
     still = [one for one in still if one.gtid not in begun]
     scattered = before.gtids is None or after.gtids is None
     try:
-        gtids = None if scattered else str(before.gtid_set | after.gtid_set)
+        gtids = None if scattered else str(_bounded(before.gtid_set | after.gtid_set))
     except ValueError:
         gtids = None
     positions = [one for one in (before.last_position, after.last_position) if one is not None]
@@ -306,6 +309,12 @@ def _joined_transactions(before: ShardTransactions | None, after: ShardTransacti
         before.unreadable_gtids + after.unreadable_gtids,
         before.fake_gtids or after.fake_gtids,
     )
+
+
+def _bounded(gtids: GtidSet) -> GtidSet:
+    if sum(len(intervals) for _, intervals in gtids.sources) <= _MOST_INTERVALS:
+        return gtids
+    return GtidSet.of((source, intervals[0][0], intervals[-1][1]) for source, intervals in gtids.sources)
 
 
 def _missing_numbers(before: ShardSequence | None, after: ShardSequence) -> list[Problem]:

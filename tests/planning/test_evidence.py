@@ -147,6 +147,12 @@ def test_what_is_still_open_is_carried_over_cells_that_do_not_tell() -> None:
         assert len(seam(together, cell(shard(transaction(7), gtids=f"{A}:7")))) == 1
 
 
+def test_a_scattered_set_is_remembered_by_its_bounds() -> None:
+    odd = ":".join(str(number) for number in range(1, 301, 2))
+    together = joined(cell(shard(None, gtids=f"{A}:{odd}")), cell(shard(None, gtids=f"{A}:305")))
+    assert together.transactions[0].gtids == f"{A}:1-305"
+
+
 def test_a_hole_that_was_filled_before_is_none() -> None:
     own = [Problem(ProblemCode.GAP, 3, 3, "2 messages are missing"), Problem(ProblemCode.CLOCK, 3, 3, "")]
     after = replace(CLEAN, sequences=(HOLE,))
