@@ -61,10 +61,10 @@ class ShardTransactions:
     """The transactions of one shard. ``begun`` and ``ended`` count BEGIN and COMMIT entries, ``changes`` DML entries.
 
     ``first`` is the first one that the cell saw (a DDL statement is one of its own). ``open`` have neither ended nor been passed
-    by others: mostly one, more where a re-read was still under way. ``last_position`` is the greatest, ``last_offset`` where the last
-    of their entries stood. ``gtids`` is the set of
-    transactions that ended; None if it is too scattered to be kept. ``unreadable_gtids`` counts what is no GTID of one dialect,
-    ``fake_gtids`` says that a CHECKPOINT called them the task's own invention.
+    by others: mostly one, more where a re-read was still under way. ``last_position`` is the greatest, ``last_offset`` where the
+    last of their entries stood. ``gtids`` is the set of transactions that ended; None if it is too scattered to be kept.
+    ``unreadable_gtids`` counts what is no GTID of one dialect, ``fake_gtids`` says that a CHECKPOINT called them the task's own
+    invention.
     """
 
     shard: str
