@@ -69,7 +69,7 @@ def entries_of(sets: pa.Array, *, engine: Engine) -> DecodedEntries:
         rejected += [_rejected(heads, row, *problem) for row, problem in sorted(problems.items())]
         heads = heads.take(np.setdiff1d(np.arange(len(heads.sets)), list(problems)))
     batch, unknown = _batch(heads)
-    unknown |= beside | of_heads(heads.payloads, heads.decoded, heads.types == _DML)
+    unknown |= beside | of_heads(heads.payloads, heads.decoded, heads.types == _DML) | _of_columns(heads)
     rejected.sort(key=lambda one: (one.index, -1 if one.entry_number is None else one.entry_number))
     return DecodedEntries(batch, tuple(rejected), _shapes(heads, batch), _checkpoints(heads), unknown)
 
@@ -237,6 +237,15 @@ def _batch(heads: _Heads) -> tuple[pa.RecordBatch, dict[str, int]]:
         "properties": _properties(heads),
     }
     return pa.RecordBatch.from_arrays(list(columns.values()), schema=ENTRIES), unknown
+
+
+def _of_columns(heads: _Heads) -> dict[str, int]:
+    """Fields in the columns of events that the protocol does not have; an event is counted once for each."""
+    found: dict[str, int] = {}
+    for number, group in enumerate(heads.groups):
+        for what in () if group is None else group.unknown:
+            found[what] = found.get(what, 0) + int(np.count_nonzero(heads.lists == number))
+    return found
 
 
 def _source_types(codes: npt.NDArray[np.int32]) -> tuple[pa.Array, dict[str, int]]:

@@ -174,21 +174,21 @@ def _itself(message: Message) -> Iterator[str]:
         yield f"field {one.field_number} of {message.DESCRIPTOR.name}"
 
 
-def _inside(message: Message) -> Iterator[str]:
-    """Fields of a message and of those inside it."""
+def fields_beside(message: Message) -> Iterator[str]:
+    """What to call every field that the protocol does not have, of a message and of those inside it."""
     yield from _itself(message)
     for field, value in message.ListFields():
         if field.message_type is not None:
             for inner in value if field.is_repeated else [value]:
-                yield from _inside(inner)
+                yield from fields_beside(inner)
 
 
 def _of_head(entry: Any) -> Iterator[str]:
     yield from _itself(entry)
-    yield from _inside(entry.header)
+    yield from fields_beside(entry.header)
     if entry.header.messageType != pb.DML:
-        yield from _inside(entry.event)
+        yield from fields_beside(entry.event)
 
 
 def _of_event(entry: Any) -> Iterator[str]:
-    yield from _inside(entry.event)
+    yield from fields_beside(entry.event)

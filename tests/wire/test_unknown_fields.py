@@ -63,6 +63,12 @@ def test_an_unknown_field_is_counted_where_it_stands(wire: DtsProtobuf, place: s
     assert (found.batch.num_rows, found.unknown) == (3, {f"field 10 of {place}": 1})
 
 
+def test_an_unknown_field_of_a_column_is_counted_with_the_entries(wire: DtsProtobuf) -> None:
+    made = _row()
+    with_field_10(made.event.dmlEvent.columns[1])
+    assert wire.entries(sets(_row(), made, made)).unknown == {"field 10 of Column": 2}
+
+
 def test_what_stands_between_entries_is_counted(wire: DtsProtobuf) -> None:
     data = sets(_begin())[0].as_py() + FIELD_10
     assert wire.entries(pa.array([data, sets(_row())[0].as_py()], pa.binary())).unknown == {"field 10 of Entries": 1}
