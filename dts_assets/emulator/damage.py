@@ -82,10 +82,11 @@ def found_by(before: Sequence[bytes | None], after: Sequence[bytes | None]) -> t
         return FoundBy.DECODING, "it has a field that the protocol does not have"
     if _marks(old) != _marks(new):
         return FoundBy.TRANSACTION, "the marks of a transaction"
-    if [one.header.gtid for one in old] != [one.header.gtid for one in new]:
-        return FoundBy.GTID, "a GTID"
     if len(old) != len(new):
         return FoundBy.NOTHING, "how many entries there are"
+    pairs = [(one.header.gtid, other.header.gtid) for one, other in zip(old, new, strict=True)]
+    if any(one != other and other for one, other in pairs):  # an entry need not name its transaction
+        return FoundBy.GTID, "a GTID"
     if any(one.header != other.header for one, other in zip(old, new, strict=True)):
         return FoundBy.NOTHING, "a header"
     return FoundBy.NOTHING, "a value" if old != new else "no content"
