@@ -165,7 +165,7 @@ def ingested(partition: int, offsets: OffsetRange) -> IngestWindow:
     )
     gap = Problem(ProblemCode.GAP, 3, 6, "the source no longer has them")
     return IngestWindow(
-        partition, WINDOW, 0, offsets, counts, SourcePosition(0, 3, 300) if partition == 0 else None, None, (), (), (),
+        partition, WINDOW, 0, offsets, counts, SourcePosition(0, 3, 300) if partition == 0 else None, None, (),
         "message" if partition == 0 else "end", Completeness.CONTIGUOUS if partition == 0 else Completeness.INCOMPLETE,
         () if partition == 0 else (gap,), "1", f"generation-{partition}", (),
     )  # fmt: skip

@@ -11,14 +11,16 @@ import pytest
 
 from dts_assets.defs.partitions import RANGE_END, RANGE_START, span_of
 from dts_assets.defs.sensors import ingest_sensor, tables_sensor
+from dts_assets.flows.marks import TopicMarks
+from dts_assets.flows.registry import known_tables
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.problems import Completeness
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import WindowGrid
 from dts_assets.planning.generations import generation, input_text
-from dts_assets.planning.staleness import Computed, raw_input, tables_inputs
-from dts_assets.store.rows import Counts, Cut, IngestWindow, RawWindow
+from dts_assets.planning.staleness import raw_input
+from dts_assets.store.rows import Counts, IngestWindow, RawWindow
 
 if TYPE_CHECKING:
     from tests.defs.projects import Project
@@ -169,11 +171,8 @@ def ingested(project: Project, cells: Iterable[Cell], *, raw: str = "r1", head: 
 def tables_made(project: Project, number: int) -> None:
     """The ledger row that a run of the tables leaves."""
     pipeline, window = project.pipeline, GRID.at(number)
-    entries = {row.cell: Computed(row.generation, row.inputs) for row in pipeline.ledger.windows()}
-    inputs = tables_inputs(window, pipeline.kafka_partitions, entries, settings=pipeline.shaping_settings())
-    pipeline.ledger.replace_cuts(
-        [window], [Cut(window, None, None, "window", Completeness.OBSERVED, (), "g", inputs, "1")]
-    )
+    mark = TopicMarks.of(pipeline, pipeline.ledger.windows(), known_tables(pipeline)).mark(window)
+    pipeline.ledger.replace_cuts([window], [mark])
 
 
 def cells(*numbers: int) -> list[Cell]:
