@@ -133,7 +133,7 @@ def _materialize(
     tables = _tables_of(pipeline, windows)
     topic = TopicMarks.of(pipeline, ingested.values(), tables)
     marks = [topic.mark(window) for window in windows]
-    _refuse_incomplete(pipeline, marks)
+    _refuse_incomplete(pipeline, marks, ingested)
     stored = {row.window.start: row for row in pipeline.ledger.cuts()}
     marked = [mark.window for mark in marks if selection.whole and same_rows(stored.get(mark.window.start), mark)]
     if marked:
@@ -193,12 +193,16 @@ def _require_ready(pipeline: Pipeline, windows: Sequence[Window], ingested: Mapp
         raise NotReadyError(pipeline.name, missing)
 
 
-def _refuse_incomplete(pipeline: Pipeline, marks: Iterable[Cut]) -> None:
-    incomplete = {
-        mark.window.key: [problem.code.value for problem in mark.problems]
-        for mark in marks
-        if mark.completeness is Completeness.INCOMPLETE
-    }
+def _refuse_incomplete(pipeline: Pipeline, marks: Iterable[Cut], ingested: Mapping[Cell, IngestWindow]) -> None:
+    """Where incomplete windows block: name their incomplete Kafka partitions, or the window if it shows only over all of them."""
+    incomplete: dict[str, list[str]] = {}
+    for mark in marks:
+        if mark.completeness is not Completeness.INCOMPLETE:
+            continue
+        rows = [ingested[Cell(partition, mark.window)] for partition in pipeline.kafka_partitions]
+        own = {str(row.cell): row.problems for row in rows if row.completeness is Completeness.INCOMPLETE}
+        for where, problems in (own or {mark.window.key: mark.problems}).items():
+            incomplete[where] = [problem.code.value for problem in problems]
     if incomplete and pipeline.settings.on_incomplete == "block":
         raise IncompleteWindowError(pipeline.name, incomplete)
 
