@@ -11,6 +11,8 @@ PORT ?= 3000
 CONFIG ?= $(CURDIR)/pipeline.yaml
 # Which of them `make bench` runs; all if empty.
 BENCHMARKS ?=
+# How many mutated messages `make mutations` tries.
+COUNT ?= 1000000
 # What pytest gets besides: make test ARGS="-k wire"
 ARGS ?=
 
@@ -54,6 +56,9 @@ kills: setup ## Kill drivers at 200 random moments (COUNT=200) and compare the t
 
 bench: setup ## Measure what the README's figures come from, and put them there (half an hour on 2 cores)
 	@env -u DAGSTER_HOME -u DTS_ASSETS_CONFIG $(PYTHON_IN_VENV) -m benchmarks $(BENCHMARKS) $(if $(BENCHMARKS),,--readme README.md)
+
+mutations: setup ## Mutate COUNT messages of the example: is every fault found, and no row wrong? (ten minutes on 2 cores)
+	@$(PYTHON_IN_VENV) -m tests.soak --count $(COUNT)
 
 format: setup ## Format the code and mend what the linter can
 	@$(BIN)/ruff check --fix .

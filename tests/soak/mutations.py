@@ -1,0 +1,423 @@
+"""Recorded topics with faults in them, run through the pipeline, and what it made of each fault.
+
+What comes out is compared with the clean run, row by row and place by place. A fault is *found* if the ledger, the quarantine
+or the list of redeliveries names it, *located* if that names the place; *not knowable* where the messages alone cannot tell
+(:class:`dts_assets.emulator.damage.FoundBy`). Whatever contradicts that is a violation.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dts_assets.emulator.damage import FoundBy
+from dts_assets.emulator.faults import Fault, Kind, inject_into
+from dts_assets.emulator.topics import Recorded, Topic, read_topic
+from dts_assets.model.problems import Completeness, ProblemCode
+from dts_assets.model.tables import TableId
+from dts_assets.model.windows import Window
+from dts_assets.wire.format import MESSAGES
+from tests.soak.ledger import Judged, judge
+from tests.soak.pipeline import Ingest, Ingested, Outcome, Tables, finish, ingest, tables_of, windows_of
+
+HOUSE = Path(__file__).parents[2]
+SHOP, SHOP_TABLES = HOUSE / "examples" / "shop", HOUSE / "registry" / "shop.json"
+
+HARMLESS = frozenset({Kind.REPEAT, Kind.REREAD, Kind.CUT})
+"""What delivery at least once does anyway."""
+
+_CHANGED = frozenset({Kind.FLIP, Kind.TRUNCATE, Kind.REPARTITION})
+"""What may change what a message says."""
+
+
+@dataclass(slots=True)
+class Seen:
+    """Faults of one kind: how many messages they changed, how many there were, and what became of them."""
+
+    messages: int = 0
+    faults: int = 0
+    harmless: int = 0
+    found: int = 0
+    located: int = 0
+    not_knowable: int = 0
+    missed: int = 0
+
+    def add(self, other: Seen) -> None:
+        """Count what another run saw."""
+        for name in self.__slots__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+
+@dataclass(slots=True)
+class Report:
+    """What a run made of its faults. ``changed_rows`` differ from the clean run by a fault that is not knowable."""
+
+    kinds: dict[Kind, Seen] = field(default_factory=dict)
+    rows: int = 0
+    changed_rows: int = 0
+    violations: list[str] = field(default_factory=list)
+
+    @property
+    def messages(self) -> int:
+        """How many messages were mutated."""
+        return sum(seen.messages for seen in self.kinds.values())
+
+    def add(self, other: Report) -> None:
+        """Count what another run found."""
+        for kind, seen in other.kinds.items():
+            self.kinds.setdefault(kind, Seen()).add(seen)
+        self.rows += other.rows
+        self.changed_rows += other.changed_rows
+        self.violations += other.violations
+
+
+@dataclass
+class Recording:
+    """A topic without faults, its windows, and what comes of it."""
+
+    topic: Topic
+    every: timedelta
+    tables: Tables
+
+    @classmethod
+    def of(cls, topic: Topic, every: timedelta, *, numbered: bool = True, tables: Path = SHOP_TABLES) -> Recording:
+        """A recording of its own; without ``numbered`` no message has a number."""
+        return cls(copied(topic, numbered=numbered), every, tables_of(tables))
+
+    @cached_property
+    def windows(self) -> tuple[Window, ...]:
+        return windows_of(batches(self.topic), self.every)
+
+    @cached_property
+    def parts(self) -> dict[int, Ingest]:
+        return {number: ingest(number, batch, self.windows) for number, batch in batches(self.topic).items()}
+
+    @cached_property
+    def clean(self) -> Outcome:
+        return finish(self.parts.values(), self.tables)
+
+    @cached_property
+    def sets(self) -> dict[tuple[int, int], int]:
+        """The first offset of every entry set, by Kafka partition and last offset."""
+        return sets_of(self.clean)
+
+    def mutated(self, *, seed: int, kinds: Sequence[Kind], count: int, keep_offsets: bool = False) -> Mutated:
+        """The same with faults in it."""
+        topic = copied(self.topic)
+        origin = {id(one): one.offset for lane in topic.partitions.values() for one in lane}
+        kept = [one for lane in topic.partitions.values() for one in lane]
+        faults = inject_into(topic, seed=seed, kinds=kinds, count=count, keep_offsets=keep_offsets)
+        touched = {partition for one in faults for partition in (one.partition, one.from_partition)}
+        parts = [
+            ingest(number, batch, self.windows) if number in touched else self.parts[number]
+            for number, batch in batches(topic).items()
+        ]
+        outcome = finish(parts, self.tables)
+        places = {number: _places(lane, origin) for number, lane in topic.partitions.items()}
+        del kept
+        return Mutated(self, faults, outcome, judge(outcome), places)
+
+
+def shop() -> Topic:
+    """The example's recording."""
+    return read_topic(SHOP)
+
+
+def slice_of(topic: Topic, start: datetime, end: datetime) -> Topic:
+    """The messages of some time, without entry sets of which only a part is of that time."""
+    lanes = {}
+    for number, lane in topic.partitions.items():
+        mine = [one for one in lane if start <= one.timestamp < end]
+        among = set(map(id, mine))
+        lanes[number] = [one for one in mine if all(id(other) in among for other in topic.set_of(one))]
+    return Topic(topic.name, lanes)
+
+
+def copied(topic: Topic, *, numbered: bool = True) -> Topic:
+    """Messages that can be changed without changing those of the topic."""
+    lanes = {
+        number: [one.copy() if numbered else replace(one, sequence=None, headers=()) for one in lane if not one.gone]
+        for number, lane in topic.partitions.items()
+    }
+    return Topic(topic.name, lanes)
+
+
+def batches(topic: Topic) -> dict[int, pa.RecordBatch]:
+    """MESSAGES by Kafka partition."""
+    return {
+        number: pa.RecordBatch.from_pylist([one.row(topic.name) for one in lane if not one.gone], MESSAGES)
+        for number, lane in topic.partitions.items()
+    }
+
+
+def sets_of(outcome: Outcome) -> dict[tuple[int, int], int]:
+    """The first offset of every entry set, by Kafka partition and last offset."""
+    found = {}
+    for cell, one in outcome.cells.items():
+        firsts, lasts = one.entries["first_offset"].to_pylist(), one.entries["last_offset"].to_pylist()
+        found.update({(cell.kafka_partition, last): first for first, last in zip(firsts, lasts, strict=True)})
+    return found
+
+
+def _places(lane: Sequence[Recorded], origin: Mapping[int, int]) -> dict[int, int]:
+    """Where the messages of the clean run stand now, by offset; of one that is gone, where the next one stands."""
+    found: dict[int, int] = {}
+    following = max((one.offset for one in lane if not one.gone), default=-1) + 1
+    for one in reversed(lane):
+        following = following if one.gone else one.offset
+        if id(one) in origin:
+            found[origin[id(one)]] = following
+    return found
+
+
+@dataclass
+class Mutated:
+    """A topic with faults, and what the pipeline made of it."""
+
+    recording: Recording
+    faults: tuple[Fault, ...]
+    outcome: Outcome
+    judged: Judged
+    places: dict[int, dict[int, int]]
+
+    @property
+    def levels(self) -> Counter[Completeness]:
+        """How many windows reached each level."""
+        return Counter(self.judged.windows.values())
+
+    def report(self) -> Report:
+        """What became of every fault, and whatever should not be."""
+        named = _Named(self)
+        report = Report(rows=self.outcome.kept)
+        report.violations += equations(self.outcome, self.recording.tables)
+        for fault in self.faults:
+            seen = report.kinds.setdefault(fault.kind, Seen())
+            self._judge(fault, named, seen, report)
+        self._check_rows(named, report)
+        self._check_alarms(named, report)
+        return report
+
+    def _judge(self, fault: Fault, named: _Named, seen: Seen, report: Report) -> None:
+        seen.faults += 1
+        seen.messages += messages_of(fault)
+        if is_harmless(fault):
+            seen.harmless += 1
+        elif fault.found_by is FoundBy.NOTHING:
+            seen.not_knowable += 1
+        elif named.near(fault):
+            seen.found += 1
+            seen.located += 1
+        elif named.of_cell(fault):
+            seen.found += 1
+        else:
+            seen.missed += 1
+            report.violations.append(f"missed: {fault.json()}")
+
+    def _check_rows(self, named: _Named, report: Report) -> None:
+        """No row may differ from the clean run's, come twice or be gone, unless a fault says why."""
+        clean, rows = self.recording.clean.rows, self.outcome.rows
+        sets = sets_of(self.outcome)
+        changed = np.flatnonzero(~np.isin(rows.contents, clean.contents))
+        by_message = {place: fault for fault in self.faults if fault.kind in _CHANGED for place in offsets_of(fault)}
+        for partition, last in _pairs(rows.partitions[changed], rows.offsets[changed]):
+            first = sets[partition, last]
+            faults = [by_message[partition, at] for at in range(first, last + 1) if (partition, at) in by_message]
+            if not faults:
+                report.violations.append(f"a row is not what it was: partition {partition}, offset {last}")
+            elif any(one.found_by is FoundBy.NOTHING for one in faults):
+                report.changed_rows += int(((rows.partitions == partition) & (rows.offsets == last))[changed].sum())
+            elif not any(named.near(one) or named.of_cell(one) for one in faults):
+                report.violations.append(f"a row is not what it was, and nothing says so: {faults[0].json()}")
+        _, counts = np.unique(rows.contents, return_counts=True)
+        moved = sum(fault.kind is Kind.REPARTITION for fault in self.faults)
+        if (counts > 1).any() and not moved:
+            report.violations.append(f"{int((counts > 1).sum())} rows come twice")
+        self._check_losses(clean.partitions, clean.offsets, ~np.isin(clean.contents, rows.contents), named, report)
+
+    def _check_losses(
+        self,
+        partitions: npt.NDArray[np.int64],
+        offsets: npt.NDArray[np.int64],
+        gone: npt.NDArray[np.bool_],
+        named: _Named,
+        report: Report,
+    ) -> None:
+        explained = {
+            (one.from_partition, one.from_offset)
+            for one in self.faults
+            if one.found_by is FoundBy.NOTHING or named.near(one) or named.of_cell(one)
+        }
+        for partition, last in _pairs(partitions[gone], offsets[gone]):
+            first = self.recording.sets[partition, last]
+            if any((partition, at) in explained for at in range(first, last + 1)):
+                continue
+            places = self.places[partition]
+            low = max((places[at] for at in range(first - 1, first - 4, -1) if at in places), default=-1)
+            high = min((places[at] for at in range(last + 1, last + 4) if at in places), default=1 << 40)
+            if not named.between(partition, low + 1, high):
+                report.violations.append(f"rows are gone, and nothing says so: partition {partition}, offset {last}")
+
+    def _check_alarms(self, named: _Named, report: Report) -> None:
+        """Whatever is reported lies near a fault."""
+        faulty: dict[int, list[tuple[int, int]]] = {}
+        for fault in self.faults:
+            if is_harmless(fault):
+                continue
+            first = 1 << 40 if fault.first_offset is None else fault.first_offset
+            last = 1 << 40 if fault.last_offset is None else fault.last_offset
+            faulty.setdefault(fault.partition, []).append((first, last))
+            before = self.places[fault.from_partition].get(fault.from_offset, first)
+            faulty.setdefault(fault.from_partition, []).append((before, before))
+        for partition, first, last, what in named.alarms:
+            near = NEAR + 2 * (last - first)
+            if not any(low - near <= last and first <= high + near for low, high in faulty.get(partition, ())):
+                report.violations.append(f"false alarm: partition {partition}, offsets {first} to {last}: {what}")
+
+
+NEAR = 2
+"""Messages between a fault and what names it: a loss shows at the next message, of a transaction at the next of its marks."""
+
+
+class _Named:
+    """All places that the ledger, the quarantine and the list of redeliveries name, by Kafka partition and offset."""
+
+    def __init__(self, mutated: Mutated) -> None:
+        self.alarms: list[tuple[int, int, int, str]] = []
+        self._cells: list[Ingested] = []
+        self._places: dict[int, npt.NDArray[np.int64]] = {}
+        for cell, problem in mutated.judged.of_cells:
+            if problem.first_offset is not None and problem.last_offset is not None:
+                what = f"{problem.code}: {problem.detail}"
+                self.alarms.append((cell.kafka_partition, problem.first_offset, problem.last_offset, what))
+            elif problem.code is not ProblemCode.QUARANTINED:
+                self._cells.append(mutated.outcome.cells[cell])
+        for one in mutated.outcome.quarantine:
+            self.alarms.append((one.cell.kafka_partition, one.first_offset, one.last_offset, one.reason))
+        self._windows = [window for window, problem in mutated.judged.of_windows if problem.code is ProblemCode.GTIDS]
+        self._cells += _left_open(mutated.outcome)
+        self._mutated = mutated
+        for partition, places in mutated.places.items():
+            self._places[partition] = np.zeros(max(places.values(), default=0) + 64, np.int64)
+        for partition, first, last, _ in self.alarms:
+            self._places[partition][first : last + 1] = 1
+        for partitions in (mutated.outcome.redelivered, mutated.outcome.invalid):
+            for partition, offsets in partitions.items():
+                self._places[partition][list(offsets)] = 1
+        self._sums = {partition: np.cumsum(np.append(0, found)) for partition, found in self._places.items()}
+
+    def between(self, partition: int, first: int, last: int) -> bool:
+        """Whether any place from ``first`` to ``last`` is named, or a whole cell there."""
+        sums = self._sums[partition]
+        low, high = max(0, min(first, len(sums) - 1)), max(0, min(last + 1, len(sums) - 1))
+        return bool(sums[high] > sums[low]) or self._in_cell(partition, first, last)
+
+    def near(self, fault: Fault) -> bool:
+        """Whether a place near the fault is named: where it shows, or where its message was taken from."""
+        here = fault.first_offset is not None and fault.last_offset is not None
+        if here and self._at(fault.partition, fault.first_offset or 0, fault.last_offset or 0):
+            return True
+        before = self._mutated.places[fault.from_partition].get(fault.from_offset)
+        return before is not None and self._at(fault.from_partition, before, before)
+
+    def of_cell(self, fault: Fault) -> bool:
+        """Whether something is reported of the cell or window that the fault is in."""
+        if fault.first_offset is None:  # what ends inside a transaction is not proven
+            return self._mutated.judged.windows[self._mutated.recording.windows[-1]] is not Completeness.PROVEN
+        if self._in_cell(fault.partition, fault.first_offset - 1, fault.first_offset):
+            return True
+        if self._mutated.outcome.unknown and fault.found_by is FoundBy.DECODING:
+            return True  # fields, data types and charsets of rows are counted over many windows at once
+        return any(window.start <= fault.time < window.end for window in self._windows)
+
+    def _at(self, partition: int, first: int, last: int) -> bool:
+        sums = self._sums[partition]
+        low, high = max(0, first - 1), min(last + 2, len(sums) - 1)
+        return bool(sums[high] > sums[low])
+
+    def _in_cell(self, partition: int, first: int, last: int) -> bool:
+        return any(
+            one.cell.kafka_partition == partition and one.offsets.start <= last and first < one.offsets.end
+            for one in self._cells
+        )
+
+
+def _left_open(outcome: Outcome) -> list[Ingested]:
+    """Cells that handed on more fragments than the next ones took over: the ledger counts them, and names no place."""
+    found = []
+    for cell, one in outcome.cells.items():
+        taken = [other.tally.carried_in for after, other in outcome.cells.items()
+                 if after.kafka_partition == cell.kafka_partition and after.window.start == cell.window.end]  # fmt: skip
+        if one.tally.carried_out > sum(taken):
+            found.append(one)
+    return found
+
+
+def is_harmless(fault: Fault) -> bool:
+    """Whether delivery at least once does that anyway, or source positions heal it: nothing is missing, all rows are the same."""
+    return fault.kind in HARMLESS or fault.found_by is FoundBy.POSITION
+
+
+def messages_of(fault: Fault) -> int:
+    """How many messages a fault changed, took away, moved or added."""
+    if fault.kind in (Kind.DROP, Kind.END) or fault.first_offset is None or fault.last_offset is None:
+        return 1
+    return fault.last_offset - fault.first_offset + 1
+
+
+def offsets_of(fault: Fault) -> Iterable[tuple[int, int]]:
+    """Kafka partition and offset of every message that shows a fault."""
+    if fault.first_offset is None or fault.last_offset is None:
+        return ()
+    return ((fault.partition, at) for at in range(fault.first_offset, fault.last_offset + 1))
+
+
+def equations(outcome: Outcome, tables: Tables) -> list[str]:
+    """Which of the ledger's equations do not hold."""
+    wrong = []
+    changes = 0
+    for cell, one in outcome.cells.items():
+        tally, facts = one.tally, one.facts
+        if tally.messages != tally.whole + tally.fragments + tally.null_messages + tally.quarantined_messages:
+            wrong.append(f"{cell}: messages {tally}")
+        ended = tally.joined + tally.superseded + tally.waiting + tally.quarantined_fragments + tally.carried_out
+        if tally.carried_in + tally.fragments != ended:
+            wrong.append(f"{cell}: fragments {tally}")
+        if facts.entries != facts.data + facts.control + facts.quarantined_entries:
+            wrong.append(f"{cell}: entries")
+        changes += _changes(one.entries, tables)
+    if changes != outcome.kept + outcome.redelivered_changes + outcome.quarantined_changes:
+        wrong.append(
+            f"changes: {changes} are not {outcome.kept} kept, {outcome.redelivered_changes} redelivered, "
+            f"{outcome.quarantined_changes} quarantined"
+        )
+    return wrong
+
+
+def _changes(entries: pa.RecordBatch, tables: Tables) -> int:
+    names = pa.table(
+        [entries[name] for name in ("database", "schema", "table", "rows")], ["database", "schema", "table", "rows"]
+    )
+    counts = (
+        names.filter(pc.equal(entries["message_type"], "DML"))
+        .group_by(["database", "schema", "table"])
+        .aggregate([("rows", "sum")])
+    )
+    return sum(
+        row["rows_sum"] or 0
+        for row in counts.to_pylist()
+        if TableId(row["database"] or "", row["schema"] or "", row["table"] or "") in tables
+    )
+
+
+def _pairs(one: npt.NDArray[np.int64], other: npt.NDArray[np.int64]) -> Iterable[tuple[int, int]]:
+    """The distinct pairs of two columns."""
+    return sorted(set(zip(one.tolist(), other.tolist(), strict=True)))

@@ -1,0 +1,98 @@
+"""Every single lost, repeated or damaged message of a recording is found where it is; clean recordings raise no alarm."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from dts_assets.emulator.damage import FoundBy
+from dts_assets.emulator.faults import Kind
+from dts_assets.emulator.topics import Topic
+from dts_assets.model.problems import Completeness, ProblemCode
+from tests.soak.ledger import judge
+from tests.soak.many import many
+from tests.soak.mutations import Recording, Report, equations, shop, slice_of
+
+MIDNIGHT = datetime(2026, 1, 5, tzinfo=UTC)
+MESSAGES = 100_000
+SINGLE_FAULTS = 25
+REDELIVERIES = (Kind.REPEAT, Kind.REREAD, Kind.CUT)
+LOSSES = (Kind.DROP, Kind.TRUNCATE, Kind.REORDER, Kind.FLIP)
+
+
+@pytest.fixture(scope="module")
+def topic() -> Topic:
+    return shop()
+
+
+@pytest.fixture(scope="module", params=[0, 90], ids=["many rows", "large sets"])
+def recording(topic: Topic, request: pytest.FixtureRequest) -> Recording:
+    start = MIDNIGHT + timedelta(minutes=request.param)
+    return Recording.of(slice_of(topic, start, start + timedelta(minutes=6)), timedelta(minutes=2))
+
+
+@pytest.mark.parametrize("minutes", [60, 7])
+def test_the_clean_recording_is_proven(topic: Topic, minutes: int) -> None:
+    clean = Recording.of(topic, timedelta(minutes=minutes)).clean
+    judged = judge(clean)
+    assert (judged.of_cells, judged.of_windows, clean.quarantine, clean.unknown) == ([], [], [], {})
+    assert set(judged.windows.values()) == {Completeness.PROVEN}
+    assert equations(clean, Recording.of(topic, timedelta(minutes=minutes)).tables) == []
+
+
+@pytest.mark.parametrize("kind", REDELIVERIES)
+def test_what_comes_again_or_in_more_pieces_changes_nothing(recording: Recording, kind: Kind) -> None:
+    for seed in range(4):
+        mutated = recording.mutated(seed=seed, kinds=[kind], count=12)
+        assert mutated.report().violations == []
+        assert (mutated.judged.of_cells, mutated.judged.of_windows, mutated.outcome.quarantine) == ([], [], [])
+        assert set(mutated.judged.windows.values()) == {Completeness.PROVEN}
+        assert sorted(mutated.outcome.rows.contents.tolist()) == sorted(recording.clean.rows.contents.tolist())
+
+
+@pytest.mark.parametrize("kind", LOSSES)
+def test_a_single_fault_is_found_where_it_is(recording: Recording, kind: Kind) -> None:
+    total = Report()
+    for seed in range(SINGLE_FAULTS):
+        mutated = recording.mutated(seed=seed, kinds=[kind], count=1)
+        report = mutated.report()
+        total.add(report)
+        (fault,) = mutated.faults
+        if report.kinds[kind].located and kind in (Kind.DROP, Kind.TRUNCATE, Kind.REORDER):
+            assert Completeness.INCOMPLETE in mutated.judged.windows.values(), fault.json()
+        if kind is Kind.DROP and fault.found_by is FoundBy.SEQUENCE:
+            gaps = [problem for _, problem in mutated.judged.of_cells if problem.code is ProblemCode.GAP]
+            assert [one.first_offset for one in gaps] == [fault.first_offset]
+    seen = total.kinds[kind]
+    assert total.violations == []
+    assert (seen.faults, seen.missed) == (SINGLE_FAULTS, 0)
+    assert seen.found + seen.not_knowable == SINGLE_FAULTS
+    if kind is not Kind.FLIP:  # of which many only change a value
+        assert seen.located >= SINGLE_FAULTS - 2
+
+
+def test_a_message_that_is_lost_without_numbers_leaves_a_hole_that_no_level_hides(topic: Topic) -> None:
+    start = MIDNIGHT + timedelta(minutes=90)
+    bare = Recording.of(slice_of(topic, start, start + timedelta(minutes=6)), timedelta(minutes=2), numbered=False)
+    assert set(judge(bare.clean).windows.values()) == {Completeness.PROVEN}
+    for seed in range(12):
+        mutated = bare.mutated(seed=seed, kinds=[Kind.DROP], count=1, keep_offsets=True)
+        holes = [one for cell in mutated.outcome.cells.values() for one in cell.delivery.offset_holes]
+        assert [(one.first, one.last) for one in holes] == [(mutated.faults[0].from_offset,) * 2]
+        (window,) = [one for one in bare.windows if one.start <= mutated.faults[0].time < one.end]
+        assert mutated.judged.windows[window] in (Completeness.OBSERVED, Completeness.INCOMPLETE)
+
+
+@pytest.mark.timeout(900)
+def test_a_hundred_thousand_mutated_messages_make_no_wrong_row() -> None:
+    report = many(MESSAGES, processes=2)
+    assert report.violations == []
+    assert report.messages >= MESSAGES
+    assert report.rows > 0
+    for kind, seen in report.kinds.items():
+        assert seen.missed == 0, kind
+        assert seen.harmless + seen.found + seen.not_knowable == seen.faults
+    for kind in (Kind.DROP, Kind.REORDER, Kind.TRUNCATE):
+        assert report.kinds[kind].located >= report.kinds[kind].faults * 0.97
+    assert {kind for kind, seen in report.kinds.items() if seen.harmless == seen.faults} == set(REDELIVERIES)
