@@ -84,8 +84,9 @@ def found_by(before: Sequence[bytes | None], after: Sequence[bytes | None]) -> t
         return FoundBy.TRANSACTION, "the marks of a transaction"
     if len(old) != len(new):
         return FoundBy.NOTHING, "how many entries there are"
-    pairs = [(one.header.gtid, other.header.gtid) for one, other in zip(old, new, strict=True)]
-    if any(one != other and other for one, other in pairs):  # an entry need not name its transaction
+    pairs = [(one.header, other.header) for one, other in zip(old, new, strict=True)]
+    # An entry need not name its transaction, and nothing else names that of a statement.
+    if any(one.gtid != other.gtid and other.gtid and one.messageType != pb.DDL for one, other in pairs):
         return FoundBy.GTID, "a GTID"
     if any(one.header != other.header for one, other in zip(old, new, strict=True)):
         return FoundBy.NOTHING, "a header"
@@ -107,13 +108,9 @@ def _is_json(value: bytes | None) -> bool:
     return True
 
 
-def _marks(entries: Sequence[pb.Entry]) -> list[tuple[int, str]]:
-    """BEGIN, COMMIT and ROLLBACK with the transaction they name."""
-    return [
-        (one.header.messageType, one.event.beginEvent.transactionId or one.event.commitEvent.transactionId)
-        for one in entries
-        if one.header.messageType in (pb.BEGIN, pb.COMMIT, pb.ROLLBACK)
-    ]
+def _marks(entries: Sequence[pb.Entry]) -> list[int]:
+    """BEGIN, COMMIT and ROLLBACK. Their transaction ids vouch for nothing: of one transaction only COMMIT need have it."""
+    return [one.header.messageType for one in entries if one.header.messageType in (pb.BEGIN, pb.COMMIT, pb.ROLLBACK)]
 
 
 def _contradiction(entry: pb.Entry) -> bool:

@@ -353,8 +353,9 @@ class _Injector:
         if len(together) > 1:
             return FoundBy.DECODING if any(not one.gone for one in together) else FoundBy.NOTHING
         marks = list(_marks(gone))
-        # What comes first of all may have begun before the topic did.
-        if before is not None and marks.count(pb.BEGIN) != marks.count(pb.COMMIT):
+        begun, ended = marks.count(pb.BEGIN), marks.count(pb.COMMIT)
+        # What comes first of all may have begun before the topic did; behind what comes last only an end is missed.
+        if before is not None and (begun != ended if following is not None else begun < ended):
             return FoundBy.TRANSACTION
         mine = _gtids(gone)
         others = [

@@ -269,6 +269,7 @@ def flipped(old: pb.Entry, **header: object) -> tuple[FoundBy, str]:
     ("header", "expected"),
     [
         ({"gtid": "uuid:9"}, FoundBy.GTID),
+        ({"gtid": ""}, FoundBy.NOTHING),
         ({"messageType": 99}, FoundBy.DECODING),
         ({"messageType": pb.BEGIN}, FoundBy.DECODING),
         ({"position": 4}, FoundBy.NOTHING),
