@@ -180,7 +180,9 @@ class TransactionTracker:
             told = gtid is not None and now.seen.gtid is not None
             if told or marks.position(row) >= _at(now.seen):
                 return
-        seen = self._was_seen(marks, row)
+        # Straight on in one binlog nothing is read again: the marks of what is open contradict each other.
+        on = now is not None and now.seen.server_id == marks.server_id(row) and marks.position(row) > self._last
+        seen = self._was_seen(marks, row) and not on
         resumed = self._resumed(marks, row)
         if now is not None:
             self._leave_open(now)

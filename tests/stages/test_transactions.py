@@ -237,3 +237,8 @@ def test_the_vendors_numbers() -> None:
     ids = told([*ONE, *TWO]).result().seq_ids
     assert ids is not None
     assert (ids.smallest, ids.greatest, ids.repeats) == (1, 6, 0)
+
+
+def test_a_commit_that_names_another_transaction_than_its_begin_is_an_alarm_even_if_its_number_is_lower() -> None:
+    rows = [*transaction(1), ("BEGIN", f"{A}:5", 3, 200), ("COMMIT", f"{A}:2", 3, 220), *transaction(3)]
+    assert (3, 4) in places(told(rows))
