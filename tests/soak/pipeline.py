@@ -210,7 +210,7 @@ class _Lane:
         sets = _one_batch(pa.Table.from_batches(parts, SETS))
         decoded = FORMAT.entries(sets["data"])
         facts.add(replace(decoded, shapes=()))  # the tables are known
-        delivery.see_entries(decoded.batch, sets)
+        delivery.see_entries(decoded.batch, sets, decoded.checkpoints)
         runs.see(decoded.batch, sets, decoded.checkpoints)
         for one in decoded.rejected:
             first, final = sets["first_offset"][one.index].as_py(), sets["last_offset"][one.index].as_py()
