@@ -40,7 +40,14 @@ class TopicMarks:
         cuts = {window.start: _cut(pipeline, history, window) for window in windows}
         evidence = [
             CellEvidence(
-                row.cell, row.epoch, row.offsets, ClosedBy(row.closed_by) is ClosedBy.END, row.problems, row.delivery
+                row.cell,
+                row.epoch,
+                row.offsets,
+                ClosedBy(row.closed_by) is ClosedBy.END,
+                row.problems,
+                row.delivery,
+                row.counts.carried_in,
+                row.counts.carried_out,
             )
             for row in history.rows.values()
         ]

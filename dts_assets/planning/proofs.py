@@ -14,7 +14,7 @@ from datetime import datetime
 from dts_assets.model.delivery import CellDelivery
 from dts_assets.model.gtids import GtidSet
 from dts_assets.model.offsets import OffsetRange
-from dts_assets.model.problems import Completeness, Problem
+from dts_assets.model.problems import Completeness, Problem, ProblemCode
 from dts_assets.model.spans import Cell
 from dts_assets.planning.completeness import (
     WindowEvidence,
@@ -31,7 +31,10 @@ from dts_assets.planning.completeness import (
 
 @dataclass(frozen=True, slots=True)
 class CellEvidence:
-    """What one stored cell brings. ``ended``: a complete capture ended it, so nothing can follow."""
+    """What one stored cell brings. ``ended``: a complete capture ended it, so nothing can follow.
+
+    ``carried_in`` and ``carried_out`` count fragments of sets that lie across its borders.
+    """
 
     cell: Cell
     epoch: int
@@ -39,6 +42,8 @@ class CellEvidence:
     ended: bool
     problems: tuple[Problem, ...]
     delivery: CellDelivery
+    carried_in: int = 0
+    carried_out: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +65,7 @@ class _Chain:
     end: int
     epoch: int
     delivery: CellDelivery
+    open_fragments: int
 
 
 def prove_windows(
@@ -78,6 +84,7 @@ def prove_windows(
     for start, mine in sorted(by_window.items()):
         mine.sort(key=lambda one: one.cell)
         before = {one.cell.kafka_partition: _before(chains, one) for one in mine}
+        left = {partition: chain.open_fragments for partition, chain in sorted(chains.items())}
         unbroken = len(mine) == kafka_partitions and all(one is not None for one in before.values())
         found: list[tuple[int | None, Problem]] = []
         seams: list[Problem] = []
@@ -91,19 +98,33 @@ def prove_windows(
                 seams += between
                 found += [(partition, problem) for problem in between]
             found += [(partition, problem) for problem in problems]
-            judged.append((level_of_cell(problems, delivery, nothing_follows=one.ended), delivery))
+            level = level_of_cell(problems, delivery, nothing_follows=one.ended)
+            left_open = 0 if earlier is None else chains[partition].open_fragments
+            if _given_up(one, left_open):
+                # A producer that began again, or a message damaged so that it looks like the begin of a set: nobody can tell.
+                level = min(level, Completeness.OBSERVED, key=lambda level: level.rank)
+                detail = f"{left_open} fragments of a set that the window before left open do not go on here"
+                found.append((partition, Problem(ProblemCode.UNENDED, None, None, detail)))
+            judged.append((level, delivery))
             chains[partition] = _Chain(
                 one.offsets.end,
                 one.epoch,
                 one.delivery if earlier is None else joined(earlier, one.delivery),
+                left_open if not (one.delivery.numbered or one.delivery.unnumbered) else one.carried_out,
             )
-        rests_on = _digest(before, gtids.text if unbroken else "")
+        rests_on = _digest(before, left, gtids.text if unbroken else "")
         missing = gtids.see(mine, synced.get(start), goes_on=unbroken)
         evidence = WindowEvidence(tuple(seams), missing, gtids.real, kafka_partitions, len(mine))
         level, more = level_of_window(judged, evidence)
         found += [(None, problem) for problem in more if problem not in seams]
         proofs[start] = WindowProof(level, tuple(found), rests_on)
     return proofs
+
+
+def _given_up(one: CellEvidence, left_open: int) -> bool:
+    """Whether a set that was open at the border does not go on. With several shards it may, behind messages of the others."""
+    came = one.delivery.numbered or one.delivery.unnumbered
+    return bool(came) and one.carried_in < left_open and len(one.delivery.sequences) <= 1
 
 
 def _before(chains: Mapping[int, _Chain], one: CellEvidence) -> CellDelivery | None:
@@ -142,8 +163,12 @@ class _Transactions:
                 return None
             now = GtidSet.parse(synced)
             missing = gtid_holes(before, own, self._synced, now)
-            if all(one.ended for one in cells):
+            if any(one.ended for one in cells):
                 missing |= holes_behind(self._seen, now)
+                if not now.covers(self._seen):
+                    # Behind its last CHECKPOINT a Kafka partition may have ended before the others did.
+                    self._synced = now
+                    return None
         except ValueError:  # GTIDs of two dialects, or a text that is none
             self._seen, self._synced, self.real = GtidSet(), None, False
             return None
@@ -151,8 +176,8 @@ class _Transactions:
         return missing
 
 
-def _digest(before: Mapping[int, CellDelivery | None], gtids: str) -> str:
-    """What a proof rests on: the last numbers, the open transactions and the GTIDs of the windows before."""
+def _digest(before: Mapping[int, CellDelivery | None], left: Mapping[int, int], gtids: str) -> str:
+    """What a proof rests on: the last numbers, the open sets and transactions, and the GTIDs of the windows before."""
     facts: list[object] = [gtids]
     for partition, delivery in sorted(before.items()):
         if delivery is None:
@@ -163,5 +188,5 @@ def _digest(before: Mapping[int, CellDelivery | None], gtids: str) -> str:
             (one.shard, one.open, one.more_open, one.last_position, one.gtids, one.marked, one.fake_gtids)
             for one in delivery.transactions
         ]
-        facts.append((partition, sequences, transactions))
+        facts.append((partition, sequences, transactions, left[partition]))
     return hashlib.sha256(repr(facts).encode()).hexdigest()[:12]

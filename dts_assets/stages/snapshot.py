@@ -219,7 +219,7 @@ def _keys(columns: Sequence[Column]) -> list[Column]:
 
 
 def _old_key(columns: Sequence[Column]) -> SparkColumn:
-    """The key that a change found; of a key column that the old image lacks (Canal's holds changed columns only), the new one's."""
+    """The key that a change found; of a key column that the old image lacks (Canal's has changed columns only), the new one's."""
     return _key_of(columns, "before", "after")
 
 

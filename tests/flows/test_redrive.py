@@ -11,6 +11,7 @@ from dts_assets.flows.redrive import Quarantined, RedriveReport, redrive
 from dts_assets.flows.status import find_status
 from dts_assets.model.problems import Completeness, Problem, ProblemCode, Reason
 from dts_assets.model.spans import Cell
+from dts_assets.store.commit import Rectangle
 from dts_assets.store.rows import QuarantineRow
 from tests.flows.harness import Bench, Harness
 from tests.flows.history import border
@@ -24,7 +25,7 @@ def as_an_older_decoder_left_it(harness: Harness, cell: Cell) -> None:
     """Nothing of a cell was understood: no entries, each set in quarantine, and the mark says so."""
     pipeline, ledger = harness.pipeline, harness.pipeline.ledger
     row = next(row for row in ledger.windows() if row.cell == cell)
-    rectangle = {"kafka_partition": {cell.kafka_partition}, "window_start": {cell.window.start}}
+    rectangle: Rectangle = {"kafka_partition": {cell.kafka_partition}, "window_start": {cell.window.start}}
     pipeline.lake.replace(pipeline.path("entries"), rectangle, [])
     rejected = [
         QuarantineRow(

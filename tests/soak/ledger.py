@@ -29,7 +29,16 @@ def judge(outcome: Outcome) -> Judged:
         by_window.setdefault(one.cell.window, []).append(one)
     last = max(by_window)
     evidence = [
-        CellEvidence(cell, 0, one.offsets, cell.window == last, tuple(one.problems), one.delivery)
+        CellEvidence(
+            cell,
+            0,
+            one.offsets,
+            cell.window == last,
+            tuple(one.problems),
+            one.delivery,
+            one.tally.carried_in,
+            one.tally.carried_out,
+        )
         for cell, one in outcome.cells.items()
     ]
     synced = {window.start: _synced([one.checkpoints for one in cells]) for window, cells in by_window.items()}

@@ -10,7 +10,7 @@ from dts_assets.emulator.damage import FoundBy
 from dts_assets.emulator.faults import Kind
 from dts_assets.emulator.topics import Topic
 from dts_assets.model.problems import Completeness, ProblemCode
-from tests.soak.ledger import judge
+from tests.soak.ledger import Judged, judge
 from tests.soak.many import many
 from tests.soak.mutations import Recording, Report, equations, shop, slice_of
 
@@ -32,6 +32,13 @@ def recording(topic: Topic, request: pytest.FixtureRequest) -> Recording:
     return Recording.of(slice_of(topic, start, start + timedelta(minutes=6)), timedelta(minutes=2))
 
 
+def assert_proven(judged: Judged) -> None:
+    """Every window is proven but the last one of a slice: it may end behind its last CHECKPOINT, where nothing vouches."""
+    *earlier, last = (level for _, level in sorted(judged.windows.items()))
+    assert set(earlier) == {Completeness.PROVEN}
+    assert last in (Completeness.PROVEN, Completeness.CONTIGUOUS)
+
+
 @pytest.mark.parametrize("minutes", [60, 7])
 def test_the_clean_recording_is_proven(topic: Topic, minutes: int) -> None:
     clean = Recording.of(topic, timedelta(minutes=minutes)).clean
@@ -47,7 +54,7 @@ def test_what_comes_again_or_in_more_pieces_changes_nothing(recording: Recording
         mutated = recording.mutated(seed=seed, kinds=[kind], count=12)
         assert mutated.report().violations == []
         assert (mutated.judged.of_cells, mutated.judged.of_windows, mutated.outcome.quarantine) == ([], [], [])
-        assert set(mutated.judged.windows.values()) == {Completeness.PROVEN}
+        assert_proven(mutated.judged)
         assert sorted(mutated.outcome.rows.contents.tolist()) == sorted(recording.clean.rows.contents.tolist())
 
 
@@ -75,7 +82,7 @@ def test_a_single_fault_is_found_where_it_is(recording: Recording, kind: Kind) -
 def test_a_message_that_is_lost_without_numbers_leaves_a_hole_that_no_level_hides(topic: Topic) -> None:
     start = MIDNIGHT + timedelta(minutes=90)
     bare = Recording.of(slice_of(topic, start, start + timedelta(minutes=6)), timedelta(minutes=2), numbered=False)
-    assert set(judge(bare.clean).windows.values()) == {Completeness.PROVEN}
+    assert_proven(judge(bare.clean))
     for seed in range(12):
         mutated = bare.mutated(seed=seed, kinds=[Kind.DROP], count=1, keep_offsets=True)
         holes = [one for cell in mutated.outcome.cells.values() for one in cell.delivery.offset_holes]

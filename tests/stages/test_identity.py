@@ -82,7 +82,7 @@ def check(stream: Stream, borders: Sequence[int], chunk: int, *, lineages_expect
     kept = kept_of(cells, lineages, stream.gtids, runs)
     sent = [event.identity for transaction in stream.truth for event in transaction if event.kind == "DML"]
     assert sorted(one.event.identity for _, one in kept) == sent
-    first = {}
+    first: dict[tuple[tuple[int, int], int], int] = {}
     for one in stream.delivered:
         first.setdefault((one.event.identity, one.partition), one.offset)
     assert all(one.offset == first[one.event.identity, one.partition] for _, one in kept), "the earliest copy is kept"
