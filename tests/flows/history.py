@@ -73,7 +73,7 @@ def goods() -> Table:
 class WindowEnd:
     """How the stream stood at a window's end: the cut, None where some Kafka partition gave no CHECKPOINT in the window.
 
-    ``vouched`` says that every Kafka partition gave one: what CHECKPOINTs count can be compared with what came.
+    ``vouched`` says that every Kafka partition gave one that covers what came: the last window has transactions behind it.
     """
 
     cut: Position | None
@@ -98,7 +98,7 @@ class History:
                 if self.window_of(one.time) == number:
                     last[one.partition] = max(last.get(one.partition, (0, 0)), one.position)
             complete = len(last) == self.source.partitions and number < WINDOWS - 1
-            found.append(WindowEnd(min(last.values()) if complete else None, len(last) == self.source.partitions))
+            found.append(WindowEnd(min(last.values()) if complete else None, complete))
         return found
 
     def after(self, number: int) -> Contents:
