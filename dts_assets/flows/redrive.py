@@ -73,9 +73,12 @@ def redrive(pipeline: Pipeline, chosen: Quarantined, *, spark: SparkProvider, pr
         for span in rectangles(again)
         for report in materialize_entries(pipeline, span, spark=spark, progress=progress).cells
     ]
+    still = {_key(row) for row in pipeline.ledger.quarantine() if row.stage == "entries"}
+    changed = {row.window_start for row in rows if row.stage == "tables" or _key(row) not in still}
+    again_made = {cell for cell in cells if cell.window.start in changed}
     tables = [
         materialize_tables(pipeline, windows, spark=spark, progress=progress)
-        for windows in window_runs(_computed(pipeline, cells))
+        for windows in window_runs(_computed(pipeline, again_made))
     ]
     places = {(cell.kafka_partition, cell.window.start) for cell in cells}
     left = [row for row in pipeline.ledger.quarantine() if (row.kafka_partition, row.window_start) in places]
@@ -90,6 +93,10 @@ def _computed(pipeline: Pipeline, cells: Collection[Cell]) -> Iterable[Window]:
     """The windows of some cells whose tables are there: those of the others come with their first run."""
     windows = {cell.window for cell in cells}
     return [row.window for row in pipeline.ledger.cuts(windows)] if windows else []
+
+
+def _key(row: QuarantineRow) -> tuple[object, ...]:
+    return row.kafka_partition, row.window_start, row.stage, row.first_offset, row.last_offset, row.reason
 
 
 def _of(row: QuarantineRow, cell: Cell) -> bool:
