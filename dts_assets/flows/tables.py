@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -243,6 +244,12 @@ def _changelogs(
                 pipeline.lake.catalog.drop_table(pipeline.lake.identifier(pipeline.table_path("changelog", table)))
             tables = _chosen(known_tables(pipeline), frozenset(tables))
             results = _decode(pipeline, windows, tables, known, spark, progress)
+    unknown = Counter[str]()
+    for result in results:
+        unknown.update(result.unknown)
+    if unknown:
+        kept = ", ".join(f"{what}: {count}" for what, count in sorted(unknown.items()))
+        progress(f"changelog: kept as text or bytes although this version does not know it: {kept}")
     _commit(pipeline, windows, tables, results, progress, began)
     return results
 
