@@ -59,10 +59,11 @@ def materialize_entries(pipeline: Pipeline, span: Span, *, spark: SparkProvider,
     messages = sum(raw[cell].messages for cell in cells)
     progress(f"entries: joining and decoding {messages:,} messages of {len(cells)} partitions")
     results = _decode(pipeline, span, raw, before, spark, progress)
+    rows = {cell: _row(cell, raw, results[cell], before[cell]) for cell in cells}
+    _take_back_marks(pipeline, span, rows)
     _commit(pipeline, span, results)
     shapes = merge_shapes(result.facts.shapes for result in results.values())
     new_tables = register_shapes(pipeline, shapes)
-    rows = {cell: _row(cell, raw, results[cell], before[cell]) for cell in cells}
     pipeline.ledger.replace_windows(cells, list(rows.values()))
     reports = tuple(_report(rows[cell], raw[cell], results[cell]) for cell in cells)
     changes = sum(report.changes for report in reports)
@@ -162,6 +163,18 @@ def _raw_files(pipeline: Pipeline, span: Span) -> dict[Cell, tuple[str, ...]]:
             cell = Cell(file.partition["kafka_partition"], pipeline.grid.of_start(file.partition["window_start"]))
             found.setdefault(cell, []).append(file)
     return {cell: tuple(file.path for file in files) for cell, files in found.items()}
+
+
+def _take_back_marks(pipeline: Pipeline, span: Span, rows: Mapping[Cell, IngestWindow]) -> None:
+    """Remove the marks of cells that are about to hold something else.
+
+    A run that is killed between its rows and its mark would leave the old mark on them, and if what it read were changed back,
+    that mark would look right.
+    """
+    stored = pipeline.ledger.windows(span.windows)
+    changing = [row.cell for row in stored if row.cell in rows and row.generation != rows[row.cell].generation]
+    if changing:
+        pipeline.ledger.replace_windows(changing, [])
 
 
 def _commit(pipeline: Pipeline, span: Span, results: Mapping[Cell, EntriesResult]) -> None:

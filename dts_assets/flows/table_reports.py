@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TypeVar
 
@@ -12,8 +12,21 @@ from dts_assets.flows.reports import TableReport
 from dts_assets.flows.snapshots import SnapshotOutcome
 from dts_assets.flows.tables_tasks import TablesResult, TableTally, TallyKey
 from dts_assets.model.tables import TableId
+from dts_assets.model.windows import Window
 
 Number = TypeVar("Number", int, float)
+
+
+def stored_tallies(pipeline: Pipeline, windows: Sequence[Window]) -> dict[TallyKey, TableTally]:
+    """What an earlier run made of windows whose rows stay."""
+    rows = pipeline.ledger.window_tables(windows) if windows else []
+    return {
+        (row.window_start, row.kafka_partition, row.table): TableTally(
+            row.changes, row.kept, row.quarantined, row.truncations, row.row_hash, row.absent_rows, row.invalid_values,
+            row.first_position, row.last_position,
+        )
+        for row in rows
+    }  # fmt: skip
 
 
 def changes_by_window(tallies: Mapping[TallyKey, TableTally]) -> dict[datetime, int]:

@@ -18,7 +18,7 @@ from dts_assets.flows.registry import known_tables, register_shapes, widen_unsig
 from dts_assets.flows.reports import Progress, TablesReport, WindowReport, of_bytes, rate
 from dts_assets.flows.snapshots import SnapshotOutcome, advance_snapshots
 from dts_assets.flows.spark_tasks import Watched, run_tasks
-from dts_assets.flows.table_reports import changes_by_window, summed, table_reports
+from dts_assets.flows.table_reports import changes_by_window, stored_tallies, summed, table_reports
 from dts_assets.flows.tables_tasks import (
     CellKey,
     TablesResult,
@@ -144,6 +144,7 @@ def _materialize(
     results: list[TablesResult] = []
     before = NOTHING_BEFORE
     if made_again and (changelogs or selection.whole):
+        _take_back_marks(pipeline, marks, stored)
         before = find_redelivered_changes(pipeline, topic.history, made_again, tables, spark=spark, progress=progress)
         known = _Known(topic.history, before)
         results = _changelogs(pipeline, made_again, changelogs, known, spark, progress)
@@ -156,7 +157,7 @@ def _materialize(
         unbalanced = _unbalanced(rows)
         chosen = None if selection.whole else selection.changelogs
         pipeline.ledger.replace_window_tables(made_again, rows, tables=chosen)
-    made |= _stored_tallies(pipeline, marked)
+    made |= stored_tallies(pipeline, marked)
     cuts = {start: window_cut(row) for start, row in stored.items()}
     if selection.whole:
         cuts |= {mark.window.start: window_cut(mark) for mark in marks}
@@ -396,16 +397,17 @@ def _window_tables(tallies: Mapping[TallyKey, TableTally], before: Mapping[Tally
     ]
 
 
-def _stored_tallies(pipeline: Pipeline, windows: Sequence[Window]) -> dict[TallyKey, TableTally]:
-    """What an earlier run made of windows whose rows stay."""
-    rows = pipeline.ledger.window_tables(windows) if windows else []
-    return {
-        (row.window_start, row.kafka_partition, row.table): TableTally(
-            row.changes, row.kept, row.quarantined, row.truncations, row.row_hash, row.absent_rows, row.invalid_values,
-            row.first_position, row.last_position,
-        )
-        for row in rows
-    }  # fmt: skip
+def _take_back_marks(pipeline: Pipeline, marks: Iterable[Cut], stored: Mapping[datetime, Cut]) -> None:
+    """Remove the marks of windows that are about to hold something else: a killed run must not leave an old mark on new rows."""
+    changing = [
+        mark.window
+        for mark in marks
+        if (row := stored.get(mark.window.start)) is not None
+        and row.generation != mark.generation
+        and not same_rows(row, mark)
+    ]
+    if changing:
+        pipeline.ledger.replace_cuts(changing, [])
 
 
 def _unbalanced(rows: Iterable[WindowTable]) -> dict[datetime, tuple[str, ...]]:
