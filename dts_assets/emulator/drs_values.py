@@ -12,6 +12,7 @@ from dts_assets.emulator.drs_options import DrsOptions
 from dts_assets.emulator.events import ABSENT, Kind, SourceColumn, Value
 from dts_assets.emulator.floats import java_double_text, java_single_text
 from dts_assets.emulator.schema import codec_of
+from dts_assets.emulator.values import bytes_of, float_of
 
 ToText = Callable[[Value], str]
 
@@ -43,14 +44,14 @@ def to_text(column: SourceColumn, options: DrsOptions) -> ToText:
     """What turns the values of a column, but not NULL and what was not logged, into texts."""
     kind = column.kind
     if kind is Kind.FLOAT32:
-        return lambda value: java_single_text(_number(value))
+        return lambda value: java_single_text(float_of(value))
     if kind is Kind.FLOAT64:
-        return lambda value: java_double_text(_number(value))
+        return lambda value: java_double_text(float_of(value))
     if kind in (Kind.BINARY, Kind.BLOB):
-        return lambda value: str([byte - 256 if byte > 127 else byte for byte in _raw(value)])
+        return lambda value: str([byte - 256 if byte > 127 else byte for byte in bytes_of(value)])
     if kind in (Kind.TEXT, Kind.JSON):
         codec = codec_of(column.charset)
-        return lambda value: _raw(value).decode(codec)
+        return lambda value: bytes_of(value).decode(codec)
     if kind is Kind.INSTANT:
         zone = options.source_time_zone
         return lambda value: _clock(str(value), zone)
@@ -64,18 +65,6 @@ def object_of(row: tuple[Value, ...], columns: tuple[tuple[str, ToText], ...]) -
         for value, (name, text) in zip(row, columns, strict=True)
         if value is not ABSENT
     }
-
-
-def _number(value: Value) -> float:
-    if not isinstance(value, int | float):
-        raise TypeError(f"a number was expected, not {type(value).__name__}")
-    return float(value)
-
-
-def _raw(value: Value) -> bytes:
-    if not isinstance(value, bytes):
-        raise TypeError(f"bytes were expected, not {type(value).__name__}")
-    return value
 
 
 def _clock(seconds: str, zone: tzinfo) -> str:

@@ -55,9 +55,9 @@ def _encoder(column: SourceColumn, options: EmulatorOptions) -> Encoder:
         number = _INTEGERS[kind][column.is_unsigned]
         return lambda value: pb.Data(dataType=number, sv=str(value))
     if kind is Kind.FLOAT32:
-        return lambda value: pb.Data(dataType=pb.FLOAT32, sv=single_text(_number(value)))
+        return lambda value: pb.Data(dataType=pb.FLOAT32, sv=single_text(float_of(value)))
     if kind is Kind.FLOAT64:
-        return lambda value: pb.Data(dataType=pb.FLOAT64, sv=double_text(_number(value)))
+        return lambda value: pb.Data(dataType=pb.FLOAT64, sv=double_text(float_of(value)))
     if kind is Kind.DECIMAL:
         return lambda value: pb.Data(dataType=pb.DECIMAL, sv=str(value))
     if kind is Kind.PLAIN:
@@ -76,20 +76,22 @@ def _bytes_encoder(column: SourceColumn, options: EmulatorOptions) -> Encoder:
         or (kind is Kind.BINARY and options.binary_as == "bytes")
     )
     if as_bytes:
-        return lambda value: pb.Data(dataType=pb.BYTES, bv=_raw(value))
+        return lambda value: pb.Data(dataType=pb.BYTES, bv=bytes_of(value))
     charset = "binary" if kind is Kind.BINARY else (column.charset or options.plain_charset)
     if charset == "utf8mb3":
         charset = options.utf8_name
-    return lambda value: pb.Data(dataType=pb.STRING, charset=charset, bv=_raw(value))
+    return lambda value: pb.Data(dataType=pb.STRING, charset=charset, bv=bytes_of(value))
 
 
-def _number(value: Value) -> float:
+def float_of(value: Value) -> float:
+    """The value as a float. Raises TypeError if it is no number."""
     if not isinstance(value, int | float):
         raise TypeError(f"a number was expected, not {type(value).__name__}")
     return float(value)
 
 
-def _raw(value: Value) -> bytes:
+def bytes_of(value: Value) -> bytes:
+    """The value as bytes. Raises TypeError if it is something else."""
     if not isinstance(value, bytes):
         raise TypeError(f"bytes were expected, not {type(value).__name__}")
     return value

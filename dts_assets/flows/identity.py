@@ -22,7 +22,7 @@ from dts_assets.planning.lineages import CellRuns, Lineages, find_lineages, grea
 from dts_assets.planning.staleness import entries_input
 from dts_assets.planning.statements import kept_statements
 from dts_assets.store.commit import Rectangle
-from dts_assets.store.rows import IngestWindow, LineageRow
+from dts_assets.store.rows import IngestWindow
 from dts_assets.store.schemas import REDELIVERIES
 
 
@@ -91,13 +91,6 @@ class TopicHistory:
     def shards(self) -> frozenset[str]:
         """The shards of the topic: several have no common order."""
         return frozenset(run.shard for row in self.rows.values() for run in row.runs)
-
-    def lineage_rows(self) -> list[LineageRow]:
-        """The rows of ``lineages``."""
-        return [
-            LineageRow(one.lineage, one.shard, one.server, one.first_event_time, one.first_position)
-            for one in self.lineages.all
-        ]
 
     def _lineages_text(self, cell: Cell) -> str:
         """The lineages of a cell: one number where all its entries have the same, else what decides."""

@@ -37,7 +37,10 @@ class TopicMarks:
         """What the rows say together; they should be all of them, and ``tables`` all that are known."""
         history = TopicHistory.of(rows, tables)
         windows = sorted({cell.window for cell in history.rows})
-        cuts = {window.start: _cut(pipeline, history, window) for window in windows}
+        # Shards are servers of their own: there is no position that is common to them.
+        ordered = len(history.shards) <= 1
+        wanted = Consistency(pipeline.settings.consistency) if ordered else Consistency.WINDOW
+        cuts = {window.start: _cut(pipeline, history, window, wanted=wanted) for window in windows}
         evidence = [
             CellEvidence(
                 row.cell,
@@ -115,7 +118,9 @@ def _of_rows(inputs: Iterable[str]) -> set[str]:
     return {text for text in inputs if not text.startswith(PROOF_INPUT)}
 
 
-def _cut(pipeline: Pipeline, history: TopicHistory, window: Window) -> tuple[WindowCut, str | None]:
+def _cut(
+    pipeline: Pipeline, history: TopicHistory, window: Window, *, wanted: Consistency
+) -> tuple[WindowCut, str | None]:
     """The cut of a window, from those of its cells that are stored."""
     rows = [history.rows[cell] for one in pipeline.kafka_partitions if (cell := Cell(one, window)) in history.rows]
     checkpoints = [history.checkpoint(row.cell) for row in rows]
@@ -123,8 +128,6 @@ def _cut(pipeline: Pipeline, history: TopicHistory, window: Window) -> tuple[Win
         PartitionEnd(row.kafka_partition, None if mark is None else mark[0], ClosedBy(row.closed_by))
         for row, mark in zip(rows, checkpoints, strict=True)
     ]
-    # Shards are servers of their own: there is no position that is common to them.
-    wanted = Consistency(pipeline.settings.consistency) if len(history.shards) <= 1 else Consistency.WINDOW
     cut = cut_of_window(window, ends, wanted=wanted)
     gtid_set = next((mark[1] for mark in checkpoints if mark is not None and mark[0] == cut.cut), None)
     return cut, gtid_set

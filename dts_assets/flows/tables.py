@@ -164,7 +164,7 @@ def _materialize(
     reached = frontier(cuts, pipeline.grid, first=pipeline.first_window())
     outcomes = _snapshots(pipeline, selection, reached, spark, progress)
     if selection.whole:
-        pipeline.ledger.replace_lineages(topic.history.lineage_rows())
+        pipeline.ledger.replace_lineages(topic.history.lineages.all)
         pipeline.ledger.replace_cuts(windows, marks)
         expire_old_snapshots(pipeline, {table for result in results for table in result.files})
     changes = changes_by_window(made)

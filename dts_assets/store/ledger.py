@@ -24,6 +24,7 @@ from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 
 from dts_assets.errors import LakeTableError, StaleGenerationError
+from dts_assets.model.lineages import Lineage
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
@@ -36,7 +37,6 @@ from dts_assets.store.rows import (
     IngestWindow,
     Kind,
     LedgerRow,
-    LineageRow,
     QuarantineRow,
     RawWindow,
     TableShapeRow,
@@ -93,9 +93,9 @@ class Ledger:
             ),
         )
 
-    def lineages(self) -> list[LineageRow]:
+    def lineages(self) -> list[Lineage]:
         """The lineages of the topic, by number."""
-        return sorted(self._read(LineageRow, "lineages", None), key=lambda row: row.lineage)
+        return sorted(self._read(Lineage, "lineages", None), key=lambda row: row.lineage)
 
     def quarantine(self, windows: Iterable[Window] | None = None, *, payload: bool = False) -> list[QuarantineRow]:
         """What is in quarantine, by window, Kafka partition and offset; with the bytes only if ``payload``."""
@@ -136,7 +136,7 @@ class Ledger:
 
         self._replace("window_tables", starts, chosen, rows)
 
-    def replace_lineages(self, rows: Sequence[LineageRow]) -> None:
+    def replace_lineages(self, rows: Sequence[Lineage]) -> None:
         """Make ``rows`` all lineages, unless they are already."""
         if self.lineages() == list(rows):
             return

@@ -20,6 +20,7 @@ from dts_assets.model.delivery import (
     ShardTransactions,
     Transaction,
 )
+from dts_assets.model.lineages import Lineage
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.problems import Completeness, Problem, ProblemCode, Reason
@@ -187,17 +188,6 @@ class TableShapeRow:
 
 
 @dataclass(frozen=True, slots=True)
-class LineageRow:
-    """An unbroken run of one server's binlog."""
-
-    lineage: int
-    shard: str
-    server: str
-    first_event_time: datetime
-    first_position: SourcePosition
-
-
-@dataclass(frozen=True, slots=True)
 class QuarantineRow:
     """Something that could not be used, with its bytes; ``stage`` is ``entries`` or ``tables``."""
 
@@ -211,7 +201,7 @@ class QuarantineRow:
     payload: bytes | None = None
 
 
-LedgerRow: TypeAlias = RawWindow | IngestWindow | WindowTable | Cut | TableShapeRow | LineageRow | QuarantineRow
+LedgerRow: TypeAlias = RawWindow | IngestWindow | WindowTable | Cut | TableShapeRow | Lineage | QuarantineRow
 Kind = TypeVar("Kind", bound=LedgerRow)
 
 
@@ -376,6 +366,6 @@ _READERS: dict[str, Any] = {
 
 _PLANS: dict[type[Any], tuple[tuple[str, Any], ...]] = {
     kind: tuple((one.name, _READERS.get(one.name)) for one in fields(kind))
-    for kind in (RawWindow, IngestWindow, WindowTable, Cut, TableShapeRow, LineageRow, QuarantineRow)
+    for kind in (RawWindow, IngestWindow, WindowTable, Cut, TableShapeRow, Lineage, QuarantineRow)
 }
 """How each kind is read, field by field; asking each row for its fields was a tenth of the time of reading a ledger."""
