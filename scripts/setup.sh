@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Brings a machine to where everything in the Makefile works: a Python, a Java, the binaries of MariaDB, the locked packages in
-# .venv, the Iceberg jars, an archive of Spark's classes. Does nothing when the last run left nothing to do. Asks nothing.
+# .venv, the jars of Iceberg and Kafka, an archive of Spark's classes. Does nothing when the last run left nothing to do. Asks nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -102,6 +102,12 @@ jars() {
         stop "Spark did not start with the Iceberg jars; most often Maven's central repository, or your mirror of it, was not reachable (log: $venv/jars.log)."
 }
 
+broker() { # of Kafka, for tests and for what runs live
+    say "fetching the jars of Kafka (once)"
+    $venv/bin/python scripts/fetch_broker.py </dev/null >$venv/broker.log 2>&1 ||
+        say "The jars of Kafka could not be fetched: everything works but what starts a broker of its own (log: $venv/broker.log)."
+}
+
 classes() { # without it everything works, and Spark takes ten seconds more to start
     say "archiving Spark's classes (once)"
     $venv/bin/python -W ignore scripts/archive_classes.py </dev/null >$venv/classes.log 2>&1 ||
@@ -112,6 +118,7 @@ if [ -f $stamp ] && [ "$(cat $stamp)" = "$(fingerprint)" ] && has_java; then exi
 system_packages
 packages
 jars
+broker
 classes
 fingerprint >$stamp
 say "done"

@@ -12,6 +12,7 @@ from hypothesis import settings
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from dts_assets.emulator.broker import Broker
     from dts_assets.store.catalog import LakeLocation
 
 
@@ -50,3 +51,12 @@ def spark(spark_lake: LakeLocation) -> Iterator[SparkSession]:
     session = open_session(spark_lake, conf, master="local[2]", name="dts-assets-tests")
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def kafka_broker() -> Iterator[Broker]:
+    """A Kafka broker of the process, started when the first test wants it. Tests share it, each with topics of its own."""
+    from dts_assets.emulator.broker import private_broker
+
+    with private_broker() as broker:
+        yield broker

@@ -2,6 +2,7 @@
 
 EmulatorError
 ├── ServerUnavailable    MariaDB is not installed, or a private server did not start
+├── BrokerUnavailable    Kafka or Java is not installed, or a private broker did not start
 ├── UnsupportedSource    the binlog holds something that cannot be encoded without loss
 ├── NoSuchMoment         the server was never at that position or set of GTIDs
 └── ReplayFailed         the binlogs could not be replayed on another server
@@ -26,6 +27,14 @@ class ServerUnavailable(EmulatorError):
 
     def __str__(self) -> str:
         return self.reason if self.log is None else f"{self.reason}; its log is {self.log}"
+
+
+class BrokerUnavailable(EmulatorError):
+    """No private Kafka broker could be started, or one that runs does not answer."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
 
 
 class UnsupportedSource(EmulatorError):
