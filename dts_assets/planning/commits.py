@@ -1,0 +1,41 @@
+"""How far a consumer group may be moved: behind the last CHECKPOINT of what is stored and decoded without a hole, never back.
+
+The group is a courtesy to the vendor's console, which shows its lag; what is read next is decided by the ledger alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from dts_assets.model.offsets import OffsetRange
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedCell:
+    """A stored and decoded window of a Kafka partition; ``checkpoint`` is the offset of its last CHECKPOINT, if it has one."""
+
+    offsets: OffsetRange
+    checkpoint: int | None
+
+
+def offset_to_commit(
+    decoded: Iterable[DecodedCell], *, start: int, committed: int | None, by_checkpoint: bool
+) -> int | None:
+    """The next offset to read, as Kafka wants it; None to leave the group where it is.
+
+    ``start`` is where the chain of windows begins: all before it is stored, or was never wanted. ``by_checkpoint`` says that the
+    format has CHECKPOINTs; without them the end of what is stored counts.
+    """
+    at, reached = start, None
+    for cell in sorted(decoded, key=lambda one: one.offsets):
+        if cell.offsets.start > at:
+            break
+        at = max(at, cell.offsets.end)
+        if not by_checkpoint:
+            reached = at
+        elif cell.checkpoint is not None:
+            reached = max(reached or 0, cell.checkpoint + 1)
+    if reached is None or (committed is not None and reached <= committed):
+        return None
+    return reached

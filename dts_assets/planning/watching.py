@@ -1,0 +1,103 @@
+"""What the watching sensor tells Dagster at one tick, and the cursor it leaves.
+
+Dagster keeps observations and evaluations outside of runs for ever, so each has to say something: an observation comes when a
+number has moved, an evaluation when the verdict has, and both again after a while, so that a plot has points and nobody wonders
+whether the sensor still runs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from dts_assets.model.spans import partition_key, partition_of_key
+from dts_assets.planning.generations import generation
+from dts_assets.planning.loss import OldestSeen
+
+OBSERVE_AGAIN = timedelta(minutes=10)
+"""How long a topic in which nothing moves is left unobserved."""
+
+JUDGE_AGAIN = timedelta(hours=1)
+JUDGE_TROUBLE_AGAIN = timedelta(minutes=10)
+"""How long the same verdict is not told again; while messages are in danger the minutes left are told more often."""
+
+_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class WatchCursor:
+    """What was told last and when, and what was seen of the oldest messages."""
+
+    observed: str = ""
+    observed_at: datetime | None = None
+    verdict: str = ""
+    judged_at: datetime | None = None
+    oldest: Mapping[int, OldestSeen] = field(default_factory=dict)
+
+    def to_text(self) -> str:
+        """Small versioned JSON, as Dagster stores it."""
+        oldest = {
+            partition_key(partition): [seen.low, _text(seen.time), seen.young]
+            for partition, seen in sorted(self.oldest.items())
+        }
+        told = [self.observed, _text(self.observed_at), self.verdict, _text(self.judged_at)]
+        return json.dumps({"v": _VERSION, "told": told, "oldest": oldest})
+
+    @classmethod
+    def of_text(cls, text: str | None) -> WatchCursor:
+        """The cursor that ``text`` holds; an empty one for None and for a version that is not known."""
+        raw = json.loads(text) if text else {}
+        if raw.get("v") != _VERSION:
+            return cls()
+        observed, observed_at, verdict, judged_at = raw["told"]
+        oldest = {
+            partition_of_key(key): OldestSeen(low, _instant(time), young)
+            for key, (low, time, young) in raw["oldest"].items()
+        }
+        return cls(observed, _instant(observed_at), verdict, _instant(judged_at), oldest)
+
+
+@dataclass(frozen=True, slots=True)
+class WatchTick:
+    """Whether to observe and to judge now, and the cursor then."""
+
+    observe: bool
+    judge: bool
+    cursor: WatchCursor
+
+
+def watch_tick(
+    cursor: WatchCursor,
+    *,
+    numbers: Mapping[str, object],
+    verdict: str,
+    trouble: bool,
+    oldest: Mapping[int, OldestSeen],
+    now: datetime,
+) -> WatchTick:
+    """``numbers`` only move when something happens (offsets, no ages); ``trouble`` says that the verdict is no pass."""
+    observed = generation([f"{name}={value}" for name, value in numbers.items()], code_version="")
+    observe = observed != cursor.observed or _over(cursor.observed_at, OBSERVE_AGAIN, now)
+    judge = verdict != cursor.verdict or _over(cursor.judged_at, JUDGE_TROUBLE_AGAIN if trouble else JUDGE_AGAIN, now)
+    after = WatchCursor(
+        observed if observe else cursor.observed,
+        now if observe else cursor.observed_at,
+        verdict if judge else cursor.verdict,
+        now if judge else cursor.judged_at,
+        oldest,
+    )
+    return WatchTick(observe, judge, after)
+
+
+def _over(before: datetime | None, pause: timedelta, now: datetime) -> bool:
+    return before is None or now - before >= pause
+
+
+def _text(instant: datetime | None) -> str | None:
+    return None if instant is None else instant.isoformat()
+
+
+def _instant(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)
