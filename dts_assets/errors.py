@@ -1,12 +1,23 @@
 """Every error that is meant for a person, and the exit code that the command ends with.
 
-Each class with its exit code, where it has one of its own (3 to 9 are outcomes of commands, such as a failed check)::
+What can be wrong with a Kafka broker is in ``dts_assets.broker_errors``, everything else here. Each class with its exit code,
+where it has one of its own (3 to 9 are outcomes of commands, such as a failed check)::
 
     DtsAssetsError                  1
     ├─ ConfigErrors                 2   every mistake of a pipeline.yaml at once
     ├─ SourceError                  10  where messages come from
     │  ├─ CaptureError                  the folder is not a capture, or not the one that the settings describe
-    │  └─ CaptureGrownError             a capture that was declared complete has more messages than were stored
+    │  ├─ CaptureGrownError             a capture that was declared complete has more messages than were stored
+    │  └─ BrokerError                   a Kafka broker, or what it answers, is not what the settings describe
+    │     ├─ UnreachableBrokerError         nobody answers in time; the same again may succeed
+    │     ├─ BrokerLoginError               user or password is refused
+    │     ├─ BrokerMechanismError           the broker logs in by another SASL mechanism, or not at all
+    │     ├─ BrokerCertificateError         the broker's certificate is not trusted
+    │     ├─ BrokerDeniedError              the user may not do what is asked
+    │     ├─ UnknownTopicError              there is no such topic
+    │     ├─ PartitionCountError            the topics have more or fewer partitions than the settings say
+    │     ├─ GroupInUseError                a client has joined the consumer group, so its offsets cannot be set
+    │     └─ MessagesGoneError              offsets that the broker no longer has, or never had
     ├─ LakeError                    11  where tables are kept
     │  ├─ UnwritableLakeError           the warehouse or its catalog cannot be reached or written
     │  ├─ LakeTableError                one table cannot take, or does not hold, what it should
@@ -38,6 +49,8 @@ class DtsAssetsError(Exception):
     """The root: ``str()`` is the whole sentence for a person, ``exit_code`` what the command ends with."""
 
     exit_code: ClassVar[int] = 1
+    retriable: ClassVar[bool] = False
+    """Whether the same again may succeed without anything being mended."""
 
     def message(self) -> str:
         """What is wrong, where, and what to do."""
@@ -164,6 +177,8 @@ class LakeTableError(LakeError):
 @dataclass(eq=False)
 class StaleGenerationError(LakeError):
     """A table moved between planning and commit. Nothing was written; the same run again starts from what is there now."""
+
+    retriable: ClassVar[bool] = True
 
     table: str
     _: KW_ONLY

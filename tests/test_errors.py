@@ -8,7 +8,7 @@ from dataclasses import fields
 
 import pytest
 
-from dts_assets import errors
+from dts_assets import broker_errors, errors
 
 EXAMPLES: tuple[errors.DtsAssetsError, ...] = (
     errors.DtsAssetsError(),
@@ -16,6 +16,16 @@ EXAMPLES: tuple[errors.DtsAssetsError, ...] = (
     errors.SourceError(),
     errors.CaptureError("examples/shop", "it has no column offset"),
     errors.CaptureGrownError("examples/shop", 2, stored_end=100, found_end=120),
+    broker_errors.BrokerError("host:9092", "it answered without a partition"),
+    broker_errors.UnreachableBrokerError("host:9092", "connection refused", seconds=5, bare=True),
+    broker_errors.BrokerLoginError("host:9092", "SCRAM-SHA-512"),
+    broker_errors.BrokerMechanismError("host:9092", "PLAIN", ("SCRAM-SHA-512",)),
+    broker_errors.BrokerCertificateError("host:9092", "certificate verify failed"),
+    broker_errors.BrokerDeniedError("host:9092", "read topic shop"),
+    broker_errors.UnknownTopicError("host:9092", "shop"),
+    broker_errors.PartitionCountError("host:9092", "topic shop", configured=4, found=8),
+    broker_errors.GroupInUseError("host:9092", "consumer-grp-1"),
+    broker_errors.MessagesGoneError("host:9092", "shop", kafka_partition=0, start=2, end=9, low=5, high=13),
     errors.LakeError(),
     errors.LakeTableError("shop.entries", "it has no column offset"),
     errors.UnwritableLakeError("./lake", "permission denied"),
@@ -45,7 +55,7 @@ CLASSES: list[type[errors.DtsAssetsError]] = sorted(every_class(), key=name_of)
 
 
 def test_every_class_has_an_example_here() -> None:
-    ours = {cls for cls in every_class() if cls.__module__ == errors.__name__}
+    ours = {cls for cls in every_class() if cls.__module__ in (errors.__name__, broker_errors.__name__)}
     assert {type(error) for error in EXAMPLES} == ours
 
 
@@ -83,3 +93,15 @@ def test_a_mistake_reads_as_file_line_place_and_fix() -> None:
     assert str(mistake) == "pipeline.yaml:7: lake.warehous: unknown key; did you mean warehouse?"
     whole = errors.ConfigMistake("pipeline.yaml", None, "", "the file does not exist", "create it")
     assert str(whole) == "pipeline.yaml: the file does not exist; create it"
+
+
+def test_only_what_may_succeed_again_unchanged_is_retriable() -> None:
+    assert {cls.__name__ for cls in CLASSES if cls.retriable} >= {"UnreachableBrokerError", "StaleGenerationError"}
+    assert not broker_errors.BrokerLoginError.retriable
+
+
+def test_lost_and_missing_messages_are_told_apart_by_their_offsets() -> None:
+    lost = broker_errors.MessagesGoneError("host:9092", "shop", kafka_partition=0, start=2, end=9, low=5, high=13)
+    assert "offsets [2, 5) were deleted" in str(lost)
+    missing = broker_errors.MessagesGoneError("host:9092", "shop", kafka_partition=0, start=6, end=20, low=5, high=13)
+    assert "offsets [13, 20) are not there" in str(missing)
