@@ -197,6 +197,10 @@ class Kafka(_Part):
     )
     group_id: str | None = Field(None, min_length=1, description="The consumer group that the subscription was given.")
     config: Hidden = Field(default_factory=Hidden, description="librdkafka settings, passed on as they are.")
+    commit: bool = Field(
+        True,
+        description="Whether the group is moved behind what is stored, so that the vendor's console shows the true lag.",
+    )
 
 
 class Source(_Part):
@@ -311,6 +315,10 @@ class Subscription(_Part):
     )
     on_incomplete: Literal["continue", "block"] = Field(
         "continue", description="block: tables are not made from a window that is incomplete."
+    )
+    automation: Literal["sensors", "conditions"] = Field(
+        "sensors",
+        description="What asks for tables: a sensor that reads the ledger, or (for small graphs) Dagster's AutomationConditions.",
     )
 
     @field_validator("name")
