@@ -17,7 +17,7 @@ ARGS ?=
 # Dagster wants an absolute home; it holds the runs of this checkout.
 INSTANCE := DAGSTER_HOME="$(CURDIR)/dagster_home" DTS_ASSETS_CONFIG="$(CONFIG)"
 
-.PHONY: help setup demo test check dev screenshots example kills bench mutations clean lock format proto
+.PHONY: help setup demo test check dev screenshots example kills bench mutations broker clean lock format proto
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -57,6 +57,9 @@ bench: setup ## Measure what the README's figures come from, and put them there 
 
 mutations: setup ## Mutate a million messages (COUNT=1000000): is every fault found, no row wrong? (ten minutes on 2 cores)
 	@$(PYTHON_IN_VENV) -m tests.soak --count $(or $(COUNT),1000000)
+
+broker: setup ## Run a Kafka broker in the foreground with an empty TOPIC (dts) of PARTITIONS (4), until Ctrl-C
+	@$(PYTHON_IN_VENV) -m dts_assets.emulator.run_broker --topic $(or $(TOPIC),dts) --partitions $(or $(PARTITIONS),4)
 
 format: setup ## Format the code and mend what the linter can
 	@$(BIN)/ruff check --fix .

@@ -172,6 +172,11 @@ class Broker:
         admin = self._admin()  # gone too early, it would take its answers along
         _wait(admin.create_topics([topic]))
 
+    def ensure_topic(self, name: str, partitions: int) -> None:
+        """Make a topic if it is not there. Raises KafkaException."""
+        if name not in self._admin().list_topics(timeout=_ANSWER_SECONDS).topics:
+            self.create_topic(name, partitions)
+
     def delete_records(self, topic: str, before: Mapping[int, int]) -> None:
         """Delete the messages before an offset, by partition, as retention does. Raises KafkaException."""
         admin = self._admin()

@@ -40,6 +40,7 @@ _CONTROLLER = "CONTROLLER"
 _STORE = "broker.p12"
 CERTIFICATE = "ca.pem"
 _STORE_PASSWORD = "store-password"
+_SMALL = ("-J-XX:+UseSerialGC", "-J-XX:TieredStopAtLevel=1")
 
 _SETTINGS: Mapping[str, str] = {
     "process.roles": "broker,controller",
@@ -63,6 +64,7 @@ _SETTINGS: Mapping[str, str] = {
     "log.message.timestamp.before.max.ms": "9223372036854775807",
     "log.message.timestamp.after.max.ms": "9223372036854775807",
     "log.retention.check.interval.ms": "1000",
+    "log.initial.task.delay.ms": "1000",
     # How long a broker that was killed counts as alive; until then its next start waits. Kafka's own 9 s are for a network.
     "broker.session.timeout.ms": "4000",
     "broker.heartbeat.interval.ms": "500",
@@ -159,7 +161,7 @@ def make_certificate(folder: Path) -> subprocess.Popen[bytes] | None:
     write_private(folder / _STORE_PASSWORD, secrets.token_urlsafe(16))
     return subprocess.Popen(
         [
-            java_program("keytool"), "-genkeypair", "-keyalg", "EC", "-groupname", "secp256r1", "-validity", "3650",
+            java_program("keytool"), *_SMALL, "-genkeypair", "-keyalg", "EC", "-groupname", "secp256r1", "-validity", "3650",
             "-alias", "broker", "-dname", "CN=localhost", "-ext", "san=ip:127.0.0.1,dns:localhost", "-ext", "bc=ca:true",
             *_store(folder),
         ],
@@ -173,7 +175,7 @@ def end_certificate(folder: Path, making: subprocess.Popen[bytes] | None) -> Non
         return
     said, _ = making.communicate()
     if making.returncode == 0:
-        command = [java_program("keytool"), "-exportcert", "-rfc", "-alias", "broker", *_store(folder)]
+        command = [java_program("keytool"), *_SMALL, "-exportcert", "-rfc", "-alias", "broker", *_store(folder)]
         exported = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
         if exported.returncode == 0:
             (folder / CERTIFICATE).write_bytes(exported.stdout)

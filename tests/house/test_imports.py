@@ -21,6 +21,7 @@ READS_ENVIRONMENT = {
     "defs/event_log.py": "sets how many events Dagster writes at once, which it can be told in no other way",
     "cli/live_processes.py": "gives the processes that it starts its own environment and a mark",
     "emulator/server.py": "finds the programs of MariaDB on PATH",
+    "emulator/broker_files.py": "finds Java below JAVA_HOME",
 }
 
 
