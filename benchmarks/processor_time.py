@@ -1,0 +1,65 @@
+"""Where processor time goes among processes that belong together, those among them that live only for a moment.
+
+A process that ends leaves its time to the one that waited for it (``cutime`` and ``cstime`` of ``/proc``), so two looks at the
+processes that live all the time are enough.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+_PROCESSES = Path("/proc")
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A living process: its parent, seconds of its own, seconds of children that have ended, its command line."""
+
+    parent: int
+    own: float
+    ended: float
+    command: str
+
+
+def living() -> dict[int, Process]:
+    """All processes of the machine that may be looked at, by number."""
+    found = {}
+    for place in _PROCESSES.iterdir():
+        if not place.name.isdigit():
+            continue
+        try:
+            # The name in parentheses may hold anything.
+            facts = (place / "stat").read_text().rpartition(")")[2].split()
+            command = (place / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue  # it has ended meanwhile
+        own, system, ended, ended_system = (int(fact) / _TICKS for fact in facts[11:15])
+        found[int(place.name)] = Process(int(facts[1]), own + system, ended + ended_system, command)
+    return found
+
+
+def seconds_by_group(
+    processes: Mapping[int, Process], roots: Mapping[str, int], below: Mapping[str, str]
+) -> dict[str, float]:
+    """Seconds of processor time by group: each of ``roots`` names one, and all processes below it belong to it.
+
+    Processes below one whose command line has a key of ``below`` in it belong to the group that it names instead.
+    """
+    children: dict[int, list[int]] = defaultdict(list)
+    for number, process in processes.items():
+        children[process.parent].append(number)
+    seconds: dict[str, float] = defaultdict(float)
+    left = [(number, group) for group, number in roots.items() if number in processes]
+    while left:
+        number, group = left.pop()
+        process = processes[number]
+        seconds[group] += process.own
+        under = next((name for part, name in below.items() if part in process.command), group)
+        seconds[under] += process.ended
+        left += [(child, under) for child in children[number]]
+    return dict(seconds)
