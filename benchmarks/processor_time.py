@@ -46,7 +46,8 @@ def living() -> dict[int, Process]:
 def seconds_by_group(
     processes: Mapping[int, Process], roots: Mapping[str, int], below: Mapping[str, str]
 ) -> dict[str, float]:
-    """Seconds of processor time by group: each of ``roots`` names one, and all processes below it belong to it.
+    """Seconds of processor time by group: each of ``roots`` names one, and all processes below it belong to it, but for other
+    roots.
 
     Processes below one whose command line has a key of ``below`` in it belong to the group that it names instead.
     """
@@ -61,5 +62,5 @@ def seconds_by_group(
         seconds[group] += process.own
         under = next((name for part, name in below.items() if part in process.command), group)
         seconds[under] += process.ended
-        left += [(child, under) for child in children[number]]
+        left += [(child, under) for child in children[number] if child not in roots.values()]
     return dict(seconds)

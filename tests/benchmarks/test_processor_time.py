@@ -25,6 +25,13 @@ def test_what_is_below_a_process_belongs_to_its_group_or_to_one_of_its_own() -> 
     assert found == {"server": 1.0 + 2.0 + 4.0, "workers": 8.0 + 16.0 + 32.0 + 64.0, "database": 0.75}
 
 
+def test_a_root_below_a_root_is_counted_once() -> None:
+    assert seconds_by_group(TREE, {"server": 10, "spawned": 12}, {}) == {
+        "server": 1.0 + 2.0 + 4.0 + 8.0,
+        "spawned": 16.0 + 32.0 + 64.0,
+    }
+
+
 def test_the_time_of_a_child_that_has_ended_is_found() -> None:
     def spent() -> float:
         return seconds_by_group(living(), {"us": os.getpid()}, {})["us"]
