@@ -1,6 +1,6 @@
 """``pipeline.yaml`` as frozen values: ``load_settings()`` gives them, or every mistake of the file at once."""
 
-from dts_assets.settings.load import CONFIG_VARIABLE, config_file, json_schema, load_settings
+from dts_assets.settings.load import CONFIG_VARIABLE, UI_VARIABLE, config_file, json_schema, load_settings, ui_address
 from dts_assets.settings.models import (
     Capture,
     Catalog,
@@ -18,6 +18,7 @@ from dts_assets.settings.values import Hidden
 
 __all__ = [
     "CONFIG_VARIABLE",
+    "UI_VARIABLE",
     "Capture",
     "Catalog",
     "Hidden",
@@ -33,4 +34,5 @@ __all__ = [
     "config_file",
     "json_schema",
     "load_settings",
+    "ui_address",
 ]

@@ -21,6 +21,7 @@ from dts_assets.settings.unsupported import unsupported_in
 
 CONFIG_VARIABLE = "DTS_ASSETS_CONFIG"
 DEFAULT_NAME = "pipeline.yaml"
+UI_VARIABLE = "DTS_ASSETS_UI"
 
 
 def load_settings(path: Path | None = None, *, environment: Mapping[str, str] | None = None) -> Settings:
@@ -71,6 +72,12 @@ def dagster_home(config: Path, *, environment: Mapping[str, str] | None = None) 
     """Where Dagster keeps its runs: ``DAGSTER_HOME`` if it is set, else the folder ``dagster_home`` beside the configuration."""
     named = (os.environ if environment is None else environment).get("DAGSTER_HOME")
     return Path(named).resolve() if named else config.parent / "dagster_home"
+
+
+def ui_address(*, environment: Mapping[str, str] | None = None) -> str | None:
+    """The address of Dagster's UI, ``http://localhost:3000``, where ``DTS_ASSETS_UI`` names it."""
+    named = (os.environ if environment is None else environment).get(UI_VARIABLE, "").strip()
+    return named.rstrip("/") or None
 
 
 def enter_dagster_home(config: Path) -> Path:
