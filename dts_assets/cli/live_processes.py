@@ -120,11 +120,27 @@ class Supervisor:
     ) -> None:
         self.stop_all()
 
-    def start(self, child: Child) -> None:
-        """Start a child and wait until it is ready. A child of that name that was stopped or killed before is started again.
+    def start(self, *children: Child) -> None:
+        """Start children side by side and wait until all are ready. One that was stopped or killed before may be started again.
 
-        Raises ChildEndedError and ChildNotReadyError; the process is ended then.
+        Raises ChildEndedError and ChildNotReadyError; what is not ready is ended when the block is left.
         """
+        began = time.monotonic()
+        for child in children:
+            self._spawn(child)
+        for child in children:
+            while not child.ready():
+                self.check()
+                if time.monotonic() - began > child.patience:
+                    said = self.said(child.name)
+                    self.stop(child.name)
+                    raise ChildNotReadyError(
+                        child.name, seconds=child.patience, log=str(self.log(child.name)), last_lines=said
+                    )
+                time.sleep(_POLL)
+        self.check()
+
+    def _spawn(self, child: Child) -> None:
         assert self._guard is not None, "children are started inside of the block"
         assert child.name not in self._running, f"{child.name} is running"
         name, _, value = self._mark.partition("=")
@@ -135,16 +151,6 @@ class Supervisor:
                 stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, process_group=0,
             )  # fmt: skip
         self._running[child.name] = _Running(child, process)
-        deadline = time.monotonic() + child.patience
-        while not child.ready():
-            self.check()
-            if time.monotonic() > deadline:
-                self.stop(child.name)
-                raise ChildNotReadyError(
-                    child.name, seconds=child.patience, log=str(self.log(child.name)), last_lines=self.said(child.name)
-                )
-            time.sleep(_POLL)
-        self.check()
 
     def check(self) -> None:
         """Raise ChildEndedError for the first child that has ended although nobody stopped it."""

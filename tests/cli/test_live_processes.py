@@ -107,6 +107,15 @@ def test_children_are_awaited_and_ended_in_reverse_order(tmp_path: Path) -> None
     assert gone(processes)
 
 
+def test_children_may_start_side_by_side(tmp_path: Path) -> None:
+    with Supervisor(tmp_path) as supervisor:
+        slow = [python("import time; time.sleep(0.5); print('up', flush=True); time.sleep(600)")] * 4
+        began = time.monotonic()
+        supervisor.start(*(Child(f"c{n}", command, up(supervisor, f"c{n}")) for n, command in enumerate(slow)))
+        assert time.monotonic() - began < 1.9
+        assert supervisor.names == ("c0", "c1", "c2", "c3")
+
+
 def test_what_a_child_started_goes_with_it_even_from_another_session(tmp_path: Path) -> None:
     with Supervisor(tmp_path) as supervisor:
         supervisor.start(Child("family", python(FAMILY), up(supervisor, "family")))
