@@ -6,7 +6,7 @@ Any split into files is legal, and so is any order inside them: what a capture h
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -89,6 +89,15 @@ class CaptureSource:
         dated = (index.milliseconds >= earliest) & (index.milliseconds <= latest)
         first = int(dated.argmax()) if dated.any() else None
         return None if first is None else int(index.offsets[first])
+
+    def offsets_for_times(
+        self, questions: Iterable[tuple[int, datetime]], *, not_after: datetime
+    ) -> Mapping[tuple[int, datetime], int | None]:
+        """:meth:`offset_for_time` for many (Kafka partition, instant) pairs."""
+        return {
+            (kafka_partition, instant): self.offset_for_time(kafka_partition, instant, not_after=not_after)
+            for kafka_partition, instant in questions
+        }
 
     def dated_after(self, kafka_partition: int, offsets: OffsetRange, instant: datetime) -> tuple[int, ...]:
         """Offsets in the range whose messages are dated after ``instant``."""

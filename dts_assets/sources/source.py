@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Protocol
 
@@ -24,6 +24,12 @@ class Source(Protocol):
 
     def offset_for_time(self, kafka_partition: int, instant: datetime, *, not_after: datetime) -> int | None:
         """The first offset whose message is dated in ``[instant, not_after]``; None if there is none yet."""
+        ...
+
+    def offsets_for_times(
+        self, questions: Iterable[tuple[int, datetime]], *, not_after: datetime
+    ) -> Mapping[tuple[int, datetime], int | None]:
+        """:meth:`offset_for_time` for many (Kafka partition, instant) pairs, in as few round trips as the source can do."""
         ...
 
     def dated_after(self, kafka_partition: int, offsets: OffsetRange, instant: datetime) -> tuple[int, ...]:

@@ -1,0 +1,167 @@
+"""Reading messages of one partition of a topic between two offsets, nothing left out unnoticed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import pyarrow as pa
+from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+
+from dts_assets.broker_errors import MessagesGoneError, UnreachableBrokerError
+from dts_assets.model.offsets import OffsetRange
+from dts_assets.sources.capture import MESSAGE_SCHEMA
+from dts_assets.sources.kafka_troubles import Troubles, error_of
+
+BATCH_BYTES = 8 << 20
+"""About how much of messages is handed out at a time."""
+
+_MOST_MESSAGES = 8192
+_FIRST_MESSAGES = 64
+_GROWTH = 8
+_ROW_BYTES = 128
+_WAIT = 0.1
+"""How long one call to the library waits for messages: what it gives at once is bounded by what can arrive in that time."""
+
+_LOOK_EVERY = 2.0
+"""Seconds without a message after which the broker is asked whether all is well."""
+
+_OF_THE_GROUP = frozenset(
+    {KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError._WAIT_COORD, KafkaError.COORDINATOR_NOT_AVAILABLE}
+)
+"""Said of the consumer group, which reading does not need."""
+
+
+class Bounds(Protocol):
+    """What a reader asks about its partition while nothing comes."""
+
+    def __call__(self) -> tuple[int, int]:
+        """The first offset that is there and the one after the last. Raises BrokerError."""
+        ...
+
+
+class Reader:
+    """A consumer that joins no group, for one range at a time. Between ranges it keeps its connection and fetches nothing."""
+
+    def __init__(self, settings: dict[str, Any], troubles: Troubles) -> None:
+        self._consumer = Consumer({**settings, "error_cb": troubles})
+        self._troubles = troubles
+        self._servers = str(settings["bootstrap.servers"])
+
+    def messages(
+        self, place: tuple[str, int], offsets: OffsetRange, *, bounds: Bounds, patience: float
+    ) -> Iterator[list[Message]]:
+        """The messages of a range in offset order, some at a time; ``patience`` is how long to wait for the next in seconds.
+
+        The range is read to its end even where its last offsets hold no message: markers of transactions and what compaction
+        removed take up offsets. Raises MessagesGoneError, UnreachableBrokerError and other BrokerErrors.
+        """
+        following, wanted = offsets.start, _FIRST_MESSAGES
+        progress = looked = time.monotonic()
+        self._begin(place, following)
+        try:
+            while following < offsets.end:
+                some, reached = self._take(min(wanted, offsets.end - following), offsets.end)
+                if some:
+                    following = int(some[-1].offset() or 0) + 1
+                    yield some
+                    progress = looked = time.monotonic()  # from now on: whoever took them may have been slow
+                    fits = BATCH_BYTES * len(some) // (sum(map(len, some)) + _ROW_BYTES * len(some))
+                    wanted = max(1, min(fits, wanted * _GROWTH, _MOST_MESSAGES))
+                if reached is not None and reached >= offsets.end:
+                    return
+                if reached is not None or time.monotonic() - looked > _LOOK_EVERY:
+                    self._look(place, OffsetRange(following, offsets.end), bounds, restart=reached == _LOST)
+                    looked = time.monotonic()
+                if time.monotonic() - progress > patience:
+                    raise self._troubles.unreachable(patience, progress)
+        finally:
+            self._consumer.unassign()
+
+    def _begin(self, place: tuple[str, int], offset: int) -> None:
+        self._consumer.assign([TopicPartition(*place, offset)])
+
+    def _take(self, count: int, end: int) -> tuple[list[Message], int | None]:
+        """Messages before ``end``, and the offset up to which nothing follows them, if that is known; ``_LOST`` if the library
+        has lost its place."""
+        some: list[Message] = []
+        reached: int | None = None
+        for message in self._consumer.consume(count, _WAIT):
+            error = message.error()
+            if error is None:
+                if int(message.offset() or 0) >= end:
+                    return some, end
+                some.append(message)
+                reached = None
+            elif error.code() == KafkaError._PARTITION_EOF:
+                reached = int(message.offset() or 0)
+            elif error.code() == KafkaError._AUTO_OFFSET_RESET:
+                reached = _LOST
+            elif error.code() in _DECISIVE:
+                raise error_of(error, self._servers, f"read topic {message.topic()}", str(message.topic()))
+            elif error.code() not in _OF_THE_GROUP:
+                self._troubles.note(error)
+        return some, reached
+
+    def _look(self, place: tuple[str, int], rest: OffsetRange, bounds: Bounds, *, restart: bool) -> None:
+        """Ask the broker why nothing more comes. Raises MessagesGoneError if nothing ever will."""
+        try:
+            low, high = bounds()
+        except UnreachableBrokerError:
+            return  # the reader goes on waiting, as long as its patience lasts
+        if low > rest.start or high < rest.end:
+            topic, number = place
+            raise MessagesGoneError(
+                self._servers, topic, kafka_partition=number, start=rest.start, end=rest.end, low=low, high=high
+            )
+        if restart:
+            self._begin(place, rest.start)
+
+
+_LOST = -1
+_DECISIVE = frozenset(
+    {
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError._UNKNOWN_TOPIC,
+        KafkaError._UNKNOWN_PARTITION,
+        KafkaError._BAD_MSG,
+        KafkaError._BAD_COMPRESSION,
+        KafkaError._FATAL,
+    }
+)
+"""Errors of a partition that waiting does not mend."""
+
+
+def record_batch(place: tuple[str, int], messages: list[Message]) -> pa.RecordBatch:
+    """Messages of one partition as a batch of :data:`MESSAGE_SCHEMA`. A message without headers has an empty list of them."""
+    topic, number = place
+    count = len(messages)
+    headers: list[Any] = [message.headers() or () for message in messages]
+    ends, end = [0], 0
+    for some in headers:
+        end += len(some)
+        ends.append(end)
+    names = [name for some in headers for name, _ in some]
+    values = [value for some in headers for _, value in some]
+    pairs = pa.StructArray.from_arrays(
+        [pa.array(names, pa.string()), pa.array(values, pa.binary())], fields=list(_HEADER.type.value_type)
+    )
+    columns = [
+        pa.repeat(topic, count),
+        pa.repeat(pa.scalar(number, pa.int32()), count),
+        pa.array([message.offset() for message in messages], pa.int64()),
+        pa.array([_time_of(message) for message in messages], pa.int64()).cast(pa.timestamp("ms", tz="UTC")),
+        pa.array([message.key() for message in messages], pa.binary()),
+        pa.array([message.value() for message in messages], pa.binary()),
+        pa.ListArray.from_arrays(pa.array(ends, pa.int32()), pairs, type=_HEADER.type),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=MESSAGE_SCHEMA)
+
+
+def _time_of(message: Message) -> int:
+    return int(message.timestamp()[1])
+
+
+_HEADER = MESSAGE_SCHEMA.field("headers")

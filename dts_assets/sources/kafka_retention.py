@@ -1,0 +1,45 @@
+"""How long a broker keeps the messages of some topics, where it lets us ask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+
+from confluent_kafka.admin import ConfigResource, ResourceType
+
+from dts_assets.model.retention import BrokerRetention
+from dts_assets.sources.kafka_client import KafkaPlace, client_of
+
+_FOR_EVER = -1
+
+
+def topic_retention(place: KafkaPlace) -> BrokerRetention:
+    """How long the topics of a place keep messages; of several topics the least of each.
+
+    Raises BrokerError; a user that may read messages need not be allowed to ask (BrokerDeniedError).
+    """
+    found = client_of(place).ask(
+        lambda admin, seconds: admin.describe_configs(
+            [ConfigResource(ResourceType.TOPIC, topic) for topic in place.topics], request_timeout=seconds
+        ),
+        "read the settings of {}",
+    )
+    return shortest(retention_of({name: entry.value for name, entry in configs.items()}) for configs in found.values())
+
+
+def retention_of(configs: Mapping[str, str | None]) -> BrokerRetention:
+    """What the settings of a topic say. One that is compacted and not deleted forgets nothing by age or size."""
+    if "delete" not in (configs.get("cleanup.policy") or "delete"):
+        return BrokerRetention(None, None)
+    age = int(configs.get("retention.ms") or _FOR_EVER)
+    size = int(configs.get("retention.bytes") or _FOR_EVER)
+    return BrokerRetention(None if age < 0 else timedelta(milliseconds=age), None if size < 0 else size)
+
+
+def shortest(found: Iterable[BrokerRetention]) -> BrokerRetention:
+    """The least age and the least size of several topics."""
+    some = tuple(found)
+    return BrokerRetention(
+        min((one.age for one in some if one.age is not None), default=None),
+        min((one.bytes for one in some if one.bytes is not None), default=None),
+    )
