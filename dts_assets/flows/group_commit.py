@@ -1,0 +1,95 @@
+"""Moving the consumer group behind what is stored, so that the vendor's console shows the true lag.
+
+The group decides nothing here: what is read next stands in the ledger. So it is moved without joining it, and a failure to do so
+is no failure of the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from dts_assets.flows.broker_side import BrokerSide
+from dts_assets.flows.pipeline import Pipeline
+from dts_assets.model.offsets import Watermark
+from dts_assets.model.windows import Window
+from dts_assets.planning.commits import DecodedCell, offset_to_commit
+from dts_assets.store.rows import IngestWindow
+
+_WITHOUT_CHECKPOINTS = "drs-"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupCommit:
+    """Where the group stood and what it was moved to, by Kafka partition; ``after`` holds only those that moved."""
+
+    before: Mapping[int, int | None]
+    after: Mapping[int, int]
+
+
+def commit_group(pipeline: Pipeline, broker: BrokerSide) -> GroupCommit:
+    """Commit, per Kafka partition, the offset behind the last CHECKPOINT of what is stored and decoded without a hole.
+
+    Formats without CHECKPOINTs (DRS) commit the end of it. The group never moves back. Raises SourceError where the broker does
+    not answer or does not allow it.
+    """
+    before = broker.committed()
+    rows, whole = _decoded(pipeline, before)
+    first = pipeline.first_window()
+    after: dict[int, int] = {}
+    for number in pipeline.kafka_partitions:
+        mine, committed = rows[number], before.get(number)
+        start = committed
+        if whole:
+            if not mine or first is None or mine[0].window.start > first:
+                continue  # the first window is not there yet
+            start = max(mine[0].offsets.start, committed or 0)
+        if start is None:
+            continue
+        offset = offset_to_commit(
+            (DecodedCell(row.offsets, _checkpoint(row)) for row in mine),
+            start=start,
+            committed=committed,
+            by_checkpoint=not pipeline.settings.format.startswith(_WITHOUT_CHECKPOINTS),
+        )
+        if offset is not None:
+            after[number] = offset
+    if after:
+        broker.commit(after)
+    return GroupCommit(before, after)
+
+
+def _decoded(pipeline: Pipeline, committed: Mapping[int, int | None]) -> tuple[dict[int, list[IngestWindow]], bool]:
+    """Decoded windows by Kafka partition, and whether they are all: those of the topic's own time are enough where they reach
+    back to where the group stands."""
+    watermarks = pipeline.source.watermarks()
+    rows = _by_partition(pipeline, pipeline.ledger.windows(_windows_in_topic(pipeline, watermarks)))
+    for number, mine in rows.items():
+        stands = committed.get(number)
+        if stands is None or not mine or mine[0].offsets.start > stands:
+            return _by_partition(pipeline, pipeline.ledger.windows()), True
+    return rows, False
+
+
+def _by_partition(pipeline: Pipeline, found: Iterable[IngestWindow]) -> dict[int, list[IngestWindow]]:
+    rows: dict[int, list[IngestWindow]] = {number: [] for number in pipeline.kafka_partitions}
+    for row in found:
+        if row.epoch == pipeline.settings.epoch:
+            rows[row.kafka_partition].append(row)
+    return {number: sorted(mine, key=lambda row: (row.window, row.offsets)) for number, mine in rows.items()}
+
+
+def _windows_in_topic(pipeline: Pipeline, watermarks: Mapping[int, Watermark]) -> tuple[Window, ...]:
+    """The windows of what the topic still holds, and one more at either end."""
+    times = [mark.earliest for mark in watermarks.values() if mark.earliest is not None]
+    if not times:
+        return ()
+    grid = pipeline.grid
+    latest = (pipeline.source.now() or datetime.now(UTC)) + pipeline.settings.window.max_clock_skew
+    numbers = range(max(0, grid.number(min(times)) - 1), grid.number(latest) + 2)
+    return tuple(window for window in map(grid.at, numbers) if grid.end is None or window.end <= grid.end)
+
+
+def _checkpoint(row: IngestWindow) -> int | None:
+    return max((mark.offset for mark in row.checkpoints), default=None)

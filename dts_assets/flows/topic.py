@@ -1,0 +1,237 @@
+"""What is left in the topic: how far the lake is behind, and how long until messages that were never stored are deleted.
+
+Asks the source and the ledger; reads no more than one message of each Kafka partition, and needs no Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
+
+from dts_assets.errors import SourceError
+from dts_assets.flows.broker_side import BrokerSide
+from dts_assets.flows.pipeline import Pipeline
+from dts_assets.model.offsets import OffsetRange, Watermark
+from dts_assets.model.problems import ProblemCode
+from dts_assets.model.windows import Window
+from dts_assets.planning.loss import (
+    FOR_EVER,
+    Keeping,
+    Loss,
+    LossState,
+    OldestSeen,
+    Unread,
+    judge_loss,
+    keeping,
+    look_at_oldest,
+    unread_ranges,
+    worst,
+)
+from dts_assets.store.rows import RawWindow
+
+_LOOK_AHEAD = (1, 1_000)
+"""Offsets among which the first unread message is looked for: the very first mostly, but markers of transactions use some up."""
+
+NOTHING_SEEN: Mapping[int, OldestSeen] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionState:
+    """One Kafka partition of the topic.
+
+    ``stored_end`` is the offset behind the last stored message (None: nothing is stored), ``stored_until`` that message's time;
+    ``committed`` the next offset that the consumer group would read.
+    """
+
+    kafka_partition: int
+    watermark: Watermark
+    stored_end: int | None
+    stored_until: datetime | None
+    unread: Unread
+    committed: int | None
+    loss: Loss
+
+    @property
+    def lag_messages(self) -> int:
+        """Offsets that are there and were never stored."""
+        return self.unread.count - sum(map(len, self.loss.lost))
+
+    def lag_seconds(self, now: datetime) -> float:
+        """How long the first of them has been there."""
+        return 0.0 if self.unread.first_time is None else max(0.0, (now - self.unread.first_time).total_seconds())
+
+    @property
+    def behind_seconds(self) -> float | None:
+        """From the last stored message to the last one in the topic, by their own times; None while either is missing."""
+        if self.watermark.latest is None or self.stored_until is None:
+            return None
+        return max(0.0, (self.watermark.latest - self.stored_until).total_seconds())
+
+
+@dataclass(frozen=True, slots=True)
+class NamedGap:
+    """Messages that the topic had deleted before they were stored, as the ledger names them."""
+
+    kafka_partition: int
+    window: Window
+    offsets: OffsetRange
+
+
+@dataclass(frozen=True, slots=True)
+class TopicState:
+    """A topic at one instant. ``gaps`` are those named within the last lifetime of messages; ``oldest`` is for the next look.
+
+    ``unknown`` says what the broker did not tell.
+    """
+
+    now: datetime
+    partitions: tuple[PartitionState, ...]
+    kept: Keeping
+    gaps: tuple[NamedGap, ...]
+    oldest: Mapping[int, OldestSeen]
+    unknown: tuple[str, ...]
+
+    @property
+    def state(self) -> LossState:
+        """The worst of all Kafka partitions."""
+        return worst(partition.loss.state for partition in self.partitions)
+
+    @property
+    def lag_seconds(self) -> float:
+        """How long the first message that was never stored has been there, over all Kafka partitions."""
+        return max((partition.lag_seconds(self.now) for partition in self.partitions), default=0.0)
+
+    @property
+    def remaining(self) -> timedelta | None:
+        """The least time that is left; None where nothing is about to be deleted unread."""
+        return min((one.loss.remaining for one in self.partitions if one.loss.remaining is not None), default=None)
+
+
+def find_topic_state(
+    pipeline: Pipeline, broker: BrokerSide | None = None, *, oldest: Mapping[int, OldestSeen] = NOTHING_SEEN
+) -> TopicState:
+    """The topic now; ``broker`` is None for a recording, ``oldest`` what the look before saw.
+
+    Raises SourceError if the source does not answer.
+    """
+    watermarks = pipeline.source.watermarks()
+    now = pipeline.source.now() or datetime.now(UTC)
+    unknown: list[str] = []
+    kept = _kept(pipeline, broker, unknown)
+    committed = _committed(broker, unknown)
+    rows = _raw_rows(pipeline)
+    first = pipeline.first_window()
+    seen: dict[int, OldestSeen] = {}
+    partitions = []
+    for number in pipeline.kafka_partitions:
+        mark, mine = watermarks[number], rows[number]
+        unread = _unread(pipeline, number, mark, mine, first=first, now=now)
+        seen[number] = look_at_oldest(oldest.get(number), mark, kept=kept, now=now)
+        partitions.append(
+            PartitionState(
+                number,
+                mark,
+                max((row.offsets.end for row in mine), default=None),
+                max((row.last_time for row in mine if row.last_time is not None), default=None),
+                unread,
+                committed.get(number),
+                judge_loss(unread, mark, kept=kept, oldest=seen[number], now=now),
+            )
+        )
+    gaps = tuple(gap for mine in rows.values() for gap in _gaps(mine, kept, now))
+    return TopicState(now, tuple(partitions), kept, tuple(sorted(gaps, key=_place)), seen, tuple(unknown))
+
+
+def _place(gap: NamedGap) -> tuple[Window, int]:
+    return gap.window, gap.kafka_partition
+
+
+def _kept(pipeline: Pipeline, broker: BrokerSide | None, unknown: list[str]) -> Keeping:
+    if pipeline.settings.source.capture is not None:
+        return FOR_EVER
+    said = None
+    if broker is not None:
+        try:
+            said = broker.retention()
+        except SourceError as error:
+            unknown.append(f"how long the broker keeps messages: {error}")
+    return keeping(pipeline.settings.retention, said)
+
+
+def _committed(broker: BrokerSide | None, unknown: list[str]) -> Mapping[int, int | None]:
+    if broker is None:
+        return {}
+    try:
+        return broker.committed()
+    except SourceError as error:
+        unknown.append(f"where the consumer group stands: {error}")
+        return {}
+
+
+def _raw_rows(pipeline: Pipeline) -> dict[int, list[RawWindow]]:
+    """Stored windows of the present epoch by Kafka partition, in offset order."""
+    rows: dict[int, list[RawWindow]] = {number: [] for number in pipeline.kafka_partitions}
+    for row in pipeline.ledger.raw_windows():
+        if row.epoch == pipeline.settings.epoch:
+            rows[row.kafka_partition].append(row)
+    return {number: sorted(mine, key=lambda row: row.offsets) for number, mine in rows.items()}
+
+
+def _unread(
+    pipeline: Pipeline,
+    kafka_partition: int,
+    mark: Watermark,
+    rows: Sequence[RawWindow],
+    *,
+    first: datetime | None,
+    now: datetime,
+) -> Unread:
+    start: int | None
+    if rows and (rows[0].offsets.start <= mark.low or rows[0].window.start == first):
+        start = rows[0].offsets.start
+    else:  # what lies before the first window was never wanted
+        limit = now + pipeline.settings.window.max_clock_skew
+        begin = first or pipeline.grid.start
+        start = pipeline.source.offset_for_time(kafka_partition, begin, not_after=limit)
+    if start is None:
+        return Unread((), None)
+    offsets = unread_ranges([row.offsets for row in rows], start=start, high=mark.high)
+    there = [OffsetRange(max(one.start, mark.low), one.end) for one in offsets if one.end > mark.low]
+    return Unread(offsets, _time_of(pipeline, kafka_partition, there[0], mark) if there else None)
+
+
+def _time_of(pipeline: Pipeline, kafka_partition: int, offsets: OffsetRange, mark: Watermark) -> datetime | None:
+    """The time of the first message of a range; None where there is none, or where it goes while it is looked at."""
+    if offsets.start <= mark.low:
+        return mark.earliest
+    for many in _LOOK_AHEAD:
+        near = OffsetRange(offsets.start, min(offsets.end, offsets.start + many))
+        try:
+            times = [
+                batch["timestamp"][0].as_py() for batch in pipeline.source.read(kafka_partition, near) if len(batch)
+            ]
+        except SourceError:
+            return None
+        if times:
+            first: datetime = times[0]
+            return first.astimezone(UTC)
+    return None
+
+
+def _gaps(rows: Sequence[RawWindow], kept: Keeping, now: datetime) -> Iterator[NamedGap]:
+    """Gaps that were named within the last lifetime of messages.
+
+    When a gap is named, what comes after it is the oldest that the topic has: a lifetime old. So a gap is news until the first
+    message after it is two lifetimes old.
+    """
+    following: datetime | None = None
+    for row in reversed(rows):
+        following = row.first_time or following
+        if kept.age is None or (following is not None and following < now - 2 * kept.age):
+            return
+        for problem in row.problems:
+            if problem.code is ProblemCode.GAP and problem.first_offset is not None and problem.last_offset is not None:
+                offsets = OffsetRange(problem.first_offset, problem.last_offset + 1)
+                yield NamedGap(row.kafka_partition, row.window, offsets)
