@@ -8,18 +8,21 @@ from dataclasses import asdict, dataclass
 
 from dts_assets.errors import NotReadyError
 from dts_assets.flows.ingest_tasks import EntriesResult, EntriesTask, RawFiles, decode_entries
+from dts_assets.flows.open_windows import cells_alone, files_of_cells, kept
 from dts_assets.flows.pipeline import CODE_VERSION, Pipeline, SparkProvider
 from dts_assets.flows.registry import register_shapes
 from dts_assets.flows.reports import EntriesCellReport, EntriesReport, Progress, of_bytes, rate
 from dts_assets.flows.spark_tasks import Watched, run_tasks
+from dts_assets.model.offsets import OffsetRange
+from dts_assets.model.refreshes import Refresh, reached, runs_of
 from dts_assets.model.spans import Cell, Span
 from dts_assets.planning.boundaries import ClosedBy
 from dts_assets.planning.completeness import level_of_cell
-from dts_assets.planning.generations import ABSENT, generation, input_text
+from dts_assets.planning.generations import ABSENT, changed_inputs, generation, input_text
+from dts_assets.planning.rectangles import rectangles
 from dts_assets.planning.staleness import raw_input
 from dts_assets.stages.entries import merge_shapes
 from dts_assets.store.commit import Rectangle
-from dts_assets.store.lake import StoredFile
 from dts_assets.store.rows import Counts, IngestWindow, RawWindow, ServerPositions, TableShapeRow
 from dts_assets.store.schemas import ENTRIES, QUARANTINE
 
@@ -48,20 +51,29 @@ class _Before:
 def materialize_entries(pipeline: Pipeline, span: Span, *, spark: SparkProvider, progress: Progress) -> EntriesReport:
     """Join and decode the stored messages of a span, and mark its cells in ``windows``.
 
-    Raises NotReadyError if raw_envelopes of a cell is not there, IncompatibleLakeError where the lake was built otherwise.
+    Of a window that was decoded while it was open only what has come since is decoded. Raises NotReadyError if raw_envelopes of
+    a cell is not there, IncompatibleLakeError where the lake was built otherwise.
     """
+    with cells_alone(pipeline, span, progress):
+        return _materialize(pipeline, span, spark, progress)
+
+
+def _materialize(pipeline: Pipeline, span: Span, spark: SparkProvider, progress: Progress) -> EntriesReport:
     began = time.monotonic()
     pipeline.check_shape()
     raw = {row.cell: row for row in pipeline.ledger.raw_windows() if row.kafka_partition in span.kafka_partitions}
     cells = tuple(span.cells())
     _require_raw(pipeline, cells, raw)
     before = _stored_before(pipeline, span, raw)
-    messages = sum(raw[cell].messages for cell in cells)
+    stored = {row.cell: row for row in pipeline.ledger.windows(span.windows)}
+    onto = {cell: row for cell in cells if (row := stored.get(cell)) is not None and _goes_on(row, raw)}
+    messages = sum(raw[cell].messages - (onto[cell].counts.messages if cell in onto else 0) for cell in cells)
     progress(f"entries: joining and decoding {messages:,} messages of {len(cells)} partitions")
-    results = _decode(pipeline, span, raw, before, spark, progress)
-    rows = {cell: _row(cell, raw, results[cell], before[cell]) for cell in cells}
-    _take_back_marks(pipeline, span, rows)
-    _commit(pipeline, span, results)
+    run = pipeline.new_run()
+    results = _decode(pipeline, span, raw, before, onto, run, spark, progress)
+    rows = {cell: _row(cell, raw, results[cell], before[cell], onto.get(cell), run) for cell in cells}
+    _take_back_marks(pipeline, stored, {cell: row for cell, row in rows.items() if cell not in onto})
+    _commit(pipeline, results, onto)
     shapes = merge_shapes(result.facts.shapes for result in results.values())
     new_tables = register_shapes(pipeline, shapes)
     pipeline.ledger.replace_windows(cells, list(rows.values()))
@@ -74,6 +86,17 @@ def materialize_entries(pipeline: Pipeline, span: Span, *, spark: SparkProvider,
     location = pipeline.lake.ensure(table, ENTRIES).location()
     decoder = next((result.decoder for result in results.values()), "")
     return EntriesReport(reports, ".".join(table), location, new_tables, time.monotonic() - began, decoder)
+
+
+def _goes_on(row: IngestWindow, raw: Mapping[Cell, RawWindow]) -> bool:
+    """Whether a cell that was decoded while it was open can be added to: what it was made from is there unchanged."""
+    if row.closed_by != ClosedBy.OPEN or row.resume is None or row.code_version != CODE_VERSION:
+        return False
+    own = input_text(raw_input(row.cell), "")
+    made_from = next((text.removeprefix(own) for text in row.inputs if text.startswith(own)), "")
+    others = [text for text in row.inputs if not text.startswith(own)]
+    now = {raw_input(cell): one.generation for cell, one in raw.items()}
+    return reached(raw[row.cell].refreshes, made_from, row.offsets.end) and not changed_inputs(others, now)
 
 
 def _require_raw(pipeline: Pipeline, cells: Sequence[Cell], raw: Mapping[Cell, RawWindow]) -> None:
@@ -112,14 +135,16 @@ def _decode(
     span: Span,
     raw: Mapping[Cell, RawWindow],
     before: Mapping[Cell, _Before],
+    onto: Mapping[Cell, IngestWindow],
+    run: str,
     spark: SparkProvider,
     progress: Progress,
 ) -> dict[Cell, EntriesResult]:
-    lake, run = pipeline.lake, pipeline.new_run()
+    lake = pipeline.lake
     for name, layout in (("entries", ENTRIES), ("quarantine", QUARANTINE)):
         lake.ensure(pipeline.path(name), layout)
     entries, quarantine = (lake.target(pipeline.path(name), run) for name in ("entries", "quarantine"))
-    files = _raw_files(pipeline, span)
+    files = _raw_files(pipeline, span, raw)
     watermarks = pipeline.source.watermarks()
 
     def task(cell: Cell, most: int | None) -> EntriesTask:
@@ -130,7 +155,9 @@ def _decode(
         reaches_start = (whole and before[cell].beyond is None) or first <= watermarks[cell.kafka_partition].low
         return EntriesTask(
             cell=cell,
-            offsets=raw[cell].offsets,
+            offsets=OffsetRange(
+                onto[cell].offsets.end if cell in onto else raw[cell].offsets.start, raw[cell].offsets.end
+            ),
             epoch=raw[cell].epoch,
             format=pipeline.settings.format,
             own=RawFiles(cell, files.get(cell, ())),
@@ -140,6 +167,8 @@ def _decode(
             io_properties=lake.location.file_store_properties,
             entries=entries,
             quarantine=quarantine,
+            is_open=raw[cell].closed_by == ClosedBy.OPEN,
+            resume=onto[cell].resume if cell in onto else None,
         )
 
     def decode(cells: Iterable[Cell], most: int | None) -> dict[Cell, EntriesResult]:
@@ -153,40 +182,43 @@ def _decode(
     return results | decode(further, None)
 
 
-def _raw_files(pipeline: Pipeline, span: Span) -> dict[Cell, tuple[str, ...]]:
+def _raw_files(pipeline: Pipeline, span: Span, raw: Mapping[Cell, RawWindow]) -> dict[Cell, tuple[str, ...]]:
     """Raw files by cell, for every stored window of the span's Kafka partitions up to its last one."""
     last = span.windows[-1].start
-    found: dict[Cell, list[StoredFile]] = {}
     rectangle = {"kafka_partition": set(span.kafka_partitions)}
-    for file in pipeline.lake.data_files(pipeline.path("raw_envelopes"), rectangle):
-        if file.partition["window_start"] <= last:
-            cell = Cell(file.partition["kafka_partition"], pipeline.grid.of_start(file.partition["window_start"]))
-            found.setdefault(cell, []).append(file)
-    return {cell: tuple(file.path for file in files) for cell, files in found.items()}
+    files = pipeline.lake.data_files(pipeline.path("raw_envelopes"), rectangle)
+    refreshes = {cell: row.refreshes for cell, row in raw.items()}
+    found = files_of_cells(pipeline, (file for file in files if file.partition["window_start"] <= last), refreshes)
+    return {cell: tuple(file.path for file in some) for cell, some in found.items()}
 
 
-def _take_back_marks(pipeline: Pipeline, span: Span, rows: Mapping[Cell, IngestWindow]) -> None:
+def _take_back_marks(
+    pipeline: Pipeline, stored: Mapping[Cell, IngestWindow], rows: Mapping[Cell, IngestWindow]
+) -> None:
     """Remove the marks of cells that are about to hold something else.
 
     A run that is killed between its rows and its mark would leave the old mark on them, and if what it read were changed back,
     that mark would look right.
     """
-    stored = pipeline.ledger.windows(span.windows)
-    changing = [row.cell for row in stored if row.cell in rows and row.generation != rows[row.cell].generation]
+    changing = [cell for cell, row in rows.items() if cell in stored and stored[cell].generation != row.generation]
     if changing:
         pipeline.ledger.replace_windows(changing, [])
 
 
-def _commit(pipeline: Pipeline, span: Span, results: Mapping[Cell, EntriesResult]) -> None:
+def _commit(pipeline: Pipeline, results: Mapping[Cell, EntriesResult], onto: Mapping[Cell, IngestWindow]) -> None:
     """Entries, quarantine and shapes, in this order; the ledger's mark comes after them."""
-    rectangle: Rectangle = {
-        "kafka_partition": set(span.kafka_partitions),
-        "window_start": {window.start for window in span.windows},
-    }
-    files = [file for result in results.values() for file in result.files]
-    pipeline.lake.replace(pipeline.path("entries"), rectangle, files)
-    rejected = [file for result in results.values() for file in result.quarantine_files]
-    pipeline.lake.replace(pipeline.path("quarantine"), {**rectangle, "stage": {"entries"}}, rejected)
+    added = kept(runs_of(row.refreshes) for row in onto.values())
+    for cells, keep in ((results.keys() - onto.keys(), None), (onto.keys(), added)):
+        for span in rectangles(cells):
+            rectangle: Rectangle = {
+                "kafka_partition": set(span.kafka_partitions),
+                "window_start": {window.start for window in span.windows},
+            }
+            some = [results[cell] for cell in span.cells()]
+            files = [file for result in some for file in result.files]
+            pipeline.lake.replace(pipeline.path("entries"), rectangle, files, keep=keep)
+            rejected = [file for result in some for file in result.quarantine_files]
+            pipeline.lake.replace(pipeline.path("quarantine"), {**rectangle, "stage": {"entries"}}, rejected, keep=keep)
     shapes = [
         TableShapeRow(
             cell.kafka_partition, cell.window.start, shape.table, shape.columns, position, code_version=CODE_VERSION
@@ -197,13 +229,27 @@ def _commit(pipeline: Pipeline, span: Span, results: Mapping[Cell, EntriesResult
     pipeline.ledger.replace_table_shapes(results, shapes)
 
 
-def _row(cell: Cell, stored: Mapping[Cell, RawWindow], result: EntriesResult, before: _Before) -> IngestWindow:
+def _row(
+    cell: Cell,
+    stored: Mapping[Cell, RawWindow],
+    result: EntriesResult,
+    before: _Before,
+    onto: IngestWindow | None,
+    run: str,
+) -> IngestWindow:
     raw = stored[cell]
     tally, facts = result.tally, result.facts
-    inputs = [input_text(raw_input(cell), raw.generation)]
-    inputs += [input_text(raw_input(cell), stored[cell].generation) for cell in result.heads_from]
+    own = input_text(raw_input(cell), "")
+    inputs = {input_text(raw_input(cell), raw.generation)}
+    inputs |= {input_text(raw_input(one), stored[one].generation) for one in result.heads_from}
     if result.looked_beyond and before.beyond is not None:
-        inputs.append(input_text(raw_input(before.beyond), ABSENT))
+        inputs.add(input_text(raw_input(before.beyond), ABSENT))
+    if onto is not None:
+        inputs |= {text for text in onto.inputs if not text.startswith(own)}
+    made = generation(inputs, code_version=CODE_VERSION)
+    refreshes = onto.refreshes if onto is not None else ()
+    if onto is not None or raw.closed_by == ClosedBy.OPEN:
+        refreshes = (*refreshes, Refresh(result.end, made, run))
     problems = (*raw.problems, *result.problems)
     counts = Counts(
         **asdict(tally),
@@ -216,7 +262,7 @@ def _row(cell: Cell, stored: Mapping[Cell, RawWindow], result: EntriesResult, be
         kafka_partition=raw.kafka_partition,
         window=raw.window,
         epoch=raw.epoch,
-        offsets=raw.offsets,
+        offsets=OffsetRange(raw.offsets.start, result.end),
         counts=counts,
         checkpoint=facts.checkpoint,
         checkpoint_gtid_set=facts.checkpoint_gtid_set,
@@ -231,8 +277,10 @@ def _row(cell: Cell, stored: Mapping[Cell, RawWindow], result: EntriesResult, be
         completeness=level_of_cell(problems, result.delivery, nothing_follows=raw.closed_by == ClosedBy.END),
         problems=problems,
         code_version=CODE_VERSION,
-        generation=generation(inputs, code_version=CODE_VERSION),
+        generation=made,
         inputs=tuple(sorted(inputs)),
+        refreshes=refreshes,
+        resume=result.resume,
     )
 
 

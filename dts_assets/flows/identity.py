@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from dts_assets.flows.identity_tasks import EntryKeys, IdentityResult, IdentityTask, find_in_cell
+from dts_assets.flows.open_windows import files_of_cells
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
 from dts_assets.flows.reports import Progress, of_bytes
 from dts_assets.flows.spark_tasks import Watched, run_tasks
@@ -142,7 +143,7 @@ def find_redelivered_changes(
     results: list[IdentityResult] = []
     if suspicious:
         target = pipeline.lake.target(path, pipeline.new_run())
-        files = _entries_files(pipeline, suspicious)
+        files = _entries_files(pipeline, history, suspicious)
         known = frozenset(tables)
         tasks = [
             IdentityTask(
@@ -171,16 +172,12 @@ def _digest(tables: Iterable[TableId]) -> str:
     return hashlib.sha256("\n".join(names).encode()).hexdigest()[:12]
 
 
-def _entries_files(pipeline: Pipeline, suspicious: Sequence[Suspicion]) -> dict[Cell, list[str]]:
+def _entries_files(pipeline: Pipeline, history: TopicHistory, suspicious: Sequence[Suspicion]) -> dict[Cell, list[str]]:
     wanted = {cell for one in suspicious for cell in (one.cell, *one.earlier)}
     rectangle: Rectangle = {
         "kafka_partition": {cell.kafka_partition for cell in wanted},
         "window_start": {cell.window.start for cell in wanted},
     }
-    files: dict[Cell, list[str]] = {}
-    for file in pipeline.lake.data_files(pipeline.path("entries"), rectangle):
-        start = file.partition["window_start"]
-        cell = Cell(file.partition["kafka_partition"], pipeline.grid.of_start(start))
-        if cell in wanted:
-            files.setdefault(cell, []).append(file.path)
-    return files
+    files = pipeline.lake.data_files(pipeline.path("entries"), rectangle)
+    found = files_of_cells(pipeline, files, {cell: history.rows[cell].refreshes for cell in wanted})
+    return {cell: [file.path for file in some] for cell, some in found.items() if cell in wanted}

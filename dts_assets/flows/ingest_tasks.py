@@ -23,7 +23,8 @@ from dts_assets.stages.entries import EntryFacts, entry_rows
 from dts_assets.stages.envelopes import ContentDigest, raw_rows
 from dts_assets.stages.fragments import Fragment
 from dts_assets.stages.heads import Head, find_head
-from dts_assets.stages.reassembly import Reassembler
+from dts_assets.stages.reassembly import Reassembler, whole_sets
+from dts_assets.stages.resume import Noted
 from dts_assets.stages.runs import RunTracker
 from dts_assets.store.files import TableWriter, WriteTarget, WrittenFile, read_batches
 from dts_assets.wire.format import Rejected
@@ -37,49 +38,68 @@ MESSAGE_COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value", 
 
 @dataclass(frozen=True, slots=True)
 class RawTask:
-    """Copy the messages of one cell into the lake."""
+    """Copy messages of one cell into the lake. ``parts`` cut ``offsets`` into pieces, each with a digest of its own."""
 
     source: Source
     cell: Cell
     offsets: OffsetRange
+    parts: tuple[OffsetRange, ...]
     epoch: int
     target: WriteTarget
 
 
 @dataclass(frozen=True, slots=True)
+class RawPart:
+    """The messages of a piece of a cell; ``digest`` tells them from others."""
+
+    offsets: OffsetRange
+    messages: int
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
 class RawResult:
-    """What was copied; times are the least and greatest message times, ``digest`` tells these messages from others.
+    """What was copied; times are the least and greatest message times.
 
     ``seconds`` is how long the task took, by the clock of the worker.
     """
 
     cell: Cell
     files: tuple[WrittenFile, ...]
-    messages: int
+    parts: tuple[RawPart, ...]
     bytes: int
     first_time: datetime | None
     last_time: datetime | None
-    digest: str
     seconds: float = 0.0
+
+    @property
+    def messages(self) -> int:
+        """How many messages were copied."""
+        return sum(part.messages for part in self.parts)
 
 
 def copy_messages(task: RawTask, attempt: str) -> RawResult:
     """Read an offset range from the source and write it as raw rows, in offset order."""
     began = time.monotonic()
-    messages, size = 0, 0
+    size = 0
     times: list[datetime] = []
-    digest = ContentDigest()
+    noted = [(part, [0], ContentDigest()) for part in task.parts]
     with TableWriter(task.target, attempt) as writer:
         for batch in task.source.read(task.cell.kafka_partition, task.offsets):
-            messages += batch.num_rows
             size += pc.sum(pc.fill_null(pc.binary_length(batch["value"]), 0)).as_py() or 0
             bounds = pc.min_max(batch["timestamp"]).as_py()
             times += [bounds["min"], bounds["max"]]
-            digest.add(batch)
+            offsets = batch["offset"].to_numpy()
+            for part, count, digest in noted:
+                first, last = np.searchsorted(offsets, (part.start, part.end))
+                if last > first:
+                    count[0] += int(last - first)
+                    digest.add(batch.slice(first, last - first))
             writer.write(raw_rows(batch, cell=task.cell, epoch=task.epoch))
         files = writer.close()
-    first, last = min(times, default=None), max(times, default=None)
-    return RawResult(task.cell, files, messages, size, first, last, digest.text(), time.monotonic() - began)
+    first_time, last_time = min(times, default=None), max(times, default=None)
+    parts = tuple(RawPart(part, count[0], digest.text()) for part, count, digest in noted)
+    return RawResult(task.cell, files, parts, size, first_time, last_time, time.monotonic() - began)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +116,8 @@ class EntriesTask:
 
     ``earlier`` are the raw files of the cells before it, nearest first, as far back as raw is stored without a hole;
     ``reaches_start`` says that nothing before them can ever be stored. ``nothing_follows`` says that the source has ended.
+    ``is_open`` says that the window has not closed: then the fragments at the end whose set is not whole yet are left for the
+    next reading. ``resume`` is what an earlier reading noted of the messages before ``offsets``.
     """
 
     cell: Cell
@@ -109,12 +131,16 @@ class EntriesTask:
     io_properties: Mapping[str, str]
     entries: WriteTarget
     quarantine: WriteTarget
+    is_open: bool = False
+    resume: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class EntriesResult:
-    """What became of a cell's messages. ``heads_from`` are the earlier cells that were asked for heads of sets.
+    """What became of a cell's messages, those that an earlier reading noted included; files are of these alone.
 
+    ``end`` is the offset up to which messages were decoded: before the end of the task where the window is open. ``resume`` is
+    what the next reading goes on with. ``heads_from`` are the earlier cells that were asked for heads of sets.
     ``decoder`` names the parser and its version, ``seconds`` is how long the task took, by the clock of the worker.
     """
 
@@ -133,6 +159,8 @@ class EntriesResult:
     """Whether the search for a head ran past everything that is stored."""
     decoder: str = ""
     seconds: float = 0.0
+    end: int = 0
+    resume: bytes | None = None
 
 
 def decode_entries(task: EntriesTask, attempt: str) -> EntriesResult:
@@ -147,12 +175,14 @@ class _EntriesRun:
         self._task = task
         self._attempt = attempt
         self._format = wire_format(task.format)
-        self._facts = EntryFacts()
-        self._runs = RunTracker()
-        self._delivery = Delivery(task.offsets)
+        noted = Noted(Tally(), EntryFacts(), RunTracker(), Delivery(task.offsets))
+        if task.resume is not None:
+            noted = Noted.of_bytes(task.resume)
+        self._facts, self._runs, self._delivery = noted.facts, noted.runs, noted.delivery
+        self._end = task.offsets.end
         self._heads_from: dict[Cell, None] = {}
         self._looked_beyond = False
-        self._joiner = Reassembler(self._read_head, nothing_follows=task.nothing_follows)
+        self._joiner = Reassembler(self._read_head, nothing_follows=task.nothing_follows, tally=noted.tally)
         self._pending: list[pa.RecordBatch] = []
         self._pending_bytes = 0
 
@@ -164,21 +194,48 @@ class _EntriesRun:
             TableWriter(task.quarantine, self._attempt) as rejected,
         ):
             self._entries, self._rejected = entries, rejected
-            paths = task.own.paths
-            for batch in read_batches(
-                task.io_properties, paths, MESSAGE_COLUMNS, offsets=task.offsets, batch_bytes=CHUNK_BYTES
-            ):
+            for batch in self._messages():
                 self._add(batch)
             self._decode()
             self._joiner.finish()
             self._keep([_broken_row(broken) for broken in self._joiner.broken])
             files, quarantine_files = entries.close(), rejected.close()
+        self._delivery.until(self._end)
         return EntriesResult(
             task.cell, files, quarantine_files, self._joiner.tally, self._facts,
             self._runs.runs(), self._runs.checkpoints(), self._runs.statements(), self._delivery.result(),
             tuple(self._problems()),
             tuple(self._heads_from), self._looked_beyond, self._format.decoder, time.monotonic() - began,
+            self._end, self._noted(),
         )  # fmt: skip
+
+    def _noted(self) -> bytes | None:
+        """What the next reading goes on with; nothing where a set is not whole, since what comes may still decide about it."""
+        if not self._task.is_open or self._joiner.broken or self._joiner.waiting or self._joiner.carried:
+            return None
+        return Noted(self._joiner.tally, self._facts, self._runs, self._delivery).to_bytes()
+
+    def _messages(self) -> Iterator[pa.RecordBatch]:
+        """The messages of the task in batches; of an open window those of whole sets."""
+        task = self._task
+        batches = read_batches(
+            task.io_properties, task.own.paths, MESSAGE_COLUMNS, offsets=task.offsets, batch_bytes=CHUNK_BYTES
+        )
+        if not task.is_open:
+            yield from batches
+            return
+        held: pa.RecordBatch | None = None
+        for batch in batches:
+            if held is not None:
+                yield held
+            held = batch
+        if held is None:
+            return
+        whole = whole_sets(self._format.fragments(held)) if not self._joiner.busy else held.num_rows
+        if whole < held.num_rows:
+            self._end = held["offset"][whole].as_py()
+        if whole:
+            yield held.slice(0, whole)
 
     def _add(self, messages: pa.RecordBatch) -> None:
         fragments = self._format.fragments(messages)

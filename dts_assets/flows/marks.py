@@ -67,8 +67,14 @@ class TopicMarks:
         proof = self.proofs.get(window.start)
         if proof is None:
             return ()
-        rests_on = input_text(f"{PROOF_INPUT}{window.key}", proof.rests_on)
-        return (*self.history.inputs(window, self.pipeline.kafka_partitions), rests_on)
+        still_open = [
+            partition_key(one)
+            for one in self.pipeline.kafka_partitions
+            if (row := self.history.rows.get(Cell(one, window))) is not None and row.closed_by == ClosedBy.OPEN
+        ]
+        rests_on = [proof.rests_on, *([f"open {','.join(still_open)}"] if still_open else [])]
+        proven = input_text(f"{PROOF_INPUT}{window.key}", "; ".join(rests_on))
+        return (*self.history.inputs(window, self.pipeline.kafka_partitions), proven)
 
     def mark(self, window: Window) -> Cut:
         """The row of ``cuts`` of a window all of whose cells are stored."""
@@ -106,7 +112,7 @@ def same_rows(stored: Cut | None, mark: Cut) -> bool:
     """Whether a stored mark differs from what it would be now in its proof alone, so that its rows need not be made again."""
     if stored is None or stored.code_version != mark.code_version or set(stored.inputs) == set(mark.inputs):
         return False
-    return _of_rows(stored.inputs) == _of_rows(mark.inputs)
+    return of_rows(stored.inputs) == of_rows(mark.inputs)
 
 
 def window_cut(row: Cut) -> WindowCut:
@@ -114,7 +120,8 @@ def window_cut(row: Cut) -> WindowCut:
     return WindowCut(row.window, row.cut, Consistency(row.consistency))
 
 
-def _of_rows(inputs: Iterable[str]) -> set[str]:
+def of_rows(inputs: Iterable[str]) -> set[str]:
+    """The inputs that decide rows."""
     return {text for text in inputs if not text.startswith(PROOF_INPUT)}
 
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from dts_assets.errors import CaptureGrownError, NotClosedError
-from dts_assets.flows.ingest_tasks import RawResult, RawTask, copy_messages
+from dts_assets.flows.ingest_tasks import RawPart, RawResult, RawTask, copy_messages
+from dts_assets.flows.open_windows import cells_alone, kept
 from dts_assets.flows.pipeline import CODE_VERSION, Pipeline, SparkProvider, stored_cells
 from dts_assets.flows.reports import Progress, RawCellReport, RawReport, counted, rate
 from dts_assets.flows.spark_tasks import Watched, run_tasks
 from dts_assets.model.offsets import OffsetRange, Watermark
 from dts_assets.model.problems import Problem, ProblemCode
+from dts_assets.model.refreshes import Refresh, runs_of
 from dts_assets.model.spans import Cell, Span
 from dts_assets.planning.boundaries import ClosedBy, PlannedCell, StoredCell, instants_to_find, plan_cells
 from dts_assets.planning.generations import generation
@@ -24,25 +27,46 @@ from dts_assets.store.schemas import RAW_ENVELOPES
 _NAMED_OFFSETS = 5
 
 
+@dataclass(frozen=True, slots=True)
+class _Copy:
+    """What is read of a cell: ``parts`` of it, each with a generation of its own. ``onto`` is the stored row that they are added
+    to, None where the whole cell is read."""
+
+    plan: PlannedCell
+    parts: tuple[OffsetRange, ...]
+    onto: RawWindow | None
+
+    @property
+    def offsets(self) -> OffsetRange:
+        return OffsetRange(self.parts[0].start, self.parts[-1].end)
+
+
 def materialize_raw(pipeline: Pipeline, span: Span, *, spark: SparkProvider, progress: Progress) -> RawReport:
     """Copy the messages of a span into the lake, exactly and atomically, and mark its cells in ``raw_windows``.
 
-    Raises NotClosedError if a window has not closed, CaptureGrownError if a complete capture has grown.
+    Of a window that was stored while it was open only what has come since is read. Raises NotClosedError if a window has not
+    closed and windows are not followed live, CaptureGrownError if a complete capture has grown.
     """
+    with cells_alone(pipeline, span, progress):
+        return _materialize(pipeline, span, spark, progress)
+
+
+def _materialize(pipeline: Pipeline, span: Span, spark: SparkProvider, progress: Progress) -> RawReport:
     began = time.monotonic()
     pipeline.check_shape()
     stored = {row.cell: row for row in pipeline.ledger.raw_windows() if row.kafka_partition in span.kafka_partitions}
     watermarks = pipeline.source.watermarks()
     refuse_grown(pipeline, stored.values(), watermarks)
     planned = _plan(pipeline, span, stored, watermarks)
-    copied = [plan for plan in planned if not _gone(plan, watermarks)]
-    results = _copy(pipeline, copied, spark, progress)
-    rows = {plan.cell: _row(pipeline, plan, results[plan.cell], watermarks) for plan in copied}
+    copies = [_copy_of(plan, stored.get(plan.cell)) for plan in planned if not _gone(plan, watermarks)]
+    run = pipeline.new_run()
+    results = _copy(pipeline, copies, run, spark, progress)
+    rows = {one.plan.cell: _row(pipeline, one, results[one.plan.cell], run, watermarks) for one in copies}
     if rows:
         pipeline.ledger.replace_raw_windows(rows, list(rows.values()))
         pipeline.first_window()
     reports = [_report(plan.cell, rows.get(plan.cell) or stored[plan.cell], results.get(plan.cell)) for plan in planned]
-    messages = sum(report.row.messages for report in reports)
+    messages = sum(result.messages for result in results.values())
     done = rate(messages, "messages", time.monotonic() - began)
     progress(f"raw_envelopes: stored {len(reports)} partitions, {done}")
     table = pipeline.path("raw_envelopes")
@@ -70,23 +94,26 @@ def find_boundaries(
     if now is None:
         return {}
     limit = now + pipeline.settings.window.max_clock_skew
-    return {
-        (partition, instant): pipeline.source.offset_for_time(partition, instant, not_after=limit)
-        for partition, instant in instants_to_find(cells, stored)
-    }
+    return dict(pipeline.source.offsets_for_times(instants_to_find(cells, stored), not_after=limit))
 
 
 def _plan(
     pipeline: Pipeline, span: Span, stored: Mapping[Cell, RawWindow], watermarks: Mapping[int, Watermark]
 ) -> tuple[PlannedCell, ...]:
-    """The offsets of every cell, all of them closed."""
+    """The offsets of every cell, all of them closed; open ones too where windows are followed live."""
     marks = stored_cells(stored.values())
     closing = pipeline.closing()
     found = find_boundaries(pipeline, span.cells(), marks)
     planned = plan_cells(span.cells(), marks, found=found, watermarks=watermarks, closing=closing)
-    if still_open := [plan.cell for plan in planned if plan.closed_by is ClosedBy.OPEN]:
-        raise NotClosedError(pipeline.name, [str(cell) for cell in still_open], latest=closing.now)
+    refused = [plan.cell for plan in planned if plan.closed_by is ClosedBy.OPEN and not _may_be_open(pipeline, plan)]
+    if refused:
+        raise NotClosedError(pipeline.name, [str(cell) for cell in refused], latest=closing.now)
     return planned
+
+
+def _may_be_open(pipeline: Pipeline, plan: PlannedCell) -> bool:
+    """Whether an open cell is followed: the first one that has not closed, since where later ones begin is not known yet."""
+    return pipeline.settings.window.live and not plan.behind_open
 
 
 def _gone(plan: PlannedCell, watermarks: Mapping[int, Watermark]) -> bool:
@@ -94,18 +121,30 @@ def _gone(plan: PlannedCell, watermarks: Mapping[int, Watermark]) -> bool:
     return plan.stored and bool(len(plan.offsets)) and watermarks[plan.cell.kafka_partition].low > plan.offsets.start
 
 
+def _copy_of(plan: PlannedCell, row: RawWindow | None) -> _Copy:
+    if row is not None and row.refreshes and row.code_version == CODE_VERSION:
+        if row.closed_by == ClosedBy.OPEN and row.offsets.start == plan.offsets.start:
+            return _Copy(plan, (OffsetRange(row.offsets.end, max(plan.offsets.end, row.offsets.end)),), row)
+        # Read again as it was read first, so that it gets the same generation again.
+        ends = [one.end_offset for one in row.refreshes if one.end_offset < plan.offsets.end]
+        starts = [plan.offsets.start, *ends]
+        return _Copy(plan, tuple(map(OffsetRange, starts, [*ends, plan.offsets.end])), None)
+    return _Copy(plan, (plan.offsets,), None)
+
+
 def _copy(
-    pipeline: Pipeline, planned: Sequence[PlannedCell], spark: SparkProvider, progress: Progress
+    pipeline: Pipeline, copies: Sequence[_Copy], run: str, spark: SparkProvider, progress: Progress
 ) -> dict[Cell, RawResult]:
-    pipeline.lake.ensure(pipeline.path("raw_envelopes"), RAW_ENVELOPES)
-    target = pipeline.lake.target(pipeline.path("raw_envelopes"), pipeline.new_run())
+    path = pipeline.path("raw_envelopes")
+    pipeline.lake.ensure(path, RAW_ENVELOPES)
+    target = pipeline.lake.target(path, run)
     tasks = [
-        RawTask(pipeline.source, plan.cell, plan.offsets, pipeline.settings.epoch, target)
-        for plan in planned
-        if len(plan.offsets)
+        RawTask(pipeline.source, one.plan.cell, one.offsets, one.parts, pipeline.settings.epoch, target)
+        for one in copies
+        if len(one.offsets)
     ]
     total = sum(len(task.offsets) for task in tasks)
-    progress(f"raw_envelopes: reading {total:,} offsets of {len(planned)} partitions")
+    progress(f"raw_envelopes: reading {total:,} offsets of {len(copies)} partitions")
     watched = Watched("raw_envelopes", "partitions", counted("offsets"), progress)
     done = (
         run_tasks(spark(), tasks, copy_messages, weight=lambda task: len(task.offsets), watched=watched)
@@ -113,48 +152,77 @@ def _copy(
         else []
     )
     results = {result.cell: result for result in done}
-    for plan in planned:
-        results.setdefault(plan.cell, RawResult(plan.cell, (), 0, 0, None, None, digest=""))
-    for span in rectangles(results):
-        files = [file for cell in span.cells() for file in results[cell].files]
-        rectangle: Rectangle = {
-            "kafka_partition": set(span.kafka_partitions),
-            "window_start": {window.start for window in span.windows},
-        }
-        pipeline.lake.replace(pipeline.path("raw_envelopes"), rectangle, files)
+    for one in copies:
+        nothing = tuple(RawPart(part, 0, "") for part in one.parts)
+        results.setdefault(one.plan.cell, RawResult(one.plan.cell, (), nothing, 0, None, None))
+    whole = [one.plan.cell for one in copies if one.onto is None]
+    added = {one.plan.cell: runs_of(one.onto.refreshes) for one in copies if one.onto is not None}
+    for cells, keep in ((whole, None), (list(added), kept(added.values()))):
+        for span in rectangles(cells):
+            files = [file for cell in span.cells() for file in results[cell].files]
+            rectangle: Rectangle = {
+                "kafka_partition": set(span.kafka_partitions),
+                "window_start": {window.start for window in span.windows},
+            }
+            pipeline.lake.replace(path, rectangle, files, keep=keep)
     return results
 
 
-def _row(pipeline: Pipeline, plan: PlannedCell, result: RawResult, watermarks: Mapping[int, Watermark]) -> RawWindow:
-    problems = tuple(_problems(pipeline, plan, watermarks[plan.cell.kafka_partition]))
-    facts = [f"epoch={pipeline.settings.epoch}", f"offsets={plan.offsets}", f"messages={result.messages}",
-             f"content={result.digest}", *(f"gap={problem.first_offset}" for problem in problems)]  # fmt: skip
+def _row(
+    pipeline: Pipeline, copy: _Copy, result: RawResult, run: str, watermarks: Mapping[int, Watermark]
+) -> RawWindow:
+    plan, onto = copy.plan, copy.onto
+    problems = tuple(_problems(pipeline, plan.cell.kafka_partition, copy.offsets, watermarks))
+    refreshes = onto.refreshes if onto is not None else ()
+    for part in result.parts:
+        if not refreshes or len(part.offsets):
+            facts = _facts(pipeline, part, problems)
+            before = [f"before={refreshes[-1].generation}"] if refreshes else []
+            made = generation([*before, *facts], code_version=CODE_VERSION)
+            refreshes = (*refreshes, Refresh(part.offsets.end, made, run))
+    times = [result.first_time, result.last_time]
+    if onto is not None:
+        problems = (*onto.problems, *problems)
+        times += [onto.first_time, onto.last_time]
+    seen = [time for time in times if time is not None]
+    in_one_go = plan.closed_by is not ClosedBy.OPEN and len(refreshes) == 1 and onto is None
     return RawWindow(
         kafka_partition=plan.cell.kafka_partition,
         window=plan.cell.window,
         epoch=pipeline.settings.epoch,
-        offsets=plan.offsets,
+        offsets=OffsetRange(plan.offsets.start, copy.offsets.end),
         closed_by=plan.closed_by.value,
-        messages=result.messages,
-        bytes=result.bytes,
-        first_time=result.first_time,
-        last_time=result.last_time,
+        messages=result.messages + (onto.messages if onto is not None else 0),
+        bytes=result.bytes + (onto.bytes if onto is not None else 0),
+        first_time=min(seen, default=None),
+        last_time=max(seen, default=None),
         problems=problems,
-        generation=generation(facts, code_version=CODE_VERSION),
+        generation=refreshes[-1].generation,
         code_version=CODE_VERSION,
+        refreshes=() if in_one_go else refreshes,
     )
 
 
-def _problems(pipeline: Pipeline, plan: PlannedCell, watermark: Watermark) -> list[Problem]:
+def _facts(pipeline: Pipeline, part: RawPart, problems: Iterable[Problem]) -> list[str]:
+    """What decides the generation of a part. A message dated beyond now is no part of it: it will not be so for ever."""
+    inside = range(part.offsets.start, part.offsets.end)
+    gaps = [f"gap={one.first_offset}" for one in problems if one.code is ProblemCode.GAP and one.first_offset in inside]
+    return [f"epoch={pipeline.settings.epoch}", f"offsets={part.offsets}", f"messages={part.messages}",
+            f"content={part.digest}", *gaps]  # fmt: skip
+
+
+def _problems(
+    pipeline: Pipeline, kafka_partition: int, offsets: OffsetRange, watermarks: Mapping[int, Watermark]
+) -> list[Problem]:
     problems = []
-    lost = OffsetRange(plan.offsets.start, min(watermark.low, plan.offsets.end))
+    lost = OffsetRange(offsets.start, min(watermarks[kafka_partition].low, offsets.end))
     if len(lost):
         detail = f"the source no longer has offsets {lost}; they were never stored"
         problems.append(Problem(ProblemCode.GAP, lost.start, lost.end - 1, detail))
     now = pipeline.source.now()
-    if now is not None:
+    if now is not None and len(offsets):
         limit = now + pipeline.settings.window.max_clock_skew
-        skewed = pipeline.source.dated_after(plan.cell.kafka_partition, plan.offsets, limit)
+        skewed = pipeline.source.dated_after(kafka_partition, offsets, limit)
         if skewed:
             named = ", ".join(str(offset) for offset in skewed[:_NAMED_OFFSETS])
             detail = f"{len(skewed)} messages are dated beyond now and were read past: offsets {named}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -10,8 +10,10 @@ from dts_assets.flows.marks import TopicMarks
 from dts_assets.flows.pipeline import Pipeline, stored_cells
 from dts_assets.flows.raw import find_boundaries, refuse_grown
 from dts_assets.flows.registry import known_tables
+from dts_assets.model.offsets import Watermark
 from dts_assets.model.spans import Cell
-from dts_assets.planning.boundaries import Closing, StoredCell, closed_windows, plan_cells
+from dts_assets.model.windows import Window
+from dts_assets.planning.boundaries import ClosedBy, Closing, PlannedCell, StoredCell, closed_windows, plan_cells
 from dts_assets.planning.generations import ABSENT, input_text
 from dts_assets.planning.staleness import Computed, Work, plan_work, raw_input, tables_inputs
 
@@ -20,8 +22,8 @@ from dts_assets.planning.staleness import Computed, Work, plan_work, raw_input, 
 class Status:
     """The work that is left, with what decides its result.
 
-    ``ends`` has the end offset of every missing cell; the other two have the inputs that stale entries and the tables of ready
-    windows would read now.
+    ``ends`` has the end offset of every missing cell, and how far an open one can be read now; the other two have the inputs
+    that stale entries and the tables of ready windows would read now.
     """
 
     work: Work
@@ -30,30 +32,46 @@ class Status:
     tables_inputs: Mapping[datetime, tuple[str, ...]]
 
 
+@dataclass(frozen=True, slots=True)
+class _Closed:
+    """The windows that have closed, by Kafka partition, and the first one after them with its offsets, where there is one."""
+
+    windows: Mapping[int, Sequence[Window]]
+    next: Mapping[int, PlannedCell]
+
+
 def find_status(pipeline: Pipeline) -> Status:
     """The state of a subscription now. Raises CaptureGrownError if a complete capture has grown."""
     ledger = pipeline.ledger
     watermarks, closing = pipeline.source.watermarks(), pipeline.closing()
     raw_rows = ledger.raw_windows()
     refuse_grown(pipeline, raw_rows, watermarks)
+    stored = stored_cells(raw_rows)
     raw = {row.cell: row.generation for row in raw_rows}
     ingested = ledger.windows()
     topic = TopicMarks.of(pipeline, ingested, known_tables(pipeline))
-    entries = {row.cell: Computed(row.generation, row.inputs) for row in ingested}
+    entries = {
+        row.cell: Computed(row.generation, row.inputs, is_open=row.closed_by == ClosedBy.OPEN) for row in ingested
+    }
     tables = {row.window.start: Computed(row.generation, row.inputs) for row in ledger.cuts()}
-    until = _until(pipeline, closing)
-    windows = tuple(pipeline.grid.until(until)) if until is not None else ()
-    closed = {
-        partition: closed_windows(partition, windows, watermark=watermarks[partition], closing=closing)
-        for partition in pipeline.kafka_partitions
+    closed = _closed(pipeline, stored, watermarks, closing)
+    read_to = {row.cell: row.offsets.end for row in raw_rows}
+    followed = {
+        plan.cell: plan.offsets.end > read_to.get(plan.cell, -1)
+        for plan in closed.next.values()
+        if pipeline.settings.window.live and watermarks[plan.cell.kafka_partition].latest is not None
     }
     settings = pipeline.shaping_settings()
-    beside = {window.start: topic.beside(window) for window in windows}
-    work = plan_work(closed, raw=raw, entries=entries, tables=tables, settings=settings, beside=beside)
+    seen = {window for windows in closed.windows.values() for window in windows} | {cell.window for cell in followed}
+    beside = {window.start: topic.beside(window) for window in seen}
+    work = plan_work(
+        closed.windows, raw=raw, entries=entries, tables=tables, settings=settings, beside=beside, followed=followed
+    )
     now = {raw_input(cell): generation for cell, generation in raw.items()}
     return Status(
         work=work,
-        ends=_ends(pipeline, work.ingest, stored_cells(raw_rows)),
+        ends=_ends(_plans(pipeline, work.ingest, stored, watermarks, closing))
+        | _ends(plan for plan in closed.next.values() if plan.cell in followed),
         entries_inputs={
             cell: tuple(input_text(name, now.get(name, ABSENT)) for name in _names(entries[cell]))
             for cell in work.stale_entries
@@ -63,6 +81,40 @@ def find_status(pipeline: Pipeline) -> Status:
             for window in work.tables
         },
     )
+
+
+def _closed(
+    pipeline: Pipeline, stored: Sequence[StoredCell], watermarks: Mapping[int, Watermark], closing: Closing
+) -> _Closed:
+    """The windows that have closed. A message dated too far ahead counts for nothing, so the last ones are looked at closely."""
+    until, first = _until(pipeline, closing), pipeline.first_window()
+    windows = [] if until is None or first is None else list(pipeline.grid.until(until, since=first))
+    by_time = {
+        partition: list(closed_windows(partition, windows, watermark=watermarks[partition], closing=closing))
+        for partition in pipeline.kafka_partitions
+    }
+    known = {cell.cell for cell in stored if cell.closed_by is not ClosedBy.OPEN}
+    unsure = [
+        Cell(partition, window)
+        for partition, some in by_time.items()
+        for window in some
+        if Cell(partition, window) not in known
+    ]
+    still_open = {
+        plan.cell for plan in _plans(pipeline, unsure, stored, watermarks, closing) if plan.closed_by is ClosedBy.OPEN
+    }
+    closed = {
+        partition: [window for window in some if Cell(partition, window) not in still_open]
+        for partition, some in by_time.items()
+    }
+    following = [
+        Cell(partition, window)
+        for partition, some in closed.items()
+        if first is not None
+        and (window := pipeline.grid.next(some[-1]) if some else pipeline.grid.of_start(first)) is not None
+    ]
+    plans = _plans(pipeline, following, stored, watermarks, closing) if pipeline.settings.window.live else ()
+    return _Closed(closed, {plan.cell.kafka_partition: plan for plan in plans if not plan.behind_open})
 
 
 def _until(pipeline: Pipeline, closing: Closing) -> datetime | None:
@@ -75,15 +127,19 @@ def _until(pipeline: Pipeline, closing: Closing) -> datetime | None:
     return None if last is None else last.end
 
 
-def _ends(pipeline: Pipeline, cells: tuple[Cell, ...], stored: tuple[StoredCell, ...]) -> dict[Cell, int]:
-    planned = plan_cells(
-        cells,
-        stored,
-        found=find_boundaries(pipeline, cells, stored),
-        watermarks=pipeline.source.watermarks(),
-        closing=pipeline.closing(),
-    )
-    return {plan.cell: plan.offsets.end for plan in planned}
+def _plans(
+    pipeline: Pipeline,
+    cells: Sequence[Cell],
+    stored: Sequence[StoredCell],
+    watermarks: Mapping[int, Watermark],
+    closing: Closing,
+) -> tuple[PlannedCell, ...]:
+    found = find_boundaries(pipeline, cells, stored)
+    return plan_cells(cells, stored, found=found, watermarks=watermarks, closing=closing)
+
+
+def _ends(plans: Iterable[PlannedCell]) -> dict[Cell, int]:
+    return {plan.cell: plan.offsets.end for plan in plans}
 
 
 def _names(row: Computed) -> list[str]:

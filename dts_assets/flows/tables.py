@@ -4,28 +4,35 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from dts_assets.errors import IncompleteWindowError, NotReadyError
+from dts_assets.flows.growing import Growing, find_growing
 from dts_assets.flows.identity import NOTHING_BEFORE, Redelivered, TopicHistory, find_redelivered_changes
 from dts_assets.flows.identity_tasks import EntryKeys
 from dts_assets.flows.marks import TopicMarks, same_rows, window_cut
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
 from dts_assets.flows.registry import known_tables, register_shapes, widen_unsigned
-from dts_assets.flows.reports import Progress, TablesReport, WindowReport, of_bytes, rate
+from dts_assets.flows.reports import Progress, TablesReport, WindowReport, of_bytes
 from dts_assets.flows.snapshots import SnapshotOutcome, advance_snapshots
 from dts_assets.flows.spark_tasks import Watched, run_tasks
 from dts_assets.flows.table_reports import changes_by_window, stored_tallies, summed, table_reports
+from dts_assets.flows.tables_commit import (
+    commit_changelogs,
+    commit_system_rows,
+    tallies_of,
+    unbalanced_tables,
+    window_tables_of,
+)
+from dts_assets.flows.tables_files import entries_files, shared_out
 from dts_assets.flows.tables_tasks import (
     CellKey,
     TablesResult,
     TablesTask,
     TableTally,
     TableTarget,
-    TallyKey,
     decode_changes,
 )
 from dts_assets.flows.upkeep import expire_old_snapshots
@@ -34,25 +41,17 @@ from dts_assets.model.frontier import Frontier
 from dts_assets.model.lineages import LineageRule
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.problems import Completeness
-from dts_assets.model.spans import Cell, partition_key
+from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
 from dts_assets.planning.frontier import frontier
 from dts_assets.planning.snapshots import TableWindow, merge_windows
 from dts_assets.stages.entries import merge_shapes
 from dts_assets.store.columns import changelog_columns
-from dts_assets.store.commit import Rectangle
-from dts_assets.store.rows import Cut, IngestWindow, WindowTable
+from dts_assets.store.rows import Cut, IngestWindow
 from dts_assets.store.schemas import DDL, QUARANTINE, changelog_layout
 from dts_assets.store.turns import turn
 from dts_assets.wire.format import TableShape
-
-_COMMITS_SIDE_BY_SIDE = 4
-_TASKS = 4
-"""At least so many tasks for the cores to share, if there are so many files."""
-
-_TASK_BYTES = 8 << 20
-"""Stored bytes of small windows that one task takes together: about a chunk when they are unpacked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +76,8 @@ class _Known:
 
     history: TopicHistory
     before: Redelivered
+    growing: Growing
+    run: str
 
     def rules(self, pipeline: Pipeline, starts: Iterable[datetime]) -> dict[CellKey, dict[str, LineageRule]]:
         """The rules of the cells of some windows that are not all of lineage 0."""
@@ -140,29 +141,39 @@ def _materialize(
     if marked:
         progress(f"tables: {len(marked)} windows keep their rows; what is known of them has changed")
     made_again = [window for window in windows if window not in set(marked)]
+    again = [mark for mark in marks if mark.window in set(made_again)]
+    growing = find_growing(pipeline, again, stored, ingested) if selection.whole else Growing({})
     changelogs = _chosen(tables, selection.changelogs)
     results: list[TablesResult] = []
     before = NOTHING_BEFORE
+    run = pipeline.new_run()
     if made_again and (changelogs or selection.whole):
-        _take_back_marks(pipeline, marks, stored)
+        _take_back_marks(pipeline, [mark for mark in marks if mark.window.start not in growing.onto], stored)
         before = find_redelivered_changes(pipeline, topic.history, made_again, tables, spark=spark, progress=progress)
-        known = _Known(topic.history, before)
+        known = _Known(topic.history, before, growing, run)
         results = _changelogs(pipeline, made_again, changelogs, known, spark, progress)
     if selection.changelogs is None:
-        _commit_system_rows(pipeline, made_again, results)
-    made = _tallies(results)
+        commit_system_rows(pipeline, made_again, results, growing)
+    made = stored_tallies(pipeline, [mark.window for mark in growing.onto.values()])
+    for key, tally in tallies_of(results).items():
+        made.setdefault(key, TableTally()).merge(tally)
     unbalanced: dict[datetime, tuple[str, ...]] = {}
     if selection.whole or changelogs:
-        rows = _window_tables(made, before.changes(changelogs))
-        unbalanced = _unbalanced(rows)
+        rows = window_tables_of(made, before.changes(changelogs), dict.fromkeys(growing.to_go_on(again, ingested), run))
+        unbalanced = unbalanced_tables(rows)
         chosen = None if selection.whole else selection.changelogs
         pipeline.ledger.replace_window_tables(made_again, rows, tables=chosen)
     made |= stored_tallies(pipeline, marked)
     cuts = {start: window_cut(row) for start, row in stored.items()}
+    first = pipeline.first_window()
     if selection.whole:
+        stood_at = frontier(cuts, pipeline.grid, first=first).cut
+        made_marks = growing.marked(again, ingested, run=run, results=results, stood_at=stood_at)
+        marks = sorted([*made_marks, *_marked_only(marked, marks, stored)], key=lambda mark: mark.window)
         cuts |= {mark.window.start: window_cut(mark) for mark in marks}
-    reached = frontier(cuts, pipeline.grid, first=pipeline.first_window())
-    outcomes = _snapshots(pipeline, selection, reached, spark, progress)
+    chains = {start: row.chain for start, row in stored.items()} | {mark.window.start: mark.chain for mark in marks}
+    reached = frontier(cuts, pipeline.grid, first=first)
+    outcomes = _snapshots(pipeline, selection, reached, chains, spark, progress)
     if selection.whole:
         pipeline.ledger.replace_lineages(topic.history.lineages.all)
         pipeline.ledger.replace_cuts(windows, marks)
@@ -182,6 +193,15 @@ def _materialize(
     decoder = next((result.decoder for result in results), "")
     tables_made = table_reports(pipeline, results, made, outcomes)
     return TablesReport(reports, tables_made, time.monotonic() - began, decoder)
+
+
+def _marked_only(windows: Iterable[Window], marks: Iterable[Cut], stored: Mapping[datetime, Cut]) -> list[Cut]:
+    """The new marks of windows that keep their rows, and so what the next run needs to add to them."""
+    return [
+        replace(mark, ends=before.ends, made_by=before.made_by, chain=before.chain)
+        for mark in marks
+        if mark.window in set(windows) and (before := stored[mark.window.start]) is not None
+    ]
 
 
 def _require_ready(pipeline: Pipeline, windows: Sequence[Window], ingested: Mapping[Cell, IngestWindow]) -> None:
@@ -251,7 +271,7 @@ def _changelogs(
     if unknown:
         kept = ", ".join(f"{what}: {count}" for what, count in sorted(unknown.items()))
         progress(f"changelog: kept as text or bytes although this version does not know it: {kept}")
-    _commit(pipeline, windows, tables, results, progress, began)
+    commit_changelogs(pipeline, windows, tables, results, known.growing, progress, began)
     return results
 
 
@@ -263,7 +283,7 @@ def _decode(
     spark: SparkProvider,
     progress: Progress,
 ) -> list[TablesResult]:
-    run = pipeline.new_run()
+    run = known.run
     targets: dict[TableId, TableTarget] = {}
     for table, columns in tables.items():
         path = pipeline.table_path("changelog", table)
@@ -273,10 +293,7 @@ def _decode(
     for name, system in (("quarantine", QUARANTINE), ("ddl", DDL)):
         pipeline.lake.ensure(pipeline.path(name), system)
     quarantine, ddl = (pipeline.lake.target(pipeline.path(name), run) for name in ("quarantine", "ddl"))
-    starts = {window.start for window in windows}
-    by_window: dict[datetime, list[tuple[str, int]]] = {}
-    for file in pipeline.lake.data_files(pipeline.path("entries"), {"window_start": starts}):
-        by_window.setdefault(file.partition["window_start"], []).append((file.path, file.bytes))
+    by_window = entries_files(pipeline, windows, known.history.rows, known.growing)
     tasks = [
         TablesTask(
             paths,
@@ -290,111 +307,17 @@ def _decode(
             known.redelivered(sizes),
             known.statements(sizes),
             pipeline.settings.source_time_zone,
+            {cell: offset for cell, offset in known.growing.from_offsets.items() if cell[1] in sizes},
         )
-        for paths, sizes in _shared_out(by_window)
+        for paths, sizes in shared_out(by_window)
     ]
     progress(f"changelog: decoding {len(windows)} windows of {len(tables)} tables")
     watched = Watched("changelog", "parts", of_bytes, progress)
     return run_tasks(spark(), tasks, decode_changes, weight=lambda task: sum(task.bytes.values()), watched=watched)
 
 
-def _shared_out(
-    windows: Mapping[datetime, Sequence[tuple[str, int]]],
-) -> Iterator[tuple[tuple[str, ...], dict[datetime, int]]]:
-    """Files (path, bytes) of windows as tasks take them: their paths, and their bytes by window.
-
-    A large window is cut into several tasks if there are few; small ones are put together, since a chunk of many windows is
-    decoded and counted in about the time of one.
-    """
-    total = sum(size for files in windows.values() for _, size in files)
-    most = min(_TASK_BYTES, total // _TASKS)
-    paths: list[str] = []
-    sizes: dict[datetime, int] = {}
-    for start, files in sorted(windows.items()):
-        parts = _parts(files, max(1, _TASKS // len(windows)))
-        for group, size in parts:
-            if paths and (len(parts) > 1 or sum(sizes.values()) + size > most):
-                yield tuple(paths), sizes
-                paths, sizes = [], {}
-            paths += group
-            sizes[start] = sizes.get(start, 0) + size
-    if paths:
-        yield tuple(paths), sizes
-
-
-def _parts(files: Iterable[tuple[str, int]], most: int) -> list[tuple[list[str], int]]:
-    """Files (path, bytes) spread over at most so many groups of about the same size; each with its size."""
-    groups: list[tuple[int, list[str]]] = [(0, []) for _ in range(most)]
-    for path, size in sorted(files, key=lambda file: (-file[1], file[0])):
-        number = min(range(most), key=lambda one: groups[one][0])
-        groups[number] = (groups[number][0] + size, [*groups[number][1], path])
-    return [(sorted(paths), size) for size, paths in groups if paths]
-
-
-def _commit(
-    pipeline: Pipeline,
-    windows: Sequence[Window],
-    tables: Mapping[TableId, tuple[Column, ...]],
-    results: Sequence[TablesResult],
-    progress: Progress,
-    began: float,
-) -> None:
-    rectangle = {"window_start": {window.start for window in windows}}
-
-    def commit(table: TableId) -> bool:
-        files = [file for result in results for file in result.files.get(table, ())]
-        replaced = pipeline.lake.replace(pipeline.table_path("changelog", table), rectangle, files)
-        return replaced.snapshot_id is not None
-
-    with ThreadPoolExecutor(_COMMITS_SIDE_BY_SIDE) as pool:
-        committed = sum(pool.map(commit, tables))
-    seconds = time.monotonic() - began
-    rows = rate(sum(tally.changes for result in results for tally in result.tallies.values()), "row changes", seconds)
-    progress(f"changelog: stored {committed} tables with rows, of {len(tables)}, {rows}")
-
-
-def _commit_system_rows(pipeline: Pipeline, windows: Sequence[Window], results: Sequence[TablesResult]) -> None:
-    """What runs of whole windows put into quarantine, and their statements. These rows stand under no one table, so a run of
-    some tables leaves them be."""
-    inside: Rectangle = {"window_start": {window.start for window in windows}, "stage": {"tables"}}
-    rejected = [file for result in results for file in result.quarantine_files]
-    pipeline.lake.replace(pipeline.path("quarantine"), inside, rejected)
-    statements = [file for result in results for file in result.ddl_files]
-    pipeline.lake.replace(pipeline.path("ddl"), inside, statements)
-
-
 def _has_rows(pipeline: Pipeline, table: TableId) -> bool:
     return pipeline.lake.state(pipeline.table_path("changelog", table)) is not None
-
-
-def _tallies(results: Iterable[TablesResult]) -> dict[TallyKey, TableTally]:
-    tallies: dict[TallyKey, TableTally] = {}
-    for result in results:
-        for key, tally in result.tallies.items():
-            tallies.setdefault(key, TableTally()).merge(tally)
-    return tallies
-
-
-def _window_tables(tallies: Mapping[TallyKey, TableTally], before: Mapping[TallyKey, int]) -> list[WindowTable]:
-    found = {key: tallies.get(key, TableTally()) for key in tallies.keys() | before.keys()}
-    return [
-        WindowTable(
-            kafka_partition=partition,
-            window_start=start,
-            table=table,
-            changes=tally.announced,
-            kept=tally.changes,
-            redelivered=before.get((start, partition, table), 0),
-            quarantined=tally.quarantined,
-            truncations=tally.truncations,
-            row_hash=tally.row_hash,
-            absent_rows=tally.absent_rows,
-            invalid_values=tally.invalid_values,
-            first_position=tally.first,
-            last_position=tally.last,
-        )
-        for (start, partition, table), tally in sorted(found.items())
-    ]
 
 
 def _take_back_marks(pipeline: Pipeline, marks: Iterable[Cut], stored: Mapping[datetime, Cut]) -> None:
@@ -410,18 +333,13 @@ def _take_back_marks(pipeline: Pipeline, marks: Iterable[Cut], stored: Mapping[d
         pipeline.ledger.replace_cuts(changing, [])
 
 
-def _unbalanced(rows: Iterable[WindowTable]) -> dict[datetime, tuple[str, ...]]:
-    """Tables whose changes did not all go somewhere, by window start."""
-    found: dict[datetime, tuple[str, ...]] = {}
-    for row in rows:
-        if not row.balanced:
-            name = f"{partition_key(row.kafka_partition)} {row.table}"
-            found[row.window_start] = (*found.get(row.window_start, ()), name)
-    return found
-
-
 def _snapshots(
-    pipeline: Pipeline, selection: Selection, reached: Frontier, spark: SparkProvider, progress: Progress
+    pipeline: Pipeline,
+    selection: Selection,
+    reached: Frontier,
+    chains: Mapping[datetime, str],
+    spark: SparkProvider,
+    progress: Progress,
 ) -> dict[TableId, SnapshotOutcome]:
     tables = {
         table: columns
@@ -437,7 +355,7 @@ def _snapshots(
                 )
             )
     windows = {table: tuple(merge_windows(parts).values()) for table, parts in known.items()}
-    return advance_snapshots(pipeline, tables, reached, windows, spark=spark, progress=progress)
+    return advance_snapshots(pipeline, tables, reached, windows, chains, spark=spark, progress=progress)
 
 
 def _applied(window: Window, reached: Frontier) -> bool:

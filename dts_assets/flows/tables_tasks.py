@@ -65,7 +65,8 @@ class TablesTask:
     """Decode some entries files; those of a window follow each other. ``bytes`` is their size in the store, by window.
 
     ``rules`` tells lineages where not all is lineage 0, ``redelivered`` has the entries that are left out, ``statements`` the
-    offsets of the DDL that counts; what it does is written to ``ddl``.
+    offsets of the DDL that counts; what it does is written to ``ddl``. Of cells in ``from_offsets`` only entries at or
+    behind that offset are decoded.
     """
 
     paths: tuple[str, ...]
@@ -79,6 +80,7 @@ class TablesTask:
     redelivered: Mapping[CellKey, EntryKeys] = field(default_factory=dict)
     statements: Mapping[CellKey, frozenset[int]] = field(default_factory=dict)
     source_time_zone: str = "+00:00"
+    from_offsets: Mapping[CellKey, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -220,7 +222,8 @@ class _TablesRun:
             if not ddl.num_rows:
                 continue
             cell = (ddl["kafka_partition"][0].as_py(), ddl["window_start"][0].as_py())
-            counted = pa.array(sorted(self._task.statements.get(cell, ())), pa.int64())
+            least = self._task.from_offsets.get(cell, 0)
+            counted = pa.array(sorted(one for one in self._task.statements.get(cell, ()) if one >= least), pa.int64())
             ddl = ddl.filter(pc.is_in(ddl["last_offset"], value_set=counted))
             lineages = entry_lineages(ddl, self._task.rules.get(cell, {}))
             ddl = ddl.append_column("lineage", pa.array(lineages))
@@ -233,6 +236,9 @@ class _TablesRun:
     def _changes_only(self, entries: pa.RecordBatch) -> pa.RecordBatch:
         """The DML entries of a batch that were not delivered before, with the ``lineage`` of each. A file holds one cell."""
         dml = entries.filter(pc.equal(entries["message_type"], "DML"))
+        if dml.num_rows and self._task.from_offsets:
+            cell = (dml["kafka_partition"][0].as_py(), dml["window_start"][0].as_py())
+            dml = dml.filter(pc.greater_equal(dml["last_offset"], self._task.from_offsets.get(cell, 0)))
         lineages = np.zeros(dml.num_rows, np.int32)
         self._count(dml)
         if dml.num_rows and (self._task.rules or self._task.redelivered):

@@ -69,8 +69,8 @@ class WindowGrid:
         """The window after, None for the last."""
         return None if self.end is not None and window.end >= self.end else self.of_start(window.end)
 
-    def until(self, instant: datetime) -> Iterator[Window]:
-        """Every window that has ended at ``instant``, in order."""
+    def until(self, instant: datetime, *, since: datetime | None = None) -> Iterator[Window]:
+        """Every window that has ended at ``instant``, in order; those before ``since``, the start of one, are left out."""
         limit = instant if self.end is None else min(instant, self.end)
-        for number in range(max(0, self.number(limit))):
+        for number in range(0 if since is None else self.number(since), max(0, self.number(limit))):
             yield self.at(number)

@@ -46,12 +46,14 @@ class Closing:
 
 @dataclass(frozen=True, slots=True)
 class PlannedCell:
-    """A cell with its offsets; ``stored`` if they were in the ledger already."""
+    """A cell with its offsets; ``stored`` if they were in the ledger already. ``behind_open``: the window before has not closed
+    either, so that nobody knows yet where this one begins."""
 
     cell: Cell
     offsets: OffsetRange
     closed_by: ClosedBy
     stored: bool
+    behind_open: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +65,17 @@ class _Boundary:
 @dataclass(frozen=True, slots=True)
 class _Known:
     """What stored rows say of one Kafka partition: the offset of a boundary from either neighbour, what closed it from the
-    earlier one alone."""
+    earlier one alone, and how far a window that is still open was read."""
 
     offsets: dict[datetime, int]
     closed_by: dict[datetime, ClosedBy]
     instants: list[datetime]
+    read_to: dict[datetime, int]
 
     def between(self, instant: datetime, offset: int) -> int:
-        """``offset``, but never before an earlier boundary nor behind a later one."""
+        """``offset``, but never before an earlier boundary nor behind a later one, nor before what was read already: a message
+        that was dated too far ahead to count may do so now."""
+        offset = max(offset, self.read_to.get(instant, 0))
         after = bisect_left(self.instants, instant)
         if after:
             offset = max(offset, self.offsets[self.instants[after - 1]])
@@ -79,7 +84,7 @@ class _Known:
         return offset
 
 
-_UNKNOWN = _Known({}, {}, [])
+_UNKNOWN = _Known({}, {}, [], {})
 
 
 def instants_to_find(cells: Iterable[Cell], stored: Iterable[StoredCell]) -> frozenset[tuple[int, datetime]]:
@@ -117,7 +122,10 @@ def plan_cells(
     planned = []
     for cell in cells:
         start, end = (boundaries[cell.kafka_partition][instant] for instant in (cell.window.start, cell.window.end))
-        planned.append(PlannedCell(cell, OffsetRange(start.offset, end.offset), end.closed_by, cell in rows))
+        behind_open = start.closed_by is ClosedBy.OPEN
+        planned.append(
+            PlannedCell(cell, OffsetRange(start.offset, end.offset), end.closed_by, cell in rows, behind_open)
+        )
     return tuple(planned)
 
 
@@ -128,18 +136,21 @@ def closed_windows(
     watermark: Watermark,
     closing: Closing,
 ) -> tuple[Window, ...]:
-    """Those of ``windows`` that have closed in a Kafka partition, judged by its greatest message time alone."""
+    """Those of ``windows`` that have closed in a Kafka partition, judged by its greatest message time alone. A message dated too
+    far ahead makes it say too much; where the boundaries are says :func:`plan_cells`."""
     return tuple(window for window in windows if _closed_by_time(window.end, watermark, closing) is not ClosedBy.OPEN)
 
 
 def _known(stored: Iterable[StoredCell]) -> dict[int, _Known]:
     known: dict[int, _Known] = {}
     for row in stored:
-        here = known.setdefault(row.cell.kafka_partition, _Known({}, {}, []))
+        here = known.setdefault(row.cell.kafka_partition, _Known({}, {}, [], {}))
         here.offsets.setdefault(row.cell.window.start, row.offsets.start)
         if row.closed_by is not ClosedBy.OPEN:
             here.offsets[row.cell.window.end] = row.offsets.end
             here.closed_by[row.cell.window.end] = row.closed_by
+        else:
+            here.read_to[row.cell.window.end] = row.offsets.end
     for one in known.values():
         one.instants.extend(sorted(one.offsets))
     return known

@@ -47,12 +47,14 @@ def cut_of_window(window: Window, ends: Iterable[PartitionEnd], *, wanted: Consi
     """The cut of a window from all its Kafka partitions.
 
     A partition without a CHECKPOINT in the window, or one closed by the end of a complete capture, leaves no common position to
-    stop at: such a window applies all its changes.
+    stop at: such a window applies all its changes. While it is open it leaves the cut where it was.
     """
     ends = tuple(ends)
     checkpoints = [end.checkpoint for end in ends if end.checkpoint is not None]
     cut = min(checkpoints, default=None)
     ended = any(end.closed_by is ClosedBy.END for end in ends)
+    if wanted is Consistency.CUT and any(end.closed_by is ClosedBy.OPEN for end in ends):
+        return WindowCut(window, cut if len(checkpoints) == len(ends) else None, Consistency.CUT)
     if wanted is Consistency.WINDOW or ended or len(checkpoints) < len(ends):
         return WindowCut(window, cut, Consistency.WINDOW)
     return WindowCut(window, cut, Consistency.CUT)

@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from types import MappingProxyType
 
 from dts_assets.model.frontier import EMPTY_FRONTIER, Frontier
 from dts_assets.model.positions import SourcePosition
@@ -31,13 +32,15 @@ class TableWindow:
 class SnapshotState:
     """Where a snapshot stands: its frontier, the greatest position it has applied, the changelog's Iceberg snapshot.
 
-    ``truncated`` says that a truncation was among what it was made from.
+    ``truncated`` says that a truncation was among what it was made from. ``chain`` names the runs that made the changelogs of the
+    frontier's window, if it was open: as long as it is the same, they have only added rows that the frontier did not hold.
     """
 
     frontier: Frontier = EMPTY_FRONTIER
     applied: SourcePosition | None = None
     changelog_snapshot: int | None = None
     truncated: bool = False
+    chain: str = ""
 
     def to_text(self) -> str:
         """As it stands in the properties of a snapshot commit."""
@@ -50,6 +53,7 @@ class SnapshotState:
                 "applied": _position_list(self.applied),
                 "changelog_snapshot": self.changelog_snapshot,
                 "truncated": self.truncated,
+                "chain": self.chain,
             }
         )
 
@@ -58,7 +62,15 @@ class SnapshotState:
         """The inverse of :meth:`to_text`."""
         raw = json.loads(text)
         frontier = Frontier(_instant(raw["window"]), _instant(raw["whole_until"]), _position(raw["cut"]))
-        return cls(frontier, _position(raw["applied"]), raw["changelog_snapshot"], raw["truncated"])
+        return cls(
+            frontier, _position(raw["applied"]), raw["changelog_snapshot"], raw["truncated"], raw.get("chain", "")
+        )
+
+
+EMPTY_STATE = SnapshotState()
+"""The state of a snapshot that was never written."""
+
+NO_CHAINS: Mapping[datetime, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +108,13 @@ def plan_snapshot(
     changelog_snapshot: int | None,
     windows: Iterable[TableWindow],
     replaced: Iterable[datetime],
+    chains: Mapping[datetime, str] = NO_CHAINS,
 ) -> SnapshotPlan:
     """The work that brings a snapshot from ``before`` to ``after``.
 
     ``windows`` is what the ledger knows of the table in every computed window, as the changelog stands now. ``replaced`` are
-    the windows whose changelog rows are others than in the state the snapshot was made from.
+    the windows whose changelog rows are others than in the state the snapshot was made from. ``chains`` names the chains of
+    windows that are, or were made while they were, open.
     """
     stats = {window.window_start: window for window in windows if window.changes or window.truncations}
     held = [window for window in stats.values() if after.holds(window.window_start, window.first)]
@@ -114,7 +128,7 @@ def plan_snapshot(
     )
     truncated = any(window.truncations for window in held)
     return SnapshotPlan(
-        state=SnapshotState(after, applied, changelog_snapshot, truncated),
+        state=SnapshotState(after, applied, changelog_snapshot, truncated, _chain(after, chains)),
         newer=tuple(start for start in newer if start not in touched),
         replaced=touched,
         suspect_until=before.applied if suspect else None,
@@ -123,6 +137,10 @@ def plan_snapshot(
         or (bool(touched) and (truncated or before.truncated))
         or (suspect and truncated),
     )
+
+
+def _chain(frontier: Frontier, chains: Mapping[datetime, str]) -> str:
+    return "" if frontier.window is None else chains.get(frontier.window, "")
 
 
 def _brings_more(after: Frontier, before: Frontier, window: TableWindow) -> bool:
@@ -164,10 +182,19 @@ def _sum(one: TableWindow, other: TableWindow) -> TableWindow:
 
 
 def replaced_windows(
-    before: Mapping[datetime, frozenset[str]], now: Mapping[datetime, frozenset[str]]
+    before: Mapping[datetime, frozenset[str]],
+    now: Mapping[datetime, frozenset[str]],
+    *,
+    state: SnapshotState = EMPTY_STATE,
+    chains: Mapping[datetime, str] = NO_CHAINS,
 ) -> frozenset[datetime]:
-    """Windows whose data files are others in one changelog state than in the other."""
-    return frozenset(start for start in before.keys() | now.keys() if before.get(start) != now.get(start))
+    """Windows whose data files are others in one changelog state than in the other; but not the open one that a snapshot in
+    ``state`` stands in, if files were only added to it and it holds no more than up to its cut."""
+    window, none = state.frontier.window, frozenset[str]()
+    changed = frozenset(start for start in before.keys() | now.keys() if before.get(start) != now.get(start))
+    if window is None or not state.chain or chains.get(window) != state.chain or window == state.frontier.whole_until:
+        return changed
+    return changed - {window} if before.get(window, none) <= now.get(window, none) else changed
 
 
 def _instant_text(instant: datetime | None) -> str | None:

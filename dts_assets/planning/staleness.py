@@ -18,10 +18,11 @@ from dts_assets.planning.generations import ABSENT, changed_inputs, input_text
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """A stored row: the generation it has and the inputs it was computed from."""
+    """A stored row: the generation it has and the inputs it was computed from. ``is_open``: its window had not closed yet."""
 
     generation: str
     inputs: tuple[str, ...]
+    is_open: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +31,14 @@ class Work:
 
     ``ingest`` cells have no entries yet; ``stale_entries`` have entries, but would read other raw messages now; ``tables``
     windows are ready, and their tables are missing or stale; ``waiting`` windows are not ready: some Kafka partition lacks its
-    entries, though the window has closed in all of them.
+    entries, though the window has closed in all of them. ``live`` cells are open, are followed, and have got messages.
     """
 
     ingest: tuple[Cell, ...]
     stale_entries: tuple[Cell, ...]
     tables: tuple[Window, ...]
     waiting: tuple[Window, ...]
+    live: tuple[Cell, ...] = ()
 
     @property
     def nothing(self) -> bool:
@@ -59,6 +61,7 @@ SETTINGS_INPUT = "settings"
 
 
 NOTHING_BESIDE: Mapping[datetime, tuple[str, ...]] = MappingProxyType({})
+NOTHING_FOLLOWED: Mapping[Cell, bool] = MappingProxyType({})
 
 
 def tables_inputs(
@@ -92,20 +95,28 @@ def plan_work(
     tables: Mapping[datetime, Computed],
     settings: str,
     beside: Mapping[datetime, Iterable[str]] = NOTHING_BESIDE,
+    followed: Mapping[Cell, bool] = NOTHING_FOLLOWED,
 ) -> Work:
-    """What is left to do. ``closed`` has, for every Kafka partition, the windows that have closed in it."""
+    """What is left to do. ``closed`` has, for every Kafka partition, the windows that have closed in it; ``followed`` are open
+    cells that are read all the same, and whether they have got messages that are not stored."""
     cells = [Cell(partition, window) for partition, windows in closed.items() for window in windows]
-    missing = tuple(sorted(cell for cell in cells if cell not in entries))
-    stale = tuple(cell for cell in stale_entries(entries, raw) if cell.window in set(closed[cell.kafka_partition]))
-    everywhere = set.intersection(*(set(windows) for windows in closed.values())) if closed else set()
+    missing = tuple(sorted(cell for cell in cells if cell not in entries or entries[cell].is_open))
+    outdated = [cell for cell in stale_entries(entries, raw) if cell not in set(missing)]
+    stale = tuple(cell for cell in outdated if cell.window in set(closed[cell.kafka_partition]))
+    live = tuple(sorted(cell for cell, more in followed.items() if more or cell not in entries or cell in outdated))
+    there = {partition: set(windows) for partition, windows in closed.items()}
+    for cell in followed:
+        there[cell.kafka_partition].add(cell.window)
+    everywhere = set.intersection(*there.values()) if there else set()
+    is_open = {cell.window for cell in followed}
     ready, waiting = [], []
     for window in sorted(everywhere):
         if any(Cell(partition, window) not in entries for partition in closed):
-            waiting.append(window)
+            waiting += [] if window in is_open else [window]
             continue
         row = tables.get(window.start)
         if row is None or set(row.inputs) != set(
             tables_inputs(window, closed, entries, settings=settings, beside=beside)
         ):
             ready.append(window)
-    return Work(missing, stale, tuple(ready), tuple(waiting))
+    return Work(missing, stale, tuple(ready), tuple(waiting), live)

@@ -90,6 +90,11 @@ class Delivery:
             else:
                 known.see(batch.take(pa.array(rows)), offsets.take(pa.array(rows)))
 
+    def until(self, end: int) -> None:
+        """Say where the range ends: a window that is still open has got longer since it was begun."""
+        if self._range is not None:
+            self._range = OffsetRange(self._range.start, end)
+
     def result(self) -> CellDelivery:
         """The facts so far."""
         behind = 0 if self._range is None else max(0, self._range.end - (self._offsets.expected or 0))

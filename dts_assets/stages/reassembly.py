@@ -45,12 +45,18 @@ class Reassembler:
     """Joins the fragments of one ordered offset range. Feed it batches, then call :meth:`finish` once.
 
     ``nothing_follows`` says that the source can never give another message, so that a set left open is broken, not carried.
-    After :meth:`finish`, and not before, ``broken``, ``waiting`` and ``carried`` name every set that was not joined.
+    After :meth:`finish`, and not before, ``broken``, ``waiting`` and ``carried`` name every set that was not joined. ``tally``
+    goes on counting where an earlier range of the same window ended.
     """
 
-    def __init__(self, read_head: HeadReader, *, nothing_follows: bool = False) -> None:
-        self.tally = Tally()
+    def __init__(self, read_head: HeadReader, *, nothing_follows: bool = False, tally: Tally | None = None) -> None:
+        self.tally = Tally() if tally is None else tally
         self._collector = Collector(read_head, self.tally, nothing_follows=nothing_follows)
+
+    @property
+    def busy(self) -> bool:
+        """Whether any set is unfinished."""
+        return self._collector.busy
 
     @property
     def broken(self) -> Sequence[BrokenSet]:
@@ -134,6 +140,18 @@ class Reassembler:
             numbers = fragments["sequence"].filter(pc.equal(fragments["shard"], shard))
             found[shard] = pc.max(numbers).as_py() or -1
         return found
+
+
+def whole_sets(fragments: pa.RecordBatch) -> int:
+    """How many of the first FRAGMENTS can be taken so that no set is left unfinished, if they lie as a producer sends them."""
+    usable = np.asarray(fragments["reason"].is_null()) & ~np.asarray(fragments["is_null"])
+    total, index = (fragments[name].fill_null(0).to_numpy() for name in ("total", "index"))
+    split = usable & (total > 1)
+    unfinished = np.cumsum((split & (index == 0)).astype(np.int64) - (split & (index == total - 1)))
+    # A tail whose head lies before these messages goes below zero; it is looked for elsewhere and leaves nothing unfinished.
+    unfinished -= np.minimum(np.minimum.accumulate(unfinished), 0)
+    ends = np.flatnonzero((unfinished == 0) & ~(split & (index < total - 1)))
+    return int(ends[-1]) + 1 if len(ends) else 0
 
 
 def _complete(usable: _Rows, total: _Rows, index: _Rows, fragments: pa.RecordBatch) -> tuple[_Rows, _Rows]:

@@ -7,7 +7,8 @@ place where a table's shape is stated; Iceberg, Arrow and Dagster shapes are der
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TypeAlias
 
 from dts_assets.model.columns import Column
@@ -17,6 +18,8 @@ NamedType: TypeAlias = tuple[str, str]
 
 POSITION = "struct<lineage:int,file:bigint,position:bigint>"
 PROBLEMS = "array<struct<code:string,first_offset:bigint,last_offset:bigint,detail:string>>"
+
+REFRESHES = "array<struct<end_offset:bigint,generation:string,run:string>>"
 
 RUNS = (
     f"array<struct<shard:string,first_offset:bigint,last_offset:bigint,first:{POSITION},last:{POSITION},"
@@ -118,6 +121,7 @@ RAW_WINDOWS: tuple[NamedType, ...] = (
     ("problems", PROBLEMS),
     ("generation", "string"),
     ("code_version", "string"),
+    ("refreshes", REFRESHES),
 )
 """The mark of raw: what was read of a Kafka partition and window, half-open offsets, and what closed it."""
 
@@ -161,6 +165,8 @@ WINDOWS: tuple[NamedType, ...] = (
     ("code_version", "string"),
     ("generation", "string"),
     ("inputs", "array<string>"),
+    ("refreshes", REFRESHES),
+    ("resume", "binary"),
 )
 """The mark of the ingest of a Kafka partition and window."""
 
@@ -180,6 +186,7 @@ WINDOW_TABLES: tuple[NamedType, ...] = (
     ("invalid_values", "bigint"),
     ("first_position", POSITION),
     ("last_position", POSITION),
+    ("run", "string"),
 )
 """What a window's run of the tables made of one Kafka partition's entries of one table. The positions bound its changes, so that
 a snapshot knows without reading them whether any is a re-read of what it has applied."""
@@ -195,6 +202,9 @@ CUTS: tuple[NamedType, ...] = (
     ("generation", "string"),
     ("inputs", "array<string>"),
     ("code_version", "string"),
+    ("ends", "array<bigint>"),
+    ("made_by", "array<string>"),
+    ("chain", "string"),
 )
 """The mark of the tables run of a window."""
 
@@ -250,6 +260,16 @@ TABLE_SHAPES: tuple[NamedType, ...] = (
     ("code_version", "string"),
 )
 """The columns that a window's events described, one row per distinct shape of a table."""
+
+LEDGER_COLUMNS: Mapping[str, tuple[NamedType, ...]] = MappingProxyType(
+    {
+        "raw_windows": RAW_WINDOWS,
+        "windows": WINDOWS,
+        "window_tables": WINDOW_TABLES,
+        "cuts": CUTS,
+    }
+)
+"""The ledgers that have got columns in the course of time."""
 
 SNAPSHOT_SYSTEM: tuple[NamedType, ...] = (
     ("_event_time", "timestamp"),

@@ -17,7 +17,7 @@ import hashlib
 import random
 import time
 import uuid
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -70,7 +70,7 @@ _COMPRESSION: Literal["deflate"] = "deflate"
 
 @dataclass(frozen=True, slots=True)
 class Replaced:
-    """What a replacement did. ``snapshot_id`` is None where there was nothing to remove and nothing to add."""
+    """What a replacement did. ``snapshot_id`` is None where there was nothing to remove, to add and to say."""
 
     snapshot_id: int | None
     added: tuple[str, ...]
@@ -85,15 +85,17 @@ def replace(
     *,
     properties: Mapping[str, str] | None = None,
     base: Collection[str] | None = None,
+    keep: Callable[[DataFile], bool] | None = None,
 ) -> Replaced:
     """Make ``files`` all that the table holds inside ``rectangle``, in one snapshot that carries ``properties``.
 
     ``base`` is the set of paths that the rectangle must hold now, else StaleGenerationError; None lets the last writer win.
+    ``keep`` names files inside that stay nevertheless: those that the new ones are added to.
     Raises LakeTableError if a file is not what its writer reported, or a file, old or new, lies outside.
     """
     name = ".".join(identifier)
     wanted = {field_name: frozenset(map(partition_value, values)) for field_name, values in rectangle.items()}
-    attempt = _Attempt(name, wanted, dict(properties or {}), frozenset(base) if base is not None else None)
+    attempt = _Attempt(name, wanted, dict(properties or {}), frozenset(base) if base is not None else None, keep)
     deadline = time.monotonic() + _GIVE_UP_AFTER
     tries = 0
     while True:
@@ -147,9 +149,15 @@ class _Attempt:
     """A replacement through all its tries; its snapshot id stays the same, so that a landed try is recognized."""
 
     def __init__(
-        self, name: str, wanted: Mapping[str, frozenset[Any]], properties: dict[str, str], base: frozenset[str] | None
+        self,
+        name: str,
+        wanted: Mapping[str, frozenset[Any]],
+        properties: dict[str, str],
+        base: frozenset[str] | None,
+        keep: Callable[[DataFile], bool] | None,
     ) -> None:
         self._name = name
+        self._keep = keep
         self._wanted = wanted
         self._properties = properties
         self._base = base
@@ -169,9 +177,9 @@ class _Attempt:
             added = tuple(file.path for file in files)
             if self._landed(table):
                 return Replaced(self._snapshot_id, added, self._removed)
-            plan = _plan(table, table.current_snapshot(), self._wanted)
+            plan = _plan(table, table.current_snapshot(), self._wanted, self._keep)
             self._check(table, plan, made)
-            if not made and not plan.removed:
+            if not made and not plan.removed and not self._properties:
                 return Replaced(None, (), ())
             self._removed = tuple(entry.data_file.file_path for entry in plan.removed)
             self._commit(table, plan, made)
@@ -338,8 +346,13 @@ class _Attempt:
         )
 
 
-def _plan(table: Table, snapshot: Snapshot | None, wanted: Mapping[str, frozenset[Any]]) -> _Plan:
-    """What of a snapshot lies inside, manifest by manifest; manifests without a live file are left out."""
+def _plan(
+    table: Table,
+    snapshot: Snapshot | None,
+    wanted: Mapping[str, frozenset[Any]],
+    keep: Callable[[DataFile], bool] | None = None,
+) -> _Plan:
+    """What of a snapshot lies inside and is not kept, manifest by manifest; manifests without a live file are left out."""
     plan = _Plan()
     names = _field_names(table)
     for manifest in snapshot.manifests(table.io) if snapshot is not None else ():
@@ -353,6 +366,7 @@ def _plan(table: Table, snapshot: Snapshot | None, wanted: Mapping[str, frozense
         touched = _Touched(manifest)
         for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=True):
             inside = _inside(names[manifest.partition_spec_id], entry.data_file, wanted)
+            inside = inside and not (keep is not None and keep(entry.data_file))
             (touched.removed if inside else touched.kept).append(entry)
         if touched.removed:
             plan.touched.append(touched)

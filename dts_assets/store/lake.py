@@ -5,7 +5,7 @@ Holds only where the lake is, so it can be sent to another process; the catalog 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -98,9 +98,11 @@ class Lake:
         *,
         properties: Mapping[str, str] | None = None,
         base: Collection[str] | None = None,
+        keep: Callable[[DataFile], bool] | None = None,
     ) -> Replaced:
         """Make ``files`` all that a table holds inside ``rectangle``; see :func:`dts_assets.store.commit.replace`."""
-        return replace(self.catalog, self.identifier(path), rectangle, files, properties=properties, base=base)
+        identifier = self.identifier(path)
+        return replace(self.catalog, identifier, rectangle, files, properties=properties, base=base, keep=keep)
 
     def data_files(
         self, path: Sequence[str], rectangle: Rectangle | None = None, *, snapshot_id: int | None = None

@@ -28,6 +28,7 @@ from dts_assets.model.lineages import Lineage
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
+from dts_assets.store.columns import LEDGER_COLUMNS
 from dts_assets.store.commit import Rectangle, files_in, replace
 from dts_assets.store.conform import conform
 from dts_assets.store.files import TableWriter, WrittenFile
@@ -45,7 +46,7 @@ from dts_assets.store.rows import (
     to_row,
 )
 from dts_assets.store.schemas import DAY, SYSTEM_TABLES
-from dts_assets.store.tables import ensure_table
+from dts_assets.store.tables import ensure_table, evolve
 from dts_assets.store.types import arrow_schema
 
 _GIVE_UP_AFTER = 120.0
@@ -224,13 +225,22 @@ class Ledger:
 
     def _table(self, name: str) -> Table | None:
         try:
-            return self._catalog.load_table(self._identifier(name))
+            return self._with_all_columns(name, self._catalog.load_table(self._identifier(name)))
         except NoSuchTableError:
             return None
 
     def _ensure(self, name: str) -> Table:
         layout = SYSTEM_TABLES[name]
-        return ensure_table(self._catalog, self._identifier(name), layout.schema, layout.spec, layout.properties)
+        table = ensure_table(self._catalog, self._identifier(name), layout.schema, layout.spec, layout.properties)
+        return self._with_all_columns(name, table)
+
+    def _with_all_columns(self, name: str, table: Table) -> Table:
+        """The table with the columns that an earlier version of this code did not know."""
+        declared = LEDGER_COLUMNS.get(name, ())
+        if {column for column, _ in declared} <= set(table.schema().column_names):
+            return table
+        evolve(self._catalog, self._identifier(name), declared)
+        return self._catalog.load_table(self._identifier(name))
 
     def _identifier(self, name: str) -> tuple[str, str]:
         return (self._subscription, name)

@@ -24,6 +24,7 @@ from dts_assets.model.lineages import Lineage
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.problems import Completeness, Problem, ProblemCode, Reason
+from dts_assets.model.refreshes import Refresh
 from dts_assets.model.runs import CheckpointMark, Run, ServerRange, StatementMark
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
@@ -33,7 +34,10 @@ from dts_assets.store.columns import COUNTS
 
 @dataclass(frozen=True, slots=True)
 class RawWindow:
-    """The mark of raw of a Kafka partition and window; ``closed_by`` is ``message``, ``grace``, ``end`` or ``open``."""
+    """The mark of raw of a Kafka partition and window; ``closed_by`` is ``message``, ``grace``, ``end`` or ``open``.
+
+    ``refreshes`` are the readings that it was put together from, if it was read while it was open.
+    """
 
     kafka_partition: int
     window: Window
@@ -47,6 +51,7 @@ class RawWindow:
     problems: tuple[Problem, ...]
     generation: str
     code_version: str
+    refreshes: tuple[Refresh, ...] = ()
 
     @property
     def cell(self) -> Cell:
@@ -109,7 +114,11 @@ class ServerPositions:
 
 @dataclass(frozen=True, slots=True)
 class IngestWindow:
-    """A row of ``windows``: the mark of the ingest of a Kafka partition and window."""
+    """A row of ``windows``: the mark of the ingest of a Kafka partition and window.
+
+    ``refreshes`` are the readings that it was put together from, if it was read while it was open; ``resume`` is what the next
+    one goes on with, None if it has to begin anew, and once the window is closed.
+    """
 
     kafka_partition: int
     window: Window
@@ -129,6 +138,8 @@ class IngestWindow:
     checkpoints: tuple[CheckpointMark, ...] = ()
     statements: tuple[StatementMark, ...] = ()
     delivery: CellDelivery = NOTHING_DELIVERED
+    refreshes: tuple[Refresh, ...] = ()
+    resume: bytes | None = None
 
     @property
     def cell(self) -> Cell:
@@ -138,7 +149,8 @@ class IngestWindow:
 
 @dataclass(frozen=True, slots=True)
 class WindowTable:
-    """What a window's run of the tables made of one Kafka partition's entries of one table."""
+    """What a window's run of the tables made of one Kafka partition's entries of one table. ``run`` names the run that counted
+    last."""
 
     kafka_partition: int
     window_start: datetime
@@ -153,6 +165,7 @@ class WindowTable:
     first_position: SourcePosition | None
     last_position: SourcePosition | None
     truncations: int = 0
+    run: str = ""
 
     @property
     def balanced(self) -> bool:
@@ -162,7 +175,12 @@ class WindowTable:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A row of ``cuts``: the mark of the tables run of a window. ``consistency`` is ``cut`` or ``window``."""
+    """A row of ``cuts``: the mark of the tables run of a window. ``consistency`` is ``cut`` or ``window``.
+
+    Of a window that was made while it was open, ``ends`` are the offsets up to which its entries are in the changelogs, by Kafka
+    partition, and ``made_by`` names the runs that have a part in them. As long as ``chain`` is the same, each of these runs has
+    only added rows, none of them at a position that snapshots stood behind already.
+    """
 
     window: Window
     cut: SourcePosition | None
@@ -173,6 +191,9 @@ class Cut:
     generation: str
     inputs: tuple[str, ...]
     code_version: str
+    ends: tuple[int, ...] = ()
+    made_by: tuple[str, ...] = ()
+    chain: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +265,7 @@ def _plain(value: Any) -> Any:
             | ShardTransactions()
             | Transaction()
             | SeqIds()
+            | Refresh()
         ):
             return {one.name: _plain(getattr(value, one.name)) for one in fields(value)}
         case Completeness() | Reason() | ProblemCode():
@@ -362,6 +384,11 @@ _READERS: dict[str, Any] = {
     "completeness": lambda row: Completeness(row["completeness"]),
     "reason": lambda row: Reason(row["reason"]),
     "inputs": lambda row: tuple(row["inputs"] or ()),
+    "refreshes": lambda row: tuple(Refresh(**one) for one in row["refreshes"] or ()),
+    "ends": lambda row: tuple(row["ends"] or ()),
+    "made_by": lambda row: tuple(row["made_by"] or ()),
+    "run": lambda row: row["run"] or "",
+    "chain": lambda row: row["chain"] or "",
 }
 
 _PLANS: dict[type[Any], tuple[tuple[str, Any], ...]] = {

@@ -1,0 +1,61 @@
+"""What the flows share about windows that are read while they are still open: whose files belong to them, and one writer at a
+time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from typing import TypeAlias
+
+from pyiceberg.manifest import DataFile
+
+from dts_assets.flows.pipeline import Pipeline
+from dts_assets.flows.reports import Progress
+from dts_assets.model.refreshes import Refresh, run_of, runs_of
+from dts_assets.model.spans import Cell, Span, partition_key
+from dts_assets.store.lake import StoredFile
+from dts_assets.store.turns import turn
+
+Keep: TypeAlias = Callable[[DataFile], bool]
+"""Which files inside a rectangle stay when it is replaced."""
+
+
+@contextmanager
+def cells_alone(pipeline: Pipeline, span: Span, progress: Progress) -> Iterator[None]:
+    """Keep every other run of raw or entries of these Kafka partitions waiting: two that add to one window at once would each
+    take the other's rows for what a killed run has left."""
+    with ExitStack() as held:
+        for partition in span.kafka_partitions:
+            key = partition_key(partition)
+            wait = f"{key} is being read by another run; waiting for it to end"
+            name = f"{pipeline.name}-{key}"
+            held.enter_context(turn(pipeline.lake.location, name, on_wait=partial(progress, wait)))
+        yield
+
+
+def kept(runs: Iterable[Iterable[str]]) -> Keep:
+    """Which files stay when others are added to windows: those of the runs that the ledger names. Others were left behind by
+    runs that were killed before they wrote their mark."""
+    named = frozenset(run for some in runs for run in some)
+    return lambda file: run_of(file.file_path) in named
+
+
+def own_files(files: Iterable[StoredFile], refreshes: Sequence[Refresh]) -> list[StoredFile]:
+    """The files of a cell that its mark stands for, in the order of their offsets."""
+    if not refreshes:
+        return list(files)
+    place = {run: number for number, run in enumerate(runs_of(refreshes))}
+    mine = [file for file in files if run_of(file.path) in place]
+    return sorted(mine, key=lambda file: (place[run_of(file.path)], file.path))
+
+
+def files_of_cells(
+    pipeline: Pipeline, files: Iterable[StoredFile], refreshes: Mapping[Cell, Sequence[Refresh]]
+) -> dict[Cell, list[StoredFile]]:
+    """Files of raw or entries by cell, those alone that the marks of the cells stand for, in the order of their offsets."""
+    found: dict[Cell, list[StoredFile]] = {}
+    for file in files:
+        cell = Cell(file.partition["kafka_partition"], pipeline.grid.of_start(file.partition["window_start"]))
+        found.setdefault(cell, []).append(file)
+    return {cell: own_files(some, refreshes.get(cell, ())) for cell, some in found.items()}
