@@ -104,10 +104,13 @@ def config_commands() -> None:
 
 
 @config_commands.command("check")
+@click.option("--connect", is_flag=True, help="Also ask every Kafka broker for its topics.")
 @config_option
-def check(config: Path | None) -> None:
+def check(config: Path | None, *, connect: bool) -> None:
     """Say what the configuration means, or name every mistake in it."""
     settings = settings_of(config)
+    if connect:
+        _connect(settings)
     console = Console(highlight=False)
     console.print(f"{config_of(config)}: no mistakes", soft_wrap=True, markup=False)
     table = Table.grid(padding=(0, 2))
@@ -119,18 +122,32 @@ def check(config: Path | None) -> None:
 
 
 def _summary(subscription: Subscription) -> tuple[str, ...]:
-    capture, window, tables = subscription.source.capture, subscription.window, subscription.tables
-    source = (
-        "a Kafka broker" if capture is None else f"the {'' if capture.complete else 'growing '}capture {capture.path}"
-    )
+    window, tables = subscription.window, subscription.tables
     end = "" if window.end is None else f" to {window.end:%Y-%m-%d %H:%M}"
     without = f" without {', '.join(tables.exclude)}" if tables.exclude else ""
     return (
-        f"{subscription.format} from {source}",
+        f"{subscription.format} from {_source(subscription)}",
         f"{subscription.partitions} Kafka partitions, windows of {duration_text(window.every)} "
         f"from {window.start:%Y-%m-%d %H:%M}{end} UTC",
         f"tables {', '.join(tables.include)}{without}",
     )
+
+
+def _source(subscription: Subscription) -> str:
+    capture, kafka = subscription.source.capture, subscription.source.kafka
+    if kafka is None:
+        return "" if capture is None else f"the {'' if capture.complete else 'growing '}capture {capture.path}"
+    protocol = kafka.config.get("security.protocol", "plaintext").lower()
+    return f"the Kafka topic{'s' * (len(kafka.topics) > 1)} {', '.join(kafka.topics)} at {kafka.bootstrap_servers} ({protocol})"
+
+
+def _connect(settings: Settings) -> None:
+    """Ask the brokers of all subscriptions. Raises the first BrokerError."""
+    from dts_assets.sources.kafka import KafkaSource  # the client library takes its time to load
+
+    for subscription in settings.subscriptions.values():
+        if subscription.source.kafka is not None:
+            KafkaSource.of(subscription.source.kafka, subscription.partitions).check()
 
 
 @config_commands.command("schema")

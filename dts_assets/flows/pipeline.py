@@ -163,10 +163,18 @@ class Pipeline:
 def open_pipeline(settings: Settings, name: str) -> Pipeline:
     """The pipeline of a subscription."""
     subscription = settings.subscriptions[name]
-    capture = subscription.source.capture
-    assert capture is not None, "settings refuse every other source until it is supported"
-    source = CaptureSource(str(capture.path), subscription.partitions)
-    return Pipeline(subscription, source, Lake(lake_location(settings)))
+    return Pipeline(subscription, open_source(subscription), Lake(lake_location(settings)))
+
+
+def open_source(subscription: Subscription) -> Source:
+    """The source of a subscription. Nothing is read and nobody is asked yet."""
+    capture, kafka = subscription.source.capture, subscription.source.kafka
+    if capture is not None:
+        return CaptureSource(str(capture.path), subscription.partitions)
+    assert kafka is not None, "the settings refuse a source that is neither"
+    from dts_assets.sources.kafka import KafkaSource  # not needed, and so not loaded, where a capture is read
+
+    return KafkaSource.of(kafka, subscription.partitions)
 
 
 def lake_location(settings: Settings) -> LakeLocation:

@@ -18,6 +18,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import WindowGrid
+from dts_assets.settings.kafka import ClientSettings, addresses, checked
 from dts_assets.settings.values import (
     VALUE,
     ColumnName,
@@ -191,16 +192,27 @@ def _topics(topics: tuple[str, ...]) -> tuple[str, ...]:
 class Kafka(_Part):
     """A broker and the topics of one subscription."""
 
-    bootstrap_servers: str = Field(min_length=1, description="host:port, several with commas.")
+    bootstrap_servers: Annotated[str, AfterValidator(addresses)] = Field(
+        min_length=1, description="host:port, several with commas."
+    )
     topics: Annotated[tuple[Annotated[str, Field(min_length=1)], ...], AfterValidator(_topics)] = Field(
         min_length=1, description="Partitions of several topics are numbered in this order; add new ones at the end."
     )
     group_id: str | None = Field(None, min_length=1, description="The consumer group that the subscription was given.")
-    config: Hidden = Field(default_factory=Hidden, description="librdkafka settings, passed on as they are.")
+    config: ClientSettings = Field(
+        default_factory=ClientSettings,
+        description="librdkafka settings: security.protocol, sasl.mechanism, sasl.username, sasl.password, ssl.ca.location.",
+    )
+
     commit: bool = Field(
         True,
         description="Whether the group is moved behind what is stored, so that the vendor's console shows the true lag.",
     )
+
+    @field_validator("config")
+    @classmethod
+    def _taken_by_the_library(cls, config: ClientSettings, info: ValidationInfo) -> ClientSettings:
+        return checked(config, folder_of(info))
 
 
 class Source(_Part):

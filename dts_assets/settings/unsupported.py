@@ -36,18 +36,6 @@ UNSUPPORTED: tuple[Unsupported, ...] = (
         "this format",
         "use dts-protobuf or drs-json-c",
     ),
-    Unsupported(
-        (*_SUBSCRIPTION, "source", "kafka"),
-        bool,
-        "a Kafka broker as the source",
-        "record a capture and name it under capture",
-    ),
-    Unsupported(
-        (*_SUBSCRIPTION, "window", "live"),
-        lambda value: value is True,
-        "refreshing the open window",
-        "say live: false",
-    ),
     Unsupported((*_SUBSCRIPTION, "history"), bool, "history", "remove the key"),
     Unsupported((*_SUBSCRIPTION, "sql", "tables"), bool, "sql", "remove the key"),
 )

@@ -176,9 +176,14 @@ class Hidden(Mapping[str, str]):
         value = core_schema.no_info_plain_validator_function(_passed_on)
         return core_schema.no_info_after_validator_function(
             cls,
-            core_schema.dict_schema(core_schema.str_schema(), value),
+            core_schema.dict_schema(cls._keys(), value),
             serialization=core_schema.plain_serializer_function_ser_schema(sorted),
         )
+
+    @classmethod
+    def _keys(cls) -> CoreSchema:
+        """How keys are checked."""
+        return core_schema.str_schema()
 
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from confluent_kafka import Message
@@ -20,6 +21,9 @@ from dts_assets.sources.kafka_client import EARLIEST, GREATEST_TIME, LATEST, Cli
 from dts_assets.sources.kafka_reader import BATCH_BYTES, record_batch
 from dts_assets.sources.kafka_times import MessageTimes, Stamps
 from dts_assets.sources.kafka_troubles import UnsupportedByBroker
+
+if TYPE_CHECKING:
+    from dts_assets.settings.models import Kafka
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -37,6 +41,11 @@ class KafkaSource:
 
     place: KafkaPlace
     patience: float = field(default=60.0, kw_only=True)
+
+    @classmethod
+    def of(cls, kafka: Kafka, partitions: int) -> KafkaSource:
+        """The source that a configuration names."""
+        return cls(KafkaPlace.of(kafka, partitions))
 
     def check(self) -> None:
         """Ask the broker for the topics now. Raises the error that says what is wrong with it or with the settings."""

@@ -14,7 +14,7 @@ from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
@@ -23,6 +23,9 @@ from dts_assets.broker_errors import BrokerError, PartitionCountError, Unreachab
 from dts_assets.sources.kafka_reader import Reader
 from dts_assets.sources.kafka_times import MessageTimes
 from dts_assets.sources.kafka_troubles import PASSING, Troubles, error_of
+
+if TYPE_CHECKING:
+    from dts_assets.settings.models import Kafka
 
 ANSWER_SECONDS = 5.0
 """How long a question may take."""
@@ -73,6 +76,12 @@ class KafkaPlace:
     partitions: int
     group_id: str | None = None
     config: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+
+    @classmethod
+    def of(cls, kafka: Kafka, partitions: int) -> KafkaPlace:
+        """The place that a configuration names."""
+        config = tuple(sorted(kafka.config.items()))
+        return cls(kafka.bootstrap_servers, kafka.topics, partitions, kafka.group_id, config)
 
     @property
     def settings(self) -> dict[str, Any]:

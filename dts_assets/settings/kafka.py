@@ -1,0 +1,163 @@
+"""Settings of the Kafka client library, checked before anything connects.
+
+The library itself says which settings and values it knows: a client is made without an address, so it connects nowhere. Settings
+that would change what reading means are refused, and files are named relative to the configuration.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from pydantic_core import CoreSchema, core_schema
+
+from dts_assets.settings.values import VALUE, Hidden, mistake
+
+_OFFSETS = "offsets are committed when a window is stored, and nothing else may commit them"
+_GROUP = "no consumer group is joined, so it would do nothing"
+_REFUSED: Mapping[str, tuple[str, str]] = {
+    "bootstrap.servers": ("the addresses stand beside config", "write bootstrap_servers: there"),
+    "metadata.broker.list": ("the addresses stand beside config", "write bootstrap_servers: there"),
+    "group.id": ("the group stands beside config", "write group_id: there"),
+    "auto.offset.reset": (
+        "windows are read from their own offsets, and one that is gone is an error",
+        "remove the key",
+    ),
+    "isolation.level": ("only committed messages are read", "remove the key"),
+    "enable.partition.eof": ("reading to the end of a window rests on it", "remove the key"),
+    **dict.fromkeys(
+        ("enable.auto.commit", "auto.commit.enable", "auto.commit.interval.ms", "enable.auto.offset.store"),
+        (_OFFSETS, "remove the key"),
+    ),
+    **dict.fromkeys(
+        ("group.instance.id", "group.protocol", "group.remote.assignor", "partition.assignment.strategy"),
+        (_GROUP, "remove the key"),
+    ),
+}
+_OF_PROGRAMS = re.compile(r".*_cb|logger|on_commit|default\.topic\.config|plugin\.library\.paths|opaque")
+"""Settings that take a piece of a program, which a file cannot name."""
+
+_COMMON = (
+    "security.protocol", "sasl.mechanism", "sasl.mechanisms", "sasl.username", "sasl.password", "ssl.ca.location", "ssl.ca.pem",
+    "ssl.certificate.location", "ssl.key.location", "ssl.key.password", "ssl.keystore.location", "ssl.keystore.password",
+    "ssl.endpoint.identification.algorithm", "enable.ssl.certificate.verification", "client.id", "client.rack",
+    "socket.timeout.ms", "fetch.min.bytes", "fetch.max.bytes", "max.partition.fetch.bytes", "queued.max.messages.kbytes",
+    "receive.message.max.bytes", "broker.address.family", "debug", "log_level",
+)  # fmt: skip
+_PROTOCOLS = ("plaintext", "ssl", "sasl_plaintext", "sasl_ssl")
+_FILE = re.compile(r"ssl\.\w+\.location")
+_NAMED = re.compile(r'configuration property:? "([^"]+)"')
+_UNKNOWN = re.compile(r'No such configuration property: "([^"]+)"')
+_RANGE = re.compile(r"allowed range (\S+)\.\.(\S+)")
+_ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:\d{1,5})?")
+
+
+class ClientSettings(Hidden):
+    """librdkafka settings; keys that would break what the project promises are refused one by one."""
+
+    __slots__ = ()
+
+    @classmethod
+    def _keys(cls) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(_allowed, core_schema.str_schema())
+
+
+def addresses(servers: str) -> str:
+    """Bootstrap addresses, ``host:port`` with commas between them."""
+    for one in servers.split(","):
+        if not _ADDRESS.fullmatch(one.strip()):
+            raise mistake(f"{VALUE} is no list of addresses", "write host:port, several with commas between them")
+    return servers
+
+
+def checked(config: ClientSettings, folder: Path) -> ClientSettings:
+    """The settings with absolute files. Raises the first mistake that the library finds in them together."""
+    if not config:
+        return config
+    found = ClientSettings({key: _absolute(key, value, folder) for key, value in config.items()})
+    _check_login(found)
+    _check_with_library(found)
+    return found
+
+
+def _allowed(key: str) -> str:
+    if key in _REFUSED:
+        raise mistake(*_REFUSED[key])
+    if _OF_PROGRAMS.fullmatch(key):
+        raise mistake("it names a piece of a program, and a file cannot", "remove the key")
+    return key
+
+
+def _absolute(key: str, value: str, folder: Path) -> str:
+    if not _FILE.fullmatch(key) or not value or value == "probe":
+        return value
+    return str((folder / Path(value).expanduser()).resolve())
+
+
+def _check_login(config: Mapping[str, str]) -> None:
+    """What the library would say less clearly, or not at all: a login that is half configured."""
+    protocol = config.get("security.protocol", "plaintext").lower()
+    if protocol not in _PROTOCOLS:
+        raise mistake(f"{VALUE} is no protocol", f"write one of {', '.join(_PROTOCOLS)}", at=("security.protocol",))
+    named = next((key for key in ("sasl.mechanism", "sasl.mechanisms") if key in config), None)
+    given = [key for key in ("sasl.username", "sasl.password") if key in config]
+    if not protocol.startswith("sasl"):
+        if named or given:
+            raise mistake(
+                f"a login is configured, and security.protocol is {'not said' if protocol == 'plaintext' else 'ssl'}",
+                "write security.protocol: sasl_plaintext, or sasl_ssl where the port is encrypted",
+                at=(named or given[0],),
+            )
+        return
+    if named is None:
+        raise mistake(
+            "no SASL mechanism is named", "write sasl.mechanism: SCRAM-SHA-512, or PLAIN", at=("security.protocol",)
+        )
+    mechanism = config[named].upper()
+    if mechanism == "PLAIN" or mechanism.startswith("SCRAM"):
+        for key in ("sasl.username", "sasl.password"):
+            if not config.get(key):
+                raise mistake(f"{key} is missing or empty", f"write {key}: and the account's", at=(named,))
+
+
+def _check_with_library(config: Mapping[str, str]) -> None:
+    """Ask the client library whether it takes the settings. Nothing it says is shown that could hold a value."""
+    if config.get("sasl.mechanism", config.get("sasl.mechanisms", "")).upper() == "OAUTHBEARER":
+        return  # a client would ask for its token at once
+    from confluent_kafka import Consumer, KafkaException
+
+    try:
+        Consumer({"log_level": "0", **config, "group.id": "check"})
+    except KafkaException as error:
+        raise _mistake_of(error.args[0].str(), config) from None
+
+
+def _mistake_of(said: str, config: Mapping[str, str]) -> Exception:
+    if unknown := _UNKNOWN.search(said):
+        close = difflib.get_close_matches(unknown.group(1), _COMMON, n=1)
+        return mistake(
+            "the Kafka client library has no such setting",
+            f"did you mean {close[0]}?" if close else "see the list of librdkafka's settings (CONFIGURATION.md)",
+            at=(unknown.group(1),),
+        )
+    named = _NAMED.search(said)
+    key = named.group(1) if named else next((key for key in sorted(config, key=len, reverse=True) if key in said), None)
+    if "SASL mechanism" in said:
+        key = next((one for one in ("sasl.mechanism", "sasl.mechanisms") if one in config), key)
+        return mistake(
+            f"{VALUE} is no SASL mechanism that this client has", "write SCRAM-SHA-512 or PLAIN", at=(key or "",)
+        )
+    if key is None or key not in config:
+        return mistake("the Kafka client library refuses these settings together", "check them one by one")
+    if _FILE.fullmatch(key):
+        return mistake(f"the file {VALUE} cannot be used", "name a readable file of the right kind", at=(key,))
+    allowed = _RANGE.search(said)
+    return mistake(
+        f"{VALUE} cannot be its value",
+        f"write a number from {allowed.group(1)} to {allowed.group(2)}"
+        if allowed
+        else "see the list of librdkafka's settings (CONFIGURATION.md)",
+        at=(key,),
+    )
