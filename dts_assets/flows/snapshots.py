@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,7 +13,8 @@ from pyspark.sql import functions as F
 
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
 from dts_assets.flows.reports import Progress
-from dts_assets.flows.spark_tasks import SAY_EVERY
+from dts_assets.flows.snapshot_tasks import HeldFile, RefreshResult, RefreshTask, refresh_files
+from dts_assets.flows.spark_tasks import SAY_EVERY, run_tasks
 from dts_assets.model.columns import Column
 from dts_assets.model.frontier import Frontier
 from dts_assets.model.tables import TableId
@@ -32,6 +33,7 @@ from dts_assets.stages.snapshot import (
     with_images_of,
 )
 from dts_assets.store.columns import flat_name, quoted, snapshot_columns
+from dts_assets.store.lake import StoredFile
 from dts_assets.store.schemas import snapshot_layout
 
 STATE_PROPERTY = "dts-assets.state"
@@ -39,6 +41,18 @@ STATE_PROPERTY = "dts-assets.state"
 
 _SIDE_BY_SIDE = 4
 """Tables worked on at once: Spark interleaves their small jobs, which are mostly waiting for commits."""
+
+REFRESH_ROWS = 300_000
+REFRESH_BYTES = 16 << 20
+"""What the changes of one table may be, in rows and in stored bytes, so that one task holds them in memory; more is merged by
+Spark."""
+
+_TASK_BYTES = 64 << 20
+"""Stored bytes of a snapshot that one task looks through."""
+
+_SMALL_BYTES = 8 << 20
+_MOST_SMALL = 8
+"""A snapshot with more than so many small files has them written as one: each refresh of a table that only grows adds a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,35 +86,45 @@ def advance_snapshots(
     tables: Mapping[TableId, Sequence[Column]],
     frontier: Frontier,
     windows: Mapping[TableId, Sequence[TableWindow]],
+    chains: Mapping[datetime, str],
     *,
     spark: SparkProvider,
     progress: Progress,
 ) -> dict[TableId, SnapshotOutcome]:
     """Bring the snapshots of ``tables`` (all with a key) to ``frontier``.
 
-    ``windows`` is what the ledger knows of each table. A table in which nothing changed is not committed.
+    ``windows`` is what the ledger knows of each table, ``chains`` the chains of windows that were made while open. A table in
+    which nothing changed is not committed.
     """
     jobs = [
-        _job(pipeline, table, tuple(columns), frontier, windows.get(table, ())) for table, columns in tables.items()
+        _job(pipeline, table, tuple(columns), frontier, windows.get(table, ()), chains)
+        for table, columns in tables.items()
     ]
     busy = [job for job in jobs if not job.plan.nothing]
     if busy:
         began = said = time.monotonic()
         progress(f"snapshot: {len(busy)} of {len(jobs)} tables have changes to apply")
         session = spark()
+        refreshed = _refresh(pipeline, busy, session)
+        merged = [job for job in busy if job.table not in refreshed]
         with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
-            for number, job in enumerate(pool.map(lambda job: _apply(pipeline, job, session), busy), start=1):
+            for number, job in enumerate(pool.map(lambda job: _apply(pipeline, job, session), merged), start=1):
                 now = time.monotonic()
-                if now - said >= SAY_EVERY and number < len(busy):
+                if now - said >= SAY_EVERY and number < len(merged):
                     said = now
-                    progress(f"snapshot: {number} of {len(busy)} tables, last {job.table}, after {now - began:.0f} s")
+                    progress(f"snapshot: {number} of {len(merged)} tables, last {job.table}, after {now - began:.0f} s")
         progress(f"snapshot: {len(busy)} tables stand at the frontier after {time.monotonic() - began:.1f} s")
     done = {job.table for job in busy}
     return {job.table: _outcome(pipeline, job.table, committed=job.table in done) for job in jobs}
 
 
 def _job(
-    pipeline: Pipeline, table: TableId, columns: tuple[Column, ...], frontier: Frontier, windows: Sequence[TableWindow]
+    pipeline: Pipeline,
+    table: TableId,
+    columns: tuple[Column, ...],
+    frontier: Frontier,
+    windows: Sequence[TableWindow],
+    chains: Mapping[datetime, str],
 ) -> _Job:
     path = pipeline.table_path("snapshot", table)
     pipeline.lake.ensure(path, snapshot_layout(columns))
@@ -112,13 +136,14 @@ def _job(
     replaced: frozenset[datetime] = frozenset()
     if before.changelog_snapshot is not None:
         old = _files_by_window(pipeline, table, before.changelog_snapshot)
-        replaced = replaced_windows(old, _files_by_window(pipeline, table, None))
+        replaced = replaced_windows(old, _files_by_window(pipeline, table, None), state=before, chains=chains)
     plan = plan_snapshot(
         before,
         not_behind(frontier, before.frontier),
         changelog_snapshot=None if changelog is None else changelog.snapshot_id,
         windows=windows,
         replaced=replaced,
+        chains=chains,
     )
     current = None if state is None else state.snapshot_id
     return _Job(table, columns, before, plan, current, frozenset(window.window_start for window in windows))
@@ -137,6 +162,73 @@ def _outcome(pipeline: Pipeline, table: TableId, *, committed: bool) -> Snapshot
         return SnapshotOutcome(table, committed, None, None)
     rows, size = (int(state.properties.get(name, 0)) for name in ("total-records", "total-files-size"))
     return SnapshotOutcome(table, committed, rows, size)
+
+
+def _refresh(pipeline: Pipeline, jobs: Sequence[_Job], session: SparkSession) -> set[TableId]:
+    """Take few and simple changes over in one Spark job for all tables; the tables that are done."""
+    run = pipeline.new_run()
+    tasks = [task for job in jobs for task in _refresh_tasks(pipeline, job, run)]
+    results: dict[TableId, list[RefreshResult]] = {}
+    for result in run_tasks(session, tasks, refresh_files, weight=lambda task: task.bytes):
+        results.setdefault(result.table, []).append(result)
+    done = [job for job in jobs if job.table in results and not any(one.null_key for one in results[job.table])]
+    with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
+        list(pool.map(lambda job: _commit(pipeline, job, results[job.table]), done))
+    return {job.table for job in done}
+
+
+def _refresh_tasks(pipeline: Pipeline, job: _Job, run: str) -> Iterator[RefreshTask]:
+    """The tasks of one table; none where its changes are not few, or not only newer ones with whole rows."""
+    plan = job.plan
+    inexact = any(column.is_key and column.type in ("float", "double") for column in job.columns)
+    if plan.rebuilds or plan.recomputes or plan.fold_absent or inexact:
+        return
+    changelog = pipeline.lake.data_files(
+        pipeline.table_path("changelog", job.table),
+        {"window_start": set(plan.newer)},
+        snapshot_id=plan.state.changelog_snapshot,
+    )
+    size = sum(file.bytes for file in changelog)
+    if sum(file.rows for file in changelog) > REFRESH_ROWS or size > REFRESH_BYTES:
+        return
+    path = pipeline.table_path("snapshot", job.table)
+    target = pipeline.lake.target(path, run)
+    for number, group in enumerate(_groups(pipeline.lake.data_files(path))):
+        yield RefreshTask(
+            table=job.table,
+            columns=job.columns,
+            changelog=tuple(file.path for file in changelog),
+            files=tuple(group),
+            adds=number == 0,
+            before=job.before.frontier,
+            after=plan.state.frontier,
+            target=target,
+            bytes=size + sum(group.values()),
+            io_properties=pipeline.lake.location.file_store_properties,
+        )
+
+
+def _groups(files: Collection[StoredFile]) -> list[dict[HeldFile, int]]:
+    """Files of a snapshot with their bytes, as tasks take them; the first task, which adds the new rows, has the smallest."""
+    small = sum(file.bytes < _SMALL_BYTES for file in files) > _MOST_SMALL
+    groups: list[dict[HeldFile, int]] = [{}]
+    for file in sorted(files, key=lambda file: (file.bytes, file.path)):
+        if sum(groups[-1].values()) + file.bytes > _TASK_BYTES:
+            groups.append({})
+        groups[-1][HeldFile(file.path, small and file.bytes < _SMALL_BYTES)] = file.bytes
+    return groups
+
+
+def _commit(pipeline: Pipeline, job: _Job, results: Sequence[RefreshResult]) -> None:
+    removed = {path for result in results for path in result.removed}
+    pipeline.lake.replace(
+        pipeline.table_path("snapshot", job.table),
+        {},
+        [file for result in results for file in result.written],
+        properties={STATE_PROPERTY: job.plan.state.to_text()},
+        base=removed,
+        keep=lambda file: file.file_path not in removed,
+    )
 
 
 def _apply(pipeline: Pipeline, job: _Job, session: SparkSession) -> _Job:

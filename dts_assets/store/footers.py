@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pyarrow.parquet as pq
 from pyiceberg.exceptions import ResolveError
 from pyiceberg.io.pyarrow import (
+    MetricModeTypes,
+    MetricsMode,
     StatisticsCollector,
     compute_statistics_plan,
     data_file_statistics_from_parquet_metadata,
@@ -24,6 +27,7 @@ from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.schema import Schema, promote
 from pyiceberg.table import Table
 from pyiceberg.typedef import Record
+from pyiceberg.types import BinaryType
 
 from dts_assets.errors import LakeTableError
 from dts_assets.store.files import WrittenFile
@@ -50,6 +54,12 @@ def data_files(table: Table, files: Sequence[WrittenFile]) -> list[DataFile]:
         return list(pool.map(reader.data_file, files))
 
 
+def _kept(wanted: StatisticsCollector) -> StatisticsCollector:
+    """What is taken of a column's statistics: of bytes nothing, since writers leave them out and pyiceberg would warn of it."""
+    none = MetricsMode(MetricModeTypes.NONE)
+    return replace(wanted, mode=none) if isinstance(wanted.iceberg_type, BinaryType) else wanted
+
+
 class _FooterReader:
     """Reads footers for one table, remembering what it has already checked: files of one run share a schema."""
 
@@ -60,7 +70,8 @@ class _FooterReader:
         self._plan: dict[int, StatisticsCollector] = {}
         for schema in (table.schema(), *reversed(self._metadata.schemas)):
             if set(schema.field_ids) - self._plan.keys():
-                self._plan = {**compute_statistics_plan(schema, self._metadata.properties), **self._plan}
+                found = compute_statistics_plan(schema, self._metadata.properties)
+                self._plan = {**{number: _kept(one) for number, one in found.items()}, **self._plan}
         self._paths: dict[bytes, Mapping[str, int]] = {}
 
     def data_file(self, file: WrittenFile) -> DataFile:

@@ -1,0 +1,125 @@
+"""What one Spark task of a refresh does: the changes of one table taken over into some of the files of its snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dts_assets.model.columns import Column
+from dts_assets.model.frontier import Frontier
+from dts_assets.model.tables import TableId
+from dts_assets.stages.refresh import CHANGE_COLUMNS, Taken, take_changes
+from dts_assets.store.columns import flat_name
+from dts_assets.store.conform import conform
+from dts_assets.store.files import TableWriter, WriteTarget, WrittenFile, file_io, read_batches
+
+_FIELD_ID = b"PARQUET:field_id"
+_BATCH_ROWS = 65536
+
+
+@dataclass(frozen=True, slots=True)
+class HeldFile:
+    """A data file of a snapshot table; ``rewrite`` says that it is written anew even if no change touches a row of it."""
+
+    path: str
+    rewrite: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RefreshTask:
+    """Take the changes between two frontiers, which stand in some changelog files, over into some files of the snapshot.
+
+    ``adds`` says that this task, of several of its table, writes the rows that live afterwards. ``bytes`` is what it reads.
+    """
+
+    table: TableId
+    columns: tuple[Column, ...]
+    changelog: tuple[str, ...]
+    files: tuple[HeldFile, ...]
+    adds: bool
+    before: Frontier
+    after: Frontier
+    target: WriteTarget
+    bytes: int
+    io_properties: dict[str, str] = field(default_factory=dict, repr=False)  # may hold credentials
+
+
+@dataclass(frozen=True, slots=True)
+class RefreshResult:
+    """Files that hold a touched row, and those that hold all their other rows and the new ones in their place.
+
+    ``null_key`` says that nothing was done because a change has a null in its key.
+    """
+
+    table: TableId
+    removed: tuple[str, ...] = ()
+    written: tuple[WrittenFile, ...] = ()
+    null_key: bool = False
+
+
+def refresh_files(task: RefreshTask, attempt: str) -> RefreshResult:
+    """Do it."""
+    schema = task.target.arrow_schema
+    names = [flat_name(column.name) for column in task.columns]
+    changes = list(read_batches(task.io_properties, task.changelog, CHANGE_COLUMNS))
+    taken = take_changes(changes, task.columns, schema, names=names, before=task.before, after=task.after)
+    if taken is None:
+        return RefreshResult(task.table, null_key=True)
+    key_names = [name for name, column in zip(names, task.columns, strict=True) if column.is_key]
+    removed: list[str] = []
+    with TableWriter(task.target, attempt) as writer:
+        for held in task.files:
+            with _Snapshot(task, held.path, schema) as snapshot:
+                gone = snapshot.touched(taken, key_names)
+                if held.rewrite or gone.any():
+                    removed.append(held.path)
+                    for batch in snapshot.without(gone):
+                        writer.write(batch)
+        if task.adds:
+            writer.write(taken.rows)
+        return RefreshResult(task.table, tuple(removed), writer.close())
+
+
+class _Snapshot:
+    """A data file of a snapshot table, its columns found by their ids, as Iceberg does: it may be older than a column."""
+
+    def __init__(self, task: RefreshTask, path: str, schema: pa.Schema) -> None:
+        self._path = path
+        self._schema = schema
+        self._stream: Any = file_io(task.io_properties, path).new_input(path).open()
+        self._file = pq.ParquetFile(self._stream)
+        by_id = {one.metadata[_FIELD_ID]: one.name for one in self._file.schema_arrow if one.metadata}
+        self._stored = {one.name: by_id[one.metadata[_FIELD_ID]] for one in schema if one.metadata[_FIELD_ID] in by_id}
+
+    def __enter__(self) -> _Snapshot:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+        self._stream.close()
+
+    def touched(self, taken: Taken, key_names: Sequence[str]) -> npt.NDArray[np.bool_]:
+        """Which rows have a key that the changes touch."""
+        found = [taken.keys.among([batch.column(name) for name in key_names]) for batch in self._batches(key_names)]
+        return np.concatenate(found) if found else np.zeros(0, np.bool_)
+
+    def without(self, gone: npt.NDArray[np.bool_]) -> Iterator[pa.RecordBatch]:
+        """All rows but those that are ``gone``."""
+        at = 0
+        for batch in self._batches(self._schema.names):
+            yield batch.filter(pa.array(~gone[at : at + batch.num_rows]))
+            at += batch.num_rows
+
+    def _batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Batches with some columns, as the table has them now; those that the file lacks are null."""
+        wanted = pa.schema([self._schema.field(name) for name in names])
+        stored = {self._stored[name]: name for name in names if name in self._stored}
+        for batch in self._file.iter_batches(_BATCH_ROWS, columns=list(stored)):
+            named = batch.rename_columns([stored[name] for name in batch.schema.names])
+            yield conform(named, wanted, self._path)
