@@ -7,6 +7,7 @@ from pathlib import Path
 
 import dagster as dg
 
+from dts_assets.defs.automation import automation_sensor
 from dts_assets.defs.ingest_assets import entries_asset, raw_envelopes_asset, topic_asset
 from dts_assets.defs.jobs import ingest_job, tables_job
 from dts_assets.defs.progress import progress_logger
@@ -14,6 +15,7 @@ from dts_assets.defs.redrive import redrive_job
 from dts_assets.defs.resources import PipelineResource, SparkResource
 from dts_assets.defs.sensors import ingest_sensor, tables_sensor
 from dts_assets.defs.table_assets import graph_tables, table_assets
+from dts_assets.defs.topic import topic_check, watch_sensor
 from dts_assets.settings.models import Settings, Subscription
 
 
@@ -45,10 +47,14 @@ def _subscription(subscription: Subscription) -> dg.Definitions:
         entries_asset(subscription),
     ]
     always = [ingest_job(subscription), redrive_job(subscription)]
+    checks = [topic_check(subscription)]
+    sensors = [ingest_sensor(subscription), watch_sensor(subscription)]
     if tables is None:
-        return dg.Definitions(ingest, jobs=always, sensors=[ingest_sensor(subscription)])
+        return dg.Definitions(ingest, jobs=always, sensors=sensors, asset_checks=checks)
+    if subscription.automation == "conditions":
+        sensors.append(automation_sensor(subscription, [asset.key for asset in shown]))
+    else:
+        sensors.append(tables_sensor(subscription))
     return dg.Definitions(
-        [*ingest, tables],
-        jobs=[*always, tables_job(subscription, shown)],
-        sensors=[ingest_sensor(subscription), tables_sensor(subscription)],
+        [*ingest, tables], jobs=[*always, tables_job(subscription, shown)], sensors=sensors, asset_checks=checks
     )

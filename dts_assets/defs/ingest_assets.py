@@ -6,6 +6,7 @@ from typing import Any
 import dagster as dg
 
 from dts_assets.defs.checks import BALANCE, COMPLETENESS, balance_result, completeness_result, report_per_partition
+from dts_assets.defs.group_commit import group_metadata
 from dts_assets.defs.metadata import column_schema, entries_metadata, of_run, raw_metadata
 from dts_assets.defs.partition_metadata import add_partition_metadata
 from dts_assets.defs.partitions import cell_partitions, span_of
@@ -105,7 +106,10 @@ def entries_asset(subscription: Subscription) -> dg.AssetsDefinition:
             report_per_partition(context, key, {str(cell.row.cell): judge(cell.row) for cell in report.cells})
             for judge in (completeness_result, balance_result)
         ]
-        about = of_run(report.seconds, columns=ENTRIES, location=report.location, decoder=report.decoder)
+        about = {
+            **of_run(report.seconds, columns=ENTRIES, location=report.location, decoder=report.decoder),
+            **group_metadata(context, pipeline),
+        }
         return dg.MaterializeResult(metadata=about, check_results=results)
 
     return entries

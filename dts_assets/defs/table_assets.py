@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import dagster as dg
 
+from dts_assets.defs.automation import tables_condition
 from dts_assets.defs.checks import (
     BALANCE,
     COMPLETENESS,
@@ -93,6 +94,7 @@ def table_assets(subscription: Subscription, assets: Sequence[TableAsset]) -> dg
         for name, output in _WINDOW_CHECKS.items()
     }
     names = (*(asset.output for asset in assets), *checks)
+    condition = tables_condition() if subscription.automation == "conditions" else None
 
     @dg.op(
         name=f"{subscription.name}_make_tables",  # not the name of the job: Dagster keeps both in one namespace
@@ -130,14 +132,19 @@ def table_assets(subscription: Subscription, assets: Sequence[TableAsset]) -> dg
         keys_by_input_name={"entries": entries},
         keys_by_output_name={asset.output: asset.key for asset in assets},
         node_def=tables,
-        specs=[_spec(asset, of_windows, partitions) for asset in assets],
+        specs=[_spec(asset, of_windows, partitions, condition) for asset in assets],
         check_specs_by_output_name=checks,
         can_subset=True,
         backfill_policy=dg.BackfillPolicy.single_run(),
     )
 
 
-def _spec(asset: TableAsset, entries: dg.AssetDep, partitions: dg.PartitionsDefinition) -> dg.AssetSpec:
+def _spec(
+    asset: TableAsset,
+    entries: dg.AssetDep,
+    partitions: dg.PartitionsDefinition,
+    condition: dg.AutomationCondition[dg.AssetKey] | None,
+) -> dg.AssetSpec:
     if asset.layer == "changelog":
         columns = changelog_columns(asset.columns) if asset.columns else ()
         text = f"Every row change of {asset.table}, in the source's own order, with both images."
@@ -159,6 +166,7 @@ def _spec(asset: TableAsset, entries: dg.AssetDep, partitions: dg.PartitionsDefi
         description=text,
         metadata=metadata,
         tags={"subscription": asset.subscription},
+        automation_condition=condition,
     )
 
 

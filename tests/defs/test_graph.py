@@ -99,8 +99,10 @@ def test_any_rectangle_is_one_run(shop: Project) -> None:
 
 def test_checks_stand_at_entries_and_once_for_all_tables(shop: Project) -> None:
     found = {(tuple(one.asset_key.path[1:]), one.name) for one in shop.graph().asset_check_keys}
-    tables = {(parts, name) for parts, name in found if parts != ("entries",)}
-    assert found - tables == {(("entries",), "completeness"), (("entries",), "balance")}
+    tables = {(parts, name) for parts, name in found if parts not in (("entries",), ("topic",))}
+    assert found - tables == {
+        (("entries",), "completeness"), (("entries",), "balance"), (("topic",), "time_to_loss"),
+    }  # fmt: skip
     assert len({parts for parts, _ in tables}) == 1
     assert {(parts[0], name) for parts, name in tables} == {("changelog", "completeness"), ("changelog", "balance")}
 
@@ -136,7 +138,7 @@ def test_two_jobs_hold_all_assets_between_them(shop: Project) -> None:
 
 def test_sensors_are_there_and_stopped(shop: Project) -> None:
     sensors = {one.name: one for one in shop.definitions().sensors or ()}
-    assert set(sensors) == {"shop_follow_source", "shop_follow_ledger"}
+    assert set(sensors) == {"shop_follow_source", "shop_follow_ledger", "shop_watch_topic"}
     assert {one.default_status for one in sensors.values() if isinstance(one, dg.SensorDefinition)} == {
         dg.DefaultSensorStatus.STOPPED
     }
@@ -193,7 +195,7 @@ def test_without_any_table_the_graph_ends_with_entries(project: Project) -> None
     assert {tuple(one.path[1:]) for one in definitions.resolve_asset_graph().get_all_asset_keys()} == {
         ("topic",), ("raw_envelopes",), ("entries",),
     }  # fmt: skip
-    assert [one.name for one in definitions.sensors or ()] == ["shop_follow_source"]
+    assert {one.name for one in definitions.sensors or ()} == {"shop_follow_source", "shop_watch_topic"}
     dg.Definitions.validate_loadable(definitions)
 
 

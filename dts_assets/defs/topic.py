@@ -1,0 +1,216 @@
+"""The topic as Dagster shows it: a sensor that observes it, and a check of how long its unread messages are safe.
+
+Observations are plain numbers, which the UI plots over time on the page of the topic's asset. The check is evaluated by the
+sensor and can be executed from the UI, too; both tell the same.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import dagster as dg
+
+from dts_assets.defs.resources import PipelineResource
+from dts_assets.errors import DtsAssetsError
+from dts_assets.model.spans import partition_key
+from dts_assets.planning.loss import LossState
+from dts_assets.planning.watching import WatchCursor, watch_tick
+from dts_assets.settings.models import Subscription
+
+if TYPE_CHECKING:
+    from dts_assets.flows.topic import PartitionState, TopicState
+
+TIME_TO_LOSS = "time_to_loss"
+
+_PLOTTED_PARTITIONS = 16
+"""Of a topic with more Kafka partitions only the totals are plotted: its check has a table of all."""
+
+_MINUTE, _DIGITS = 60.0, 1
+
+
+def watch_sensor_name(subscription: str) -> str:
+    """The sensor that observes the topic."""
+    return f"{subscription}_watch_topic"
+
+
+def topic_check(subscription: Subscription) -> dg.AssetChecksDefinition:
+    """Whether unread messages are about to be deleted, or are gone."""
+
+    @dg.asset_check(
+        asset=_key(subscription),
+        name=TIME_TO_LOSS,
+        description="How long until messages that were never stored are deleted: warns in time, fails once some are gone.",
+    )
+    def time_to_loss(pipelines: PipelineResource) -> dg.AssetCheckResult:
+        from dts_assets.flows.broker_side import impatient, open_broker
+        from dts_assets.flows.topic import find_topic_state
+
+        pipeline = impatient(pipelines.pipeline(subscription.name))
+        return loss_result(find_topic_state(pipeline, open_broker(pipeline)))
+
+    return time_to_loss
+
+
+def watch_sensor(subscription: Subscription) -> dg.SensorDefinition:
+    """Observes the topic. It runs from the start where messages can be lost or windows are followed live."""
+    runs = subscription.source.kafka is not None or subscription.window.live
+
+    @dg.sensor(
+        name=watch_sensor_name(subscription.name),
+        minimum_interval_seconds=30,
+        default_status=dg.DefaultSensorStatus.RUNNING if runs else dg.DefaultSensorStatus.STOPPED,
+        description="Observes the topic: its end, how far the lake is behind, and how long unread messages are safe.",
+    )
+    def watch_topic(
+        context: dg.SensorEvaluationContext, pipelines: PipelineResource
+    ) -> dg.SensorResult | dg.SkipReason:
+        from dts_assets.flows.broker_side import impatient, open_broker
+        from dts_assets.flows.topic import find_topic_state
+
+        cursor = WatchCursor.of_text(context.cursor)
+        try:
+            pipeline = impatient(pipelines.pipeline(subscription.name))
+            state = find_topic_state(pipeline, open_broker(pipeline), oldest=cursor.oldest)
+        except DtsAssetsError as error:
+            return dg.SkipReason(str(error))
+        result = loss_result(state)
+        tick = watch_tick(
+            cursor,
+            numbers=_moving(state),
+            verdict=_verdict(state),
+            trouble=not result.passed,
+            oldest=state.oldest,
+            now=state.now,
+        )
+        events: list[dg.AssetObservation | dg.AssetMaterialization | dg.AssetCheckEvaluation] = []
+        if tick.observe:
+            events.append(dg.AssetObservation(_key(subscription), metadata=topic_metadata(state)))
+        if tick.judge:
+            events.append(_evaluation(_key(subscription), result))
+        return dg.SensorResult(asset_events=events, cursor=tick.cursor.to_text(), skip_reason=sentence(state))
+
+    return watch_topic
+
+
+def topic_metadata(state: "TopicState") -> dict[str, Any]:
+    """A topic as numbers under plain names: totals, then those of each Kafka partition; what is not known is left out."""
+    totals: dict[str, float | int | None] = {
+        "end_offset": sum(one.watermark.high for one in state.partitions),
+        "lag_messages": sum(one.lag_messages for one in state.partitions),
+        "lag_seconds": round(state.lag_seconds, _DIGITS),
+        "behind_seconds": max((one.behind_seconds for one in state.partitions if one.behind_seconds is not None), default=None),
+        "minutes_to_loss": _minutes(state.remaining),
+        "lost_messages": sum(len(lost) for one in state.partitions for lost in one.loss.lost),
+    }  # fmt: skip
+    committed = [one.committed for one in state.partitions if one.committed is not None]
+    if committed:
+        totals["committed_offset"] = sum(committed)
+    plotted = state.partitions if len(state.partitions) <= _PLOTTED_PARTITIONS else ()
+    numbers = [
+        (f"{partition_key(one.kafka_partition)}_{name}", value) for one in plotted for name, value in _of(one, state)
+    ]
+    return {name: value for name, value in [*totals.items(), *numbers] if value is not None}
+
+
+def loss_result(state: "TopicState") -> dg.AssetCheckResult:
+    """Fails where messages are gone, or were within the last lifetime; warns where the first unread ones are half way there."""
+    gone = state.state is LossState.LOST or bool(state.gaps)
+    metadata: dict[str, Any] = {
+        "said": sentence(state),
+        "partitions": dg.MetadataValue.md(_table(state)),
+        "lag_messages": sum(one.lag_messages for one in state.partitions),
+        "lag_seconds": round(state.lag_seconds, _DIGITS),
+    }
+    if state.remaining is not None:
+        metadata["minutes_to_loss"] = _minutes(state.remaining)
+    if gone:
+        metadata["gaps"] = dg.MetadataValue.md("\n".join(f"- {text}" for text in _gaps(state)))
+    if state.unknown:
+        metadata["unknown"] = "; ".join(state.unknown)
+    return dg.AssetCheckResult(
+        check_name=TIME_TO_LOSS,
+        passed=not gone and state.state is not LossState.WARNING,
+        severity=dg.AssetCheckSeverity.ERROR if gone else dg.AssetCheckSeverity.WARN,
+        metadata=metadata,
+    )
+
+
+def sentence(state: "TopicState") -> str:
+    """What there is to know in one sentence."""
+    lag = sum(one.lag_messages for one in state.partitions)
+    behind = f"{lag:,} messages are not stored yet, the first is {state.lag_seconds:,.0f} s old"
+    left = "" if state.remaining is None else f", and is kept for {_minutes(state.remaining):,.0f} more minutes"
+    if gone := _gaps(state):
+        return f"messages are gone that were never stored: {'; '.join(gone[:5])}"
+    return f"{behind}{left}" if lag else "every message of the topic is stored"
+
+
+def _evaluation(key: dg.AssetKey, result: dg.AssetCheckResult) -> dg.AssetCheckEvaluation:
+    # Without a partition Dagster keeps any number of evaluations outside of runs; with one, the second would fail.
+    return dg.AssetCheckEvaluation(
+        asset_key=key,
+        check_name=TIME_TO_LOSS,
+        passed=result.passed,
+        severity=result.severity,
+        metadata=result.metadata,
+    )
+
+
+def _gaps(state: "TopicState") -> list[str]:
+    """What is gone, first what nothing names yet."""
+    unnamed = [
+        f"{partition_key(one.kafka_partition)} offsets {lost}" for one in state.partitions for lost in one.loss.lost
+    ]
+    named = [
+        f"{partition_key(gap.kafka_partition)} offsets {gap.offsets}, a gap of window {gap.window}"
+        for gap in state.gaps
+    ]
+    return [*unnamed, *named]
+
+
+def _of(one: "PartitionState", state: "TopicState") -> list[tuple[str, float | int | None]]:
+    return [
+        ("end_offset", one.watermark.high),
+        ("lag_messages", one.lag_messages),
+        ("lag_seconds", round(one.lag_seconds(state.now), _DIGITS)),
+        ("minutes_to_loss", _minutes(one.loss.remaining)),
+        ("committed_offset", one.committed),
+    ]
+
+
+def _moving(state: "TopicState") -> Mapping[str, object]:
+    """What only moves when something happens: no ages, which always do."""
+    return {
+        f"{one.kafka_partition}:{name}": value
+        for one in state.partitions
+        for name, value in (
+            ("low", one.watermark.low), ("high", one.watermark.high), ("stored", one.stored_end),
+            ("committed", one.committed), ("unread", one.unread.count),
+        )
+    }  # fmt: skip
+
+
+def _verdict(state: "TopicState") -> str:
+    """What a change of is worth telling at once."""
+    states = (one.loss.state for one in state.partitions)
+    return ";".join([*(one.value if one.rank > LossState.SAFE.rank else "" for one in states), *_gaps(state)])
+
+
+def _table(state: "TopicState") -> str:
+    lines = ["| | first offset | end | stored up to | not stored | minutes left | |", "|---|---|---|---|---|---|---|"]
+    for one in state.partitions:
+        minutes = _minutes(one.loss.remaining)
+        said = one.loss.state.value.replace("_", " ") + (" (the topic deletes by size)" if one.loss.by_size else "")
+        cells = (
+            partition_key(one.kafka_partition), one.watermark.low, one.watermark.high,
+            "nothing" if one.stored_end is None else one.stored_end, one.lag_messages, "" if minutes is None else minutes, said,
+        )  # fmt: skip
+        lines.append(f"| {' | '.join(map(str, cells))} |")
+    return "\n".join(lines)
+
+
+def _minutes(remaining: Any) -> float | None:
+    return None if remaining is None else round(remaining.total_seconds() / _MINUTE, _DIGITS)
+
+
+def _key(subscription: Subscription) -> dg.AssetKey:
+    return dg.AssetKey([subscription.name, "topic"])
