@@ -242,7 +242,7 @@ class Broker:
         raise BrokerUnavailable("the private Kafka broker did not take over its users")
 
     def _admin(self) -> AdminClient:
-        return AdminClient({**self.client_config()})
+        return AdminClient({**self.client_config(), "log_level": 4})
 
 
 def _wait(answers: Mapping[Any, Future[Any]]) -> None:
@@ -282,8 +282,10 @@ def _format(folder: Path) -> None:
 
 
 def _cluster_id() -> str:
-    """A random id in Kafka's spelling: 16 bytes as 22 characters."""
-    return urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")
+    """A random id in Kafka's spelling: 16 bytes as 22 characters. The first is no dash, which would begin an option."""
+    while (name := urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")).startswith("-"):
+        pass
+    return name
 
 
 def _said(sentence: str, log: str) -> str:
