@@ -5,7 +5,7 @@ Asks the source and the ledger; reads no more than one message of each Kafka par
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
@@ -176,7 +176,7 @@ def _raw_rows(pipeline: Pipeline) -> dict[int, list[RawWindow]]:
     for row in pipeline.ledger.raw_windows():
         if row.epoch == pipeline.settings.epoch:
             rows[row.kafka_partition].append(row)
-    return {number: sorted(mine, key=lambda row: row.offsets) for number, mine in rows.items()}
+    return {number: sorted(mine, key=lambda row: (row.offsets, row.window)) for number, mine in rows.items()}
 
 
 def _unread(
@@ -220,18 +220,20 @@ def _time_of(pipeline: Pipeline, kafka_partition: int, offsets: OffsetRange, mar
     return None
 
 
-def _gaps(rows: Sequence[RawWindow], kept: Keeping, now: datetime) -> Iterator[NamedGap]:
-    """Gaps that were named within the last lifetime of messages.
+def _gaps(rows: Sequence[RawWindow], kept: Keeping, now: datetime) -> Iterable[NamedGap]:
+    """Gaps that were named within the last lifetime of messages, each under the first window that names it.
 
     When a gap is named, what comes after it is the oldest that the topic has: a lifetime old. So a gap is news until the first
     message after it is two lifetimes old.
     """
+    found: dict[OffsetRange, NamedGap] = {}
     following: datetime | None = None
     for row in reversed(rows):
         following = row.first_time or following
         if kept.age is None or (following is not None and following < now - 2 * kept.age):
-            return
+            break
         for problem in row.problems:
             if problem.code is ProblemCode.GAP and problem.first_offset is not None and problem.last_offset is not None:
                 offsets = OffsetRange(problem.first_offset, problem.last_offset + 1)
-                yield NamedGap(row.kafka_partition, row.window, offsets)
+                found[offsets] = NamedGap(row.kafka_partition, row.window, offsets)
+    return found.values()

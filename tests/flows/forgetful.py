@@ -36,7 +36,7 @@ class Topic:
     clock: datetime = START
     low: dict[int, int] = field(default_factory=dict)
     reads: list[tuple[int, OffsetRange]] = field(default_factory=list)
-    value: bytes = b"v"
+    value: bytes | None = None
 
     def send(self, kafka_partition: int, *hours: float) -> None:
         self.times[kafka_partition] += [START + hour * HOUR for hour in hours]
@@ -68,7 +68,7 @@ class Topic:
                 BROKER, "shop", kafka_partition=kafka_partition, start=offsets.start, end=offsets.end,
                 low=mark.low, high=mark.high,
             )  # fmt: skip
-        rows = [
+        rows: list[dict[str, Any]] = [
             {"topic": "shop", "partition": kafka_partition, "offset": offset, "timestamp": time, "value": self.value,
              "headers": []}
             for offset, time in self._there(kafka_partition)
