@@ -163,3 +163,21 @@ class MessagesGoneError(BrokerError):
             f"{lost if self.low > self.start else missing}; the broker has [{self.low}, {self.high}). "
             f"Run it again to store what is left with a named gap; a topic that was made anew needs a higher epoch."
         )
+
+
+@dataclass(eq=False)
+class RecreatedTopicError(BrokerError):
+    """A topic, ``what``, ends before what the lake has stored of it, so it is another topic of the same name."""
+
+    _: KW_ONLY
+    kafka_partition: int
+    stored_end: int
+    found_end: int
+
+    def message(self) -> str:
+        """The offsets, and the ways out."""
+        return (
+            f"Topic {self.what} ends at offset {self.found_end} in Kafka partition {self.kafka_partition}, and the lake has stored "
+            f"its messages up to {self.stored_end}: it was made anew, and its offsets mean other messages now. Nothing was read. "
+            f"Give what comes now a subscription of its own (another name), or point bootstrap_servers back at the old topic."
+        )

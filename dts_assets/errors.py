@@ -17,7 +17,8 @@ where it has one of its own (3 to 9 are outcomes of commands, such as a failed c
     │     ├─ UnknownTopicError              there is no such topic
     │     ├─ PartitionCountError            the topics have more or fewer partitions than the settings say
     │     ├─ GroupInUseError                a client has joined the consumer group, so its offsets cannot be set
-    │     └─ MessagesGoneError              offsets that the broker no longer has, or never had
+    │     ├─ MessagesGoneError              offsets that the broker no longer has, or never had
+    │     └─ RecreatedTopicError            the topic ends before what is stored: it is another one of the same name
     ├─ LakeError                    11  where tables are kept
     │  ├─ UnwritableLakeError           the warehouse or its catalog cannot be reached or written
     │  ├─ LakeTableError                one table cannot take, or does not hold, what it should
@@ -28,7 +29,8 @@ where it has one of its own (3 to 9 are outcomes of commands, such as a failed c
     ├─ IncompleteWindowError        12  a window that is known to be incomplete, where the configuration says block
     ├─ SurroundingsError            13  the machine that the command runs on
     │  ├─ MissingJavaError
-    │  └─ PortInUseError
+    │  ├─ PortInUseError
+    │  └─ SparkServerError
     └─ WireFormatError              14  a wire format that cannot be used as asked (bad bytes raise nothing: they are quarantined)
 
 An error is made from facts, keeps them as attributes and builds its sentence itself, so that whoever raises it cannot forget
@@ -273,6 +275,19 @@ class PortInUseError(SurroundingsError):
         return (
             f"Port {self.port} is in use, so {self.what} cannot start there. Stop what uses it, or choose another port."
         )
+
+
+@dataclass(eq=False)
+class SparkServerError(SurroundingsError):
+    """A Spark Connect server ended before it answered. ``log`` is where it says why, if that is kept."""
+
+    code: int
+    log: str | None = None
+
+    def message(self) -> str:
+        """How it ended and where to look."""
+        where = "" if self.log is None else f" {self.log} says why."
+        return f"The Spark Connect server did not start: it ended with {self.code}.{where}"
 
 
 @dataclass(eq=False)

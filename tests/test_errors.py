@@ -26,6 +26,7 @@ EXAMPLES: tuple[errors.DtsAssetsError, ...] = (
     broker_errors.PartitionCountError("host:9092", "topic shop", configured=4, found=8),
     broker_errors.GroupInUseError("host:9092", "consumer-grp-1"),
     broker_errors.MessagesGoneError("host:9092", "shop", kafka_partition=0, start=2, end=9, low=5, high=13),
+    broker_errors.RecreatedTopicError("host:9092", "shop", kafka_partition=0, stored_end=20, found_end=3),
     errors.LakeError(),
     errors.LakeTableError("shop.entries", "it has no column offset"),
     errors.UnwritableLakeError("./lake", "permission denied"),

@@ -6,6 +6,7 @@ from typing import Any
 import dagster as dg
 
 from dts_assets.defs.checks import BALANCE, COMPLETENESS, balance_result, completeness_result, report_per_partition
+from dts_assets.defs.failures import explained
 from dts_assets.defs.group_commit import group_metadata
 from dts_assets.defs.metadata import column_schema, entries_metadata, of_run, raw_metadata
 from dts_assets.defs.partition_metadata import add_partition_metadata
@@ -60,9 +61,10 @@ def raw_envelopes_asset(subscription: Subscription) -> dg.AssetsDefinition:
         spark.start()
         from dts_assets.flows.raw import materialize_raw
 
-        pipeline = pipelines.pipeline(subscription.name)
-        span = span_of(list(context.partition_keys), pipeline.grid)
-        report = materialize_raw(pipeline, span, spark=spark.session, progress=context.log.info)
+        with explained(context):
+            pipeline = pipelines.pipeline(subscription.name)
+            span = span_of(list(context.partition_keys), pipeline.grid)
+            report = materialize_raw(pipeline, span, spark=spark.session, progress=context.log.info)
         add_partition_metadata(context, key, {str(cell.row.cell): raw_metadata(cell) for cell in report.cells})
         return dg.MaterializeResult(metadata=of_run(report.seconds, columns=RAW_ENVELOPES, location=report.location))
 
@@ -95,9 +97,10 @@ def entries_asset(subscription: Subscription) -> dg.AssetsDefinition:
         spark.start()
         from dts_assets.flows.entries import materialize_entries
 
-        pipeline = pipelines.pipeline(subscription.name)
-        span = span_of(list(context.partition_keys), pipeline.grid)
-        report = materialize_entries(pipeline, span, spark=spark.session, progress=context.log.info)
+        with explained(context):
+            pipeline = pipelines.pipeline(subscription.name)
+            span = span_of(list(context.partition_keys), pipeline.grid)
+            report = materialize_entries(pipeline, span, spark=spark.session, progress=context.log.info)
         add_partition_metadata(context, key, {str(cell.row.cell): entries_metadata(cell) for cell in report.cells})
         if report.new_tables:
             names = ", ".join(str(table) for table in report.new_tables)

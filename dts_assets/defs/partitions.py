@@ -66,6 +66,14 @@ def span_of(keys: list[str], grid: WindowGrid) -> Span:
     return span
 
 
+def span_of_range(first: str, last: str, grid: WindowGrid) -> Span:
+    """The rectangle between two keys of cells: the ranges of both dimensions, crossed."""
+    start, end = _cell(first, grid), _cell(last, grid)
+    partitions = tuple(range(start.kafka_partition, end.kafka_partition + 1))
+    numbers = range(grid.number(start.window.start), grid.number(end.window.start) + 1)
+    return Span(partitions, tuple(grid.at(number) for number in numbers))
+
+
 def windows_of(keys: list[str], grid: WindowGrid) -> tuple[Window, ...]:
     """The windows that some partition keys of tables name, in order."""
     return tuple(sorted(grid.of_key(key) for key in keys))

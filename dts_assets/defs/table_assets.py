@@ -18,6 +18,7 @@ from dts_assets.defs.checks import (
     window_balance_result,
     window_completeness_result,
 )
+from dts_assets.defs.failures import explained
 from dts_assets.defs.ingest_assets import CODE_VERSION, OWNERS
 from dts_assets.defs.metadata import changelog_metadata, column_schema, of_run, snapshot_metadata
 from dts_assets.defs.partition_metadata import add_partition_metadata
@@ -109,12 +110,17 @@ def table_assets(subscription: Subscription, assets: Sequence[TableAsset]) -> dg
         spark.start()
         from dts_assets.flows.tables import materialize_tables
 
-        pipeline = pipelines.pipeline(subscription.name)
-        windows = windows_of(list(context.partition_keys), pipeline.grid)
         selected = [asset for asset in assets if asset.key in context.selected_asset_keys]
-        report = materialize_tables(
-            pipeline, windows, selection=_selection(selected, assets), spark=spark.session, progress=context.log.info
-        )
+        with explained(context):
+            pipeline = pipelines.pipeline(subscription.name)
+            windows = windows_of(list(context.partition_keys), pipeline.grid)
+            report = materialize_tables(
+                pipeline,
+                windows,
+                selection=_selection(selected, assets),
+                spark=spark.session,
+                progress=context.log.info,
+            )
         for asset in selected:
             yield _result(context, asset, report)
         if len(selected) == len(assets):

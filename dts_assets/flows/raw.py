@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from dts_assets.broker_errors import MessagesGoneError, RecreatedTopicError
 from dts_assets.errors import CaptureGrownError, NotClosedError
 from dts_assets.flows.ingest_tasks import RawPart, RawResult, RawTask, copy_messages
 from dts_assets.flows.open_windows import cells_alone, kept
@@ -25,6 +26,7 @@ from dts_assets.store.rows import RawWindow
 from dts_assets.store.schemas import RAW_ENVELOPES
 
 _NAMED_OFFSETS = 5
+_TRIES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,11 @@ def materialize_raw(pipeline: Pipeline, span: Span, *, spark: SparkProvider, pro
     closed and windows are not followed live, CaptureGrownError if a complete capture has grown.
     """
     with cells_alone(pipeline, span, progress):
+        for _ in range(_TRIES):
+            try:
+                return _materialize(pipeline, span, spark, progress)
+            except MessagesGoneError as error:  # the topic forgot them after it was asked: now it says so
+                progress(f"raw_envelopes: {error} Planning again.")
         return _materialize(pipeline, span, spark, progress)
 
 
@@ -56,12 +63,17 @@ def _materialize(pipeline: Pipeline, span: Span, spark: SparkProvider, progress:
     pipeline.check_shape()
     stored = {row.cell: row for row in pipeline.ledger.raw_windows() if row.kafka_partition in span.kafka_partitions}
     watermarks = pipeline.source.watermarks()
-    refuse_grown(pipeline, stored.values(), watermarks)
+    refuse_other_topic(pipeline, stored.values(), watermarks)
     planned = _plan(pipeline, span, stored, watermarks)
     copies = [_copy_of(plan, stored.get(plan.cell)) for plan in planned if not _gone(plan, watermarks)]
     run = pipeline.new_run()
-    results = _copy(pipeline, copies, run, spark, progress)
-    rows = {one.plan.cell: _row(pipeline, one, results[one.plan.cell], run, watermarks) for one in copies}
+    results = _copy(pipeline, copies, run, watermarks, spark, progress)
+    rows: dict[Cell, RawWindow] = {}
+    for one in copies:
+        before = pipeline.grid.previous(one.plan.cell.window)
+        cell_before = None if before is None else Cell(one.plan.cell.kafka_partition, before)
+        row_before = None if cell_before is None else rows.get(cell_before) or stored.get(cell_before)
+        rows[one.plan.cell] = _row(pipeline, one, results[one.plan.cell], run, watermarks, row_before)
     if rows:
         pipeline.ledger.replace_raw_windows(rows, list(rows.values()))
         pipeline.first_window()
@@ -74,9 +86,21 @@ def _materialize(pipeline: Pipeline, span: Span, spark: SparkProvider, progress:
     return RawReport(tuple(reports), ".".join(table), location, time.monotonic() - began)
 
 
-def refuse_grown(pipeline: Pipeline, stored: Iterable[RawWindow], watermarks: Mapping[int, Watermark]) -> None:
-    """Raise CaptureGrownError if a capture is declared complete and has messages behind an end that closed a stored window."""
-    capture = pipeline.settings.source.capture
+def refuse_other_topic(pipeline: Pipeline, stored: Iterable[RawWindow], watermarks: Mapping[int, Watermark]) -> None:
+    """Raise CaptureGrownError if a capture is declared complete and has messages behind an end that closed a stored window, and
+    RecreatedTopicError if a topic ends before what is stored of it."""
+    capture, kafka = pipeline.settings.source.capture, pipeline.settings.source.kafka
+    if kafka is not None:
+        for row in stored:
+            high = watermarks[row.kafka_partition].high
+            if row.epoch == pipeline.settings.epoch and high < row.offsets.end:
+                raise RecreatedTopicError(
+                    kafka.bootstrap_servers,
+                    ", ".join(kafka.topics),
+                    kafka_partition=row.kafka_partition,
+                    stored_end=row.offsets.end,
+                    found_end=high,
+                )
     if capture is None or not capture.complete:
         return
     for row in stored:
@@ -133,15 +157,20 @@ def _copy_of(plan: PlannedCell, row: RawWindow | None) -> _Copy:
 
 
 def _copy(
-    pipeline: Pipeline, copies: Sequence[_Copy], run: str, spark: SparkProvider, progress: Progress
+    pipeline: Pipeline,
+    copies: Sequence[_Copy],
+    run: str,
+    watermarks: Mapping[int, Watermark],
+    spark: SparkProvider,
+    progress: Progress,
 ) -> dict[Cell, RawResult]:
     path = pipeline.path("raw_envelopes")
     pipeline.lake.ensure(path, RAW_ENVELOPES)
     target = pipeline.lake.target(path, run)
     tasks = [
-        RawTask(pipeline.source, one.plan.cell, one.offsets, one.parts, pipeline.settings.epoch, target)
+        RawTask(pipeline.source, one.plan.cell, offsets, one.parts, pipeline.settings.epoch, target)
         for one in copies
-        if len(one.offsets)
+        if len(offsets := _still_there(one, watermarks))
     ]
     total = sum(len(task.offsets) for task in tasks)
     progress(f"raw_envelopes: reading {total:,} offsets of {len(copies)} partitions")
@@ -168,11 +197,24 @@ def _copy(
     return results
 
 
+def _still_there(copy: _Copy, watermarks: Mapping[int, Watermark]) -> OffsetRange:
+    """What the source still has of what is to be read; the rest is a gap, which the row names."""
+    low = watermarks[copy.plan.cell.kafka_partition].low
+    return OffsetRange(max(copy.offsets.start, low), copy.offsets.end)
+
+
 def _row(
-    pipeline: Pipeline, copy: _Copy, result: RawResult, run: str, watermarks: Mapping[int, Watermark]
+    pipeline: Pipeline,
+    copy: _Copy,
+    result: RawResult,
+    run: str,
+    watermarks: Mapping[int, Watermark],
+    row_before: RawWindow | None,
 ) -> RawWindow:
     plan, onto = copy.plan, copy.onto
     problems = tuple(_problems(pipeline, plan.cell.kafka_partition, copy.offsets, watermarks))
+    if onto is None and row_before is not None:
+        problems = (*_lost_too(plan, row_before, watermarks[plan.cell.kafka_partition]), *problems)
     refreshes = onto.refreshes if onto is not None else ()
     for part in result.parts:
         if not refreshes or len(part.offsets):
@@ -228,6 +270,22 @@ def _problems(
             detail = f"{len(skewed)} messages are dated beyond now and were read past: offsets {named}"
             problems.append(Problem(ProblemCode.CLOCK, skewed[0], skewed[-1], detail))
     return problems
+
+
+def _lost_too(plan: PlannedCell, before: RawWindow, watermark: Watermark) -> list[Problem]:
+    """The gap in which the window before ends, where messages of this window may lie in it: what is gone has no times."""
+    if watermark.earliest is not None and watermark.earliest <= plan.cell.window.start:
+        return []
+    return [
+        Problem(
+            ProblemCode.GAP,
+            one.first_offset,
+            one.last_offset,
+            "messages of this window may be among those that are lost",
+        )
+        for one in before.problems
+        if one.code is ProblemCode.GAP and one.last_offset == plan.offsets.start - 1
+    ]
 
 
 def _report(cell: Cell, row: RawWindow, result: RawResult | None) -> RawCellReport:

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from dts_assets.flows.marks import TopicMarks
 from dts_assets.flows.pipeline import Pipeline, stored_cells
-from dts_assets.flows.raw import find_boundaries, refuse_grown
+from dts_assets.flows.raw import find_boundaries, refuse_other_topic
 from dts_assets.flows.registry import known_tables
 from dts_assets.model.offsets import Watermark
 from dts_assets.model.spans import Cell
@@ -41,11 +41,12 @@ class _Closed:
 
 
 def find_status(pipeline: Pipeline) -> Status:
-    """The state of a subscription now. Raises CaptureGrownError if a complete capture has grown."""
+    """The state of a subscription now. Raises CaptureGrownError if a complete capture has grown, RecreatedTopicError for
+    a topic that ends before what is stored."""
     ledger = pipeline.ledger
     watermarks, closing = pipeline.source.watermarks(), pipeline.closing()
     raw_rows = ledger.raw_windows()
-    refuse_grown(pipeline, raw_rows, watermarks)
+    refuse_other_topic(pipeline, raw_rows, watermarks)
     stored = stored_cells(raw_rows)
     raw = {row.cell: row.generation for row in raw_rows}
     ingested = ledger.windows()

@@ -23,7 +23,22 @@ MOST_REQUESTS = 25
 LONGEST_RUN = 24
 """Windows in one run: a day of hours, so that a failure costs a day and not a month."""
 
+MOST_TRIES = 3
+"""Runs of one Kafka partition and window that may fail before nobody asks again by himself."""
+
 _CURSOR_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """What the runs of a job are doing: the cells that unfinished ones hold, and how often runs of a cell have failed so that
+    the same may succeed now."""
+
+    unfinished: frozenset[Cell] = frozenset()
+    failed: Mapping[Cell, int] = field(default_factory=dict)
+
+
+NO_RUNS = Runs()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,19 +93,31 @@ def ingest_tick(
     stale: Iterable[Cell],
     ends: Mapping[Cell, int],
     inputs: Mapping[Cell, Iterable[str]],
+    live: Iterable[Cell] = (),
+    runs: Runs = NO_RUNS,
 ) -> IngestTick:
-    """Requests for closed cells that were not asked for before, and for stale entries.
+    """Requests for closed cells that were not asked for before, for those whose run has failed, for open cells that are
+    followed live, and for stale entries.
 
-    ``ends`` has the end offset of each missing cell, ``inputs`` what the entries of each stale cell would read now.
+    ``ends`` has the end offset of each missing or ``live`` cell, ``inputs`` what the entries of each stale cell would read now.
+    A Kafka partition that an unfinished run is reading waits for its end before its open window is asked for.
     """
+    missing, busy = list(missing), {cell.kafka_partition for cell in runs.unfinished}
     fresh = [
         cell
         for cell in missing
         if cell.kafka_partition not in cursor.next or cell.window.start >= cursor.next[cell.kafka_partition]
     ]
+    again = [
+        cell
+        for cell in missing
+        if cell not in set(fresh) and cell not in runs.unfinished and 0 < runs.failed.get(cell, 0) < MOST_TRIES
+    ]
+    followed = [cell for cell in live if cell.kafka_partition not in busy]
     requests = [
-        SpanRequest(span, f"ingest:{_span_text(span)}:{_offsets_text(span, ends)}")
-        for span in rectangles(fresh, longest=LONGEST_RUN)
+        SpanRequest(span, f"ingest:{_span_text(span)}:{_offsets_text(span, ends)}{_tries_text(span, runs)}")
+        for cells in ([*fresh, *followed], again)
+        for span in rectangles(cells, longest=LONGEST_RUN)
     ]
     requests += [
         SpanRequest(
@@ -98,15 +125,16 @@ def ingest_tick(
             f"entries:{_span_text(span)}:{_digest(span, inputs)}",
             entries_only=True,
         )
-        for span in rectangles(stale, longest=LONGEST_RUN)
+        for span in rectangles((cell for cell in stale if cell not in runs.unfinished), longest=LONGEST_RUN)
     ]
     asked = requests[:MOST_REQUESTS]
     marks = dict(cursor.next)
+    closed = set(fresh)
     for request in asked:
         if not request.entries_only:
-            for partition in request.span.kafka_partitions:
-                end = request.span.windows[-1].end
-                marks[partition] = max(marks.get(partition, end), end)
+            for cell in request.span.cells():
+                if cell in closed:
+                    marks[cell.kafka_partition] = max(marks.get(cell.kafka_partition, cell.window.end), cell.window.end)
     return IngestTick(tuple(asked), Cursor(marks))
 
 
@@ -127,6 +155,12 @@ def _span_text(span: Span) -> str:
 def _offsets_text(span: Span, ends: Mapping[Cell, int]) -> str:
     last = span.windows[-1]
     return ",".join(str(ends[Cell(partition, last)]) for partition in span.kafka_partitions)
+
+
+def _tries_text(span: Span, runs: Runs) -> str:
+    """A key of its own for what was tried before."""
+    tries = max(runs.failed.get(cell, 0) for cell in span.cells())
+    return f":again{tries}" if tries else ""
 
 
 def _digest(span: Span, inputs: Mapping[Cell, Iterable[str]]) -> str:

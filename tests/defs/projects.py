@@ -31,7 +31,7 @@ subscriptions:
     format: dts-protobuf
     source: {{capture: {{path: ./capture, complete: {complete}}}}}
     partitions: {partitions}
-    window: {{every: {every}, start: 2026-01-05T00:00Z, end: {end}}}
+    window: {{every: {every}, start: 2026-01-05T00:00Z, end: {end}, live: {live}}}
     tables: {{include: [{include}], exclude: [{exclude}]}}
 """
 
@@ -65,10 +65,17 @@ class Project:
         every: str = "1h",
         end: str = "2026-01-05T03:00Z",
         complete: bool = True,
+        live: bool = False,
         include: Iterable[str] = ("shopdb.*",),
         exclude: Iterable[str] = (),
     ) -> Project:
-        facts = {"partitions": partitions, "every": every, "end": end, "complete": str(complete).lower()}
+        facts = {
+            "partitions": partitions,
+            "every": every,
+            "end": end,
+            "complete": str(complete).lower(),
+            "live": str(live).lower(),
+        }
         globs = {
             name: ", ".join(f'"{one}"' for one in found) for name, found in (("include", include), ("exclude", exclude))
         }

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import dagster as dg
 import pytest
 
+from dts_assets.defs.failures import CANNOT_BE_RETRIED
 from dts_assets.defs.partitions import RANGE_END, RANGE_START, span_of
 from dts_assets.defs.sensors import ingest_sensor, tables_sensor
 from dts_assets.flows.marks import TopicMarks
@@ -113,14 +114,50 @@ def test_a_growing_capture_becomes_more_runs_each_under_a_key_of_its_own(
     assert len(set(found)) == len(found)
 
 
-def test_the_topic_is_observed_at_every_tick(shop: Project, instance: dg.DagsterInstance) -> None:
-    shop.send("a", [(0, 0, START), (0, 1, START + HOUR)])
-    result = ingest_tick(shop, instance)
-    (event,) = result.asset_events
-    assert event.asset_key == dg.AssetKey(["shop", "topic"])
-    assert {name: one.value for name, one in event.metadata.items()} == {
-        "closed_partitions_waiting": 1, "p00_end_offset": 2, "p01_end_offset": 0,
-    }  # fmt: skip
+@pytest.mark.parametrize(
+    ("status", "tags", "asked"),
+    [
+        (dg.DagsterRunStatus.STARTED, {}, False),
+        (dg.DagsterRunStatus.FAILURE, {}, True),
+        (dg.DagsterRunStatus.FAILURE, {CANNOT_BE_RETRIED: "IncompatibleLakeError"}, False),
+        (dg.DagsterRunStatus.CANCELED, {}, False),
+    ],
+)
+def test_a_window_whose_run_has_failed_is_asked_for_again_where_that_is_of_use(
+    status: dg.DagsterRunStatus, tags: dict[str, str], asked: bool, shop: Project, instance: dg.DagsterInstance
+) -> None:
+    shop.send("a", [(0, 0, START), (1, 0, START), (0, 1, START + HOUR), (1, 1, START + HOUR)])
+    first = ingest_tick(shop, instance)
+    (request,) = first.run_requests or ()
+    job = shop.definitions().resolve_job_def("shop_ingest")
+    instance.create_run_for_job(job, tags={**request.tags, **tags}, status=status)
+    again = keys(ingest_tick(shop, instance, first.cursor))
+    assert again == ([f"{request.run_key}:again1"] if asked else [])
+
+
+def test_a_window_whose_run_failed_three_times_is_left_to_a_person(shop: Project, instance: dg.DagsterInstance) -> None:
+    shop.send("a", [(0, 0, START), (1, 0, START), (0, 1, START + HOUR), (1, 1, START + HOUR)])
+    first = ingest_tick(shop, instance)
+    (request,) = first.run_requests or ()
+    job = shop.definitions().resolve_job_def("shop_ingest")
+    found = []
+    for _ in range(3):
+        instance.create_run_for_job(job, tags=request.tags, status=dg.DagsterRunStatus.FAILURE)
+        found.append(keys(ingest_tick(shop, instance, first.cursor)))
+    assert found == [[f"{request.run_key}:again1"], [f"{request.run_key}:again2"], []]
+
+
+def test_the_open_window_is_asked_for_as_it_grows(shop: Project, instance: dg.DagsterInstance) -> None:
+    live = shop.configure(complete=False, end="null", live=True)
+    live.send("a", [(0, 0, START), (1, 0, START), (0, 1, START + HOUR), (1, 1, START + HOUR)])
+    first = ingest_tick(live, instance)
+    assert ranges(first) == [("p00|2026-01-05-00:00", "p01|2026-01-05-01:00")]
+    second = ingest_tick(live, instance, first.cursor)
+    assert ranges(second) == [("p00|2026-01-05-01:00", "p01|2026-01-05-01:00")]
+    live.send("b", [(1, 2, START + HOUR)])
+    third = ingest_tick(live, instance, second.cursor)
+    assert ranges(third) == ranges(second)
+    assert len({*keys(first), *keys(second), *keys(third)}) == 3, "further offsets make another run"
 
 
 def test_dagster_takes_what_the_sensor_asks_for(shop: Project, instance: dg.DagsterInstance) -> None:

@@ -72,7 +72,7 @@ def test_flows_go_on_from_every_commit(bench: Bench, tmp_path: Path, monkeypatch
     killed(harness.tables, Ledger, "replace_window_tables")
     killed(harness.tables, Ledger, "replace_window_tables", after=True)
     assert harness.snapshots(source.tables) == before
-    killed(harness.tables, snapshots, "_apply", calls=1)
+    killed(harness.tables, snapshots, "_commit", calls=1)
     shown = harness.snapshots(source.tables)
     assert all(shown[name] in (before[name], after[name]) for name in shown)
     assert shown != before
@@ -85,7 +85,7 @@ def test_flows_go_on_from_every_commit(bench: Bench, tmp_path: Path, monkeypatch
 
     # The same on a window that is made again.
     killed(harness.tables, Lake, "replace", calls=2)
-    killed(harness.tables, snapshots, "_apply", calls=1)
+    killed(harness.tables, snapshots, "_commit", calls=1)
     assert harness.snapshots(source.tables) == folded(source.tables, source.changes)
     harness.tables(1)
     assert harness.everything() == reference.everything()
