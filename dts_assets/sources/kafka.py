@@ -18,7 +18,7 @@ from confluent_kafka.admin import OffsetSpec
 
 from dts_assets.model.offsets import OffsetRange, Watermark
 from dts_assets.sources.kafka_client import EARLIEST, GREATEST_TIME, LATEST, Client, Dated, KafkaPlace, client_of
-from dts_assets.sources.kafka_reader import BATCH_BYTES, record_batch
+from dts_assets.sources.kafka_reader import portions, record_batch
 from dts_assets.sources.kafka_times import MessageTimes, Stamps
 from dts_assets.sources.kafka_troubles import UnsupportedByBroker
 
@@ -122,16 +122,8 @@ class KafkaSource:
         """
         client = client_of(self.place)
         place = client.located(kafka_partition)
-        gathered: list[Message] = []
-        size = 0
-        for some in self._messages(client, kafka_partition, offsets):
-            gathered += some
-            size += sum(map(len, some))
-            if size >= BATCH_BYTES or len(gathered) >= _MOST_ROWS:
-                yield record_batch(place, gathered)
-                gathered, size = [], 0
-        if gathered:
-            yield record_batch(place, gathered)
+        for some in portions(self._messages(client, kafka_partition, offsets)):
+            yield record_batch(place, some)
 
     def _messages(self, client: Client, kafka_partition: int, offsets: OffsetRange) -> Iterator[list[Message]]:
         if not len(offsets):
@@ -183,10 +175,6 @@ class KafkaSource:
             times = client.times.setdefault(kafka_partition, MessageTimes())
             times.cover(OffsetRange(offsets.start if kept_from is None else kept_from, offsets.end), stamps)
             return [int(offset) for offset in times.dated(offsets, earliest, latest)]
-
-
-_MOST_ROWS = 50_000
-"""Of a batch: many tiny messages take more memory than their bytes."""
 
 
 def _greatest_times(client: Client, low: Mapping[int, Dated], first: Mapping[int, Dated]) -> dict[int, int]:

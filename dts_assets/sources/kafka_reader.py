@@ -15,7 +15,7 @@ from dts_assets.sources.capture import MESSAGE_SCHEMA
 from dts_assets.sources.kafka_troubles import Troubles, error_of
 
 BATCH_BYTES = 8 << 20
-"""About how much of messages is handed out at a time."""
+"""About how large a batch of messages is."""
 
 _MOST_MESSAGES = 8192
 _FIRST_MESSAGES = 64
@@ -132,6 +132,26 @@ _DECISIVE = frozenset(
     }
 )
 """Errors of a partition that waiting does not mend."""
+
+
+def portions(messages: Iterator[list[Message]]) -> Iterator[list[Message]]:
+    """The same messages in lists of about :data:`BATCH_BYTES`: messages differ by a factor of a million."""
+    gathered: list[Message] = []
+    size = 0
+    for some in messages:
+        total = sum(map(len, some)) + _ROW_BYTES * len(some)
+        if size + total < BATCH_BYTES:
+            gathered += some
+            size += total
+            continue
+        for message in some:
+            gathered.append(message)
+            size += len(message) + _ROW_BYTES
+            if size >= BATCH_BYTES:
+                yield gathered
+                gathered, size = [], 0
+    if gathered:
+        yield gathered
 
 
 def record_batch(place: tuple[str, int], messages: list[Message]) -> pa.RecordBatch:
