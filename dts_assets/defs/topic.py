@@ -5,6 +5,7 @@ sensor and can be executed from the UI, too; both tell the same.
 """
 
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
@@ -13,7 +14,7 @@ from dts_assets.defs.resources import PipelineResource
 from dts_assets.errors import DtsAssetsError
 from dts_assets.model.spans import partition_key
 from dts_assets.planning.loss import LossState
-from dts_assets.planning.watching import WatchCursor, watch_tick
+from dts_assets.planning.watching import OBSERVE_MOVES, WatchCursor, watch_tick
 from dts_assets.settings.models import Subscription
 
 if TYPE_CHECKING:
@@ -80,6 +81,7 @@ def watch_sensor(subscription: Subscription) -> dg.SensorDefinition:
             trouble=not result.passed,
             oldest=state.oldest,
             now=state.now,
+            pause=timedelta() if subscription.window.live else OBSERVE_MOVES,
         )
         events: list[dg.AssetObservation | dg.AssetMaterialization | dg.AssetCheckEvaluation] = []
         if tick.observe:

@@ -1,8 +1,9 @@
 """What the watching sensor tells Dagster at one tick, and the cursor it leaves.
 
 Dagster keeps observations and evaluations outside of runs for ever, so each has to say something: an observation comes when a
-number has moved, an evaluation when the verdict has, and both again after a while, so that a plot has points and nobody wonders
-whether the sensor still runs.
+number has moved, after a pause, an evaluation when the verdict has, and both again after a while, so that a plot has points and
+nobody wonders whether the sensor still runs. An observation of four Kafka partitions takes 10 KB of Dagster's files: at every tick
+of 30 seconds that is 30 MB a day, every five minutes 3 MB.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ from datetime import datetime, timedelta
 from dts_assets.model.spans import partition_key, partition_of_key
 from dts_assets.planning.generations import generation
 from dts_assets.planning.loss import OldestSeen
+
+OBSERVE_MOVES = timedelta(minutes=5)
+"""The pause between two observations of a topic that moves, where nobody follows its windows live."""
 
 OBSERVE_AGAIN = timedelta(minutes=10)
 """How long a topic in which nothing moves is left unobserved."""
@@ -76,11 +80,16 @@ def watch_tick(
     trouble: bool,
     oldest: Mapping[int, OldestSeen],
     now: datetime,
+    pause: timedelta = timedelta(),
 ) -> WatchTick:
-    """``numbers`` only move when something happens (offsets, no ages); ``trouble`` says that the verdict is no pass."""
+    """``numbers`` only move when something happens (offsets, no ages); ``trouble`` says that the verdict is no pass.
+
+    With a ``pause`` numbers that move are observed no sooner than that after the last observation.
+    """
     observed = generation([f"{name}={value}" for name, value in numbers.items()], code_version="")
-    observe = observed != cursor.observed or _over(cursor.observed_at, OBSERVE_AGAIN, now)
+    moved = observed != cursor.observed and _over(cursor.observed_at, pause, now)
     judge = verdict != cursor.verdict or _over(cursor.judged_at, JUDGE_TROUBLE_AGAIN if trouble else JUDGE_AGAIN, now)
+    observe = moved or verdict != cursor.verdict or _over(cursor.observed_at, OBSERVE_AGAIN, now)
     after = WatchCursor(
         observed if observe else cursor.observed,
         now if observe else cursor.observed_at,

@@ -113,6 +113,11 @@ def test_a_tick_in_which_nothing_moved_tells_nothing(
     assert second.asset_events == []
     assert "16 messages are not stored yet, the first is 18,030 s old" in str(second.skip_reason)
     topic.send(0, 5)
+    assert [len(some) for some in events(tick(shop, instance, second.cursor))] == [0, 0], "not that soon"
+    live = shop.settings.model_copy(update={"window": shop.settings.window.model_copy(update={"live": True})})
+    followed = Pipeline(live, shop.source, shop.lake)
+    assert [len(some) for some in events(tick(followed, instance, second.cursor))] == [1, 0]
+    topic.clock += timedelta(minutes=5)
     assert [len(some) for some in events(tick(shop, instance, second.cursor))] == [1, 0]
 
 

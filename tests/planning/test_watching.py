@@ -13,6 +13,7 @@ from dts_assets.planning.watching import (
     JUDGE_AGAIN,
     JUDGE_TROUBLE_AGAIN,
     OBSERVE_AGAIN,
+    OBSERVE_MOVES,
     WatchCursor,
     WatchTick,
     watch_tick,
@@ -46,7 +47,19 @@ def test_what_did_not_move_is_not_told_again(told: WatchCursor) -> None:
 def test_a_number_that_moves_is_observed_and_a_verdict_that_changes_is_told(told: WatchCursor) -> None:
     moved, judged = tick(told, end=6), tick(told, verdict="warning")
     assert (moved.observe, moved.judge) == (True, False)
-    assert (judged.observe, judged.judge) == (False, True)
+    assert (judged.observe, judged.judge) == (True, True)
+
+
+def test_with_a_pause_what_moves_waits_for_it(told: WatchCursor) -> None:
+    def paused(after: timedelta, verdict: str = "safe") -> bool:
+        return watch_tick(
+            told, numbers={"p00_end_offset": 6}, verdict=verdict, trouble=False, oldest={}, now=NOW + after,
+            pause=OBSERVE_MOVES,
+        ).observe  # fmt: skip
+
+    assert not paused(TICK)
+    assert paused(OBSERVE_MOVES)
+    assert paused(TICK, "warning"), "trouble is seen at once"
 
 
 def test_after_a_while_both_come_again(told: WatchCursor) -> None:
