@@ -75,6 +75,11 @@ class Growing:
         return made
 
 
+def is_open(window: Window, rows: Mapping[Cell, IngestWindow]) -> bool:
+    """Whether a window has not closed in all Kafka partitions, as far as they are stored."""
+    return any(rows[cell].closed_by == ClosedBy.OPEN for cell in _cells(window, rows))
+
+
 def find_growing(
     pipeline: Pipeline, marks: Iterable[Cut], stored: Mapping[datetime, Cut], rows: Mapping[Cell, IngestWindow]
 ) -> Growing:

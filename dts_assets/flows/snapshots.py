@@ -19,7 +19,14 @@ from dts_assets.model.columns import Column
 from dts_assets.model.frontier import Frontier
 from dts_assets.model.tables import TableId
 from dts_assets.planning.frontier import not_behind
-from dts_assets.planning.snapshots import SnapshotPlan, SnapshotState, TableWindow, plan_snapshot, replaced_windows
+from dts_assets.planning.snapshots import (
+    Chain,
+    SnapshotPlan,
+    SnapshotState,
+    TableWindow,
+    plan_snapshot,
+    replaced_windows,
+)
 from dts_assets.stages.snapshot import (
     as_operations,
     at_or_before,
@@ -35,6 +42,7 @@ from dts_assets.stages.snapshot import (
 from dts_assets.store.columns import flat_name, quoted, snapshot_columns
 from dts_assets.store.lake import StoredFile
 from dts_assets.store.schemas import snapshot_layout
+from dts_assets.store.session import side_session
 
 STATE_PROPERTY = "dts-assets.state"
 """The property of a snapshot commit that holds the frontier it stands at and the changelog state it was made from."""
@@ -86,7 +94,7 @@ def advance_snapshots(
     tables: Mapping[TableId, Sequence[Column]],
     frontier: Frontier,
     windows: Mapping[TableId, Sequence[TableWindow]],
-    chains: Mapping[datetime, str],
+    chains: Mapping[datetime, Chain],
     *,
     spark: SparkProvider,
     progress: Progress,
@@ -124,7 +132,7 @@ def _job(
     columns: tuple[Column, ...],
     frontier: Frontier,
     windows: Sequence[TableWindow],
-    chains: Mapping[datetime, str],
+    chains: Mapping[datetime, Chain],
 ) -> _Job:
     path = pipeline.table_path("snapshot", table)
     pipeline.lake.ensure(path, snapshot_layout(columns))
@@ -232,9 +240,14 @@ def _commit(pipeline: Pipeline, job: _Job, results: Sequence[RefreshResult]) -> 
 
 
 def _apply(pipeline: Pipeline, job: _Job, session: SparkSession) -> _Job:
-    """Write one snapshot in one commit that carries its new state."""
+    """Write one snapshot by Spark."""
     # A session of its own: the commit's properties are session settings, and tables are worked on side by side.
-    spark = session.newSession()
+    with side_session(session) as spark:
+        return _write(pipeline, job, spark)
+
+
+def _write(pipeline: Pipeline, job: _Job, spark: SparkSession) -> _Job:
+    """Write one snapshot in one commit that carries its new state."""
     name = pipeline.lake.spark_name(pipeline.table_path("snapshot", job.table))
     names = [flat_name(column.name) for column in job.columns]
     if job.plan.rebuilds:

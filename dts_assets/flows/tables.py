@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from dts_assets.errors import IncompleteWindowError, NotReadyError
-from dts_assets.flows.growing import Growing, find_growing
+from dts_assets.flows.growing import Growing, find_growing, is_open
 from dts_assets.flows.identity import NOTHING_BEFORE, Redelivered, TopicHistory, find_redelivered_changes
 from dts_assets.flows.identity_tasks import EntryKeys
 from dts_assets.flows.marks import TopicMarks, same_rows, window_cut
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
+from dts_assets.flows.put_together import put_changelogs_together
 from dts_assets.flows.registry import known_tables, register_shapes, widen_unsigned
 from dts_assets.flows.reports import Progress, TablesReport, WindowReport, of_bytes
 from dts_assets.flows.snapshots import SnapshotOutcome, advance_snapshots
@@ -45,7 +46,7 @@ from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
 from dts_assets.planning.frontier import frontier
-from dts_assets.planning.snapshots import TableWindow, merge_windows
+from dts_assets.planning.snapshots import Chain, TableWindow, merge_windows
 from dts_assets.stages.entries import merge_shapes
 from dts_assets.store.columns import changelog_columns
 from dts_assets.store.rows import Cut, IngestWindow
@@ -171,12 +172,18 @@ def _materialize(
         made_marks = growing.marked(again, ingested, run=run, results=results, stood_at=stood_at)
         marks = sorted([*made_marks, *_marked_only(marked, marks, stored)], key=lambda mark: mark.window)
         cuts |= {mark.window.start: window_cut(mark) for mark in marks}
-    chains = {start: row.chain for start, row in stored.items()} | {mark.window.start: mark.chain for mark in marks}
+    chains = {
+        mark.window.start: Chain(mark.chain, frozenset(mark.made_by))
+        for mark in (*stored.values(), *marks)
+        if mark.chain
+    }
     reached = frontier(cuts, pipeline.grid, first=first)
     outcomes = _snapshots(pipeline, selection, reached, chains, spark, progress)
     if selection.whole:
         pipeline.ledger.replace_lineages(topic.history.lineages.all)
         pipeline.ledger.replace_cuts(windows, marks)
+        closed = [mark for mark in marks if len(mark.made_by) > 1 and not is_open(mark.window, ingested)]
+        put_changelogs_together(pipeline, closed, tables, spark=spark, progress=progress)
         expire_old_snapshots(pipeline, {table for result in results for table in result.files})
     changes = changes_by_window(made)
     seconds = summed(pair for result in results for pair in result.seconds.items())
@@ -337,7 +344,7 @@ def _snapshots(
     pipeline: Pipeline,
     selection: Selection,
     reached: Frontier,
-    chains: Mapping[datetime, str],
+    chains: Mapping[datetime, Chain],
     spark: SparkProvider,
     progress: Progress,
 ) -> dict[TableId, SnapshotOutcome]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+
+_TOGETHER = "together-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,3 +32,14 @@ def runs_of(refreshes: Sequence[Refresh]) -> tuple[str, ...]:
 def run_of(path: str) -> str:
     """The run whose folder a data file lies in."""
     return path.rsplit("/", 2)[-2]
+
+
+def together(paths: Iterable[str]) -> str:
+    """How the name of a file begins that holds the rows of others: whoever knows these can tell that nothing else changed."""
+    return _TOGETHER + hashlib.sha256("\n".join(sorted(paths)).encode()).hexdigest()[:32]
+
+
+def is_made_of(path: str, paths: Iterable[str]) -> bool:
+    """Whether a file holds the rows of exactly these files."""
+    name = path.rsplit("/", 1)[-1]
+    return name.startswith(_TOGETHER) and name.startswith(together(paths))

@@ -14,6 +14,7 @@ from types import MappingProxyType
 
 from dts_assets.model.frontier import EMPTY_FRONTIER, Frontier
 from dts_assets.model.positions import SourcePosition
+from dts_assets.model.refreshes import is_made_of, run_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,16 @@ class SnapshotState:
 EMPTY_STATE = SnapshotState()
 """The state of a snapshot that was never written."""
 
-NO_CHAINS: Mapping[datetime, str] = MappingProxyType({})
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """Runs that made the changelogs of a window while it was open, each only adding to what was there."""
+
+    name: str
+    runs: frozenset[str]
+
+
+NO_CHAINS: Mapping[datetime, Chain] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +118,7 @@ def plan_snapshot(
     changelog_snapshot: int | None,
     windows: Iterable[TableWindow],
     replaced: Iterable[datetime],
-    chains: Mapping[datetime, str] = NO_CHAINS,
+    chains: Mapping[datetime, Chain] = NO_CHAINS,
 ) -> SnapshotPlan:
     """The work that brings a snapshot from ``before`` to ``after``.
 
@@ -139,8 +149,9 @@ def plan_snapshot(
     )
 
 
-def _chain(frontier: Frontier, chains: Mapping[datetime, str]) -> str:
-    return "" if frontier.window is None else chains.get(frontier.window, "")
+def _chain(frontier: Frontier, chains: Mapping[datetime, Chain]) -> str:
+    chain = None if frontier.window is None else chains.get(frontier.window)
+    return "" if chain is None else chain.name
 
 
 def _brings_more(after: Frontier, before: Frontier, window: TableWindow) -> bool:
@@ -186,15 +197,30 @@ def replaced_windows(
     now: Mapping[datetime, frozenset[str]],
     *,
     state: SnapshotState = EMPTY_STATE,
-    chains: Mapping[datetime, str] = NO_CHAINS,
+    chains: Mapping[datetime, Chain] = NO_CHAINS,
 ) -> frozenset[datetime]:
-    """Windows whose data files are others in one changelog state than in the other; but not the open one that a snapshot in
-    ``state`` stands in, if files were only added to it and it holds no more than up to its cut."""
-    window, none = state.frontier.window, frozenset[str]()
-    changed = frozenset(start for start in before.keys() | now.keys() if before.get(start) != now.get(start))
-    if window is None or not state.chain or chains.get(window) != state.chain or window == state.frontier.whole_until:
-        return changed
-    return changed - {window} if before.get(window, none) <= now.get(window, none) else changed
+    """Windows whose data files are others in one changelog state than in the other; but not those whose files were only put
+    together, nor the open one that a snapshot in ``state`` stands in, if rows behind its cut alone were added to it."""
+    none = frozenset[str]()
+    return frozenset(
+        start
+        for start in before.keys() | now.keys()
+        if not _same_rows(before.get(start, none), now.get(start, none))
+        and not _only_grown(state, start, before.get(start, none), chains)
+    )
+
+
+def _same_rows(before: frozenset[str], now: frozenset[str]) -> bool:
+    return before == now or (len(now) == 1 and all(is_made_of(path, before) for path in now))
+
+
+def _only_grown(
+    state: SnapshotState, start: datetime, before: frozenset[str], chains: Mapping[datetime, Chain]
+) -> bool:
+    chain, stands_at = chains.get(start), state.frontier
+    if chain is None or chain.name != state.chain or start != stands_at.window or start == stands_at.whole_until:
+        return False
+    return all(run_of(path) in chain.runs for path in before)
 
 
 def _instant_text(instant: datetime | None) -> str | None:

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
+from datetime import timedelta
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 
+from dts_assets.flows import snapshots
 from dts_assets.flows.status import find_status
 from dts_assets.planning.rectangles import rectangles, window_runs
+from dts_assets.store.lake import Lake
+from dts_assets.store.ledger import Ledger
 from tests.flows.harness import SYSTEM, Bench, Harness
 from tests.flows.history import END, History, border
-from tests.flows.short import LANES, SECOND, insert, open_short, short_source, update
+from tests.flows.short import LANES, SECOND, insert, items, open_short, short_source, three_windows, update
 from tests.flows.source import Message, folded, write_capture
 
 pytestmark = pytest.mark.spark
@@ -122,3 +130,98 @@ def test_each_refresh_shows_the_rows_up_to_the_last_checkpoint(bench: Bench, tmp
     assert len(cut.made_by) == 4
     assert len(harness.pipeline.lake.data_files(harness.pipeline.path("raw_envelopes"))) == 4 * LANES
     assert {row.closed_by for row in harness.pipeline.ledger.windows()} == {"open"}
+
+
+def test_a_refresh_that_is_killed_between_any_two_commits_leaves_nothing_double(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = three_windows(items("one"), items("two"))
+    capture = tmp_path / "capture"
+    harness = open_short(bench, capture, [], complete=False, window={**LIVE, "end": None})
+    until = [border(0) + 30 * SECOND, border(0) + 505 * SECOND, border(1) + 65 * SECOND, border(2) + 501 * SECOND]
+    sent = border(0)
+    places = [
+        (Ledger, "replace_raw_windows"), (Ledger, "replace_windows"), (Ledger, "replace_window_tables"),
+        (Ledger, "replace_cuts"), (Lake, "replace"), (snapshots, "_commit"),
+    ]  # fmt: skip
+    for end in until:
+        write_capture(capture, [one for one in source.messages if sent <= one.time < end], name=f"to{end:%H%M%S}")
+        sent = end
+        for owner, name in places:
+            for after in (False, True):
+                kill_once(monkeypatch, harness, owner, name, after=after)
+        settle(harness)
+    reference = open_short(bench, capture, [], complete=False, window={"end": None})
+    reference.settle()
+    assert harness.snapshots(source.tables) == folded(source.tables, source.changes)
+    closed = {name: of_closed_windows(rows) for name, rows in content(harness).items()}
+    for name, rows in content(reference).items():
+        if not name.startswith("snapshot"):
+            assert closed[name] == of_closed_windows(rows), name
+
+
+def of_closed_windows(rows: list[str]) -> list[str]:
+    """The rows of the windows before the third, which is still open at the end."""
+    return [row for row in rows if "2026, 3, 1, 10, 20" not in row]
+
+
+def kill_once(monkeypatch: pytest.MonkeyPatch, harness: Harness, owner: Any, name: str, *, after: bool) -> None:
+    """Refresh until ``owner.name`` is called, and end there, before it or behind it; or to the end if it is not called."""
+    original = getattr(owner, name)
+
+    def instead(*args: Any, **kwargs: Any) -> Any:
+        if after:
+            original(*args, **kwargs)
+        raise Killed
+
+    with monkeypatch.context() as patch, suppress(Killed):
+        patch.setattr(owner, name, instead)
+        refresh(harness)
+
+
+class Killed(Exception):
+    """Stands for the end of the process."""
+
+
+def test_two_runs_that_refresh_the_same_window_at_once_end_as_one(bench: Bench, tmp_path: Path) -> None:
+    source = three_windows()
+    capture = tmp_path / "capture"
+    harness = open_short(bench, capture, [], complete=False, window={**LIVE, "end": None})
+    for number in range(3):
+        some = [one for one in source.messages if border(number) <= one.time < border(number + 1)]
+        half = len(some) // 2
+        for place, part in enumerate((some[:half], some[half:])):
+            write_capture(capture, part, name=f"w{number}{place}")
+            with ThreadPoolExecutor(2) as pool:
+                for done in [pool.submit(refresh, harness), pool.submit(refresh, harness)]:
+                    done.result()
+    settle(harness)
+    messages = harness.rows("raw_envelopes")
+    assert len(messages) == len(source.messages)
+    assert len({(row["kafka_partition"], row["offset"]) for row in messages}) == len(messages)
+    assert len(harness.rows("changelog", "bank", "items")) == len(source.changes)
+    assert harness.snapshots(source.tables) == folded(source.tables, source.changes)
+
+
+def test_a_producer_whose_clock_jumps_closes_nothing_early(bench: Bench, tmp_path: Path) -> None:
+    source = three_windows()
+    capture = tmp_path / "capture"
+    ahead, behind = timedelta(hours=3), timedelta(minutes=4)
+    jumping = [
+        replace(one, time=one.time + ahead if number % 7 == 3 else one.time - behind if number % 7 == 5 else one.time)
+        for number, one in enumerate(source.messages)
+    ]
+    # The capture's clock is its latest message; a broker's is the wall's, so here the skew is what is allowed before it.
+    harness = open_short(
+        bench, capture, [], complete=False, window={**LIVE, "end": None, "max_clock_skew": timedelta(0), "grace": "1d"}
+    )
+    cuts = [len(jumping) // 3, 2 * len(jumping) // 3, len(jumping)]
+    for start, end in zip([0, *cuts], cuts, strict=False):
+        write_capture(capture, jumping[start:end], name=f"part{start}")
+        settle(harness)
+    messages = harness.rows("raw_envelopes")
+    assert len({(row["kafka_partition"], row["offset"]) for row in messages}) == len(messages)
+    rows = sorted(harness.pipeline.ledger.raw_windows(), key=lambda row: (row.kafka_partition, row.window))
+    for one, other in pairwise(rows):
+        if one.kafka_partition == other.kafka_partition:
+            assert one.offsets.end == other.offsets.start, "neighbours meet whatever the clock did"

@@ -7,17 +7,21 @@ excluded before), so changes are taken over, recomputed and taken back; after ev
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
+import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from dts_assets.model.frontier import Frontier
 from dts_assets.model.positions import SourcePosition
+from dts_assets.model.refreshes import together
 from dts_assets.model.windows import WindowGrid
 from dts_assets.planning.frontier import Consistency, WindowCut, frontier, not_behind
 from dts_assets.planning.snapshots import (
+    Chain,
     SnapshotPlan,
     SnapshotState,
     TableWindow,
@@ -289,3 +293,32 @@ def test_windows_are_replaced_where_their_files_are_others() -> None:
     now = {hours[0]: frozenset("a"), hours[1]: frozenset("x"), hours[2]: frozenset("cy"), hours[4]: frozenset("e")}
     assert replaced_windows(before, now) == {hours[1], hours[2], hours[3], hours[4]}
     assert replaced_windows(before, before) == frozenset()
+
+
+def test_files_that_were_only_put_together_change_nothing() -> None:
+    start = datetime(2026, 3, 1, tzinfo=UTC)
+    old = frozenset({"lake/data/r1/a.parquet", "lake/data/r2/b.parquet"})
+    joined = frozenset({f"lake/data/r2/{together(old)}-0-1234.parquet"})
+    assert replaced_windows({start: old}, {start: joined}) == frozenset()
+    assert replaced_windows({start: old | {"lake/data/r3/c.parquet"}}, {start: joined}) == {start}
+    assert replaced_windows({start: old}, {start: joined | {"lake/data/r3/c.parquet"}}) == {start}
+
+
+@pytest.mark.parametrize(
+    ("change", "replaced"),
+    [
+        ({}, False),
+        ({"chain": "r2"}, True),  # the chain began anew: rows behind the cut came late
+        ({"frontier": Frontier(datetime(2026, 3, 1, 1, tzinfo=UTC), None, SourcePosition(0, 1, 9))}, True),
+        ({"frontier": Frontier(datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 3, 1, tzinfo=UTC), None)}, True),
+    ],
+)
+def test_an_open_window_that_only_grows_is_not_a_replaced_one(change: dict[str, Any], replaced: bool) -> None:
+    start = datetime(2026, 3, 1, tzinfo=UTC)
+    state = replace(SnapshotState(Frontier(start, None, SourcePosition(0, 1, 9)), chain="r1"), **change)
+    before, now = frozenset({"lake/data/r1/a.parquet"}), frozenset({"lake/data/r1/a.parquet", "lake/data/r2/b.parquet"})
+    chains = {start: Chain("r1", frozenset({"r1", "r2"}))}
+    found = replaced_windows({start: before}, {start: now}, state=state, chains=chains)
+    assert found == (frozenset({start}) if replaced else frozenset())
+    strange = {start: frozenset({"lake/data/killed/a.parquet"})}  # a run that was killed before it wrote its mark
+    assert replaced_windows(strange, {start: now}, state=state, chains=chains) == {start}

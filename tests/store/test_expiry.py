@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -58,6 +59,32 @@ def test_a_snapshot_that_is_needed_stays_and_can_be_read(cells: Cells) -> None:
     table = cells.catalog.load_table(cells.identifier)
     assert [file.record_count for file in files_in(table, {}, snapshot_id=made[1])] == [3]
     assert table.scan(snapshot_id=made[1]).to_arrow()["generation"].to_pylist() == ["1"] * 3
+
+
+def test_the_files_of_snapshots_that_go_leave_the_disk_and_no_others(cells: Cells) -> None:
+    fill(cells, 8)
+    table = cells.catalog.load_table(cells.identifier)
+    folder = Path(table.location().removeprefix("file://"))
+    rows = cells.rows()
+    expire_snapshots(cells.catalog, cells.identifier, now=LATER)
+    table = cells.catalog.load_table(cells.identifier)
+    needed = {
+        file.file_path for one in table.metadata.snapshots for file in files_in(table, {}, snapshot_id=one.snapshot_id)
+    }
+    assert {path.as_uri() for path in (folder / "data").rglob("*.parquet")} == needed
+    lists = {one.manifest_list for one in table.metadata.snapshots}
+    manifests = {one.manifest_path for snapshot in table.metadata.snapshots for one in snapshot.manifests(table.io)}
+    assert {path.as_uri() for path in (folder / "metadata").glob("*.avro")} == lists | manifests
+    assert cells.rows() == rows
+
+
+@pytest.mark.parametrize("place", range(8))
+def test_whatever_snapshot_is_needed_all_its_files_stay(place: int, cells: Cells) -> None:
+    made = fill(cells, 8)
+    expire_snapshots(cells.catalog, cells.identifier, needed=made[place : place + 1], now=LATER)
+    table = cells.catalog.load_table(cells.identifier)
+    for snapshot in table.metadata.snapshots:
+        assert table.scan(snapshot_id=snapshot.snapshot_id).to_arrow().num_rows == 3
 
 
 def test_young_snapshots_stay(cells: Cells) -> None:

@@ -1,0 +1,130 @@
+"""Windows that came in many readings are put into few files once they have closed.
+
+A window of an hour that was refreshed every twenty seconds lies in 180 files of each table, which every reader would pay for.
+The rows stay what they are, and the file goes into the folder of the last run that had a part in the window: for the ledger
+nothing has changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from dts_assets.flows.open_windows import own_files
+from dts_assets.flows.pipeline import Pipeline, SparkProvider
+from dts_assets.flows.reports import Progress
+from dts_assets.flows.spark_tasks import run_tasks
+from dts_assets.model.refreshes import Refresh, run_of, runs_of, together
+from dts_assets.model.spans import Cell
+from dts_assets.model.tables import TableId
+from dts_assets.store.commit import Rectangle
+from dts_assets.store.files import TableWriter, WriteTarget, WrittenFile, read_batches
+from dts_assets.store.lake import StoredFile
+from dts_assets.store.rows import Cut, IngestWindow, RawWindow
+
+_SIDE_BY_SIDE = 4
+_FEW = 2
+"""So many files are left as they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class JoinTask:
+    """Write the rows of some files of one partition tuple, in their order, as one file."""
+
+    number: int
+    paths: tuple[str, ...]
+    partition: tuple[Any, ...]
+    bytes: int
+    target: WriteTarget
+
+
+def join_files(task: JoinTask, attempt: str) -> tuple[int, tuple[WrittenFile, ...]]:
+    """The file that takes the place of those of a task, with the task's number."""
+    columns = task.target.arrow_schema.names
+    with TableWriter(task.target, f"{together(task.paths)}-{attempt}") as writer:
+        for batch in read_batches(task.target.io_properties, task.paths, columns):
+            writer.write_partition(task.partition, batch)
+        return task.number, writer.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """The files of one partition tuple of one table, in the order of their rows, and the run that they go on under."""
+
+    path: tuple[str, ...]
+    rectangle: Rectangle
+    files: Sequence[StoredFile]
+    run: str
+
+
+def put_cells_together(
+    pipeline: Pipeline,
+    rows: Iterable[IngestWindow],
+    raw: Mapping[Cell, RawWindow],
+    *,
+    spark: SparkProvider,
+    progress: Progress,
+) -> None:
+    """Put raw and entries of closed cells into one file each; whoever calls keeps other runs away from them."""
+    parts = []
+    for row in rows:
+        rectangle: Rectangle = {"kafka_partition": {row.kafka_partition}, "window_start": {row.window.start}}
+        for name, refreshes in (("raw_envelopes", raw[row.cell].refreshes), ("entries", row.refreshes)):
+            path = pipeline.path(name)
+            files = own_files(pipeline.lake.data_files(path, rectangle), refreshes)
+            parts += _part(path, rectangle, files, refreshes)
+    _put_together(pipeline, parts, spark, progress)
+
+
+def put_changelogs_together(
+    pipeline: Pipeline, marks: Iterable[Cut], tables: Iterable[TableId], *, spark: SparkProvider, progress: Progress
+) -> None:
+    """Put the changelogs of closed windows into one file a table; whoever calls keeps other runs away from them."""
+    parts = []
+    tables = list(tables)
+    for mark in marks:
+        rectangle: Rectangle = {"window_start": {mark.window.start}}
+        place = {run: number for number, run in enumerate(mark.made_by)}
+        for table in tables:
+            path = pipeline.table_path("changelog", table)
+            found = [file for file in pipeline.lake.data_files(path, rectangle) if run_of(file.path) in place]
+            files = sorted(found, key=lambda file: (place[run_of(file.path)], file.path))
+            if len(files) > _FEW:
+                parts.append(_Part(path, rectangle, files, mark.made_by[-1]))
+    _put_together(pipeline, parts, spark, progress)
+
+
+def _part(
+    path: tuple[str, ...], rectangle: Rectangle, files: Sequence[StoredFile], refreshes: Sequence[Refresh]
+) -> list[_Part]:
+    return [_Part(path, rectangle, files, runs_of(refreshes)[-1])] if len(files) > _FEW and refreshes else []
+
+
+def _put_together(pipeline: Pipeline, parts: Collection[_Part], spark: SparkProvider, progress: Progress) -> None:
+    if not parts:
+        return
+    tasks = [
+        JoinTask(
+            number,
+            tuple(file.path for file in part.files),
+            tuple(part.files[0].partition.values()),
+            sum(file.bytes for file in part.files),
+            pipeline.lake.target(part.path, part.run),
+        )
+        for number, part in enumerate(parts)
+    ]
+    written = dict(run_tasks(spark(), tasks, join_files, weight=lambda task: task.bytes))
+
+    def commit(numbered: tuple[int, _Part]) -> None:
+        number, part = numbered
+        old = [file.path for file in part.files]
+        pipeline.lake.replace(
+            part.path, part.rectangle, written[number], base=old, keep=lambda file: file.file_path not in set(old)
+        )
+
+    with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
+        list(pool.map(commit, enumerate(parts)))
+    many = sum(len(part.files) for part in parts)
+    progress(f"put together: {many} files of closed windows are {len(parts)} now")
