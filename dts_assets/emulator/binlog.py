@@ -1,4 +1,4 @@
-"""The row binlog of a running server as transactions, oldest first, up to where it ends now.
+"""The row binlog of a running server as transactions, oldest first: up to where it ends now, or without end.
 
 The protocol and the framing of events are the work of ``mysql-replication``; row images are read by
 :mod:`dts_assets.emulator.row_image` from the event's bytes. MariaDB opens a transaction with its GTID event and has no BEGIN
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from random import randrange
 from typing import Any
 
 import pymysql
@@ -48,31 +49,53 @@ _STANDALONE = 1
 """The bit of a GTID event's flags that says that no COMMIT will follow."""
 
 _REPLICA_ID = 4_000_000_001
-"""Under which the reader registers; only has to differ from the server's own."""
+"""Under which the reader registers; only has to differ from the server's own. The server ends an older reader with the same
+number, so those that follow have one each, from the numbers above."""
 
 _SAVEPOINT_WORDS = ("SAVEPOINT", "ROLLBACK TO")
 
 
-def read_transactions(server: Server, catalog: Catalog) -> Iterator[Transaction]:
-    """Every transaction in the server's binlogs, with ``catalog`` replaying their DDL on the way.
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A position in a binlog at which no transaction is open."""
+
+    file_name: str
+    position: int
+
+
+_BEGINNING = 4
+"""The position of a binlog file's first event."""
+
+
+def read_transactions(
+    server: Server, catalog: Catalog, *, start: Place | None = None, follow: bool = False
+) -> Iterator[Transaction]:
+    """The transactions in the server's binlogs, with ``catalog`` replaying their DDL on the way.
+
+    From ``start``, which ``catalog`` must stand at; without one all of them. ``follow``: waits for more, without end.
 
     Raises UnsupportedSource where an event cannot be read without loss, ServerUnavailable for a server that does not
-    answer or does not write what is needed.
+    answer, or not any more, or does not write what is needed.
     """
-    first = _first_binlog(server)
+    place = start or first_place(server)
     stream = BinLogStreamReader(
         connection_settings=server.address,
-        server_id=_REPLICA_ID, blocking=False, resume_stream=True, log_file=first, log_pos=4,
-        only_events=_EVENTS, enable_logging=False, pymysql_wrapper=_connect,
+        server_id=_REPLICA_ID + (randrange(1_000, 1_000_000) if follow else 0), blocking=follow, resume_stream=True, log_file=place.file_name, log_pos=place.position,
+        only_events=_EVENTS, enable_logging=False, pymysql_wrapper=_Connector(),
+        # An event that describes a table is read once for each of the server's numbers of tables, which it gives anew with each
+        # change of a table: to read every one took half of the time. See _Assembler.transactions.
+        freeze_schema=True,
     )  # fmt: skip
     try:
-        yield from _Assembler(catalog, first).transactions(stream)
+        yield from _Assembler(catalog, place.file_name).transactions(stream)
+    except pymysql.err.OperationalError as error:
+        raise ServerUnavailable(f"the connection to MariaDB was lost: {error.args[-1]}") from error
     finally:
         stream.close()
 
 
-def _first_binlog(server: Server) -> str:
-    """The name of the oldest binlog file, if the server writes binlogs that can be read."""
+def first_place(server: Server) -> Place:
+    """The beginning of the oldest binlog. Raises ServerUnavailable if the server does not write what can be read."""
     with server.connect() as connection, connection.cursor() as cursor:
         cursor.execute("SELECT @@log_bin, @@binlog_format, @@binlog_row_image, @@binlog_row_metadata")
         (log_bin, *settings) = cursor.fetchone() or (0,)
@@ -82,12 +105,25 @@ def _first_binlog(server: Server) -> str:
                 "--binlog-row-image=FULL --binlog-row-metadata=FULL, before the first table is created"
             )
         cursor.execute("SHOW BINARY LOGS")
-        return str(cursor.fetchall()[0][0])
+        return Place(str(cursor.fetchall()[0][0]), _BEGINNING)
 
 
-def _connect(*, db: str | None = None, **settings: Any) -> Connection:
-    """The library still passes a name that its driver has deprecated."""
-    return pymysql.connect(database=db, **settings)
+@dataclass(slots=True)
+class _Connector:
+    """Makes the library's two connections. It would connect again by itself, but in the middle of a transaction."""
+
+    made: int = 0
+
+    def __call__(self, *, db: str | None = None, **settings: Any) -> Connection:
+        self.made += 1
+        if self.made > _CONNECTIONS:
+            raise ServerUnavailable("the connection to MariaDB was lost")
+        # The library still passes a name that its driver has deprecated.
+        return pymysql.connect(database=db, **settings)
+
+
+_CONNECTIONS = 2
+"""One for the binlog, one for questions."""
 
 
 _Known = tuple[SourceTable, ImageReader]
@@ -108,10 +144,13 @@ class _Assembler:
     def transactions(self, stream: BinLogStreamReader) -> Iterator[Transaction]:
         for event in stream:
             if isinstance(event, RotateEvent):
-                # Table ids start again with a new file.
+                # Table ids start again with a new file, if the server was started again.
                 self.file_name, self.tables = event.next_binlog, {}
+                stream.table_map.clear()
                 continue
             self._take(event)
+            if self.pending and isinstance(self.pending[-1], Ddl):
+                stream.table_map.clear()
             if (self.pending and isinstance(self.pending[-1], Commit | Rollback)) or (self.standalone and self.pending):
                 yield self._whole()
 

@@ -14,16 +14,13 @@ from dts_assets.emulator.drs_messages import DrsEncoder, Fields, encoded
 from dts_assets.emulator.drs_options import DrsOptions
 from dts_assets.emulator.events import Ddl, RowChange, Rows, SourceTable, Transaction
 from dts_assets.emulator.options import EmulatorOptions
-from dts_assets.emulator.producer import Message
+from dts_assets.emulator.producer import SECOND, Clock, Message, SourceClock
 from dts_assets.emulator.routing import split_by_partition
-
-_SECOND = 1_000_000
-"""The clock counts microseconds since the epoch."""
 
 
 def produce_drs(transactions: Iterable[Transaction], options: DrsOptions) -> Iterator[Message]:
     """The messages of a task that reads ``transactions``, in sending order. Raises UnsupportedSource, see :class:`FullLoad`."""
-    task = _Task(options)
+    task = DrsTask(options, SourceClock(options.bytes_per_second))
     load = None if options.full_load_until is None else FullLoad()
     for transaction in transactions:
         if load is not None and transaction.end.timestamp <= (options.full_load_until or 0):
@@ -32,33 +29,39 @@ def produce_drs(transactions: Iterable[Transaction], options: DrsOptions) -> Ite
         if load is not None:
             yield from task.load(load)
             load = None
-        yield from task.transaction(transaction)
+        yield from task.send(transaction)
     if load is not None:
         yield from task.load(load)
 
 
-class _Task:
-    def __init__(self, options: DrsOptions) -> None:
+class DrsTask:
+    """A task of the vendor. It sends what it is given."""
+
+    def __init__(self, options: DrsOptions, clock: Clock) -> None:
         self.options = options
         self.encoder = DrsEncoder(options)
+        self._clock = clock
         self.routing = EmulatorOptions(
             partitions=1 if options.partition_policy == 1 else options.partitions,
             partitioning="table+key" if options.partition_policy == 2 else "table",
         )
         self.sent = [0] * options.partitions
+        """By partition, how many messages were sent."""
         self.number = 0
+        """Of the last message of the task."""
         self.recent: deque[tuple[int, int, Fields]] = deque(maxlen=options.repeated)
-        self.now = 0
 
     def load(self, load: FullLoad) -> Iterator[Message]:
+        """The messages of a full load."""
         self._wait_for(load.seconds)
         for statement in load.statements:
             fields = self.encoder.statement(statement.database, statement.sql, seconds=load.seconds, load=True)
-            yield from self._send(0, fields)
+            yield from self._numbered(0, fields)
         for table, rows in load.tables():
             yield from self._rows(table, rows, seconds=load.seconds, load=True)
 
-    def transaction(self, transaction: Transaction) -> Iterator[Message]:
+    def send(self, transaction: Transaction) -> Iterator[Message]:
+        """The messages of a transaction."""
         self._wait_for(transaction.end.timestamp)
         for event in transaction.events:
             seconds = event.at.timestamp
@@ -66,10 +69,10 @@ class _Task:
                 yield from self._rows(event.table, event.rows, seconds=seconds)
             elif isinstance(event, Ddl):
                 # With a topic for all tables a statement's own key is not documented.
-                yield from self._send(0, self.encoder.statement(event.database, event.sql, seconds=seconds))
+                yield from self._numbered(0, self.encoder.statement(event.database, event.sql, seconds=seconds))
 
     def _wait_for(self, seconds: int) -> None:
-        self.now = max(self.now, seconds * _SECOND + self.options.latency_ms * 1000)
+        self._clock.reach(seconds * SECOND + self.options.latency_ms * 1000)
 
     def _rows(
         self, table: SourceTable, rows: tuple[RowChange, ...], *, seconds: int, load: bool = False
@@ -77,7 +80,7 @@ class _Task:
         """Messages of rows in their order: neighbours that go to the same partition may share one."""
         for partition, piece in self._pieces(table, rows):
             for fields in self.encoder.rows(table, piece, seconds=seconds, load=load):
-                yield from self._send(partition, fields)
+                yield from self._numbered(partition, fields)
 
     def _pieces(self, table: SourceTable, rows: tuple[RowChange, ...]) -> Iterator[tuple[int, list[RowChange]]]:
         piece: list[RowChange] = []
@@ -92,7 +95,7 @@ class _Task:
         if piece:
             yield last, piece
 
-    def _send(self, partition: int, fields: Fields) -> Iterator[Message]:
+    def _numbered(self, partition: int, fields: Fields) -> Iterator[Message]:
         self.number += 1
         yield self._message(partition, self.number, fields)
         self.recent.append((partition, self.number, fields))
@@ -101,9 +104,9 @@ class _Task:
                 yield self._message(*again)
 
     def _message(self, partition: int, number: int, fields: Fields) -> Message:
-        milliseconds = self.now // 1000
+        milliseconds = self._clock.now // 1000
         value = encoded(fields, number=number, milliseconds=milliseconds)
         offset = self.options.first_offset + self.sent[partition]
         self.sent[partition] += 1
-        self.now += len(value) * _SECOND // self.options.bytes_per_second
+        self._clock.sent(len(value))
         return Message(partition, offset, milliseconds, None, value, ())

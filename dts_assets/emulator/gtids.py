@@ -44,6 +44,16 @@ class GtidSet:
     def __init__(self) -> None:
         self._intervals: dict[str, list[tuple[int, int]]] = {}
 
+    @classmethod
+    def of_text(cls, text: str) -> GtidSet:
+        """The set that is written so. Raises ValueError."""
+        made = cls()
+        for part in filter(None, text.split(",")):
+            source, *intervals = part.split(":")
+            bounds = (interval.partition("-") for interval in intervals)
+            made._intervals[source] = [(int(first), int(last or first)) for first, _, last in bounds]
+        return made
+
     def add(self, gtid: Gtid) -> None:
         """Put one in. Sequences mostly grow, so the last interval is looked at first."""
         intervals = self._intervals.setdefault(gtid.source, [])

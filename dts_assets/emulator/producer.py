@@ -1,14 +1,16 @@
 """The producer: transactions in binlog order in, Kafka messages in sending order out.
 
-Its clock is the source's: it reads a transaction when the source has committed it, adds the latency, and needs time for every
-byte it sends. So message times never go back, fragments of a large set lie apart, and a CHECKPOINT can fall between two entry
-sets of one long transaction, with the end of the transaction before it as its position.
+In a recording its clock is the source's: it reads a transaction when the source has committed it, adds the latency, and needs
+time for every byte it sends. So message times never go back, fragments of a large set lie apart, and a CHECKPOINT can fall
+between two entry sets of one long transaction, with the end of the transaction before it as its position. A producer that
+follows a live server is the same with the wall clock.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from dts_assets.emulator.entries import EntryEncoder
 from dts_assets.emulator.envelopes import PendingSet, as_item, envelopes
@@ -16,8 +18,8 @@ from dts_assets.emulator.events import Coordinates, Transaction
 from dts_assets.emulator.gtids import GtidSet
 from dts_assets.emulator.options import EmulatorOptions
 
-_SECOND = 1_000_000
-"""The clock counts microseconds since the epoch."""
+SECOND = 1_000_000
+"""Clocks count microseconds since the epoch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,39 @@ class Message:
     headers: tuple[tuple[str, bytes], ...]
 
 
+class Clock(Protocol):
+    """What time it is for a task."""
+
+    @property
+    def now(self) -> int:
+        """Microseconds since the epoch."""
+        ...
+
+    def reach(self, instant: int) -> None:
+        """Something happens at ``instant``: the time is not earlier from here on."""
+        ...
+
+    def sent(self, size: int) -> None:
+        """A message of so many bytes has been sent."""
+        ...
+
+
+@dataclass(slots=True)
+class SourceClock:
+    """The time of a recording: it passes by what happens, and by sending."""
+
+    bytes_per_second: int
+    now: int = 0
+
+    def reach(self, instant: int) -> None:
+        """The time is not earlier from here on."""
+        self.now = max(self.now, instant)
+
+    def sent(self, size: int) -> None:
+        """The time that the bytes took has passed."""
+        self.now += size * SECOND // self.bytes_per_second
+
+
 def produce(
     transactions: Iterable[Transaction], options: EmulatorOptions, *, until: int | None = None
 ) -> Iterator[Message]:
@@ -39,43 +74,71 @@ def produce(
 
     ``until``: seconds since the epoch up to which CHECKPOINTs and HEARTBEATs go on after the last transaction.
     """
-    producer = _Producer(options)
+    task = DtsTask(options, SourceClock(options.bytes_per_second))
+    latency = options.latency_ms * 1000
     for transaction in transactions:
-        yield from producer.transaction(transaction)
-    yield from producer.finish(until)
+        yield from task.advance(transaction.end.timestamp * SECOND + latency)
+        yield from task.send(transaction)
+    yield from task.flush()
+    if until is not None and task.committed is not None:
+        yield from task.advance(until * SECOND + latency)
 
 
-class _Producer:
-    def __init__(self, options: EmulatorOptions) -> None:
+class DtsTask:
+    """A task of the vendor. It sends what it is given and, as time passes, CHECKPOINTs and HEARTBEATs."""
+
+    def __init__(self, options: EmulatorOptions, clock: Clock) -> None:
         self.options = options
         self.encoder = EntryEncoder(options)
         self.synced = GtidSet()
         self.committed: Coordinates | None = None
-        self.pending = [PendingSet(options.max_message_bytes) for _ in range(options.partitions)]
-        self.waiting_since: dict[int, int] = {}
         self.sent = [0] * options.partitions
-        self.now = 0
-        self.next_checkpoint = 0
-        self.next_heartbeat = 0
+        """By partition, the number of the last message."""
+        self._clock = clock
+        self._pending = [PendingSet(options.max_message_bytes) for _ in range(options.partitions)]
+        self._waiting_since: dict[int, int] = {}
+        self._next_checkpoint = 0
+        self._next_heartbeat = 0
 
-    def transaction(self, transaction: Transaction) -> Iterator[Message]:
-        arrival = transaction.end.timestamp * _SECOND + self._latency
-        if self.committed is None:
-            self.now = arrival
-            self._schedule()
-        yield from self._advance(arrival)
+    def resume(self, at: Coordinates, *, synced: GtidSet, seq_id: int, sent: Sequence[int]) -> None:
+        """Go on from where a task stood: everything up to the end of ``at`` is sent."""
+        self.committed, self.synced, self.encoder.seq_id, self.sent = at, synced, seq_id, list(sent)
+        self._schedule()
+
+    @property
+    def due(self) -> int:
+        """When :meth:`advance` will next have something to send, in the clock's microseconds."""
+        tick = self._next_tick * SECOND + self._latency
+        oldest = min(self._waiting_since.values(), default=None)
+        return tick if oldest is None else min(tick, oldest + self.options.linger_ms * 1000)
+
+    def send(self, transaction: Transaction) -> Iterator[Message]:
+        """The messages of a transaction, as far as they do not wait for more to merge with."""
         for routed in self.encoder.transaction(transaction):
             yield from self._add(routed.partition, as_item(routed.entry))
         self.committed = transaction.end
         if transaction.end.gtid is not None:
             self.synced.add(transaction.end.gtid)
         if not self.options.linger_ms:
-            yield from self._flush_all()
+            yield from self.flush()
 
-    def finish(self, until: int | None) -> Iterator[Message]:
-        yield from self._flush_all()
-        if until is not None and self.committed is not None:
-            yield from self._advance(until * _SECOND + self._latency)
+    def advance(self, instant: int) -> Iterator[Message]:
+        """Let the time pass until ``instant``, with everything that falls due on the way."""
+        if not self._next_checkpoint:
+            self._clock.reach(instant)
+            self._schedule()
+        while (due := self.due) <= instant:
+            self._clock.reach(due)
+            if due == self._next_tick * SECOND + self._latency:
+                yield from self._tick()
+            else:
+                yield from self.flush()
+        self._clock.reach(instant)
+
+    def flush(self) -> Iterator[Message]:
+        """Everything that waits for more to merge with."""
+        for partition in range(self.options.partitions):
+            yield from self._flush(partition)
 
     @property
     def _latency(self) -> int:
@@ -83,36 +146,20 @@ class _Producer:
 
     def _schedule(self) -> None:
         """Put the next ticks at the first whole multiples after now."""
-        source_now = (self.now - self._latency) // _SECOND
+        source_now = (self._clock.now - self._latency) // SECOND
         checkpoint, heartbeat = self.options.checkpoint_seconds, self.options.heartbeat_seconds
-        self.next_checkpoint = (source_now // checkpoint + 1) * checkpoint
-        self.next_heartbeat = (source_now // heartbeat + 1) * heartbeat if heartbeat else 0
-
-    def _advance(self, instant: int) -> Iterator[Message]:
-        """Let the time pass until ``instant``, with everything that falls due on the way."""
-        while True:
-            tick = self._next_tick * _SECOND + self._latency
-            oldest = min(self.waiting_since.values(), default=None)
-            flush = None if oldest is None else oldest + self.options.linger_ms * 1000
-            due = tick if flush is None else min(tick, flush)
-            if due > instant:
-                break
-            self.now = max(self.now, due)
-            if due == tick:
-                yield from self._tick()
-            else:
-                yield from self._flush_all()
-        self.now = max(self.now, instant)
+        self._next_checkpoint = (source_now // checkpoint + 1) * checkpoint
+        self._next_heartbeat = (source_now // heartbeat + 1) * heartbeat if heartbeat else 0
 
     @property
     def _next_tick(self) -> int:
-        return min(self.next_checkpoint, self.next_heartbeat or self.next_checkpoint)
+        return min(self._next_checkpoint, self._next_heartbeat or self._next_checkpoint)
 
     def _tick(self) -> Iterator[Message]:
         """CHECKPOINT and HEARTBEAT into every partition, behind what waits there. Ticks missed while sending are one."""
-        source_now = (self.now - self._latency) // _SECOND
-        checkpoint_due = self.next_checkpoint <= source_now
-        heartbeat_due = bool(self.next_heartbeat) and self.next_heartbeat <= source_now
+        source_now = (self._clock.now - self._latency) // SECOND
+        checkpoint_due = self._next_checkpoint <= source_now
+        heartbeat_due = bool(self._next_heartbeat) and self._next_heartbeat <= source_now
         self._schedule()
         if self.committed is None:
             return
@@ -131,34 +178,30 @@ class _Producer:
             yield from self._send(partition, as_item(entry))
 
     def _add(self, partition: int, item: bytes) -> Iterator[Message]:
-        pending = self.pending[partition]
+        pending = self._pending[partition]
         yield from self._overdue()
         if not pending.fits(item):
             yield from self._flush(partition)
         if not pending.items:
-            self.waiting_since[partition] = self.now
+            self._waiting_since[partition] = self._clock.now
         pending.add(item)
         if pending.is_full:
             yield from self._flush(partition)
 
-    def _flush_all(self) -> Iterator[Message]:
-        for partition in range(self.options.partitions):
-            yield from self._flush(partition)
-
     def _flush(self, partition: int) -> Iterator[Message]:
-        if self.pending[partition].items:
+        if self._pending[partition].items:
             yield from self._overdue()
             yield from self._send_pending(partition)
 
     def _overdue(self) -> Iterator[Message]:
         """The tick that fell due while earlier sets were on their way, if one did."""
-        if self._next_tick * _SECOND + self._latency <= self.now:
+        if self._next_tick * SECOND + self._latency <= self._clock.now:
             yield from self._tick()
 
     def _send_pending(self, partition: int) -> Iterator[Message]:
-        self.waiting_since.pop(partition, None)
-        if self.pending[partition].items:
-            yield from self._send(partition, self.pending[partition].take())
+        self._waiting_since.pop(partition, None)
+        if self._pending[partition].items:
+            yield from self._send(partition, self._pending[partition].take())
 
     def _send(self, partition: int, entries: bytes) -> Iterator[Message]:
         """The messages of one entry set, in order and with nothing between them in their partition."""
@@ -169,5 +212,5 @@ class _Producer:
             if self.options.shard_id is not None:
                 headers.append(("ShardId", self.options.shard_id.encode()))
             offset = self.options.first_offset + sequence - 1
-            yield Message(partition, offset, self.now // 1000, None, value, tuple(headers))
-            self.now += len(value) * _SECOND // self.options.bytes_per_second
+            yield Message(partition, offset, self._clock.now // 1000, None, value, tuple(headers))
+            self._clock.sent(len(value))
