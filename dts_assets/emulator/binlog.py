@@ -80,7 +80,8 @@ def read_transactions(
     place = start or first_place(server)
     stream = BinLogStreamReader(
         connection_settings=server.address,
-        server_id=_REPLICA_ID + (randrange(1_000, 1_000_000) if follow else 0), blocking=follow, resume_stream=True, log_file=place.file_name, log_pos=place.position,
+        server_id=_REPLICA_ID + (randrange(1_000, 1_000_000) if follow else 0), blocking=follow,
+        resume_stream=True, log_file=place.file_name, log_pos=place.position,
         only_events=_EVENTS, enable_logging=False, pymysql_wrapper=_Connector(),
         # An event that describes a table is read once for each of the server's numbers of tables, which it gives anew with each
         # change of a table: to read every one took half of the time. See _Assembler.transactions.
