@@ -26,10 +26,12 @@ from dts_assets.settings import Settings, Subscription, config_file, json_schema
 from dts_assets.settings.values import duration_text
 
 COMMANDS_IN_MODULES = {
+    "capture": ("dts_assets.cli.capture", "capture"),
     "faults": ("dts_assets.cli.faults", "faults"),
     "inspect": ("dts_assets.cli.inspect", "inspect"),
     "run": ("dts_assets.cli.run", "run"),
     "redrive": ("dts_assets.cli.redrive", "redrive"),
+    "spark-server": ("dts_assets.cli.spark_server", "spark_server"),
 }
 
 EXIT_CODES = """\b

@@ -1,0 +1,62 @@
+"""``dts-assets capture``: record the topic of a subscription into a capture folder."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from dts_assets.cli.main import config_option, settings_of
+from dts_assets.flows.pipeline import open_source
+from dts_assets.sources.recorder import Recorded, record
+
+
+def _offset_or_time(context: click.Context, option: click.Parameter, value: str | None) -> int | datetime | None:
+    """``1200`` as an offset, ``2026-01-05T08:00`` as a time in UTC unless it says another zone."""
+    if value is None or value.isdecimal():
+        return None if value is None else int(value)
+    try:
+        instant = datetime.fromisoformat(value)
+    except ValueError:
+        raise click.BadParameter("write an offset, 1200, or a time, 2026-01-05T08:00Z") from None
+    return instant.replace(tzinfo=UTC) if instant.tzinfo is None else instant
+
+
+@click.command("capture")
+@click.argument("subscription")
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+@click.option(
+    "--from", "since", callback=_offset_or_time, help="An offset or a time (UTC). Default: the first message."
+)
+@click.option("--seconds", type=click.FloatRange(0), default=0.0, help="Go on for so long. Default: until now.")
+@config_option
+def capture(subscription: str, folder: Path, since: int | datetime | None, seconds: float, config: Path | None) -> None:
+    """Record the topic of a SUBSCRIPTION into FOLDER; a recording that is there already goes on where it ends."""
+    settings = settings_of(config)
+    if subscription not in settings.subscriptions:
+        raise click.BadParameter(
+            f"there is no subscription {subscription}; there are {', '.join(settings.subscriptions)}"
+        )
+    chosen = settings.subscriptions[subscription]
+    recorded = record(open_source(chosen), chosen.partitions, folder, since=since, seconds=seconds)
+    _show(recorded, folder)
+
+
+def _show(recorded: Recorded, folder: Path) -> None:
+    console = Console(highlight=False)
+    for number, offsets in recorded.gone.items():
+        console.print(
+            f"Kafka partition {number}: offsets {offsets} were deleted before they could be recorded", markup=False
+        )
+    if not recorded.messages:
+        console.print("Nothing new to record.")
+        return
+    table = Table(title=f"recorded into {folder}", title_justify="left")
+    for column in ("Kafka partition", "messages", "MB of values"):
+        table.add_column(column, justify="right")
+    for number in sorted(recorded.messages):
+        table.add_row(str(number), f"{recorded.messages[number]:,}", f"{recorded.bytes[number] / 1e6:,.1f}")
+    console.print(table)

@@ -1,0 +1,152 @@
+"""Recording a source into a capture: what the topic holds, and what comes while one waits.
+
+A recording goes on where the folder ends, so it may be stopped and begun again at any time. Files appear whole: whoever reads the
+folder meanwhile sees a shorter recording, never half a file.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from dts_assets.errors import CaptureError
+from dts_assets.model.offsets import OffsetRange, Watermark
+from dts_assets.sources.capture import MESSAGE_SCHEMA, CaptureSource
+from dts_assets.sources.source import Source
+
+_ROUND_SECONDS = 5.0
+"""Between two looks at a topic that is followed; each makes a file for every Kafka partition that has something new."""
+
+_FILE_BYTES = 256 << 20
+_FOR_EVER = timedelta(days=100_000)
+
+
+@dataclass(slots=True)
+class Recorded:
+    """What was added to a capture: messages and bytes of values by Kafka partition, and offsets that were gone already."""
+
+    messages: dict[int, int] = field(default_factory=dict)
+    bytes: dict[int, int] = field(default_factory=dict)
+    gone: dict[int, OffsetRange] = field(default_factory=dict)
+
+
+def record(
+    source: Source,
+    partitions: int,
+    folder: Path,
+    *,
+    since: int | datetime | None = None,
+    seconds: float = 0.0,
+    progress: Callable[[Recorded], None] = lambda recorded: None,
+) -> Recorded:
+    """Record a source of one topic into a folder: what is there now, and for ``seconds`` more what comes.
+
+    ``since`` is where Kafka partitions begin that the folder has nothing of: an offset, the first message at a time, or the first
+    that is there if nothing is said. ``progress`` is told what was recorded so far.
+
+    Raises CaptureError if the folder holds another topic, or messages that the source does not have yet; SourceErrors of the
+    source go through.
+    """
+    recorded = Recorded()
+    deadline = time.monotonic() + seconds
+    marks = source.watermarks()
+    following = _starts(source, partitions, folder, since, marks, recorded)
+    topic = _topic_of(folder, partitions)
+    while True:
+        for number, mark in marks.items():
+            if mark.high > following[number]:
+                topic = _record_range(
+                    source, folder, number, OffsetRange(following[number], mark.high), topic, recorded
+                )
+                following[number] = mark.high
+                progress(recorded)
+        left = deadline - time.monotonic()
+        if left <= 0:
+            return recorded
+        time.sleep(min(left, _ROUND_SECONDS))
+        marks = source.watermarks()
+
+
+def _starts(
+    source: Source,
+    partitions: int,
+    folder: Path,
+    since: int | datetime | None,
+    marks: Mapping[int, Watermark],
+    recorded: Recorded,
+) -> dict[int, int]:
+    there = CaptureSource(str(folder), partitions).watermarks()
+    starts = {}
+    for number, mark in marks.items():
+        if there[number].latest is not None:
+            start = there[number].high
+        elif isinstance(since, datetime):
+            found = source.offset_for_time(number, since, not_after=since + _FOR_EVER)
+            start = mark.high if found is None else found
+        else:
+            start = mark.low if since is None else max(since, mark.low)
+        if there[number].latest is not None and start > mark.high:
+            raise CaptureError(
+                str(folder),
+                f"it holds Kafka partition {number} up to offset {start - 1}, and the topic ends before it at {mark.high}; the "
+                f"topic was made anew, so record it into another folder",
+            )
+        if start < mark.low:
+            recorded.gone[number] = OffsetRange(start, mark.low)
+            start = mark.low
+        starts[number] = start
+    return starts
+
+
+def _record_range(
+    source: Source, folder: Path, number: int, offsets: OffsetRange, topic: str | None, recorded: Recorded
+) -> str | None:
+    """Add a range to the folder, as a file or several; the topic that its messages have."""
+    folder.mkdir(parents=True, exist_ok=True)
+    batches = source.read(number, offsets)
+    batch = next(batches, None)
+    while batch is not None:
+        name = f"p{number:02d}-{batch['offset'][0].as_py():020d}.parquet"
+        unfinished = folder / f".{name}.unfinished"
+        try:
+            with pq.ParquetWriter(unfinished, MESSAGE_SCHEMA, compression="zstd") as writer:
+                size = 0
+                while batch is not None and size < _FILE_BYTES:
+                    topic = _only_topic(folder, batch["topic"], topic)
+                    writer.write_batch(batch)
+                    size += batch.nbytes
+                    recorded.messages[number] = recorded.messages.get(number, 0) + batch.num_rows
+                    lengths = pc.sum(pc.binary_length(batch["value"])).as_py() or 0
+                    recorded.bytes[number] = recorded.bytes.get(number, 0) + lengths
+                    batch = next(batches, None)
+            unfinished.rename(folder / name)
+        finally:
+            unfinished.unlink(missing_ok=True)
+    return topic
+
+
+def _only_topic(folder: Path, topics: object, topic: str | None) -> str:
+    """The topic of a batch, which has to be the one of all before it."""
+    for found in pc.unique(topics).to_pylist():
+        if topic is not None and found != topic:
+            raise CaptureError(
+                str(folder), f"a capture holds one topic; it has {topic}, so record {found} into another folder"
+            )
+        topic = str(found)
+    assert topic is not None, "a batch has rows"
+    return topic
+
+
+def _topic_of(folder: Path, partitions: int) -> str | None:
+    """The topic that a folder holds; None while it is empty."""
+    there = CaptureSource(str(folder), partitions)
+    for number, mark in there.watermarks().items():
+        for batch in there.read(number, OffsetRange(mark.high - 1, mark.high)):
+            return str(batch["topic"][0].as_py())
+    return None
