@@ -10,7 +10,7 @@ from dts_assets.errors import NotReadyError
 from dts_assets.flows.ingest_tasks import EntriesResult, EntriesTask, RawFiles, decode_entries
 from dts_assets.flows.open_windows import cells_alone, files_of_cells, kept
 from dts_assets.flows.pipeline import CODE_VERSION, Pipeline, SparkProvider
-from dts_assets.flows.put_together import put_cells_together
+from dts_assets.flows.put_together import is_time, put_cells_together
 from dts_assets.flows.registry import register_shapes
 from dts_assets.flows.reports import EntriesCellReport, EntriesReport, Progress, of_bytes, rate
 from dts_assets.flows.spark_tasks import Watched, run_tasks
@@ -78,8 +78,10 @@ def _materialize(pipeline: Pipeline, span: Span, spark: SparkProvider, progress:
     shapes = merge_shapes(result.facts.shapes for result in results.values())
     new_tables = register_shapes(pipeline, shapes)
     pipeline.ledger.replace_windows(cells, list(rows.values()))
-    closed = [row for row in rows.values() if row.closed_by != ClosedBy.OPEN and len(runs_of(row.refreshes)) > 1]
-    put_cells_together(pipeline, closed, raw, spark=spark, progress=progress)
+    scattered = [
+        row for row in rows.values() if is_time(len(runs_of(row.refreshes)), still_open=row.closed_by == ClosedBy.OPEN)
+    ]
+    put_cells_together(pipeline, scattered, raw, spark=spark, progress=progress)
     reports = tuple(_report(rows[cell], raw[cell], results[cell]) for cell in cells)
     changes = sum(report.changes for report in reports)
     entries = sum(row.counts.entries for row in rows.values())

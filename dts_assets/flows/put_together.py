@@ -1,4 +1,4 @@
-"""Windows that came in many readings are put into few files once they have closed.
+"""Windows that came in many readings are put into few files once they have closed, and now and then before.
 
 A window of an hour that was refreshed every twenty seconds lies in 180 files of each table, which every reader would pay for.
 The rows stay what they are, and the file goes into the folder of the last run that had a part in the window: for the ledger
@@ -27,6 +27,15 @@ from dts_assets.store.rows import Cut, IngestWindow, RawWindow
 _SIDE_BY_SIDE = 4
 _FEW = 2
 """So many files are left as they are."""
+
+_EVERY = 16
+"""After so many readings the files of a window that is still open are put together, too: each refresh of a snapshot looks through
+all of them."""
+
+
+def is_time(readings: int, *, still_open: bool) -> bool:
+    """Whether the files of a window that came in so many readings are to be put together now."""
+    return readings % _EVERY == 0 if still_open else readings > 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +76,7 @@ def put_cells_together(
     spark: SparkProvider,
     progress: Progress,
 ) -> None:
-    """Put raw and entries of closed cells into one file each; whoever calls keeps other runs away from them."""
+    """Put raw and entries of cells into one file each; whoever calls keeps other runs away from them."""
     parts = []
     for row in rows:
         rectangle: Rectangle = {"kafka_partition": {row.kafka_partition}, "window_start": {row.window.start}}
@@ -81,7 +90,7 @@ def put_cells_together(
 def put_changelogs_together(
     pipeline: Pipeline, marks: Iterable[Cut], tables: Iterable[TableId], *, spark: SparkProvider, progress: Progress
 ) -> None:
-    """Put the changelogs of closed windows into one file a table; whoever calls keeps other runs away from them."""
+    """Put the changelogs of windows into one file a table; whoever calls keeps other runs away from them."""
     parts = []
     tables = list(tables)
     for mark in marks:
@@ -127,4 +136,4 @@ def _put_together(pipeline: Pipeline, parts: Collection[_Part], spark: SparkProv
     with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
         list(pool.map(commit, enumerate(parts)))
     many = sum(len(part.files) for part in parts)
-    progress(f"put together: {many} files of closed windows are {len(parts)} now")
+    progress(f"put together: {many} files are {len(parts)} now")

@@ -14,7 +14,7 @@ from dts_assets.flows.identity import NOTHING_BEFORE, Redelivered, TopicHistory,
 from dts_assets.flows.identity_tasks import EntryKeys
 from dts_assets.flows.marks import TopicMarks, same_rows, window_cut
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
-from dts_assets.flows.put_together import put_changelogs_together
+from dts_assets.flows.put_together import is_time, put_changelogs_together
 from dts_assets.flows.registry import known_tables, register_shapes, widen_unsigned
 from dts_assets.flows.reports import Progress, TablesReport, WindowReport, of_bytes
 from dts_assets.flows.snapshots import SnapshotOutcome, advance_snapshots
@@ -182,8 +182,8 @@ def _materialize(
     if selection.whole:
         pipeline.ledger.replace_lineages(topic.history.lineages.all)
         pipeline.ledger.replace_cuts(windows, marks)
-        closed = [mark for mark in marks if len(mark.made_by) > 1 and not is_open(mark.window, ingested)]
-        put_changelogs_together(pipeline, closed, tables, spark=spark, progress=progress)
+        scattered = [mark for mark in marks if is_time(len(mark.made_by), still_open=is_open(mark.window, ingested))]
+        put_changelogs_together(pipeline, scattered, tables, spark=spark, progress=progress)
         expire_old_snapshots(pipeline, {table for result in results for table in result.files})
     changes = changes_by_window(made)
     seconds = summed(pair for result in results for pair in result.seconds.items())
