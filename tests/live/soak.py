@@ -1,0 +1,116 @@
+"""A live pipeline under fire: a random workload with DDL, random faults, and in the end the database as the judge."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+from dts_assets.cli.freshness import Freshness, freshness
+from dts_assets.cli.live_processes import Supervisor
+from dts_assets.cli.live_stack import WORKLOAD, LiveOptions, LiveStack, Runs, live_stack
+from tests.live.faults import FAULTS, Fault
+from tests.live.verdict import catch_up, repeated_deliveries, stuck, wrong
+
+_BETWEEN_FAULTS = (8.0, 25.0)
+_FIRST_TABLES = 180.0
+_LONGEST_RUN = 120.0
+
+
+@dataclass(slots=True)
+class Findings:
+    """What a soak did and found. ``wrong`` is empty if all is well."""
+
+    wrong: list[str] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+    rows: int = 0
+    redelivered: int = 0
+    runs: Runs | None = None
+    freshness: Freshness | None = None
+
+
+def soak(
+    options: LiveOptions,
+    *,
+    seconds: float,
+    say: Callable[[str], None],
+    faults: Mapping[str, Fault] = FAULTS,
+) -> Findings:
+    """Let it run for so long with ``faults``, then let it come to rest and judge it."""
+    found, random = Findings(), Random(options.seed)
+    supervisor: Supervisor
+    with live_stack(options, say=say) as stack:
+        supervisor = stack.supervisor
+        _wait_for_first_tables(stack)
+        _under_fire(stack, found, random, seconds=seconds, faults=faults, say=say)
+        supervisor.stop(WORKLOAD)
+        commits = stack.commits.read()
+        found.rows = commits[-1].rows
+        say(f"the workload has stopped after {found.rows:,} row changes")
+        found.wrong += catch_up(stack, seconds=max(180.0, seconds))
+        say("caught up")
+        found.freshness = freshness(commits, stack.cuts.read())
+        found.wrong += wrong(stack, options.folder / "dumps")
+        found.redelivered = repeated_deliveries(stack)
+        found.wrong += stuck(stack, older_than=_LONGEST_RUN)
+        found.runs = stack.runs()
+    left = supervisor.processes()
+    if left:
+        found.wrong.append(f"processes {sorted(left)} are left")
+    return found
+
+
+def _wait_for_first_tables(stack: LiveStack) -> None:
+    deadline = time.monotonic() + _FIRST_TABLES
+    while not stack.cuts.read():
+        stack.check()
+        assert time.monotonic() < deadline, f"no tables after {_FIRST_TABLES:.0f} s"
+        time.sleep(1)
+
+
+def _under_fire(
+    stack: LiveStack,
+    found: Findings,
+    random: Random,
+    *,
+    seconds: float,
+    faults: Mapping[str, Fault],
+    say: Callable[[str], None],
+) -> None:
+    """Each fault once in random order, then again, for as long as there is time."""
+    end, order = time.monotonic() + seconds, list[str]()
+    while time.monotonic() < end:
+        pause = time.monotonic() + random.uniform(*_BETWEEN_FAULTS)
+        while time.monotonic() < min(pause, end):
+            stack.check()
+            time.sleep(0.5)
+        if not order:
+            order = random.sample(sorted(faults), len(faults))
+        done = faults[order.pop()](stack, random)
+        found.faults.append(done)
+        commits, sightings = stack.commits.read(), stack.cuts.read()
+        since = freshness(commits, sightings).since
+        behind = 0.0 if since is None else time.time() - since
+        say(f"{done}; {commits[-1].rows:,} row changes, {behind:.0f} s behind, load {os.getloadavg()[0]:.1f}")
+
+
+def report(found: Findings) -> list[str]:
+    """What was found, in lines for a person."""
+    fresh, runs = found.freshness, found.runs
+    lines = [f"{found.rows:,} row changes under {len(found.faults)} faults; {found.redelivered:,} were delivered again"]
+    if fresh is not None and fresh.p50 is not None and fresh.p95 is not None:
+        lines.append(f"visible after {fresh.p50:.0f} s (p50), {fresh.p95:.0f} s (p95), {fresh.worst:.0f} s (worst)")
+    if runs is not None:
+        lines.append(f"{runs.done} runs done, {runs.failed} failed")
+    return [
+        *lines,
+        *(found.wrong or ["every snapshot equals the database, the ledger is whole, nothing is there twice"]),
+    ]
+
+
+def default_options(folder: Path, *, seed: int) -> LiveOptions:
+    """A small live pipeline: eight tables, DDL now and then, windows of a minute, so that many open and close."""
+    return LiveOptions(folder, rate=200, tables=8, every="1m", seed=seed, ddl=True)

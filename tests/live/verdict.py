@@ -1,0 +1,148 @@
+"""What must be true of a live pipeline once its source is quiet, whatever was done to it. Each question gives what is wrong."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from dts_assets.cli.freshness import Place
+from dts_assets.cli.live_stack import DATABASE, LiveStack
+from dts_assets.emulator.dump import dump_database
+from dts_assets.emulator.judge import differences
+from dts_assets.emulator.moments import content_at, moment_of_gtids
+from dts_assets.flows.registry import known_tables
+from dts_assets.model.positions import file_number
+from dts_assets.model.problems import Completeness
+from dts_assets.store.rows import Cut
+
+
+def catch_up(stack: LiveStack, *, seconds: float) -> list[str]:
+    """Wait until the snapshots stand where the database does, which nobody writes to any more."""
+    end, deadline = database_place(stack), time.monotonic() + seconds
+    while True:
+        stack.supervisor.check()
+        stack.cuts.read()
+        if stack.cuts.place is not None and stack.cuts.place >= end:
+            return []
+        if time.monotonic() > deadline:
+            return [f"after {seconds:.0f} s the snapshots stand at {stack.cuts.place} and the database at {end}"]
+        time.sleep(1)
+
+
+def database_place(stack: LiveStack) -> Place:
+    """Where the database's binlog ends now."""
+    with stack.server.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("SHOW MASTER STATUS")
+        file, position, *_ = cursor.fetchone() or ("", 0)
+    return file_number(str(file)), int(position)
+
+
+def wrong(stack: LiveStack, folder: Path) -> list[str]:
+    """Everything that is wrong with what the lake holds."""
+    return [*unequal(stack, folder), *incomplete(stack), *repeated(stack)]
+
+
+def unequal(stack: LiveStack, folder: Path) -> Iterator[str]:
+    """Snapshots that are not the database's content at the GTID set that the ledger names, nor what it is now."""
+    pipeline = stack.pipeline
+    tables = {table for table, columns in known_tables(pipeline).items() if any(column.is_key for column in columns)}
+    scans = {table: pipeline.lake.scan(pipeline.table_path("snapshot", table)) for table in tables}
+    snapshots = {table: rows for table, rows in scans.items() if rows is not None}
+    if not snapshots:
+        yield "there are no snapshots"
+    cut = last_cut(stack)
+    if cut.gtid_set is None:
+        yield f"the cut of {cut.window} has no GTID set"
+        return
+    with content_at(stack.server, moment_of_gtids(stack.server, cut.gtid_set)) as past:
+        dump_database(past, DATABASE, folder / "past")
+    yield from (f"at {cut.gtid_set}: {verdict}" for verdict in differences(snapshots, folder / "past"))
+    dump_database(stack.server, DATABASE, folder / "now")
+    yield from (f"now: {verdict}" for verdict in differences(snapshots, folder / "now"))
+
+
+def last_cut(stack: LiveStack) -> Cut:
+    """The cut that the snapshots stand at."""
+    cuts = [row for row in stack.pipeline.ledger.cuts() if row.cut is not None]
+    return max(cuts, key=lambda row: (row.cut, row.window))
+
+
+def incomplete(stack: LiveStack) -> Iterator[str]:
+    """Holes in the ledger: offsets between windows, cells without marks, sums that do not add up, levels below ``observed``."""
+    ledger, pipeline = stack.pipeline.ledger, stack.pipeline
+    raw, cells = ledger.raw_windows(), {row.cell: row for row in ledger.windows()}
+    for partition in pipeline.kafka_partitions:
+        mine = sorted((row for row in raw if row.kafka_partition == partition), key=lambda row: row.window)
+        for before, after in itertools.pairwise(mine):
+            if before.offsets.end != after.offsets.start:
+                yield f"{before.cell} ends at {before.offsets.end}, {after.cell} starts at {after.offsets.start}"
+        if sum(row.messages for row in mine) != sum(len(row.offsets) for row in mine):
+            yield f"Kafka partition {partition} does not have a message for each of its offsets"
+        yield from (f"{row.cell} is not decoded" for row in mine if row.cell not in cells)
+    for cell, row in cells.items():
+        if not row.counts.balanced:
+            yield f"the counts of {cell} do not add up"
+        if row.completeness is Completeness.INCOMPLETE:
+            yield f"{cell} is incomplete: {', '.join(problem.code.value for problem in row.problems)}"
+    cuts = ledger.cuts()
+    yield from (
+        f"{row.window} is incomplete: {', '.join(problem.code.value for problem in row.problems)}"
+        for row in cuts
+        if row.completeness is Completeness.INCOMPLETE
+    )
+    missing = {row.window for row in cells.values()} - {row.window for row in cuts}
+    yield from (f"{window} has no tables" for window in sorted(missing))
+    yield from (
+        f"the changes of {row.table} in {row.window_start} do not add up"
+        for row in ledger.window_tables()
+        if not row.balanced
+    )
+    quarantined = Counter(row.reason.value for row in ledger.quarantine())
+    if quarantined:
+        yield f"in quarantine: {dict(quarantined)}"
+
+
+def repeated(stack: LiveStack) -> Iterator[str]:
+    """Messages and changes that are there twice."""
+    lake, pipeline = stack.pipeline.lake, stack.pipeline
+    found = lake.scan(pipeline.path("raw_envelopes"), columns=("kafka_partition", "offset"))
+    assert found is not None
+    messages = list(zip(*(found[name].to_pylist() for name in ("kafka_partition", "offset")), strict=True))
+    if len(set(messages)) != len(messages):
+        yield f"{len(messages) - len(set(messages))} messages are there twice"
+    expected = sum(row.messages for row in pipeline.ledger.raw_windows())
+    if len(messages) != expected:
+        yield f"raw_envelopes has {len(messages)} messages, its ledger {expected}"
+    for table in known_tables(pipeline):
+        columns = ("source_position", "kafka_partition", "row_number", "op")
+        changes = lake.scan(pipeline.table_path("changelog", table), columns=columns)
+        if changes is None:
+            continue
+        rows = Counter(
+            (*row["source_position"].values(), row["kafka_partition"], row["row_number"], row["op"] == "truncate")
+            for row in changes.to_pylist()
+        )
+        twice = [row for row, count in rows.items() if count > 1]
+        if twice:
+            yield f"{table} has {len(twice)} changes twice, the first at {twice[0]}"
+
+
+def repeated_deliveries(stack: LiveStack) -> int:
+    """How many changes came again and were left out."""
+    return sum(row.redelivered for row in stack.pipeline.ledger.window_tables())
+
+
+def stuck(stack: LiveStack, *, older_than: float) -> list[str]:
+    """Runs of Dagster that were asked for so many seconds ago and have not ended."""
+    query = (
+        "{ runsOrError(filter: {statuses: [QUEUED, NOT_STARTED, STARTING, STARTED, CANCELING]}) "
+        "{ ... on Runs { results { runId jobName status creationTime } } } }"
+    )
+    return [
+        f"run {run['runId']} of {run['jobName']} is {run['status']} since {time.time() - run['creationTime']:.0f} s"
+        for run in stack.ask(query)["runsOrError"]["results"]
+        if time.time() - run["creationTime"] > older_than
+    ]
