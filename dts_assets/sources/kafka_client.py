@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from dts_assets.broker_errors import BrokerError, PartitionCountError, UnreachableBrokerError
@@ -119,6 +119,7 @@ class Client:
         settings: dict[str, Any] = {**place.settings, "error_cb": self.troubles}
         self._admin = AdminClient(settings)
         self._readers: list[Reader] = []
+        self._member: Consumer | None = None
         self._layout: tuple[Place, ...] = ()
         self._laid_out = float("-inf")
 
@@ -230,6 +231,13 @@ class Client:
         """For what is kept of a Kafka partition."""
         with self._lock:
             return self._locks.setdefault(kafka_partition, Lock())
+
+    def member(self) -> Consumer:
+        """A consumer that knows its group and has not joined it, for what only such a one may be asked; several threads may."""
+        with self._lock:
+            if self._member is None:
+                self._member = Consumer({**self.place.reader_settings, "error_cb": self.troubles})
+            return self._member
 
     @contextmanager
     def reader(self) -> Iterator[Reader]:
