@@ -2,8 +2,8 @@
 
 Dagster keeps observations and evaluations outside of runs for ever, so each has to say something: an observation comes when a
 number has moved, after a pause, an evaluation when the verdict has, and both again after a while, so that a plot has points and
-nobody wonders whether the sensor still runs. An observation of four Kafka partitions takes 10 KB of Dagster's files: at every tick
-of 30 seconds that is 30 MB a day, every five minutes 3 MB.
+nobody wonders whether the sensor still runs. An observation of four Kafka partitions takes 10 KB of Dagster's files: 30 MB a day
+at every tick of 30 seconds, 3 MB every five minutes.
 """
 
 from __future__ import annotations
