@@ -32,6 +32,7 @@ from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import (
     AdminClient,
     NewTopic,
+    OffsetSpec,
     ScramCredentialInfo,
     ScramMechanism,
     UserScramCredentialUpsertion,
@@ -171,6 +172,7 @@ class Broker:
         topic = NewTopic(name, num_partitions=partitions, replication_factor=1, config=dict(config or {}))
         admin = self._admin()  # gone too early, it would take its answers along
         _wait(admin.create_topics([topic]))
+        self._wait_until_led(admin, {name: partitions})
 
     def ensure_topic(self, name: str, partitions: int) -> None:
         """Make a topic if it is not there. Raises KafkaException."""
@@ -217,10 +219,29 @@ class Broker:
         while process.poll() is None and time.monotonic() < deadline:
             with socket.socket() as probe:
                 if probe.connect_ex((HOST, self.ports.of["PLAINTEXT"])) == 0:
+                    admin = self._admin()
+                    topics = admin.list_topics(timeout=_ANSWER_SECONDS).topics.values()
+                    self._wait_until_led(admin, {str(topic.topic): len(topic.partitions) for topic in topics})
                     return
             time.sleep(0.05)
         self.kill()
         raise BrokerUnavailable(_said("the private Kafka broker did not start", log.read_text(errors="replace")))
+
+    def _wait_until_led(self, admin: AdminClient, topics: Mapping[str, int]) -> None:
+        """Wait until the broker serves all partitions of the topics; for a moment after it took them over it does not."""
+        asked = {
+            TopicPartition(name, number): OffsetSpec.latest()
+            for name, count in topics.items()
+            for number in range(count)
+        }
+        deadline = time.monotonic() + _ANSWER_SECONDS
+        while asked and time.monotonic() < deadline:
+            found = admin.list_offsets(asked)
+            asked = {place: asked[place] for place, answer in found.items() if answer.exception(_ANSWER_SECONDS)}
+            if asked:
+                time.sleep(0.05)
+        if asked:
+            raise BrokerUnavailable("the private Kafka broker does not serve its partitions")
 
     def _keep_users(self) -> None:
         """Give the users to the broker's SCRAM, and wait until it knows them."""

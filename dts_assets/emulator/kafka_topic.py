@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka import Message as Delivered
+from confluent_kafka.admin import ClusterMetadata
 
 from dts_assets.emulator.errors import BrokerUnavailable
 from dts_assets.emulator.producer import Message
@@ -54,11 +55,7 @@ class Topic:
 
     def check(self) -> None:
         """Raise BrokerUnavailable unless the topic is there and has the partitions that are expected."""
-        try:
-            found = self._producer.list_topics(self.name, timeout=_ANSWER_SECONDS).topics[self.name]
-        except KafkaException as error:
-            self._raise_failed()
-            raise BrokerUnavailable(f"no answer from Kafka: {error.args[0].str()}") from error
+        found = self._metadata().topics[self.name]
         if found.error is not None:
             raise BrokerUnavailable(f"the topic {self.name} cannot be used: {found.error.str()}")
         if len(found.partitions) != self.partitions:
@@ -66,6 +63,18 @@ class Topic:
                 f"the topic {self.name} has {len(found.partitions)} partitions, not {self.partitions}: "
                 "give their number with --partitions"
             )
+
+    def _metadata(self) -> ClusterMetadata:
+        """What the broker says of the topic. It is asked again and again: why it does not answer is told in between."""
+        deadline = time.monotonic() + _ANSWER_SECONDS
+        while True:
+            try:
+                found: ClusterMetadata = self._producer.list_topics(self.name, timeout=1)
+                return found
+            except KafkaException as error:
+                self.poll()
+                if time.monotonic() >= deadline:
+                    raise BrokerUnavailable(f"no answer from Kafka: {error.args[0].str()}") from error
 
     def last_numbers(self, otherwise: Sequence[int]) -> list[int]:
         """The header ``ps`` of the last message of each partition.
@@ -138,4 +147,4 @@ class Topic:
 
     def _raise_failed(self) -> None:
         if self._failed is not None:
-            raise BrokerUnavailable(f"Kafka refuses what is sent: {self._failed.str()}")
+            raise BrokerUnavailable(f"Kafka refuses the task: {self._failed.str()}")
