@@ -229,11 +229,8 @@ class Broker:
 
     def _wait_until_led(self, admin: AdminClient, topics: Mapping[str, int]) -> None:
         """Wait until the broker serves all partitions of the topics; for a moment after it took them over it does not."""
-        asked = {
-            TopicPartition(name, number): OffsetSpec.latest()
-            for name, count in topics.items()
-            for number in range(count)
-        }
+        latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # the library has not typed it
+        asked = {TopicPartition(name, number): latest for name, count in topics.items() for number in range(count)}
         deadline = time.monotonic() + _ANSWER_SECONDS
         while asked and time.monotonic() < deadline:
             found = admin.list_offsets(asked)
