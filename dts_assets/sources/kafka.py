@@ -18,7 +18,7 @@ from confluent_kafka.admin import OffsetSpec
 
 from dts_assets.model.offsets import OffsetRange, Watermark
 from dts_assets.sources.kafka_client import EARLIEST, GREATEST_TIME, LATEST, Client, Dated, KafkaPlace, client_of
-from dts_assets.sources.kafka_reader import portions, record_batch
+from dts_assets.sources.kafka_reader import record_batches
 from dts_assets.sources.kafka_times import MessageTimes, Stamps
 from dts_assets.sources.kafka_troubles import UnsupportedByBroker
 
@@ -122,8 +122,7 @@ class KafkaSource:
         """
         client = client_of(self.place)
         place = client.located(kafka_partition)
-        for some in portions(self._messages(client, kafka_partition, offsets)):
-            yield record_batch(place, some)
+        yield from record_batches(place, self._messages(client, kafka_partition, offsets))
 
     def _messages(self, client: Client, kafka_partition: int, offsets: OffsetRange) -> Iterator[list[Message]]:
         if not len(offsets):
