@@ -38,6 +38,7 @@ EXAMPLES: tuple[errors.DtsAssetsError, ...] = (
     errors.SurroundingsError(),
     errors.MissingJavaError(found="11.0.2"),
     errors.PortInUseError(3000, what="Dagster"),
+    errors.SparkServerError(1, "spark.log"),
     errors.WireFormatError("dts-avro", "it needs the customer's schema file"),
 )
 

@@ -57,9 +57,14 @@ class SparkResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     @cached_property
     def _opening(self) -> Future[SparkSession]:
         pool = ThreadPoolExecutor(1, thread_name_prefix="spark-start")
-        opening = pool.submit(lambda: cast("SparkSession", self._lazy.spark_session))
+        opening = pool.submit(self._open)
         pool.shutdown(wait=False)
         return opening
+
+    def _open(self) -> SparkSession:
+        from dts_assets.store.session import patient
+
+        return patient(cast("SparkSession", self._lazy.spark_session))
 
     @cached_property
     def _lazy(self) -> Any:

@@ -10,9 +10,10 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dts_assets.errors import MissingJavaError
 from dts_assets.store.catalog import LakeLocation, spark_catalog_conf
@@ -34,7 +35,14 @@ _SHORT_LIVED = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m")
 _ARCHIVED = (f"-XX:SharedArchiveFile={CLASS_ARCHIVE}", "-Xlog:cds=off", "-Xlog:cds+dynamic=off")
 """Classes from the archive. A JVM that cannot use it goes on without, and is told not to say so."""
 
+_DAEMON = "dts_assets.flows.spark_daemon"
+"""What Python workers are forked from: Spark's own, which has imported what they need."""
+
 _LOGGING = Path(__file__).with_name("log4j2.properties")
+_TRIES, _LONGEST_PAUSE = 9, 5000
+"""How often, and with pauses of at most how many milliseconds, a server is asked again: the run that waits for it holds its
+place, and would be made again anyway."""
+
 _JOINED_BY_COMMA = ("spark.jars.packages", "spark.jars", "spark.sql.extensions", "spark.jars.repositories")
 
 SMALL_MACHINE: Mapping[str, str] = {
@@ -59,21 +67,21 @@ def spark_conf(
 ) -> dict[str, str]:
     """All settings of a session: the catalog ``lake``, those for small machines, and over them the user's ``conf``.
 
-    Lists of packages, jars and extensions are joined with the user's, not replaced by them. A Spark Connect address (``sc://``)
-    becomes ``spark.remote``; the server needs the same settings when it is started.
+    Lists of packages, jars and extensions are joined with the user's, not replaced by them. To a Spark Connect server (an address
+    that begins with ``sc://``) a session says only what settings of queries are; the server was started with the rest
+    (``dts-assets spark-server`` does so).
 
     On a local master packages that were fetched before are named by their paths: resolving them again took 1.3 s of the 10 s to
     the first insert, and thirty lines on stderr. There the JVM is also told to start quickly; its own options, where ``conf``
     has some, come behind and win.
     """
     user = dict(conf or {})
-    made = {**SMALL_MACHINE, **spark_catalog_conf(lake)}
     if master.startswith("sc://"):
-        made["spark.remote"] = master
-    else:
-        made["spark.master"] = master
+        return {**_of_queries(SMALL_MACHINE), **_of_queries(user), "spark.remote": master}
+    made = {**SMALL_MACHINE, **spark_catalog_conf(lake), "spark.master": master}
     if master.startswith("local"):
         made |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+        made["spark.python.daemon.module"] = _DAEMON
     for name in _JOINED_BY_COMMA:
         if name in made and name in user:
             user[name] = ",".join(dict.fromkeys([*made[name].split(","), *user[name].split(",")]))
@@ -86,9 +94,18 @@ def spark_conf(
     if master.startswith("local"):
         quick = _SHORT_LIVED + (_ARCHIVED if CLASS_ARCHIVE.is_file() else ())
         _join(conf, "spark.driver.extraJavaOptions", " ".join(quick), " ")
-    if not master.startswith("sc://") and "log4j" not in conf.get("spark.driver.extraJavaOptions", ""):
+    if "log4j" not in conf.get("spark.driver.extraJavaOptions", ""):
         _join(conf, "spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}", " ")
     return conf
+
+
+def _of_queries(conf: Mapping[str, str]) -> dict[str, str]:
+    """The settings that a session may have for itself. Those of catalogs may hold secrets, and the server has them."""
+    return {
+        name: value
+        for name, value in conf.items()
+        if name.startswith("spark.sql.") and not name.startswith(("spark.sql.catalog.", "spark.sql.extensions"))
+    }
 
 
 def fetched_jars(packages: str) -> tuple[Path, ...]:
@@ -141,6 +158,19 @@ def java_version(shown: str) -> int | None:
     return int(second) if first == "1" and second else int(first)
 
 
+@contextmanager
+def side_session(session: SparkSession) -> Iterator[SparkSession]:
+    """Another session of the same Spark, with settings and views of its own, for the length of the block."""
+    if hasattr(session, "newSession"):
+        yield session.newSession()
+        return
+    other: Any = session.cloneSession()  # type: ignore[attr-defined]  # of Spark Connect alone
+    try:
+        yield other
+    finally:
+        other.stop()
+
+
 def open_session(
     lake: LakeLocation, conf: Mapping[str, str] | None = None, *, master: str = "local[2]", name: str = "dts-assets"
 ) -> SparkSession:
@@ -151,4 +181,15 @@ def open_session(
     builder = SparkSession.builder.appName(name)
     for key, value in spark_conf(lake, conf, master=master).items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    return patient(builder.getOrCreate())
+
+
+def patient(session: SparkSession) -> SparkSession:
+    """The session. One of Spark Connect asks a server that does not answer for half a minute; by itself it would for ten."""
+    if hasattr(session, "newSession"):
+        return session
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+
+    connected: Any = session
+    connected.client.set_retry_policies([DefaultPolicy(max_retries=_TRIES, max_backoff=_LONGEST_PAUSE)])
+    return session

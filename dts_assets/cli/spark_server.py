@@ -1,0 +1,44 @@
+"""``dts-assets spark-server``: a warm Spark that runs share, in the foreground."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dts_assets.cli.main import config_of, config_option
+from dts_assets.flows.pipeline import lake_location
+from dts_assets.settings import load_settings
+from dts_assets.store.connect import serve
+
+
+@click.command("spark-server")
+@click.option("--port", type=click.IntRange(0, 65535), default=15002, show_default=True, help="0: any that is free.")
+@click.option("--master", help="What computes. Default: the configuration's master, else local[2].")
+@click.option("--end-with-input", is_flag=True, hidden=True, help="End when standard input does.")
+@config_option
+def spark_server(port: int, master: str | None, end_with_input: bool, config: Path | None) -> None:
+    """Keep a Spark warm for the runs of this lake until Ctrl-C. Its address goes into `spark: {remote: ...}`."""
+    settings = load_settings(config_of(config))
+    ended = threading.Event()
+
+    def end(*_: Any) -> None:
+        ended.set()
+
+    with serve(
+        lake_location(settings),
+        dict(settings.spark.conf),
+        master=master or settings.spark.master or "local[2]",
+        port=port,
+    ) as server:
+        for sign in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(sign, end)
+        click.echo(server.address)
+        sys.stdout.flush()
+        if end_with_input:
+            threading.Thread(target=lambda: end(sys.stdin.read()), daemon=True).start()
+        ended.wait()

@@ -1,0 +1,20 @@
+"""What Python workers are forked from: Spark's own daemon, once it has imported all that tasks need.
+
+A worker that imports it for itself spends a second of processor time before its first row, and Spark lets idle workers go
+after a minute. Named by ``spark.python.daemon.module`` (store/session.py).
+"""
+
+from __future__ import annotations
+
+from pyspark.daemon import manager
+
+from dts_assets.flows import (  # noqa: F401
+    identity_tasks,
+    ingest_tasks,
+    snapshot_tasks,
+    spark_tasks,
+    tables_tasks,
+)
+
+if __name__ == "__main__":
+    manager()  # type: ignore[no-untyped-call]
