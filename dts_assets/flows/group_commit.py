@@ -35,7 +35,8 @@ def commit_group(pipeline: Pipeline, broker: BrokerSide) -> GroupCommit:
     not answer or does not allow it.
     """
     before = broker.committed()
-    rows, whole = _decoded(pipeline, before)
+    watermarks = pipeline.source.watermarks()
+    rows, whole = _decoded(pipeline, before, watermarks)
     first = pipeline.first_window()
     after: dict[int, int] = {}
     for number in pipeline.kafka_partitions:
@@ -53,17 +54,20 @@ def commit_group(pipeline: Pipeline, broker: BrokerSide) -> GroupCommit:
             committed=committed,
             by_checkpoint=not pipeline.settings.format.startswith(_WITHOUT_CHECKPOINTS),
         )
-        if offset is not None:
+        if (
+            offset is not None and offset <= watermarks[number].high
+        ):  # beyond it lies what a topic of the same name had before
             after[number] = offset
     if after:
         broker.commit(after)
     return GroupCommit(before, after)
 
 
-def _decoded(pipeline: Pipeline, committed: Mapping[int, int | None]) -> tuple[dict[int, list[IngestWindow]], bool]:
+def _decoded(
+    pipeline: Pipeline, committed: Mapping[int, int | None], watermarks: Mapping[int, Watermark]
+) -> tuple[dict[int, list[IngestWindow]], bool]:
     """Decoded windows by Kafka partition, and whether they are all: those of the topic's own time are enough where they reach
     back to where the group stands."""
-    watermarks = pipeline.source.watermarks()
     rows = _by_partition(pipeline, pipeline.ledger.windows(_windows_in_topic(pipeline, watermarks)))
     for number, mine in rows.items():
         stands = committed.get(number)

@@ -22,11 +22,13 @@ from dts_assets.planning.staleness import Computed, Work, plan_work, raw_input, 
 class Status:
     """The work that is left, with what decides its result.
 
-    ``ends`` has the end offset of every missing cell, and how far an open one can be read now; the other two have the inputs
-    that stale entries and the tables of ready windows would read now.
+    ``followed`` are the open cells that are read live, with or without anything new. ``ends`` has the end offset of every missing
+    cell, and how far an open one can be read now; the other two have the inputs that stale entries and the tables of ready
+    windows would read now.
     """
 
     work: Work
+    followed: tuple[Cell, ...]
     ends: Mapping[Cell, int]
     entries_inputs: Mapping[Cell, tuple[str, ...]]
     tables_inputs: Mapping[datetime, tuple[str, ...]]
@@ -44,8 +46,8 @@ def find_status(pipeline: Pipeline) -> Status:
     """The state of a subscription now. Raises CaptureGrownError if a complete capture has grown, RecreatedTopicError for
     a topic that ends before what is stored."""
     ledger = pipeline.ledger
+    raw_rows = ledger.raw_windows()  # first: what a run stores meanwhile must not lie behind the end that is seen here
     watermarks, closing = pipeline.source.watermarks(), pipeline.closing()
-    raw_rows = ledger.raw_windows()
     refuse_other_topic(pipeline, raw_rows, watermarks)
     stored = stored_cells(raw_rows)
     raw = {row.cell: row.generation for row in raw_rows}
@@ -71,6 +73,7 @@ def find_status(pipeline: Pipeline) -> Status:
     now = {raw_input(cell): generation for cell, generation in raw.items()}
     return Status(
         work=work,
+        followed=tuple(sorted(followed)),
         ends=_ends(_plans(pipeline, work.ingest, stored, watermarks, closing))
         | _ends(plan for plan in closed.next.values() if plan.cell in followed),
         entries_inputs={

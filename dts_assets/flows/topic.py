@@ -13,6 +13,7 @@ from types import MappingProxyType
 from dts_assets.errors import SourceError
 from dts_assets.flows.broker_side import BrokerSide
 from dts_assets.flows.pipeline import Pipeline
+from dts_assets.flows.raw import refuse_other_topic
 from dts_assets.model.offsets import OffsetRange, Watermark
 from dts_assets.model.problems import ProblemCode
 from dts_assets.model.windows import Window
@@ -114,14 +115,15 @@ def find_topic_state(
 ) -> TopicState:
     """The topic now; ``broker`` is None for a recording, ``oldest`` what the look before saw.
 
-    Raises SourceError if the source does not answer.
+    Raises SourceError if the source does not answer, or is another topic than the one that was stored.
     """
+    rows = _raw_rows(pipeline)  # first: what a run stores meanwhile must not lie behind the end that is seen here
     watermarks = pipeline.source.watermarks()
+    refuse_other_topic(pipeline, (row for mine in rows.values() for row in mine), watermarks)
     now = pipeline.source.now() or datetime.now(UTC)
     unknown: list[str] = []
     kept = _kept(pipeline, broker, unknown)
     committed = _committed(broker, unknown)
-    rows = _raw_rows(pipeline)
     first = pipeline.first_window()
     seen: dict[int, OldestSeen] = {}
     partitions = []

@@ -118,6 +118,12 @@ def test_windows_of_another_epoch_do_not_count(pipeline: Pipeline) -> None:
     assert commit_group(pipeline, Broker({0: 0, 1: 0})).after == {}
 
 
+def test_it_does_not_move_beyond_the_end_of_a_topic_that_was_made_anew(pipeline: Pipeline, topic: Topic) -> None:
+    decoded(pipeline, 0, 0, 8)
+    topic.times[0] = topic.times[0][:5]
+    assert commit_group(pipeline, Broker({0: None, 1: None})).after == {}
+
+
 def test_only_the_days_that_the_topic_holds_are_read(
     pipeline: Pipeline, topic: Topic, monkeypatch: pytest.MonkeyPatch
 ) -> None:

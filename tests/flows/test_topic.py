@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from dts_assets.broker_errors import RecreatedTopicError
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.topic import TopicState, find_topic_state
 from dts_assets.model.offsets import OffsetRange
@@ -136,6 +137,13 @@ def test_a_gap_that_was_named_is_told_for_a_day(pipeline: Pipeline, topic: Topic
     assert find_topic_state(pipeline, Broker()).gaps
     topic.clock = START + 88.1 * HOUR
     assert find_topic_state(pipeline, Broker()).gaps == ()
+
+
+def test_a_topic_that_was_made_anew_is_an_error(pipeline: Pipeline, topic: Topic) -> None:
+    store_raw(pipeline, 0, 0, 0, 8)
+    topic.times[0] = topic.times[0][:3]
+    with pytest.raises(RecreatedTopicError):
+        find_topic_state(pipeline, Broker())
 
 
 def test_deletion_by_size_is_seen_over_two_looks(pipeline: Pipeline, topic: Topic) -> None:
