@@ -41,7 +41,7 @@ check: setup ## Lint, formatting, types, import directions, generated code, lock
 
 dev: setup ## Open the Dagster UI on PORT (3000), with its daemon
 	@$(PYTHON_IN_VENV) scripts/check_port.py $(PORT) Dagster
-	@$(INSTANCE) $(BIN)/dagster dev -w workspace.yaml -p $(PORT)
+	@$(INSTANCE) DTS_ASSETS_UI="http://127.0.0.1:$(PORT)" $(BIN)/dagster dev -w workspace.yaml -p $(PORT)
 
 screenshots: setup ## Take the pictures in docs/images again, with the example in a Dagster of its own and Chromium
 	@$(PYTHON_IN_VENV) -W ignore scripts/screenshots.py
