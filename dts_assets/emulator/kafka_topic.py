@@ -20,7 +20,9 @@ _SETTINGS: Mapping[str, str | int | float | bool] = {
     "message.timeout.ms": 0,
     "queue.buffering.max.kbytes": 65_536,
     "reconnect.backoff.max.ms": 1000,
-    "linger.ms": 5,
+    # One request for what comes within a twentieth of a second: at 500 row changes per second the broker takes 100 to 150 us of
+    # processor time for each, with 5 ms 290 to 400.
+    "linger.ms": 50,
     "message.max.bytes": 8_388_608,
     # Each attempt to connect would be a line.
     "log_level": 2,
