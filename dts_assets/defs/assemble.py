@@ -10,10 +10,11 @@ import dagster as dg
 from dts_assets.defs.automation import automation_sensor
 from dts_assets.defs.ingest_assets import entries_asset, raw_envelopes_asset, topic_asset
 from dts_assets.defs.jobs import ingest_job, tables_job
+from dts_assets.defs.live import live_job
 from dts_assets.defs.progress import progress_logger
 from dts_assets.defs.redrive import redrive_job
 from dts_assets.defs.resources import PipelineResource, SparkResource
-from dts_assets.defs.sensors import ingest_sensor, tables_sensor
+from dts_assets.defs.sensors import has_live_job, ingest_sensor, live_sensor, tables_sensor
 from dts_assets.defs.table_assets import graph_tables, table_assets
 from dts_assets.defs.topic import topic_check, watch_sensor
 from dts_assets.settings.models import Settings, Subscription
@@ -49,6 +50,9 @@ def _subscription(subscription: Subscription) -> dg.Definitions:
     always = [ingest_job(subscription), redrive_job(subscription)]
     checks = [topic_check(subscription)]
     sensors = [ingest_sensor(subscription), watch_sensor(subscription)]
+    if has_live_job(subscription):
+        always.append(live_job(subscription, shown))
+        sensors.append(live_sensor(subscription))
     if tables is None:
         return dg.Definitions(ingest, jobs=always, sensors=sensors, asset_checks=checks)
     if subscription.automation == "conditions":

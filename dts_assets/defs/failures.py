@@ -14,7 +14,7 @@ CANNOT_BE_RETRIED = "dts-assets/cannot-be-retried"
 
 
 @contextmanager
-def explained(context: dg.AssetExecutionContext) -> Iterator[None]:
+def explained(context: dg.AssetExecutionContext | dg.OpExecutionContext) -> Iterator[None]:
     """Turn an error that is meant for people into a failure that shows its sentence, without a stack that means nothing to them;
     and mark the run if it is no use to try again."""
     try:

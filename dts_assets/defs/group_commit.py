@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from dts_assets.flows.pipeline import Pipeline
 
 
-def group_metadata(context: dg.AssetExecutionContext, pipeline: Pipeline) -> dict[str, Any]:
+def group_metadata(context: dg.AssetExecutionContext | dg.OpExecutionContext, pipeline: Pipeline) -> dict[str, Any]:
     """Move the group and say so. What goes wrong is a warning: the data is stored, and the next run moves the group."""
     kafka = pipeline.settings.source.kafka
     if kafka is None or kafka.group_id is None or not kafka.commit:

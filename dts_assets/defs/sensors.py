@@ -12,13 +12,14 @@ import dagster as dg
 
 from dts_assets.defs.failures import CANNOT_BE_RETRIED
 from dts_assets.defs.jobs import ingest_job_name, tables_job_name
+from dts_assets.defs.live import FOLLOWS_FROM, live_config, live_job_name
 from dts_assets.defs.partitions import RANGE_END, RANGE_START, span_of_range, span_tags, window_tags
 from dts_assets.defs.reload import TableReloader
 from dts_assets.defs.resources import PipelineResource
 from dts_assets.defs.table_assets import graph_tables
 from dts_assets.errors import DtsAssetsError
 from dts_assets.model.spans import Cell
-from dts_assets.model.windows import WindowGrid
+from dts_assets.model.windows import KEY_FORMAT, WindowGrid
 from dts_assets.planning.ticks import Cursor, Runs, SpanRequest, ingest_tick, tables_tick
 from dts_assets.settings import ui_address
 from dts_assets.settings.models import Subscription
@@ -62,13 +63,14 @@ def ingest_sensor(subscription: Subscription) -> dg.SensorDefinition:
             status = find_status(pipelines.pipeline(subscription.name))
         except DtsAssetsError as error:
             return dg.SkipReason(str(error))
+        theirs = _followed_from(context.instance, subscription)
         tick = ingest_tick(
             Cursor.of_text(context.cursor),
-            missing=status.work.ingest,
-            stale=status.work.stale_entries,
+            missing=[cell for cell in status.work.ingest if cell.window.start < theirs],
+            stale=[cell for cell in status.work.stale_entries if cell.window.start < theirs],
             ends=status.ends,
             inputs=status.entries_inputs,
-            live=status.work.live,
+            live=() if has_live_job(subscription) else status.work.live,
             runs=_runs(context.instance, job, subscription.grid),
         )
         reloaded = reloader.reload_if_new_tables()
@@ -105,7 +107,9 @@ def tables_sensor(subscription: Subscription) -> dg.SensorDefinition:
             status = find_status(pipelines.pipeline(subscription.name))
         except DtsAssetsError as error:
             return dg.SkipReason(str(error))
-        requests = tables_tick(status.work.tables, inputs=status.tables_inputs)
+        theirs = _followed_from(context.instance, subscription)
+        mine = [window for window in status.work.tables if window.start < theirs]
+        requests = tables_tick(mine, inputs=status.tables_inputs)
         waiting = [window.key for window in status.work.waiting]
         return dg.SensorResult(
             run_requests=[
@@ -115,6 +119,65 @@ def tables_sensor(subscription: Subscription) -> dg.SensorDefinition:
         )
 
     return follow_ledger
+
+
+def live_sensor(subscription: Subscription) -> dg.SensorDefinition:
+    """Keeps a run going that follows the source live."""
+    job = live_job_name(subscription.name)
+
+    @dg.sensor(
+        name=f"{subscription.name}_follow_live",
+        job_name=job,
+        minimum_interval_seconds=_EVERY_LIVE,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description="Asks for a run that refreshes the open window, when there is none.",
+    )
+    def follow_live(
+        context: dg.SensorEvaluationContext, pipelines: PipelineResource
+    ) -> dg.SensorResult | dg.SkipReason:
+        from dts_assets.flows.status import find_status
+
+        records = context.instance.get_run_records(dg.RunsFilter(job_name=job), limit=1)
+        last = records[0].dagster_run if records else None
+        if last is not None and last.status in _UNFINISHED:
+            return dg.SkipReason(f"run {last.run_id[:8]} follows from {last.tags.get(FOLLOWS_FROM)} on")
+        if last is not None and CANNOT_BE_RETRIED in last.tags:
+            why = last.tags[CANNOT_BE_RETRIED]
+            return dg.SkipReason(
+                f"run {last.run_id[:8]} failed and would fail again ({why}): mend it, then re-execute it"
+            )
+        try:
+            status = find_status(pipelines.pipeline(subscription.name))
+        except DtsAssetsError as error:
+            return dg.SkipReason(str(error))
+        if not status.followed:
+            return dg.SkipReason("there is no message yet")
+        since = min(cell.window.start for cell in status.followed)
+        ends = ",".join(str(status.ends[cell]) for cell in status.followed)
+        before = "" if last is None else f":after-{last.run_id[:8]}"
+        request = dg.RunRequest(
+            run_key=f"live:{since:{KEY_FORMAT}}:{ends}{before}",
+            run_config=live_config(subscription.name, since),
+            tags={FOLLOWS_FROM: f"{since:{KEY_FORMAT}}"},
+        )
+        return dg.SensorResult(run_requests=[request])
+
+    return follow_live
+
+
+def has_live_job(subscription: Subscription) -> bool:
+    """Whether one job refreshes the open window through all steps. Conditions see each step's own runs, and need them."""
+    return subscription.window.live and subscription.automation == "sensors"
+
+
+def _followed_from(instance: dg.DagsterInstance, subscription: Subscription) -> datetime:
+    """The start of the first window that an unfinished run follows live; the end of time if there is none."""
+    if has_live_job(subscription):
+        following = dg.RunsFilter(job_name=live_job_name(subscription.name), statuses=_UNFINISHED)
+        for record in instance.get_run_records(following, limit=1):
+            if FOLLOWS_FROM in record.dagster_run.tags:
+                return subscription.grid.of_key(record.dagster_run.tags[FOLLOWS_FROM]).start
+    return datetime.max.replace(tzinfo=UTC)
 
 
 def _interval(subscription: Subscription) -> int:

@@ -195,7 +195,7 @@ def _result(context: dg.AssetExecutionContext, asset: TableAsset, report: "Table
     table = next((one for one in report.tables if one.table == asset.table), None)
     if table is None:  # named by the configuration, but no event has described it yet
         return dg.MaterializeResult(asset_key=asset.key, metadata={"dagster/partition_row_count": 0})
-    metadata = {window.row.window.key: _metadata(asset.layer, table, window) for window in report.windows}
+    metadata = {window.row.window.key: table_metadata(asset.layer, table, window) for window in report.windows}
     add_partition_metadata(context, asset.key, metadata)
     return dg.MaterializeResult(asset_key=asset.key, metadata=_of_run(asset.layer, table, report))
 
@@ -205,7 +205,7 @@ def _report_new(
 ) -> None:
     """Materializations of tables that the graph does not show yet: their rows are written, so their keys must say so."""
     for table in report.tables:
-        for layer in _layers(table):
+        for layer in layers(table):
             key = dg.AssetKey([subscription, layer, *table.table.path])
             if key in known:
                 continue
@@ -214,17 +214,19 @@ def _report_new(
                 context.instance.report_runless_asset_event(
                     dg.AssetMaterialization(
                         key,
-                        metadata={**_metadata(layer, table, window), **_of_run(layer, table, report)},
+                        metadata={**table_metadata(layer, table, window), **_of_run(layer, table, report)},
                         partition=window.row.window.key,
                     )
                 )
 
 
-def _layers(table: "TableReport") -> tuple[Layer, ...]:
+def layers(table: "TableReport") -> tuple[Layer, ...]:
+    """The layers that a table has: without a key it has no snapshot."""
     return ("changelog",) if table.snapshot is None else ("changelog", "snapshot")
 
 
-def _metadata(layer: Layer, table: "TableReport", window: "WindowReport") -> Mapping[str, Any]:
+def table_metadata(layer: Layer, table: "TableReport", window: "WindowReport") -> Mapping[str, Any]:
+    """The numbers of one window of one table."""
     return changelog_metadata(table, window) if layer == "changelog" else snapshot_metadata(table, window)
 
 

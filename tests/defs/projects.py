@@ -33,6 +33,7 @@ subscriptions:
     partitions: {partitions}
     window: {{every: {every}, start: 2026-01-05T00:00Z, end: {end}, live: {live}}}
     tables: {{include: [{include}], exclude: [{exclude}]}}
+    automation: {automation}
 """
 
 
@@ -66,6 +67,7 @@ class Project:
         end: str = "2026-01-05T03:00Z",
         complete: bool = True,
         live: bool = False,
+        automation: str = "sensors",
         include: Iterable[str] = ("shopdb.*",),
         exclude: Iterable[str] = (),
     ) -> Project:
@@ -75,6 +77,7 @@ class Project:
             "end": end,
             "complete": str(complete).lower(),
             "live": str(live).lower(),
+            "automation": automation,
         }
         globs = {
             name: ", ".join(f'"{one}"' for one in found) for name, found in (("include", include), ("exclude", exclude))

@@ -10,8 +10,9 @@ import dagster as dg
 import pytest
 
 from dts_assets.defs.failures import CANNOT_BE_RETRIED
+from dts_assets.defs.live import FOLLOWS_FROM
 from dts_assets.defs.partitions import RANGE_END, RANGE_START, span_of
-from dts_assets.defs.sensors import ingest_sensor, tables_sensor
+from dts_assets.defs.sensors import ingest_sensor, live_sensor, tables_sensor
 from dts_assets.flows.marks import TopicMarks
 from dts_assets.flows.registry import known_tables
 from dts_assets.model.offsets import OffsetRange
@@ -147,9 +148,12 @@ def test_a_window_whose_run_failed_three_times_is_left_to_a_person(shop: Project
     assert found == [[f"{request.run_key}:again1"], [f"{request.run_key}:again2"], []]
 
 
-def test_the_open_window_is_asked_for_as_it_grows(shop: Project, instance: dg.DagsterInstance) -> None:
-    live = shop.configure(complete=False, end="null", live=True)
-    live.send("a", [(0, 0, START), (1, 0, START), (0, 1, START + HOUR), (1, 1, START + HOUR)])
+TWO_WINDOWS = [(0, 0, START), (1, 0, START), (0, 1, START + HOUR), (1, 1, START + HOUR)]
+
+
+def test_with_conditions_the_open_window_is_asked_for_as_it_grows(shop: Project, instance: dg.DagsterInstance) -> None:
+    live = shop.configure(complete=False, end="null", live=True, automation="conditions")
+    live.send("a", TWO_WINDOWS)
     first = ingest_tick(live, instance)
     assert ranges(first) == [("p00|2026-01-05-00:00", "p01|2026-01-05-01:00")]
     second = ingest_tick(live, instance, first.cursor)
@@ -158,6 +162,56 @@ def test_the_open_window_is_asked_for_as_it_grows(shop: Project, instance: dg.Da
     third = ingest_tick(live, instance, second.cursor)
     assert ranges(third) == ranges(second)
     assert len({*keys(first), *keys(second), *keys(third)}) == 3, "further offsets make another run"
+
+
+def test_one_run_follows_the_open_window_and_the_others_leave_it_alone(
+    shop: Project, instance: dg.DagsterInstance
+) -> None:
+    live = shop.configure(complete=False, end="null", live=True)
+    live.send("a", TWO_WINDOWS)
+    assert ranges(ingest_tick(live, instance)) == [("p00|2026-01-05-00:00", "p01|2026-01-05-00:00")]
+    (request,) = _tick(live_sensor(live.subscription), live, instance, None).run_requests or ()
+    assert request.tags == {FOLLOWS_FROM: "2026-01-05-01:00"}
+    job = live.definitions().resolve_job_def("shop_live")
+    assert dg.validate_run_config(job, request.run_config)
+    run = instance.create_run_for_job(
+        job, run_config=request.run_config, tags=request.tags, status=dg.DagsterRunStatus.STARTED
+    )
+
+    live.send("b", [(0, 2, START + 2 * HOUR), (1, 2, START + 2 * HOUR)])
+    assert ranges(ingest_tick(live, instance)) == [("p00|2026-01-05-00:00", "p01|2026-01-05-00:00")]
+    assert str(skipped(live, instance)) == f"run {run.run_id[:8]} follows from 2026-01-05-01:00 on"
+    instance.delete_run(run.run_id)
+    assert ranges(ingest_tick(live, instance)) == [("p00|2026-01-05-00:00", "p01|2026-01-05-01:00")]
+
+
+def test_a_run_that_follows_and_fails_is_asked_for_again_under_another_key_unless_that_is_no_use(
+    shop: Project, instance: dg.DagsterInstance
+) -> None:
+    live = shop.configure(complete=False, end="null", live=True)
+    live.send("a", TWO_WINDOWS)
+    sensor = live_sensor(live.subscription)
+    (first,) = _tick(sensor, live, instance, None).run_requests or ()
+    job = live.definitions().resolve_job_def("shop_live")
+    instance.create_run_for_job(job, tags=first.tags, status=dg.DagsterRunStatus.FAILURE)
+    (second,) = _tick(sensor, live, instance, None).run_requests or ()
+    assert second.run_key != first.run_key
+    instance.create_run_for_job(
+        job, tags={**first.tags, CANNOT_BE_RETRIED: "BrokerLoginError"}, status=dg.DagsterRunStatus.FAILURE
+    )
+    assert "BrokerLoginError" in str(skipped(live, instance))
+
+
+def test_nothing_is_followed_before_the_first_message(shop: Project, instance: dg.DagsterInstance) -> None:
+    live = shop.configure(complete=False, end="null", live=True)
+    assert str(skipped(live, instance)) == "there is no message yet"
+
+
+def skipped(project: Project, instance: dg.DagsterInstance) -> str | None:
+    with dg.build_sensor_context(instance=instance, resources={"pipelines": project.pipelines}) as context:
+        result = live_sensor(project.subscription)(context)
+    assert isinstance(result, dg.SkipReason), result
+    return result.skip_message
 
 
 def test_dagster_takes_what_the_sensor_asks_for(shop: Project, instance: dg.DagsterInstance) -> None:
