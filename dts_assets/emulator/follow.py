@@ -15,11 +15,13 @@ numbers, which go on from the last message of each partition, with the binlog po
 from __future__ import annotations
 
 import queue
+import shutil
 import signal
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -209,7 +211,7 @@ def follow(server: Server, follower: Follower, checkpoint: Path | None) -> None:
     """Send what the server writes until the follower's clock has ended. Raises EmulatorError."""
     progress = read_progress(checkpoint) if checkpoint is not None else None
     follower.topic.check()
-    with private_server(server_id=_HISTORY_ID) as history, history.connect() as connection:
+    with _history(checkpoint) as history, history.connect() as connection:
         catalog = ReplayedCatalog(connection)
         for database, sql in () if progress is None else progress.statements:
             catalog.apply(database, sql)
@@ -219,6 +221,23 @@ def follow(server: Server, follower: Follower, checkpoint: Path | None) -> None:
         feed = Feed(read_transactions(server, catalog, start=place, follow=True))
         feed.start()
         follower.run(feed)
+
+
+@contextmanager
+def _history(checkpoint: Path | None) -> Iterator[Server]:
+    """The server that replays DDL. A task that was killed leaves a folder of a hundred megabytes: its name is kept beside the
+    checkpoint, and the next start removes it.
+    """
+    note = None if checkpoint is None else checkpoint.with_suffix(".history")
+    if note is not None and note.exists():
+        shutil.rmtree(note.read_text(), ignore_errors=True)
+    with private_server(server_id=_HISTORY_ID) as history:
+        assert history.socket is not None, "a private server has a socket"
+        if note is not None:
+            note.write_text(str(history.socket.parent))
+        yield history
+    if note is not None:
+        note.unlink(missing_ok=True)
 
 
 def jumping(seconds: float, every: float) -> Callable[[int], int]:

@@ -213,10 +213,14 @@ def test_a_killed_task_goes_on_from_its_checkpoint_and_sends_again_what_came_aft
         wait_for(place.checkpoint.exists, task)
         time.sleep(1)
         task.kill()
+    left = Path(place.checkpoint.with_suffix(".history").read_text())
+    assert left.exists()
     before = delivered(place)
     assert not has_all(server, place)()
     with following(server, place) as task:
         wait_for(has_all(server, place), task)
+    assert not left.exists()
+    assert [found.name for found in place.checkpoint.parent.iterdir()] == [place.checkpoint.name]
     repeated = 0
     for one, whole, wanted in zip(before, delivered(place), expected, strict=True):
         assert one == wanted[: len(one)] == whole[: len(one)]
