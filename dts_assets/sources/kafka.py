@@ -56,7 +56,7 @@ class KafkaSource:
         client = client_of(self.place)
         every = range(self.place.partitions)
         low, high, first = client.offsets([dict.fromkeys(every, spec) for spec in (EARLIEST, LATEST, _dated_from(0))])
-        greatest = _greatest_times(client, low, first)
+        greatest = _greatest_times(client, first)
         return {
             number: Watermark(
                 low[number].offset,
@@ -176,10 +176,12 @@ class KafkaSource:
             return [int(offset) for offset in times.dated(offsets, earliest, latest)]
 
 
-def _greatest_times(client: Client, low: Mapping[int, Dated], first: Mapping[int, Dated]) -> dict[int, int]:
+def _greatest_times(client: Client, first: Mapping[int, Dated]) -> dict[int, int]:
     """The greatest message time of each Kafka partition that has messages.
 
-    Brokers from 3.0 on are asked for it; what they name may have been deleted already. Else it is searched for.
+    Brokers from 3.0 on name the message, although it may be deleted already; older ones refuse the question or take it for one
+    about the first message. So the answer counts if it is behind the first one, and else the time is searched for, which takes a
+    single question if the first message is the one.
     """
     holding = [number for number, dated in first.items() if dated.offset >= 0]
     known: dict[int, int] = {}
@@ -189,7 +191,7 @@ def _greatest_times(client: Client, low: Mapping[int, Dated], first: Mapping[int
         except UnsupportedByBroker:
             client.knows_greatest_time = False
         else:
-            known = {number: dated.time for number, dated in named.items() if dated.offset >= low[number].offset}
+            known = {number: dated.time for number, dated in named.items() if dated.offset > first[number].offset}
     return known | _searched(client, {number: first[number].time for number in holding if number not in known})
 
 

@@ -54,16 +54,18 @@ def topic(kafka_broker: Broker, request: pytest.FixtureRequest) -> str:
     return name
 
 
-@pytest.fixture(params=["named", "searched"])
+@pytest.fixture(params=["named", "refused", "misunderstood"])
 def greatest_time(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Brokers from 3.0 on name the greatest message time; with older ones it is searched for."""
-    if request.param == "searched":
+    """Brokers from 3.0 on name the greatest message time; older ones do not know the question."""
+    if request.param != "named":
         answered = Client.offsets
 
         def of_an_old_broker(self: Client, questions: Sequence[Mapping[int, OffsetSpec]]) -> list[dict[int, Dated]]:
-            if any(spec is kafka_client.GREATEST_TIME for question in questions for spec in question.values()):
+            if all(spec is not kafka_client.GREATEST_TIME for question in questions for spec in question.values()):
+                return answered(self, questions)
+            if request.param == "refused":
                 raise UnsupportedByBroker(self.place.servers, "it does not know how to answer")
-            return answered(self, questions)
+            return answered(self, [dict.fromkeys(question, OffsetSpec.for_timestamp(0)) for question in questions])
 
         monkeypatch.setattr(Client, "offsets", of_an_old_broker)
     return str(request.param)
