@@ -57,8 +57,7 @@ class Clock:
 @pytest.fixture
 def clock(project: Project) -> Iterator[Clock]:
     """Two Kafka partitions, one table; conditions drive it."""
-    project.register({TableId("shopdb", "", "orders"): [("id", "int", True)]})
-    project.config.write_text(project.config.read_text() + "    automation: conditions\n")
+    project.configure(automation="conditions").register({TableId("shopdb", "", "orders"): [("id", "int", True)]})
     with dg.DagsterInstance.ephemeral() as instance:
         yield Clock(project.definitions(), instance)
 
