@@ -66,6 +66,8 @@ TABLE: tuple[Row, ...] = (
     Row("memory", "peak above that for one huge event", "the event's size", _huge, "<= 6"),
     Row("backfill", "200 and 1,000 windows", "the same bytes as one window and 60 ms a partition, our time by that",
         lambda _: True, "<= 1"),
+    Row("source", "a Kafka topic to Arrow batches, one process", "a plain consumer loop that takes lengths, speed by its speed",
+        lambda _: True, ">= 0.7"),
     Row("startup", "a code location with 20 to 2,000 assets", "as many bare asset specs, its time by ours",
         lambda case: case.startswith("assets"), "-"),
     Row("startup", "one window of the example from nothing", "starting Spark and one empty job, its time by ours",

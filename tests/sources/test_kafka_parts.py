@@ -1,0 +1,110 @@
+"""Parts of the Kafka source that need no broker: times that were read, reports of the library, settings of clients."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from confluent_kafka import KafkaError
+
+from dts_assets.broker_errors import BrokerCertificateError, BrokerLoginError, BrokerMechanismError
+from dts_assets.model.offsets import OffsetRange
+from dts_assets.sources import kafka_times
+from dts_assets.sources.kafka_client import KafkaPlace
+from dts_assets.sources.kafka_times import MessageTimes, Stamps
+from dts_assets.sources.kafka_troubles import Troubles
+
+LOGIN = {"sasl.mechanism": "SCRAM-SHA-512", "security.protocol": "SASL_PLAINTEXT"}
+
+
+class TestMessageTimes:
+    @pytest.mark.parametrize("seed", range(20))
+    def test_whatever_was_asked_before_the_answer_is_that_of_the_messages(
+        self, seed: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(kafka_times, "_TRIMMED", 5)
+        chance = random.Random(seed)
+        messages = {offset: chance.randrange(20) for offset in range(100) if chance.random() < 0.7}
+        times = MessageTimes()
+
+        def read(offsets: OffsetRange) -> Stamps:
+            found = [(offset, time) for offset, time in messages.items() if offsets.start <= offset < offsets.end]
+            for first in range(0, len(found), 7):
+                yield found[first : first + 7]
+
+        for _ in range(30):
+            asked = OffsetRange(*sorted((chance.randrange(100), chance.randrange(101))))
+            earliest, latest = chance.randrange(20), chance.randrange(25)
+            times.cover(asked, read)
+            expected = [
+                offset
+                for offset, time in messages.items()
+                if asked.start <= offset < asked.end and earliest <= time <= latest
+            ]
+            assert times.dated(asked, earliest, latest).tolist() == expected
+
+    def test_what_is_known_is_not_read_again(self) -> None:
+        times, read = MessageTimes(), []
+
+        def stamps(offsets: OffsetRange) -> Stamps:
+            read.append(offsets)
+            yield [(offset, offset) for offset in range(offsets.start, offsets.end)]
+
+        for end in (10, 10, 12, 11):
+            times.cover(OffsetRange(4, end), stamps)
+        assert read == [OffsetRange(4, 10), OffsetRange(10, 12)]
+
+
+class TestTroubles:
+    def troubles(self, *errors: tuple[int, str], **config: str) -> Troubles:
+        heard = Troubles("host:9092", config or LOGIN)
+        for code, text in errors:
+            heard(KafkaError(code, text))
+        return heard
+
+    def test_a_login_refused_once_may_be_a_broker_that_goes_down(self) -> None:
+        refused = (KafkaError._AUTHENTICATION, "Authentication failed: invalid credentials")
+        assert self.troubles(refused).verdict(0) is None
+        assert isinstance(self.troubles(refused, refused).verdict(0), BrokerLoginError)
+        assert self.troubles(refused, refused).verdict(float("inf")) is None
+
+    def test_mechanisms_that_are_offered_are_named(self) -> None:
+        text = "handshake failed: Unsupported SASL mechanism: broker's supported mechanisms: PLAIN,SCRAM-SHA-256 (after 3ms)"
+        found = self.troubles((KafkaError._AUTHENTICATION, text), (KafkaError._AUTHENTICATION, text)).verdict(0)
+        assert isinstance(found, BrokerMechanismError)
+        assert found.offered == ("PLAIN", "SCRAM-SHA-256")
+
+    def test_a_certificate_is_told_by_its_reason_alone(self) -> None:
+        text = (
+            "sasl_ssl://host:9092/bootstrap: SSL handshake failed: error:0A000086:SSL routines::certificate verify failed: "
+            "broker certificate could not be verified, verify that ssl.ca.location is correctly configured (after 34ms in state X)"
+        )
+        found = self.troubles((KafkaError._SSL, text)).verdict(0)
+        assert isinstance(found, BrokerCertificateError)
+        assert found.what == "certificate verify failed: broker certificate could not be verified"
+
+    def test_the_reason_of_silence_is_the_last_that_says_something(self) -> None:
+        refused = (
+            KafkaError._TRANSPORT,
+            "host:9092/bootstrap: Connect to ipv4#1.2.3.4:9092 failed: Connection refused (after 0ms)",
+        )
+        down = (KafkaError._ALL_BROKERS_DOWN, "1/1 brokers are down")
+        found = self.troubles(refused, down).unreachable(5, 0)
+        assert (found.what, found.bare) == ("Connect to ipv4#1.2.3.4:9092 failed: Connection refused", False)
+        assert self.troubles(down).unreachable(5, 0).what == "no answer"
+        assert self.troubles(down, **{"client.id": "x"}).unreachable(5, 0).bare
+
+
+class TestSettings:
+    def test_defaults_give_way_and_what_reading_rests_on_does_not(self) -> None:
+        config = (("fetch.queue.backoff.ms", "7"), ("auto.offset.reset", "earliest"), ("sasl.password", "hunter2"))
+        place = KafkaPlace("host:9092", ("shop",), 1, "mine", config)
+        assert place.settings["fetch.queue.backoff.ms"] == "7"
+        assert place.reader_settings["auto.offset.reset"] == "error"
+        assert place.reader_settings["isolation.level"] == "read_committed"
+        assert (place.reader_settings["group.id"], place.settings.get("group.id")) == ("mine", None)
+        assert "hunter2" not in repr(place)
+
+    def test_debugging_is_not_silenced(self) -> None:
+        assert KafkaPlace("a", ("b",), 1).settings["log_level"] == "0"
+        assert "log_level" not in KafkaPlace("a", ("b",), 1, None, (("debug", "security"),)).settings
