@@ -77,7 +77,7 @@ class TestTroubles:
     def test_a_certificate_is_told_by_its_reason_alone(self) -> None:
         text = (
             "sasl_ssl://host:9092/bootstrap: SSL handshake failed: error:0A000086:SSL routines::certificate verify failed: "
-            "broker certificate could not be verified, verify that ssl.ca.location is correctly configured (after 34ms in state X)"
+            "broker certificate could not be verified, verify that ssl.ca.location is right (after 34ms in state X)"
         )
         found = self.troubles((KafkaError._SSL, text)).verdict(0)
         assert isinstance(found, BrokerCertificateError)
