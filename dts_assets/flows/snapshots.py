@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
@@ -142,9 +142,10 @@ def _job(
     before = SnapshotState() if text is None else SnapshotState.of_text(text)
     changelog = pipeline.lake.state(pipeline.table_path("changelog", table))
     replaced: frozenset[datetime] = frozenset()
-    if before.changelog_snapshot is not None:
-        old = _files_by_window(pipeline, table, before.changelog_snapshot)
-        replaced = replaced_windows(old, _files_by_window(pipeline, table, None), state=before, chains=chains)
+    if before.changelog_snapshot is not None and changelog is not None:
+        path = pipeline.table_path("changelog", table)
+        old, now = pipeline.lake.files_apart(path, before.changelog_snapshot, changelog.snapshot_id)
+        replaced = replaced_windows(_by_window(old), _by_window(now), state=before, chains=chains)
     plan = plan_snapshot(
         before,
         not_behind(frontier, before.frontier),
@@ -157,11 +158,11 @@ def _job(
     return _Job(table, columns, before, plan, current, frozenset(window.window_start for window in windows))
 
 
-def _files_by_window(pipeline: Pipeline, table: TableId, snapshot_id: int | None) -> dict[datetime, frozenset[str]]:
-    files: dict[datetime, set[str]] = {}
-    for file in pipeline.lake.data_files(pipeline.table_path("changelog", table), snapshot_id=snapshot_id):
-        files.setdefault(file.partition["window_start"], set()).add(file.path)
-    return {start: frozenset(paths) for start, paths in files.items()}
+def _by_window(files: Iterable[StoredFile]) -> dict[datetime, frozenset[str]]:
+    found: dict[datetime, set[str]] = {}
+    for file in files:
+        found.setdefault(file.partition["window_start"], set()).add(file.path)
+    return {start: frozenset(paths) for start, paths in found.items()}
 
 
 def _outcome(pipeline: Pipeline, table: TableId, *, committed: bool) -> SnapshotOutcome:

@@ -121,6 +121,27 @@ def files_in(table: Table, rectangle: Rectangle, *, snapshot_id: int | None = No
     return [entry.data_file for entry in _plan(table, snapshot, wanted).removed]
 
 
+def files_apart(table: Table, one: int, other: int) -> tuple[list[DataFile], list[DataFile]]:
+    """The live data files of two snapshots, each without those that stand in a manifest that both have.
+
+    A commit of a few files leaves nearly all manifests as they were, so this costs what has changed, not what a table holds.
+    """
+    manifests = [
+        {manifest.manifest_path: manifest for manifest in (snapshot.manifests(table.io) if snapshot else ())}
+        for snapshot in (table.snapshot_by_id(one), table.snapshot_by_id(other))
+    ]
+    first, second = (
+        [
+            entry.data_file
+            for path, manifest in mine.items()
+            if path not in others
+            for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=True)
+        ]
+        for mine, others in (manifests, manifests[::-1])
+    )
+    return first, second
+
+
 def generation_of(paths: Iterable[str]) -> str:
     """A short digest of a set of files: equal exactly if the files are."""
     return hashlib.sha256("\n".join(sorted(paths)).encode()).hexdigest()[:12]

@@ -22,7 +22,7 @@ from pyiceberg.types import TimestamptzType
 
 from dts_assets.store.catalog import LakeLocation, open_catalog
 from dts_assets.store.columns import NamedType
-from dts_assets.store.commit import Rectangle, Replaced, files_in, replace
+from dts_assets.store.commit import Rectangle, Replaced, files_apart, files_in, replace
 from dts_assets.store.files import WriteTarget, WrittenFile
 from dts_assets.store.schemas import TableLayout
 from dts_assets.store.tables import ensure_table, evolve, spark_name, table_identifier
@@ -113,6 +113,12 @@ class Lake:
             return []
         found = [_stored(table, file) for file in files_in(table, rectangle or {}, snapshot_id=snapshot_id)]
         return sorted(found, key=lambda file: ([str(value) for value in file.partition.values()], file.path))
+
+    def files_apart(self, path: Sequence[str], one: int, other: int) -> tuple[list[StoredFile], list[StoredFile]]:
+        """The live files of two snapshots of a table that exists; see :func:`dts_assets.store.commit.files_apart`."""
+        table = self.catalog.load_table(self.identifier(path))
+        first, second = files_apart(table, one, other)
+        return [_stored(table, file) for file in first], [_stored(table, file) for file in second]
 
     def state(self, path: Sequence[str]) -> TableState | None:
         """The table's current snapshot; None if there is no table, or nothing was ever committed to it."""

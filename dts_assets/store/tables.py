@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 
 import pyarrow as pa
 from pyiceberg.catalog import Catalog
@@ -79,14 +80,15 @@ def evolve(catalog: Catalog, identifier: Identifier, columns: Sequence[NamedType
     """
     for attempt in range(20):
         table = catalog.load_table(identifier)
-        update = table.update_schema()
+        # Made when it is needed: to begin an update takes longer than to find that there is none.
+        update = lru_cache(maxsize=1)(table.update_schema)
         changed = False
         for name, text in columns:
             changed |= _widen(update, ".".join(identifier), table.schema().as_struct(), (name,), iceberg_type(text))
         if not changed:
             return arrow_schema(table.schema())
         try:
-            update.commit()
+            update().commit()
         except CommitFailedException:
             time.sleep(0.02 * (attempt + 1))
     raise LakeTableError(".".join(identifier), "its columns are being changed by others all the time; run it again")
@@ -97,11 +99,13 @@ def table_schema(catalog: Catalog, identifier: Identifier) -> pa.Schema:
     return arrow_schema(catalog.load_table(identifier).schema())
 
 
-def _widen(update: UpdateSchema, table: str, struct: StructType, path: tuple[str, ...], wanted: IcebergType) -> bool:
+def _widen(
+    update: Callable[[], UpdateSchema], table: str, struct: StructType, path: tuple[str, ...], wanted: IcebergType
+) -> bool:
     """Stage what it takes for the field at ``path``, in ``struct``, to hold ``wanted``; whether it took anything."""
     present = next((field for field in struct.fields if field.name == path[-1]), None)
     if present is None:
-        update.add_column(path, wanted)
+        update().add_column(path, wanted)
         return True
     found = present.field_type
     if isinstance(found, StructType) and isinstance(wanted, StructType):
@@ -116,7 +120,7 @@ def _widen(update: UpdateSchema, table: str, struct: StructType, path: tuple[str
         )
     if wide == one:
         return False
-    update.update_column(path, field_type=iceberg_type(wide))
+    update().update_column(path, field_type=iceberg_type(wide))
     return True
 
 

@@ -30,7 +30,7 @@ from sqlalchemy.exc import OperationalError
 
 from dts_assets.errors import LakeTableError, StaleGenerationError
 from dts_assets.store import commit
-from dts_assets.store.commit import files_in, generation_of, replace
+from dts_assets.store.commit import files_apart, files_in, generation_of, replace
 from dts_assets.store.files import TableWriter, WriteTarget
 from dts_assets.store.lake import write_target
 from dts_assets.store.schemas import layout
@@ -93,6 +93,36 @@ class TestOneWriter:
         done = replace(cells.catalog, cells.identifier, cells.rectangle([1], [2]), [])
         assert done.snapshot_id is None
         assert snapshots(cells) == before
+
+    def test_nothing_but_something_to_say_is_a_commit(self, cells: Cells) -> None:
+        replace(cells.catalog, cells.identifier, {}, cells.write([(0, 0)], "old"))
+        done = replace(
+            cells.catalog, cells.identifier, {}, [], properties={"dts.frontier": "8"}, base=(), keep=lambda _: True
+        )
+        assert snapshots(cells)[-1].snapshot_id == done.snapshot_id
+        assert summary(snapshots(cells)[-1])["dts.frontier"] == "8"
+        assert summary(snapshots(cells)[-1])["total-records"] == "3"
+        assert cells.generations() == {(0, 0): {"old"}}
+
+    def test_files_of_two_snapshots_differ_where_their_manifests_do(self, cells: Cells) -> None:
+        heads: list[int] = []
+        for number in range(40):  # manifests are merged on the way
+            cell = ALL[number % len(ALL)]
+            rectangle = cells.rectangle([cell[0]], [cell[1]])
+            keep = (lambda _: True) if number % 3 else None
+            done = replace(cells.catalog, cells.identifier, rectangle, cells.write([cell], f"g{number}"), keep=keep)
+            assert done.snapshot_id is not None
+            heads.append(done.snapshot_id)
+        table = cells.catalog.load_table(cells.identifier)
+        whole = {head: {file.file_path for file in files_in(table, {}, snapshot_id=head)} for head in heads}
+        fewer = 0
+        for one, other in itertools.product(heads[::3], heads[::4]):
+            first, second = ({file.file_path for file in files} for files in files_apart(table, one, other))
+            assert first - second == whole[one] - whole[other]
+            assert second - first == whole[other] - whole[one]
+            fewer += len(second) < len(whole[other])
+        assert fewer > 20
+        assert files_apart(table, 1, heads[0])[0] == [], "a snapshot that is gone has no files"
 
     def test_it_is_one_overwrite_snapshot_with_the_given_properties(self, cells: Cells) -> None:
         replace(cells.catalog, cells.identifier, {}, cells.write(ALL, "old"))
