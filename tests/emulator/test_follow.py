@@ -79,6 +79,7 @@ def server() -> Iterator[Server]:
         with running.connect(database="busy") as connection, connection.cursor() as cursor:
             cursor.execute("CREATE TABLE large (id INT PRIMARY KEY, body LONGTEXT)")
             cursor.execute("INSERT INTO large VALUES (1, REPEAT('0123456789', 150000))")
+            cursor.execute("FLUSH BINARY LOGS")
             cursor.execute("ALTER TABLE large ADD COLUMN later INT DEFAULT 5, RENAME COLUMN body TO text")
             cursor.execute("UPDATE large SET later = 6")
             cursor.execute("UPDATE orders_00 SET changes = -1")
