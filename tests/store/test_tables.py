@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.serializers import FromInputFile
 
 from dts_assets.errors import LakeTableError
 from dts_assets.model.columns import Column
@@ -28,6 +31,43 @@ if TYPE_CHECKING:
 
 ORDERS = (Column("id", "int", True), Column("total", "decimal(10,2)", False))
 PATH = ("shop", "changelog", "shopdb", "orders")
+
+
+class TestMetadata:
+    def test_a_metadata_file_is_read_once(self, cells: Cells, monkeypatch: pytest.MonkeyPatch) -> None:
+        read: list[str] = []
+        whole = FromInputFile.table_metadata
+
+        def counted(file: Any) -> Any:
+            read.append(file.location)
+            return whole(file)
+
+        monkeypatch.setattr(FromInputFile, "table_metadata", counted)
+        replace(cells.catalog, cells.identifier, {}, cells.write([(0, 0)], "one"))
+        for _ in range(5):
+            table = cells.catalog.load_table(cells.identifier)
+        assert len(read) == len(set(read)) <= 3
+        assert list(inspect.signature(SqlCatalog._convert_orm_to_iceberg).parameters) == ["self", "orm_table"]
+        assert table.name() == cells.identifier
+
+    def test_commits_change_nothing_that_was_loaded_and_are_seen_by_all(
+        self, cells: Cells, lake_location: LakeLocation
+    ) -> None:
+        other = open_catalog(lake_location)
+        for number in range(4):
+            before = cells.catalog.load_table(cells.identifier)
+            told = before.metadata.model_dump_json()
+            writer = (cells.catalog, other)[number % 2]
+            done = replace(writer, cells.identifier, {}, cells.write([(0, 0)], f"g{number}"))
+            with writer.load_table(cells.identifier).transaction() as change:
+                change.set_properties({"number": str(number)})
+            assert before.metadata.model_dump_json() == told
+            for catalog in (cells.catalog, other):
+                table = catalog.load_table(cells.identifier)
+                head = table.current_snapshot()
+                assert head is not None
+                assert (head.snapshot_id, table.properties["number"]) == (done.snapshot_id, str(number))
+            assert before.refresh().properties["number"] == str(number)
 
 
 class TestNames:
