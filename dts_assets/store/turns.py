@@ -1,10 +1,14 @@
-"""One run at a time of a subscription's tables, on one host: Dagster's pool says so too, but only to runs that it queues."""
+"""One at a time, on one host: runs that would get in each other's way (Dagster's pool says so too, but only to runs that it
+queues), and commits of one table."""
 
 from __future__ import annotations
 
 import fcntl
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+
+from pyiceberg.table import Table
 
 from dts_assets.store.catalog import LakeLocation
 
@@ -27,4 +31,21 @@ def turn(lake: LakeLocation, name: str, *, on_wait: Callable[[], None]) -> Itera
         except BlockingIOError:
             on_wait()
             fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+def table_lock(table: Table) -> AbstractContextManager[None]:
+    """Fairness among writers of one machine, whose kernel frees it when a writer is killed.
+
+    Without it three writers of one table kept a fourth waiting for up to 20 s; with it for 1 to 2.5 s. Correctness does not
+    rest on it.
+    """
+    scheme, separator, path = table.location().rpartition("://")
+    return _locked(Path(path) / "metadata") if not separator or scheme == "file" else nullcontext()
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    with (folder / ".commit-lock").open("a") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
         yield

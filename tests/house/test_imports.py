@@ -19,6 +19,7 @@ READS_ENVIRONMENT = {
     "settings/load.py": "the one reader: the configuration file's place, and ${NAME} in it",
     "store/session.py": "sets PYSPARK_PYTHON and SPARK_LOCAL_IP, which Spark has no other way to be told, and finds JAVA_HOME",
     "defs/event_log.py": "sets how many events Dagster writes at once, which it can be told in no other way",
+    "store/connect.py": "starts the server with its own environment, less the address of another server",
     "cli/live_processes.py": "gives the processes that it starts its own environment and a mark",
     "emulator/server.py": "finds the programs of MariaDB on PATH",
     "emulator/broker_files.py": "finds Java below JAVA_HOME",
