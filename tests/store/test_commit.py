@@ -263,7 +263,7 @@ class TestManyWriters:
         def interrupted(table: Table, updates: Any, requirements: Any) -> None:
             for files in others:
                 with monkeypatch.context() as patch:
-                    patch.setattr(commit, "_table_lock", lambda table: nullcontext())
+                    patch.setattr(commit, "table_lock", lambda table: nullcontext())
                     replace(cells.catalog, cells.identifier, cells.rectangle([0], [0]), files)
             real(table, updates, requirements)
 
