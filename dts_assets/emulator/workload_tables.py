@@ -162,8 +162,8 @@ _ADDED = (
     ("DECIMAL(10,3)", _or_null(_decimal(9, 3))),
     ("DATETIME(3)", _or_null(_moment(3))),
 )
-"""Columns that a table may be given later. They have no defaults: a default fills rows that no event touches, and snapshots do not
-follow that yet."""
+"""Columns that a table may be given later. They have no defaults: a default fills rows that no event touches, which snapshots do
+not follow yet."""
 
 _MOST_ADDED = 6
 
