@@ -8,7 +8,7 @@ from itertools import groupby
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dts_assets.flows.tables import _TASK_BYTES, _TASKS, _shared_out
+from dts_assets.flows.tables_files import _TASK_BYTES, _TASKS, shared_out
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
 
@@ -23,7 +23,7 @@ def test_every_file_goes_to_one_task_and_windows_are_cut_only_where_there_are_fe
     }
     owner = {path: start for start, some in files.items() for path, _ in some}
     size_of = dict(file for some in files.values() for file in some)
-    tasks = list(_shared_out(files))
+    tasks = list(shared_out(files))
     assert sorted(path for paths, _ in tasks for path in paths) == sorted(size_of)
     for paths, by_window in tasks:
         assert len([key for key, _ in groupby(paths, owner.__getitem__)]) == len(by_window), (
@@ -38,5 +38,5 @@ def test_every_file_goes_to_one_task_and_windows_are_cut_only_where_there_are_fe
 
 def test_a_thousand_small_windows_are_few_tasks_and_one_window_of_many_files_is_several() -> None:
     small = {START + number * timedelta(hours=1): [(str(number), 10_000)] for number in range(1000)}
-    assert _TASKS <= len(list(_shared_out(small))) <= 2 * _TASKS
-    assert len(list(_shared_out({START: [(str(number), 10_000) for number in range(8)]}))) == _TASKS
+    assert _TASKS <= len(list(shared_out(small))) <= 2 * _TASKS
+    assert len(list(shared_out({START: [(str(number), 10_000) for number in range(8)]}))) == _TASKS
