@@ -17,7 +17,7 @@ ARGS ?=
 # Dagster wants an absolute home; it holds the runs of this checkout.
 INSTANCE := DAGSTER_HOME="$(CURDIR)/dagster_home" DTS_ASSETS_CONFIG="$(CONFIG)"
 
-.PHONY: help setup demo test check dev screenshots example kills bench mutations broker clean lock format proto
+.PHONY: help setup demo test check dev screenshots example kills bench mutations broker live soak clean lock format proto
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -60,6 +60,14 @@ mutations: setup ## Mutate a million messages (COUNT=1000000): is every fault fo
 
 broker: setup ## Run a Kafka broker in the foreground with an empty TOPIC (dts) of PARTITIONS (4), until Ctrl-C
 	@$(PYTHON_IN_VENV) -m dts_assets.emulator.run_broker --topic $(or $(TOPIC),dts) --partitions $(or $(PARTITIONS),4)
+
+live: setup ## Follow a busy MariaDB through Kafka to the tables, Ctrl-C ends it (RATE=500 TABLES=20 WINDOW=5m PORT=3000 SECONDS=)
+	@env -u DAGSTER_HOME -u DTS_ASSETS_CONFIG $(PYTHON_IN_VENV) -W ignore -m dts_assets.cli.live --port $(PORT) \
+		--rate $(or $(RATE),500) --tables $(or $(TABLES),20) --window $(or $(WINDOW),5m) $(if $(SECONDS),--seconds $(SECONDS))
+
+soak: setup ## A live pipeline under random faults for fifteen minutes (SECONDS=900 SEED=), then the database judges it
+	@env -u DAGSTER_HOME -u DTS_ASSETS_CONFIG $(PYTHON_IN_VENV) -W ignore -m tests.live \
+		--seconds $(or $(SECONDS),900) $(if $(SEED),--seed $(SEED))
 
 format: setup ## Format the code and mend what the linter can
 	@$(BIN)/ruff check --fix .

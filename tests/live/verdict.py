@@ -5,17 +5,24 @@ from __future__ import annotations
 import itertools
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyiceberg.table.snapshots import Snapshot
+
 from dts_assets.cli.freshness import Place
-from dts_assets.cli.live_stack import DATABASE, LiveStack
+from dts_assets.cli.live_stack import DATABASE, SUBSCRIPTION, LiveStack
 from dts_assets.emulator.dump import dump_database
 from dts_assets.emulator.judge import differences
 from dts_assets.emulator.moments import content_at, moment_of_gtids
 from dts_assets.flows.registry import known_tables
-from dts_assets.model.positions import file_number
+from dts_assets.flows.snapshots import STATE_PROPERTY
+from dts_assets.model.positions import SourcePosition, file_number
 from dts_assets.model.problems import Completeness
+from dts_assets.model.tables import TableId
+from dts_assets.planning.snapshots import SnapshotState
 from dts_assets.store.rows import Cut
 
 
@@ -40,28 +47,65 @@ def database_place(stack: LiveStack) -> Place:
     return file_number(str(file)), int(position)
 
 
-def wrong(stack: LiveStack, folder: Path) -> list[str]:
-    """Everything that is wrong with what the lake holds."""
-    return [*unequal(stack, folder), *incomplete(stack), *repeated(stack)]
+def wrong(stack: LiveStack, folder: Path, *, quiet: bool) -> list[str]:
+    """Everything that is wrong with what the lake holds; ``quiet`` says that nothing comes any more and all is there."""
+    return [*unequal(stack, folder, quiet=quiet), *incomplete(stack), *repeated(stack)]
 
 
-def unequal(stack: LiveStack, folder: Path) -> Iterator[str]:
-    """Snapshots that are not the database's content at the GTID set that the ledger names, nor what it is now."""
-    pipeline = stack.pipeline
-    tables = {table for table, columns in known_tables(pipeline).items() if any(column.is_key for column in columns)}
-    scans = {table: pipeline.lake.scan(pipeline.table_path("snapshot", table)) for table in tables}
-    snapshots = {table: rows for table, rows in scans.items() if rows is not None}
-    if not snapshots:
-        yield "there are no snapshots"
+def unequal(stack: LiveStack, folder: Path, *, quiet: bool = True) -> Iterator[str]:
+    """Snapshots that are not the database's content at the GTID set that the ledger names; with ``quiet``, nor what it is now.
+
+    Snapshots are taken as they stood at that cut: the pipeline may be at work on the next one.
+    """
     cut = last_cut(stack)
-    if cut.gtid_set is None:
+    if cut.gtid_set is None or cut.cut is None:
         yield f"the cut of {cut.window} has no GTID set"
         return
     with content_at(stack.server, moment_of_gtids(stack.server, cut.gtid_set)) as past:
         dump_database(past, DATABASE, folder / "past")
-    yield from (f"at {cut.gtid_set}: {verdict}" for verdict in differences(snapshots, folder / "past"))
-    dump_database(stack.server, DATABASE, folder / "now")
-    yield from (f"now: {verdict}" for verdict in differences(snapshots, folder / "now"))
+    yield from _differing(snapshots_at(stack, cut.cut), folder / "past", f"at {cut.gtid_set}")
+    if quiet:
+        dump_database(stack.server, DATABASE, folder / "now")
+        yield from _differing(snapshots_at(stack, None), folder / "now", "now")
+
+
+def _differing(snapshots: Mapping[TableId, pa.Table], content: Path, when: str) -> Iterator[str]:
+    if not snapshots:
+        yield f"{when}: there are no snapshots"
+    for verdict in differences(snapshots, content):
+        # A column that nobody has written to yet was in no change either.
+        file = content / f"{verdict.table}.parquet"
+        unknown = [
+            name
+            for name in verdict.missing_columns
+            if (column := pq.read_table(file, columns=[name])[name]).null_count < len(column)
+        ]
+        if verdict.differing_rows or verdict.extra_columns or unknown:
+            yield f"{when}: {verdict}"
+
+
+def snapshots_at(stack: LiveStack, cut: SourcePosition | None) -> dict[TableId, pa.Table]:
+    """The rows of all snapshots as they stood at a cut; None: as they stand."""
+    pipeline, found = stack.pipeline, dict[TableId, pa.Table]()
+    for table in known_tables(pipeline):
+        path = pipeline.table_path("snapshot", table)
+        stored = pipeline.lake.table(path)
+        if stored is None:
+            continue
+        chosen = [one for one in stored.metadata.snapshots if cut is None or _stands_at(one, cut)]
+        if chosen:
+            newest = max(chosen, key=lambda one: one.sequence_number or 0)
+            rows = pipeline.lake.scan(path, snapshot_id=newest.snapshot_id)
+            assert rows is not None
+            found[table] = rows
+    return found
+
+
+def _stands_at(snapshot: Snapshot, cut: SourcePosition) -> bool:
+    """Whether a commit of a snapshot table is at or before a cut."""
+    properties = {} if snapshot.summary is None else snapshot.summary.additional_properties
+    state = SnapshotState.of_text(properties[STATE_PROPERTY])
+    return state.frontier.cut is not None and state.frontier.cut <= cut
 
 
 def last_cut(stack: LiveStack) -> Cut:
@@ -136,13 +180,16 @@ def repeated_deliveries(stack: LiveStack) -> int:
 
 
 def stuck(stack: LiveStack, *, older_than: float) -> list[str]:
-    """Runs of Dagster that were asked for so many seconds ago and have not ended."""
+    """Runs of Dagster that were asked for so many seconds ago and have not ended; of those that follow, all but one."""
     query = (
         "{ runsOrError(filter: {statuses: [QUEUED, NOT_STARTED, STARTING, STARTED, CANCELING]}) "
         "{ ... on Runs { results { runId jobName status creationTime } } } }"
     )
-    return [
+    runs = stack.ask(query)["runsOrError"]["results"]
+    following = [run["runId"] for run in runs if run["jobName"] == f"{SUBSCRIPTION}_live"]
+    found = [f"runs {', '.join(following)} follow side by side"] if len(following) > 1 else []
+    return found + [
         f"run {run['runId']} of {run['jobName']} is {run['status']} since {time.time() - run['creationTime']:.0f} s"
-        for run in stack.ask(query)["runsOrError"]["results"]
-        if time.time() - run["creationTime"] > older_than
+        for run in runs
+        if run["runId"] not in following and time.time() - run["creationTime"] > older_than
     ]
