@@ -158,7 +158,7 @@ _SHAPES = (
 
 _ADDED = (
     ("INT", _or_null(_number(-1000, 1000))),
-    ("VARCHAR(40)", _or_null(_text)),
+    ("VARCHAR(200)", _or_null(_text)),
     ("DECIMAL(10,3)", _or_null(_decimal(9, 3))),
     ("DATETIME(3)", _or_null(_moment(3))),
 )
