@@ -23,6 +23,7 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -93,11 +94,16 @@ def measure(stack: LiveStack, *, seconds: float) -> dict[str, Any]:
     found = _catch_up(stack, begin=begin, end=end)
     spent = {group: after[group] - before.get(group, 0.0) for group in after}
     runs = _runs(stack, begin=begin, end=end)
+    moved = [sighting.time for sighting in stack.cuts.sightings if begin <= sighting.time <= end]
+    refresh = statistics.median(after - before for before, after in pairwise(moved)) if len(moved) > 1 else None
     _show(found, spent, runs, seconds=end - begin, load=load)
+    print(f"the ledger's cuts were written {len(moved)} times, {refresh or 0:.1f} s apart in the median")
     return {
         "seconds": round(end - begin, 1),
         **_rounded(asdict(found), without=("since",)),
         "load": round(load[0], 2),
+        "refreshes": len(moved),
+        "seconds_between_refreshes": None if refresh is None else round(refresh, 2),
         "processor": _rounded(spent),
         "runs": {job: _rounded(asdict(times)) for job, times in runs.items()},
     }
