@@ -177,7 +177,8 @@ class RecreatedTopicError(BrokerError):
     def message(self) -> str:
         """The offsets, and the ways out."""
         return (
-            f"Topic {self.what} ends at offset {self.found_end} in Kafka partition {self.kafka_partition}, and the lake has stored "
-            f"its messages up to {self.stored_end}: it was made anew, and its offsets mean other messages now. Nothing was read. "
-            f"Give what comes now a subscription of its own (another name), or point bootstrap_servers back at the old topic."
+            f"Topic {self.what} ends at offset {self.found_end} in Kafka partition {self.kafka_partition}, and the lake has "
+            f"stored its messages up to {self.stored_end}: it was made anew, and its offsets mean other messages now. Nothing "
+            f"was read. Give what comes now a subscription of its own (another name), or point bootstrap_servers back at the "
+            f"old topic."
         )
