@@ -21,7 +21,7 @@ def pytest_configure(config: pytest.Config) -> None:
     # An example's time says how busy the machine is, not whether the code is right.
     settings.register_profile("dts-assets", deadline=None)
     settings.load_profile("dts-assets")
-    # A shell starts what runs in its background with INT ignored, and so would be every process that a test starts and interrupts.
+    # A shell starts what runs in its background with INT ignored, and so would be every process that a test starts.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     # py4j leaves its loopback sockets to the garbage collector, which may strike in any test after the first with Spark.
