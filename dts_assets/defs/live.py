@@ -91,6 +91,9 @@ def live_job(subscription: Subscription, assets: tuple[TableAsset, ...]) -> dg.J
     @dg.job(
         name=live_job_name(subscription.name),
         description="Follows the source live: raw, entries and all tables of the window that is still open, as they grow.",
+        # The sensor asks for the next run when one has ended, however it did. Dagster's own retry of a crashed run would be a
+        # second one beside it, and the two would do everything twice.
+        tags={"dagster/max_retries": "0"},
     )
     def job() -> None:
         follow_live()
