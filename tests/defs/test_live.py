@@ -162,5 +162,7 @@ def test_a_table_that_the_graph_does_not_show_yet_is_told_of_too(
     assert "shop/changelog/shopdb/added 2026-01-05-00:00" in told(run(shop, instance, monkeypatch, [more]))
 
 
-def test_a_run_that_crashed_is_followed_by_the_one_that_the_sensor_asks_for_and_not_by_a_retry_too(shop: Project) -> None:
+def test_a_run_that_crashed_is_followed_by_the_one_that_the_sensor_asks_for_and_not_by_a_retry_too(
+    shop: Project,
+) -> None:
     assert shop.definitions().resolve_job_def("shop_live").tags["dagster/max_retries"] == "0"
