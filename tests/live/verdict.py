@@ -27,15 +27,18 @@ from dts_assets.store.rows import Cut
 
 
 def catch_up(stack: LiveStack, *, seconds: float) -> list[str]:
-    """Wait until the snapshots stand where the database does, which nobody writes to any more."""
+    """Wait until the snapshots stand where the database does, which nobody writes to any more, and no run is left to end but the
+    one that follows."""
     end, deadline = database_place(stack), time.monotonic() + seconds
     while True:
         stack.supervisor.check()
         stack.cuts.read()
-        if stack.cuts.place is not None and stack.cuts.place >= end:
+        there = stack.cuts.place is not None and stack.cuts.place >= end
+        if there and not [*stuck(stack, older_than=0), *without_tables(stack)]:
             return []
         if time.monotonic() > deadline:
-            return [f"after {seconds:.0f} s the snapshots stand at {stack.cuts.place} and the database at {end}"]
+            left = [*stuck(stack, older_than=0), *without_tables(stack)]
+            return [f"after {seconds:.0f} s the snapshots stand at {stack.cuts.place}, the database at {end}", *left]
         time.sleep(1)
 
 
@@ -49,7 +52,7 @@ def database_place(stack: LiveStack) -> Place:
 
 def wrong(stack: LiveStack, folder: Path, *, quiet: bool) -> list[str]:
     """Everything that is wrong with what the lake holds; ``quiet`` says that nothing comes any more and all is there."""
-    return [*unequal(stack, folder, quiet=quiet), *incomplete(stack), *repeated(stack)]
+    return [*unequal(stack, folder, quiet=quiet), *incomplete(stack), *without_tables(stack), *repeated(stack)]
 
 
 def unequal(stack: LiveStack, folder: Path, *, quiet: bool = True) -> Iterator[str]:
@@ -137,10 +140,6 @@ def incomplete(stack: LiveStack) -> Iterator[str]:
         for row in cuts
         if row.completeness is Completeness.INCOMPLETE
     )
-    # The tables of the last windows may just be on their way.
-    last = max((row.window for row in cuts), default=None)
-    missing = {row.window for row in cells.values() if last is None or row.window < last} - {row.window for row in cuts}
-    yield from (f"{window} has no tables" for window in sorted(missing))
     yield from (
         f"the changes of {row.table} in {row.window_start} do not add up"
         for row in ledger.window_tables()
@@ -149,6 +148,14 @@ def incomplete(stack: LiveStack) -> Iterator[str]:
     quarantined = Counter(row.reason.value for row in ledger.quarantine())
     if quarantined:
         yield f"in quarantine: {dict(quarantined)}"
+
+
+def without_tables(stack: LiveStack) -> list[str]:
+    """Windows that have entries and no tables, less the last ones: theirs may just be on their way."""
+    done = {row.window for row in stack.pipeline.ledger.cuts()}
+    last = max(done, default=None)
+    missing = {row.window for row in stack.pipeline.ledger.windows()} - done
+    return [f"{window} has no tables" for window in sorted(missing) if last is not None and window < last]
 
 
 def repeated(stack: LiveStack) -> Iterator[str]:
