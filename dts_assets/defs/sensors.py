@@ -19,7 +19,7 @@ from dts_assets.defs.resources import PipelineResource
 from dts_assets.defs.table_assets import graph_tables
 from dts_assets.errors import DtsAssetsError
 from dts_assets.model.spans import Cell
-from dts_assets.model.windows import KEY_FORMAT, WindowGrid
+from dts_assets.model.windows import KEY_FORMAT, Window, WindowGrid
 from dts_assets.planning.ticks import Cursor, Runs, SpanRequest, ingest_tick, tables_tick
 from dts_assets.settings import ui_address
 from dts_assets.settings.models import Subscription
@@ -109,7 +109,10 @@ def tables_sensor(subscription: Subscription) -> dg.SensorDefinition:
             return dg.SkipReason(str(error))
         theirs = _followed_from(context.instance, subscription)
         mine = [window for window in status.work.tables if window.start < theirs]
-        requests = tables_tick(mine, inputs=status.tables_inputs)
+        failed = Counter(
+            window.start for run in _failed(context.instance, job) for window in _windows(run, subscription.grid)
+        )
+        requests = tables_tick(mine, inputs=status.tables_inputs, failed=failed)
         waiting = [window.key for window in status.work.waiting]
         return dg.SensorResult(
             run_requests=[
@@ -191,19 +194,32 @@ def _from_the_start(subscription: Subscription) -> dg.DefaultSensorStatus:
 def _runs(instance: dg.DagsterInstance, job: str, grid: WindowGrid) -> Runs:
     """What the runs of the ingest job are doing now, and which of them have failed lately."""
     unfinished = instance.get_run_records(dg.RunsFilter(job_name=job, statuses=_UNFINISHED))
-    since = datetime.now(UTC) - _FAILED_SINCE
-    failed = instance.get_run_records(
-        dg.RunsFilter(job_name=job, statuses=[dg.DagsterRunStatus.FAILURE], created_after=since), limit=_MOST_FAILED
-    )
     return Runs(
         frozenset(cell for record in unfinished for cell in _cells(record.dagster_run, grid)),
-        Counter(
-            cell
-            for record in failed
-            if CANNOT_BE_RETRIED not in record.dagster_run.tags
-            for cell in _cells(record.dagster_run, grid)
-        ),
+        Counter(cell for run in _failed(instance, job) for cell in _cells(run, grid)),
     )
+
+
+def _failed(instance: dg.DagsterInstance, job: str) -> list[dg.DagsterRun]:
+    """The runs of a job that have failed lately, and might not fail again."""
+    since = datetime.now(UTC) - _FAILED_SINCE
+    failed = dg.RunsFilter(job_name=job, statuses=[dg.DagsterRunStatus.FAILURE], created_after=since)
+    runs = [record.dagster_run for record in instance.get_run_records(failed, limit=_MOST_FAILED)]
+    return [run for run in runs if CANNOT_BE_RETRIED not in run.tags]
+
+
+def _windows(run: dg.DagsterRun, grid: WindowGrid) -> tuple[Window, ...]:
+    """The windows that a run of the tables makes; none for a run that says it otherwise than ours do."""
+    first, last = run.tags.get(RANGE_START), run.tags.get(RANGE_END)
+    if first is None or last is None:
+        return ()
+    return tuple(
+        grid.at(number) for number in range(grid.number(_start(first, grid)), grid.number(_start(last, grid)) + 1)
+    )
+
+
+def _start(key: str, grid: WindowGrid) -> datetime:
+    return grid.of_key(key).start
 
 
 def _cells(run: dg.DagsterRun, grid: WindowGrid) -> Iterator[Cell]:

@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from types import MappingProxyType
 
 from dts_assets.model.spans import Cell, Span, partition_key
 from dts_assets.model.windows import Window
@@ -39,6 +40,7 @@ class Runs:
 
 
 NO_RUNS = Runs()
+NOTHING_FAILED: Mapping[datetime, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +124,7 @@ def ingest_tick(
     requests += [
         SpanRequest(
             span,
-            f"entries:{_span_text(span)}:{_digest(span, inputs)}",
+            f"entries:{_span_text(span)}:{_digest(span, inputs)}{_tries_text(span, runs)}",
             entries_only=True,
         )
         for span in rectangles((cell for cell in stale if cell not in runs.unfinished), longest=LONGEST_RUN)
@@ -138,12 +140,20 @@ def ingest_tick(
     return IngestTick(tuple(asked), Cursor(marks))
 
 
-def tables_tick(ready: Iterable[Window], *, inputs: Mapping[datetime, Iterable[str]]) -> tuple[WindowsRequest, ...]:
-    """Requests for windows whose tables are missing or stale; ``inputs`` has what those of each window would read now."""
+def tables_tick(
+    ready: Iterable[Window],
+    *,
+    inputs: Mapping[datetime, Iterable[str]],
+    failed: Mapping[datetime, int] = NOTHING_FAILED,
+) -> tuple[WindowsRequest, ...]:
+    """Requests for windows whose tables are missing or stale; ``inputs`` has what those of each window would read now, ``failed``
+    how often runs of a window have failed so that the same may succeed now."""
     requests = []
     for run in window_runs(ready, longest=LONGEST_RUN):
         digest = generation([text for window in run for text in inputs[window.start]], code_version="")
-        requests.append(WindowsRequest(run, f"tables:{run[0].key}..{run[-1].key}:{digest}"))
+        tries = min(MOST_TRIES - 1, max(failed.get(window.start, 0) for window in run))
+        again = f":again{tries}" if tries else ""
+        requests.append(WindowsRequest(run, f"tables:{run[0].key}..{run[-1].key}:{digest}{again}"))
     return tuple(requests[:MOST_REQUESTS])
 
 

@@ -319,6 +319,21 @@ def test_entries_whose_head_has_arrived_are_asked_for_alone(three_hours: Project
     )
 
 
+def test_tables_whose_run_has_failed_are_asked_for_again_under_another_key(
+    three_hours: Project, instance: dg.DagsterInstance
+) -> None:
+    shop = three_hours
+    ingested(shop, cells(0, 1))
+    (request,) = tables_tick(shop, instance).run_requests or ()
+    job = shop.definitions().resolve_job_def("shop_tables")
+    found = []
+    for _ in range(3):
+        instance.create_run_for_job(job, tags=request.tags, status=dg.DagsterRunStatus.FAILURE)
+        found.append(keys(tables_tick(shop, instance)))
+    # The last key is one that Dagster has seen: it asks for no further run.
+    assert found == [[f"{request.run_key}:again1"], [f"{request.run_key}:again2"], [f"{request.run_key}:again2"]]
+
+
 def test_one_run_of_the_tables_at_a_time(three_hours: Project, instance: dg.DagsterInstance) -> None:
     ingested(three_hours, cells(0))
     job = three_hours.definitions().resolve_job_def("shop_tables")
