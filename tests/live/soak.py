@@ -15,7 +15,9 @@ from dts_assets.cli.live_stack import WORKLOAD, LiveOptions, LiveStack, Runs, li
 from tests.live.faults import FAULTS, Fault
 from tests.live.verdict import catch_up, repeated_deliveries, stuck, wrong
 
-_BETWEEN_FAULTS = (8.0, 25.0)
+BETWEEN_FAULTS = (8.0, 25.0)
+"""Seconds, at random."""
+
 _FIRST_TABLES = 400.0
 _CATCH_UP = 400.0
 _LONGEST_RUN = 300.0
@@ -40,14 +42,15 @@ def soak(
     seconds: float,
     say: Callable[[str], None],
     faults: Mapping[str, Fault] = FAULTS,
+    between: tuple[float, float] = BETWEEN_FAULTS,
 ) -> Findings:
-    """Let it run for so long with ``faults``, then let it come to rest and judge it."""
+    """Let it run for so long, and until each of ``faults`` has come once, then let it come to rest and judge it."""
     found, random = Findings(), Random(options.seed)
     supervisor: Supervisor
     with live_stack(options, say=say) as stack:
         supervisor = stack.supervisor
         _wait_for_first_tables(stack)
-        _under_fire(stack, found, random, seconds=seconds, faults=faults, say=say)
+        _under_fire(stack, found, random, seconds=seconds, faults=faults, between=between, say=say)
         supervisor.stop(WORKLOAD)
         commits = stack.commits.read()
         found.rows = commits[-1].rows
@@ -80,13 +83,14 @@ def _under_fire(
     *,
     seconds: float,
     faults: Mapping[str, Fault],
+    between: tuple[float, float],
     say: Callable[[str], None],
 ) -> None:
     """Each fault once in random order, then again, for as long as there is time."""
     end, order = time.monotonic() + seconds, list[str]()
-    while time.monotonic() < end:
-        pause = time.monotonic() + random.uniform(*_BETWEEN_FAULTS)
-        while time.monotonic() < min(pause, end):
+    while time.monotonic() < end or len(found.faults) < len(faults):
+        pause = time.monotonic() + random.uniform(*between)
+        while time.monotonic() < pause:
             stack.check()
             time.sleep(0.5)
         if not order:
