@@ -19,6 +19,7 @@ from dts_assets.emulator.judge import differences
 from dts_assets.emulator.moments import content_at, moment_of_gtids
 from dts_assets.flows.registry import known_tables
 from dts_assets.flows.snapshots import STATE_PROPERTY
+from dts_assets.flows.status import find_status
 from dts_assets.model.positions import SourcePosition, file_number
 from dts_assets.model.problems import Completeness
 from dts_assets.model.tables import TableId
@@ -34,10 +35,10 @@ def catch_up(stack: LiveStack, *, seconds: float) -> list[str]:
         stack.supervisor.check()
         stack.cuts.read()
         there = stack.cuts.place is not None and stack.cuts.place >= end
-        if there and not [*stuck(stack, older_than=0), *without_tables(stack)]:
+        if there and not [*stuck(stack, older_than=0), *undone(stack)]:
             return []
         if time.monotonic() > deadline:
-            left = [*stuck(stack, older_than=0), *without_tables(stack)]
+            left = [*stuck(stack, older_than=0), *undone(stack)]
             return [f"after {seconds:.0f} s the snapshots stand at {stack.cuts.place}, the database at {end}", *left]
         time.sleep(1)
 
@@ -52,7 +53,7 @@ def database_place(stack: LiveStack) -> Place:
 
 def wrong(stack: LiveStack, folder: Path, *, quiet: bool) -> list[str]:
     """Everything that is wrong with what the lake holds; ``quiet`` says that nothing comes any more and all is there."""
-    return [*unequal(stack, folder, quiet=quiet), *incomplete(stack), *without_tables(stack), *repeated(stack)]
+    return [*unequal(stack, folder, quiet=quiet), *incomplete(stack), *undone(stack), *repeated(stack)]
 
 
 def unequal(stack: LiveStack, folder: Path, *, quiet: bool = True) -> Iterator[str]:
@@ -150,12 +151,17 @@ def incomplete(stack: LiveStack) -> Iterator[str]:
         yield f"in quarantine: {dict(quarantined)}"
 
 
-def without_tables(stack: LiveStack) -> list[str]:
-    """Windows that have entries and no tables, less the last ones: theirs may just be on their way."""
-    done = {row.window for row in stack.pipeline.ledger.cuts()}
-    last = max(done, default=None)
-    missing = {row.window for row in stack.pipeline.ledger.windows()} - done
-    return [f"{window} has no tables" for window in sorted(missing) if last is not None and window < last]
+def undone(stack: LiveStack) -> list[str]:
+    """What is missing or stale, but for the windows from the last cut on: theirs may just be on its way."""
+    work = find_status(stack.pipeline).work
+    last = max((row.window for row in stack.pipeline.ledger.cuts()), default=None)
+    cells = [*work.ingest, *work.stale_entries]
+    if last is None:
+        return ["there is no cut"]
+    return [
+        *(f"{cell} has no entries, or other ones than it should" for cell in cells if cell.window < last),
+        *(f"{window} has no tables, or stale ones" for window in work.tables if window < last),
+    ]
 
 
 def repeated(stack: LiveStack) -> Iterator[str]:
