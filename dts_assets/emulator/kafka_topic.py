@@ -95,7 +95,7 @@ class Topic:
 
     def _last_number(self, consumer: Consumer, partition: int, otherwise: int) -> int:
         place = TopicPartition(self.name, partition)
-        low, high = consumer.get_watermark_offsets(place, timeout=_ANSWER_SECONDS, cached=False)
+        low, high = _watermarks(consumer, place)
         if low == high:
             return max(high, otherwise)
         consumer.assign([TopicPartition(self.name, partition, high - 1)])
@@ -150,3 +150,17 @@ class Topic:
     def _raise_failed(self) -> None:
         if self._failed is not None:
             raise BrokerUnavailable(f"Kafka refuses the task: {self._failed.str()}")
+
+
+def _watermarks(consumer: Consumer, place: TopicPartition) -> tuple[int, int]:
+    """The first and the next offset of a partition. A broker that has just started does not lead it yet, and is asked again."""
+    deadline = time.monotonic() + _ANSWER_SECONDS
+    while True:
+        try:
+            low, high = consumer.get_watermark_offsets(place, timeout=1, cached=False)
+        except KafkaException:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.2)
+        else:
+            return low, high
