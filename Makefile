@@ -17,10 +17,10 @@ ARGS ?=
 # Dagster wants an absolute home; it holds the runs of this checkout.
 INSTANCE := DAGSTER_HOME="$(CURDIR)/dagster_home" DTS_ASSETS_CONFIG="$(CONFIG)"
 
-.PHONY: help setup demo test check dev screenshots example kills bench mutations broker live soak clean lock format proto
+.PHONY: help setup demo test check dev screenshots live-screenshots example kills bench mutations broker live soak clean lock format proto
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: ## Install everything that the other targets need; does nothing when it is there
 	@scripts/setup.sh
@@ -45,6 +45,9 @@ dev: setup ## Open the Dagster UI on PORT (3000), with its daemon
 
 screenshots: setup ## Take the pictures in docs/images again, with the example in a Dagster of its own and Chromium
 	@$(PYTHON_IN_VENV) -W ignore scripts/screenshots.py
+
+live-screenshots: setup ## Take the pictures of a live pipeline again (ten minutes)
+	@env -u DAGSTER_HOME -u DTS_ASSETS_CONFIG $(PYTHON_IN_VENV) -W ignore -m scripts.live_screenshots
 
 example: setup ## Make the example's capture and dump again, from a run of MariaDB
 	@$(PYTHON_IN_VENV) -m examples.shop_maker

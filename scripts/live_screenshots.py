@@ -13,7 +13,7 @@ from dts_assets.cli.live_stack import LiveOptions, LiveStack, live_stack
 from dts_assets.errors import DtsAssetsError
 from scripts.screenshots import HEIGHT, Page, ScreenshotError, browser, find_browser, until
 
-MINUTES = 7
+MINUTES = 5
 """How long the pipeline runs before it is looked at: some windows have closed then, and plots have points."""
 
 
