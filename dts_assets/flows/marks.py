@@ -22,6 +22,9 @@ from dts_assets.store.rows import Cut, IngestWindow
 PROOF_INPUT = "proof:"
 """How the names of inputs begin that decide a window's level and problems alone, and none of its rows."""
 
+_OPEN = "; open "
+"""Behind the digest of a proof: the Kafka partitions in which the window had not closed."""
+
 
 @dataclass(frozen=True, slots=True)
 class TopicMarks:
@@ -72,8 +75,8 @@ class TopicMarks:
             for one in self.pipeline.kafka_partitions
             if (row := self.history.rows.get(Cell(one, window))) is not None and row.closed_by == ClosedBy.OPEN
         ]
-        rests_on = [proof.rests_on, *([f"open {','.join(still_open)}"] if still_open else [])]
-        proven = input_text(f"{PROOF_INPUT}{window.key}", "; ".join(rests_on))
+        rests_on = proof.rests_on + (f"{_OPEN}{','.join(still_open)}" if still_open else "")
+        proven = input_text(f"{PROOF_INPUT}{window.key}", rests_on)
         return (*self.history.inputs(window, self.pipeline.kafka_partitions), proven)
 
     def mark(self, window: Window) -> Cut:
@@ -117,7 +120,8 @@ def same_rows(stored: Cut | None, mark: Cut) -> bool:
 
 def window_cut(row: Cut) -> WindowCut:
     """What a mark adds to the frontier."""
-    return WindowCut(row.window, row.cut, Consistency(row.consistency))
+    still_open = any(text.startswith(PROOF_INPUT) and _OPEN in text for text in row.inputs)
+    return WindowCut(row.window, row.cut, Consistency(row.consistency), still_open)
 
 
 def of_rows(inputs: Iterable[str]) -> set[str]:

@@ -8,7 +8,8 @@ from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.snapshots import STATE_PROPERTY
 from dts_assets.model.tables import TableId
 from dts_assets.planning.snapshots import SnapshotState
-from dts_assets.store.expiry import KEEP_FOR, KEEP_FOR_LIVE, expire_snapshots
+from dts_assets.store import expiry
+from dts_assets.store.expiry import expire_snapshots
 from dts_assets.store.schemas import SYSTEM_TABLES
 
 
@@ -18,7 +19,7 @@ def expire_old_snapshots(pipeline: Pipeline, tables: Iterable[TableId]) -> int:
     The state of a changelog that its snapshot was made from stays: the next snapshot is made from the difference to it.
     """
     catalog = pipeline.lake.catalog
-    keep_for = KEEP_FOR_LIVE if pipeline.settings.window.live else KEEP_FOR
+    keep_for = expiry.KEEP_FOR_LIVE if pipeline.settings.window.live else expiry.KEEP_FOR
     expired = sum(
         expire_snapshots(catalog, pipeline.lake.identifier(pipeline.path(name)), keep_for=keep_for)
         for name in SYSTEM_TABLES

@@ -27,11 +27,13 @@ class Consistency(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WindowCut:
-    """What one window adds to the frontier."""
+    """What one window adds to the frontier. ``still_open``: it had not closed in every Kafka partition when it was made, so that
+    more of it may come."""
 
     window: Window
     cut: SourcePosition | None
     consistency: Consistency
+    still_open: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ def cut_of_window(window: Window, ends: Iterable[PartitionEnd], *, wanted: Consi
     cut = min(checkpoints, default=None)
     ended = any(end.closed_by is ClosedBy.END for end in ends)
     if wanted is Consistency.CUT and any(end.closed_by is ClosedBy.OPEN for end in ends):
-        return WindowCut(window, cut if len(checkpoints) == len(ends) else None, Consistency.CUT)
+        return WindowCut(window, cut if len(checkpoints) == len(ends) else None, Consistency.CUT, still_open=True)
     if wanted is Consistency.WINDOW or ended or len(checkpoints) < len(ends):
         return WindowCut(window, cut, Consistency.WINDOW)
     return WindowCut(window, cut, Consistency.CUT)
@@ -64,7 +66,8 @@ def frontier(cuts: Mapping[datetime, WindowCut], grid: WindowGrid, *, first: dat
     """Where tables stand, from the cuts of all computed windows (by window start).
 
     ``first`` is the start of the first window that counts, the one with the first offset ever seen; None if none was. What was
-    applied is never taken back: the cut only grows.
+    applied is never taken back: the cut only grows. A window that was made while it was open is the last one: what came of it
+    afterwards is not in the changelogs yet, however far later windows have come.
     """
     if first is None:
         return EMPTY_FRONTIER
@@ -77,7 +80,7 @@ def frontier(cuts: Mapping[datetime, WindowCut], grid: WindowGrid, *, first: dat
             whole_until = window.start
         if here.cut is not None and (cut is None or here.cut > cut):
             cut = here.cut
-        window = grid.next(window)
+        window = None if here.still_open else grid.next(window)
     return Frontier(at, whole_until, cut)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -136,3 +136,16 @@ def test_what_a_snapshot_held_stays_and_what_is_reached_is_held(
 @given(frontiers)
 def test_a_frontier_is_not_behind_itself_nor_behind_nothing(now: Frontier) -> None:
     assert not_behind(now, now) == not_behind(now, EMPTY_FRONTIER) == not_behind(EMPTY_FRONTIER, now) == now
+
+
+def test_a_window_that_was_made_while_it_was_open_is_the_last_one() -> None:
+    grid = WindowGrid(timedelta(hours=1), datetime(2026, 3, 1, tzinfo=UTC))
+    first, second, third = (grid.at(number) for number in range(3))
+    made = {
+        window.start: WindowCut(window, SourcePosition(0, 1, number), Consistency.CUT, still_open=window == second)
+        for number, window in enumerate((first, second, third))
+    }
+    found = frontier(made, grid, first=first.start)
+    assert (found.window, found.cut) == (second.start, SourcePosition(0, 1, 1))
+    made[second.start] = replace(made[second.start], still_open=False)
+    assert frontier(made, grid, first=first.start).window == third.start
