@@ -7,21 +7,16 @@ seconds of processor time, and so does all the work on five thousand row changes
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
-from dts_assets.defs.checks import (
-    balance_result,
-    completeness_result,
-    evaluation,
-    window_balance_result,
-    window_completeness_result,
-)
+from dts_assets.defs.checks import evaluation, window_balance_result, window_completeness_result
 from dts_assets.defs.failures import explained
 from dts_assets.defs.group_commit import group_metadata
-from dts_assets.defs.metadata import entries_metadata, raw_metadata
+from dts_assets.defs.metadata import raw_metadata
+from dts_assets.defs.redrive import entries_events, instant_of
 from dts_assets.defs.resources import PipelineResource, SparkResource
 from dts_assets.defs.table_assets import TableAsset, layers, table_metadata
 from dts_assets.settings.models import Subscription
@@ -70,7 +65,7 @@ def live_job(subscription: Subscription, assets: tuple[TableAsset, ...]) -> dg.J
 
         told = _Told(subscription.name, assets)
         with explained(context):
-            since = _instant(config.since) or first_open(pipelines.pipeline(subscription.name))
+            since = instant_of(config.since) or first_open(pipelines.pipeline(subscription.name))
             refreshes = follow(
                 lambda: pipelines.pipeline(subscription.name),
                 since,
@@ -101,13 +96,6 @@ def live_job(subscription: Subscription, assets: tuple[TableAsset, ...]) -> dg.J
     return job
 
 
-def _instant(text: str) -> datetime | None:
-    if not text:
-        return None
-    instant = datetime.fromisoformat(text)
-    return instant if instant.tzinfo is not None else instant.replace(tzinfo=UTC)
-
-
 def _op_name(subscription: str) -> str:
     return f"{subscription}_follow_live"
 
@@ -129,9 +117,7 @@ class _Told:
         for one in (cell for report in done.entries for cell in report.cells):
             partition = str(one.row.cell)
             if self._due(entries, partition, still_open=one.row.closed_by == "open"):
-                yield dg.AssetMaterialization(entries, metadata=entries_metadata(one), partition=partition)
-                for result in (completeness_result(one.row), balance_result(one.row)):
-                    yield evaluation(entries, result, partition)
+                yield from entries_events(entries, one)
         for tables in done.tables:
             yield from self._of_tables(tables, _open_windows(done))
 

@@ -70,8 +70,13 @@ def span_of_range(first: str, last: str, grid: WindowGrid) -> Span:
     """The rectangle between two keys of cells: the ranges of both dimensions, crossed."""
     start, end = _cell(first, grid), _cell(last, grid)
     partitions = tuple(range(start.kafka_partition, end.kafka_partition + 1))
-    numbers = range(grid.number(start.window.start), grid.number(end.window.start) + 1)
-    return Span(partitions, tuple(grid.at(number) for number in numbers))
+    return Span(partitions, windows_of_range(start.window.key, end.window.key, grid))
+
+
+def windows_of_range(first: str, last: str, grid: WindowGrid) -> tuple[Window, ...]:
+    """The windows between two keys of windows, both included."""
+    start, end = (grid.number(grid.of_key(key).start) for key in (first, last))
+    return tuple(grid.at(number) for number in range(start, end + 1))
 
 
 def windows_of(keys: list[str], grid: WindowGrid) -> tuple[Window, ...]:

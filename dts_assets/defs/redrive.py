@@ -1,5 +1,6 @@
 """The job that drives quarantine again: a button in the UI's Launchpad, and what ``dts-assets redrive`` runs."""
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from dts_assets.settings.models import Subscription
 
 if TYPE_CHECKING:
     from dts_assets.flows.redrive import RedriveReport
+    from dts_assets.flows.reports import EntriesCellReport
 
 
 class RedriveConfig(dg.Config):
@@ -45,19 +47,17 @@ def redrive_job(subscription: Subscription) -> dg.JobDefinition:
         from dts_assets.model.problems import Reason
 
         chosen = Quarantined(
-            _instant(config.start),
-            _instant(config.end),
+            instant_of(config.start),
+            instant_of(config.end),
             frozenset(config.kafka_partitions) or None,
             frozenset(Reason(reason) for reason in config.reasons) or None,
         )
         pipeline = pipelines.pipeline(subscription.name)
         report = redrive(pipeline, chosen, spark=spark.session, progress=context.log.info)
         for cell in report.entries:
-            partition = str(cell.row.cell)
-            context.log_event(dg.AssetMaterialization(entries, metadata=entries_metadata(cell), partition=partition))
-            for result in (completeness_result(cell.row), balance_result(cell.row)):
+            for event in entries_events(entries, cell):
                 # Accepted as every event of a user is; the signature names three of them.
-                context.log_event(evaluation(entries, result, partition))  # type: ignore[arg-type]
+                context.log_event(event)  # type: ignore[arg-type]
         context.add_output_metadata({"rows": dg.MetadataValue.md(_table(report)), "moved": report.moved})
 
     @dg.job(
@@ -70,7 +70,18 @@ def redrive_job(subscription: Subscription) -> dg.JobDefinition:
     return job
 
 
-def _instant(text: str) -> datetime | None:
+def entries_events(
+    entries: dg.AssetKey, cell: "EntriesCellReport"
+) -> Iterator[dg.AssetMaterialization | dg.AssetCheckEvaluation]:
+    """What a job that is no asset's tells of a partition of entries: that it was made, and what its checks found."""
+    partition = str(cell.row.cell)
+    yield dg.AssetMaterialization(entries, metadata=entries_metadata(cell), partition=partition)
+    for result in (completeness_result(cell.row), balance_result(cell.row)):
+        yield evaluation(entries, result, partition)
+
+
+def instant_of(text: str) -> datetime | None:
+    """The instant that a field of a run's config names, in UTC where it names no zone; None if it is empty."""
     if not text:
         return None
     instant = datetime.fromisoformat(text)

@@ -13,7 +13,7 @@ import dagster as dg
 from dts_assets.defs.failures import CANNOT_BE_RETRIED
 from dts_assets.defs.jobs import ingest_job_name, tables_job_name
 from dts_assets.defs.live import FOLLOWS_FROM, live_config, live_job_name
-from dts_assets.defs.partitions import RANGE_END, RANGE_START, span_of_range, span_tags, window_tags
+from dts_assets.defs.partitions import RANGE_END, RANGE_START, span_of_range, span_tags, window_tags, windows_of_range
 from dts_assets.defs.reload import TableReloader
 from dts_assets.defs.resources import PipelineResource
 from dts_assets.defs.table_assets import graph_tables
@@ -213,13 +213,7 @@ def _windows(run: dg.DagsterRun, grid: WindowGrid) -> tuple[Window, ...]:
     first, last = run.tags.get(RANGE_START), run.tags.get(RANGE_END)
     if first is None or last is None:
         return ()
-    return tuple(
-        grid.at(number) for number in range(grid.number(_start(first, grid)), grid.number(_start(last, grid)) + 1)
-    )
-
-
-def _start(key: str, grid: WindowGrid) -> datetime:
-    return grid.of_key(key).start
+    return windows_of_range(first, last, grid)
 
 
 def _cells(run: dg.DagsterRun, grid: WindowGrid) -> Iterator[Cell]:

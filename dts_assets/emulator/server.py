@@ -23,6 +23,7 @@ import pymysql
 from pymysql.connections import Connection
 
 from dts_assets.emulator.errors import ServerUnavailable
+from dts_assets.emulator.processes import stop_server
 
 BINLOG_NAME = "mysql-bin"
 """Base name of the binlog files, as a managed MySQL calls them: ``mysql-bin.000001``."""
@@ -88,7 +89,7 @@ def private_server(*, server_id: int = 1, extra: tuple[str, ...] = ()) -> Iterat
         yield Server(folder / "socket")
     finally:
         if process is not None:
-            _stop(process)
+            stop_server(process, seconds=_STOP_SECONDS)
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -155,12 +156,3 @@ def _said(sentence: str, log: Path) -> str:
     lines = log.read_text(errors="replace").splitlines() if log.exists() else []
     errors = [line for line in lines if "ERROR" in line.upper()] or lines[-1:]
     return f"{sentence}: {errors[0].strip()}" if errors else sentence
-
-
-def _stop(process: subprocess.Popen[bytes]) -> None:
-    process.terminate()
-    try:
-        process.wait(_STOP_SECONDS)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()

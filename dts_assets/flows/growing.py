@@ -36,7 +36,7 @@ class Growing:
 
     def to_go_on(self, marks: Iterable[Cut], rows: Mapping[Cell, IngestWindow]) -> frozenset[datetime]:
         """The windows, by their starts, that the next run may have to add to: those that are open, and those that were."""
-        still = {cell.window.start for cell, row in rows.items() if row.closed_by == ClosedBy.OPEN}
+        still = open_windows(rows.values())
         return frozenset(start for mark in marks if (start := mark.window.start) in still or start in self.onto)
 
     def marked(
@@ -75,9 +75,9 @@ class Growing:
         return made
 
 
-def is_open(window: Window, rows: Mapping[Cell, IngestWindow]) -> bool:
-    """Whether a window has not closed in all Kafka partitions, as far as they are stored."""
-    return any(rows[cell].closed_by == ClosedBy.OPEN for cell in _cells(window, rows))
+def open_windows(rows: Iterable[IngestWindow]) -> frozenset[datetime]:
+    """The windows, by their starts, that have not closed in all Kafka partitions, as far as they are stored."""
+    return frozenset(row.window.start for row in rows if row.closed_by == ClosedBy.OPEN)
 
 
 def find_growing(

@@ -41,11 +41,11 @@ def kept(runs: Iterable[Iterable[str]]) -> Keep:
     return lambda file: run_of(file.file_path) in named
 
 
-def own_files(files: Iterable[StoredFile], refreshes: Sequence[Refresh]) -> list[StoredFile]:
-    """The files of a cell that its mark stands for, in the order of their offsets."""
-    if not refreshes:
+def own_files(files: Iterable[StoredFile], runs: Sequence[str]) -> list[StoredFile]:
+    """The files that a mark stands for which names ``runs``, in the order of these; all of them if it names none."""
+    if not runs:
         return list(files)
-    place = {run: number for number, run in enumerate(runs_of(refreshes))}
+    place = {run: number for number, run in enumerate(runs)}
     mine = [file for file in files if run_of(file.path) in place]
     return sorted(mine, key=lambda file: (place[run_of(file.path)], file.path))
 
@@ -58,4 +58,4 @@ def files_of_cells(
     for file in files:
         cell = Cell(file.partition["kafka_partition"], pipeline.grid.of_start(file.partition["window_start"]))
         found.setdefault(cell, []).append(file)
-    return {cell: own_files(some, refreshes.get(cell, ())) for cell, some in found.items()}
+    return {cell: own_files(some, runs_of(refreshes.get(cell, ()))) for cell, some in found.items()}

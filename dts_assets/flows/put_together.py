@@ -16,7 +16,7 @@ from dts_assets.flows.open_windows import own_files
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
 from dts_assets.flows.reports import Progress
 from dts_assets.flows.spark_tasks import run_tasks
-from dts_assets.model.refreshes import Refresh, run_of, runs_of, together
+from dts_assets.model.refreshes import runs_of, together
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.store.commit import Rectangle
@@ -77,13 +77,11 @@ def put_cells_together(
     progress: Progress,
 ) -> None:
     """Put raw and entries of cells into one file each; whoever calls keeps other runs away from them."""
-    parts = []
+    parts: list[_Part] = []
     for row in rows:
         rectangle: Rectangle = {"kafka_partition": {row.kafka_partition}, "window_start": {row.window.start}}
         for name, refreshes in (("raw_envelopes", raw[row.cell].refreshes), ("entries", row.refreshes)):
-            path = pipeline.path(name)
-            files = own_files(pipeline.lake.data_files(path, rectangle), refreshes)
-            parts += _part(path, rectangle, files, refreshes)
+            parts += _part(pipeline, pipeline.path(name), rectangle, runs_of(refreshes))
     _put_together(pipeline, parts, spark, progress)
 
 
@@ -91,24 +89,21 @@ def put_changelogs_together(
     pipeline: Pipeline, marks: Iterable[Cut], tables: Iterable[TableId], *, spark: SparkProvider, progress: Progress
 ) -> None:
     """Put the changelogs of windows into one file a table; whoever calls keeps other runs away from them."""
-    parts = []
+    parts: list[_Part] = []
     tables = list(tables)
     for mark in marks:
         rectangle: Rectangle = {"window_start": {mark.window.start}}
-        place = {run: number for number, run in enumerate(mark.made_by)}
         for table in tables:
-            path = pipeline.table_path("changelog", table)
-            found = [file for file in pipeline.lake.data_files(path, rectangle) if run_of(file.path) in place]
-            files = sorted(found, key=lambda file: (place[run_of(file.path)], file.path))
-            if len(files) > _FEW:
-                parts.append(_Part(path, rectangle, files, mark.made_by[-1]))
+            parts += _part(pipeline, pipeline.table_path("changelog", table), rectangle, mark.made_by)
     _put_together(pipeline, parts, spark, progress)
 
 
-def _part(
-    path: tuple[str, ...], rectangle: Rectangle, files: Sequence[StoredFile], refreshes: Sequence[Refresh]
-) -> list[_Part]:
-    return [_Part(path, rectangle, files, runs_of(refreshes)[-1])] if len(files) > _FEW and refreshes else []
+def _part(pipeline: Pipeline, path: tuple[str, ...], rectangle: Rectangle, runs: Sequence[str]) -> list[_Part]:
+    """What ``runs`` have written inside a rectangle, if it is worth being put together."""
+    if not runs:
+        return []
+    files = own_files(pipeline.lake.data_files(path, rectangle), runs)
+    return [_Part(path, rectangle, files, runs[-1])] if len(files) > _FEW else []
 
 
 def _put_together(pipeline: Pipeline, parts: Collection[_Part], spark: SparkProvider, progress: Progress) -> None:
@@ -128,9 +123,9 @@ def _put_together(pipeline: Pipeline, parts: Collection[_Part], spark: SparkProv
 
     def commit(numbered: tuple[int, _Part]) -> None:
         number, part = numbered
-        old = [file.path for file in part.files]
+        old = frozenset(file.path for file in part.files)
         pipeline.lake.replace(
-            part.path, part.rectangle, written[number], base=old, keep=lambda file: file.file_path not in set(old)
+            part.path, part.rectangle, written[number], base=old, keep=lambda file: file.file_path not in old
         )
 
     with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from dts_assets.errors import IncompleteWindowError, NotReadyError
-from dts_assets.flows.growing import Growing, find_growing, is_open
+from dts_assets.flows.growing import Growing, find_growing, open_windows
 from dts_assets.flows.identity import NOTHING_BEFORE, Redelivered, TopicHistory, find_redelivered_changes
 from dts_assets.flows.identity_tasks import EntryKeys
 from dts_assets.flows.marks import TopicMarks, same_rows, window_cut
@@ -138,11 +138,11 @@ def _materialize(
     marks = [topic.mark(window) for window in windows]
     _refuse_incomplete(pipeline, marks, ingested)
     stored = {row.window.start: row for row in pipeline.ledger.cuts()}
-    marked = [mark.window for mark in marks if selection.whole and same_rows(stored.get(mark.window.start), mark)]
+    marked = {mark.window: mark for mark in marks if selection.whole and same_rows(stored.get(mark.window.start), mark)}
     if marked:
         progress(f"tables: {len(marked)} windows keep their rows; what is known of them has changed")
-    made_again = [window for window in windows if window not in set(marked)]
-    again = [mark for mark in marks if mark.window in set(made_again)]
+    again = [mark for mark in marks if mark.window not in marked]
+    made_again = [mark.window for mark in again]
     growing = find_growing(pipeline, again, stored, ingested) if selection.whole else Growing({})
     changelogs = _chosen(tables, selection.changelogs)
     results: list[TablesResult] = []
@@ -164,13 +164,13 @@ def _materialize(
         unbalanced = unbalanced_tables(rows)
         chosen = None if selection.whole else selection.changelogs
         pipeline.ledger.replace_window_tables(made_again, rows, tables=chosen)
-    made |= stored_tallies(pipeline, marked)
+    made |= stored_tallies(pipeline, list(marked))
     cuts = {start: window_cut(row) for start, row in stored.items()}
     first = pipeline.first_window()
     if selection.whole:
         stood_at = frontier(cuts, pipeline.grid, first=first).cut
         made_marks = growing.marked(again, ingested, run=run, results=results, stood_at=stood_at)
-        marks = sorted([*made_marks, *_marked_only(marked, marks, stored)], key=lambda mark: mark.window)
+        marks = sorted([*made_marks, *_marked_only(marked.values(), stored)], key=lambda mark: mark.window)
         cuts |= {mark.window.start: window_cut(mark) for mark in marks}
     chains = {
         mark.window.start: Chain(mark.chain, frozenset(mark.made_by))
@@ -182,7 +182,8 @@ def _materialize(
     if selection.whole:
         pipeline.ledger.replace_lineages(topic.history.lineages.all)
         pipeline.ledger.replace_cuts(windows, marks)
-        scattered = [mark for mark in marks if is_time(len(mark.made_by), still_open=is_open(mark.window, ingested))]
+        still_open = open_windows(ingested.values())
+        scattered = [mark for mark in marks if is_time(len(mark.made_by), still_open=mark.window.start in still_open)]
         put_changelogs_together(pipeline, scattered, tables, spark=spark, progress=progress)
         expire_old_snapshots(pipeline, {table for result in results for table in result.files})
     changes = changes_by_window(made)
@@ -202,13 +203,10 @@ def _materialize(
     return TablesReport(reports, tables_made, time.monotonic() - began, decoder)
 
 
-def _marked_only(windows: Iterable[Window], marks: Iterable[Cut], stored: Mapping[datetime, Cut]) -> list[Cut]:
+def _marked_only(marks: Iterable[Cut], stored: Mapping[datetime, Cut]) -> list[Cut]:
     """The new marks of windows that keep their rows, and so what the next run needs to add to them."""
-    return [
-        replace(mark, ends=before.ends, made_by=before.made_by, chain=before.chain)
-        for mark in marks
-        if mark.window in set(windows) and (before := stored[mark.window.start]) is not None
-    ]
+    pairs = ((mark, stored[mark.window.start]) for mark in marks)
+    return [replace(mark, ends=one.ends, made_by=one.made_by, chain=one.chain) for mark, one in pairs]
 
 
 def _require_ready(pipeline: Pipeline, windows: Sequence[Window], ingested: Mapping[Cell, IngestWindow]) -> None:

@@ -100,11 +100,11 @@ def plan_work(
     """What is left to do. ``closed`` has, for every Kafka partition, the windows that have closed in it; ``followed`` are open
     cells that are read all the same, and whether they have got messages that are not stored."""
     cells = [Cell(partition, window) for partition, windows in closed.items() for window in windows]
-    missing = tuple(sorted(cell for cell in cells if cell not in entries or entries[cell].is_open))
-    outdated = [cell for cell in stale_entries(entries, raw) if cell not in set(missing)]
-    stale = tuple(cell for cell in outdated if cell.window in set(closed[cell.kafka_partition]))
-    live = tuple(sorted(cell for cell, more in followed.items() if more or cell not in entries or cell in outdated))
+    lacking = {cell for cell in cells if cell not in entries or entries[cell].is_open}
+    outdated = [cell for cell in stale_entries(entries, raw) if cell not in lacking]
     there = {partition: set(windows) for partition, windows in closed.items()}
+    stale = tuple(cell for cell in outdated if cell.window in there[cell.kafka_partition])
+    live = tuple(sorted(cell for cell, more in followed.items() if more or cell not in entries or cell in outdated))
     for cell in followed:
         there[cell.kafka_partition].add(cell.window)
     everywhere = set.intersection(*there.values()) if there else set()
@@ -119,4 +119,4 @@ def plan_work(
             tables_inputs(window, closed, entries, settings=settings, beside=beside)
         ):
             ready.append(window)
-    return Work(missing, stale, tuple(ready), tuple(waiting), live)
+    return Work(tuple(sorted(lacking)), stale, tuple(ready), tuple(waiting), live)

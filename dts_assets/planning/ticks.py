@@ -110,10 +110,11 @@ def ingest_tick(
         for cell in missing
         if cell.kafka_partition not in cursor.next or cell.window.start >= cursor.next[cell.kafka_partition]
     ]
+    closed = set(fresh)
     again = [
         cell
         for cell in missing
-        if cell not in set(fresh) and cell not in runs.unfinished and 0 < runs.failed.get(cell, 0) < MOST_TRIES
+        if cell not in closed and cell not in runs.unfinished and 0 < runs.failed.get(cell, 0) < MOST_TRIES
     ]
     followed = [cell for cell in live if cell.kafka_partition not in busy]
     requests = [
@@ -131,7 +132,6 @@ def ingest_tick(
     ]
     asked = requests[:MOST_REQUESTS]
     marks = dict(cursor.next)
-    closed = set(fresh)
     for request in asked:
         if not request.entries_only:
             for cell in request.span.cells():
