@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from benchmarks.workbench import Workbench, whole
+from benchmarks.workbench import Workbench
 from dts_assets.flows.ingest_tasks import CHUNK_BYTES
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.registry import known_tables
@@ -98,8 +98,8 @@ def make_template(pipeline: Pipeline, folder: Path) -> Template:
 def run(bench: Workbench, name: str, model: Pipeline, template: Template) -> int:
     """Raw, entries and changelogs of everything that ``model`` has; the bytes of the files written."""
     lake, rows = Lake(bench.lake), {row.cell: row for row in model.ledger.raw_windows()}
-    cells = tuple(whole(model).cells())
-    windows = tuple(dict.fromkeys(cell.window.start for cell in cells))
+    cells = sorted(rows)
+    windows = sorted({cell.window.start for cell in cells})
     rectangle: Rectangle = {"kafka_partition": set(model.kafka_partitions), "window_start": set(windows)}
 
     target = _target(lake, (name, "raw_envelopes"), RAW_ENVELOPES)

@@ -159,8 +159,11 @@ class LiveStack:
 
 
 @contextmanager
-def live_stack(options: LiveOptions, *, say: Callable[[str], None]) -> Iterator[LiveStack]:
-    """A live pipeline from nothing, gone when the block is left; ``say`` gets a line for each part that is up.
+def live_stack(
+    options: LiveOptions, *, say: Callable[[str], None], without: frozenset[str] = frozenset()
+) -> Iterator[LiveStack]:
+    """A live pipeline from nothing, gone when the block is left; ``say`` gets a line for each part that is up. The processes
+    ``without`` are left to be started by whoever called.
 
     To be called from the main thread: servers end with the thread that started them. Raises PortInUseError, ChildEndedError,
     ChildNotReadyError, EmulatorError and, for a folder that holds something else, FolderTakenError.
@@ -192,7 +195,8 @@ def live_stack(options: LiveOptions, *, say: Callable[[str], None]) -> Iterator[
             for child in _children(options, folder, server, broker, environment, spark_port=spark_port, port=port)
         }
         stack.enter_context(supervisor)
-        for together in _ORDER:
+        for names in _ORDER:
+            together = [name for name in names if name not in without]
             supervisor.start(*(children[name] for name in together))
             say(f"{' and '.join(together)} {'is' if len(together) == 1 else 'are'} up")
         commits = CommitLog(_commit_file(folder))

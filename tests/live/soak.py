@@ -13,13 +13,16 @@ from dts_assets.cli.freshness import Freshness, freshness
 from dts_assets.cli.live_processes import Supervisor
 from dts_assets.cli.live_stack import WORKLOAD, LiveOptions, LiveStack, Runs, live_stack
 from tests.live.faults import FAULTS, Fault
-from tests.live.verdict import catch_up, repeated_deliveries, stuck, wrong
+from tests.live.verdict import catch_up, repeated_deliveries, stuck, unequal_as_they_stand, wrong
 
 BETWEEN_FAULTS = (8.0, 25.0)
 """Seconds, at random."""
 
 _FIRST_TABLES = 400.0
 _CATCH_UP = 400.0
+_LOOK_EVERY = 3
+"""Faults, after which the snapshots are judged as they stand: another thing than what they become once all is at rest."""
+_LONGEST_LOOK_LATER = 15.0
 _LONGEST_RUN = 300.0
 """Seconds; beside others on two cores a run over a whole window has taken three minutes."""
 
@@ -31,6 +34,7 @@ class Findings:
     wrong: list[str] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
     rows: int = 0
+    looks: int = 0
     redelivered: int = 0
     runs: Runs | None = None
     freshness: Freshness | None = None
@@ -101,12 +105,17 @@ def _under_fire(
         since = freshness(commits, sightings).since
         behind = 0.0 if since is None else time.time() - since
         say(f"{done}; {commits[-1].rows:,} row changes, {behind:.0f} s behind, load {os.getloadavg()[0]:.1f}")
+        if len(found.faults) % _LOOK_EVERY == 0:
+            time.sleep(random.uniform(0, _LONGEST_LOOK_LATER))
+            found.wrong += unequal_as_they_stand(stack, stack.options.folder / "dumps" / f"look-{len(found.faults)}")
+            found.looks += 1
 
 
 def report(found: Findings) -> list[str]:
     """What was found, in lines for a person."""
     fresh, runs = found.freshness, found.runs
     lines = [f"{found.rows:,} row changes under {len(found.faults)} faults; {found.redelivered:,} were delivered again"]
+    lines.append(f"snapshots were judged as they stood {found.looks} times, and once all was at rest")
     if fresh is not None and fresh.p50 is not None and fresh.p95 is not None:
         lines.append(f"visible after {fresh.p50:.0f} s (p50), {fresh.p95:.0f} s (p95), {fresh.worst:.0f} s (worst)")
     if runs is not None:

@@ -19,4 +19,5 @@ def test_whatever_happens_the_snapshots_end_as_the_database(tmp_path: Path) -> N
     assert not found.wrong, "\n".join([*lines, *report(found)])
     assert found.rows > 10_000
     assert len(found.faults) >= len(FAULTS)
+    assert found.looks > 1
     assert found.redelivered > 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,7 +16,7 @@ from dts_assets.cli.freshness import Place
 from dts_assets.cli.live_stack import DATABASE, SUBSCRIPTION, LiveStack
 from dts_assets.emulator.dump import dump_database
 from dts_assets.emulator.judge import differences
-from dts_assets.emulator.moments import content_at, moment_of_gtids
+from dts_assets.emulator.moments import content_at, moment_of_gtids, moment_of_position
 from dts_assets.flows.registry import known_tables
 from dts_assets.flows.snapshots import STATE_PROPERTY
 from dts_assets.flows.status import find_status
@@ -73,10 +73,37 @@ def unequal(stack: LiveStack, folder: Path, *, quiet: bool = True) -> Iterator[s
         yield from _differing(snapshots_at(stack, None), folder / "now", "now")
 
 
-def _differing(snapshots: Mapping[TableId, pa.Table], content: Path, when: str) -> Iterator[str]:
+def unequal_as_they_stand(stack: LiveStack, folder: Path) -> Iterator[str]:
+    """Snapshots that are not the database's content at the very cut that they say they stand at, whoever is at work on them.
+
+    Tables of different cuts are judged apart. A snapshot that had to take a window whole, without a common cut, is left out.
+    """
+    standing: dict[SourcePosition, dict[TableId, pa.Table]] = {}
+    for table in known_tables(stack.pipeline):
+        path = stack.pipeline.table_path("snapshot", table)
+        stored = stack.pipeline.lake.table(path)
+        newest = None if stored is None else stored.current_snapshot()
+        if newest is None:
+            continue
+        frontier = _state(newest).frontier
+        if frontier.cut is not None and frontier.whole_until != frontier.window:
+            rows = stack.pipeline.lake.scan(path, snapshot_id=newest.snapshot_id)
+            assert rows is not None
+            standing.setdefault(frontier.cut, {})[table] = rows
+    for cut, snapshots in standing.items():
+        with content_at(stack.server, moment_of_position(stack.server, cut.file, cut.position)) as past:
+            dump_database(past, DATABASE, folder / str(cut))
+        yield from _differing(snapshots, folder / str(cut), f"as they stand at {cut}", of=frozenset(snapshots))
+
+
+def _differing(
+    snapshots: Mapping[TableId, pa.Table], content: Path, when: str, *, of: Collection[TableId] | None = None
+) -> Iterator[str]:
     if not snapshots:
         yield f"{when}: there are no snapshots"
     for verdict in differences(snapshots, content):
+        if of is not None and verdict.table not in of:
+            continue
         # A column that nobody has written to yet was in no change either.
         file = content / f"{verdict.table}.parquet"
         unknown = [
@@ -107,9 +134,13 @@ def snapshots_at(stack: LiveStack, cut: SourcePosition | None) -> dict[TableId, 
 
 def _stands_at(snapshot: Snapshot, cut: SourcePosition) -> bool:
     """Whether a commit of a snapshot table is at or before a cut."""
+    reached = _state(snapshot).frontier.cut
+    return reached is not None and reached <= cut
+
+
+def _state(snapshot: Snapshot) -> SnapshotState:
     properties = {} if snapshot.summary is None else snapshot.summary.additional_properties
-    state = SnapshotState.of_text(properties[STATE_PROPERTY])
-    return state.frontier.cut is not None and state.frontier.cut <= cut
+    return SnapshotState.of_text(properties[STATE_PROPERTY])
 
 
 def last_cut(stack: LiveStack) -> Cut:

@@ -1,0 +1,128 @@
+"""How fast a whole pipeline catches up with a topic, with everything on: broker, daemon, sensors, runs, ledger, snapshots.
+
+``python -m benchmarks.pipeline`` lets a workload fill a topic of four partitions through MariaDB and the emulator while Dagster's
+daemon is away, then starts the daemon and takes the time until the snapshots of all tables stand behind the last commit. Then
+the same messages are read from the same broker once more, and as many bytes of the same raw, entries and changelog tables are
+written without decoding (benchmarks/floor.py). The last line is one JSON object.
+
+- ``floor``: our time over the floor's. The floor has no snapshots, no ledger, no daemon, no sensors and no process to start; it
+  runs in a Spark session that is warm.
+- ``work``: the same from the start of the first run on, without the daemon's start, the sensors' ticks and the queue.
+
+Payload are the bytes of message values. Nothing is written to the database while the pipeline catches up.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks import floor
+from benchmarks.workbench import Workbench
+from dts_assets.cli.freshness import visible_rows
+from dts_assets.cli.live import ended_by_signals
+from dts_assets.cli.live_stack import CODE, DAEMON, SPARK, WEBSERVER, WORKLOAD, LiveOptions, LiveStack, live_stack
+from dts_assets.store.session import open_session
+
+_PATIENCE = 1200.0
+_SAY_EVERY = 10.0
+_CORES = 2
+
+
+def main() -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.pipeline", description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--seconds", type=float, default=90.0, help="how long the topic is filled (default 90)")
+    parser.add_argument("--rate", type=int, default=5000, help="row changes per second (default 5000)")
+    parser.add_argument("--tables", type=int, default=20, help="tables of the workload (default 20)")
+    parser.add_argument("--window", default="1m", help="length of a window (default 1m)")
+    parser.add_argument("--keep", type=Path, help="a folder to keep lake and logs in (default: a temporary one)")
+    chosen = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="dts-assets-", ignore_cleanup_errors=True) as folder, ended_by_signals():
+        options = LiveOptions(
+            chosen.keep or Path(folder) / "live", rate=chosen.rate, tables=chosen.tables, every=chosen.window
+        )
+        with live_stack(options, say=_say, without=frozenset({DAEMON})) as stack:
+            figures = measure(stack, Path(folder), seconds=chosen.seconds)
+    took, least = figures["seconds"], figures["seconds_of_the_floor"]
+    ratios = {"floor": round(took / least, 1), "work": round((took - figures["seconds_to_first_run"]) / least, 1)}
+    print(json.dumps({"benchmark": "pipeline", "ratios": ratios, "figures": figures}))
+    return 0
+
+
+def measure(stack: LiveStack, folder: Path, *, seconds: float) -> dict[str, Any]:
+    """Fill the topic, catch up, and do the least that this can cost."""
+    time.sleep(seconds)
+    stack.supervisor.stop(WORKLOAD)
+    rows = stack.commits.read()[-1].rows
+    _say(f"{rows:,} row changes are committed; the daemon starts")
+    begin = time.time()
+    stack.supervisor.start(stack.children[DAEMON])
+    _catch_up(stack)
+    took = time.time() - begin
+    runs = stack.ask("{ runsOrError { ... on Runs { results { jobName startTime } } } }")["runsOrError"]["results"]
+    first = min(run["startTime"] for run in runs if run["startTime"] is not None) - begin
+    load = os.getloadavg()
+    for name in (DAEMON, CODE, WEBSERVER, SPARK):
+        stack.supervisor.stop(name)
+    payload = sum(row.bytes for row in stack.pipeline.ledger.raw_windows())
+    floored = _floor(stack, folder)
+    _say(
+        f"{payload / 1e6:.0f} MB in {took:.1f} s, {first:.1f} s of them to the first run; the floor took {floored:.1f} s"
+    )
+    return {
+        "rows": rows,
+        "payload_megabytes": round(payload / 1e6, 1),
+        "seconds": round(took, 1),
+        "seconds_to_first_run": round(first, 1),
+        "seconds_of_the_floor": round(floored, 2),
+        "rows_per_second": round(rows / took),
+        "runs": len(runs),
+        "load": [round(one, 1) for one in load],
+    }
+
+
+def _catch_up(stack: LiveStack) -> None:
+    """Wait until all snapshots hold what was committed. Raises SystemExit if they do not get there."""
+    commits, deadline, said = stack.commits.read(), time.monotonic() + _PATIENCE, time.monotonic()
+    while True:
+        stack.check()
+        stack.cuts.read()
+        if stack.cuts.place is not None and stack.cuts.place >= commits[-1].place:
+            return
+        if time.monotonic() > deadline:
+            raise SystemExit(f"pipeline: the snapshots had not caught up after {_PATIENCE:.0f} s")
+        if time.monotonic() - said > _SAY_EVERY:
+            said = time.monotonic()
+            seen = visible_rows(commits, stack.cuts.place)
+            _say(f"{seen:,} of {commits[-1].rows:,} visible; load {os.getloadavg()[0]:.1f}")
+        time.sleep(0.5)
+
+
+def _floor(stack: LiveStack, folder: Path) -> float:
+    """Seconds of the floor, in a session that has done it once before."""
+    model, place = stack.pipeline, stack.pipeline.lake.location
+    template = floor.make_template(model, folder / "template")
+    spark = open_session(place, {"spark.log.level": "ERROR"}, master=f"local[{_CORES}]", name="dts-assets-benchmarks")
+    try:
+        bench = Workbench(folder, place, spark)
+        floor.run(bench, "floor_warm", model, template)
+        begin = time.perf_counter()
+        floor.run(bench, "floor", model, template)
+        return time.perf_counter() - begin
+    finally:
+        spark.stop()
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
