@@ -286,6 +286,7 @@ def _row(
         inputs=tuple(sorted(inputs)),
         refreshes=refreshes,
         resume=result.resume,
+        emptying=facts.emptying,
     )
 
 

@@ -66,8 +66,9 @@ class TopicHistory:
             if self.rows[cell].statements:
                 counted = ",".join(map(str, sorted(self.statements.get(cell, ()))))
                 texts.append(input_text(f"statements:{cell}", counted or "none"))
-                # A statement may empty a table that is known only later, by rows of another window.
-                texts.append(input_text("tables", self.tables))
+                if self.rows[cell].emptying != 0:
+                    # What is emptied may be known only later, by rows of another window.
+                    texts.append(input_text("tables", self.tables))
             suspicion = self.suspicions.get(cell)
             for earlier in () if suspicion is None else suspicion.earlier:
                 texts.append(input_text(entries_input(earlier), self.rows[earlier].generation))

@@ -49,6 +49,8 @@ class EntryFacts:
     latest_event: datetime | None = None
     shapes: dict[TableShape, SourcePosition] = field(default_factory=dict)
     unknown: dict[str, int] = field(default_factory=dict)
+    emptying: int = 0
+    """Statements that take away all rows of a table."""
 
     def add(self, decoded: DecodedEntries) -> None:
         """Count the entries of one call of the decoder."""
@@ -65,7 +67,9 @@ class EntryFacts:
         self.rollbacks += types["ROLLBACK"]
         self.ddl_statements += types["DDL"]
         if types["DDL"]:
-            self.ddl_unapplied += _unapplied(batch)
+            found = statements(batch)
+            self.ddl_unapplied += sum(1 for one in found if not (one.is_first_state or _followed(one.parsed)))
+            self.emptying += sum(1 for one in found if one.may_empty)
         self._see_checkpoints(decoded)
         self._see_positions(batch)
         latest = pc.max(batch["event_time"]).as_py()
@@ -116,12 +120,8 @@ def merge_shapes(parts: Iterable[Mapping[TableShape, SourcePosition]]) -> dict[T
     return merged
 
 
-def _unapplied(batch: pa.RecordBatch) -> int:
-    """How many statements may change rows or columns in a way that neither the events nor the tables show."""
-    return sum(1 for statement in statements(batch) if not (statement.is_first_state or _followed(statement.parsed)))
-
-
 def _followed(parsed: ParsedDdl) -> bool:
+    """Whether changelogs and snapshots show all that a statement may do to rows and columns."""
     return parsed.parsed and all(effect.kind in _APPLIED or _fills_nothing(effect) for effect in parsed.effects)
 
 

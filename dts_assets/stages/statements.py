@@ -56,6 +56,12 @@ class Statement:
         """As it stands in the ``ddl`` table."""
         return "create" if self.is_first_state else self.parsed.effect
 
+    @property
+    def may_empty(self) -> bool:
+        """Whether it takes away all rows of some table, be the table known or not."""
+        emptying = {*_EMPTYING, EffectKind.DROP_DATABASE}
+        return not self.is_first_state and any(effect.kind in emptying for effect in self.parsed.effects)
+
 
 def statements(entries: pa.RecordBatch) -> list[Statement]:
     """The statements of a batch of entries, in its order; all other entries are passed over.

@@ -167,6 +167,7 @@ WINDOWS: tuple[NamedType, ...] = (
     ("inputs", "array<string>"),
     ("refreshes", REFRESHES),
     ("resume", "binary"),
+    ("emptying", "bigint"),
 )
 """The mark of the ingest of a Kafka partition and window."""
 

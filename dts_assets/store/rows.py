@@ -117,7 +117,8 @@ class IngestWindow:
     """A row of ``windows``: the mark of the ingest of a Kafka partition and window.
 
     ``refreshes`` are the readings that it was put together from, if it was read while it was open; ``resume`` is what the next
-    one goes on with, None if it has to begin anew, and once the window is closed.
+    one goes on with, None if it has to begin anew, and once the window is closed. ``emptying`` counts the statements that take
+    away all rows of a table; None where they were not counted.
     """
 
     kafka_partition: int
@@ -140,6 +141,7 @@ class IngestWindow:
     delivery: CellDelivery = NOTHING_DELIVERED
     refreshes: tuple[Refresh, ...] = ()
     resume: bytes | None = None
+    emptying: int | None = None
 
     @property
     def cell(self) -> Cell:

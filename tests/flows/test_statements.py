@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from dts_assets.flows.status import find_status
 from tests.flows.harness import Bench, Harness
 from tests.flows.history import border
 from tests.flows.short import LANES, SECOND, delete, insert, items, open_short, short_source, update
@@ -81,3 +82,23 @@ def test_tables_are_emptied_where_the_source_emptied_them(bench: Bench, tmp_path
     backwards.settle()
     check(backwards, source)
     assert_equal(backwards, forwards)
+
+
+def test_a_new_table_concerns_only_windows_whose_statements_may_have_emptied_it(bench: Bench, tmp_path: Path) -> None:
+    source = short_source(items("one"), items("late"))
+    insert(source, border(0) + 10 * SECOND, range(10), table="one")
+    statement(source, border(0) + 60 * SECOND, "CREATE INDEX by_n ON one (n)")
+    source.checkpoint(border(0) + 300 * SECOND)
+    insert(source, border(1) + 10 * SECOND, (10, 11), table="one")
+    statement(source, border(1) + 60 * SECOND, "TRUNCATE TABLE late", "late")
+    source.checkpoint(border(1) + 300 * SECOND)
+    insert(source, border(2) + 10 * SECOND, (1, 2), table="late")
+    source.checkpoint(border(2) + 300 * SECOND)
+    harness = open_short(bench, tmp_path / "capture", source.messages)
+    for number in range(3):
+        harness.all(number)
+    window = harness.pipeline.grid.at
+    assert find_status(harness.pipeline).work.tables == (window(1),)
+    harness.settle()
+    assert harness.snapshots(source.tables) == source.rows
+    assert [row["op"] for row in harness.rows("changelog", DATABASE, "late")].count("truncate") == 1
