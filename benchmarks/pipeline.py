@@ -66,8 +66,14 @@ def measure(stack: LiveStack, folder: Path, *, seconds: float) -> dict[str, Any]
     stack.supervisor.start(stack.children[DAEMON])
     _catch_up(stack)
     took = time.time() - begin
-    runs = stack.ask("{ runsOrError { ... on Runs { results { jobName startTime } } } }")["runsOrError"]["results"]
-    first = min(run["startTime"] for run in runs if run["startTime"] is not None) - begin
+    runs = stack.ask("{ runsOrError { ... on Runs { results { jobName startTime endTime } } } }")["runsOrError"][
+        "results"
+    ]
+    started = sorted((run for run in runs if run["startTime"] is not None), key=lambda run: run["startTime"])
+    for run in started:
+        ended = "is still at it" if run["endTime"] is None else f"ended after {run['endTime'] - begin:.1f} s"
+        _say(f"{run['jobName']} started after {run['startTime'] - begin:.1f} s and {ended}")
+    first = started[0]["startTime"] - begin
     load = os.getloadavg()
     for name in (DAEMON, CODE, WEBSERVER, SPARK):
         stack.supervisor.stop(name)
