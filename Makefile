@@ -55,7 +55,7 @@ example: setup ## Make the example's capture and dump again, from a run of Maria
 kills: setup ## Kill drivers at 200 random moments (COUNT=200) and compare the tables (fifty of them are part of make test)
 	@DTS_ASSETS_KILLS=$(or $(COUNT),200) $(PYTHON_IN_VENV) -m pytest tests/flows/test_killed.py -q
 
-bench: setup ## Measure what the README's figures come from, and put them there (half an hour on 2 cores)
+bench: setup ## Measure what the README's figures come from, and put them there (an hour on 2 cores)
 	@env -u DAGSTER_HOME -u DTS_ASSETS_CONFIG $(PYTHON_IN_VENV) -m benchmarks $(BENCHMARKS) $(if $(BENCHMARKS),,--readme README.md)
 
 mutations: setup ## Mutate a million messages (COUNT=1000000): is every fault found, no row wrong? (ten minutes on 2 cores)
