@@ -83,10 +83,8 @@ def _materialize(pipeline: Pipeline, span: Span, spark: SparkProvider, progress:
     ]
     put_cells_together(pipeline, scattered, raw, spark=spark, progress=progress)
     reports = tuple(_report(rows[cell], raw[cell], results[cell]) for cell in cells)
-    changes = sum(report.changes for report in reports)
-    entries = sum(row.counts.entries for row in rows.values())
-    done = rate(changes, "row changes", time.monotonic() - began)
-    progress(f"entries: stored {len(cells)} partitions, {entries:,} entries with {done}")
+    entries = sum(rows[cell].counts.entries - (onto[cell].counts.entries if cell in onto else 0) for cell in cells)
+    progress(f"entries: stored {len(cells)} partitions, {rate(entries, 'entries', time.monotonic() - began)}")
     table = pipeline.path("entries")
     location = pipeline.lake.ensure(table, ENTRIES).location()
     decoder = next((result.decoder for result in results.values()), "")
