@@ -20,6 +20,7 @@ import click
 from click.core import ParameterSource
 
 from dts_assets.emulator.capture import write_capture
+from dts_assets.emulator.command_line import server_options
 from dts_assets.emulator.drs_options import DrsOptions
 from dts_assets.emulator.errors import EmulatorError
 from dts_assets.emulator.options import EmulatorOptions
@@ -80,11 +81,7 @@ def _options(chosen: str, given: Mapping[str, Any]) -> EmulatorOptions | DrsOpti
 
 
 @click.command(help="Record the binlog of a running MariaDB as a capture.")
-@click.option("--socket", type=click.Path(path_type=Path), help="The server's socket; else --host and --port.")
-@click.option("--host", default="127.0.0.1", show_default=True)
-@click.option("--port", default=3306, show_default=True)
-@click.option("--user", default="root", show_default=True)
-@click.option("--password-file", type=click.File(), help="A file whose first line is the password.")
+@server_options
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="The capture's folder.")
 @click.option("--format", "chosen", type=click.Choice(list(_OF_FORMAT)), default="dts-protobuf", show_default=True)
 @click.option("--topic", help=f"Default: {EmulatorOptions().topic}, {DrsOptions().topic} for drs-json-c.")
@@ -108,18 +105,12 @@ def _options(chosen: str, given: Mapping[str, Any]) -> EmulatorOptions | DrsOpti
 @click.option("--repeat", default=0, help="drs-json-c: messages sent again, with their ids, by a task that is resumed.")
 def main(
     *,
-    socket: Path | None,
-    host: str,
-    port: int,
-    user: str,
-    password_file: Iterable[str] | None,
+    server: Server,
     out: Path,
     chosen: str,
     **given: Any,
 ) -> None:
     """Record, then say what was recorded."""
-    password = "" if password_file is None else next(iter(password_file), "").rstrip("\n")
-    server = Server(socket=socket, host=host, port=port, user=user, password=password)
     try:
         options = _options(chosen, given)
     except ValueError as error:

@@ -29,6 +29,7 @@ from typing import Any
 import click
 
 from dts_assets.emulator.binlog import Place, first_place, read_transactions
+from dts_assets.emulator.command_line import ended_by_signals, server_options
 from dts_assets.emulator.drs_options import DrsOptions
 from dts_assets.emulator.drs_producer import DrsTask
 from dts_assets.emulator.errors import EmulatorError
@@ -281,11 +282,7 @@ _DTS = EmulatorOptions()
 
 
 @click.command(name="python -m dts_assets.emulator.follow", help=__doc__, context_settings={"show_default": True})
-@click.option("--socket", type=click.Path(path_type=Path), help="The server's socket; without one, host and port.")
-@click.option("--host", default="127.0.0.1")
-@click.option("--port", default=3306)
-@click.option("--user", default="root")
-@click.option("--password-file", type=click.File(), help="A file whose first line is the password.")
+@server_options
 @click.option("--bootstrap-servers", required=True)
 @click.option("--topic", required=True, help="Must be there.")
 @click.option("--partitions", default=1, type=click.IntRange(1), help="Of the topic.")
@@ -311,11 +308,7 @@ _DTS = EmulatorOptions()
 @click.option("--clock-jump-every", default=10.0, help="Seconds between two jumps.")
 def main(
     *,
-    socket: Path | None,
-    host: str,
-    port: int,
-    user: str,
-    password_file: Iterable[str] | None,
+    server: Server,
     bootstrap_servers: str,
     config: tuple[str, ...],
     config_file: Iterable[str] | None,
@@ -328,9 +321,7 @@ def main(
     **given: Any,
 ) -> None:
     """The command."""
-    password = "" if password_file is None else next(iter(password_file), "").rstrip("\n")
-    server = Server(socket=socket, host=host, port=port, user=user, password=password)
-    ended = threading.Event()
+    ended = ended_by_signals()
     clock = WallClock(ended, rate, bytes_per_second)
     settings = _config(bootstrap_servers, (*(config_file or ()), *config))
     skew = jumping(clock_jump, clock_jump_every) if clock_jump else None
@@ -339,7 +330,7 @@ def main(
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     follower = Follower(task, Topic(given["topic"], given["partitions"], settings, ended, skew), clock, checkpoint)
-    _listen(follower, ended)
+    _listen(follower)
     try:
         follow(server, follower, checkpoint)
     except EmulatorError as error:
@@ -350,8 +341,8 @@ def main(
     )
 
 
-def _listen(follower: Follower, ended: threading.Event) -> None:
-    """Let signals end, pause and resume the task."""
+def _listen(follower: Follower) -> None:
+    """Let signals pause and resume the task."""
 
     def pause(on: bool) -> Callable[[int, object], None]:
         def listener(_number: int, _frame: object) -> None:
@@ -359,8 +350,6 @@ def _listen(follower: Follower, ended: threading.Event) -> None:
 
         return listener
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: ended.set())
     signal.signal(signal.SIGUSR1, pause(True))
     signal.signal(signal.SIGUSR2, pause(False))
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import secrets
-import signal
 import sys
-import threading
 from pathlib import Path
 
 import click
 
 from dts_assets.emulator.broker import USER, private_broker
+from dts_assets.emulator.command_line import ended_by_signals
 from dts_assets.emulator.errors import EmulatorError
 
 
@@ -25,9 +24,7 @@ from dts_assets.emulator.errors import EmulatorError
 )
 def main(topic: str, partitions: int, user: str, folder: Path | None) -> None:
     """Run a broker with a topic until Ctrl-C, and say how to reach it."""
-    ended = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: ended.set())
+    ended = ended_by_signals()
     try:
         with private_broker(folder, users={user: secrets.token_urlsafe(12)}) as broker:
             broker.ensure_topic(topic, partitions)

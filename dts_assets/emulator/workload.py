@@ -17,7 +17,6 @@ write to the server.
 from __future__ import annotations
 
 import json
-import signal
 import sys
 import threading
 import time
@@ -30,6 +29,7 @@ import click
 import pymysql
 from pymysql.constants import CLIENT
 
+from dts_assets.emulator.command_line import ended_by_signals, server_options
 from dts_assets.emulator.errors import EmulatorError, ServerUnavailable
 from dts_assets.emulator.gtids import Gtid
 from dts_assets.emulator.server import Server
@@ -212,11 +212,7 @@ def work(
 
 
 @click.command(name="python -m dts_assets.emulator.workload", help=__doc__, context_settings={"show_default": True})
-@click.option("--socket", type=click.Path(path_type=Path), help="The server's socket; without one, host and port.")
-@click.option("--host", default="127.0.0.1")
-@click.option("--port", default=3306)
-@click.option("--user", default="root")
-@click.option("--password-file", type=click.File(), help="A file whose first line is the password.")
+@server_options
 @click.option("--database", default="busy")
 @click.option("--tables", default=20, type=click.IntRange(2), help="How many tables, two of a bank among them.")
 @click.option("--rate", default=500.0, type=click.FloatRange(0, min_open=True), help="Row changes per second.")
@@ -229,11 +225,7 @@ def work(
 )
 def main(
     *,
-    socket: Path | None,
-    host: str,
-    port: int,
-    user: str,
-    password_file: Iterable[str] | None,
+    server: Server,
     database: str,
     tables: int,
     rate: float,
@@ -244,17 +236,14 @@ def main(
     log_file: Path | None,
 ) -> None:
     """The command."""
-    password = "" if password_file is None else next(iter(password_file), "").rstrip("\n")
-    ended = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: ended.set())
+    ended = ended_by_signals()
     if seconds is not None:
         timer = threading.Timer(seconds, ended.set)
         timer.daemon = True
         timer.start()
     random = Random(seed)
     try:
-        session = Session(Server(socket=socket, host=host, port=port, user=user, password=password))
+        session = Session(server)
         made = prepare(session, database, tables, random)
         log = _Log(log_file)
         every = int(rate * _DDL_SECONDS) if ddl else None
