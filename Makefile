@@ -68,7 +68,7 @@ live: setup ## Follow a busy MariaDB through Kafka to the tables, Ctrl-C ends it
 	@env -u DAGSTER_HOME -u DTS_ASSETS_CONFIG $(PYTHON_IN_VENV) -W ignore -m dts_assets.cli.live --port $(PORT) \
 		--rate $(or $(RATE),500) --tables $(or $(TABLES),20) --window $(or $(WINDOW),5m) $(if $(SECONDS),--seconds $(SECONDS))
 
-soak: setup ## A live pipeline under random faults for fifteen minutes (SECONDS=900 SEED=), then the database judges it
+soak: setup ## A live pipeline under each fault alone, then fifteen minutes of random ones (SECONDS=900 SEED=), and the database judges it
 	@env -u DAGSTER_HOME -u DTS_ASSETS_CONFIG $(PYTHON_IN_VENV) -W ignore -m tests.live \
 		--seconds $(or $(SECONDS),900) $(if $(SEED),--seed $(SEED))
 

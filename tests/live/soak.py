@@ -13,7 +13,7 @@ from dts_assets.cli.freshness import Freshness, freshness
 from dts_assets.cli.live_processes import Supervisor
 from dts_assets.cli.live_stack import WORKLOAD, LiveOptions, LiveStack, Runs, live_stack
 from tests.live.faults import FAULTS, Fault
-from tests.live.verdict import catch_up, repeated_deliveries, stuck, unequal_as_they_stand, wrong
+from tests.live.verdict import catch_up, database_place, repeated_deliveries, stuck, unequal_as_they_stand, wrong
 
 BETWEEN_FAULTS = (8.0, 25.0)
 """Seconds, at random."""
@@ -47,13 +47,17 @@ def soak(
     say: Callable[[str], None],
     faults: Mapping[str, Fault] = FAULTS,
     between: tuple[float, float] = BETWEEN_FAULTS,
+    one_by_one: bool = False,
 ) -> Findings:
-    """Let it run for so long, and until each of ``faults`` has come once, then let it come to rest and judge it."""
+    """Let it run for so long, and until each of ``faults`` has come once, then let it come to rest and judge it. With
+    ``one_by_one`` each of them comes alone at first, and is got over before the next one."""
     found, random = Findings(), Random(options.seed)
     supervisor: Supervisor
     with live_stack(options, say=say) as stack:
         supervisor = stack.supervisor
         _wait_for_first_tables(stack)
+        if one_by_one:
+            _one_by_one(stack, found, random, faults=faults, say=say)
         _under_fire(stack, found, random, seconds=seconds, faults=faults, between=between, say=say)
         supervisor.stop(WORKLOAD)
         commits = stack.commits.read()
@@ -78,6 +82,30 @@ def _wait_for_first_tables(stack: LiveStack) -> None:
         stack.check()
         assert time.monotonic() < deadline, f"no tables after {_FIRST_TABLES:.0f} s"
         time.sleep(1)
+
+
+def _one_by_one(
+    stack: LiveStack, found: Findings, random: Random, *, faults: Mapping[str, Fault], say: Callable[[str], None]
+) -> None:
+    """Each fault alone: the snapshots get to where the database stood when it was over, and are equal to it there."""
+    for name in sorted(faults):
+        done = faults[name](stack, random)
+        found.faults.append(done)
+        began, place = time.monotonic(), database_place(stack)
+        while stack.cuts.place is None or stack.cuts.place < place:
+            stack.check()
+            stack.cuts.read()
+            if time.monotonic() - began > _CATCH_UP:
+                found.wrong.append(f"{done}, and {_CATCH_UP:.0f} s later the snapshots stood at {stack.cuts.place}")
+                return
+            time.sleep(0.5)
+        say(f"{done}; got over after {time.monotonic() - began:.0f} s")
+        _look(stack, found, f"alone-{name}")
+
+
+def _look(stack: LiveStack, found: Findings, name: str) -> None:
+    found.wrong += unequal_as_they_stand(stack, stack.options.folder / "dumps" / name)
+    found.looks += 1
 
 
 def _under_fire(
@@ -107,8 +135,7 @@ def _under_fire(
         say(f"{done}; {commits[-1].rows:,} row changes, {behind:.0f} s behind, load {os.getloadavg()[0]:.1f}")
         if len(found.faults) % _LOOK_EVERY == 0:
             time.sleep(random.uniform(0, _LONGEST_LOOK_LATER))
-            found.wrong += unequal_as_they_stand(stack, stack.options.folder / "dumps" / f"look-{len(found.faults)}")
-            found.looks += 1
+            _look(stack, found, f"look-{len(found.faults)}")
 
 
 def report(found: Findings) -> list[str]:
