@@ -55,7 +55,7 @@ lake: {{warehouse: ./lake}}
 spark: {{remote: "sc://{host}:{spark_port}"}}
 subscriptions:
   {name}:
-    format: dts-protobuf
+    format: {format}
     source:
       kafka:
         bootstrap_servers: {bootstrap}
@@ -66,7 +66,14 @@ subscriptions:
     # The open window is refreshed too: what is committed in the database is in the snapshots before its window has closed.
     window: {{every: {every}, start: {start}, live: true}}
     tables: {{include: ["{database}.*"]}}
-"""
+{more}"""
+
+_MORE = {
+    "dts-protobuf": "",
+    # Nothing but changes arrives: without CHECKPOINTs there is no cut to stop at, and the zone stands nowhere.
+    "drs-json-c": '    consistency: window\n    source_time_zone: "+00:00"\n',
+}
+"""What the configuration says beside, by format."""
 
 
 @dataclass(eq=False)
@@ -96,6 +103,7 @@ class LiveOptions:
     port: int = 0
     seed: int = 1
     ddl: bool = False
+    format: str = "dts-protobuf"
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,6 +256,8 @@ def _configuration(options: LiveOptions, broker: Broker, spark_port: int) -> str
         every=options.every,
         start=_border(duration_of(options.every)).strftime("%Y-%m-%dT%H:%MZ"),
         database=DATABASE,
+        format=options.format,
+        more=_MORE[options.format],
     )
 
 
@@ -274,6 +284,7 @@ def _children(
     emulator = (
         *python, "dts_assets.emulator.follow", "--socket", str(server.socket), "--bootstrap-servers", broker.plain,
         "--topic", TOPIC, "--partitions", str(options.partitions), "--checkpoint", str(folder / "emulator.json"),
+        "--format", options.format,
     )  # fmt: skip
     yield Child(EMULATOR, emulator)
     spark = (*python, "dts_assets", "spark-server", "--port", str(spark_port))

@@ -1,0 +1,46 @@
+"""A topic of Huawei DRS followed live: no CHECKPOINTs, no heartbeats, and all that has arrived is shown."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from dts_assets.cli.live_stack import DATABASE, WORKLOAD, LiveOptions, LiveStack, live_stack
+from dts_assets.emulator.dump import dump_database
+from dts_assets.emulator.judge import differences
+from tests.live.verdict import snapshots_at
+
+pytestmark = [pytest.mark.spark, pytest.mark.database, pytest.mark.kafka, pytest.mark.e2e]
+
+_PATIENCE = 240.0
+"""Seconds until all is there; on a machine of its own it takes thirty."""
+
+
+def visible(stack: LiveStack) -> int:
+    """Rows in all snapshots."""
+    return sum(rows.num_rows for rows in snapshots_at(stack, None).values())
+
+
+@pytest.mark.timeout(900)
+def test_a_drs_topic_shows_what_has_arrived(tmp_path: Path) -> None:
+    options = LiveOptions(tmp_path / "live", rate=50, tables=4, every="1m", format="drs-json-c")
+    with live_stack(options, say=lambda _: None) as stack:
+        deadline = time.monotonic() + _PATIENCE
+        while not visible(stack):
+            stack.check()
+            assert time.monotonic() < deadline, "no rows are visible"
+            time.sleep(1)
+        time.sleep(70)  # over the end of a window, which the next message closes
+        stack.supervisor.stop(WORKLOAD)
+        dump_database(stack.server, DATABASE, tmp_path / "now")
+        deadline = time.monotonic() + _PATIENCE
+        while wrong := differences(snapshots_at(stack, None), tmp_path / "now"):
+            stack.check()
+            assert time.monotonic() < deadline, "\n".join(map(str, wrong))
+            time.sleep(2)
+        closed = {row.closed_by for row in stack.pipeline.ledger.windows()}
+        assert "message" in closed
+        assert not any(row.checkpoint for row in stack.pipeline.ledger.windows())
+        assert visible(stack) > 100
