@@ -64,16 +64,19 @@ subscriptions:
         config: {config}
     partitions: {partitions}
     # The open window is refreshed too: what is committed in the database is in the snapshots before its window has closed.
-    window: {{every: {every}, start: {start}, live: true}}
+    window: {{every: {every}, start: {start}, live: true{grace}}}
     tables: {{include: ["{database}.*"]}}
 {more}"""
 
 _MORE = {
     "dts-protobuf": "",
-    # Nothing but changes arrives: without CHECKPOINTs there is no cut to stop at, and the zone stands nowhere.
+    # Nothing but changes arrives: there is no cut to stop at, and the zone stands nowhere.
     "drs-json-c": '    consistency: window\n    source_time_zone: "+00:00"\n',
 }
 """What the configuration says beside, by format."""
+
+_GRACE = {"dts-protobuf": "", "drs-json-c": ", grace: 20s"}
+"""Without CHECKPOINTs a Kafka partition that nothing is written to closes its windows by grace alone, and the tables wait."""
 
 
 @dataclass(eq=False)
@@ -258,6 +261,7 @@ def _configuration(options: LiveOptions, broker: Broker, spark_port: int) -> str
         database=DATABASE,
         format=options.format,
         more=_MORE[options.format],
+        grace=_GRACE[options.format],
     )
 
 
