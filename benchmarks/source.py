@@ -4,8 +4,10 @@
 each, as DTS sends them), prints a table and, as its last line, one JSON object. The ways are taken in turns on the same messages,
 the least of several turns each:
 
-- ``ratios``: speed of ours by that of the loop, by the clock, since the library's own threads work beside ours. The loop asks the
-  same client with the same settings for a thousand messages at a time and takes their length; ours makes Arrow batches of them.
+- ``ratios``: speed of ours by that of two loops, by the clock, since the library's own threads work beside ours. Both ask the
+  same client with the same settings for a thousand messages at a time. The one (``small``, ``large``) takes the lengths of values and
+  nothing else, the other (``small rows``, ``large rows``) takes what a row of ``raw_envelopes`` has: offset, time, key, value and
+  headers, in tuples. Ours makes Arrow batches of all of that.
 - ``tasks`` in the figures: the same in Spark tasks without writing, the partition read by one task, or cut into as many ranges
   as there are cores.
 - ``raw files`` and ``data source``: messages to Parquet files in Spark, by tasks that read and write (what ``raw_envelopes``
@@ -114,6 +116,24 @@ def plain_loop(source: KafkaSource, case: Case) -> int:
     return size
 
 
+def loop_with_rows(source: KafkaSource, case: Case) -> int:
+    """The same for a team that keeps what it reads, ten thousand messages at a time."""
+    consumer = Consumer(source.place.reader_settings)
+    consumer.assign([TopicPartition(case.name, 0, 0)])
+    messages = size = 0
+    rows: list[tuple[Any, ...]] = []
+    while messages < case.count:
+        for message in consumer.consume(1000, 0.1):
+            if message.error() is None:
+                messages += 1
+                value = message.value() or b""
+                size += len(value)
+                rows.append((message.offset(), message.timestamp()[1], message.key(), value, message.headers()))
+        if len(rows) >= 10_000:
+            rows.clear()
+    return size
+
+
 def ours(source: KafkaSource, case: Case) -> int:
     """Bytes of values, read as the product reads them."""
     return sum(map(_bytes, source.read(0, OffsetRange(0, case.count))))
@@ -203,6 +223,7 @@ def measure(bench: Workbench, broker: Broker, case: Case, *, turns: int, seed: i
     bench.spark.dataSource.register(data_source_of(source, case))
     ways: dict[str, Callable[[str], int]] = {
         "loop": lambda turn: plain_loop(source, case),
+        "loop, rows": lambda turn: loop_with_rows(source, case),
         "ours": lambda turn: ours(source, case),
         "1 task": lambda turn: in_tasks(bench, source, case, 1),
         f"{CORES} tasks": lambda turn: in_tasks(bench, source, case, CORES),
@@ -223,7 +244,11 @@ def measure(bench: Workbench, broker: Broker, case: Case, *, turns: int, seed: i
 
 def report(measured: Mapping[Case, Mapping[str, Took]]) -> dict[str, Any]:
     """The last line."""
-    ratios = {case.name: round(took["loop"].clock / took["ours"].clock, 2) for case, took in measured.items()}
+    ratios = {
+        f"{case.name}{suffix}": round(took[peer].clock / took["ours"].clock, 2)
+        for peer, suffix in (("loop", ""), ("loop, rows", " rows"))
+        for case, took in measured.items()
+    }
     figures = {
         case.name: {
             "messages": case.count,
