@@ -5,9 +5,9 @@ each, as DTS sends them), prints a table and, as its last line, one JSON object.
 the least of several turns each:
 
 - ``ratios``: speed of ours by that of two loops, by the clock, since the library's own threads work beside ours. Both ask the
-  same client with the same settings for a thousand messages at a time. The one (``small``, ``large``) takes the lengths of values and
-  nothing else, the other (``small rows``, ``large rows``) takes what a row of ``raw_envelopes`` has: offset, time, key, value and
-  headers, in tuples. Ours makes Arrow batches of all of that.
+  same client with the same settings for a thousand messages at a time. One (``small``, ``large``) takes the lengths of values
+  and nothing else, the other (``small rows``, ``large rows``) what a row of ``raw_envelopes`` has: offset, time, key, value
+  and headers, in tuples. Ours makes Arrow batches of all of that.
 - ``tasks`` in the figures: the same in Spark tasks without writing, the partition read by one task, or cut into as many ranges
   as there are cores.
 - ``raw files`` and ``data source``: messages to Parquet files in Spark, by tasks that read and write (what ``raw_envelopes``
