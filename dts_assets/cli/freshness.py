@@ -172,7 +172,7 @@ class CutLog:
         return self.sightings
 
     def _frontier(self, snapshot_id: int) -> Frontier:
-        columns = ("window_start", "window_end", "cut", "consistency")
+        columns = ("window_start", "window_end", "cut", "consistency", "open_in")
         found = self._pipeline.lake.scan(self._pipeline.path("cuts"), columns=columns, snapshot_id=snapshot_id)
         assert found is not None
         cuts = {row["window_start"]: self._cut(row) for row in found.to_pylist()}
@@ -180,4 +180,5 @@ class CutLog:
 
     def _cut(self, row: dict[str, Any]) -> WindowCut:
         cut = None if row["cut"] is None else SourcePosition(**row["cut"])
-        return WindowCut(self._pipeline.grid.of_start(row["window_start"]), cut, Consistency(row["consistency"]))
+        window = self._pipeline.grid.of_start(row["window_start"])
+        return WindowCut(window, cut, Consistency(row["consistency"]), still_open=bool(row["open_in"]))

@@ -22,9 +22,6 @@ from dts_assets.store.rows import Cut, IngestWindow
 PROOF_INPUT = "proof:"
 """How the names of inputs begin that decide a window's level and problems alone, and none of its rows."""
 
-_OPEN = "; open "
-"""Behind the digest of a proof: the Kafka partitions in which the window had not closed."""
-
 
 @dataclass(frozen=True, slots=True)
 class TopicMarks:
@@ -70,12 +67,8 @@ class TopicMarks:
         proof = self.proofs.get(window.start)
         if proof is None:
             return ()
-        still_open = [
-            partition_key(one)
-            for one in self.pipeline.kafka_partitions
-            if (row := self.history.rows.get(Cell(one, window))) is not None and row.closed_by == ClosedBy.OPEN
-        ]
-        rests_on = proof.rests_on + (f"{_OPEN}{','.join(still_open)}" if still_open else "")
+        open_in = ",".join(map(partition_key, self._open_in(window)))
+        rests_on = f"{proof.rests_on}; open {open_in}" if open_in else proof.rests_on
         proven = input_text(f"{PROOF_INPUT}{window.key}", rests_on)
         return (*self.history.inputs(window, self.pipeline.kafka_partitions), proven)
 
@@ -102,7 +95,13 @@ class TopicMarks:
             generation=generation(inputs, code_version=CODE_VERSION),
             inputs=inputs,
             code_version=CODE_VERSION,
+            open_in=self._open_in(window),
         )
+
+    def _open_in(self, window: Window) -> tuple[int, ...]:
+        """The Kafka partitions in which a window had not closed when it was stored."""
+        rows = (self.history.rows.get(Cell(one, window)) for one in self.pipeline.kafka_partitions)
+        return tuple(row.kafka_partition for row in rows if row is not None and row.closed_by == ClosedBy.OPEN)
 
 
 def _synced(pipeline: Pipeline, history: TopicHistory, window: Window, gtid_set: str | None) -> str | None:
@@ -120,8 +119,7 @@ def same_rows(stored: Cut | None, mark: Cut) -> bool:
 
 def window_cut(row: Cut) -> WindowCut:
     """What a mark adds to the frontier."""
-    still_open = any(text.startswith(PROOF_INPUT) and _OPEN in text for text in row.inputs)
-    return WindowCut(row.window, row.cut, Consistency(row.consistency), still_open)
+    return WindowCut(row.window, row.cut, Consistency(row.consistency), still_open=bool(row.open_in))
 
 
 def of_rows(inputs: Iterable[str]) -> set[str]:

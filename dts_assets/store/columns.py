@@ -206,6 +206,7 @@ CUTS: tuple[NamedType, ...] = (
     ("ends", "array<bigint>"),
     ("made_by", "array<string>"),
     ("chain", "string"),
+    ("open_in", "array<int>"),
 )
 """The mark of the tables run of a window."""
 

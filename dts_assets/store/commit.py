@@ -51,6 +51,7 @@ from sqlalchemy.exc import OperationalError
 from dts_assets.errors import LakeTableError, StaleGenerationError
 from dts_assets.store.files import WrittenFile
 from dts_assets.store.footers import data_files, partition_value
+from dts_assets.store.tables import is_locked
 from dts_assets.store.turns import table_lock
 
 Rectangle: TypeAlias = Mapping[str, Collection[Any]]
@@ -105,7 +106,7 @@ def replace(
         except CommitStateUnknownException:  # the next try looks whether it landed
             pass
         except OperationalError as error:
-            if not any(word in str(error) for word in ("locked", "busy")):
+            if not is_locked(error):
                 raise
         if time.monotonic() > deadline:
             raise LakeTableError(name, f"other writers kept it busy for {_GIVE_UP_AFTER:.0f} s; run it again")

@@ -181,7 +181,8 @@ class Cut:
 
     Of a window that was made while it was open, ``ends`` are the offsets up to which its entries are in the changelogs, by Kafka
     partition, and ``made_by`` names the runs that have a part in them. As long as ``chain`` is the same, each of these runs has
-    only added rows, none of them at a position that snapshots stood behind already.
+    only added rows, none of them at a position that snapshots stood behind already. ``open_in`` are the Kafka partitions in which
+    it had not closed: more of it may come.
     """
 
     window: Window
@@ -196,6 +197,7 @@ class Cut:
     ends: tuple[int, ...] = ()
     made_by: tuple[str, ...] = ()
     chain: str = ""
+    open_in: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -391,6 +393,7 @@ _READERS: dict[str, Any] = {
     "made_by": lambda row: tuple(row["made_by"] or ()),
     "run": lambda row: row["run"] or "",
     "chain": lambda row: row["chain"] or "",
+    "open_in": lambda row: tuple(row["open_in"] or ()),
 }
 
 _PLANS: dict[type[Any], tuple[tuple[str, Any], ...]] = {

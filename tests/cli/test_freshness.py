@@ -148,10 +148,10 @@ def test_every_commit_of_the_cuts_is_a_sighting(pipeline: Pipeline) -> None:
     assert log.read() == []
     assert log.place is None
 
-    def mark(number: int, position: int | None, *, consistency: str = "cut") -> None:
+    def mark(number: int, position: int | None, *, consistency: str = "cut", open_in: tuple[int, ...] = ()) -> None:
         window = pipeline.grid.at(number)
         cut = None if position is None else SourcePosition(0, 3, position)
-        row = Cut(window, cut, None, consistency, Completeness.OBSERVED, (), "", (), "")
+        row = Cut(window, cut, None, consistency, Completeness.OBSERVED, (), "", (), "", open_in=open_in)
         pipeline.ledger.replace_cuts([window], [row])
 
     before = datetime.now(UTC).timestamp()
@@ -167,4 +167,6 @@ def test_every_commit_of_the_cuts_is_a_sighting(pipeline: Pipeline) -> None:
     assert log.place == (3, 900)
     mark(2, 950)
     assert [sighting.place for sighting in log.read()][-1] == (3, 950)
-    assert len(log.sightings) == 6
+    mark(1, 700, open_in=(0,))  # made while it was open, and not since: what follows it does not count
+    assert [sighting.place for sighting in log.read()][-1] == (3, 700)
+    assert len(log.sightings) == 7

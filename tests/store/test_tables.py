@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.serializers import FromInputFile
+from sqlalchemy.exc import OperationalError
 
 from dts_assets.errors import LakeTableError
 from dts_assets.model.columns import Column
@@ -134,6 +135,28 @@ class TestCreation:
 
         with ThreadPoolExecutor(6) as pool:
             assert len(set(pool.map(create, range(6)))) == 1
+
+    @pytest.mark.parametrize("said", ["database is locked", "disk I/O error"])
+    def test_a_catalog_that_is_locked_for_a_moment_is_asked_again(
+        self, catalog: Catalog, monkeypatch: pytest.MonkeyPatch, said: str
+    ) -> None:
+        """SQLite refuses one of two readers that both want to write, without waiting."""
+        create, tries = catalog.create_namespace, list[int]()
+
+        def refused(*arguments: Any, **named: Any) -> None:
+            tries.append(1)
+            if len(tries) < 4:
+                raise OperationalError("INSERT", None, Exception(said))
+            create(*arguments, **named)
+
+        monkeypatch.setattr(catalog, "create_namespace", refused)
+        layout = SYSTEM_TABLES["entries"]
+        if "locked" in said:
+            ensure_table(catalog, ("shop", "entries"), layout.schema, layout.spec, layout.properties)
+            assert len(tries) == 4
+        else:
+            with pytest.raises(OperationalError, match=said):
+                ensure_table(catalog, ("shop", "entries"), layout.schema, layout.spec, layout.properties)
 
     def test_the_folder_reads_like_the_asset(self, catalog: Catalog, lake_location: LakeLocation) -> None:
         layout = changelog_layout(ORDERS)
