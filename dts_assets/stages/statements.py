@@ -38,6 +38,8 @@ FIRST_STATE = "INIT_DDL"
 """The message type of a table's definition at the begin of a full load: it changes nothing."""
 
 _EMPTYING = frozenset({EffectKind.TRUNCATE_TABLE, EffectKind.DROP_TABLE})
+_EMPTYING_SOME = _EMPTYING | {EffectKind.DROP_DATABASE}
+"""With those that do not name the tables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +61,7 @@ class Statement:
     @property
     def may_empty(self) -> bool:
         """Whether it takes away all rows of some table, be the table known or not."""
-        emptying = {*_EMPTYING, EffectKind.DROP_DATABASE}
-        return not self.is_first_state and any(effect.kind in emptying for effect in self.parsed.effects)
+        return not self.is_first_state and any(effect.kind in _EMPTYING_SOME for effect in self.parsed.effects)
 
 
 def statements(entries: pa.RecordBatch) -> list[Statement]:
