@@ -42,7 +42,7 @@ def topic_check(subscription: Subscription) -> dg.AssetChecksDefinition:
         description="How long until messages that were never stored are deleted: warns in time, fails once some are gone.",
     )
     def time_to_loss(pipelines: PipelineResource) -> dg.AssetCheckResult:
-        from dts_assets.flows.broker_side import impatient, open_broker
+        from dts_assets.flows.broker_admin import impatient, open_broker
         from dts_assets.flows.topic import find_topic_state
 
         pipeline = impatient(pipelines.pipeline(subscription.name))
@@ -64,7 +64,7 @@ def watch_sensor(subscription: Subscription) -> dg.SensorDefinition:
     def watch_topic(
         context: dg.SensorEvaluationContext, pipelines: PipelineResource
     ) -> dg.SensorResult | dg.SkipReason:
-        from dts_assets.flows.broker_side import impatient, open_broker
+        from dts_assets.flows.broker_admin import impatient, open_broker
         from dts_assets.flows.topic import find_topic_state
 
         cursor = WatchCursor.of_text(context.cursor)

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from dts_assets.errors import NotReadyError
+from dts_assets.flows.compaction import compact_cells, needs_compaction
 from dts_assets.flows.ingest_tasks import EntriesResult, EntriesTask, RawFiles, decode_entries
 from dts_assets.flows.open_windows import cells_alone, files_of_cells, kept
 from dts_assets.flows.pipeline import CODE_VERSION, Pipeline, SparkProvider
-from dts_assets.flows.put_together import is_time, put_cells_together
 from dts_assets.flows.registry import register_shapes
 from dts_assets.flows.reports import EntriesCellReport, EntriesReport, Progress, of_bytes, rate
 from dts_assets.flows.spark_tasks import Watched, run_tasks
@@ -79,9 +79,11 @@ def _materialize(pipeline: Pipeline, span: Span, spark: SparkProvider, progress:
     new_tables = register_shapes(pipeline, shapes)
     pipeline.ledger.replace_windows(cells, list(rows.values()))
     scattered = [
-        row for row in rows.values() if is_time(len(runs_of(row.refreshes)), still_open=row.closed_by == ClosedBy.OPEN)
+        row
+        for row in rows.values()
+        if needs_compaction(len(runs_of(row.refreshes)), still_open=row.closed_by == ClosedBy.OPEN)
     ]
-    put_cells_together(pipeline, scattered, raw, spark=spark, progress=progress)
+    compact_cells(pipeline, scattered, raw, spark=spark, progress=progress)
     reports = tuple(_report(rows[cell], raw[cell], results[cell]) for cell in cells)
     entries = sum(rows[cell].counts.entries - (onto[cell].counts.entries if cell in onto else 0) for cell in cells)
     progress(f"entries: stored {len(cells)} partitions, {rate(entries, 'entries', time.monotonic() - began)}")

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from dts_assets.flows.broker_side import BrokerSide
+from dts_assets.flows.broker_admin import BrokerAdmin
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.model.offsets import Watermark
 from dts_assets.model.windows import Window
@@ -28,7 +28,7 @@ class GroupCommit:
     after: Mapping[int, int]
 
 
-def commit_group(pipeline: Pipeline, broker: BrokerSide) -> GroupCommit:
+def commit_group(pipeline: Pipeline, broker: BrokerAdmin) -> GroupCommit:
     """Commit, per Kafka partition, the offset behind the last CHECKPOINT of what is stored and decoded without a hole.
 
     Formats without CHECKPOINTs (DRS) commit the end of it. The group never moves back. Raises SourceError where the broker does

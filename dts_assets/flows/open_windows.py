@@ -15,7 +15,7 @@ from dts_assets.flows.reports import Progress
 from dts_assets.model.refreshes import Refresh, run_of, runs_of
 from dts_assets.model.spans import Cell, Span, partition_key
 from dts_assets.store.lake import StoredFile
-from dts_assets.store.turns import turn
+from dts_assets.store.locks import hold_lock
 
 Keep: TypeAlias = Callable[[DataFile], bool]
 """Which files inside a rectangle stay when it is replaced."""
@@ -30,7 +30,7 @@ def cells_alone(pipeline: Pipeline, span: Span, progress: Progress) -> Iterator[
             key = partition_key(partition)
             wait = f"{key} is being read by another run; waiting for it to end"
             name = f"{pipeline.name}-{key}"
-            held.enter_context(turn(pipeline.lake.location, name, on_wait=partial(progress, wait)))
+            held.enter_context(hold_lock(pipeline.lake.location, name, on_wait=partial(progress, wait)))
         yield
 
 

@@ -15,8 +15,8 @@ from dts_assets.model.columns import Column
 from dts_assets.model.frontier import Frontier
 from dts_assets.model.tables import TableId
 from dts_assets.stages.refresh import CHANGE_COLUMNS, Taken, take_changes
+from dts_assets.store.cast import cast_to_schema
 from dts_assets.store.columns import flat_name
-from dts_assets.store.conform import conform
 from dts_assets.store.files import TableWriter, WriteTarget, WrittenFile, file_io, read_batches
 
 _FIELD_ID = b"PARQUET:field_id"
@@ -122,4 +122,4 @@ class _Snapshot:
         stored = {self._stored[name]: name for name in names if name in self._stored}
         for batch in self._file.iter_batches(_BATCH_ROWS, columns=list(stored)):
             named = batch.rename_columns([stored[name] for name in batch.schema.names])
-            yield conform(named, wanted, self._path)
+            yield cast_to_schema(named, wanted, self._path)

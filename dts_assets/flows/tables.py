@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from dts_assets.errors import IncompleteWindowError, NotReadyError
+from dts_assets.flows.compaction import compact_changelogs, needs_compaction
 from dts_assets.flows.growing import Growing, find_growing, open_windows
 from dts_assets.flows.identity import NOTHING_BEFORE, Redelivered, TopicHistory, find_redelivered_changes
 from dts_assets.flows.identity_tasks import EntryKeys
 from dts_assets.flows.marks import TopicMarks, same_rows, window_cut
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
-from dts_assets.flows.put_together import is_time, put_changelogs_together
 from dts_assets.flows.registry import known_tables, register_shapes, widen_unsigned
 from dts_assets.flows.reports import Progress, TablesReport, WindowReport, of_bytes
 from dts_assets.flows.snapshots import SnapshotOutcome, advance_snapshots
@@ -49,9 +49,9 @@ from dts_assets.planning.frontier import frontier
 from dts_assets.planning.snapshots import Chain, TableWindow, merge_windows
 from dts_assets.stages.entries import merge_shapes
 from dts_assets.store.columns import changelog_columns
+from dts_assets.store.locks import hold_lock
 from dts_assets.store.rows import Cut, IngestWindow
 from dts_assets.store.schemas import DDL, QUARANTINE, changelog_layout
-from dts_assets.store.turns import turn
 from dts_assets.wire.format import TableShape
 
 
@@ -122,7 +122,7 @@ def materialize_tables(
     block, IncompatibleLakeError where the lake was built otherwise. A run of only some tables does not mark its windows.
     """
     waits = "tables: another run of them is going on in this lake; waiting for it to end"
-    with turn(pipeline.lake.location, f"{pipeline.name}-tables", on_wait=lambda: progress(waits)):
+    with hold_lock(pipeline.lake.location, f"{pipeline.name}-tables", on_wait=lambda: progress(waits)):
         return _materialize(pipeline, sorted(windows), selection, spark, progress)
 
 
@@ -183,8 +183,10 @@ def _materialize(
         pipeline.ledger.replace_lineages(topic.history.lineages.all)
         pipeline.ledger.replace_cuts(windows, marks)
         still_open = open_windows(ingested.values())
-        scattered = [mark for mark in marks if is_time(len(mark.made_by), still_open=mark.window.start in still_open)]
-        put_changelogs_together(pipeline, scattered, tables, spark=spark, progress=progress)
+        scattered = [
+            mark for mark in marks if needs_compaction(len(mark.made_by), still_open=mark.window.start in still_open)
+        ]
+        compact_changelogs(pipeline, scattered, tables, spark=spark, progress=progress)
         expire_old_snapshots(pipeline, {table for result in results for table in result.files})
     changes = changes_by_window(made)
     seconds = summed(pair for result in results for pair in result.seconds.items())

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 
 from dts_assets.errors import SourceError
-from dts_assets.flows.broker_side import BrokerSide
+from dts_assets.flows.broker_admin import BrokerAdmin
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.raw import refuse_other_topic
 from dts_assets.model.offsets import OffsetRange, Watermark
@@ -111,7 +111,7 @@ class TopicState:
 
 
 def find_topic_state(
-    pipeline: Pipeline, broker: BrokerSide | None = None, *, oldest: Mapping[int, OldestSeen] = NOTHING_SEEN
+    pipeline: Pipeline, broker: BrokerAdmin | None = None, *, oldest: Mapping[int, OldestSeen] = NOTHING_SEEN
 ) -> TopicState:
     """The topic now; ``broker`` is None for a recording, ``oldest`` what the look before saw.
 
@@ -150,7 +150,7 @@ def _place(gap: NamedGap) -> tuple[Window, int]:
     return gap.window, gap.kafka_partition
 
 
-def _kept(pipeline: Pipeline, broker: BrokerSide | None, unknown: list[str]) -> Keeping:
+def _kept(pipeline: Pipeline, broker: BrokerAdmin | None, unknown: list[str]) -> Keeping:
     if pipeline.settings.source.capture is not None:
         return FOR_EVER
     said = None
@@ -162,7 +162,7 @@ def _kept(pipeline: Pipeline, broker: BrokerSide | None, unknown: list[str]) -> 
     return keeping(pipeline.settings.retention, said)
 
 
-def _committed(broker: BrokerSide | None, unknown: list[str]) -> Mapping[int, int | None]:
+def _committed(broker: BrokerAdmin | None, unknown: list[str]) -> Mapping[int, int | None]:
     if broker is None:
         return {}
     try:

@@ -5,7 +5,7 @@ border is refused. Atomic: readers see the old generation or the new one. Severa
 and swap, each try planned anew from the table as it then is: pyiceberg's own retry keeps the old plan, and two replacements of an
 empty rectangle would then both stay. Works alike on every catalog and needs no Spark.
 
-All that is not pyiceberg's documented interface is used here and in :mod:`dts_assets.store.footers`, and pinned by a test: its
+All that is not pyiceberg's documented interface is used here and in :mod:`dts_assets.store.data_files`, and pinned by a test: its
 manifest and snapshot writers as such, and ``Table._do_commit``. Its snapshot producers are not used: they copy the table's whole
 metadata some 20 times a commit (300 ms at 300 snapshots) and never merge manifests.
 """
@@ -49,10 +49,10 @@ from pyiceberg.types import PrimitiveType
 from sqlalchemy.exc import OperationalError
 
 from dts_assets.errors import LakeTableError, StaleGenerationError
+from dts_assets.store.data_files import data_files, partition_value
 from dts_assets.store.files import WrittenFile
-from dts_assets.store.footers import data_files, partition_value
+from dts_assets.store.locks import table_lock
 from dts_assets.store.tables import is_locked
-from dts_assets.store.turns import table_lock
 
 Rectangle: TypeAlias = Mapping[str, Collection[Any]]
 """Partition field -> its values; a field left out is unbounded, so an empty mapping is the whole table."""

@@ -23,7 +23,7 @@ from pyiceberg.io import FileIO, load_file_io
 
 from dts_assets.errors import LakeTableError
 from dts_assets.model.offsets import OffsetRange
-from dts_assets.store.conform import conform
+from dts_assets.store.cast import cast_to_schema
 
 ROW_GROUP_BYTES = 32 << 20
 """Bytes of Arrow data per row group: what a reader of raw holds at a time, forwards or backwards."""
@@ -99,14 +99,14 @@ class TableWriter:
         """
         if batch.num_rows == 0:
             return
-        batch = conform(batch, self._schema, self._target.location)
+        batch = cast_to_schema(batch, self._schema, self._target.location)
         for partition, rows in _split(batch, self._target):
             self._add(partition, rows)
 
     def write_partition(self, partition: tuple[Any, ...], batch: pa.RecordBatch) -> None:
         """Add rows that the caller knows to share ``partition``; the commit checks it again from the file's footer."""
         if batch.num_rows:
-            self._add(partition, conform(batch, self._schema, self._target.location))
+            self._add(partition, cast_to_schema(batch, self._schema, self._target.location))
 
     def close(self) -> tuple[WrittenFile, ...]:
         """Finish all files and say what they are, in the order in which their partition tuples first came."""

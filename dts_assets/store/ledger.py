@@ -29,9 +29,9 @@ from dts_assets.model.lineages import Lineage
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
+from dts_assets.store.cast import cast_to_schema
 from dts_assets.store.columns import LEDGER_COLUMNS
 from dts_assets.store.commit import Rectangle, files_in, replace
-from dts_assets.store.conform import conform
 from dts_assets.store.files import TableWriter, WrittenFile
 from dts_assets.store.lake import write_target
 from dts_assets.store.rows import (
@@ -285,7 +285,7 @@ def _read_files(table: Table, files: Sequence[DataFile], *, without: Sequence[st
         with table.io.new_input(file.file_path).open() as stream, pq.ParquetFile(stream) as opened:
             names = set(opened.schema_arrow.names)
             present = [name for name in columns if name in names]
-            batches += (conform(batch, schema, file.file_path) for batch in opened.iter_batches(columns=present))
+            batches += (cast_to_schema(batch, schema, file.file_path) for batch in opened.iter_batches(columns=present))
     return pa.Table.from_batches(batches, schema)
 
 

@@ -14,7 +14,7 @@ from dts_assets.broker_errors import UnreachableBrokerError
 from dts_assets.defs.group_commit import group_metadata
 from dts_assets.defs.resources import PipelineResource
 from dts_assets.defs.topic import TIME_TO_LOSS, topic_check, watch_sensor
-from dts_assets.flows import broker_side, group_commit
+from dts_assets.flows import broker_admin, group_commit
 from dts_assets.flows.group_commit import GroupCommit
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.model.problems import Problem, ProblemCode
@@ -52,8 +52,8 @@ def shop(
 ) -> Pipeline:
     pipeline = open_topic(lake_location, tmp_path, topic)
     monkeypatch.setattr(PipelineResource, "pipeline", lambda *_: pipeline)
-    monkeypatch.setattr(broker_side, "open_broker", lambda _: broker)
-    monkeypatch.setattr(broker_side, "impatient", lambda one: one)
+    monkeypatch.setattr(broker_admin, "open_broker", lambda _: broker)
+    monkeypatch.setattr(broker_admin, "impatient", lambda one: one)
     return pipeline
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from dts_assets.errors import LakeTableError
 from dts_assets.model.offsets import OffsetRange
-from dts_assets.store.conform import conform
+from dts_assets.store.cast import cast_to_schema
 from dts_assets.store.files import TableWriter, WriteTarget, read_batches
 from dts_assets.store.types import FIELD_ID
 
@@ -173,14 +173,14 @@ class TestConforming:
             {"n": 2, "s": None, "l": None, "new": None},
             {"n": None, "s": {"a": None, "b": None}, "l": [{"x": 1, "y": "p"}], "new": None},
         ]
-        for rows in (given_rows.slice(1), conform(given_rows, wanted, "t").slice(1)):
-            made = conform(rows, wanted, "t")
+        for rows in (given_rows.slice(1), cast_to_schema(given_rows, wanted, "t").slice(1)):
+            made = cast_to_schema(rows, wanted, "t")
             assert made.schema == wanted
             assert made.drop_columns("t").to_pylist() == expected
 
     def test_a_column_that_the_table_lacks_is_named(self) -> None:
         with pytest.raises(LakeTableError, match=r"shop\.t .* no column s\.z"):
-            conform(
+            cast_to_schema(
                 pa.RecordBatch.from_pylist([{"s": {"z": 1}}]),
                 pa.schema([("s", pa.struct([("a", pa.int32())]))]),
                 "shop.t",
@@ -188,7 +188,7 @@ class TestConforming:
 
     def test_a_value_that_does_not_fit_is_not_shown(self) -> None:
         with pytest.raises(LakeTableError, match="column n is int32") as caught:
-            conform(pa.RecordBatch.from_pylist([{"n": 98765432101234}]), pa.schema([("n", pa.int32())]), "t")
+            cast_to_schema(pa.RecordBatch.from_pylist([{"n": 98765432101234}]), pa.schema([("n", pa.int32())]), "t")
         assert "98765432101234" not in str(caught.value)
         assert caught.value.__cause__ is None
 

@@ -14,7 +14,7 @@ from dts_assets.store.catalog import LakeLocation
 
 
 @contextmanager
-def turn(lake: LakeLocation, name: str, *, on_wait: Callable[[], None]) -> Iterator[None]:
+def hold_lock(lake: LakeLocation, name: str, *, on_wait: Callable[[], None]) -> Iterator[None]:
     """Hold the lock of ``name`` in the lake; ``on_wait`` is called if somebody else holds it first.
 
     The kernel frees the lock when its holder dies. On a warehouse that is no local folder there is none: there the pool alone

@@ -33,13 +33,13 @@ _EVERY = 16
 all of them."""
 
 
-def is_time(readings: int, *, still_open: bool) -> bool:
+def needs_compaction(readings: int, *, still_open: bool) -> bool:
     """Whether the files of a window that came in so many readings are to be put together now."""
     return readings % _EVERY == 0 if still_open else readings > 1
 
 
 @dataclass(frozen=True, slots=True)
-class JoinTask:
+class CompactionTask:
     """Write the rows of some files of one partition tuple, in their order, as one file."""
 
     number: int
@@ -49,7 +49,7 @@ class JoinTask:
     target: WriteTarget
 
 
-def join_files(task: JoinTask, attempt: str) -> tuple[int, tuple[WrittenFile, ...]]:
+def compact_files(task: CompactionTask, attempt: str) -> tuple[int, tuple[WrittenFile, ...]]:
     """The file that takes the place of those of a task, with the task's number."""
     columns = task.target.arrow_schema.names
     with TableWriter(task.target, f"{together(task.paths)}-{attempt}") as writer:
@@ -68,7 +68,7 @@ class _Part:
     run: str
 
 
-def put_cells_together(
+def compact_cells(
     pipeline: Pipeline,
     rows: Iterable[IngestWindow],
     raw: Mapping[Cell, RawWindow],
@@ -82,10 +82,10 @@ def put_cells_together(
         rectangle: Rectangle = {"kafka_partition": {row.kafka_partition}, "window_start": {row.window.start}}
         for name, refreshes in (("raw_envelopes", raw[row.cell].refreshes), ("entries", row.refreshes)):
             parts += _part(pipeline, pipeline.path(name), rectangle, runs_of(refreshes))
-    _put_together(pipeline, parts, spark, progress)
+    _compact(pipeline, parts, spark, progress)
 
 
-def put_changelogs_together(
+def compact_changelogs(
     pipeline: Pipeline, marks: Iterable[Cut], tables: Iterable[TableId], *, spark: SparkProvider, progress: Progress
 ) -> None:
     """Put the changelogs of windows into one file a table; whoever calls keeps other runs away from them."""
@@ -95,7 +95,7 @@ def put_changelogs_together(
         rectangle: Rectangle = {"window_start": {mark.window.start}}
         for table in tables:
             parts += _part(pipeline, pipeline.table_path("changelog", table), rectangle, mark.made_by)
-    _put_together(pipeline, parts, spark, progress)
+    _compact(pipeline, parts, spark, progress)
 
 
 def _part(pipeline: Pipeline, path: tuple[str, ...], rectangle: Rectangle, runs: Sequence[str]) -> list[_Part]:
@@ -106,11 +106,11 @@ def _part(pipeline: Pipeline, path: tuple[str, ...], rectangle: Rectangle, runs:
     return [_Part(path, rectangle, files, runs[-1])] if len(files) > _FEW else []
 
 
-def _put_together(pipeline: Pipeline, parts: Collection[_Part], spark: SparkProvider, progress: Progress) -> None:
+def _compact(pipeline: Pipeline, parts: Collection[_Part], spark: SparkProvider, progress: Progress) -> None:
     if not parts:
         return
     tasks = [
-        JoinTask(
+        CompactionTask(
             number,
             tuple(file.path for file in part.files),
             tuple(part.files[0].partition.values()),
@@ -119,7 +119,7 @@ def _put_together(pipeline: Pipeline, parts: Collection[_Part], spark: SparkProv
         )
         for number, part in enumerate(parts)
     ]
-    written = dict(run_tasks(spark(), tasks, join_files, weight=lambda task: task.bytes))
+    written = dict(run_tasks(spark(), tasks, compact_files, weight=lambda task: task.bytes))
 
     def commit(numbered: tuple[int, _Part]) -> None:
         number, part = numbered
@@ -131,4 +131,4 @@ def _put_together(pipeline: Pipeline, parts: Collection[_Part], spark: SparkProv
     with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
         list(pool.map(commit, enumerate(parts)))
     many = sum(len(part.files) for part in parts)
-    progress(f"put together: {many} files are {len(parts)} now")
+    progress(f"compaction: {many} files became {len(parts)}")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from dts_assets.sources.kafka_client import KafkaPlace
 
 
-class BrokerSide(Protocol):
+class BrokerAdmin(Protocol):
     """A broker's own view. All calls raise SourceError where it does not answer or does not allow the question."""
 
     def retention(self) -> BrokerRetention:
@@ -30,7 +30,7 @@ class BrokerSide(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class KafkaSide:
+class KafkaAdmin:
     """The broker that a subscription is read from."""
 
     place: KafkaPlace
@@ -68,11 +68,11 @@ def impatient(pipeline: Pipeline) -> Pipeline:
     return replace(pipeline, source=replace(source, patience=_SECONDS)) if isinstance(source, KafkaSource) else pipeline
 
 
-def open_broker(pipeline: Pipeline) -> BrokerSide | None:
+def open_broker(pipeline: Pipeline) -> BrokerAdmin | None:
     """The broker of a subscription; None for a recording. Asks nothing yet."""
     if pipeline.settings.source.kafka is None:
         return None
     from dts_assets.sources.kafka import KafkaSource
 
     assert isinstance(pipeline.source, KafkaSource)
-    return KafkaSide(pipeline.source.place)
+    return KafkaAdmin(pipeline.source.place)

@@ -7,7 +7,7 @@ import pyarrow as pa
 from dts_assets.errors import LakeTableError
 
 
-def conform(batch: pa.RecordBatch, schema: pa.Schema, table: str) -> pa.RecordBatch:
+def cast_to_schema(batch: pa.RecordBatch, schema: pa.Schema, table: str) -> pa.RecordBatch:
     """``batch`` with exactly the columns of ``schema``.
 
     Raises LakeTableError, which names ``table``, for a column it lacks or a value that does not fit its type.
