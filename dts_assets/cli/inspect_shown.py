@@ -12,9 +12,9 @@ from rich.text import Text
 
 from dts_assets.cli.inspect_found import FoundMessage, Stock, table_of
 from dts_assets.model.columns import Column
+from dts_assets.model.ledger_rows import Cut, IngestWindow, WindowTable
 from dts_assets.model.problems import Problem
 from dts_assets.model.spans import partition_key
-from dts_assets.store.rows import Cut, IngestWindow, WindowTable
 from dts_assets.wire.format import WireFormat
 
 _OPEN_PROPERTIES = frozenset(

@@ -17,7 +17,7 @@ from dts_assets.model.problems import Completeness, Problem
 
 if TYPE_CHECKING:
     from dts_assets.flows.reports import WindowReport
-    from dts_assets.store.rows import Cut, IngestWindow
+    from dts_assets.model.ledger_rows import Cut, IngestWindow
 
 COMPLETENESS = "completeness"
 BALANCE = "balance"

@@ -16,13 +16,13 @@ from dts_assets.flows.open_windows import own_files
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
 from dts_assets.flows.reports import Progress
 from dts_assets.flows.spark_tasks import run_tasks
+from dts_assets.model.ledger_rows import Cut, IngestWindow, RawWindow
 from dts_assets.model.refreshes import runs_of, together
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.store.commit import Rectangle
 from dts_assets.store.files import TableWriter, WriteTarget, WrittenFile, read_batches
 from dts_assets.store.lake import StoredFile
-from dts_assets.store.rows import Cut, IngestWindow, RawWindow
 
 _SIDE_BY_SIDE = 4
 _FEW = 2

@@ -14,6 +14,7 @@ from dts_assets.flows.pipeline import CODE_VERSION, Pipeline, SparkProvider
 from dts_assets.flows.registry import register_shapes
 from dts_assets.flows.reports import EntriesCellReport, EntriesReport, Progress, of_bytes, rate
 from dts_assets.flows.spark_tasks import Watched, run_tasks
+from dts_assets.model.ledger_rows import Counts, IngestWindow, RawWindow, ServerPositions, TableShapeRow
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.refreshes import Refresh, reached, runs_of
 from dts_assets.model.spans import Cell, Span
@@ -24,7 +25,6 @@ from dts_assets.planning.rectangles import rectangles
 from dts_assets.planning.staleness import raw_input
 from dts_assets.stages.entries import merge_shapes
 from dts_assets.store.commit import Rectangle
-from dts_assets.store.rows import Counts, IngestWindow, RawWindow, ServerPositions, TableShapeRow
 from dts_assets.store.schemas import ENTRIES, QUARANTINE
 
 _NEAR = 4

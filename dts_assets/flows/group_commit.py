@@ -12,10 +12,10 @@ from datetime import UTC, datetime
 
 from dts_assets.flows.broker_admin import BrokerAdmin
 from dts_assets.flows.pipeline import Pipeline
+from dts_assets.model.ledger_rows import IngestWindow
 from dts_assets.model.offsets import Watermark
 from dts_assets.model.windows import Window
 from dts_assets.planning.commits import DecodedCell, offset_to_commit
-from dts_assets.store.rows import IngestWindow
 
 _WITHOUT_CHECKPOINTS = "drs-"
 

@@ -12,6 +12,7 @@ from dts_assets.flows.open_windows import files_of_cells
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
 from dts_assets.flows.reports import Progress, of_bytes
 from dts_assets.flows.spark_tasks import Watched, run_tasks
+from dts_assets.model.ledger_rows import IngestWindow
 from dts_assets.model.lineages import LineageRule
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.spans import Cell
@@ -23,7 +24,6 @@ from dts_assets.planning.lineages import CellRuns, Lineages, find_lineages, grea
 from dts_assets.planning.staleness import entries_input
 from dts_assets.planning.statements import kept_statements
 from dts_assets.store.commit import Rectangle
-from dts_assets.store.rows import IngestWindow
 from dts_assets.store.schemas import REDELIVERIES
 
 

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from dts_assets.flows.identity import TopicHistory
 from dts_assets.flows.pipeline import CODE_VERSION, Pipeline
+from dts_assets.model.ledger_rows import Cut, IngestWindow
 from dts_assets.model.problems import Problem
 from dts_assets.model.spans import Cell, partition_key
 from dts_assets.model.tables import TableId
@@ -17,7 +18,6 @@ from dts_assets.planning.frontier import Consistency, PartitionEnd, WindowCut, c
 from dts_assets.planning.generations import generation, input_text
 from dts_assets.planning.proofs import CellEvidence, WindowProof, prove_windows
 from dts_assets.planning.staleness import Computed, tables_inputs
-from dts_assets.store.rows import Cut, IngestWindow
 
 PROOF_INPUT = "proof:"
 """How the names of inputs begin that decide a window's level and problems alone, and none of its rows."""

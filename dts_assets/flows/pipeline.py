@@ -15,6 +15,7 @@ from pyiceberg.exceptions import CommitFailedException
 from pyspark.sql import SparkSession
 
 from dts_assets.errors import IncompatibleLakeError, LakeTableError
+from dts_assets.model.ledger_rows import RawWindow
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import WindowGrid
 from dts_assets.planning.boundaries import ClosedBy, Closing, StoredCell
@@ -24,7 +25,6 @@ from dts_assets.sources.source import Source
 from dts_assets.store.catalog import LakeLocation
 from dts_assets.store.lake import Lake
 from dts_assets.store.ledger import Ledger
-from dts_assets.store.rows import RawWindow
 from dts_assets.store.schemas import RAW_WINDOWS
 
 SparkProvider: TypeAlias = Callable[[], SparkSession]

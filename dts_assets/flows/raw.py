@@ -14,6 +14,7 @@ from dts_assets.flows.open_windows import cells_alone, kept
 from dts_assets.flows.pipeline import CODE_VERSION, Pipeline, SparkProvider, stored_cells
 from dts_assets.flows.reports import Progress, RawCellReport, RawReport, counted, rate
 from dts_assets.flows.spark_tasks import Watched, run_tasks
+from dts_assets.model.ledger_rows import RawWindow
 from dts_assets.model.offsets import OffsetRange, Watermark
 from dts_assets.model.problems import Problem, ProblemCode
 from dts_assets.model.refreshes import Refresh, runs_of
@@ -22,7 +23,6 @@ from dts_assets.planning.boundaries import ClosedBy, PlannedCell, StoredCell, in
 from dts_assets.planning.generations import generation
 from dts_assets.planning.rectangles import rectangles
 from dts_assets.store.commit import Rectangle
-from dts_assets.store.rows import RawWindow
 from dts_assets.store.schemas import RAW_ENVELOPES
 
 _NAMED_OFFSETS = 5

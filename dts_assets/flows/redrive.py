@@ -16,11 +16,11 @@ from dts_assets.flows.entries import materialize_entries
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
 from dts_assets.flows.reports import EntriesCellReport, Progress, TablesReport
 from dts_assets.flows.tables import materialize_tables
+from dts_assets.model.ledger_rows import QuarantineRow
 from dts_assets.model.problems import Reason
 from dts_assets.model.spans import Cell
 from dts_assets.model.windows import Window
 from dts_assets.planning.rectangles import rectangles, window_runs
-from dts_assets.store.rows import QuarantineRow
 
 
 @dataclass(frozen=True, slots=True)

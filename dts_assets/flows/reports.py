@@ -8,9 +8,9 @@ from datetime import datetime
 from typing import TypeAlias
 
 from dts_assets.model.columns import Column
+from dts_assets.model.ledger_rows import Cut, IngestWindow, RawWindow
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
-from dts_assets.store.rows import Cut, IngestWindow, RawWindow
 
 Progress: TypeAlias = Callable[[str], None]
 """Takes one line for a person about what is being done."""

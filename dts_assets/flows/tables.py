@@ -39,6 +39,7 @@ from dts_assets.flows.tables_tasks import (
 from dts_assets.flows.upkeep import expire_old_snapshots
 from dts_assets.model.columns import Column
 from dts_assets.model.frontier import Frontier
+from dts_assets.model.ledger_rows import Cut, IngestWindow
 from dts_assets.model.lineages import LineageRule
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.problems import Completeness
@@ -50,7 +51,6 @@ from dts_assets.planning.snapshots import Chain, TableWindow, merge_windows
 from dts_assets.stages.entries import merge_shapes
 from dts_assets.store.columns import changelog_columns
 from dts_assets.store.locks import hold_lock
-from dts_assets.store.rows import Cut, IngestWindow
 from dts_assets.store.schemas import DDL, QUARANTINE, changelog_layout
 from dts_assets.wire.format import TableShape
 

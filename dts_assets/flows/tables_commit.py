@@ -13,12 +13,12 @@ from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.reports import Progress, rate
 from dts_assets.flows.tables_tasks import TablesResult, TableTally, TallyKey
 from dts_assets.model.columns import Column
+from dts_assets.model.ledger_rows import WindowTable
 from dts_assets.model.spans import partition_key
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
 from dts_assets.store.commit import Rectangle
 from dts_assets.store.files import WrittenFile
-from dts_assets.store.rows import WindowTable
 
 _COMMITS_SIDE_BY_SIDE = 4
 

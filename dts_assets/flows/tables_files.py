@@ -8,11 +8,11 @@ from datetime import datetime
 from dts_assets.flows.growing import Growing
 from dts_assets.flows.open_windows import files_of_cells
 from dts_assets.flows.pipeline import Pipeline
+from dts_assets.model.ledger_rows import IngestWindow
 from dts_assets.model.refreshes import run_of
 from dts_assets.model.spans import Cell
 from dts_assets.model.windows import Window
 from dts_assets.store.lake import StoredFile
-from dts_assets.store.rows import IngestWindow
 
 _TASKS = 4
 """At least so many tasks for the cores to share, if there are so many files."""

@@ -14,6 +14,7 @@ from dts_assets.errors import SourceError
 from dts_assets.flows.broker_admin import BrokerAdmin
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.raw import refuse_other_topic
+from dts_assets.model.ledger_rows import RawWindow
 from dts_assets.model.offsets import OffsetRange, Watermark
 from dts_assets.model.problems import ProblemCode
 from dts_assets.model.windows import Window
@@ -30,7 +31,6 @@ from dts_assets.planning.loss import (
     unread_ranges,
     worst,
 )
-from dts_assets.store.rows import RawWindow
 
 _LOOK_AHEAD = (1, 1_000)
 """Offsets among which the first unread message is looked for: the very first mostly, but markers of transactions use some up."""

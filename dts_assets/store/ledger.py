@@ -25,6 +25,15 @@ from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 
 from dts_assets.errors import LakeTableError, StaleGenerationError
+from dts_assets.model.ledger_rows import (
+    Cut,
+    IngestWindow,
+    LedgerRow,
+    QuarantineRow,
+    RawWindow,
+    TableShapeRow,
+    WindowTable,
+)
 from dts_assets.model.lineages import Lineage
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
@@ -34,18 +43,7 @@ from dts_assets.store.columns import LEDGER_COLUMNS
 from dts_assets.store.commit import Rectangle, files_in, replace
 from dts_assets.store.files import TableWriter, WrittenFile
 from dts_assets.store.lake import write_target
-from dts_assets.store.rows import (
-    Cut,
-    IngestWindow,
-    Kind,
-    LedgerRow,
-    QuarantineRow,
-    RawWindow,
-    TableShapeRow,
-    WindowTable,
-    from_row,
-    to_row,
-)
+from dts_assets.store.rows import Kind, from_row, to_row
 from dts_assets.store.schemas import DAY, SYSTEM_TABLES
 from dts_assets.store.tables import ensure_table, evolve
 from dts_assets.store.types import arrow_schema

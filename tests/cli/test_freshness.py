@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from dts_assets.cli.freshness import Commit, CommitLog, CutLog, Sighting, freshness, visible_rows
 from dts_assets.emulator.capture import CAPTURE_SCHEMA
 from dts_assets.flows.pipeline import Pipeline
+from dts_assets.model.ledger_rows import Cut
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.problems import Completeness
 from dts_assets.settings import Subscription
@@ -23,7 +24,6 @@ from dts_assets.settings.models import FOLDER_KEY, NAME_KEY
 from dts_assets.sources.capture import CaptureSource
 from dts_assets.store.catalog import LakeLocation
 from dts_assets.store.lake import Lake
-from dts_assets.store.rows import Cut
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
 COMMITS = [

@@ -14,6 +14,7 @@ from click.testing import CliRunner, Result
 
 from dts_assets.cli.main import cli
 from dts_assets.model.columns import ColumnShape
+from dts_assets.model.ledger_rows import Counts, Cut, IngestWindow, RawWindow, TableShapeRow, WindowTable
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.problems import Completeness, Problem, ProblemCode
@@ -28,7 +29,6 @@ from dts_assets.store.catalog import LakeLocation
 from dts_assets.store.files import TableWriter
 from dts_assets.store.lake import Lake
 from dts_assets.store.ledger import Ledger
-from dts_assets.store.rows import Counts, Cut, IngestWindow, RawWindow, TableShapeRow, WindowTable
 from dts_assets.store.schemas import ENTRIES, RAW_ENVELOPES
 from dts_assets.wire.formats import wire_format
 

@@ -26,13 +26,13 @@ from dts_assets.flows.reports import (
     WindowReport,
 )
 from dts_assets.model.columns import Column
+from dts_assets.model.ledger_rows import Counts, Cut, IngestWindow, RawWindow
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.problems import Completeness
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import WindowGrid
-from dts_assets.store.rows import Counts, Cut, IngestWindow, RawWindow
 
 if TYPE_CHECKING:
     from tests.defs.projects import Project

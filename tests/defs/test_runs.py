@@ -30,6 +30,7 @@ from dts_assets.flows.reports import (
     WindowReport,
 )
 from dts_assets.model.columns import Column
+from dts_assets.model.ledger_rows import Counts, Cut, IngestWindow, RawWindow
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.problems import Completeness, Problem, ProblemCode
@@ -37,7 +38,6 @@ from dts_assets.model.spans import Cell, Span
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window, WindowGrid
 from dts_assets.store.columns import ENTRIES, RAW_ENVELOPES
-from dts_assets.store.rows import Counts, Cut, IngestWindow, RawWindow
 
 if TYPE_CHECKING:
     from tests.defs.projects import Project

@@ -15,6 +15,7 @@ from dts_assets.defs.partitions import RANGE_END, RANGE_START, span_of
 from dts_assets.defs.sensors import ingest_sensor, live_sensor, tables_sensor
 from dts_assets.flows.marks import TopicMarks
 from dts_assets.flows.registry import known_tables
+from dts_assets.model.ledger_rows import Counts, IngestWindow, RawWindow
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.problems import Completeness
 from dts_assets.model.spans import Cell
@@ -22,7 +23,6 @@ from dts_assets.model.tables import TableId
 from dts_assets.model.windows import WindowGrid
 from dts_assets.planning.generations import generation, input_text
 from dts_assets.planning.staleness import raw_input
-from dts_assets.store.rows import Counts, IngestWindow, RawWindow
 
 if TYPE_CHECKING:
     from tests.defs.projects import Project

@@ -26,8 +26,8 @@ from dts_assets.emulator.options import EmulatorOptions
 from dts_assets.emulator.recording import record
 from dts_assets.emulator.server import BINLOG_NAME, Server, private_server
 from dts_assets.flows.registry import known_tables
+from dts_assets.model.ledger_rows import Cut
 from dts_assets.model.tables import TableId
-from dts_assets.store.rows import Cut
 from tests.e2e.market import DATABASE, Market
 from tests.flows.harness import Bench, Harness
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from dts_assets.broker_errors import BrokerDeniedError, MessagesGoneError
 from dts_assets.flows.pipeline import Pipeline
+from dts_assets.model.ledger_rows import RawWindow
 from dts_assets.model.offsets import OffsetRange, Watermark
 from dts_assets.model.retention import BrokerRetention
 from dts_assets.model.spans import Cell
@@ -20,7 +21,6 @@ from dts_assets.settings.models import FOLDER_KEY, NAME_KEY
 from dts_assets.sources.capture import MESSAGE_SCHEMA
 from dts_assets.store.catalog import LakeLocation
 from dts_assets.store.lake import Lake
-from dts_assets.store.rows import RawWindow
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
 HOUR = timedelta(hours=1)

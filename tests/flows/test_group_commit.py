@@ -10,6 +10,7 @@ import pytest
 from dts_assets.broker_errors import BrokerDeniedError
 from dts_assets.flows.group_commit import commit_group
 from dts_assets.flows.pipeline import Pipeline
+from dts_assets.model.ledger_rows import Counts, IngestWindow
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.problems import Completeness
@@ -18,7 +19,6 @@ from dts_assets.model.spans import Cell
 from dts_assets.model.windows import Window
 from dts_assets.store.catalog import LakeLocation
 from dts_assets.store.ledger import Ledger
-from dts_assets.store.rows import Counts, IngestWindow
 from tests.flows.forgetful import HOUR, START, Broker, Topic, open_topic, store_raw, window
 
 

@@ -9,10 +9,10 @@ import pytest
 
 from dts_assets.flows.redrive import Quarantined, RedriveReport, redrive
 from dts_assets.flows.status import find_status
+from dts_assets.model.ledger_rows import QuarantineRow
 from dts_assets.model.problems import Completeness, Problem, ProblemCode, Reason
 from dts_assets.model.spans import Cell
 from dts_assets.store.commit import Rectangle
-from dts_assets.store.rows import QuarantineRow
 from tests.flows.harness import Bench, Harness
 from tests.flows.history import border
 from tests.flows.short import LANES, in_window, open_short, three_windows, with_values

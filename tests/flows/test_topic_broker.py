@@ -14,6 +14,7 @@ from dts_assets.flows.broker_admin import KafkaAdmin, impatient, open_broker
 from dts_assets.flows.group_commit import commit_group
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.topic import find_topic_state
+from dts_assets.model.ledger_rows import Counts, IngestWindow
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.problems import Completeness
 from dts_assets.model.retention import BrokerRetention
@@ -25,7 +26,6 @@ from dts_assets.sources.kafka_client import KafkaPlace
 from dts_assets.sources.kafka_retention import topic_retention
 from dts_assets.store.catalog import LakeLocation
 from dts_assets.store.lake import Lake
-from dts_assets.store.rows import Counts, IngestWindow
 from tests.flows.forgetful import HOUR, START, store_raw, window
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from dts_assets.model.delivery import (
     ShardTransactions,
     Transaction,
 )
+from dts_assets.model.ledger_rows import Counts, IngestWindow
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.problems import Completeness
@@ -21,7 +22,7 @@ from dts_assets.model.spans import Cell
 from dts_assets.model.windows import WindowGrid
 from dts_assets.store.columns import DELIVERY
 from dts_assets.store.ledger import Ledger
-from dts_assets.store.rows import Counts, IngestWindow, to_row
+from dts_assets.store.rows import to_row
 from tests.store.test_ledger import GRID
 
 OPEN = Transaction("0-1-7", SourcePosition(0, 3, 9), 5, 77, begun=False)

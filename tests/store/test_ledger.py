@@ -13,15 +13,7 @@ from hypothesis import strategies as st
 
 from dts_assets.errors import LakeTableError
 from dts_assets.model.columns import ColumnShape
-from dts_assets.model.offsets import OffsetRange
-from dts_assets.model.positions import SourcePosition
-from dts_assets.model.problems import Completeness, Problem, ProblemCode, Reason
-from dts_assets.model.spans import Cell
-from dts_assets.model.tables import TableId
-from dts_assets.model.windows import Window, WindowGrid
-from dts_assets.store.catalog import LakeLocation, open_catalog
-from dts_assets.store.ledger import Ledger
-from dts_assets.store.rows import (
+from dts_assets.model.ledger_rows import (
     Counts,
     Cut,
     IngestWindow,
@@ -31,6 +23,14 @@ from dts_assets.store.rows import (
     TableShapeRow,
     WindowTable,
 )
+from dts_assets.model.offsets import OffsetRange
+from dts_assets.model.positions import SourcePosition
+from dts_assets.model.problems import Completeness, Problem, ProblemCode, Reason
+from dts_assets.model.spans import Cell
+from dts_assets.model.tables import TableId
+from dts_assets.model.windows import Window, WindowGrid
+from dts_assets.store.catalog import LakeLocation, open_catalog
+from dts_assets.store.ledger import Ledger
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
