@@ -28,7 +28,7 @@ from benchmarks.traffic import add_seed_option
 from dts_assets.flows.tables_tasks import CHUNK_BYTES
 from dts_assets.model.columns import Column
 from dts_assets.model.tables import TableId
-from dts_assets.wire.casts import arrow_type
+from dts_assets.wire.columns.casts import arrow_type
 from dts_assets.wire.drs_json_c import DrsJsonC
 
 _ZONE_HOURS = 8

@@ -24,7 +24,7 @@ from dts_assets.stages.lineages import entry_lineages
 from dts_assets.stages.row_hash import Hashes, row_hashes, signed, summed
 from dts_assets.stages.statements import DDL_ENTRY_COLUMNS, ddl_rows, statements, truncations
 from dts_assets.store.files import TableWriter, WriteTarget, WrittenFile, read_batches
-from dts_assets.wire.buffers import numbers_of
+from dts_assets.wire.columns.buffers import numbers_of
 from dts_assets.wire.format import Rejected, TableChanges
 from dts_assets.wire.formats import wire_format
 

@@ -15,8 +15,8 @@ from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.stages.envelopes import with_coordinates
 from dts_assets.stages.statements import statements
-from dts_assets.wire.ddl_columns import Fill
-from dts_assets.wire.ddl_effects import HARMLESS, Effect, EffectKind, ParsedDdl
+from dts_assets.wire.ddl.column_definitions import Fill
+from dts_assets.wire.ddl.effects import HARMLESS, Effect, EffectKind, ParsedDdl
 from dts_assets.wire.format import DecodedEntries, TableShape
 
 _OF_A_SET = ("first_offset", "last_offset", "shard", "sequence")

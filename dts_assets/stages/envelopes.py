@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dts_assets.model.spans import Cell
-from dts_assets.wire.buffers import offsets_of
+from dts_assets.wire.columns.buffers import offsets_of
 
 UTC_MICROSECONDS = pa.timestamp("us", tz="UTC")
 

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 
 from dts_assets.stages.collecting import BrokenSet, CarriedSet, Collector, Joined, Tally, WaitingSet
 from dts_assets.stages.heads import HeadReader, fragment_at
-from dts_assets.wire.buffers import binary_array, offsets_of
+from dts_assets.wire.columns.buffers import binary_array, offsets_of
 
 _Rows: TypeAlias = npt.NDArray[Any]
 

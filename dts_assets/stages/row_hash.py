@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dts_assets.wire.buffers import numbers_of, offsets_of
+from dts_assets.wire.columns.buffers import numbers_of, offsets_of
 
 Hashes: TypeAlias = npt.NDArray[np.uint64]
 

@@ -12,10 +12,10 @@ import pyarrow.compute as pc
 from dts_assets.model.columns import Column
 from dts_assets.model.tables import TableId
 from dts_assets.stages.changelog import file_numbers
-from dts_assets.wire.ddl import effects_of
-from dts_assets.wire.ddl_effects import EffectKind, ParsedDdl
+from dts_assets.wire.columns.layouts import struct_type
+from dts_assets.wire.ddl.effects import EffectKind, ParsedDdl
+from dts_assets.wire.ddl.reading import effects_of
 from dts_assets.wire.format import TableChanges
-from dts_assets.wire.layouts import struct_type
 
 DDL_ENTRY_COLUMNS = (
     "kafka_partition",

@@ -43,7 +43,7 @@ from dts_assets.stages.reassembly import SETS, Reassembler
 from dts_assets.stages.row_hash import row_hashes
 from dts_assets.stages.runs import RunTracker
 from dts_assets.store.registry import read_registry
-from dts_assets.wire.buffers import offsets_of
+from dts_assets.wire.columns.buffers import offsets_of
 from dts_assets.wire.dts_protobuf import DtsProtobuf
 from dts_assets.wire.format import FRAGMENTS
 

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dts_assets.model.tables import TableId
-from dts_assets.wire.ddl import effects_of
-from dts_assets.wire.ddl_columns import Fill
-from dts_assets.wire.ddl_effects import HARMLESS, Effect, EffectKind
+from dts_assets.wire.ddl.column_definitions import Fill
+from dts_assets.wire.ddl.effects import HARMLESS, Effect, EffectKind
+from dts_assets.wire.ddl.reading import effects_of
 
 EFFECTS = {
     "TRUNCATE TABLE orders": "truncate shopdb.orders",
@@ -175,7 +175,7 @@ def test_any_name_comes_back_and_no_comment_or_case_changes_an_effect(name: str,
 
 def test_the_parser_is_imported_at_the_first_column_definition() -> None:
     code = (
-        "import sys; from dts_assets.wire.ddl import effects_of as e; e('TRUNCATE a', 'd'); a = 'sqlglot' in sys.modules;"
+        "import sys; from dts_assets.wire.ddl.reading import effects_of as e; e('TRUNCATE a', 'd'); a = 'sqlglot' in sys.modules;"
         "e('ALTER TABLE a ADD b INT', 'd'); print(a, 'sqlglot' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

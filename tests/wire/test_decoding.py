@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from dts_assets.wire.allocation import keep_freed_memory
-from dts_assets.wire.decoding import BEST_ENGINE
+from dts_assets.wire.dts_protobuf.allocation import keep_freed_memory
+from dts_assets.wire.dts_protobuf.protobuf_parser import BEST_ENGINE
 
 _WITHOUT_PTARS = """
 import sys

@@ -27,7 +27,7 @@ FAST, PLAIN = DtsProtobuf("ptars"), DtsProtobuf("protobuf")
 
 def _parsed(entries: pa.RecordBatch, tables: Mapping[TableId, tuple[Column, ...]]) -> DecodedChanges:
     """The changes where every value goes through protobuf's own parser."""
-    with patch("dts_assets.wire.row_changes.plain_image", return_value=None):
+    with patch("dts_assets.wire.dts_protobuf.row_changes.plain_image", return_value=None):
         return PLAIN.changes(entries, tables)
 
 

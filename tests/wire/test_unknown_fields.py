@@ -14,8 +14,7 @@ from dts_assets.model.columns import Column
 from dts_assets.model.problems import Reason
 from dts_assets.model.tables import TableId
 from dts_assets.protocol import subscribe_pb2 as pb
-from dts_assets.wire import unknown_fields
-from dts_assets.wire.dts_protobuf import DtsProtobuf
+from dts_assets.wire.dts_protobuf import DtsProtobuf, unknown_fields
 from tests.wire.made import batch, dml, entry, messages, number, sets, text
 
 FIELD_10 = b"\x50\x01"

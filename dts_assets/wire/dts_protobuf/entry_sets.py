@@ -11,15 +11,15 @@ import pyarrow.compute as pc
 
 from dts_assets.model.problems import Reason
 from dts_assets.model.tables import TableId
-from dts_assets.wire.buffers import Bools, masked, offsets_of
-from dts_assets.wire.charsets import not_utf8
-from dts_assets.wire.decoding import Engine, decode
-from dts_assets.wire.descriptors import ENTRY_SET, HEADS
+from dts_assets.wire.columns.buffers import Bools, masked, offsets_of
+from dts_assets.wire.columns.charsets import not_utf8
+from dts_assets.wire.columns.layouts import ColumnList
+from dts_assets.wire.columns.properties import Properties
+from dts_assets.wire.dts_protobuf.descriptors import ENTRY_SET, HEADS
+from dts_assets.wire.dts_protobuf.protobuf_parser import Engine, decode
+from dts_assets.wire.dts_protobuf.row_changes import DELETE, column_lists
+from dts_assets.wire.dts_protobuf.unknown_fields import of_heads, of_sets
 from dts_assets.wire.format import ENTRIES, Checkpoint, DecodedEntries, Rejected, TableShape
-from dts_assets.wire.layouts import ColumnList
-from dts_assets.wire.properties import Properties
-from dts_assets.wire.row_changes import DELETE, column_lists
-from dts_assets.wire.unknown_fields import of_heads, of_sets
 
 MESSAGE_TYPES = ("BEGIN", "COMMIT", "DML", "DDL", "ROLLBACK", "HEARTBEAT", "CHECKPOINT")
 SOURCE_TYPES = ("ORACLE", "MYSQL", "PGSQL", "MARIADB")

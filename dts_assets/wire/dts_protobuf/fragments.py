@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dts_assets.model.problems import Reason
-from dts_assets.wire.charsets import readable
-from dts_assets.wire.decoding import Engine, decode
-from dts_assets.wire.descriptors import ENVELOPE
-from dts_assets.wire.envelopes import PlainEnvelopes, plain_envelopes
+from dts_assets.wire.columns.charsets import readable
+from dts_assets.wire.dts_protobuf.descriptors import ENVELOPE
+from dts_assets.wire.dts_protobuf.envelopes import PlainEnvelopes, plain_envelopes
+from dts_assets.wire.dts_protobuf.protobuf_parser import Engine, decode
 from dts_assets.wire.format import FRAGMENTS
 
 VERSION = 1

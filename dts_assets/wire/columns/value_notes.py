@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dts_assets.model.columns import Column
-from dts_assets.wire.buffers import run_lengths
-from dts_assets.wire.charsets import readable
+from dts_assets.wire.columns.buffers import run_lengths
+from dts_assets.wire.columns.charsets import readable
 
 
 class Marks:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dts_assets.wire.ddl_alter import alter_table, table_name, wait
-from dts_assets.wire.ddl_effects import Effect, EffectKind, ParsedDdl
-from dts_assets.wire.ddl_tokens import Reader, Token, TokenKind, Unreadable, readings, split
+from dts_assets.wire.ddl.alter_table import alter_table, table_name, wait
+from dts_assets.wire.ddl.effects import Effect, EffectKind, ParsedDdl
+from dts_assets.wire.ddl.tokens import Reader, Token, TokenKind, Unreadable, readings, split
 
 UNPARSED = ParsedDdl(False, ())
 

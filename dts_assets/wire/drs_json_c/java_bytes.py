@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dts_assets.wire.buffers import Bools, binary_array, offsets_of
-from dts_assets.wire.casts import matches
+from dts_assets.wire.columns.buffers import Bools, binary_array, offsets_of
+from dts_assets.wire.columns.casts import matches
 
 _PRINT = r"^\[(-?\d{1,3}(, ?-?\d{1,3})*)?\]$"
 _ZERO, _MINUS = ord("0"), ord("-")

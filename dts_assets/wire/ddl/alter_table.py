@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from dts_assets.model.tables import TableId
-from dts_assets.wire.ddl_columns import column_definition
-from dts_assets.wire.ddl_effects import Effect, EffectKind
-from dts_assets.wire.ddl_tokens import Reader, Token, TokenKind, Unreadable, split
+from dts_assets.wire.ddl.column_definitions import column_definition
+from dts_assets.wire.ddl.effects import Effect, EffectKind
+from dts_assets.wire.ddl.tokens import Reader, Token, TokenKind, Unreadable, split
 
 _INDEXES = frozenset(["INDEX", "KEY", "UNIQUE", "FULLTEXT", "SPATIAL", "CONSTRAINT", "FOREIGN", "CHECK"])
 _OPTIONS = frozenset(

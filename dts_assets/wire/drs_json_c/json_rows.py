@@ -16,15 +16,23 @@ import pyarrow as pa
 from dts_assets.model.columns import Column
 from dts_assets.model.problems import Reason
 from dts_assets.model.tables import TableId
-from dts_assets.wire.buffers import Bools, empty_lists, empty_maps, with_empty_last
-from dts_assets.wire.casts import parse
-from dts_assets.wire.drs_messages import OPERATIONS, Cells, Described, Refused, described, event_of, images_of
+from dts_assets.wire.columns.buffers import Bools, empty_lists, empty_maps, with_empty_last
+from dts_assets.wire.columns.casts import parse
+from dts_assets.wire.columns.images import ABSENT, FIELD, NULL, Image
+from dts_assets.wire.columns.layouts import Bucket, ColumnList
+from dts_assets.wire.columns.pivot import Reading, TableRows, pivot, typed_values
+from dts_assets.wire.columns.table_changes import Beside, Rejections, table_changes, table_codes
+from dts_assets.wire.drs_json_c.java_bytes import printed_bytes
+from dts_assets.wire.drs_json_c.json_messages import (
+    OPERATIONS,
+    Cells,
+    Described,
+    Refused,
+    described,
+    event_of,
+    images_of,
+)
 from dts_assets.wire.format import DecodedChanges
-from dts_assets.wire.images import ABSENT, FIELD, NULL, Image
-from dts_assets.wire.java_bytes import printed_bytes
-from dts_assets.wire.layouts import Bucket, ColumnList
-from dts_assets.wire.pivot import Reading, TableRows, pivot, typed_values
-from dts_assets.wire.table_changes import Beside, Rejections, table_changes, table_codes
 
 _OPERATIONS = pa.array(["insert", "update", "delete", "read"])
 _NONE = -1

@@ -17,12 +17,12 @@ import pyarrow.compute as pc
 
 from dts_assets.model.columns import Column
 from dts_assets.model.tables import TableId
-from dts_assets.wire.buffers import Bools, bitmap, masked
-from dts_assets.wire.casts import parse, two_complement
-from dts_assets.wire.charsets import text_of
-from dts_assets.wire.images import ABSENT, BYTES, FIELD, NUMBER, UNSIGNED, Image
-from dts_assets.wire.layouts import Bucket, ColumnList, Layout, Share, layout_of
-from dts_assets.wire.marks import Marks
+from dts_assets.wire.columns.buffers import Bools, bitmap, masked
+from dts_assets.wire.columns.casts import parse, two_complement
+from dts_assets.wire.columns.charsets import text_of
+from dts_assets.wire.columns.images import ABSENT, BYTES, FIELD, NUMBER, UNSIGNED, Image
+from dts_assets.wire.columns.layouts import Bucket, ColumnList, Layout, Share, layout_of
+from dts_assets.wire.columns.value_notes import Marks
 
 _FEW_TABLES = 8
 """Up to so many tables, one numpy call per table is quicker than flat arrays with a row and a position per value."""

@@ -14,8 +14,8 @@ import pyarrow as pa
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
 
-from dts_assets.wire.buffers import bitmap, run_lengths
-from dts_assets.wire.descriptors import message_class
+from dts_assets.wire.columns.buffers import bitmap, run_lengths
+from dts_assets.wire.dts_protobuf.descriptors import message_class
 
 _TYPES = {
     FieldDescriptor.TYPE_BYTES: pa.binary(),

@@ -17,9 +17,9 @@ import pyarrow as pa
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import DecodeError, Message
 
-from dts_assets.wire.allocation import keep_freed_memory
-from dts_assets.wire.descriptors import message_class
-from dts_assets.wire.fallback import batch_of
+from dts_assets.wire.dts_protobuf.allocation import keep_freed_memory
+from dts_assets.wire.dts_protobuf.descriptors import message_class
+from dts_assets.wire.dts_protobuf.fallback import batch_of
 
 try:
     import ptars

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from dts_assets.wire.ddl_tokens import Reader, Token, Unreadable, source_text
+from dts_assets.wire.ddl.tokens import Reader, Token, Unreadable, source_text
 
 if TYPE_CHECKING:
     from sqlglot import exp

@@ -4,27 +4,49 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from google.protobuf.descriptor import Descriptor
+from google.protobuf.message import DecodeError
 
-from dts_assets.model.columns import Column
+from dts_assets.model.columns import Column, ColumnShape
 from dts_assets.model.problems import Reason
 from dts_assets.model.tables import TableId
-from dts_assets.wire.buffers import Bools, binary_array, empty_lists, empty_maps, offsets_of
-from dts_assets.wire.decoding import Decoded, Engine, decode
-from dts_assets.wire.descriptors import PLAIN_ROWS, ROWS
+from dts_assets.protocol import subscribe_pb2
+from dts_assets.wire.columns.buffers import (
+    Bools,
+    binary_array,
+    empty_lists,
+    empty_maps,
+    numbers_of,
+    offsets_of,
+    with_empty_last,
+)
+from dts_assets.wire.columns.charsets import Charsets, charsets_of
+from dts_assets.wire.columns.images import ABSENT, BYTES, NULL, NUMBER, UNSIGNED, Image
+from dts_assets.wire.columns.layouts import ColumnList
+from dts_assets.wire.columns.pivot import TableRows, pivot
+from dts_assets.wire.columns.table_changes import Beside, Rejections, table_changes, table_codes
+from dts_assets.wire.dts_protobuf.descriptors import PLAIN_ROWS, ROWS
+from dts_assets.wire.dts_protobuf.plain_values import plain_values
+from dts_assets.wire.dts_protobuf.protobuf_parser import Decoded, Engine, decode
+from dts_assets.wire.dts_protobuf.unknown_fields import fields_beside, of_rows
 from dts_assets.wire.format import DecodedChanges
-from dts_assets.wire.images import Image, image_of, plain_image
-from dts_assets.wire.layouts import ColumnList, column_list
-from dts_assets.wire.pivot import TableRows, pivot
-from dts_assets.wire.table_changes import Beside, Rejections, table_changes, table_codes
-from dts_assets.wire.unknown_fields import of_rows
 
 INSERT, UPDATE, DELETE, _UNKNOWN, _NO_EVENT = 0, 1, 2, 3, 4
 OPERATIONS = pa.array(["insert", "update", "delete"])
+
+_UNKNOWN_TYPE = 16
+_LAST_KNOWN = 14
+
+# By DataType: NIL, INT8 to INT64, UINT8 to UINT64, FLOAT32, FLOAT64, BYTES, DECIMAL, STRING, NA, anything newer.
+_KINDS = np.array(
+    [NULL, *[NUMBER] * 4, *[NUMBER | UNSIGNED] * 4, NUMBER, NUMBER, BYTES, NUMBER, BYTES, ABSENT, _UNKNOWN_TYPE],
+    np.uint8,
+)
 
 
 @dataclass(slots=True)
@@ -213,3 +235,77 @@ def _tables(
 
 def _sums(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
     return {what: one.get(what, 0) + other.get(what, 0) for what in sorted(one.keys() | other.keys())}
+
+
+@lru_cache(maxsize=1 << 16)
+def _column(data: bytes) -> tuple[ColumnShape, tuple[str, ...]]:
+    column = subscribe_pb2.Column.FromString(data)
+    return ColumnShape(column.name, column.originalType, column.isKey), tuple(fields_beside(column))
+
+
+@lru_cache(maxsize=1 << 14)
+def column_list(data: tuple[bytes, ...]) -> ColumnList | None:
+    """The columns that some serialized ``Column`` messages describe; None if one of them cannot be read."""
+    try:
+        read = [_column(column) for column in data]
+    except DecodeError:
+        return None
+    columns = tuple(column for column, _ in read)
+    positions: dict[str, int] = {}
+    for number, column in enumerate(columns):
+        positions.setdefault(column.name, number)
+    return ColumnList(columns, positions, tuple(what for _, unknown in read for what in unknown))
+
+
+def plain_image(lists: pa.ListArray) -> Image | None:
+    """The images from a list of ``Data`` messages per row, if every one is of the usual layout."""
+    found = plain_values(lists.values)
+    if found is None:
+        return None
+    charsets = None if found.names is None else charsets_of(found.names)
+    return _image(lists, _KINDS.take(found.types), (found.values, found.values), charsets, {})
+
+
+def image_of(lists: pa.ListArray) -> Image:
+    """The images from a list of Data structs per row."""
+    values = lists.values
+    types, sv, bv = numbers_of(values.field("dataType")), values.field("sv"), values.field("bv")
+    kinds, unknown = _kinds(types, bv)
+    charsets = charsets_of(values.field("charset"))
+    fields = with_empty_last(sv), with_empty_last(bv)
+    return _image(lists, np.append(kinds, np.uint8(NULL)), fields, charsets, unknown)
+
+
+def _image(
+    lists: pa.ListArray,
+    kinds: npt.NDArray[np.uint8],
+    fields: tuple[pa.Array, pa.Array],
+    charsets: Charsets | None,
+    unknown: dict[str, int],
+) -> Image:
+    offsets = offsets_of(lists)
+    sizes = np.diff(offsets)
+    present = sizes > 0
+    starts = offsets[:-1] if present.all() else np.where(present, offsets[:-1], np.int32(len(kinds) - 1))
+    if charsets is not None:
+        for code, count in enumerate(np.bincount(charsets.codes[:-1], minlength=len(charsets.names)).tolist()):
+            name = charsets.unknown_name(code)
+            if count and name is not None:
+                unknown[f"charset {name}"] = count
+    combined = int(np.bitwise_or.reduce(kinds))
+    return Image(
+        starts, sizes, present, kinds, *fields, charsets, bool(combined & UNSIGNED), bool(combined & ABSENT), unknown
+    )
+
+
+def _kinds(types: npt.NDArray[np.int32], bv: pa.Array) -> tuple[npt.NDArray[np.uint8], dict[str, int]]:
+    """The kinds of values, and a count per data type that is not known. A value of such a type is wherever it has bytes."""
+    known = types.view(np.uint32)
+    newest = int(known.max()) if len(known) else 0
+    if newest <= _LAST_KNOWN:
+        return _KINDS.take(types), {}
+    kinds = _KINDS.take(np.minimum(known, _LAST_KNOWN + 1))
+    rows = np.flatnonzero(kinds == _UNKNOWN_TYPE)
+    kinds[rows] = np.where(np.diff(offsets_of(bv))[rows] > 0, BYTES, NUMBER)
+    names, counts = np.unique(types[rows], return_counts=True)
+    return kinds, {f"data type {name}": count for name, count in zip(names.tolist(), counts.tolist(), strict=True)}

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dts_assets.wire.buffers import Bools, empty_maps, offsets_of, run_lengths
+from dts_assets.wire.columns.buffers import Bools, empty_maps, offsets_of, run_lengths
 
 
 class Properties:

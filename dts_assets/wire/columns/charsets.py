@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dts_assets.wire.buffers import Bools, masked, offsets_of
+from dts_assets.wire.columns.buffers import Bools, masked, offsets_of
 
 UTF8_NAMES = frozenset({b"", b"utf8", b"utf8mb3", b"utf8mb4", b"ascii", b"binary"})
 """Sets whose bytes are UTF-8 or are no text at all; ``binary`` is text exactly where it happens to be UTF-8."""

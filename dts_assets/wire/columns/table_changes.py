@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 
 from dts_assets.model.problems import Reason
 from dts_assets.model.tables import TableId
+from dts_assets.wire.columns.pivot import Pivoted
 from dts_assets.wire.format import Rejected, TableChanges
-from dts_assets.wire.pivot import Pivoted
 
 _COLUMNS = ["entry_index", "row_number", "op", "before", "after", "absent", "invalid"]
 

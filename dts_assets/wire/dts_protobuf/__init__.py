@@ -9,11 +9,11 @@ import pyarrow as pa
 
 from dts_assets.model.columns import Column, mysql_type
 from dts_assets.model.tables import TableId
-from dts_assets.wire.decoding import BEST_ENGINE, Engine, engine_name
-from dts_assets.wire.entry_batch import entries_of
+from dts_assets.wire.dts_protobuf.entry_sets import entries_of
+from dts_assets.wire.dts_protobuf.fragments import fragments_of
+from dts_assets.wire.dts_protobuf.protobuf_parser import BEST_ENGINE, Engine, engine_name
+from dts_assets.wire.dts_protobuf.row_changes import changes_of
 from dts_assets.wire.format import DecodedChanges, DecodedEntries
-from dts_assets.wire.messages import fragments_of
-from dts_assets.wire.row_changes import changes_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 
 from dts_assets.model.columns import Column, mysql_type
 from dts_assets.model.tables import TableId
-from dts_assets.wire.drs_entries import entries_of
-from dts_assets.wire.drs_rows import changes_of
+from dts_assets.wire.drs_json_c.json_entries import entries_of
+from dts_assets.wire.drs_json_c.json_rows import changes_of
 from dts_assets.wire.format import FRAGMENTS, DecodedChanges, DecodedEntries
 
 _BARE = re.compile(r"\s*(dec(imal)?|numeric|fixed)(\s+(unsigned|zerofill))*\s*", re.I)

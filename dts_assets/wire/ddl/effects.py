@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from dts_assets.model.tables import TableId
-from dts_assets.wire.ddl_columns import ColumnDefinition
+from dts_assets.wire.ddl.column_definitions import ColumnDefinition
 
 
 class EffectKind(StrEnum):

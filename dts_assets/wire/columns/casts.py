@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dts_assets.model.columns import decimal_arguments
-from dts_assets.wire.buffers import Bools, masked, numbers_of
+from dts_assets.wire.columns.buffers import Bools, masked, numbers_of
 
 _UTC = pa.timestamp("us", tz="UTC")
 _ARROW = {

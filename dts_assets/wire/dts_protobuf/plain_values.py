@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dts_assets.wire.buffers import Bools, binary_array, offsets_of
+from dts_assets.wire.columns.buffers import Bools, binary_array, offsets_of
 
 _DATA_TYPE, _CHARSET, _SV, _BV = 0x08, 0x12, 0x1A, 0x22  # tags
 _LAST_KNOWN = 14

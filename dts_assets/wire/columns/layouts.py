@@ -14,12 +14,9 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from google.protobuf.message import DecodeError
 
 from dts_assets.model.columns import Column, ColumnShape, mysql_type
-from dts_assets.protocol import subscribe_pb2
-from dts_assets.wire.casts import arrow_type
-from dts_assets.wire.unknown_fields import fields_beside
+from dts_assets.wire.columns.casts import arrow_type
 
 _NUMBER_TYPES = re.compile(
     r"\s*(tiny|small|medium|big)?int|\s*(integer|decimal|numeric|dec|fixed|float|double|real|bit|year)\b", re.I
@@ -42,26 +39,6 @@ class ColumnList:
     columns: tuple[ColumnShape, ...]
     positions: Mapping[str, int]
     unknown: tuple[str, ...] = ()
-
-
-@lru_cache(maxsize=1 << 16)
-def _column(data: bytes) -> tuple[ColumnShape, tuple[str, ...]]:
-    column = subscribe_pb2.Column.FromString(data)
-    return ColumnShape(column.name, column.originalType, column.isKey), tuple(fields_beside(column))
-
-
-@lru_cache(maxsize=1 << 14)
-def column_list(data: tuple[bytes, ...]) -> ColumnList | None:
-    """The columns that some serialized ``Column`` messages describe; None if one of them cannot be read."""
-    try:
-        read = [_column(column) for column in data]
-    except DecodeError:
-        return None
-    columns = tuple(column for column, _ in read)
-    positions: dict[str, int] = {}
-    for number, column in enumerate(columns):
-        positions.setdefault(column.name, number)
-    return ColumnList(columns, positions, tuple(what for _, unknown in read for what in unknown))
 
 
 @dataclass(frozen=True, slots=True)

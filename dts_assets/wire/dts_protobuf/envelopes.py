@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dts_assets.wire.buffers import binary_array, offsets_of
+from dts_assets.wire.columns.buffers import binary_array, offsets_of
 
 _VERSION_1 = (0x08, 0x01)
 _TOTAL, _INDEX, _DATA = 0x10, 0x18, 0x22

@@ -1,0 +1,53 @@
+"""The row images of decoded DML entries as flat arrays: where each row's values begin, and what kind of value each one is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from dts_assets.wire.columns.buffers import Bools
+from dts_assets.wire.columns.charsets import Charsets
+
+NULL, NUMBER, BYTES, UNSIGNED, ABSENT = 0, 1, 2, 4, 8
+"""Kinds of a value: NULL; its text is in ``sv``; its bytes are in ``bv``; beside NUMBER: the type is unsigned; not sent."""
+
+FIELD = NUMBER | BYTES
+
+
+@dataclass(slots=True)
+class Image:
+    """The before or the after images of all rows. Value ``nothing`` is one more than were sent, empty and NULL.
+
+    ``starts`` holds the number of each row's first value, ``nothing`` for a row without this image; ``sizes`` how many it has.
+    Where ``sv`` and ``bv`` are one, it has two elements for each value: what stands before the value, and the value.
+    """
+
+    starts: npt.NDArray[np.int32]
+    sizes: npt.NDArray[np.int32]
+    present: Bools
+    kinds: npt.NDArray[np.uint8]
+    sv: pa.Array
+    bv: pa.Array
+    charsets: Charsets | None
+    has_unsigned: bool
+    has_absent: bool
+    unknown: dict[str, int]
+
+    @property
+    def nothing(self) -> int:
+        """The number of the value that stands for every value that was not sent."""
+        return len(self.kinds) - 1
+
+    def take(self, cells: npt.NDArray[np.int32], usual: int) -> pa.Array:
+        """The bytes of values from the field where a kind, NUMBER or BYTES, stands."""
+        if self.sv is self.bv:
+            cells = cells * np.int32(2)
+            cells += np.int32(1)
+        return (self.sv if usual == NUMBER else self.bv).take(pa.array(cells))
+
+    def take_rows(self, rows: npt.NDArray[np.int64]) -> None:
+        """Keep these rows, in this order."""
+        self.starts, self.sizes, self.present = self.starts[rows], self.sizes[rows], self.present[rows]
