@@ -13,25 +13,34 @@ CONFIG ?= $(CURDIR)/pipeline.yaml
 BENCHMARKS ?=
 # What pytest gets besides: make test ARGS="-k wire"
 ARGS ?=
+# Processes that tests are shared among, file by file; each has its own Java, so two gigabytes of memory for each.
+WORKERS ?= 2
+# How many seconds the tests of `make test` may take before it fails, such as 540; empty: no limit, since machines differ.
+BUDGET ?=
 
 # Dagster wants an absolute home; it holds the runs of this checkout.
 INSTANCE := DAGSTER_HOME="$(CURDIR)/dagster_home" DTS_ASSETS_CONFIG="$(CONFIG)"
+SHARED_OUT = -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
 
-.PHONY: help setup demo test check dev screenshots live-screenshots example kills bench mutations broker live soak clean lock format proto
+.PHONY: help setup demo test test-all check dev screenshots live-screenshots example kills bench mutations broker live soak clean lock format proto
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: ## Install everything that the other targets need; does nothing when it is there
+setup: ## Install everything that the other targets need (minutes; does nothing when it is there)
 	@scripts/setup.sh
 
-demo: setup ## Build all tables of the example through Dagster and compare them with the database's own dump
+demo: setup ## Build all tables of the example through Dagster and compare them with the database's own dump (2 minutes)
 	@$(INSTANCE) $(PYTHON_IN_VENV) -m dts_assets.cli.demo
 
-test: setup check ## Run all checks and all tests
-	@$(PYTHON_IN_VENV) -m pytest $(ARGS)
+test: setup check ## Run all checks and all tests but the long ones (10 minutes on 2 cores)
+	@$(PYTHON_IN_VENV) -m pytest $(SHARED_OUT) $(if $(BUDGET),--budget $(BUDGET)) $(ARGS)
 
-check: setup ## Lint, formatting, types, import directions, generated code, lock file
+test-all: setup check ## Run all checks and every test with full repetitions, the long ones one by one (75 minutes on 2 cores)
+	@DTS_ASSETS_TESTS=all $(PYTHON_IN_VENV) -m pytest $(SHARED_OUT) -m "not long" $(ARGS)
+	@DTS_ASSETS_TESTS=all $(PYTHON_IN_VENV) -m pytest -m long $(ARGS)
+
+check: setup ## Lint, formatting, types, import directions, generated code, lock file (2 minutes, seconds the second time)
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
@@ -43,22 +52,22 @@ dev: setup ## Open the Dagster UI on PORT (3000), with its daemon
 	@$(PYTHON_IN_VENV) scripts/check_port.py $(PORT) Dagster
 	@$(INSTANCE) DTS_ASSETS_UI="http://127.0.0.1:$(PORT)" $(BIN)/dagster dev -w workspace.yaml -p $(PORT)
 
-screenshots: setup ## Take the pictures in docs/images again, with the example in a Dagster of its own and Chromium
+screenshots: setup ## Take the pictures in docs/images again, with the example in a Dagster of its own and Chromium (5 minutes)
 	@$(PYTHON_IN_VENV) -W ignore scripts/screenshots.py
 
-live-screenshots: setup ## Take the pictures of a live pipeline again (ten minutes)
+live-screenshots: setup ## Take the pictures of a live pipeline again (10 minutes)
 	@env -u DAGSTER_HOME -u DTS_ASSETS_CONFIG $(PYTHON_IN_VENV) -W ignore -m scripts.live_screenshots
 
 example: setup ## Make the example's capture and dump again, from a run of MariaDB
 	@$(PYTHON_IN_VENV) -m examples.shop_maker
 
-kills: setup ## Kill drivers at 200 random moments (COUNT=200) and compare the tables (fifty of them are part of make test)
-	@DTS_ASSETS_KILLS=$(or $(COUNT),200) $(PYTHON_IN_VENV) -m pytest tests/flows/test_killed.py -q
+kills: setup ## Kill drivers at 200 random moments (COUNT=200) and compare the tables (6 minutes; 50 of them are part of test-all)
+	@DTS_ASSETS_TESTS=all DTS_ASSETS_KILLS=$(or $(COUNT),200) $(PYTHON_IN_VENV) -m pytest tests/flows/test_killed.py -q
 
-bench: setup ## Measure what the README's figures come from, and put them there (an hour on 2 cores)
+bench: setup ## Measure what the README's figures come from, and put them there (below two hours on 2 cores)
 	@env -u DAGSTER_HOME -u DTS_ASSETS_CONFIG $(PYTHON_IN_VENV) -m benchmarks $(BENCHMARKS) $(if $(BENCHMARKS),,--readme README.md)
 
-mutations: setup ## Mutate a million messages (COUNT=1000000): is every fault found, no row wrong? (ten minutes on 2 cores)
+mutations: setup ## Mutate a million messages (COUNT=1000000): is every fault found, no row wrong? (10 minutes on 2 cores)
 	@$(PYTHON_IN_VENV) -m tests.soak --count $(or $(COUNT),1000000)
 
 broker: setup ## Run a Kafka broker in the foreground with an empty TOPIC (dts) of PARTITIONS (4), until Ctrl-C
@@ -68,7 +77,7 @@ live: setup ## Follow a busy MariaDB through Kafka to the tables, Ctrl-C ends it
 	@env -u DAGSTER_HOME -u DTS_ASSETS_CONFIG $(PYTHON_IN_VENV) -W ignore -m dts_assets.cli.live --port $(PORT) \
 		--rate $(or $(RATE),500) --tables $(or $(TABLES),20) --window $(or $(WINDOW),5m) $(if $(SECONDS),--seconds $(SECONDS))
 
-soak: setup ## A live pipeline under each fault alone, then fifteen minutes of random ones (SECONDS=900 SEED=), and the database judges it
+soak: setup ## A live pipeline under each fault alone, then random ones for SECONDS (900) with SEED, judged by the database (25 minutes; an hour and more with SECONDS=3600)
 	@env -u DAGSTER_HOME -u DTS_ASSETS_CONFIG $(PYTHON_IN_VENV) -W ignore -m tests.live \
 		--seconds $(or $(SECONDS),900) $(if $(SEED),--seed $(SEED))
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
+
+from tests.tiers import ALL, times
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -19,13 +22,88 @@ if TYPE_CHECKING:
 
 def pytest_configure(config: pytest.Config) -> None:
     # An example's time says how busy the machine is, not whether the code is right.
-    settings.register_profile("dts-assets", deadline=None)
+    settings.register_profile("dts-assets", deadline=None, max_examples=times(20, 100))
     settings.load_profile("dts-assets")
     # A shell starts what runs in its background with INT ignored, and so would be every process that a test starts.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     # py4j leaves its loopback sockets to the garbage collector, which may strike in any test after the first with Spark.
     config.addinivalue_line("filterwarnings", "ignore:unclosed <socket.*127\\.0\\.0\\.1:ResourceWarning")
+
+
+@pytest.hookimpl(tryfirst=True)  # before groups become parts of names, and before -m looks
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not ALL:
+        left_out = [item for item in items if item.get_closest_marker("long")]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not item.get_closest_marker("long")]
+    # Workers share files out, the dearest first: what is cheap fills the end. What shares dear fixtures names its own group.
+    items.sort(key=lambda item: (_place(item), item.path))
+    for item in items:
+        if not item.get_closest_marker("xdist_group"):
+            item.add_marker(pytest.mark.xdist_group(_room(item.nodeid, 3)))
+
+
+_DEAREST = (
+    "tests/live",
+    "tests/e2e",
+    "tests/soak",
+    "tests/benchmarks",
+    "tests/flows",
+    "tests/defs",
+    "tests/cli",
+    "tests/store",
+)
+"""Rooms whose tests take long, the longest first."""
+
+
+def _place(item: pytest.Item) -> int:
+    room = _room(item.nodeid, 2)
+    return _DEAREST.index(room) if room in _DEAREST else len(_DEAREST)
+
+
+def _room(nodeid: str, parts: int) -> str:
+    """The beginning of a test's name: the room (2 parts), or its file (3)."""
+    return "/".join(nodeid.partition("::")[0].split("/")[:parts])
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("tiers")
+    group.addoption("--budget", type=float, metavar="SECONDS", help="fail if the whole run takes longer than that")
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    session.config.stash[_BEGAN] = time.monotonic()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    budget = session.config.getoption("budget")
+    if budget is not None and time.monotonic() - session.config.stash[_BEGAN] > budget and not session.exitstatus:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say which rooms the time went to: ``make test`` has a budget, and whoever exceeds it moves tests to ``long``."""
+    spent: dict[str, float] = {}
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport):
+                room = _room(report.nodeid, 2)
+                spent[room] = spent.get(room, 0.0) + report.duration
+    took, budget = time.monotonic() - config.stash[_BEGAN], config.getoption("budget")
+    if budget is not None or took > _WORTH_SAYING:
+        listed = (f"{room} {seconds:.0f}" for room, seconds in sorted(spent.items(), key=lambda pair: -pair[1]))
+        terminalreporter.write_line(f"{took:.0f} s; in tests: {', '.join(listed)}")
+    if budget is not None and took > budget:
+        terminalreporter.write_line(
+            f"The tests took {took:.0f} s, and their budget is {budget:.0f} s: mark the dearest new ones `long` and leave a "
+            "smaller one in their place (CONTRIBUTING.md, How tests are written).", red=True,
+        )  # fmt: skip
+
+
+_BEGAN = pytest.StashKey[float]()
+_WORTH_SAYING = 60.0
 
 
 @pytest.fixture

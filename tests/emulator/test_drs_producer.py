@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dts_assets.emulator.drs_options import DrsOptions
@@ -33,6 +33,7 @@ from dts_assets.emulator.events import (
 )
 from dts_assets.emulator.floats import java_double_text, java_single_text
 from dts_assets.emulator.producer import Message
+from tests.tiers import examples
 
 T0 = 1_767_571_200  # 2026-01-05T00:00:00Z
 TABLE = SourceTable(
@@ -226,7 +227,7 @@ def test_floating_point_numbers_are_javas(value: float, text: str) -> None:
     assert java_double_text(value) == text
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(st.floats(allow_nan=False, allow_infinity=False), st.floats(allow_nan=False, allow_infinity=False, width=32))
 def test_their_texts_read_back_as_the_same_number(double: float, single: float) -> None:
     assert float(java_double_text(double)).hex() == double.hex()

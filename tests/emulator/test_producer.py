@@ -8,7 +8,7 @@ from itertools import pairwise
 from zlib import crc32
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dts_assets.emulator.events import (
@@ -29,6 +29,7 @@ from dts_assets.emulator.gtids import Gtid
 from dts_assets.emulator.options import EmulatorOptions
 from dts_assets.emulator.producer import Message, produce
 from dts_assets.protocol import subscribe_pb2 as pb
+from tests.tiers import examples
 
 T0 = 1_767_571_200  # 2026-01-05T00:00:00Z, a whole multiple of ten seconds and of a minute
 
@@ -240,7 +241,7 @@ def test_pieces_of_one_event_share_position_and_number() -> None:
     assert {(piece.header.position, piece.header.seqId) for piece in pieces} == {(at.end, 2)}
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     st.lists(st.tuples(st.integers(-20, 40), st.lists(st.integers(0, 3000), max_size=4)), max_size=12),
     st.integers(1, 8), st.integers(0, 5000), st.integers(50, 2000), st.integers(3000, 100_000),

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dts_assets.model.offsets import OffsetRange, Watermark
@@ -24,6 +24,7 @@ from dts_assets.planning.boundaries import (
     instants_to_find,
     plan_cells,
 )
+from tests.tiers import examples
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
@@ -127,7 +128,7 @@ steps = st.builds(
 )
 
 
-@settings(max_examples=120)
+@examples(120)
 @given(clocks, st.integers(0, 2**32).map(random.Random), st.booleans(), st.integers(0, 2))
 def test_any_order_and_any_rectangles_give_the_same_offsets(
     times: list[datetime], chance: random.Random, backwards: bool, lost: int
@@ -151,7 +152,7 @@ def test_any_order_and_any_rectangles_give_the_same_offsets(
     assert in_pieces.stored == expected
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(st.sampled_from([0, 7]), st.lists(steps, min_size=1, max_size=5))
 def test_neighbours_meet_whatever_arrives_between_runs_in_whatever_order(first_offset: int, taken: list[Step]) -> None:
     topic = Topic(first_offset=first_offset, messages={0: []})
@@ -177,7 +178,7 @@ def test_neighbours_meet_whatever_arrives_between_runs_in_whatever_order(first_o
         assert len(covered) == len(times), "messages are in no window"
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(clocks, st.integers(0, WINDOWS * 60), st.booleans())
 def test_time_alone_says_which_windows_have_closed(times: list[datetime], minute: int, complete: bool) -> None:
     now = max([START + minute * MINUTE, *times])  # as of a capture, whose clock is its greatest message

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from dts_assets.model.frontier import Frontier
@@ -29,6 +29,7 @@ from dts_assets.planning.snapshots import (
     plan_snapshot,
     replaced_windows,
 )
+from tests.tiers import examples
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -153,7 +154,7 @@ def consistent(changelog: dict[datetime, frozenset[Change]], run: Run) -> frozen
     return frozenset(one for one in run.changes if taken.get((one.at, one.row_number), one) == one)
 
 
-@settings(max_examples=250)
+@examples(250)
 @given(st.lists(runs, min_size=1, max_size=10), st.booleans())
 def test_a_plan_carried_out_equals_a_computation_from_nothing(taken: list[Run], every_time: bool) -> None:
     snapshot = Snapshot()
@@ -175,7 +176,7 @@ def test_a_plan_carried_out_equals_a_computation_from_nothing(taken: list[Run], 
         assert again.nothing, "a second look finds work"
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(st.lists(contents, min_size=WINDOWS, max_size=WINDOWS), st.lists(positions, min_size=WINDOWS, max_size=WINDOWS),
        st.permutations(range(WINDOWS)), st.lists(st.integers(0, WINDOWS - 1), max_size=4))  # fmt: skip
 def test_every_order_with_any_repetitions_ends_at_the_same_rows(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dts_assets.model.spans import Cell
@@ -21,6 +21,7 @@ from dts_assets.planning.staleness import (
     stale_entries,
     tables_inputs,
 )
+from tests.tiers import examples
 
 GRID = WindowGrid(timedelta(hours=1), datetime(2026, 1, 5, tzinfo=UTC))
 W0, W1, W2 = (GRID.at(number) for number in range(3))
@@ -178,7 +179,7 @@ def tables_of(lake: Lake, cell: Cell) -> None:
 events = st.sampled_from([Lake.ingest, Lake.ingest, retold, tables_of])
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(st.lists(st.tuples(events, cells), max_size=20), st.booleans())
 def test_doing_what_is_left_ends_and_leaves_every_row_as_if_made_in_order(
     happened: Iterable[tuple[Callable[[Lake, Cell], None], Cell]], backwards: bool

@@ -15,13 +15,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dts_assets.errors import CaptureError
 from dts_assets.model.offsets import OffsetRange, Watermark
 from dts_assets.sources.capture import MESSAGE_SCHEMA, CaptureSource
 from dts_assets.sources.source import Source
+from tests.tiers import examples
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
@@ -99,7 +100,7 @@ topics = st.lists(
 ).map(topic_of)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(topics, st.integers(0, 2**32), st.integers(1, 3), st.integers(1, 4), st.integers(0, 16), st.integers(0, 16))
 def test_any_split_into_files_groups_and_orders_gives_the_same_messages(
     messages: list[Message], seed: int, files: int, groups: int, first: int, length: int

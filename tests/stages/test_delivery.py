@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from dts_assets.model.delivery import NOTHING_DELIVERED
@@ -22,6 +22,7 @@ from dts_assets.planning.completeness import (
     seam,
 )
 from tests.stages.deliveries import Message, Seen, Topic, gtids, topics, up_to, windows
+from tests.tiers import examples
 
 BORDERS = st.lists(st.integers(0, 30), max_size=3)
 
@@ -58,7 +59,7 @@ def without(messages: Sequence[Message], lost: Message) -> list[Message]:
     return [replace(one, entries=()) if one.offset - one.part == begin else one for one in messages if one is not lost]
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(topics(), BORDERS, st.booleans())
 def test_a_clean_stream_raises_no_alarm_and_gets_the_level_it_deserves(
     topic: Topic, borders: list[int], numbered: bool
@@ -75,7 +76,7 @@ def test_a_clean_stream_raises_no_alarm_and_gets_the_level_it_deserves(
             assert level is (Completeness.OBSERVED if bare else Completeness.CONTIGUOUS)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(topics(gtids=True), BORDERS, st.integers(1, 7))
 def test_facts_do_not_depend_on_where_windows_and_batches_end(topic: Topic, borders: list[int], size: int) -> None:
     for messages in topic.partitions:
@@ -93,7 +94,7 @@ def test_facts_do_not_depend_on_where_windows_and_batches_end(topic: Topic, bord
         assert whole[0].delivery.sequences == together.sequences
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(topics(), BORDERS, st.data())
 def test_every_lost_message_is_found_by_its_number(topic: Topic, borders: list[int], data: st.DataObject) -> None:
     messages = data.draw(st.sampled_from(topic.partitions))
@@ -105,7 +106,7 @@ def test_every_lost_message_is_found_by_its_number(topic: Topic, borders: list[i
     assert [one.first_offset for one in gaps] == [next(one.offset for one in gone if one.offset > lost.offset)]
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(topics(restarts=False, most_partitions=1, gtids=True), BORDERS, st.data())
 def test_what_is_lost_without_numbers_is_found_by_transactions_and_gtids(
     topic: Topic, borders: list[int], data: st.DataObject
@@ -133,7 +134,7 @@ def _has_begin(messages: Sequence[Message], numbers: set[int]) -> bool:
     return any(one.kind == "BEGIN" and one.number in numbers for message in messages for one in message.entries)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(topics(marks="broadcast"), BORDERS)
 def test_a_clean_window_is_proven_by_the_union_of_its_partitions(topic: Topic, borders: list[int]) -> None:
     cells = [(one, windows(topic, messages, (), numbered=True)) for one, messages in enumerate(topic.partitions)]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dts_assets.model.lineages import LineageRule
@@ -19,6 +19,7 @@ from dts_assets.stages.identity import find_redelivered, relevant
 from dts_assets.stages.lineages import entry_lineages
 from dts_assets.stages.runs import RunTracker
 from tests.stages.streams import EPOCH, Delivered, Stream, batches, stored, streams
+from tests.tiers import examples
 
 
 def window(number: int) -> Window:
@@ -96,25 +97,25 @@ def check(stream: Stream, borders: Sequence[int], chunk: int, *, lineages_expect
 BORDERS = st.lists(st.integers(1, 80), max_size=5).map(sorted)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(streams(gtids=True, failovers=False), BORDERS, st.integers(1, 9))
 def test_after_restarts_every_change_is_kept_once(stream: Stream, borders: list[int], chunk: int) -> None:
     check(stream, borders, chunk, lineages_expected=1)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(streams(gtids=False, failovers=False), BORDERS, st.integers(1, 9))
 def test_after_restarts_without_gtids_every_change_is_kept_once(stream: Stream, borders: list[int], chunk: int) -> None:
     check(stream, borders, chunk, lineages_expected=1)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(streams(gtids=False, failovers=False, broadcast=False), BORDERS, st.integers(1, 9))
 def test_where_marks_go_to_some_partitions_only(stream: Stream, borders: list[int], chunk: int) -> None:
     check(stream, borders, chunk, lineages_expected=1)
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(streams(gtids=True, failovers=True), BORDERS, st.integers(1, 9))
 def test_after_failovers_every_change_is_kept_once_and_in_order(stream: Stream, borders: list[int], chunk: int) -> None:
     check(stream, borders, chunk)

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dts_assets.stages.reassembly import Reassembler
 from tests.stages.shards import Message, Set, Topic, numbered
+from tests.tiers import examples
 
-FEW = settings(max_examples=60)
+FEW = examples(60)
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dts_assets.stages.row_hash import _mixed, _values, row_hashes, signed, summed
+from tests.tiers import examples
 
 IMAGE = pa.struct(
     [
@@ -108,7 +109,7 @@ ROW: Row = {
 # A sum
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(rows_of_any_kind, st.integers(0, 2**32))
 def test_any_split_and_order_add_up_to_the_same(rows: list[Row], seed: int) -> None:
     chance = random.Random(seed)
@@ -159,7 +160,7 @@ WIDER = {"id": pa.int64(), "price": pa.decimal128(38, 2), "ratio": pa.float64()}
 ADDED = {"added": pa.string(), "added_too": pa.int32(), "added_three": pa.timestamp("us")}
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(rows_of_any_kind)
 @example([ROW])
 def test_widening_column_order_and_added_columns_that_are_null_do_not_count(rows: list[Row]) -> None:
@@ -259,7 +260,7 @@ def test_no_text_can_pass_for_the_border_between_two_columns(one: dict[str, str]
     assert (hashes[0] == hashes[1]) == (one == other)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(rows_of_any_kind.filter(bool), rows_of_any_kind.filter(bool))
 def test_rows_that_differ_anywhere_have_another_hash(one: list[Row], other: list[Row]) -> None:
     def canonical(row: Row) -> str:

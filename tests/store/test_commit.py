@@ -36,6 +36,7 @@ from dts_assets.store.lake import write_target
 from dts_assets.store.schemas import layout
 from dts_assets.store.tables import ensure_table
 from dts_assets.store.types import iceberg_schema
+from tests.tiers import examples
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
@@ -148,7 +149,7 @@ class TestOneWriter:
                 replace(catalog, ("shop", "plain"), {}, writer.close())
         assert catalog.load_table(("shop", "plain")).scan().to_arrow().to_pydict() == {"number": [4]}
 
-    @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(examples(12), suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(
         steps=st.lists(
             st.tuples(

@@ -17,6 +17,7 @@ from dts_assets.model.offsets import OffsetRange
 from dts_assets.store.cast import cast_to_schema
 from dts_assets.store.files import TableWriter, WriteTarget, read_batches
 from dts_assets.store.types import FIELD_ID
+from tests.tiers import examples
 
 if TYPE_CHECKING:
     from tests.store.conftest import Cells
@@ -44,7 +45,7 @@ def offsets(first: int, count: int, *, part: int = 0, size: int = 100) -> pa.Rec
 
 
 class TestWriting:
-    @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(examples(30), suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(
         batches=st.lists(st.lists(st.integers(0, 3), max_size=8), max_size=6),
         row_group_bytes=st.sampled_from([1, 200, 1 << 20]),
@@ -209,7 +210,7 @@ class TestReading:
         return paths
 
     @given(start=st.integers(0, 100), length=st.integers(0, 100))
-    @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(examples(30), suppress_health_check=[HealthCheck.function_scoped_fixture])
     def test_an_offset_range_gives_its_rows_in_order(self, files: list[str], start: int, length: int) -> None:
         wanted = OffsetRange(start, start + length)
         found = [

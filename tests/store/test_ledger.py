@@ -31,6 +31,7 @@ from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window, WindowGrid
 from dts_assets.store.catalog import LakeLocation, open_catalog
 from dts_assets.store.ledger import Ledger
+from tests.tiers import examples
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
@@ -140,7 +141,7 @@ class TestReplacing:
         expected = [raw(0, 1, "new") if row.cell == cell(0, 1) else row for row in everything if row.cell != cell(1, 4)]
         assert ledger.raw_windows() == expected
 
-    @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(examples(15), suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(
         steps=st.lists(
             st.tuples(

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dts_assets.model.tables import TableId
 from dts_assets.wire.ddl.column_definitions import Fill
 from dts_assets.wire.ddl.effects import HARMLESS, Effect, EffectKind
 from dts_assets.wire.ddl.reading import effects_of
+from tests.tiers import examples
 
 EFFECTS = {
     "TRUNCATE TABLE orders": "truncate shopdb.orders",
@@ -151,7 +152,7 @@ def test_what_an_added_column_is_and_what_rows_that_were_there_hold(
 WORDS = sorted({word for sql in EFFECTS for word in sql.replace("(", " ( ").replace(",", " , ").split()})
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.one_of(st.lists(st.sampled_from(WORDS), max_size=9).map(" ".join), st.text(max_size=30)))
 def test_no_text_raises_and_what_names_a_loss_is_never_harmless(sql: str) -> None:
     parsed = effects_of(sql, "shopdb")
@@ -161,7 +162,7 @@ def test_no_text_raises_and_what_names_a_loss_is_never_harmless(sql: str) -> Non
         assert not parsed.harmless
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=12), st.data())
 def test_any_name_comes_back_and_no_comment_or_case_changes_an_effect(name: str, data: st.DataObject) -> None:
     table = TableId(name, "", name)

@@ -7,12 +7,13 @@ from functools import partial
 from typing import Any
 
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dts_assets.model.columns import Column
 from dts_assets.model.tables import TableId
 from dts_assets.wire.drs_json_c import DrsJsonC
+from tests.tiers import examples
 from tests.wire import drs_oracle
 
 HOURS = 8
@@ -81,7 +82,7 @@ def messages(draw: st.DrawFn) -> dict[str, Any]:
     }  # fmt: skip
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.lists(messages(), max_size=6), st.booleans())
 def test_the_decoder_and_a_plain_one_agree(made: list[dict[str, Any]], spaced: bool) -> None:
     separators = (", ", ": ") if spaced else (",", ":")
@@ -129,7 +130,7 @@ def _sorted(found: dict[TableId, list[dict[str, Any]]]) -> list[Any]:
     ]
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(messages(), st.data())
 def test_a_damaged_message_raises_nothing_and_harms_no_other(made: dict[str, Any], data: st.DataObject) -> None:
     good = json.dumps(made).encode()

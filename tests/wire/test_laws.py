@@ -19,6 +19,7 @@ from dts_assets.model.tables import TableId
 from dts_assets.protocol import subscribe_pb2 as pb
 from dts_assets.wire.dts_protobuf import DtsProtobuf
 from dts_assets.wire.format import DecodedChanges
+from tests.tiers import examples
 from tests.wire import oracle
 from tests.wire.made import ABSENT, NULL, batch, dml, messages, number, raw, text
 
@@ -109,7 +110,7 @@ def _rows(decoded: DecodedChanges) -> dict[TableId, list[dict[str, Any]]]:
     return found
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(examples(200), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(_entries())
 def test_both_engines_and_the_naive_loop_agree(
     given_entries: tuple[list[pb.Entry], dict[TableId, tuple[Column, ...]]],

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dts_assets.model.columns import Column
@@ -15,6 +15,7 @@ from dts_assets.model.problems import Reason
 from dts_assets.model.tables import TableId
 from dts_assets.protocol import subscribe_pb2 as pb
 from dts_assets.wire.dts_protobuf import DtsProtobuf, unknown_fields
+from tests.tiers import examples
 from tests.wire.made import batch, dml, entry, messages, number, sets, text
 
 FIELD_10 = b"\x50\x01"
@@ -97,7 +98,7 @@ def test_a_known_field_whose_tag_was_damaged_is_an_unknown_one(wire: DtsProtobuf
     assert found.unknown == {"field 13 of Header": 1}
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(
     st.integers(-(1 << 63), (1 << 63) - 1), st.integers(0, (1 << 63) - 1), st.integers(0, (1 << 32) - 1),
     st.text(max_size=200), st.lists(st.tuples(st.text(max_size=9), st.text(max_size=200)), max_size=3), st.booleans(),
