@@ -40,9 +40,9 @@ from dts_assets.defs.assemble import assemble
 from dts_assets.defs.jobs import ingest_job_name, tables_job_name
 from dts_assets.defs.partitions import span_tags, window_tags
 from dts_assets.flows.entries import materialize_entries
+from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.pipeline import Pipeline, lake_location, open_pipeline
 from dts_assets.flows.raw import materialize_raw
-from dts_assets.flows.registry import known_tables
 from dts_assets.flows.tables import materialize_tables
 from dts_assets.model.spans import Span
 from dts_assets.model.tables import TableId

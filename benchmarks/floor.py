@@ -19,8 +19,8 @@ import pyarrow.parquet as pq
 
 from benchmarks.workbench import Workbench
 from dts_assets.flows.ingest_tasks import CHUNK_BYTES
+from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.pipeline import Pipeline
-from dts_assets.flows.registry import known_tables
 from dts_assets.flows.spark_tasks import run_tasks
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.spans import Cell

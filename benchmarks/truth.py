@@ -30,8 +30,8 @@ import pyarrow.parquet as pq
 
 from benchmarks import traffic
 from benchmarks.workbench import Recording, Workbench, all_windows, whole
-from dts_assets.flows import entries, identity, raw, tables, tables_tasks
-from dts_assets.flows.identity import NOTHING_BEFORE
+from dts_assets.flows import entries, raw, redelivered, tables, tables_tasks
+from dts_assets.flows.redelivered import NOTHING_BEFORE
 from dts_assets.flows.tables import Selection
 from dts_assets.stages.delivery import Delivery
 from dts_assets.stages.envelopes import ContentDigest
@@ -148,7 +148,7 @@ def _in_this_process() -> Iterator[None]:
         return [work(task, f"{number}") for number, task in enumerate(tasks)]
 
     with ExitStack() as stack:
-        for flow in (raw, entries, tables, identity):
+        for flow in (raw, entries, tables, redelivered):
             stack.enter_context(mock.patch.object(flow, "run_tasks", run))
         yield
 

@@ -30,9 +30,9 @@ import pyarrow as pa
 from benchmarks import floor, plain_job, traffic
 from benchmarks.workbench import Recording, Workbench, all_windows, whole, workbench
 from dts_assets.flows.entries import materialize_entries
+from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.raw import materialize_raw
-from dts_assets.flows.registry import known_tables
 from dts_assets.flows.tables import Selection, materialize_tables
 
 PARTITIONS, WINDOWS, ROWS = 4, 2, 20

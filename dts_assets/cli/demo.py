@@ -17,8 +17,8 @@ from dts_assets.cli.main import say_error
 from dts_assets.cli.run import CHECK_FAILED, FAILED, run_all
 from dts_assets.emulator.judge import Verdict, compare
 from dts_assets.errors import DtsAssetsError
+from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.pipeline import Pipeline, open_pipeline
-from dts_assets.flows.registry import known_tables
 from dts_assets.settings import config_file, load_settings
 
 SUBSCRIPTION = "shop"

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from dts_assets.flows.pipeline import Pipeline
-from dts_assets.model.frontier import Frontier
+from dts_assets.model.frontier import Consistency, Frontier
 from dts_assets.model.positions import SourcePosition, file_number
-from dts_assets.planning.frontier import Consistency, WindowCut, frontier
+from dts_assets.planning.cuts import WindowCut, frontier
 
 Place: TypeAlias = tuple[int, int]
 """A position in the binlog of the one server that is followed: the file's number and the position in it."""

@@ -25,8 +25,8 @@ from dts_assets.cli.main import config_of, config_option
 from dts_assets.defs.assemble import assemble
 from dts_assets.defs.jobs import ingest_job_name, tables_job_name
 from dts_assets.defs.partitions import span_tags, window_tags
+from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.pipeline import Pipeline, open_pipeline
-from dts_assets.flows.registry import known_tables
 from dts_assets.flows.status import Status, find_status
 from dts_assets.model.problems import Completeness
 from dts_assets.planning.rectangles import rectangles, window_runs

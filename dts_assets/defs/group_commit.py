@@ -22,7 +22,7 @@ def group_metadata(context: dg.AssetExecutionContext | dg.OpExecutionContext, pi
     if kafka is None or kafka.group_id is None or not kafka.commit:
         return {}
     from dts_assets.flows.broker_admin import open_broker
-    from dts_assets.flows.group_commit import commit_group
+    from dts_assets.flows.consumer_group import commit_group
 
     try:
         broker = open_broker(pipeline)

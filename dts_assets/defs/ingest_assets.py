@@ -12,13 +12,11 @@ from dts_assets.defs.metadata import column_schema, entries_metadata, of_run, ra
 from dts_assets.defs.partition_metadata import add_partition_metadata
 from dts_assets.defs.partitions import cell_partitions, span_of
 from dts_assets.defs.resources import PipelineResource, SparkResource
+from dts_assets.model.version import CODE_VERSION
 from dts_assets.settings.models import Subscription
 from dts_assets.store.columns import ENTRIES, RAW_ENVELOPES
 
 OWNERS = ["team:data-engineering"]
-CODE_VERSION = "2"
-"""The code version of every asset; raised together with that of the flows, which a test compares."""
-
 
 ONE_RUN = dg.BackfillPolicy.single_run()
 """A backfill of any rectangle is one run with one Spark start, not one run per partition."""

@@ -19,13 +19,14 @@ from dts_assets.defs.checks import (
     window_completeness_result,
 )
 from dts_assets.defs.failures import explained
-from dts_assets.defs.ingest_assets import CODE_VERSION, OWNERS
+from dts_assets.defs.ingest_assets import OWNERS
 from dts_assets.defs.metadata import changelog_metadata, column_schema, of_run, snapshot_metadata
 from dts_assets.defs.partition_metadata import add_partition_metadata
 from dts_assets.defs.partitions import window_partitions, windows_of
 from dts_assets.defs.resources import PipelineResource, SparkResource
 from dts_assets.model.columns import Column
 from dts_assets.model.tables import TableId
+from dts_assets.model.version import CODE_VERSION
 from dts_assets.settings.models import Subscription
 from dts_assets.store.columns import changelog_columns, flat_name, snapshot_columns
 from dts_assets.store.registry import read_registry

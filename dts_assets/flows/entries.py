@@ -9,16 +9,17 @@ from dataclasses import asdict, dataclass
 from dts_assets.errors import NotReadyError
 from dts_assets.flows.compaction import compact_cells, needs_compaction
 from dts_assets.flows.ingest_tasks import EntriesResult, EntriesTask, RawFiles, decode_entries
+from dts_assets.flows.known_tables import register_shapes
 from dts_assets.flows.open_windows import cells_alone, files_of_cells, kept
-from dts_assets.flows.pipeline import CODE_VERSION, Pipeline, SparkProvider
-from dts_assets.flows.registry import register_shapes
+from dts_assets.flows.pipeline import Pipeline, SparkProvider
 from dts_assets.flows.reports import EntriesCellReport, EntriesReport, Progress, of_bytes, rate
 from dts_assets.flows.spark_tasks import Watched, run_tasks
 from dts_assets.model.ledger_rows import Counts, IngestWindow, RawWindow, ServerPositions, TableShapeRow
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.refreshes import Refresh, reached, runs_of
 from dts_assets.model.spans import Cell, Span
-from dts_assets.planning.boundaries import ClosedBy
+from dts_assets.model.version import CODE_VERSION
+from dts_assets.model.windows import ClosedBy
 from dts_assets.planning.completeness import level_of_cell
 from dts_assets.planning.generations import ABSENT, changed_inputs, generation, input_text
 from dts_assets.planning.rectangles import rectangles

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from dts_assets.flows.marks import of_rows
-from dts_assets.flows.pipeline import CODE_VERSION, Pipeline
+from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.tables_tasks import CellKey, TablesResult
 from dts_assets.model.ledger_rows import Cut, IngestWindow
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.refreshes import reached
 from dts_assets.model.spans import Cell
-from dts_assets.model.windows import Window
-from dts_assets.planning.boundaries import ClosedBy
+from dts_assets.model.version import CODE_VERSION
+from dts_assets.model.windows import ClosedBy, Window
 from dts_assets.planning.staleness import entries_input
 
 

@@ -6,15 +6,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from dts_assets.flows.identity import TopicHistory
-from dts_assets.flows.pipeline import CODE_VERSION, Pipeline
+from dts_assets.flows.pipeline import Pipeline
+from dts_assets.flows.redelivered import TopicHistory
+from dts_assets.model.frontier import Consistency
 from dts_assets.model.ledger_rows import Cut, IngestWindow
 from dts_assets.model.problems import Problem
 from dts_assets.model.spans import Cell, partition_key
 from dts_assets.model.tables import TableId
-from dts_assets.model.windows import Window
-from dts_assets.planning.boundaries import ClosedBy
-from dts_assets.planning.frontier import Consistency, PartitionEnd, WindowCut, cut_of_window
+from dts_assets.model.version import CODE_VERSION
+from dts_assets.model.windows import ClosedBy, Window
+from dts_assets.planning.cuts import PartitionEnd, WindowCut, cut_of_window
 from dts_assets.planning.generations import generation, input_text
 from dts_assets.planning.proofs import CellEvidence, WindowProof, prove_windows
 from dts_assets.planning.staleness import Computed, tables_inputs

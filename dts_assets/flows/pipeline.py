@@ -17,8 +17,8 @@ from pyspark.sql import SparkSession
 from dts_assets.errors import IncompatibleLakeError, LakeTableError
 from dts_assets.model.ledger_rows import RawWindow
 from dts_assets.model.tables import TableId
-from dts_assets.model.windows import WindowGrid
-from dts_assets.planning.boundaries import ClosedBy, Closing, StoredCell
+from dts_assets.model.windows import ClosedBy, WindowGrid
+from dts_assets.planning.boundaries import Closing, StoredCell
 from dts_assets.settings.models import Settings, Subscription
 from dts_assets.sources.capture import CaptureSource
 from dts_assets.sources.source import Source
@@ -29,9 +29,6 @@ from dts_assets.store.schemas import RAW_WINDOWS
 
 SparkProvider: TypeAlias = Callable[[], SparkSession]
 """Gives the session at first use: flows that find nothing to do start no JVM."""
-
-CODE_VERSION = "2"
-"""Raised when the same inputs give other rows. Stands in every ledger row and in Dagster's code versions."""
 
 _SHAPE_PROPERTY = "dts-assets.shape"
 _FIRST_WINDOW_PROPERTY = "dts-assets.first-window"

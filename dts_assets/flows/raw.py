@@ -11,7 +11,7 @@ from dts_assets.broker_errors import MessagesGoneError, RecreatedTopicError
 from dts_assets.errors import CaptureGrownError, NotClosedError
 from dts_assets.flows.ingest_tasks import RawPart, RawResult, RawTask, copy_messages
 from dts_assets.flows.open_windows import cells_alone, kept
-from dts_assets.flows.pipeline import CODE_VERSION, Pipeline, SparkProvider, stored_cells
+from dts_assets.flows.pipeline import Pipeline, SparkProvider, stored_cells
 from dts_assets.flows.reports import Progress, RawCellReport, RawReport, counted, rate
 from dts_assets.flows.spark_tasks import Watched, run_tasks
 from dts_assets.model.ledger_rows import RawWindow
@@ -19,7 +19,9 @@ from dts_assets.model.offsets import OffsetRange, Watermark
 from dts_assets.model.problems import Problem, ProblemCode
 from dts_assets.model.refreshes import Refresh, runs_of
 from dts_assets.model.spans import Cell, Span
-from dts_assets.planning.boundaries import ClosedBy, PlannedCell, StoredCell, instants_to_find, plan_cells
+from dts_assets.model.version import CODE_VERSION
+from dts_assets.model.windows import ClosedBy
+from dts_assets.planning.boundaries import PlannedCell, StoredCell, instants_to_find, plan_cells
 from dts_assets.planning.generations import generation
 from dts_assets.planning.rectangles import rectangles
 from dts_assets.store.commit import Rectangle

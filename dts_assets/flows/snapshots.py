@@ -18,8 +18,8 @@ from dts_assets.flows.spark_tasks import SAY_EVERY, run_tasks
 from dts_assets.model.columns import Column
 from dts_assets.model.frontier import Frontier
 from dts_assets.model.tables import TableId
-from dts_assets.planning.frontier import not_behind
-from dts_assets.planning.snapshots import (
+from dts_assets.planning.cuts import not_behind
+from dts_assets.planning.snapshot_plans import (
     Chain,
     SnapshotPlan,
     SnapshotState,

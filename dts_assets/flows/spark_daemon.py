@@ -9,8 +9,8 @@ from __future__ import annotations
 from pyspark.daemon import manager
 
 from dts_assets.flows import (  # noqa: F401
-    identity_tasks,
     ingest_tasks,
+    redelivered_tasks,
     snapshot_tasks,
     spark_tasks,
     tables_tasks,

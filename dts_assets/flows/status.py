@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.marks import TopicMarks
 from dts_assets.flows.pipeline import Pipeline, stored_cells
 from dts_assets.flows.raw import find_boundaries, refuse_other_topic
-from dts_assets.flows.registry import known_tables
 from dts_assets.model.offsets import Watermark
 from dts_assets.model.spans import Cell
-from dts_assets.model.windows import Window
-from dts_assets.planning.boundaries import ClosedBy, Closing, PlannedCell, StoredCell, closed_windows, plan_cells
+from dts_assets.model.windows import ClosedBy, Window
+from dts_assets.planning.boundaries import Closing, PlannedCell, StoredCell, closed_windows, plan_cells
 from dts_assets.planning.generations import ABSENT, input_text
 from dts_assets.planning.staleness import Computed, Work, plan_work, raw_input, tables_inputs
 

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TypeVar
 
+from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.pipeline import Pipeline
-from dts_assets.flows.registry import known_tables
 from dts_assets.flows.reports import TableReport
 from dts_assets.flows.snapshots import SnapshotOutcome
 from dts_assets.flows.tables_tasks import TablesResult, TableTally, TallyKey

@@ -11,11 +11,11 @@ from datetime import datetime
 from dts_assets.errors import IncompleteWindowError, NotReadyError
 from dts_assets.flows.compaction import compact_changelogs, needs_compaction
 from dts_assets.flows.growing import Growing, find_growing, open_windows
-from dts_assets.flows.identity import NOTHING_BEFORE, Redelivered, TopicHistory, find_redelivered_changes
-from dts_assets.flows.identity_tasks import EntryKeys
+from dts_assets.flows.known_tables import known_tables, register_shapes, widen_unsigned
 from dts_assets.flows.marks import TopicMarks, same_rows, window_cut
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
-from dts_assets.flows.registry import known_tables, register_shapes, widen_unsigned
+from dts_assets.flows.redelivered import NOTHING_BEFORE, Redelivered, TopicHistory, find_redelivered_changes
+from dts_assets.flows.redelivered_tasks import EntryKeys
 from dts_assets.flows.reports import Progress, TablesReport, WindowReport, of_bytes
 from dts_assets.flows.snapshots import SnapshotOutcome, advance_snapshots
 from dts_assets.flows.spark_tasks import Watched, run_tasks
@@ -46,8 +46,8 @@ from dts_assets.model.problems import Completeness
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
-from dts_assets.planning.frontier import frontier
-from dts_assets.planning.snapshots import Chain, TableWindow, merge_windows
+from dts_assets.planning.cuts import frontier
+from dts_assets.planning.snapshot_plans import Chain, TableWindow, merge_windows
 from dts_assets.stages.entries import merge_shapes
 from dts_assets.store.columns import changelog_columns
 from dts_assets.store.locks import hold_lock

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dts_assets.flows.identity_tasks import EntryKeys, entry_keys
+from dts_assets.flows.redelivered_tasks import EntryKeys, entry_keys
 from dts_assets.model.columns import Column
 from dts_assets.model.lineages import LineageRule
 from dts_assets.model.positions import SourcePosition

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.snapshots import STATE_PROPERTY
 from dts_assets.model.tables import TableId
-from dts_assets.planning.snapshots import SnapshotState
+from dts_assets.planning.snapshot_plans import SnapshotState
 from dts_assets.store import expiry
 from dts_assets.store.expiry import expire_snapshots
 from dts_assets.store.schemas import SYSTEM_TABLES

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 
 from dts_assets.model.positions import SourcePosition
+
+
+class Consistency(StrEnum):
+    """``cut``: a snapshot holds the changes up to the cut. ``window``: it holds all changes of the window."""
+
+    CUT = "cut"
+    WINDOW = "window"
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from enum import StrEnum
 
 KEY_FORMAT = "%Y-%m-%d-%H:%M"
 """How a window is written in a Dagster partition key: its start, in UTC, to the minute."""
+
+
+class ClosedBy(StrEnum):
+    """What ended a window: a later message, the declared grace, the end of a complete capture; ``open`` if nothing did."""
+
+    MESSAGE = "message"
+    GRACE = "grace"
+    END = "end"
+    OPEN = "open"
 
 
 @dataclass(frozen=True, slots=True, order=True)

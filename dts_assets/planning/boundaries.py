@@ -10,20 +10,10 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from enum import StrEnum
 
 from dts_assets.model.offsets import OffsetRange, Watermark
 from dts_assets.model.spans import Cell
-from dts_assets.model.windows import Window
-
-
-class ClosedBy(StrEnum):
-    """What ended a window: a later message, the declared grace, the end of a complete capture; ``open`` if nothing did."""
-
-    MESSAGE = "message"
-    GRACE = "grace"
-    END = "end"
-    OPEN = "open"
+from dts_assets.model.windows import ClosedBy, Window
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import DatabaseError
 
 from dts_assets.errors import UnwritableLakeError
-from dts_assets.store.tables import CATALOG
+from dts_assets.store.iceberg_tables import CATALOG
 
 ICEBERG_RUNTIME = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0"
 SQLITE_JDBC = "org.xerial:sqlite-jdbc:3.51.0.0"

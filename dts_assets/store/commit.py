@@ -51,8 +51,8 @@ from sqlalchemy.exc import OperationalError
 from dts_assets.errors import LakeTableError, StaleGenerationError
 from dts_assets.store.data_files import data_files, partition_value
 from dts_assets.store.files import WrittenFile
+from dts_assets.store.iceberg_tables import is_locked
 from dts_assets.store.locks import table_lock
-from dts_assets.store.tables import is_locked
 
 Rectangle: TypeAlias = Mapping[str, Collection[Any]]
 """Partition field -> its values; a field left out is unbounded, so an empty mapping is the whole table."""

@@ -24,8 +24,8 @@ from dts_assets.store.catalog import LakeLocation, open_catalog
 from dts_assets.store.columns import NamedType
 from dts_assets.store.commit import Rectangle, Replaced, files_apart, files_in, replace
 from dts_assets.store.files import WriteTarget, WrittenFile
+from dts_assets.store.iceberg_tables import ensure_table, evolve, spark_name, table_identifier
 from dts_assets.store.schemas import TableLayout
-from dts_assets.store.tables import ensure_table, evolve, spark_name, table_identifier
 from dts_assets.store.types import arrow_schema
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -42,10 +42,10 @@ from dts_assets.store.cast import cast_to_schema
 from dts_assets.store.columns import LEDGER_COLUMNS
 from dts_assets.store.commit import Rectangle, files_in, replace
 from dts_assets.store.files import TableWriter, WrittenFile
+from dts_assets.store.iceberg_tables import ensure_table, evolve
 from dts_assets.store.lake import write_target
 from dts_assets.store.rows import Kind, from_row, to_row
 from dts_assets.store.schemas import DAY, SYSTEM_TABLES
-from dts_assets.store.tables import ensure_table, evolve
 from dts_assets.store.types import arrow_schema
 
 _GIVE_UP_AFTER = 120.0

@@ -13,8 +13,8 @@ from dts_assets.defs.failures import CANNOT_BE_RETRIED
 from dts_assets.defs.live import FOLLOWS_FROM
 from dts_assets.defs.partitions import RANGE_END, RANGE_START, span_of
 from dts_assets.defs.sensors import ingest_sensor, live_sensor, tables_sensor
+from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.marks import TopicMarks
-from dts_assets.flows.registry import known_tables
 from dts_assets.model.ledger_rows import Counts, IngestWindow, RawWindow
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.problems import Completeness

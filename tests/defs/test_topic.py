@@ -14,8 +14,8 @@ from dts_assets.broker_errors import UnreachableBrokerError
 from dts_assets.defs.group_commit import group_metadata
 from dts_assets.defs.resources import PipelineResource
 from dts_assets.defs.topic import TIME_TO_LOSS, topic_check, watch_sensor
-from dts_assets.flows import broker_admin, group_commit
-from dts_assets.flows.group_commit import GroupCommit
+from dts_assets.flows import broker_admin, consumer_group
+from dts_assets.flows.consumer_group import GroupCommit
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.model.problems import Problem, ProblemCode
 from dts_assets.store.catalog import LakeLocation
@@ -210,9 +210,9 @@ def with_commit(pipeline: Pipeline, **values: Any) -> Pipeline:
 def test_the_end_of_a_run_of_entries_moves_the_group_and_says_so(
     shop: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(group_commit, "commit_group", lambda *_: GroupCommit({0: 2}, {1: 6, 0: 9}))
+    monkeypatch.setattr(consumer_group, "commit_group", lambda *_: GroupCommit({0: 2}, {1: 6, 0: 9}))
     assert moved(shop) == ({"group_commit": "moved: p00 to 9, p01 to 6"}, [])
-    monkeypatch.setattr(group_commit, "commit_group", lambda *_: GroupCommit({0: 2}, {}))
+    monkeypatch.setattr(consumer_group, "commit_group", lambda *_: GroupCommit({0: 2}, {}))
     assert moved(shop)[0] == {"group_commit": "where it was"}
 
 
@@ -234,7 +234,7 @@ def test_what_goes_wrong_is_a_warning(
     def fails(*_: Any) -> Any:
         raise error
 
-    monkeypatch.setattr(group_commit, "commit_group", fails)
+    monkeypatch.setattr(consumer_group, "commit_group", fails)
     found, warnings = moved(shop)
     assert said in found["group_commit"]
     assert "secret" not in found["group_commit"]

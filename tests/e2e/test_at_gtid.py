@@ -25,7 +25,7 @@ from dts_assets.emulator.moments import Moment, content_at, moment_of_gtids, mom
 from dts_assets.emulator.options import EmulatorOptions
 from dts_assets.emulator.recording import record
 from dts_assets.emulator.server import BINLOG_NAME, Server, private_server
-from dts_assets.flows.registry import known_tables
+from dts_assets.flows.known_tables import known_tables
 from dts_assets.model.ledger_rows import Cut
 from dts_assets.model.tables import TableId
 from tests.e2e.market import DATABASE, Market

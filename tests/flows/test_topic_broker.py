@@ -11,7 +11,7 @@ from confluent_kafka import Producer
 
 from dts_assets.broker_errors import BrokerError
 from dts_assets.flows.broker_admin import KafkaAdmin, impatient, open_broker
-from dts_assets.flows.group_commit import commit_group
+from dts_assets.flows.consumer_group import commit_group
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.topic import find_topic_state
 from dts_assets.model.ledger_rows import Counts, IngestWindow

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from dts_assets.flows.registry import known_tables
+from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.snapshots import STATE_PROPERTY
-from dts_assets.planning.snapshots import SnapshotState
+from dts_assets.planning.snapshot_plans import SnapshotState
 from dts_assets.store import expiry
 
 if TYPE_CHECKING:

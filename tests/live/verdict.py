@@ -17,14 +17,14 @@ from dts_assets.cli.live_stack import DATABASE, SUBSCRIPTION, LiveStack
 from dts_assets.emulator.dump import dump_database
 from dts_assets.emulator.judge import differences
 from dts_assets.emulator.moments import content_at, moment_of_gtids, moment_of_position
-from dts_assets.flows.registry import known_tables
+from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.snapshots import STATE_PROPERTY
 from dts_assets.flows.status import find_status
 from dts_assets.model.ledger_rows import Cut
 from dts_assets.model.positions import SourcePosition, file_number
 from dts_assets.model.problems import Completeness
 from dts_assets.model.tables import TableId
-from dts_assets.planning.snapshots import SnapshotState
+from dts_assets.planning.snapshot_plans import SnapshotState
 
 
 def catch_up(stack: LiveStack, *, seconds: float) -> list[str]:

@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 
 from dts_assets.model.offsets import OffsetRange, Watermark
 from dts_assets.model.spans import Cell
-from dts_assets.model.windows import Window, WindowGrid
+from dts_assets.model.windows import ClosedBy, Window, WindowGrid
 from dts_assets.planning.boundaries import (
-    ClosedBy,
     Closing,
     PlannedCell,
     StoredCell,

@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dts_assets.flows.identity_tasks import entry_keys
+from dts_assets.flows.redelivered_tasks import entry_keys
 from dts_assets.model.columns import Column
 from dts_assets.model.delivery import CellDelivery
 from dts_assets.model.lineages import LineageRule
@@ -29,8 +29,8 @@ from dts_assets.model.runs import CheckpointMark, Run, StatementMark
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
-from dts_assets.planning.identity import Suspicion, find_suspicions
-from dts_assets.planning.lineages import CellRuns, find_lineages
+from dts_assets.planning.suspicions import Suspicion, find_suspicions
+from dts_assets.planning.topic_lineages import CellRuns, find_lineages
 from dts_assets.stages.changelog import changelog_rows
 from dts_assets.stages.collecting import Tally
 from dts_assets.stages.delivery import Delivery

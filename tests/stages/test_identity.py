@@ -13,8 +13,8 @@ from dts_assets.model.lineages import LineageRule
 from dts_assets.model.runs import Run
 from dts_assets.model.spans import Cell
 from dts_assets.model.windows import Window
-from dts_assets.planning.identity import find_suspicions
-from dts_assets.planning.lineages import CellRuns, Lineages, find_lineages
+from dts_assets.planning.suspicions import find_suspicions
+from dts_assets.planning.topic_lineages import CellRuns, Lineages, find_lineages
 from dts_assets.stages.identity import find_redelivered, relevant
 from dts_assets.stages.lineages import entry_lineages
 from dts_assets.stages.runs import RunTracker

@@ -13,9 +13,9 @@ from pyiceberg.catalog import Catalog
 
 from dts_assets.store.catalog import open_catalog
 from dts_assets.store.files import TableWriter, WriteTarget, WrittenFile
+from dts_assets.store.iceberg_tables import ensure_table
 from dts_assets.store.lake import write_target
 from dts_assets.store.schemas import layout
-from dts_assets.store.tables import ensure_table
 from dts_assets.store.types import iceberg_schema
 
 if TYPE_CHECKING:

@@ -32,9 +32,9 @@ from dts_assets.errors import LakeTableError, StaleGenerationError
 from dts_assets.store import commit
 from dts_assets.store.commit import files_apart, files_in, generation_of, replace
 from dts_assets.store.files import TableWriter, WriteTarget
+from dts_assets.store.iceberg_tables import ensure_table
 from dts_assets.store.lake import write_target
 from dts_assets.store.schemas import layout
-from dts_assets.store.tables import ensure_table
 from dts_assets.store.types import iceberg_schema
 from tests.tiers import examples
 

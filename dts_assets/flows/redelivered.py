@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from dts_assets.flows.identity_tasks import EntryKeys, IdentityResult, IdentityTask, find_in_cell
 from dts_assets.flows.open_windows import files_of_cells
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
+from dts_assets.flows.redelivered_tasks import EntryKeys, IdentityResult, IdentityTask, find_in_cell
 from dts_assets.flows.reports import Progress, of_bytes
 from dts_assets.flows.spark_tasks import Watched, run_tasks
 from dts_assets.model.ledger_rows import IngestWindow
@@ -19,10 +19,10 @@ from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
 from dts_assets.planning.generations import input_text
-from dts_assets.planning.identity import Suspicion, find_suspicions
-from dts_assets.planning.lineages import CellRuns, Lineages, find_lineages, greatest_numbers
 from dts_assets.planning.staleness import entries_input
-from dts_assets.planning.statements import kept_statements
+from dts_assets.planning.statement_copies import kept_statements
+from dts_assets.planning.suspicions import Suspicion, find_suspicions
+from dts_assets.planning.topic_lineages import CellRuns, Lineages, find_lineages, greatest_numbers
 from dts_assets.store.commit import Rectangle
 from dts_assets.store.schemas import REDELIVERIES
 

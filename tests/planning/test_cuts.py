@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dts_assets.model.frontier import EMPTY_FRONTIER, Frontier
+from dts_assets.model.frontier import EMPTY_FRONTIER, Consistency, Frontier
 from dts_assets.model.positions import SourcePosition
-from dts_assets.model.windows import WindowGrid
-from dts_assets.planning.boundaries import ClosedBy
-from dts_assets.planning.frontier import Consistency, PartitionEnd, WindowCut, cut_of_window, frontier, not_behind
+from dts_assets.model.windows import ClosedBy, WindowGrid
+from dts_assets.planning.cuts import PartitionEnd, WindowCut, cut_of_window, frontier, not_behind
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
 HOUR = timedelta(hours=1)

@@ -15,7 +15,7 @@ from dts_assets.flows.pipeline import Pipeline
 from dts_assets.model.ledger_rows import IngestWindow
 from dts_assets.model.offsets import Watermark
 from dts_assets.model.windows import Window
-from dts_assets.planning.commits import DecodedCell, offset_to_commit
+from dts_assets.planning.group_offsets import DecodedCell, offset_to_commit
 
 _WITHOUT_CHECKPOINTS = "drs-"
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dts_assets.model.offsets import OffsetRange
-from dts_assets.planning.commits import DecodedCell, offset_to_commit
+from dts_assets.planning.group_offsets import DecodedCell, offset_to_commit
 
 
 def cells(*found: tuple[int, int, int | None]) -> list[DecodedCell]:

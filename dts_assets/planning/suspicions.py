@@ -14,7 +14,7 @@ from enum import Enum, auto
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.runs import Run
 from dts_assets.model.spans import Cell
-from dts_assets.planning.lineages import CellRuns, Lineages
+from dts_assets.planning.topic_lineages import CellRuns, Lineages
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,12 +15,12 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from dts_assets.model.frontier import Frontier
+from dts_assets.model.frontier import Consistency, Frontier
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.refreshes import together
 from dts_assets.model.windows import WindowGrid
-from dts_assets.planning.frontier import Consistency, WindowCut, frontier, not_behind
-from dts_assets.planning.snapshots import (
+from dts_assets.planning.cuts import WindowCut, frontier, not_behind
+from dts_assets.planning.snapshot_plans import (
     Chain,
     SnapshotPlan,
     SnapshotState,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.spans import Cell
-from dts_assets.planning.lineages import CellRuns, Lineages
+from dts_assets.planning.topic_lineages import CellRuns, Lineages
 
 
 def kept_statements(cells: Iterable[CellRuns], lineages: Lineages) -> Mapping[Cell, frozenset[int]]:

@@ -20,9 +20,9 @@ from dts_assets.store.catalog import LakeLocation, open_catalog
 from dts_assets.store.columns import changelog_columns, snapshot_columns
 from dts_assets.store.commit import replace
 from dts_assets.store.files import TableWriter, WriteTarget
+from dts_assets.store.iceberg_tables import ensure_table, evolve, spark_name, table_identifier
 from dts_assets.store.lake import write_target
 from dts_assets.store.schemas import SYSTEM_TABLES, TableLayout, changelog_layout, snapshot_layout
-from dts_assets.store.tables import ensure_table, evolve, spark_name, table_identifier
 from dts_assets.store.types import FIELD_ID, arrow_schema, arrow_schema_of, iceberg_schema, iceberg_type, lake_type
 
 if TYPE_CHECKING:

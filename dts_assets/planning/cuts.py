@@ -10,19 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
 
-from dts_assets.model.frontier import EMPTY_FRONTIER, Frontier
+from dts_assets.model.frontier import EMPTY_FRONTIER, Consistency, Frontier
 from dts_assets.model.positions import SourcePosition
-from dts_assets.model.windows import Window, WindowGrid
-from dts_assets.planning.boundaries import ClosedBy
-
-
-class Consistency(StrEnum):
-    """``cut``: a snapshot holds the changes up to the cut. ``window``: it holds all changes of the window."""
-
-    CUT = "cut"
-    WINDOW = "window"
+from dts_assets.model.windows import ClosedBy, Window, WindowGrid
 
 
 @dataclass(frozen=True, slots=True)
