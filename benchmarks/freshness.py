@@ -5,8 +5,8 @@ a Kafka broker with four partitions, a warm Spark Connect server and Dagster wit
 prints, as its last line, one JSON object.
 
 - ``p50``, ``p95``: seconds from commit to visible over all row changes of the measured stretch, by what is promised: 60 and 120.
-  A change is visible when the ledger's mark says that all snapshots hold it (``dts_assets/cli/freshness.py``); it counts from the
-  workload's note before its commit, so up to a fifth of a second too long.
+  A change is visible when the ledger's mark says that all snapshots hold it (``dts_emulator.live.freshness_meter``); it counts
+  from the workload's note before its commit, so up to a fifth of a second too long.
 - a table of processor time says where the machine's time goes, by groups of processes, and one of runs what Dagster's took.
 
 The stretch begins when the snapshots have moved on three times, and what was committed in it is waited for.
@@ -28,9 +28,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.processor_time import living, seconds_by_group
-from dts_assets.cli.freshness import Freshness, freshness, visible_rows
-from dts_assets.cli.live import ended_by_signals
-from dts_assets.cli.live_stack import WORKLOAD, LiveOptions, LiveStack, live_stack
+from dts_emulator.live.freshness_meter import Freshness, freshness, visible_rows
+from dts_emulator.live.live_stack import WORKLOAD, LiveOptions, LiveStack, live_stack
+from dts_emulator.machine.signals import interrupted_by_signals
 
 PROMISED = {"p50": 60.0, "p95": 120.0}
 _WARM_UP = 300.0
@@ -64,7 +64,10 @@ def main() -> int:
     parser.add_argument("--window", default="5m", help="length of a window (default 5m)")
     parser.add_argument("--keep", type=Path, help="a folder to keep lake and logs in (default: a temporary one)")
     chosen = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="dts-assets-", ignore_cleanup_errors=True) as folder, ended_by_signals():
+    with (
+        tempfile.TemporaryDirectory(prefix="dts-assets-", ignore_cleanup_errors=True) as folder,
+        interrupted_by_signals(),
+    ):
         options = LiveOptions(
             chosen.keep or Path(folder) / "live", rate=chosen.rate, tables=chosen.tables, every=chosen.window
         )

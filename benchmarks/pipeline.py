@@ -25,10 +25,10 @@ from typing import Any
 
 from benchmarks import floor
 from benchmarks.workbench import Workbench
-from dts_assets.cli.freshness import visible_rows
-from dts_assets.cli.live import ended_by_signals
-from dts_assets.cli.live_stack import CODE, DAEMON, SPARK, WEBSERVER, WORKLOAD, LiveOptions, LiveStack, live_stack
 from dts_assets.store.session import open_session
+from dts_emulator.live.freshness_meter import visible_rows
+from dts_emulator.live.live_stack import CODE, DAEMON, SPARK, WEBSERVER, WORKLOAD, LiveOptions, LiveStack, live_stack
+from dts_emulator.machine.signals import interrupted_by_signals
 
 _PATIENCE = 1200.0
 _SAY_EVERY = 10.0
@@ -44,7 +44,10 @@ def main() -> int:
     parser.add_argument("--window", default="1m", help="length of a window (default 1m)")
     parser.add_argument("--keep", type=Path, help="a folder to keep lake and logs in (default: a temporary one)")
     chosen = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="dts-assets-", ignore_cleanup_errors=True) as folder, ended_by_signals():
+    with (
+        tempfile.TemporaryDirectory(prefix="dts-assets-", ignore_cleanup_errors=True) as folder,
+        interrupted_by_signals(),
+    ):
         options = LiveOptions(
             chosen.keep or Path(folder) / "live", rate=chosen.rate, tables=chosen.tables, every=chosen.window
         )

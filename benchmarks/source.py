@@ -38,7 +38,6 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from benchmarks.workbench import Workbench, workbench
-from dts_assets.emulator.broker import Broker, private_broker
 from dts_assets.flows.ingest_tasks import RawTask, copy_messages
 from dts_assets.flows.spark_tasks import run_tasks
 from dts_assets.model.offsets import OffsetRange
@@ -49,6 +48,7 @@ from dts_assets.sources.kafka import KafkaSource
 from dts_assets.sources.kafka_client import KafkaPlace
 from dts_assets.store.lake import Lake
 from dts_assets.store.schemas import RAW_ENVELOPES
+from dts_emulator.kafka.broker import Broker, private_broker
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

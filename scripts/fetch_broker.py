@@ -14,10 +14,10 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
-from dts_assets.emulator.broker_files import COORDINATES, JARS, java_program
-from dts_assets.emulator.errors import EmulatorError
 from dts_assets.errors import ConfigErrors
 from dts_assets.settings import load_settings
+from dts_emulator.errors import EmulatorError
+from dts_emulator.kafka.broker_files import COORDINATES, JARS, java_program
 
 _CACHE = "~/.ivy2.5.2"
 """Where Spark 4.1 keeps what Ivy has fetched."""

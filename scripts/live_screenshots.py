@@ -8,9 +8,9 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
-from dts_assets.cli.live import ended_by_signals
-from dts_assets.cli.live_stack import LiveOptions, LiveStack, live_stack
 from dts_assets.errors import DtsAssetsError
+from dts_emulator.live.live_stack import LiveOptions, LiveStack, live_stack
+from dts_emulator.machine.signals import interrupted_by_signals
 from scripts.screenshots import HEIGHT, Page, ScreenshotError, browser, find_browser, until
 
 MINUTES = 5
@@ -55,7 +55,7 @@ def main() -> int:
     """The command."""
     try:
         find_browser()
-        with ended_by_signals(), ExitStack() as held:
+        with interrupted_by_signals(), ExitStack() as held:
             folder = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="live-", ignore_cleanup_errors=True)))
             stack = held.enter_context(
                 live_stack(LiveOptions(folder / "live", every="1m", tables=8), say=lambda line: print_line(line))

@@ -4,7 +4,8 @@ Whatever goes wrong and is meant for a person is one sentence on stderr and an e
 a traceback. What is asked for goes to stdout, so that it can be piped.
 
 A subcommand that needs heavy imports lives in a module of its own and is named in ``COMMANDS_IN_MODULES``: it is imported when it
-is called, so that checking a configuration takes no second to start.
+is called, so that checking a configuration takes no second to start. Other packages add commands by the entry-point group
+``dts_assets.commands``.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import importlib
 import importlib.util
 import json
 from collections.abc import Callable
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -27,12 +29,14 @@ from dts_assets.settings.values import duration_text
 
 COMMANDS_IN_MODULES = {
     "capture": ("dts_assets.cli.capture", "capture"),
-    "faults": ("dts_assets.cli.faults", "faults"),
     "inspect": ("dts_assets.cli.inspect", "inspect"),
     "run": ("dts_assets.cli.run", "run"),
     "redrive": ("dts_assets.cli.redrive", "redrive"),
     "spark-server": ("dts_assets.cli.spark_server", "spark_server"),
 }
+
+COMMAND_GROUP = "dts_assets.commands"
+"""The entry-point group in which other packages name commands of theirs. The product itself imports none of these packages."""
 
 EXIT_CODES = """\b
 Exit codes: 0 done, 1 something failed, 2 configuration or usage, 3 a check failed,
@@ -46,11 +50,13 @@ class _Commands(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         there = [name for name, (module, _) in COMMANDS_IN_MODULES.items() if importlib.util.find_spec(module)]
-        return sorted({*super().list_commands(ctx), *there})
+        return sorted({*super().list_commands(ctx), *there, *entry_points(group=COMMAND_GROUP).names})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.list_commands(ctx) or cmd_name in self.commands:
             return super().get_command(ctx, cmd_name)
+        if cmd_name not in COMMANDS_IN_MODULES:
+            return _command_of(entry_points(group=COMMAND_GROUP)[cmd_name])
         module, name = COMMANDS_IN_MODULES[cmd_name]
         command = getattr(importlib.import_module(module), name)
         assert isinstance(command, click.Command)
@@ -62,6 +68,26 @@ class _Commands(click.Group):
         except DtsAssetsError as error:
             say_error(error)
             ctx.exit(error.exit_code)
+
+
+def _command_of(entry: EntryPoint) -> click.Command:
+    """Return another package's command; if it cannot be imported, a command that says so when it is called."""
+    try:
+        command = entry.load()
+    except ImportError as error:
+        reason = (
+            f"`{entry.name}` cannot be loaded from {entry.value}: {error}. Install the package again, with its extras."
+        )
+
+        @click.command(entry.name, short_help="Not available: a package is missing.", add_help_option=False)
+        @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+        def unavailable(arguments: tuple[str, ...]) -> None:
+            raise click.ClickException(reason)
+
+        unavailable.ignore_unknown_options = True
+        return unavailable
+    assert isinstance(command, click.Command), f"{entry.value} is no command"
+    return command
 
 
 def say_error(error: DtsAssetsError) -> None:

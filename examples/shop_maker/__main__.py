@@ -8,15 +8,15 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from dts_assets.emulator.capture import write_capture
-from dts_assets.emulator.dump import dump_database
-from dts_assets.emulator.options import EmulatorOptions
-from dts_assets.emulator.recording import record
-from dts_assets.emulator.server import private_server
+from dts_emulator.dts.dts_options import DtsOptions
+from dts_emulator.judge.dump import dump_database
+from dts_emulator.messages.capture_files import write_capture
+from dts_emulator.source.server import private_server
+from dts_emulator.tasks.recording import record
 from examples.shop_maker.day import END, work
 from examples.shop_maker.tables import DATABASE
 
-OPTIONS = EmulatorOptions(
+OPTIONS = DtsOptions(
     topic="topic-subs-shop-cdb",
     partitions=4,
     partitioning="table+key",

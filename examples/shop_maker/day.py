@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from random import Random
 
-from dts_assets.emulator.server import Server
+from dts_emulator.source.server import Server
 from examples.shop_maker import tables
 from examples.shop_maker.session import Session
 from examples.shop_maker.shop import Shop

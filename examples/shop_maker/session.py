@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from decimal import Decimal
 from types import TracebackType
 
-from dts_assets.emulator.server import Server
+from dts_emulator.source.server import Server
 
 
 class Session:

@@ -17,17 +17,25 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from dts_assets.emulator.capture import write_capture
-from dts_assets.emulator.dump import dump_database
-from dts_assets.emulator.gtids import Gtid
-from dts_assets.emulator.judge import differences
-from dts_assets.emulator.moments import Moment, content_at, moment_of_gtids, moment_of_position
-from dts_assets.emulator.options import EmulatorOptions
-from dts_assets.emulator.recording import record
-from dts_assets.emulator.server import BINLOG_NAME, Server, private_server
+from dts_emulator.messages.capture_files import write_capture
+from dts_emulator.judge.dump import dump_database
+from dts_emulator.source.mariadb_gtids import Gtid
+from dts_emulator.judge.comparison import differences
+from dts_emulator.judge.moments import Moment, content_at, moment_of_gtids, moment_of_position
+from dts_emulator.dts.dts_options import DtsOptions
+from dts_emulator.tasks.recording import record
+from dts_emulator.source.server import BINLOG_NAME, Server, private_server
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.model.ledger_rows import Cut
 from dts_assets.model.tables import TableId
+from dts_emulator.dts.dts_options import DtsOptions
+from dts_emulator.judge.comparison import differences
+from dts_emulator.judge.dump import dump_database
+from dts_emulator.judge.moments import Moment, content_at, moment_of_gtids, moment_of_position
+from dts_emulator.messages.capture_files import write_capture
+from dts_emulator.source.mariadb_gtids import Gtid
+from dts_emulator.source.server import BINLOG_NAME, Server, private_server
+from dts_emulator.tasks.recording import record
 from tests.e2e.market import DATABASE, Market
 from tests.flows.harness import Bench, Harness
 
@@ -42,7 +50,7 @@ START = datetime(2026, 3, 1, 10, tzinfo=UTC)
 EVERY = timedelta(seconds=60)
 WINDOWS = 3
 END = START + WINDOWS * EVERY
-OPTIONS = EmulatorOptions(partitions=4, max_message_bytes=2_000, bytes_per_second=7_000)
+OPTIONS = DtsOptions(partitions=4, max_message_bytes=2_000, bytes_per_second=7_000)
 """A slow line and small messages: what one transaction did in four Kafka partitions arrives seconds apart."""
 
 SEED = 11

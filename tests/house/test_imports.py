@@ -11,35 +11,44 @@ from pathlib import Path
 import pytest
 
 HOUSE = Path(__file__).parents[2]
-PACKAGE = HOUSE / "dts_assets"
+PACKAGES = (HOUSE / "dts_assets", HOUSE / "dts_emulator")
 
-KNOWS_DAGSTER = ("defs/", "definitions.py", "cli/run.py", "cli/redrive.py", "cli/demo.py")
+KNOWS_DAGSTER = ("dts_assets/defs/", "dts_assets/definitions.py", "dts_assets/cli/run.py", "dts_assets/cli/redrive.py")
+
+LABORATORY_KNOWS = {
+    "judge": {"model"},
+    "live": {"errors", "flows", "model", "planning", "settings"},
+    "commands": {"cli", "errors", "flows", "settings"},
+}
+"""Rooms of the product that a room of the laboratory imports; those that are not named here import ``model`` and ``protocol``."""
 
 READS_ENVIRONMENT = {
-    "settings/load.py": "the one reader: the configuration file's place, and ${NAME} in it",
-    "store/session.py": "sets PYSPARK_PYTHON and SPARK_LOCAL_IP, which Spark has no other way to be told, and finds JAVA_HOME",
-    "defs/event_log.py": "sets how many events Dagster writes at once, which it can be told in no other way",
-    "store/connect.py": "starts the server with its own environment, less the address of another server",
-    "cli/live_processes.py": "gives the processes that it starts its own environment and a mark",
-    "emulator/server.py": "finds the programs of MariaDB on PATH",
-    "emulator/broker_files.py": "finds Java below JAVA_HOME",
+    "dts_assets/settings/load.py": "the one reader: the configuration file's place, and ${NAME} in it",
+    "dts_assets/store/session.py": "sets PYSPARK_PYTHON and SPARK_LOCAL_IP for Spark, and finds JAVA_HOME",
+    "dts_assets/defs/event_log.py": "sets how many events Dagster writes at once, which it can be told in no other way",
+    "dts_assets/store/connect.py": "starts the server with its own environment, less the address of another server",
+    "dts_emulator/live/supervisor.py": "gives the processes that it starts its own environment and a mark",
+    "dts_emulator/source/server.py": "finds the programs of MariaDB on PATH",
+    "dts_emulator/kafka/broker_files.py": "finds Java below JAVA_HOME",
 }
 
 
 def modules() -> list[Path]:
-    return sorted(path for path in PACKAGE.rglob("*.py") if not path.is_relative_to(PACKAGE / "protocol"))
+    found = (path for package in PACKAGES for path in package.rglob("*.py"))
+    return sorted(path for path in found if path.parent.name != "protocol")
 
 
 def room_path(path: Path) -> str:
-    return path.relative_to(PACKAGE).as_posix()
+    return path.relative_to(HOUSE).as_posix()
 
 
 def imported(tree: ast.AST) -> Iterator[str]:
+    """Dotted names that a module imports; ``from package import name`` gives ``package.name``."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            yield node.module or ""
+            yield from (f"{node.module or ''}.{alias.name}" for alias in node.names)
 
 
 def reads_environment(tree: ast.AST) -> bool:
@@ -64,6 +73,30 @@ def test_dagster_is_imported_by_definitions_and_the_command_that_starts_it(path:
     names = {name.partition(".")[0] for name in imported(ast.parse(path.read_text()))}
     if any(name == "dagster" or name.startswith("dagster_") for name in names):
         assert room_path(path).startswith(KNOWS_DAGSTER)
+
+
+def test_the_product_never_imports_the_laboratory() -> None:
+    found = {
+        f"{room_path(path)} imports {name}"
+        for path in modules()
+        if path.is_relative_to(HOUSE / "dts_assets")
+        for name in imported(ast.parse(path.read_text()))
+        if name.split(".")[0] == "dts_emulator"
+    }
+    assert found == set()
+
+
+def test_a_room_of_the_laboratory_imports_only_its_rooms_of_the_product() -> None:
+    imports: dict[str, set[str]] = {}
+    for path in modules():
+        if path.is_relative_to(HOUSE / "dts_emulator"):
+            room = path.relative_to(HOUSE / "dts_emulator").parts[0]
+            names = (name.split(".") for name in imported(ast.parse(path.read_text())))
+            imports.setdefault(room, set()).update(name[1] for name in names if name[0] == "dts_assets")
+    for room, known in imports.items():
+        assert known <= LABORATORY_KNOWS.get(room, {"model", "protocol"}), room
+    for room, known in LABORATORY_KNOWS.items():
+        assert known <= imports[room], room
 
 
 def test_only_settings_read_the_environment() -> None:

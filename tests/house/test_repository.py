@@ -111,8 +111,10 @@ def test_no_module_is_too_long_to_read() -> None:
 
 
 def test_every_room_has_its_tests() -> None:
-    rooms = {path.parent.name for path in (HOUSE / "dts_assets").glob("*/__init__.py")} - {"protocol"}
-    assert {room for room in rooms if not any((HOUSE / "tests" / room).glob("test_*.py"))} == set()
+    product = {path.parent.name for path in (HOUSE / "dts_assets").glob("*/__init__.py")} - {"protocol"}
+    laboratory = {f"dts_emulator/{path.parent.name}" for path in (HOUSE / "dts_emulator").glob("*/__init__.py")}
+    without = {room for room in product | laboratory if not any((HOUSE / "tests" / room).glob("test_*.py"))}
+    assert without == set()
 
 
 def test_test_folders_are_no_packages() -> None:

@@ -8,7 +8,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from dts_assets.cli.live import ended_by_signals
+from dts_emulator.machine.signals import interrupted_by_signals
 from tests.live.soak import default_options, report, soak
 
 
@@ -28,7 +28,10 @@ def main() -> int:
         print(f"{time.monotonic() - began:6.1f} s  {line}", flush=True)
 
     say(f"soak of {chosen.seconds:.0f} s, seed {chosen.seed}")
-    with tempfile.TemporaryDirectory(prefix="dts-assets-", ignore_cleanup_errors=True) as folder, ended_by_signals():
+    with (
+        tempfile.TemporaryDirectory(prefix="dts-assets-", ignore_cleanup_errors=True) as folder,
+        interrupted_by_signals(),
+    ):
         found = soak(
             default_options(chosen.keep or Path(folder) / "live", seed=chosen.seed),
             seconds=chosen.seconds,

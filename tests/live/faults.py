@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from random import Random
 
 from benchmarks.processor_time import living
-from dts_assets.cli.live_stack import CODE, DAEMON, EMULATOR, SUBSCRIPTION, TOPIC, LiveStack
 from dts_assets.model.spans import partition_key
+from dts_emulator.live.live_stack import CODE, DAEMON, EMULATOR, SUBSCRIPTION, TOPIC, LiveStack
 
 Fault = Callable[[LiveStack, Random], str]
 

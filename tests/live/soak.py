@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
-from dts_assets.cli.freshness import Freshness, freshness
-from dts_assets.cli.live_processes import Supervisor
-from dts_assets.cli.live_stack import WORKLOAD, LiveOptions, LiveStack, Runs, live_stack
+from dts_emulator.live.freshness_meter import Freshness, freshness
+from dts_emulator.live.live_stack import WORKLOAD, LiveOptions, LiveStack, Runs, live_stack
+from dts_emulator.live.supervisor import Supervisor
 from tests.live.faults import FAULTS, Fault
 from tests.live.verdict import catch_up, database_place, repeated_deliveries, stuck, unequal_as_they_stand, wrong
 

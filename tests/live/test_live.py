@@ -14,7 +14,7 @@ from uuid import uuid4
 
 import pytest
 
-from dts_assets.cli.live_guard import marked, sweep
+from dts_emulator.live.process_guard import marked, sweep
 
 pytestmark = [pytest.mark.spark, pytest.mark.database, pytest.mark.kafka, pytest.mark.e2e]
 
@@ -31,7 +31,17 @@ def mark() -> Iterator[str]:
 
 
 def start(folder: Path, mark: str, *options: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-W", "ignore", "-m", "dts_assets.cli.live", "--folder", str(folder), "--port", "0"]
+    command = [
+        sys.executable,
+        "-W",
+        "ignore",
+        "-m",
+        "dts_emulator.commands.live",
+        "--folder",
+        str(folder),
+        "--port",
+        "0",
+    ]
     environment = {
         name: value for name, value in os.environ.items() if name not in ("DAGSTER_HOME", "DTS_ASSETS_CONFIG")
     }

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from dts_assets.cli.live_stack import DATABASE, WORKLOAD, LiveOptions, LiveStack, live_stack
-from dts_assets.emulator.dump import dump_database
-from dts_assets.emulator.judge import differences
+from dts_emulator.judge.comparison import differences
+from dts_emulator.judge.dump import dump_database
+from dts_emulator.live.live_stack import DATABASE, WORKLOAD, LiveOptions, LiveStack, live_stack
 from tests.live.verdict import snapshots_at
 
 pytestmark = [pytest.mark.spark, pytest.mark.database, pytest.mark.kafka, pytest.mark.e2e]

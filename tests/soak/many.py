@@ -9,8 +9,8 @@ from functools import cache
 from itertools import count
 from multiprocessing import get_context
 
-from dts_assets.emulator.faults import Kind
-from dts_assets.emulator.topics import Topic
+from dts_emulator.faults.injection import Kind
+from dts_emulator.faults.recorded_topic import Topic
 from tests.soak.mutations import Recording, Report, shop, slice_of
 
 KINDS = (Kind.DROP, Kind.REPEAT, Kind.REREAD, Kind.FLIP, Kind.TRUNCATE, Kind.REORDER, Kind.CUT)

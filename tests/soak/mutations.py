@@ -2,7 +2,7 @@
 
 What comes out is compared with the clean run, row by row and place by place. A fault is *found* if the ledger, the quarantine
 or the list of redeliveries names it, *located* if that names the place; *not knowable* where the messages alone cannot tell
-(:class:`dts_assets.emulator.damage.FoundBy`). Whatever contradicts that is a violation.
+(:class:`dts_emulator.faults.damage.FoundBy`). Whatever contradicts that is a violation.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dts_assets.emulator.damage import FoundBy
-from dts_assets.emulator.faults import Fault, Kind, inject_into
-from dts_assets.emulator.topics import Recorded, Topic, read_topic
 from dts_assets.model.problems import Completeness, ProblemCode
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
 from dts_assets.wire.format import MESSAGES
+from dts_emulator.faults.damage import FoundBy
+from dts_emulator.faults.injection import Fault, Kind, inject_into
+from dts_emulator.faults.recorded_topic import Recorded, Topic, read_topic
 from tests.soak.ledger import Judged, judge
 from tests.soak.pipeline import Ingest, Ingested, Outcome, Tables, finish, ingest, tables_of, windows_of
 

@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from dts_assets.emulator.damage import FoundBy
-from dts_assets.emulator.faults import Kind
-from dts_assets.emulator.topics import Topic
 from dts_assets.model.problems import Completeness, ProblemCode
+from dts_emulator.faults.damage import FoundBy
+from dts_emulator.faults.injection import Kind
+from dts_emulator.faults.recorded_topic import Topic
 from tests.soak.ledger import Judged, judge
 from tests.soak.many import many
 from tests.soak.mutations import Recording, Report, equations, shop, slice_of

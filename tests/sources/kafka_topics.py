@@ -9,11 +9,11 @@ from typing import Any
 
 from confluent_kafka import Producer
 
-from dts_assets.emulator.broker import Broker
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.sources.capture import MESSAGE_SCHEMA
 from dts_assets.sources.kafka import KafkaSource
 from dts_assets.sources.kafka_client import KafkaPlace
+from dts_emulator.kafka.broker import Broker
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
 SECOND = timedelta(seconds=1)

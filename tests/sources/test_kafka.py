@@ -18,7 +18,6 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import OffsetSpec
 
 from dts_assets.broker_errors import MessagesGoneError
-from dts_assets.emulator.broker import Broker
 from dts_assets.model.offsets import OffsetRange, Watermark
 from dts_assets.sources import kafka_client
 from dts_assets.sources.capture import CaptureSource
@@ -27,6 +26,7 @@ from dts_assets.sources.kafka_client import Client, Dated, client_of
 from dts_assets.sources.kafka_reader import BATCH_BYTES
 from dts_assets.sources.kafka_troubles import UnsupportedByBroker
 from dts_assets.sources.source import Source
+from dts_emulator.kafka.broker import Broker
 from tests.sources.kafka_topics import (
     SECOND,
     START,

@@ -33,12 +33,12 @@ from dts_assets.broker_errors import (
     UnknownTopicError,
     UnreachableBrokerError,
 )
-from dts_assets.emulator.broker import Broker, private_broker
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.sources import kafka_client
 from dts_assets.sources.kafka import KafkaSource
 from dts_assets.sources.kafka_client import KafkaPlace
 from dts_assets.sources.kafka_group import GroupOffsets
+from dts_emulator.kafka.broker import Broker, private_broker
 from tests.sources.kafka_topics import Sent, numbered, offsets, place, send, source
 
 pytestmark = pytest.mark.kafka

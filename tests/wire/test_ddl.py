@@ -324,8 +324,8 @@ def changed(one: Held, effect: Effect, now: Held | None) -> Held:
 
 @pytest.fixture(scope="module")
 def connection() -> Iterator[Any]:
-    from dts_assets.emulator.errors import ServerUnavailable
-    from dts_assets.emulator.server import private_server
+    from dts_emulator.errors import ServerUnavailable
+    from dts_emulator.source.server import private_server
 
     try:
         with private_server() as server, server.connect() as connection, connection.cursor() as cursor:

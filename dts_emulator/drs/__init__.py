@@ -1,0 +1,1 @@
+"""The producer of Huawei DRS: row changes as JSON-C messages."""

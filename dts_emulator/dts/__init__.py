@@ -1,0 +1,1 @@
+"""The producer of Tencent DTS: row changes as Protobuf entries in envelopes."""

@@ -1,0 +1,185 @@
+"""A recorded topic in memory: its messages by partition in order, which of them are one entry set, and how it is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dts_emulator.errors import EmulatorError
+from dts_emulator.faults.damage import envelope_of
+from dts_emulator.messages.capture_files import CAPTURE_SCHEMA
+
+_SEQUENCE, _SHARD = "ps", "ShardId"
+_GROUP_MESSAGES = 4_000
+
+
+class NotACapture(EmulatorError):
+    """A folder that cannot be read, or written, as a capture."""
+
+    def __init__(self, folder: Path, reason: str) -> None:
+        super().__init__(folder, reason)
+        self.folder = folder
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.folder}: {self.reason}"
+
+
+@dataclass(eq=False, slots=True)
+class Recorded:
+    """A message of the topic. ``gone`` is one that is no longer there, though its place is known."""
+
+    partition: int
+    offset: int
+    timestamp: datetime
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] | None
+    sequence: int | None
+    shard: bytes | None
+    gone: bool = False
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Partition and offset."""
+        return self.partition, self.offset
+
+    def copy(self, *, timestamp: datetime | None = None, partition: int | None = None) -> Recorded:
+        """The same message once more."""
+        return replace(
+            self,
+            timestamp=timestamp or self.timestamp,
+            partition=self.partition if partition is None else partition,
+        )
+
+    def row(self, topic: str) -> dict[str, Any]:
+        """A row of a capture."""
+        headers = None if self.headers is None else [
+            {"key": key, "value": str(self.sequence).encode() if key == _SEQUENCE and self.sequence is not None else value}
+            for key, value in self.headers
+        ]  # fmt: skip
+        return {
+            "topic": topic, "partition": self.partition, "offset": self.offset, "timestamp": self.timestamp,
+            "key": self.key, "value": self.value, "headers": headers,
+        }  # fmt: skip
+
+
+@dataclass(slots=True)
+class Topic:
+    """Messages by partition, in order; ``sets`` are the messages of every entry set that came in several."""
+
+    name: str
+    partitions: dict[int, list[Recorded]]
+    _sets: dict[int, list[Recorded]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for lane in self.partitions.values():
+            unfinished: dict[bytes | None, list[Recorded]] = {}
+            for message in lane:
+                envelope = envelope_of(message.value)
+                if envelope is None or envelope.total == 1:
+                    unfinished.pop(message.shard, None)
+                    continue
+                together = [] if envelope.index == 0 else unfinished.get(message.shard, [])
+                unfinished[message.shard] = together
+                together.append(message)
+                self._sets[id(message)] = together
+
+    def set_of(self, message: Recorded) -> list[Recorded]:
+        """All messages of its entry set, itself among them."""
+        return self._sets.get(id(message), [message])
+
+    def shift(self, after: Recorded, by: int) -> None:
+        """Let every message that was sent behind one have a number that is so much greater."""
+        last = after.sequence
+        for message in self.partitions[after.partition]:
+            if message.shard == after.shard and message.sequence is not None and last is not None:
+                message.sequence += by if message.sequence > last else 0
+
+    def next_of_shard(self, message: Recorded) -> Recorded | None:
+        """The next message of the same partition and shard that is there."""
+        lane = self.partitions[message.partition]
+        return self._first(lane[lane.index(message) + 1 :], message.shard)
+
+    def previous_of_shard(self, message: Recorded) -> Recorded | None:
+        """The message of the same partition and shard before it that is there."""
+        lane = self.partitions[message.partition]
+        return self._first(lane[: lane.index(message)][::-1], message.shard)
+
+    def number(self, *, keep_offsets: bool) -> None:
+        """Count the offsets of every partition from its first one on, those of messages that are gone too if they are kept."""
+        for lane in self.partitions.values():
+            offset = lane[0].offset if lane else 0
+            for message in lane:
+                message.offset = offset
+                offset += keep_offsets or not message.gone
+
+    @staticmethod
+    def _first(messages: Sequence[Recorded], shard: bytes | None) -> Recorded | None:
+        return next((one for one in messages if one.shard == shard and not one.gone), None)
+
+
+def read_topic(folder: Path) -> Topic:
+    """All messages of a capture, each offset once. Raises NotACapture."""
+    files = sorted(folder.glob("**/*.parquet")) if folder.is_dir() else []
+    if not files:
+        raise NotACapture(folder, "there is no Parquet file in it; name the folder of a capture")
+    try:
+        table = pa.concat_tables(pq.read_table(file).select(CAPTURE_SCHEMA.names) for file in files)
+        table = table.cast(CAPTURE_SCHEMA).sort_by([("partition", "ascending"), ("offset", "ascending")])
+    except (pa.ArrowException, KeyError) as error:
+        raise NotACapture(folder, f"it is not a capture ({error})") from error
+    topics = set(table["topic"].to_pylist())
+    if len(topics) != 1:
+        raise NotACapture(folder, f"it holds {len(topics)} topics, and a capture has one")
+    partitions: dict[int, list[Recorded]] = {}
+    for row in _rows(table):
+        lane = partitions.setdefault(row["partition"], [])
+        if not lane or lane[-1].offset != row["offset"]:
+            lane.append(_recorded(row))
+    return Topic(str(topics.pop()), partitions)
+
+
+def check_folder(folder: Path, others: Sequence[str]) -> None:
+    """Raise NotACapture unless a folder is empty, or holds what was written there before and has a plan beside it."""
+    if not folder.exists():
+        return
+    if not folder.is_dir():
+        raise NotACapture(folder, "it is a file; name a folder for the mutated capture")
+    found = {file.name for file in folder.iterdir()}
+    if found and not found & set(others):
+        raise NotACapture(folder, "it holds something else; name a new folder for the mutated capture")
+
+
+def write_topic(topic: Topic, folder: Path) -> None:
+    """Write the messages that are there as a capture, one file a partition, in place of an earlier one."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for stale in folder.glob("part-*.parquet"):
+        stale.unlink()
+    for number, lane in topic.partitions.items():
+        rows = (message.row(topic.name) for message in lane if not message.gone)
+        with pq.ParquetWriter(folder / f"part-{number:05d}.parquet", CAPTURE_SCHEMA, compression="zstd") as writer:
+            while group := list(islice(rows, _GROUP_MESSAGES)):
+                writer.write_table(pa.Table.from_pylist(group, CAPTURE_SCHEMA))
+
+
+def _rows(table: pa.Table) -> Iterator[dict[str, Any]]:
+    for batch in table.to_batches(max_chunksize=_GROUP_MESSAGES):
+        yield from batch.to_pylist()
+
+
+def _recorded(row: dict[str, Any]) -> Recorded:
+    headers = None if row["headers"] is None else tuple((one["key"], one["value"]) for one in row["headers"])
+    known = dict(headers or ())
+    number = known.get(_SEQUENCE) or b""
+    return Recorded(
+        row["partition"], row["offset"], row["timestamp"], row["key"], row["value"], headers,
+        int(number) if number.isdigit() else None, known.get(_SHARD),
+    )  # fmt: skip

@@ -1,0 +1,140 @@
+"""The database's content as it was at a moment of its binlog, while the server goes on writing.
+
+A second, private MariaDB replays the binlogs from the first event up to the moment with MariaDB's own tools
+(``mariadb-binlog | mariadb``). Nothing of the emulator's reading of binlogs is in it, so the content can judge what was
+recorded, too. The server's binlogs must reach back to the CREATE statement of every table in them.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from pymysql.cursors import Cursor
+
+from dts_assets.model.gtids import GtidSet
+from dts_assets.model.positions import file_number
+from dts_emulator.errors import NoSuchMoment, ReplayFailed
+from dts_emulator.source.mariadb_gtids import Gtid
+from dts_emulator.source.server import Server, private_server, program
+
+_REPLAY_ID = 4_000_000_003
+_NOT_REACHED = b"Did not reach stop position"
+_ERROR_CODE = re.compile(rb"ERROR (\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """Where a replay stops: at ``stop``, a byte position in the last of ``files`` or a GTID, as ``mariadb-binlog`` takes it.
+
+    ``name`` is what it is called in errors.
+    """
+
+    files: tuple[str, ...]
+    stop: str
+    name: str
+
+
+def moment_of_position(server: Server, file: int, position: int) -> Moment:
+    """The moment at which a binlog file, by its number, had been written up to a position: a ``cut`` of the ledger.
+
+    Of a transaction that ends behind it there is nothing in the content. Raises NoSuchMoment if no event ends there.
+    """
+    name = f"binlog file {file}, position {position}"
+    with server.connect() as connection, connection.cursor() as cursor:
+        files = _binlogs(cursor)
+        found = next((number for number, one in enumerate(files) if file_number(one) == file), None)
+        if found is None:
+            raise NoSuchMoment(name, "the server does not have that file")
+        cursor.execute("SELECT BINLOG_GTID_POS(%s, %s)", (files[found], position))
+        (known,) = cursor.fetchone() or (None,)
+        if known is None:
+            raise NoSuchMoment(name, "no event ends there")
+    return Moment(files[: found + 1], str(position), name)
+
+
+def moment_of_gtids(server: Server, gtid_set: str) -> Moment:
+    """The moment at which a server had committed a set of GTIDs and no more: a ``gtid_set`` of the ledger, ``uuid:1-13``.
+
+    The uuids are those of :mod:`dts_emulator.source.mariadb_gtids`. Raises NoSuchMoment for a set that this server never had, and
+    where it writes in several GTID domains, which have no order among them; ValueError for what is no set.
+    """
+    wanted = GtidSet.parse(gtid_set)
+    with server.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT @@gtid_binlog_state")
+        (state,) = cursor.fetchone() or ("",)
+        written = [Gtid(*map(int, one.split("-"))) for one in str(state).split(",") if one]
+        files = _binlogs(cursor)
+    if len({gtid.domain for gtid in written}) > 1:
+        raise NoSuchMoment(gtid_set, "the server writes in several GTID domains; name a binlog position")
+    writers = {gtid.source: gtid for gtid in written}
+    numbers = GtidSet.of(("0", first, last) for _, first, last in wanted.intervals())
+    if not wanted or {source for source, _ in wanted.sources} - set(writers):
+        raise NoSuchMoment(gtid_set, "it holds transactions that are not in the server's binlogs")
+    if [first for _, first, _ in numbers.intervals()] != [1]:
+        raise NoSuchMoment(gtid_set, "the server commits in order from 1 on, and there are holes in the set")
+    last, source = max((last, source) for source, _, last in wanted.intervals())
+    writer = writers[source]
+    return Moment(files, f"{writer.domain}-{writer.server_id}-{last}", gtid_set)
+
+
+@contextmanager
+def content_at(server: Server, moment: Moment) -> Iterator[Server]:
+    """A private server that holds what ``server`` held at a moment, for the length of the block; nothing writes to it.
+
+    Raises NoSuchMoment for one that has not come yet, ReplayFailed where the binlogs do not make sense from their
+    beginning on.
+    """
+    with private_server(server_id=_REPLAY_ID, extra=("--skip-log-bin",)) as past:
+        _replay(server, moment, past)
+        yield past
+
+
+def _binlogs(cursor: Cursor) -> tuple[str, ...]:
+    cursor.execute("SHOW BINARY LOGS")
+    return tuple(str(row[0]) for row in cursor.fetchall())
+
+
+def _replay(server: Server, moment: Moment, past: Server) -> None:
+    # Option files, because every user of the machine sees a password that stands on a command line.
+    with tempfile.TemporaryDirectory(prefix="emulator-replay-") as folder:
+        source, target = (_options(one, Path(folder) / name) for one, name in ((server, "source"), (past, "target")))
+        reader = (
+            program("mariadb-binlog", "mysqlbinlog"), source, "--read-from-remote-server",
+            f"--stop-position={moment.stop}", *moment.files,
+        )  # fmt: skip
+        writer = (program("mariadb", "mysql"), target, "--binary-mode", "--max-allowed-packet=1G")
+        with (
+            (Path(folder) / "said").open("w+b") as said,
+            subprocess.Popen(reader, stdout=subprocess.PIPE, stderr=said) as reading,
+        ):
+            assert reading.stdout is not None
+            written = subprocess.run(
+                writer, stdin=reading.stdout, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False
+            )
+            reading.stdout.close()  # a reader whose writer has failed would wait for ever
+            code = reading.wait()
+            said.seek(0)
+            words = said.read()
+    if written.returncode:
+        # The client quotes the row that it could not write; a number has no values in it.
+        found = _ERROR_CODE.search(written.stderr)
+        raise ReplayFailed(moment.name, f"MariaDB error {found[1].decode()}" if found else "the client failed")
+    if code:
+        raise ReplayFailed(moment.name, f"mariadb-binlog ended with {code}: {words.decode(errors='replace').strip()}")
+    if _NOT_REACHED in words:
+        raise NoSuchMoment(moment.name, "the server has not come there yet")
+
+
+def _options(server: Server, file: Path) -> str:
+    """A file with the connection's settings, readable by its owner only, as the tools' first argument."""
+    place = f"socket={server.socket}" if server.socket else f"host={server.host}\nport={server.port}\nprotocol=tcp"
+    password = server.password.replace("\\", "\\\\").replace('"', '\\"')
+    file.touch(mode=0o600)
+    file.write_text(f'[client]\n{place}\nuser={server.user}\npassword="{password}"\n')
+    return f"--defaults-file={file}"

@@ -1,0 +1,314 @@
+"""Everything that a live pipeline consists of, on one machine: a busy MariaDB, the emulator that sends its changes to Kafka,
+Spark, and Dagster that follows. ``make live``, the freshness benchmark and the soak run on it.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import sys
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from dts_assets.errors import PortInUseError, SurroundingsError
+from dts_assets.flows.pipeline import Pipeline, open_pipeline
+from dts_assets.settings import load_settings
+from dts_assets.settings.values import duration_of
+from dts_emulator.errors import BrokerUnavailable
+from dts_emulator.kafka.broker import Broker, private_broker
+from dts_emulator.live.freshness_meter import CommitLog, CutLog
+from dts_emulator.live.supervisor import Child, Supervisor, at_once
+from dts_emulator.source.server import Server, private_server
+
+HOUSE = Path(__file__).resolve().parents[2]
+SUBSCRIPTION = "live"
+DATABASE = "busy"
+TOPIC = "topic-subs-live"
+PASSWORD_VARIABLE = "LIVE_KAFKA_PASSWORD"
+HOST = "127.0.0.1"
+
+WORKLOAD, EMULATOR, SPARK, CODE, DAEMON, WEBSERVER = (
+    "workload",
+    "emulator",
+    "spark",
+    "code-server",
+    "daemon",
+    "webserver",
+)
+"""The names of the processes, and of their log files."""
+
+_ORDER = ((EMULATOR, SPARK, CODE), (DAEMON, WEBSERVER), (WORKLOAD,))
+"""What starts side by side. The workload is the last, so that nothing is late from the beginning."""
+
+_MARKER = ".dts-assets-live"
+"""A file in the folder of a live pipeline; a folder without it is not ours to empty."""
+
+_CONFIGURATION = """\
+# Made by `make live` and made anew each time.
+lake: {{warehouse: ./lake}}
+spark: {{remote: "sc://{host}:{spark_port}"}}
+subscriptions:
+  {name}:
+    format: {format}
+    source:
+      kafka:
+        bootstrap_servers: {bootstrap}
+        topics: [{topic}]
+        group_id: {group}
+        config: {config}
+    partitions: {partitions}
+    # The open window is refreshed too: what is committed in the database is in the snapshots before its window has closed.
+    window: {{every: {every}, start: {start}, live: true{grace}}}
+    tables: {{include: ["{database}.*"]}}
+{more}"""
+
+_MORE = {
+    "dts-protobuf": "",
+    # Nothing but changes arrives: there is no cut to stop at, and the zone stands nowhere.
+    "drs-json-c": '    consistency: window\n    source_time_zone: "+00:00"\n',
+}
+"""What the configuration says beside, by format."""
+
+_GRACE = {"dts-protobuf": "", "drs-json-c": ", grace: 20s"}
+"""Without CHECKPOINTs a Kafka partition that nothing is written to closes its windows by grace alone, and the tables wait."""
+
+
+@dataclass(eq=False)
+class FolderTakenError(SurroundingsError):
+    """A folder that is to be emptied holds something that was not made here."""
+
+    path: str
+
+    def message(self) -> str:
+        """The folder and the way out."""
+        return f"The folder {self.path} is not empty and was not made by `make live`. Name another one, or remove it."
+
+
+@dataclass(frozen=True, slots=True)
+class LiveOptions:
+    """What a live pipeline is to be like.
+
+    ``folder`` is emptied. ``rate`` are row changes per second, ``every`` is the length of a window as the configuration writes
+    it, ``port`` the UI's (0: any that is free). With ``ddl`` the workload alters and adds tables, too.
+    """
+
+    folder: Path
+    rate: int = 500
+    tables: int = 20
+    partitions: int = 4
+    every: str = "5m"
+    port: int = 0
+    seed: int = 1
+    ddl: bool = False
+    format: str = "dts-protobuf"
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """How many Dagster runs there are: those that ended well, those that did not, those that have not ended."""
+
+    done: int
+    failed: int
+    unfinished: int
+
+
+@dataclass(frozen=True, slots=True)
+class LiveStack:
+    """A live pipeline that runs. Its processes may be ended and started again by their names, with ``children``."""
+
+    options: LiveOptions
+    supervisor: Supervisor
+    server: Server
+    broker: Broker
+    pipeline: Pipeline
+    url: str
+    children: Mapping[str, Child]
+    commits: CommitLog
+    cuts: CutLog
+
+    def check(self) -> None:
+        """Raise ChildEndedError or EmulatorError if a part of it has ended."""
+        self.supervisor.check()
+        with self.server.connect():
+            pass
+        if not listens(self.broker.ports.of["PLAINTEXT"]):
+            raise BrokerUnavailable("Kafka has ended")
+
+    def ask(self, query: str) -> dict[str, Any]:
+        """The data that Dagster's GraphQL answers. Raises OSError if it does not."""
+        request = urllib.request.Request(
+            f"{self.url}/graphql", json.dumps({"query": query}).encode(), {"content-type": "application/json"}
+        )
+        # It is on this machine, whatever proxy the environment names for the rest of the world.
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with opener.open(request, timeout=30) as answer:
+            found: dict[str, Any] = json.load(answer)
+        if "errors" in found:
+            raise OSError(f"Dagster does not understand: {found['errors'][0]['message']}")
+        data: dict[str, Any] = found["data"]
+        return data
+
+    def runs(self) -> Runs:
+        """The runs of the instance. Raises OSError if the webserver does not answer."""
+        kinds = {
+            "done": "SUCCESS",
+            "failed": "FAILURE, CANCELED",
+            "unfinished": "QUEUED, NOT_STARTED, STARTING, STARTED, CANCELING",
+        }
+        asked = " ".join(
+            f"{name}: runsOrError(filter: {{statuses: [{statuses}]}}) {{ ... on Runs {{ count }} }}"
+            for name, statuses in kinds.items()
+        )
+        found = self.ask(f"{{ {asked} }}")
+        return Runs(**{name: found[name]["count"] for name in kinds})
+
+
+@contextmanager
+def live_stack(
+    options: LiveOptions, *, say: Callable[[str], None], without: frozenset[str] = frozenset()
+) -> Iterator[LiveStack]:
+    """A live pipeline from nothing, gone when the block is left; ``say`` gets a line for each part that is up. The processes
+    ``without`` are left to be started by whoever called.
+
+    To be called from the main thread: servers end with the thread that started them. Raises PortInUseError, ChildEndedError,
+    ChildNotReadyError, EmulatorError and, for a folder that holds something else, FolderTakenError.
+    """
+    port = options.port or free_port()
+    if listens(port):
+        raise PortInUseError(port, what="Dagster")
+    folder = options.folder.resolve()
+    _empty(folder)
+    with ExitStack() as stack:
+        supervisor = Supervisor(folder / "logs")
+        server = stack.enter_context(private_server())
+        say("MariaDB is up")
+        broker = stack.enter_context(private_broker())
+        broker.create_topic(TOPIC, options.partitions)
+        say("Kafka is up")
+        config, spark_port = folder / "pipeline.yaml", free_port()
+        config.write_text(_configuration(options, broker, spark_port))
+        url = f"http://{HOST}:{port}"
+        environment = {
+            "DAGSTER_HOME": str(folder / "dagster_home"),
+            "DTS_ASSETS_CONFIG": str(config),
+            "DTS_ASSETS_UI": url,
+            PASSWORD_VARIABLE: broker.password,
+        }
+        pipeline = open_pipeline(load_settings(config, environment=environment), SUBSCRIPTION)
+        children = {
+            child.name: child
+            for child in _children(options, folder, server, broker, environment, spark_port=spark_port, port=port)
+        }
+        stack.enter_context(supervisor)
+        for names in _ORDER:
+            together = [name for name in names if name not in without]
+            supervisor.start(*(children[name] for name in together))
+            say(f"{' and '.join(together)} {'is' if len(together) == 1 else 'are'} up")
+        commits = CommitLog(_commit_file(folder))
+        yield LiveStack(options, supervisor, server, broker, pipeline, url, children, commits, CutLog(pipeline))
+
+
+def free_port() -> int:
+    """A port of this machine on which nothing listens."""
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return int(probe.getsockname()[1])
+
+
+def listens(port: int) -> bool:
+    """Whether something of this machine answers on a port."""
+    with socket.socket() as probe:
+        return probe.connect_ex((HOST, port)) == 0
+
+
+def _empty(folder: Path) -> None:
+    """Make the folder what it was before anything ran in it."""
+    marker = folder / _MARKER
+    if folder.exists() and any(folder.iterdir()) and not marker.exists():
+        raise FolderTakenError(str(folder))
+    shutil.rmtree(folder, ignore_errors=True)
+    (folder / "dagster_home").mkdir(parents=True)
+    marker.touch()
+    shutil.copy(HOUSE / "dagster_home" / "dagster.yaml", folder / "dagster_home")
+
+
+def _commit_file(folder: Path) -> Path:
+    return folder / "commits.jsonl"
+
+
+def _configuration(options: LiveOptions, broker: Broker, spark_port: int) -> str:
+    """The pipeline.yaml: as a customer would write one, the password in the environment."""
+    config = broker.client_config("SASL_PLAINTEXT")
+    bootstrap = config.pop("bootstrap.servers")
+    config["sasl.password"] = f"${{{PASSWORD_VARIABLE}}}"
+    return _CONFIGURATION.format(
+        host=HOST,
+        spark_port=spark_port,
+        name=SUBSCRIPTION,
+        bootstrap=bootstrap,
+        topic=TOPIC,
+        group=f"consumer-grp-{SUBSCRIPTION}",
+        config=json.dumps(config),
+        partitions=options.partitions,
+        every=options.every,
+        start=_border(duration_of(options.every)).strftime("%Y-%m-%dT%H:%MZ"),
+        database=DATABASE,
+        format=options.format,
+        more=_MORE[options.format],
+        grace=_GRACE[options.format],
+    )
+
+
+def _border(every: timedelta) -> datetime:
+    """The start of the window that it is now."""
+    now = datetime.now(UTC)
+    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    return midnight + (now - midnight) // every * every
+
+
+def _children(
+    options: LiveOptions,
+    folder: Path,
+    server: Server,
+    broker: Broker,
+    environment: Mapping[str, str],
+    *,
+    spark_port: int,
+    port: int,
+) -> Iterator[Child]:
+    """The processes."""
+    python = (sys.executable, "-W", "ignore", "-m")
+    programs = Path(sys.executable).parent
+    emulator = (
+        *python, "dts_emulator.tasks.follow", "--socket", str(server.socket), "--bootstrap-servers", broker.plain,
+        "--topic", TOPIC, "--partitions", str(options.partitions), "--checkpoint", str(folder / "emulator.json"),
+        "--format", options.format,
+    )  # fmt: skip
+    yield Child(EMULATOR, emulator)
+    spark = (*python, "dts_assets", "spark-server", "--port", str(spark_port))
+    yield Child(SPARK, spark, lambda: listens(spark_port), environment, patience=120)
+    code_port = free_port()
+    code = (
+        str(programs / "dagster"), "code-server", "start", "-h", HOST, "-p", str(code_port),
+        "-m", "dts_assets.definitions", "-d", str(HOUSE), "--location-name", "dts_assets",
+    )  # fmt: skip
+    yield Child(CODE, code, lambda: listens(code_port), environment, patience=120)
+    workspace = folder / "workspace.yaml"
+    place = {"host": HOST, "port": code_port, "location_name": "dts_assets"}
+    workspace.write_text(json.dumps({"load_from": [{"grpc_server": place}]}) + "\n")
+    daemon = (str(programs / "dagster-daemon"), "run", "-w", str(workspace))
+    yield Child(DAEMON, daemon, at_once, environment)
+    webserver = (str(programs / "dagster-webserver"), "-h", HOST, "-p", str(port), "-w", str(workspace))
+    yield Child(WEBSERVER, webserver, lambda: listens(port), environment, patience=120)
+    workload = (
+        *python, "dts_emulator.workload", "--socket", str(server.socket), "--database", DATABASE,
+        "--tables", str(options.tables), "--rate", str(options.rate), "--seed", str(options.seed),
+        "--log", str(_commit_file(folder)), *(("--ddl",) if options.ddl else ()),
+    )  # fmt: skip
+    yield Child(WORKLOAD, workload, lambda: _commit_file(folder).exists(), patience=120)

@@ -1,0 +1,233 @@
+"""Processes that belong together: started one after the other, watched, and ended in reverse order, whatever happens.
+
+Each child has a process group of its own, so that Ctrl-C in a terminal reaches the supervisor alone and the order of ending is
+its own, and a log file. All carry a mark in their environment, by which those are found that left their group; a small process
+beside (:mod:`dts_emulator.live.process_guard`) ends what is left if the supervisor is killed.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import KW_ONLY, dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, ClassVar
+
+from dts_assets.errors import SurroundingsError
+from dts_emulator.live import process_guard
+
+MARK_VARIABLE = "DTS_ASSETS_SUPERVISOR"
+"""The variable by which a supervisor knows its processes again."""
+
+_POLL = 0.1
+_LAST_LINES = 12
+_TAIL_BYTES = 8192
+
+
+def at_once() -> bool:
+    """The readiness of a child that others need not wait for."""
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """A process to be.
+
+    ``ready`` is asked again and again until it is true. ``environment`` is added to the supervisor's own. ``patience`` is how
+    many seconds it may take to become ready, ``farewell`` how many to end after TERM.
+    """
+
+    name: str
+    command: Sequence[str]
+    ready: Callable[[], bool] = at_once
+    environment: Mapping[str, str] = field(default_factory=dict)
+    folder: Path | None = None
+    patience: float = 60.0
+    farewell: float = 10.0
+
+
+@dataclass(eq=False)
+class ChildEndedError(SurroundingsError):
+    """A process that should be running has ended. ``code`` is its exit code, negative for a signal."""
+
+    exit_code: ClassVar[int] = 13
+
+    name: str
+    _: KW_ONLY
+    code: int
+    log: str
+    last_lines: Sequence[str]
+
+    def message(self) -> str:
+        """Which, how, where its log is and how that ends."""
+        how = f"by signal {-self.code}" if self.code < 0 else f"with exit code {self.code}"
+        return "\n".join(
+            [f"{self.name} has ended {how}; its log is {self.log}", *(f"    {x}" for x in self.last_lines)]
+        )
+
+
+@dataclass(eq=False)
+class ChildNotReadyError(SurroundingsError):
+    """A process runs and does not become ready in time."""
+
+    exit_code: ClassVar[int] = 13
+
+    name: str
+    _: KW_ONLY
+    seconds: float
+    log: str
+    last_lines: Sequence[str]
+
+    def message(self) -> str:
+        """Which, how long it was given, where its log is and how that ends."""
+        said = f"{self.name} was not ready after {self.seconds:.0f} s; its log is {self.log}"
+        return "\n".join([said, *(f"    {line}" for line in self.last_lines)])
+
+
+@dataclass(slots=True)
+class _Running:
+    child: Child
+    process: subprocess.Popen[bytes]
+
+
+class Supervisor:
+    """A context manager; what was started in its block is gone behind it. ``logs`` is the folder of the log files."""
+
+    def __init__(self, logs: Path) -> None:
+        self._logs = logs
+        self._running: dict[str, _Running] = {}
+        self._began: dict[str, int] = {}
+        self._mark = f"{MARK_VARIABLE}={uuid.uuid4().hex}"
+        self._guard: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Supervisor:
+        self._logs.mkdir(parents=True, exist_ok=True)
+        self._guard = subprocess.Popen(
+            [sys.executable, "-I", "-S", process_guard.__file__, self._mark],
+            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+        )  # fmt: skip
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop_all()
+
+    def start(self, *children: Child) -> None:
+        """Start children side by side and wait until all are ready. One that was stopped or killed before may be started again.
+
+        Raises ChildEndedError and ChildNotReadyError; what is not ready is ended when the block is left.
+        """
+        began = time.monotonic()
+        for child in children:
+            self._spawn(child)
+        for child in children:
+            while not child.ready():
+                self.check()
+                if time.monotonic() - began > child.patience:
+                    said = self.said(child.name)
+                    self.stop(child.name)
+                    raise ChildNotReadyError(
+                        child.name, seconds=child.patience, log=str(self.log(child.name)), last_lines=said
+                    )
+                time.sleep(_POLL)
+        self.check()
+
+    def _spawn(self, child: Child) -> None:
+        assert self._guard is not None, "children are started inside of the block"
+        assert child.name not in self._running, f"{child.name} is running"
+        name, _, value = self._mark.partition("=")
+        with self.log(child.name).open("ab") as log:
+            self._began[child.name] = log.tell()
+            process = subprocess.Popen(
+                list(child.command), cwd=child.folder, env={**os.environ, **child.environment, name: value},
+                stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, process_group=0,
+            )  # fmt: skip
+        self._running[child.name] = _Running(child, process)
+
+    def check(self) -> None:
+        """Raise ChildEndedError for the first child that has ended although nobody stopped it."""
+        for name, running in list(self._running.items()):
+            code = running.process.poll()
+            if code is not None:
+                self.stop(name)
+                raise ChildEndedError(name, code=code, log=str(self.log(name)), last_lines=self.said(name))
+
+    def stop(self, name: str) -> None:
+        """End a child as it wants to be ended, at last by force, and with it all that is left of its group."""
+        running = self._running.pop(name)
+        running.process.terminate()
+        # A process that is stopped would get TERM only when it goes on.
+        with suppress(ProcessLookupError):
+            running.process.send_signal(signal.SIGCONT)
+        with suppress(subprocess.TimeoutExpired):
+            running.process.wait(running.child.farewell)
+        _kill(running.process)
+
+    def kill(self, name: str) -> None:
+        """End a child and its group with KILL, as a crash would."""
+        _kill(self._running.pop(name).process)
+
+    def stop_all(self) -> None:
+        """End all children, the last first, then whatever they have left behind. Ctrl-C meanwhile changes nothing."""
+        with _undisturbed():
+            try:
+                for name in reversed(list(self._running)):
+                    self.stop(name)
+            finally:
+                guard, self._guard = self._guard, None
+                if guard is not None:
+                    process_guard.sweep(self._mark)
+                    assert guard.stdin is not None
+                    guard.stdin.close()
+                    guard.wait()
+
+    def pid(self, name: str) -> int:
+        """The process id of a running child, which is that of its group, too."""
+        return self._running[name].process.pid
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The children that run, in the order of their start."""
+        return tuple(self._running)
+
+    def processes(self) -> set[int]:
+        """All living processes of this supervisor: its children, theirs, and so on."""
+        return process_guard.marked(self._mark)
+
+    def log(self, name: str) -> Path:
+        """The log file of a child."""
+        return self._logs / f"{name}.log"
+
+    def said(self, name: str) -> tuple[str, ...]:
+        """The last lines that a child has written since it was last started."""
+        with self.log(name).open("rb") as log:
+            log.seek(max(self._began[name], log.seek(0, os.SEEK_END) - _TAIL_BYTES))
+            return tuple(log.read().decode(errors="replace").splitlines()[-_LAST_LINES:])
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """A block in which INT and TERM are not heard. Outside of the main thread they never are."""
+    before: dict[signal.Signals, Any] = {}
+    with suppress(ValueError):
+        for sign in (signal.SIGINT, signal.SIGTERM):
+            before[sign] = signal.signal(sign, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        for sign, handler in before.items():
+            signal.signal(sign, handler)

@@ -1,0 +1,1 @@
+"""Child servers, signals, ports and waiting: the machine that the laboratory runs on."""

@@ -1,0 +1,1 @@
+"""The emulated tasks: a recording of a server's binlog, or a process that follows a live server."""

@@ -1,0 +1,361 @@
+"""``python -m dts_emulator.tasks.follow``: an emulated task that follows a live MariaDB and sends its changes to Kafka.
+
+    python -m dts_emulator.tasks.follow --socket /run/mysqld/mysqld.sock --bootstrap-servers localhost:9092 \\
+        --topic topic-subs --partitions 4 --checkpoint task.json
+
+It begins with the server's oldest binlog, or where the checkpoint file says, and goes on until SIGTERM or Ctrl-C. The server must
+write what a recording needs (``python -m dts_emulator --help``). A second, private MariaDB replays DDL here too: the
+catalog of the live one may be ahead of the binlog, and a row event does not tell everything that its columns are.
+
+SIGUSR1 pauses the task, SIGUSR2 resumes it. The checkpoint file is written every few seconds, for a moment up to which Kafka has
+everything. So a task that was killed and is started again sends once more what came after it: under new offsets and new ``ps``
+numbers, which go on from the last message of each partition, with the binlog positions that it had.
+"""
+
+from __future__ import annotations
+
+import queue
+import shutil
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dts_emulator.drs.drs_options import DrsOptions
+from dts_emulator.drs.drs_task import DrsTask
+from dts_emulator.dts.dts_options import DtsOptions
+from dts_emulator.dts.dts_task import DtsTask
+from dts_emulator.errors import EmulatorError
+from dts_emulator.kafka.topic_producer import Topic
+from dts_emulator.machine.signals import ended_by_signals
+from dts_emulator.messages.clocks import SECOND
+from dts_emulator.messages.message import Message
+from dts_emulator.source.binlog import Place, first_place, read_transactions
+from dts_emulator.source.events import Coordinates, Ddl, Rows, Transaction
+from dts_emulator.source.mariadb_gtids import GtidSet
+from dts_emulator.source.server import Server, private_server
+from dts_emulator.source.server_options import server_options
+from dts_emulator.source.source_schema import ReplayedCatalog
+from dts_emulator.tasks.task_progress import Progress, read_progress
+
+_HISTORY_ID = 4_000_000_004
+_SAVE_SECONDS = 2.0
+"""Between two moments that the checkpoint file is written for."""
+_IDLE_SECONDS = 0.2
+"""How long a signal may wait for its effect."""
+_LAST_SECONDS = 10.0
+"""How long the end waits for the broker."""
+_READ_AHEAD = 500
+"""Transactions that are read and not yet sent, at most."""
+
+
+@dataclass(slots=True)
+class WallClock:
+    """The time as it is. Sending takes as long as the rate says; None: as long as it takes."""
+
+    ended: threading.Event
+    messages_per_second: float | None = None
+    bytes_per_second: float | None = None
+    _free_at: float = 0.0
+
+    @property
+    def now(self) -> int:
+        """Microseconds since the epoch."""
+        return time.time_ns() // 1000
+
+    def reach(self, instant: int) -> None:
+        """Time passes by itself."""
+
+    def sent(self, size: int) -> None:
+        """Wait until the rate lets the next message be sent."""
+        cost = 1 / self.messages_per_second if self.messages_per_second else 0.0
+        if self.bytes_per_second:
+            cost = max(cost, size / self.bytes_per_second)
+        if cost:
+            now = time.monotonic()
+            self._free_at = max(self._free_at, now) + cost
+            self.ended.wait(self._free_at - now)
+
+
+@dataclass(slots=True)
+class Feed:
+    """Reads transactions ahead in a thread of its own, each with the time at which it was read."""
+
+    transactions: Iterator[Transaction]
+    _queue: queue.Queue[tuple[float, Transaction | Exception]] = field(default_factory=lambda: queue.Queue(_READ_AHEAD))
+
+    def start(self) -> None:
+        """Begin to read."""
+        threading.Thread(target=self._read, name="binlog", daemon=True).start()
+
+    def next(self, seconds: float) -> tuple[float, Transaction] | None:
+        """The next one with its time; None if there is none within ``seconds``. Raises what reading has raised."""
+        try:
+            read_at, found = self._queue.get(timeout=max(seconds, 0.001))
+        except queue.Empty:
+            return None
+        if isinstance(found, Exception):
+            raise found
+        return read_at, found
+
+    def _read(self) -> None:
+        try:
+            for transaction in self.transactions:
+                self._queue.put((time.monotonic(), transaction))
+            self._queue.put((0.0, EmulatorError("the server has ended its binlog")))
+        except Exception as error:  # of whatever kind: it is raised where somebody waits for the next one
+            self._queue.put((0.0, error))
+
+
+class Follower:
+    """A task of one of the two formats between a feed and a topic."""
+
+    def __init__(self, task: DtsTask | DrsTask, topic: Topic, clock: WallClock, checkpoint: Path | None) -> None:
+        self.task = task
+        self.topic = topic
+        self.rows = 0
+        """Row changes sent so far."""
+        self.paused = False
+        self._clock = clock
+        self._checkpoint = checkpoint
+        self._at: Coordinates | None = None
+        self._statements: list[tuple[str, str]] = []
+        self._waiting: tuple[Progress, list[int]] | None = None
+        self._saved = time.monotonic()
+
+    def begin(self, at: Coordinates, progress: Progress | None) -> None:
+        """Stand at the end of ``at``; go on with the numbers of ``progress``. Raises BrokerUnavailable."""
+        self._at = at
+        known = progress or Progress(at, "", 0, (0,) * self.topic.partitions, ())
+        self._statements = list(known.statements)
+        if isinstance(self.task, DtsTask):
+            numbers = self.topic.last_numbers(known.sent)
+            self.task.resume(at, synced=GtidSet.of_text(known.synced), seq_id=known.number, sent=numbers)
+        else:
+            self.task.number = known.number
+
+    def run(self, feed: Feed) -> None:
+        """Send until the clock's ``ended`` is set, then wait for the broker and save. Raises EmulatorError."""
+        ended = self._clock.ended
+        while not ended.is_set():
+            if self.paused:
+                ended.wait(_IDLE_SECONDS)
+            else:
+                found = feed.next(min(self._seconds_until_due(), _IDLE_SECONDS))
+                if found is not None:
+                    self._wait_until(found[0] + self.task.options.latency_ms / 1000)
+                    self._advance()
+                    self._send(found[1])
+                else:
+                    self._advance()
+            self.topic.poll()
+            self._save()
+        self._put(self.task.flush() if isinstance(self.task, DtsTask) else ())
+        progress = self._progress()
+        if self.topic.flush(_LAST_SECONDS) and self._checkpoint is not None:
+            progress.write(self._checkpoint)
+
+    def _seconds_until_due(self) -> float:
+        return (self.task.due - self._clock.now) / SECOND if isinstance(self.task, DtsTask) else _IDLE_SECONDS
+
+    def _wait_until(self, moment: float) -> None:
+        """Let the time of a transaction come, and what falls due before it."""
+        while (left := moment - time.monotonic()) > 0 and not self._clock.ended.is_set():
+            self._advance()
+            self._clock.ended.wait(min(left, max(self._seconds_until_due(), 0.001), _IDLE_SECONDS))
+
+    def _advance(self) -> None:
+        if isinstance(self.task, DtsTask):
+            self._put(self.task.advance(self._clock.now))
+
+    def _send(self, transaction: Transaction) -> None:
+        self._put(self.task.send(transaction))
+        self._at = transaction.end
+        for event in transaction.events:
+            if isinstance(event, Rows):
+                self.rows += len(event.rows)
+            elif isinstance(event, Ddl):
+                self._statements.append((event.database, event.sql))
+
+    def _put(self, messages: Iterable[Message]) -> None:
+        for message in messages:
+            self.topic.send(message)
+
+    def _save(self) -> None:
+        """Write the checkpoint file when Kafka has everything before the moment that it is for; then choose the next moment."""
+        if self._checkpoint is None:
+            return
+        if self._waiting is not None:
+            progress, sent = self._waiting
+            if all(done >= wanted for done, wanted in zip(self.topic.acknowledged, sent, strict=True)):
+                progress.write(self._checkpoint)
+                self._waiting = None
+        elif time.monotonic() - self._saved >= _SAVE_SECONDS:
+            self._saved = time.monotonic()
+            if isinstance(self.task, DtsTask):
+                self._put(self.task.flush())
+            self._waiting = (self._progress(), list(self.topic.sent))
+
+    def _progress(self) -> Progress:
+        assert self._at is not None, "begin() comes first"
+        task, statements = self.task, tuple(self._statements)
+        if isinstance(task, DtsTask):
+            return Progress(self._at, str(task.synced), task.encoder.seq_id, tuple(task.sent), statements)
+        return Progress(self._at, "", task.number, tuple(task.sent), statements)
+
+
+def follow(server: Server, follower: Follower, checkpoint: Path | None) -> None:
+    """Send what the server writes until the follower's clock has ended. Raises EmulatorError."""
+    progress = read_progress(checkpoint) if checkpoint is not None else None
+    follower.topic.check()
+    with _history(checkpoint) as history, history.connect() as connection:
+        catalog = ReplayedCatalog(connection)
+        for database, sql in () if progress is None else progress.statements:
+            catalog.apply(database, sql)
+        place = first_place(server) if progress is None else Place(progress.at.file_name, progress.at.end)
+        at = progress.at if progress else Coordinates(place.file_name, 0, place.position, int(time.time()), 0, None)
+        follower.begin(at, progress)
+        feed = Feed(read_transactions(server, catalog, start=place, follow=True))
+        feed.start()
+        follower.run(feed)
+
+
+@contextmanager
+def _history(checkpoint: Path | None) -> Iterator[Server]:
+    """The server that replays DDL. A task that was killed leaves a folder of a hundred megabytes: its name is kept beside the
+    checkpoint, and the next start removes it.
+    """
+    note = None if checkpoint is None else checkpoint.with_suffix(".history")
+    if note is not None and note.exists():
+        shutil.rmtree(note.read_text(), ignore_errors=True)
+    with private_server(server_id=_HISTORY_ID) as history:
+        assert history.socket is not None, "a private server has a socket"
+        if note is not None:
+            note.write_text(str(history.socket.parent))
+        yield history
+    if note is not None:
+        note.unlink(missing_ok=True)
+
+
+def jumping(seconds: float, every: float) -> Callable[[int], int]:
+    """What shifts message times, in milliseconds: by nothing, ahead, by nothing, back, each for ``every`` seconds."""
+    shifts = (0, int(seconds * 1000), 0, -int(seconds * 1000))
+    return lambda timestamp: timestamp + shifts[int(timestamp / 1000 // every) % len(shifts)]
+
+
+def _task(chosen: str, clock: WallClock, given: Mapping[str, Any]) -> DtsTask | DrsTask:
+    partitions, latency = given["partitions"], given["latency_ms"]
+    if chosen == "drs-json-c":
+        return DrsTask(DrsOptions(topic=given["topic"], partitions=partitions, latency_ms=latency), clock)
+    options = DtsOptions(
+        topic=given["topic"],
+        partitions=partitions,
+        partitioning=given["partitioning"],
+        max_message_bytes=given["max_message_bytes"],
+        linger_ms=given["linger_ms"],
+        checkpoint_seconds=given["checkpoint_seconds"],
+        heartbeat_seconds=given["heartbeat_seconds"],
+        latency_ms=latency,
+    )
+    return DtsTask(options, clock)
+
+
+def _config(bootstrap: str, lines: Iterable[str]) -> dict[str, str]:
+    """Settings of the client out of ``KEY=VALUE``; empty lines and comments are none. Raises BadParameter."""
+    config = {"bootstrap.servers": bootstrap}
+    for line in filter(None, map(str.strip, lines)):
+        key, equals, value = line.partition("=")
+        if not equals:
+            raise click.BadParameter(
+                "write KEY=VALUE", param_hint="--config"
+            )  # without the line, which may be a secret
+        if not line.startswith("#"):
+            config[key.strip()] = value.strip()
+    return config
+
+
+_DTS = DtsOptions()
+
+
+@click.command(name="python -m dts_emulator.tasks.follow", help=__doc__, context_settings={"show_default": True})
+@server_options
+@click.option("--bootstrap-servers", required=True)
+@click.option("--topic", required=True, help="Must be there.")
+@click.option("--partitions", default=1, type=click.IntRange(1), help="Of the topic.")
+@click.option(
+    "--config", multiple=True, metavar="KEY=VALUE", help="A setting of the Kafka client, in librdkafka's names."
+)
+@click.option(
+    "--config-file", type=click.File(), help="A file of such settings, one in a line: the place for a password."
+)
+@click.option("--checkpoint", type=click.Path(dir_okay=False, path_type=Path), help="The task's own progress.")
+@click.option("--format", "chosen", type=click.Choice(["dts-protobuf", "drs-json-c"]), default="dts-protobuf")
+@click.option("--partitioning", type=click.Choice(["table", "table+key"]), default=_DTS.partitioning)
+@click.option("--max-message-bytes", default=_DTS.max_message_bytes)
+@click.option(
+    "--linger-ms", default=_DTS.linger_ms, help="How long entries wait for more; 0: until their transaction ends."
+)
+@click.option("--latency-ms", default=0, type=click.IntRange(0), help="From reading a transaction to sending it.")
+@click.option("--checkpoint-seconds", default=_DTS.checkpoint_seconds, help="Between two CHECKPOINTs in a partition.")
+@click.option("--heartbeat-seconds", default=_DTS.heartbeat_seconds)
+@click.option("--rate", type=click.FloatRange(0, min_open=True), help="At most so many messages per second.")
+@click.option("--bytes-per-second", type=click.FloatRange(0, min_open=True), help="At most so many bytes per second.")
+@click.option("--clock-jump", default=0.0, help="Message times jump so many seconds ahead, back, behind and back.")
+@click.option("--clock-jump-every", default=10.0, help="Seconds between two jumps.")
+def main(
+    *,
+    server: Server,
+    bootstrap_servers: str,
+    config: tuple[str, ...],
+    config_file: Iterable[str] | None,
+    checkpoint: Path | None,
+    chosen: str,
+    rate: float | None,
+    bytes_per_second: float | None,
+    clock_jump: float,
+    clock_jump_every: float,
+    **given: Any,
+) -> None:
+    """The command."""
+    ended = ended_by_signals()
+    clock = WallClock(ended, rate, bytes_per_second)
+    settings = _config(bootstrap_servers, (*(config_file or ()), *config))
+    skew = jumping(clock_jump, clock_jump_every) if clock_jump else None
+    try:
+        task = _task(chosen, clock, given)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    follower = Follower(task, Topic(given["topic"], given["partitions"], settings, ended, skew), clock, checkpoint)
+    _listen(follower)
+    try:
+        follow(server, follower, checkpoint)
+    except EmulatorError as error:
+        click.echo(str(error), err=True)
+        sys.exit(1)
+    click.echo(
+        f"{follower.rows} row changes in {sum(follower.topic.sent)} messages with {time.process_time():.1f} s of processor time"
+    )
+
+
+def _listen(follower: Follower) -> None:
+    """Let signals pause and resume the task."""
+
+    def pause(on: bool) -> Callable[[int, object], None]:
+        def listener(_number: int, _frame: object) -> None:
+            follower.paused = on
+
+        return listener
+
+    signal.signal(signal.SIGUSR1, pause(True))
+    signal.signal(signal.SIGUSR2, pause(False))
+
+
+if __name__ == "__main__":
+    main()

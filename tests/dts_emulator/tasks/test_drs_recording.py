@@ -1,0 +1,212 @@
+"""A real MariaDB as DRS JSON-C and back: what the decoder reads, applied in the order of ids, is the database's own content."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+from dts_assets.model.columns import Column
+from dts_assets.model.tables import TableId
+from dts_assets.wire.formats import wire_format
+from dts_emulator.__main__ import main
+from dts_emulator.drs.drs_options import DrsOptions
+from dts_emulator.drs.drs_task import produce_drs
+from dts_emulator.judge.comparison import compare
+from dts_emulator.judge.dump import dump_database
+from dts_emulator.source.binlog import read_transactions
+from dts_emulator.source.events import Transaction
+from dts_emulator.source.server import Server, private_server
+from dts_emulator.source.source_schema import ReplayedCatalog
+from tests.dts_emulator.source.test_binlog import WORK
+
+pytestmark = pytest.mark.database
+
+T0 = 1_767_571_200
+ZONE = timezone(timedelta(hours=8))
+WIRE = wire_format("drs-json-c", source_time_zone="+08:00")
+
+GALLERY = (
+    "USE d",
+    "SET sql_mode = 'STRICT_ALL_TABLES,NO_UNSIGNED_SUBTRACTION'",
+    """CREATE TABLE gallery (id BIGINT PRIMARY KEY, t TINYINT, s SMALLINT UNSIGNED, m MEDIUMINT, i INT UNSIGNED, b BIT(12),
+       y YEAR, f FLOAT, e DOUBLE, n DECIMAL(50,20), c CHAR(9), v VARCHAR(99) CHARACTER SET latin1, x LONGTEXT,
+       g VARBINARY(40), o BLOB, d DATE, w DATETIME(6), z TIMESTAMP(6) NULL, h TIME(3))""",
+    """INSERT INTO gallery SELECT seq, seq - 128, seq * 250, -seq * 30000, 4294967295 - seq, seq * 15, 1901 + seq % 250,
+       seq / 7 * POW(10, seq % 40 - 20), seq / 3 * POW(-10, seq % 300 - 150), seq / 11, CONCAT('<', seq, '>'),
+       CONCAT('café = ', seq, '&''"\\\\'), CONCAT('𠀀', CHAR(9, 10, 0 USING utf8mb4), seq), UNHEX(SHA1(seq)),
+       REPEAT(CHAR(seq), seq), DATE_ADD('1000-01-01', INTERVAL seq * 30 MONTH), DATE_ADD('2026-01-05 10:11:12.000001',
+       INTERVAL seq MICROSECOND), FROM_UNIXTIME(seq * 8000000.000123), SEC_TO_TIME((seq - 120) * 22000.125) FROM seq_1_to_255""",
+    "INSERT INTO gallery (id) VALUES (1000), (1001)",
+    "UPDATE gallery SET o = NULL, x = '', g = '' WHERE id % 9 = 0",
+    "UPDATE gallery SET id = -id WHERE id % 5 = 0",
+    "DELETE FROM gallery WHERE id % 11 = 3",
+)
+ALTERED = {"part", "late"}
+"""Columns that came or went on the way: not in every message, so an old image may have NULL for what is not there."""
+DECLARED = {"d.t.wide": "decimal(20,0)", "d.t.amount": "decimal(12,3)", "d.gallery.b": "bigint"}
+"""What the message has no word for: a sign, a precision, the meaning of BIT."""
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with private_server() as running:
+        with running.connect() as connection, connection.cursor() as cursor:
+            for statement in (*WORK, *GALLERY):
+                cursor.execute(statement)
+        yield running
+
+
+@pytest.fixture(scope="module")
+def transactions(server: Server) -> list[Transaction]:
+    with private_server(server_id=2) as history, history.connect() as connection:
+        return list(read_transactions(server, ReplayedCatalog(connection)))
+
+
+@pytest.fixture(scope="module")
+def dump(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("dump")
+    assert len(dump_database(server, "d", folder)) == 4
+    return folder
+
+
+def content(values: Sequence[bytes]) -> dict[str, pa.Table]:
+    """The tables that messages amount to: each number once, in the order of numbers."""
+    decoded = WIRE.entries(pa.array(values, pa.binary()))
+    assert decoded.rejected == ()
+    columns: dict[TableId, dict[str, Column]] = {}
+    for shape in decoded.shapes:
+        for one in shape.columns:
+            kind = DECLARED.get(f"{shape.table}.{one.name}") or WIRE.column_type(one.original_type, unsigned=False)
+            columns.setdefault(shape.table, {})[one.name] = Column(one.name, kind, one.is_key)
+    dml = decoded.batch.filter(pc.equal(decoded.batch["message_type"], "DML"))
+    changes = WIRE.changes(dml, {table: tuple(found.values()) for table, found in columns.items()})
+    assert changes.rejected == ()
+    ids = dml["position"].to_pylist()
+    tables = {}
+    for changed in changes.tables:
+        by_number = {(ids[row["entry_index"]], row["row_number"]): row for row in changed.batch.to_pylist()}
+        keys = [column.name for column in columns[changed.table].values() if column.is_key]
+        rows = applied([by_number[number] for number in sorted(by_number)], keys)
+        # Columns that are gone at the end are no difference.
+        tables[str(changed.table)] = pa.Table.from_pylist(
+            rows, schema=pa.schema(list(changed.batch.schema.field("after").type))
+        )
+    return tables
+
+
+def applied(changes: Sequence[dict[str, Any]], keys: Sequence[str]) -> list[dict[str, Any]]:
+    """The rows that changes leave, of a table with a key or of a bag."""
+    keyed: dict[tuple[Any, ...], dict[str, Any]] = {}
+    bag: Counter[tuple[tuple[str, Any], ...]] = Counter()
+    for change in changes:
+        assert change["invalid"] == []
+        absent = set(change["absent"])
+        old, new = change["before"], change["after"]
+        if not keys:
+            bag.subtract([tuple(old.items())] if old else [])
+            bag.update([tuple(new.items())] if new else [])
+            continue
+        kept: dict[str, Any] = {}
+        if old is not None:
+            # A key column that Canal's way of writing leaves out is as it was.
+            place = tuple(new[key] if new and f"before.{key}" in absent else old[key] for key in keys)
+            kept = keyed.pop(place)
+            sent = {name: old[name] for name in old if f"before.{name}" not in absent and name not in ALTERED}
+            assert {name: kept.get(name) for name in sent} == sent
+        if new is not None:
+            place = tuple(new[key] for key in keys)
+            assert place not in keyed
+            keyed[place] = new
+    assert min(bag.values(), default=0) >= 0
+    return [dict(row) for row in bag.elements()] if bag else list(keyed.values())
+
+
+def assert_equal(found: dict[str, pa.Table], dump: Path) -> None:
+    files = sorted(dump.glob("*.parquet"))
+    assert {file.stem for file in files} == found.keys()
+    for file in files:
+        names = pq.read_schema(file).names
+        verdict = compare(found[file.stem].select(names), file)
+        assert verdict.equal, str(verdict)
+        assert verdict.rows_found > 0
+
+
+OPTIONS = DrsOptions(source_time_zone=ZONE)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        OPTIONS,
+        replace(OPTIONS, partitions=4, partition_policy=2, pause_every=37, repeated=20),
+        replace(OPTIONS, partitions=4, partition_policy=0, rows_per_message=50, old="changed"),
+        replace(OPTIONS, partitions=8, partition_policy=1, rows_per_message=7, pause_every=5, repeated=9),
+    ],
+)
+def test_what_is_decoded_is_the_databases_content(
+    transactions: list[Transaction], dump: Path, options: DrsOptions
+) -> None:
+    messages = list(produce_drs(transactions, options))
+    by_partition = sorted(messages, key=lambda message: (message.partition, message.offset))
+    assert_equal(content([message.value for message in by_partition]), dump)
+
+
+def test_a_change_that_is_lost_is_noticed(transactions: list[Transaction], dump: Path) -> None:
+    messages = list(produce_drs(transactions, OPTIONS))
+    lost = next(place for place in reversed(range(len(messages))) if b'"type":"INSERT"' in messages[place].value)
+    with pytest.raises(AssertionError):
+        assert_equal(content([message.value for place, message in enumerate(messages) if place != lost]), dump)
+
+
+def test_a_full_load_and_what_came_after_it_are_the_same(transactions: list[Transaction], dump: Path) -> None:
+    first_rows = next(place for place, one in enumerate(transactions) if len(one.events) > 1)
+    timed = [_at(one, T0 + (place > first_rows + 1) * 100) for place, one in enumerate(transactions)]
+    messages = list(produce_drs(timed, replace(OPTIONS, full_load_until=T0 + 50)))
+    kinds = Counter(
+        kind for message in messages for kind in (b'"INIT_DDL"', b'"INIT"', b'"UPDATE"') if kind in message.value
+    )
+    assert min(kinds[b'"INIT_DDL"'], kinds[b'"INIT"'], kinds[b'"UPDATE"']) > 0
+    assert_equal(content([message.value for message in messages]), dump)
+
+
+def _at(transaction: Transaction, seconds: int) -> Transaction:
+    events = (replace(one, at=replace(one.at, timestamp=seconds)) for one in transaction.events)
+    return Transaction(tuple(events))
+
+
+def test_the_command_writes_either_format(server: Server, tmp_path: Path, dump: Path) -> None:
+    arguments = [
+        "--socket",
+        str(server.socket),
+        "--user",
+        server.user,
+        "--out",
+        str(tmp_path / "capture"),
+        "--partitions",
+        "4",
+    ]
+    ours = [*arguments, "--format", "drs-json-c", "--source-time-zone", "+08:00", "--partition-policy", "2"]
+    done = CliRunner().invoke(main, [*ours, "--pause-every", "100", "--repeat", "10"])
+    assert done.exit_code == 0, done.output
+    table = pq.read_table(tmp_path / "capture")
+    assert set(table["partition"].to_pylist()) == {0, 1, 2, 3}
+    assert set(table["topic"].to_pylist()) == {"drs-emulator"}
+    assert_equal(content(table["value"].to_pylist()), dump)
+    for wrong, said in (
+        (["--repeat", "5"], "--repeat is for --format drs-json-c, not for dts-protobuf"),
+        (["--format", "drs-json-c", "--partitioning", "table"], "--partitioning is for --format dts-protobuf"),
+        (["--format", "drs-json-c", "--source-time-zone", "+8"], "write an offset"),
+        (["--format", "drs-json-c", "--repeat", "-5"], "must not be negative"),
+    ):
+        refused = CliRunner().invoke(main, [*arguments, *wrong])
+        assert (refused.exit_code, said in refused.output) == (2, True), refused.output
