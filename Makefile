@@ -31,7 +31,7 @@ setup: ## Install everything that the other targets need (minutes; does nothing 
 	@scripts/setup.sh
 
 demo: setup ## Build all tables of the example through Dagster and compare them with the database's own dump (2 minutes)
-	@$(INSTANCE) $(PYTHON_IN_VENV) -m dts_emulator.commands.demo
+	@$(INSTANCE) $(PYTHON_IN_VENV) -m dts_assets demo
 
 test: setup check ## Run all checks and all tests but the long ones (10 minutes on 2 cores)
 	@$(PYTHON_IN_VENV) -m pytest $(SHARED_OUT) $(if $(BUDGET),--budget $(BUDGET)) $(ARGS)
@@ -74,7 +74,7 @@ broker: setup ## Run a Kafka broker in the foreground with an empty TOPIC (dts) 
 	@$(PYTHON_IN_VENV) -m dts_emulator.kafka.run_broker --topic $(or $(TOPIC),dts) --partitions $(or $(PARTITIONS),4)
 
 live: setup ## Follow a busy MariaDB through Kafka to the tables, Ctrl-C ends it (RATE=500 TABLES=20 WINDOW=5m PORT=3000 SECONDS=)
-	@env -u DAGSTER_HOME -u DTS_ASSETS_CONFIG $(PYTHON_IN_VENV) -W ignore -m dts_emulator.commands.live --port $(PORT) \
+	@env -u DAGSTER_HOME -u DTS_ASSETS_CONFIG $(PYTHON_IN_VENV) -W ignore -m dts_assets live --port $(PORT) \
 		--rate $(or $(RATE),500) --tables $(or $(TABLES),20) --window $(or $(WINDOW),5m) $(if $(SECONDS),--seconds $(SECONDS))
 
 soak: setup ## A live pipeline under each fault alone, then random ones for SECONDS (900) with SEED, judged by the database (25 minutes; an hour and more with SECONDS=3600)

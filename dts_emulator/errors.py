@@ -1,6 +1,7 @@
-"""What can go wrong around the emulator. Every message says what is wrong, where, and what to do.
+"""The errors of the laboratory. Every message says what is wrong, where, and what to do.
 
 EmulatorError
+├── MissingExtra         a package of the extra ``emulator`` is not installed
 ├── ServerUnavailable    MariaDB is not installed, or a private server did not start
 ├── BrokerUnavailable    Kafka or Java is not installed, or a private broker did not start
 ├── UnsupportedSource    the binlog holds something that cannot be encoded without loss
@@ -11,14 +12,35 @@ EmulatorError
 from __future__ import annotations
 
 from pathlib import Path
+from typing import ClassVar
 
 
 class EmulatorError(Exception):
-    """The emulator cannot do what it was asked."""
+    """The laboratory cannot do as it was asked. ``exit_code`` is how a command of ``dts-assets`` ends with it."""
+
+    exit_code: ClassVar[int] = 1
+
+
+class MissingExtra(EmulatorError):
+    """A package of the extra ``emulator`` is not installed."""
+
+    exit_code: ClassVar[int] = 13
+
+    def __init__(self, package: str) -> None:
+        super().__init__(package)
+        self.package = package
+
+    def __str__(self) -> str:
+        return (
+            f"The package {self.package} is not installed, and this command needs it: "
+            "install the extra, pip install 'dts-assets[emulator]'."
+        )
 
 
 class ServerUnavailable(EmulatorError):
     """No private MariaDB could be started."""
+
+    exit_code: ClassVar[int] = 13
 
     def __init__(self, reason: str, log: Path | None = None) -> None:
         super().__init__(reason, log)
@@ -31,6 +53,8 @@ class ServerUnavailable(EmulatorError):
 
 class BrokerUnavailable(EmulatorError):
     """No private Kafka broker could be started, or one that runs does not answer."""
+
+    exit_code: ClassVar[int] = 13
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)

@@ -10,7 +10,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from dts_emulator.errors import EmulatorError
+from dts_emulator.commands.laboratory import laboratory_command
 from dts_emulator.faults.injection import PLAN_FILE, Fault, Kind, inject
 
 _SHOWN = 40
@@ -40,12 +40,10 @@ def _kinds(_context: click.Context, _parameter: click.Parameter, value: str) -> 
 )
 @click.option("--count", default=len(Kind), show_default=True, type=click.IntRange(min=1), help="How many faults.")
 @click.option("--keep-offsets", is_flag=True, help="Leave holes in the offsets where messages are gone.")
+@laboratory_command
 def faults(capture: Path, out: Path, *, seed: int, kinds: tuple[Kind, ...], count: int, keep_offsets: bool) -> None:
     """Write a recorded topic with faults in it, and what a reader must find."""
-    try:
-        found = inject(capture, out, seed=seed, kinds=kinds, count=count, keep_offsets=keep_offsets)
-    except EmulatorError as error:
-        raise click.ClickException(str(error)) from error
+    found = inject(capture, out, seed=seed, kinds=kinds, count=count, keep_offsets=keep_offsets)
     console = Console(highlight=False)
     _show(found, out, console if console.is_terminal else Console(highlight=False, width=_WIDTH))
 

@@ -1,144 +1,33 @@
-"""``python -m dts_emulator.commands.live``: a live pipeline on this machine, and in the terminal how fresh its tables are.
-
-It shows how many row changes were committed in the database, how many of them the snapshots hold, and how long they took; in a
-terminal as a table that changes, elsewhere as a line every few seconds. Ctrl-C ends it and everything it started.
-"""
+"""``dts-assets live``: a live pipeline on this machine, and in the terminal how fresh its tables are."""
 
 from __future__ import annotations
 
-import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import click
 from rich.console import Console
-from rich.live import Live
-from rich.table import Table
 
-from dts_assets.cli.main import say_error
-from dts_assets.errors import DtsAssetsError, SurroundingsError
-from dts_emulator.errors import EmulatorError
-from dts_emulator.live.freshness_meter import Freshness, freshness, visible_rows
-from dts_emulator.live.live_stack import HOUSE, LiveOptions, LiveStack, Runs, live_stack
-from dts_emulator.machine.signals import interrupted_by_signals
-
-_LOOK_EVERY = 2.0
-_LINE_EVERY = 10.0
-_RECENT = 300.0
-"""Seconds of which the percentiles are shown: what was slow an hour ago says nothing of now."""
+from dts_emulator.commands.laboratory import laboratory_command
 
 
-@dataclass(frozen=True, slots=True)
-class View:
-    """What is shown: row changes committed and visible, the age of the oldest one that is not visible, and the recent past."""
-
-    running: float
-    committed: int
-    visible: int
-    behind: float
-    recent: Freshness
-    runs: Runs | None
-    url: str
-
-    def line(self) -> str:
-        """In one line."""
-        return ", ".join(f"{name} {value}" for name, value in self.items())
-
-    def table(self) -> Table:
-        """As a table of two columns."""
-        table = Table(title="Live", title_justify="left", show_header=False, min_width=50)
-        for name, value in self.items():
-            table.add_row(name, value)
-        return table
-
-    def items(self) -> Iterator[tuple[str, str]]:
-        """Each fact with its name."""
-        yield "running", f"{self.running:.0f} s"
-        yield "row changes committed", f"{self.committed:,}"
-        yield "row changes visible", f"{self.visible:,}"
-        yield "freshness now", f"{self.behind:.0f} s"
-        for name, value in (("p50", self.recent.p50), ("p95", self.recent.p95)):
-            yield f"{name} of {_RECENT / 60:.0f} min", "-" if value is None else f"{value:.0f} s"
-        if self.runs is not None:
-            yield "runs", f"{self.runs.done} done, {self.runs.failed} failed, {self.runs.unfinished} at work"
-        yield "UI", self.url
-
-
-def look(stack: LiveStack, *, began: float, runs: Runs | None) -> View:
-    """How it stands. ``runs`` is what is shown while Dagster does not answer."""
-    commits, sightings, now = stack.commits.read(), stack.cuts.read(), time.time()
-    hidden_since = freshness(commits, sightings).since
-    with suppress(OSError):  # a webserver that is busy is no reason to end
-        runs = stack.runs()
-    return View(
-        running=now - began,
-        committed=commits[-1].rows if commits else 0,
-        visible=visible_rows(commits, stack.cuts.place),
-        behind=0.0 if hidden_since is None else now - hidden_since,
-        recent=freshness(commits, sightings, begin=now - _RECENT),
-        runs=runs,
-        url=stack.url,
-    )
-
-
-def watch(stack: LiveStack, console: Console, *, seconds: float | None) -> View:
-    """Show it for so long, or until it is interrupted; the last view. Raises ChildEndedError if a part of it has ended."""
-    began = time.time()
-    view = look(stack, began=began, runs=None)
-    with Live(view.table(), console=console, auto_refresh=False) if console.is_terminal else _lines(console) as shown:
-        said = 0.0
-        while seconds is None or time.time() - began < seconds:
-            time.sleep(_LOOK_EVERY)
-            stack.check()
-            view = look(stack, began=began, runs=view.runs)
-            if isinstance(shown, Live):
-                shown.update(view.table(), refresh=True)
-            elif time.time() - said >= _LINE_EVERY:
-                said = time.time()
-                shown.print(view.line(), soft_wrap=True)
-    return view
-
-
-@contextmanager
-def _lines(console: Console) -> Iterator[Console]:
-    yield console
-
-
-@click.command()
+@click.command("live")
 @click.option(
-    "--folder", type=click.Path(path_type=Path), default=HOUSE / "live", help="Where everything lies; emptied."
+    "--folder",
+    type=click.Path(path_type=Path),
+    default=Path("live"),
+    show_default=True,
+    help="Where everything lies; emptied.",
 )
 @click.option("--rate", default=500, show_default=True, help="Row changes per second.")
 @click.option("--tables", default=20, show_default=True, help="Tables in the database.")
 @click.option("--window", "every", default="5m", show_default=True, help="The length of a window: 1m, 5m, 1h.")
 @click.option("--port", default=3000, show_default=True, help="Of the Dagster UI.")
 @click.option("--seconds", type=float, help="End by itself after so long.")
+@laboratory_command
 def live(folder: Path, rate: int, tables: int, every: str, port: int, seconds: float | None) -> None:
     """Follow a busy database from its commits to its snapshots, until Ctrl-C."""
-    console = Console(highlight=False)
+    from dts_emulator.live.live_stack import LiveOptions  # needs the packages of the extra
+    from dts_emulator.live.live_view import run_live
+
     options = LiveOptions(folder, rate=rate, tables=tables, every=every, port=port)
-    began = time.monotonic()
-    try:
-        with interrupted_by_signals(), live_stack(options, say=lambda line: _say(console, line, began)) as stack:
-            console.print(f"Everything is up; logs are in {folder / 'logs'}. Ctrl-C ends it.", soft_wrap=True)
-            view = watch(stack, console, seconds=seconds)
-            console.print(view.line(), soft_wrap=True)
-    except KeyboardInterrupt:
-        console.print("Ended, nothing is left running.")
-    except DtsAssetsError as error:
-        say_error(error)
-        sys.exit(error.exit_code)
-    except EmulatorError as error:
-        Console(stderr=True, soft_wrap=True, markup=False, highlight=False).print(str(error))
-        sys.exit(SurroundingsError.exit_code)
-
-
-def _say(console: Console, line: str, began: float) -> None:
-    console.print(f"{time.monotonic() - began:5.1f} s  {line}", markup=False)
-
-
-if __name__ == "__main__":
-    live()
+    run_live(options, Console(highlight=False), seconds=seconds)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 
 import click
@@ -13,7 +14,7 @@ from click.testing import CliRunner
 
 from dts_assets import errors
 from dts_assets.cli import main as command_module
-from dts_assets.cli.main import EXIT_CODES, cli
+from dts_assets.cli.main import COMMAND_GROUP, EXIT_CODES, cli
 
 HOUSE = Path(__file__).parents[2]
 
@@ -111,6 +112,40 @@ def test_a_command_in_a_module_of_its_own_is_found_when_it_is_there(monkeypatch:
     assert CliRunner().invoke(cli, ["schema-of"]).exit_code == 0
     assert CliRunner().invoke(cli, ["gone"]).exit_code == 2
     assert "schema-of" in CliRunner().invoke(cli, ["--help"]).stdout
+
+
+@pytest.fixture
+def group(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two commands of other packages: one that works, one whose package is not there."""
+    named = [
+        EntryPoint("added", "dts_assets.cli.main:schema", COMMAND_GROUP),
+        EntryPoint("broken", "no_such_package.commands:broken", COMMAND_GROUP),
+    ]
+    monkeypatch.setattr(command_module, "entry_points", lambda group: EntryPoints(named).select(group=group))
+
+
+@pytest.mark.usefixtures("group")
+def test_a_command_of_another_package_is_one_of_ours() -> None:
+    assert CliRunner().invoke(cli, ["added"]).exit_code == 0
+    listed = CliRunner().invoke(cli, ["--help"]).stdout
+    assert "added" in listed
+    assert "Not available" in next(line for line in listed.splitlines() if "broken" in line)
+
+
+@pytest.mark.usefixtures("group")
+def test_a_command_whose_package_is_missing_is_one_sentence() -> None:
+    result = CliRunner().invoke(cli, ["broken", "--rate", "5", "more"])
+    assert result.exit_code == 1
+    assert result.stderr.count("\n") == 1
+    assert "`broken` cannot be loaded" in result.stderr
+    assert "no_such_package" in result.stderr
+
+
+def test_without_another_package_its_commands_are_absent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command_module, "entry_points", lambda group: EntryPoints())
+    result = CliRunner().invoke(cli, ["live"])
+    assert (result.exit_code, "No such command 'live'" in result.stderr) == (2, True)
+    assert "live" not in CliRunner().invoke(cli, ["--help"]).stdout
 
 
 def test_checking_a_configuration_imports_neither_dagster_nor_spark_nor_arrow(good: Path) -> None:

@@ -17,14 +17,6 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from dts_emulator.messages.capture_files import write_capture
-from dts_emulator.judge.dump import dump_database
-from dts_emulator.source.mariadb_gtids import Gtid
-from dts_emulator.judge.comparison import differences
-from dts_emulator.judge.moments import Moment, content_at, moment_of_gtids, moment_of_position
-from dts_emulator.dts.dts_options import DtsOptions
-from dts_emulator.tasks.recording import record
-from dts_emulator.source.server import BINLOG_NAME, Server, private_server
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.model.ledger_rows import Cut
 from dts_assets.model.tables import TableId

@@ -27,7 +27,7 @@ def demo(folder: Path) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "DTS_ASSETS_CONFIG": str(folder / "pipeline.yaml"), "COLUMNS": "120"}
     environment.pop("DAGSTER_HOME", None)
     return subprocess.run(
-        [sys.executable, "-m", "dts_emulator.commands.demo"],
+        [sys.executable, "-m", "dts_assets", "demo"],
         env=environment, cwd=folder, capture_output=True, text=True, timeout=900, check=False,
     )  # fmt: skip
 

@@ -18,7 +18,7 @@ KNOWS_DAGSTER = ("dts_assets/defs/", "dts_assets/definitions.py", "dts_assets/cl
 LABORATORY_KNOWS = {
     "judge": {"model"},
     "live": {"errors", "flows", "model", "planning", "settings"},
-    "commands": {"cli", "errors", "flows", "settings"},
+    "commands": {"cli", "flows", "settings"},
 }
 """Rooms of the product that a room of the laboratory imports; those that are not named here import ``model`` and ``protocol``."""
 

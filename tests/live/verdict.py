@@ -12,11 +12,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.table.snapshots import Snapshot
 
-from dts_emulator.live.freshness_meter import Place
-from dts_emulator.live.live_stack import DATABASE, SUBSCRIPTION, LiveStack
-from dts_emulator.judge.dump import dump_database
-from dts_emulator.judge.comparison import differences
-from dts_emulator.judge.moments import content_at, moment_of_gtids, moment_of_position
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.snapshots import STATE_PROPERTY
 from dts_assets.flows.status import find_status
@@ -25,6 +20,11 @@ from dts_assets.model.positions import SourcePosition, file_number
 from dts_assets.model.problems import Completeness
 from dts_assets.model.tables import TableId
 from dts_assets.planning.snapshot_plans import SnapshotState
+from dts_emulator.judge.comparison import differences
+from dts_emulator.judge.dump import dump_database
+from dts_emulator.judge.moments import content_at, moment_of_gtids, moment_of_position
+from dts_emulator.live.freshness_meter import Place
+from dts_emulator.live.live_stack import DATABASE, SUBSCRIPTION, LiveStack
 
 
 def catch_up(stack: LiveStack, *, seconds: float) -> list[str]:

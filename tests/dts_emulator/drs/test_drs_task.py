@@ -33,8 +33,6 @@ from dts_emulator.source.events import (
     Transaction,
     Value,
 )
-from dts_emulator.messages.float_texts import java_double_text, java_single_text
-from dts_emulator.messages.message import Message
 from tests.tiers import examples
 
 T0 = 1_767_571_200  # 2026-01-05T00:00:00Z

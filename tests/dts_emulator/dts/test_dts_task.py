@@ -30,9 +30,6 @@ from dts_emulator.source.events import (
     Transaction,
 )
 from dts_emulator.source.mariadb_gtids import Gtid
-from dts_emulator.dts.dts_options import DtsOptions
-from dts_emulator.dts.dts_task import Message, produce
-from dts_assets.protocol import subscribe_pb2 as pb
 from tests.tiers import examples
 
 T0 = 1_767_571_200  # 2026-01-05T00:00:00Z, a whole multiple of ten seconds and of a minute
