@@ -113,7 +113,7 @@ class Shown:
             self._line(f"{row.cell}: {row.completeness.value}")
             facts = {
                 "offsets": str(row.offsets),
-                "closed by": row.closed_by,
+                "closed by": row.closed_by.value,
                 "checkpoint": row.checkpoint,
                 "gtid set": row.checkpoint_gtid_set,
                 "messages": _equation(row, "messages", ("whole", "fragments", "null_messages", "quarantined_messages")),
@@ -131,7 +131,7 @@ class Shown:
         self._facts(
             {
                 "cut": cut.cut,
-                "consistency": cut.consistency,
+                "consistency": cut.consistency.value,
                 "gtid set": cut.gtid_set,
                 "problems": _problems(cut.problems),
                 "generation": cut.generation,

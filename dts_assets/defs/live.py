@@ -19,6 +19,7 @@ from dts_assets.defs.metadata import raw_metadata
 from dts_assets.defs.redrive import entries_events, instant_of
 from dts_assets.defs.resources import PipelineResource, SparkResource
 from dts_assets.defs.table_assets import TableAsset, layers, table_metadata
+from dts_assets.model.windows import ClosedBy
 from dts_assets.settings.models import Subscription
 
 if TYPE_CHECKING:
@@ -112,11 +113,11 @@ class _Told:
         raw, entries = (dg.AssetKey([self.subscription, name]) for name in ("raw_envelopes", "entries"))
         for cell in (cell for report in done.raw for cell in report.cells):
             partition = str(cell.row.cell)
-            if self._due(raw, partition, still_open=cell.row.closed_by == "open"):
+            if self._due(raw, partition, still_open=cell.row.closed_by is ClosedBy.OPEN):
                 yield dg.AssetMaterialization(raw, metadata=raw_metadata(cell), partition=partition)
         for one in (cell for report in done.entries for cell in report.cells):
             partition = str(one.row.cell)
-            if self._due(entries, partition, still_open=one.row.closed_by == "open"):
+            if self._due(entries, partition, still_open=one.row.closed_by is ClosedBy.OPEN):
                 yield from entries_events(entries, one)
         for tables in done.tables:
             yield from self._of_tables(tables, _open_windows(done))
@@ -150,5 +151,5 @@ class _Told:
 def _open_windows(done: "Refreshed") -> frozenset[str]:
     """The windows of a refresh that have not closed in every Kafka partition."""
     return frozenset(
-        cell.row.window.key for report in done.entries for cell in report.cells if cell.row.closed_by == "open"
+        cell.row.window.key for report in done.entries for cell in report.cells if cell.row.closed_by is ClosedBy.OPEN
     )

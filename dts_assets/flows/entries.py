@@ -82,7 +82,7 @@ def _materialize(pipeline: Pipeline, span: Span, spark: SparkProvider, progress:
     scattered = [
         row
         for row in rows.values()
-        if needs_compaction(len(runs_of(row.refreshes)), still_open=row.closed_by == ClosedBy.OPEN)
+        if needs_compaction(len(runs_of(row.refreshes)), still_open=row.closed_by is ClosedBy.OPEN)
     ]
     compact_cells(pipeline, scattered, raw, spark=spark, progress=progress)
     reports = tuple(_report(rows[cell], raw[cell], results[cell]) for cell in cells)
@@ -96,7 +96,7 @@ def _materialize(pipeline: Pipeline, span: Span, spark: SparkProvider, progress:
 
 def _goes_on(row: IngestWindow, raw: Mapping[Cell, RawWindow]) -> bool:
     """Whether a cell that was decoded while it was open can be added to: what it was made from is there unchanged."""
-    if row.closed_by != ClosedBy.OPEN or row.resume is None or row.code_version != CODE_VERSION:
+    if row.closed_by is not ClosedBy.OPEN or row.resume is None or row.code_version != CODE_VERSION:
         return False
     own = input_text(raw_input(row.cell), "")
     made_from = next((text.removeprefix(own) for text in row.inputs if text.startswith(own)), "")
@@ -169,11 +169,11 @@ def _decode(
             own=RawFiles(cell, files.get(cell, ())),
             earlier=tuple(RawFiles(one, files.get(one, ())) for one in earlier),
             reaches_start=reaches_start,
-            nothing_follows=raw[cell].closed_by == ClosedBy.END,
+            nothing_follows=raw[cell].closed_by is ClosedBy.END,
             io_properties=lake.location.file_store_properties,
             entries=entries,
             quarantine=quarantine,
-            is_open=raw[cell].closed_by == ClosedBy.OPEN,
+            is_open=raw[cell].closed_by is ClosedBy.OPEN,
             resume=onto[cell].resume if cell in onto else None,
         )
 
@@ -254,7 +254,7 @@ def _row(
         inputs |= {text for text in onto.inputs if not text.startswith(own)}
     made = generation(inputs, code_version=CODE_VERSION)
     refreshes = onto.refreshes if onto is not None else ()
-    if onto is not None or raw.closed_by == ClosedBy.OPEN:
+    if onto is not None or raw.closed_by is ClosedBy.OPEN:
         refreshes = (*refreshes, Refresh(result.end, made, run))
     problems = (*raw.problems, *result.problems)
     counts = Counts(
@@ -280,7 +280,7 @@ def _row(
         statements=result.statements,
         delivery=result.delivery,
         closed_by=raw.closed_by,
-        completeness=level_of_cell(problems, result.delivery, nothing_follows=raw.closed_by == ClosedBy.END),
+        completeness=level_of_cell(problems, result.delivery, nothing_follows=raw.closed_by is ClosedBy.END),
         problems=problems,
         code_version=CODE_VERSION,
         generation=made,

@@ -77,7 +77,7 @@ class Growing:
 
 def open_windows(rows: Iterable[IngestWindow]) -> frozenset[datetime]:
     """The windows, by their starts, that have not closed in all Kafka partitions, as far as they are stored."""
-    return frozenset(row.window.start for row in rows if row.closed_by == ClosedBy.OPEN)
+    return frozenset(row.window.start for row in rows if row.closed_by is ClosedBy.OPEN)
 
 
 def find_growing(

@@ -47,7 +47,7 @@ class TopicMarks:
                 row.cell,
                 row.epoch,
                 row.offsets,
-                ClosedBy(row.closed_by) is ClosedBy.END,
+                row.closed_by is ClosedBy.END,
                 row.problems,
                 row.delivery,
                 row.counts.carried_in,
@@ -90,7 +90,7 @@ class TopicMarks:
             window=window,
             cut=cut.cut,
             gtid_set=gtid_set,
-            consistency=cut.consistency.value,
+            consistency=cut.consistency,
             completeness=proof.level,
             problems=tuple(_named(partition, problem) for partition, problem in proof.problems),
             generation=generation(inputs, code_version=CODE_VERSION),
@@ -102,7 +102,7 @@ class TopicMarks:
     def _open_in(self, window: Window) -> tuple[int, ...]:
         """The Kafka partitions in which a window had not closed when it was stored."""
         rows = (self.history.rows.get(Cell(one, window)) for one in self.pipeline.kafka_partitions)
-        return tuple(row.kafka_partition for row in rows if row is not None and row.closed_by == ClosedBy.OPEN)
+        return tuple(row.kafka_partition for row in rows if row is not None and row.closed_by is ClosedBy.OPEN)
 
 
 def _synced(pipeline: Pipeline, history: TopicHistory, window: Window, gtid_set: str | None) -> str | None:
@@ -120,7 +120,7 @@ def same_rows(stored: Cut | None, mark: Cut) -> bool:
 
 def window_cut(row: Cut) -> WindowCut:
     """What a mark adds to the frontier."""
-    return WindowCut(row.window, row.cut, Consistency(row.consistency), still_open=bool(row.open_in))
+    return WindowCut(row.window, row.cut, row.consistency, still_open=bool(row.open_in))
 
 
 def of_rows(inputs: Iterable[str]) -> set[str]:
@@ -135,7 +135,7 @@ def _cut(
     rows = [history.rows[cell] for one in pipeline.kafka_partitions if (cell := Cell(one, window)) in history.rows]
     checkpoints = [history.checkpoint(row.cell) for row in rows]
     ends = [
-        PartitionEnd(row.kafka_partition, None if mark is None else mark[0], ClosedBy(row.closed_by))
+        PartitionEnd(row.kafka_partition, None if mark is None else mark[0], row.closed_by)
         for row, mark in zip(rows, checkpoints, strict=True)
     ]
     cut = cut_of_window(window, ends, wanted=wanted)

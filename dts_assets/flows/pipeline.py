@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from dts_assets.errors import IncompatibleLakeError, LakeTableError
 from dts_assets.model.ledger_rows import RawWindow
 from dts_assets.model.tables import TableId
-from dts_assets.model.windows import ClosedBy, WindowGrid
+from dts_assets.model.windows import WindowGrid
 from dts_assets.planning.boundaries import Closing, StoredCell
 from dts_assets.settings.models import Settings, Subscription
 from dts_assets.sources.capture import CaptureSource
@@ -182,4 +182,4 @@ def lake_location(settings: Settings) -> LakeLocation:
 
 def stored_cells(rows: Iterable[RawWindow]) -> tuple[StoredCell, ...]:
     """Ledger rows of raw as planning knows them."""
-    return tuple(StoredCell(row.cell, row.offsets, ClosedBy(row.closed_by)) for row in rows)
+    return tuple(StoredCell(row.cell, row.offsets, row.closed_by) for row in rows)

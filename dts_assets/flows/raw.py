@@ -107,7 +107,7 @@ def refuse_other_topic(pipeline: Pipeline, stored: Iterable[RawWindow], watermar
         return
     for row in stored:
         high = watermarks[row.kafka_partition].high
-        if row.closed_by == ClosedBy.END and high > row.offsets.end:
+        if row.closed_by is ClosedBy.END and high > row.offsets.end:
             path = str(capture.path)
             raise CaptureGrownError(path, row.kafka_partition, stored_end=row.offsets.end, found_end=high)
 
@@ -149,7 +149,7 @@ def _gone(plan: PlannedCell, watermarks: Mapping[int, Watermark]) -> bool:
 
 def _copy_of(plan: PlannedCell, row: RawWindow | None) -> _Copy:
     if row is not None and row.refreshes and row.code_version == CODE_VERSION:
-        if row.closed_by == ClosedBy.OPEN and row.offsets.start == plan.offsets.start:
+        if row.closed_by is ClosedBy.OPEN and row.offsets.start == plan.offsets.start:
             return _Copy(plan, (OffsetRange(row.offsets.end, max(plan.offsets.end, row.offsets.end)),), row)
         # Read again as it was read first, so that it gets the same generation again.
         ends = [one.end_offset for one in row.refreshes if one.end_offset < plan.offsets.end]
@@ -235,7 +235,7 @@ def _row(
         window=plan.cell.window,
         epoch=pipeline.settings.epoch,
         offsets=OffsetRange(plan.offsets.start, copy.offsets.end),
-        closed_by=plan.closed_by.value,
+        closed_by=plan.closed_by,
         messages=result.messages + (onto.messages if onto is not None else 0),
         bytes=result.bytes + (onto.bytes if onto is not None else 0),
         first_time=min(seen, default=None),

@@ -54,7 +54,7 @@ def find_status(pipeline: Pipeline) -> Status:
     ingested = ledger.windows()
     topic = TopicMarks.of(pipeline, ingested, known_tables(pipeline))
     entries = {
-        row.cell: Computed(row.generation, row.inputs, is_open=row.closed_by == ClosedBy.OPEN) for row in ingested
+        row.cell: Computed(row.generation, row.inputs, is_open=row.closed_by is ClosedBy.OPEN) for row in ingested
     }
     tables = {row.window.start: Computed(row.generation, row.inputs) for row in ledger.cuts()}
     closed = _closed(pipeline, stored, watermarks, closing)

@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from dts_assets.model.columns import ColumnShape
 from dts_assets.model.delivery import NOTHING_DELIVERED, CellDelivery
+from dts_assets.model.frontier import Consistency
 from dts_assets.model.lineages import Lineage
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.positions import SourcePosition
@@ -19,7 +20,7 @@ from dts_assets.model.refreshes import Refresh
 from dts_assets.model.runs import CheckpointMark, Run, StatementMark
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
-from dts_assets.model.windows import Window
+from dts_assets.model.windows import ClosedBy, Window
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class RawWindow:
     window: Window
     epoch: int
     offsets: OffsetRange
-    closed_by: str
+    closed_by: ClosedBy
     messages: int
     bytes: int
     first_time: datetime | None
@@ -119,7 +120,7 @@ class IngestWindow:
     checkpoint: SourcePosition | None
     checkpoint_gtid_set: str | None
     positions: tuple[ServerPositions, ...]
-    closed_by: str
+    closed_by: ClosedBy
     completeness: Completeness
     problems: tuple[Problem, ...]
     code_version: str
@@ -178,7 +179,7 @@ class Cut:
     window: Window
     cut: SourcePosition | None
     gtid_set: str | None
-    consistency: str
+    consistency: Consistency
     completeness: Completeness
     problems: tuple[Problem, ...]
     generation: str

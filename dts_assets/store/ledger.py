@@ -44,7 +44,7 @@ from dts_assets.store.commit import Rectangle, files_in, replace
 from dts_assets.store.files import TableWriter, WrittenFile
 from dts_assets.store.iceberg_tables import ensure_table, evolve
 from dts_assets.store.lake import write_target
-from dts_assets.store.rows import Kind, from_row, to_row
+from dts_assets.store.rows import Kind, from_arrow, to_arrow
 from dts_assets.store.schemas import DAY, SYSTEM_TABLES
 from dts_assets.store.types import arrow_schema
 
@@ -220,7 +220,7 @@ class Ledger:
         files = files_in(table, rectangle)
         if starts is not None:
             rows = _read_files(table, files, without=without)
-            return [from_row(kind, row) for row in rows.filter(_starts_in(rows, starts)).to_pylist()]
+            return from_arrow(kind, rows.filter(_starts_in(rows, starts)))
         return [row for file in files for row in _rows_of_file(table, file, kind, without)]
 
     def _table(self, name: str) -> Table | None:
@@ -271,7 +271,7 @@ def _day_is(table: pa.Table, day: int) -> pa.ChunkedArray:
 
 
 def _arrow(table: Table, rows: Sequence[LedgerRow]) -> pa.Table:
-    return pa.Table.from_pylist([to_row(row) for row in rows], schema=arrow_schema(table.schema()))
+    return to_arrow(rows, arrow_schema(table.schema()))
 
 
 def _read_files(table: Table, files: Sequence[DataFile], *, without: Sequence[str] = ()) -> pa.Table:
@@ -293,7 +293,7 @@ def _rows_of_file(table: Table, file: DataFile, kind: type[Kind], without: Seque
     key = (file.file_path, kind.__name__, tuple(without))
     found = _FILES.get(key)
     if found is None:
-        found = tuple(from_row(kind, row) for row in _read_files(table, [file], without=without).to_pylist())
+        found = tuple(from_arrow(kind, _read_files(table, [file], without=without)))
     with _FILES_LOCK:
         _FILES[key] = found
         _FILES.move_to_end(key)

@@ -1,216 +1,112 @@
-"""Rows of the ledger to and from the rows of the lake.
+"""Ledger rows to and from Arrow.
 
-Instants are UTC. Lists are never null in the lake, because pyiceberg reads a null list of structs as an empty one.
+A row is its dataclass, field by field, except that windows, offset ranges, tables, counts and deliveries are spread over columns
+of their own. Everything else is left to msgspec. Instants are UTC; a list that an older file lacks is empty.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import fields
-from datetime import UTC, datetime
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, fields
+from datetime import datetime
+from operator import itemgetter
+from typing import Any, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
-from dts_assets.model.columns import ColumnShape
-from dts_assets.model.delivery import (
-    CellDelivery,
-    Hole,
-    SeqIds,
-    ShardSequence,
-    ShardTransactions,
-    Transaction,
-)
-from dts_assets.model.ledger_rows import (
-    Counts,
-    Cut,
-    IngestWindow,
-    LedgerRow,
-    QuarantineRow,
-    RawWindow,
-    ServerPositions,
-    TableShapeRow,
-    WindowTable,
-)
-from dts_assets.model.lineages import Lineage
+import msgspec
+import pyarrow as pa
+
+from dts_assets.model.delivery import CellDelivery
+from dts_assets.model.ledger_rows import Counts, LedgerRow
 from dts_assets.model.offsets import OffsetRange
-from dts_assets.model.positions import SourcePosition
-from dts_assets.model.problems import Completeness, Problem, ProblemCode, Reason
-from dts_assets.model.refreshes import Refresh
-from dts_assets.model.runs import CheckpointMark, Run, ServerRange, StatementMark
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
-from dts_assets.store.columns import COUNTS
 
 Kind = TypeVar("Kind", bound=LedgerRow)
+Reader: TypeAlias = Callable[[Mapping[str, Any]], Any]
+
+_PREFIX = {Window: "window_{}", OffsetRange: "{}_offset", TableId: "{}", Counts: "{}", CellDelivery: "{}"}
+"""The types that take several columns, with the names of the columns: a window's are ``window_start`` and ``window_end``."""
+
+_AS_THEY_ARE = (bytes, datetime)
+_UTC = "+00:00"  # Arrow gives datetime.timezone.utc for it, and a ZoneInfo, which prints otherwise, for "UTC"
 
 
 def to_row(value: LedgerRow) -> dict[str, Any]:
-    """A value as a lake row; a window, an offset range, a table, the counts and the delivery take several columns."""
-    row: dict[str, Any] = {}
-    for one in fields(value):
-        held = getattr(value, one.name)
-        match held:
-            case Window():
-                row |= {"window_start": held.start, "window_end": held.end}
-            case OffsetRange():
-                row |= {"start_offset": held.start, "end_offset": held.end}
-            case TableId():
-                row |= _plain(held)
-            case Counts() | CellDelivery():
-                row |= _plain(held)
-            case _:
-                row[one.name] = _plain(held)
+    """Return a lake row: ``{"kafka_partition": 0, "window_start": ..., "window_end": ..., "epoch": 0, ...}``."""
+    row: dict[str, Any] = msgspec.to_builtins(value, builtin_types=_AS_THEY_ARE)
+    for name, columns in _SPREAD[type(value)]:
+        part = row.pop(name)
+        row |= {column: part[inner] for inner, column in columns}
     return row
 
 
-def _plain(value: Any) -> Any:
-    """A value as Arrow takes it: structs as dicts, enumerations as their text."""
-    match value:
-        case (
-            SourcePosition()
-            | Problem()
-            | ServerPositions()
-            | ColumnShape()
-            | TableId()
-            | Counts()
-            | Run()
-            | ServerRange()
-            | CheckpointMark()
-            | StatementMark()
-            | CellDelivery()
-            | Hole()
-            | ShardSequence()
-            | ShardTransactions()
-            | Transaction()
-            | SeqIds()
-            | Refresh()
-        ):
-            return {one.name: _plain(getattr(value, one.name)) for one in fields(value)}
-        case Completeness() | Reason() | ProblemCode():
-            return value.value
-        case tuple():
-            return [_plain(one) for one in value]
-        case _:
-            return value
+def to_arrow(values: Sequence[LedgerRow], schema: pa.Schema) -> pa.Table:
+    """Return ledger rows as a table of ``schema``."""
+    return pa.Table.from_pylist([to_row(value) for value in values], schema=schema)
 
 
-def from_row(kind: type[Kind], row: Mapping[str, Any]) -> Kind:
-    """The value that a lake row holds. Raises KeyError or ValueError for a row of another version."""
-    return kind(*(read(row) if read is not None else _instant(row[name]) for name, read in _PLANS[kind]))
+def from_arrow(kind: type[Kind], table: pa.Table) -> list[Kind]:
+    """Return the ledger rows that a table holds.
+
+    Raises:
+        KeyError: The table lacks a column.
+        msgspec.ValidationError: A value is none that this version knows, such as a completeness level of a later one.
+    """
+    schema = pa.schema([field.with_type(_in_utc(field.type)) for field in table.schema])
+    read = _READERS[kind]
+    rows = [{name: one(row) for name, one in read} for row in table.cast(schema).to_pylist()]
+    return msgspec.convert(rows, list[kind])  # type: ignore[valid-type]
 
 
-def _instant(value: Any) -> Any:
-    return value.astimezone(UTC) if isinstance(value, datetime) else value
-
-
-def _position(value: Mapping[str, int] | None) -> SourcePosition | None:
-    return None if value is None else SourcePosition(value["lineage"], value["file"], value["position"])
-
-
-def _problems(row: Mapping[str, Any]) -> tuple[Problem, ...]:
+def _spread_of(kind: type[Any]) -> tuple[tuple[str, tuple[tuple[str, str], ...]], ...]:
+    """Return the fields that take several columns: ``("window", (("start", "window_start"), ("end", "window_end")))``."""
+    hints = get_type_hints(kind)
     return tuple(
-        Problem(ProblemCode(one["code"]), one["first_offset"], one["last_offset"], one["detail"])
-        for one in row["problems"] or ()
+        (name, tuple((one.name, _PREFIX[hint].format(one.name)) for one in fields(hint)))
+        for name, hint in hints.items()
+        if hint in _PREFIX
     )
 
 
-def _positions(row: Mapping[str, Any]) -> tuple[ServerPositions, ...]:
-    return tuple(
-        ServerPositions(one["server_id"], SourcePosition(**one["first"]), SourcePosition(**one["last"]))
-        for one in row["positions"] or ()
-    )
+def _readers_of(kind: type[Any]) -> tuple[tuple[str, Reader], ...]:
+    """Return a reader for each field."""
+    spread = dict(_spread_of(kind))
+    hints = get_type_hints(kind)
+    readers: list[tuple[str, Reader]] = []
+    for one in fields(kind):
+        if one.name in spread:
+            inner = get_type_hints(hints[one.name])
+            named = {each.name: each for each in fields(hints[one.name])}
+            parts = [(name, _reader(column, inner[name], named[name].default)) for name, column in spread[one.name]]
+            readers.append((one.name, _together(parts)))
+        else:
+            readers.append((one.name, _reader(one.name, hints[one.name], one.default)))
+    return tuple(readers)
 
 
-def _runs(row: Mapping[str, Any]) -> tuple[Run, ...]:
-    return tuple(
-        Run(
-            **one
-            | {
-                "first": SourcePosition(**one["first"]),
-                "last": SourcePosition(**one["last"]),
-                "first_time": _instant(one["first_time"]),
-                "last_time": _instant(one["last_time"]),
-                "servers": tuple(ServerRange(**server) for server in one["servers"] or ()),
-            }
-        )
-        for one in row["runs"] or ()
-    )
+def _together(parts: Sequence[tuple[str, Reader]]) -> Reader:
+    return lambda row: {name: read(row) for name, read in parts}
 
 
-def _checkpoints(row: Mapping[str, Any]) -> tuple[CheckpointMark, ...]:
-    return tuple(
-        CheckpointMark(**one | {"position": SourcePosition(**one["position"])}) for one in row["checkpoints"] or ()
-    )
+def _reader(column: str, hint: Any, default: Any) -> Reader:
+    """Return a reader of one column; null, where an older file lacks the column, is read as empty or as the field's default."""
+    empty = () if get_origin(hint) is tuple else default
+    if empty is None or empty is MISSING:
+        return itemgetter(column)
+    return lambda row: empty if (value := row[column]) is None else value
 
 
-def _statements(row: Mapping[str, Any]) -> tuple[StatementMark, ...]:
-    return tuple(
-        StatementMark(**one | {"position": SourcePosition(**one["position"]), "time": _instant(one["time"])})
-        for one in row["statements"] or ()
-    )
+def _in_utc(kind: pa.DataType) -> pa.DataType:
+    """Return an Arrow type with every instant in UTC."""
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp(kind.unit, _UTC)
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_in_utc(field.type)) for field in kind])
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_in_utc(kind.value_type)))
+    return kind
 
 
-def _holes(value: Sequence[Mapping[str, int]] | None) -> tuple[Hole, ...]:
-    return tuple(Hole(**one) for one in value or ())
-
-
-def _transaction(value: Mapping[str, Any]) -> Transaction:
-    return Transaction(**{**value, "position": SourcePosition(**value["position"])})
-
-
-def _delivery(row: Mapping[str, Any]) -> CellDelivery:
-    return CellDelivery(
-        row["first_message"],
-        row["last_message"],
-        row["numbered"],
-        row["unnumbered"],
-        row["skipped_offsets"],
-        _holes(row["offset_holes"]),
-        tuple(ShardSequence(**one | {"named": _holes(one["named"])}) for one in row["sequences"] or ()),
-        tuple(
-            ShardTransactions(
-                **one
-                | {
-                    "first": None if one["first"] is None else _transaction(one["first"]),
-                    "open": tuple(map(_transaction, one["open"] or ())),
-                    "last_position": _position(one["last_position"]),
-                }
-            )
-            for one in row["transactions"] or ()
-        ),
-        row["more_shards"],
-        None if row["seq_ids"] is None else SeqIds(**row["seq_ids"]),
-    )
-
-
-_READERS: dict[str, Any] = {
-    "window": lambda row: Window(_instant(row["window_start"]), _instant(row["window_end"])),
-    "offsets": lambda row: OffsetRange(row["start_offset"], row["end_offset"]),
-    "counts": lambda row: Counts(**{name: row[name] for name in COUNTS}),
-    "table": lambda row: TableId(row["database"], row["schema"], row["table"]),
-    "columns": lambda row: tuple(ColumnShape(**one) for one in row["columns"] or ()),
-    "checkpoint": lambda row: _position(row["checkpoint"]),
-    "cut": lambda row: _position(row["cut"]),
-    "first_position": lambda row: _position(row["first_position"]),
-    "last_position": lambda row: _position(row["last_position"]),
-    "positions": _positions,
-    "runs": _runs,
-    "checkpoints": _checkpoints,
-    "statements": _statements,
-    "delivery": _delivery,
-    "problems": _problems,
-    "completeness": lambda row: Completeness(row["completeness"]),
-    "reason": lambda row: Reason(row["reason"]),
-    "inputs": lambda row: tuple(row["inputs"] or ()),
-    "refreshes": lambda row: tuple(Refresh(**one) for one in row["refreshes"] or ()),
-    "ends": lambda row: tuple(row["ends"] or ()),
-    "made_by": lambda row: tuple(row["made_by"] or ()),
-    "run": lambda row: row["run"] or "",
-    "chain": lambda row: row["chain"] or "",
-    "open_in": lambda row: tuple(row["open_in"] or ()),
-}
-
-_PLANS: dict[type[Any], tuple[tuple[str, Any], ...]] = {
-    kind: tuple((one.name, _READERS.get(one.name)) for one in fields(kind))
-    for kind in (RawWindow, IngestWindow, WindowTable, Cut, TableShapeRow, Lineage, QuarantineRow)
-}
+_SPREAD = {kind: _spread_of(kind) for kind in get_args(LedgerRow)}
+_READERS = {kind: _readers_of(kind) for kind in get_args(LedgerRow)}
 """How each kind is read, field by field; asking each row for its fields was a tenth of the time of reading a ledger."""

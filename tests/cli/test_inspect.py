@@ -14,13 +14,14 @@ from click.testing import CliRunner, Result
 
 from dts_assets.cli.main import cli
 from dts_assets.model.columns import ColumnShape
+from dts_assets.model.frontier import Consistency
 from dts_assets.model.ledger_rows import Counts, Cut, IngestWindow, RawWindow, TableShapeRow, WindowTable
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.problems import Completeness, Problem, ProblemCode
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
-from dts_assets.model.windows import Window
+from dts_assets.model.windows import ClosedBy, Window
 from dts_assets.protocol import subscribe_pb2 as pb
 from dts_assets.sources.capture import MESSAGE_SCHEMA, CaptureSource
 from dts_assets.stages.entries import entry_rows
@@ -145,7 +146,7 @@ def lake(config: Path) -> Lake:
         sets = pa.RecordBatch.from_pydict(bounds | {"shard": ["shard-1"], "sequence": [1]})
         write(lake, "entries", entry_rows(decoded.batch, sets, cell=cell, epoch=0), cell)
         ledger.replace_raw_windows(
-            [cell], [RawWindow(partition, WINDOW, 0, offsets, "end", 3, 9, None, None, (), "g", "1")]
+            [cell], [RawWindow(partition, WINDOW, 0, offsets, ClosedBy.END, 3, 9, None, None, (), "g", "1")]
         )
         shapes = [(shape.table, shape.columns) for shape in decoded.shapes]
         ledger.replace_table_shapes(
@@ -166,7 +167,8 @@ def ingested(partition: int, offsets: OffsetRange) -> IngestWindow:
     gap = Problem(ProblemCode.GAP, 3, 6, "the source no longer has them")
     return IngestWindow(
         partition, WINDOW, 0, offsets, counts, SourcePosition(0, 3, 300) if partition == 0 else None, None, (),
-        "message" if partition == 0 else "end", Completeness.CONTIGUOUS if partition == 0 else Completeness.INCOMPLETE,
+        ClosedBy.MESSAGE if partition == 0 else ClosedBy.END,
+        Completeness.CONTIGUOUS if partition == 0 else Completeness.INCOMPLETE,
         () if partition == 0 else (gap,), "1", f"generation-{partition}", (),
     )  # fmt: skip
 
@@ -295,7 +297,7 @@ def test_a_transaction_in_the_order_of_the_source(lake: Lake, inspect: Inspect, 
 
 def test_the_proof_of_a_window(lake: Lake, inspect: Inspect) -> None:
     assert lines(inspect("window", "2026-01-05T10:00")) == NO_CUT
-    cut = Cut(WINDOW, SourcePosition(0, 3, 300), None, "cut", Completeness.OBSERVED, (), "c", (), "1")
+    cut = Cut(WINDOW, SourcePosition(0, 3, 300), None, Consistency.CUT, Completeness.OBSERVED, (), "c", (), "1")
     Ledger(lake.catalog, "shop").replace_cuts([WINDOW], [cut])
     assert lines(inspect("window", "2026-01-05-10:00")) == WITH_CUT
 

@@ -26,13 +26,14 @@ from dts_assets.flows.reports import (
     WindowReport,
 )
 from dts_assets.model.columns import Column
+from dts_assets.model.frontier import Consistency
 from dts_assets.model.ledger_rows import Counts, Cut, IngestWindow, RawWindow
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.problems import Completeness
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
-from dts_assets.model.windows import WindowGrid
+from dts_assets.model.windows import ClosedBy, WindowGrid
 
 if TYPE_CHECKING:
     from tests.defs.projects import Project
@@ -43,7 +44,7 @@ WINDOW = GRID.at(0)
 ORDERS = TableId("shopdb", "", "orders")
 
 
-def refreshed(closed_by: str) -> Refreshed:
+def refreshed(closed_by: ClosedBy) -> Refreshed:
     """A refresh of one window of one Kafka partition."""
     cell = Cell(0, WINDOW)
     raw = RawWindow(0, WINDOW, 0, OffsetRange(0, 9), closed_by, 9, 90, START, START, (), "g", "2")
@@ -51,7 +52,7 @@ def refreshed(closed_by: str) -> Refreshed:
         0, WINDOW, 0, OffsetRange(0, 9), Counts(messages=9, whole=9, entries=9, data=9), None, None, (), closed_by,
         Completeness.CONTIGUOUS, (), "2", "g", (f"raw:{cell}=g",),
     )  # fmt: skip
-    cut = Cut(WINDOW, SourcePosition(0, 1, 9), None, "cut", Completeness.CONTIGUOUS, (), "g", (), "2")
+    cut = Cut(WINDOW, SourcePosition(0, 1, 9), None, Consistency.CUT, Completeness.CONTIGUOUS, (), "g", (), "2")
     table = TableReport(ORDERS, (Column("id", "int", True),), "changelog", "snapshot", changes={WINDOW.start: 9})
     return Refreshed(
         (RawReport((RawCellReport(raw, 1, 9, kept=False),), "raw", "file:/lake", 1.0),),
@@ -108,7 +109,7 @@ EVERYTHING = [
 def test_a_window_is_told_of_now_and_then_while_it_is_open_and_once_when_it_has_closed(
     shop: Project, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    still_open, closed = refreshed("open"), refreshed("message")
+    still_open, closed = refreshed(ClosedBy.OPEN), refreshed(ClosedBy.MESSAGE)
     result = run(shop, instance, monkeypatch, [still_open, still_open, still_open, closed, closed])
     assert result.success
     assert told(result) == EVERYTHING * 2
@@ -119,7 +120,7 @@ def test_a_window_is_told_of_now_and_then_while_it_is_open_and_once_when_it_has_
 def test_checks_of_the_window_are_told_with_it(
     shop: Project, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    result = run(shop, instance, monkeypatch, [refreshed("message")])
+    result = run(shop, instance, monkeypatch, [refreshed(ClosedBy.MESSAGE)])
     checks = [event for event in result.all_events if event.event_type == dg.DagsterEventType.ASSET_CHECK_EVALUATION]
     assert sorted(
         (one.asset_key.to_user_string(), one.check_name, str(one.partition))
@@ -142,7 +143,7 @@ def test_checks_of_the_window_are_told_with_it(
 def test_a_run_that_ends_with_an_error_says_it_and_whether_the_same_may_succeed(
     error: DtsAssetsError, final: bool, shop: Project, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    result = run(shop, instance, monkeypatch, [refreshed("open"), error])
+    result = run(shop, instance, monkeypatch, [refreshed(ClosedBy.OPEN), error])
     assert not result.success
     (failure,) = [event for event in result.all_events if event.is_step_failure]
     said = failure.step_failure_data.user_failure_data
@@ -156,7 +157,7 @@ def test_a_run_that_ends_with_an_error_says_it_and_whether_the_same_may_succeed(
 def test_a_table_that_the_graph_does_not_show_yet_is_told_of_too(
     shop: Project, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one = refreshed("open")
+    one = refreshed(ClosedBy.OPEN)
     new = replace(one.tables[0].tables[0], table=TableId("shopdb", "", "added"), snapshot=None)
     more = replace(one, tables=(replace(one.tables[0], tables=(*one.tables[0].tables, new)),))
     assert "shop/changelog/shopdb/added 2026-01-05-00:00" in told(run(shop, instance, monkeypatch, [more]))

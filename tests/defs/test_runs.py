@@ -30,13 +30,14 @@ from dts_assets.flows.reports import (
     WindowReport,
 )
 from dts_assets.model.columns import Column
+from dts_assets.model.frontier import Consistency
 from dts_assets.model.ledger_rows import Counts, Cut, IngestWindow, RawWindow
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.problems import Completeness, Problem, ProblemCode
 from dts_assets.model.spans import Cell, Span
 from dts_assets.model.tables import TableId
-from dts_assets.model.windows import Window, WindowGrid
+from dts_assets.model.windows import ClosedBy, Window, WindowGrid
 from dts_assets.store.columns import ENTRIES, RAW_ENVELOPES
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def raw_row(cell: Cell, problems: tuple[Problem, ...] = ()) -> RawWindow:
         cell.window,
         0,
         OffsetRange(10, 20),
-        "message",
+        ClosedBy.MESSAGE,
         10,
         5000,
         START,
@@ -78,14 +79,14 @@ def ingest_row(cell: Cell, *, lost: bool = False, balanced: bool = True) -> Inge
         quarantined_entries=1,
     )  # fmt: skip
     return IngestWindow(
-        cell.kafka_partition, cell.window, 0, OffsetRange(10, 20), counts, POSITION, None, (), "message",
+        cell.kafka_partition, cell.window, 0, OffsetRange(10, 20), counts, POSITION, None, (), ClosedBy.MESSAGE,
         Completeness.INCOMPLETE if lost else Completeness.OBSERVED, (LOST,) if lost else (), "1", "g2", ("raw=g1",),
     )  # fmt: skip
 
 
 def cut_row(window: Window, *, lost: bool = False) -> Cut:
     level = Completeness.INCOMPLETE if lost else Completeness.OBSERVED
-    return Cut(window, POSITION, None, "cut", level, (LOST,) if lost else (), "g3", ("entries=g2",), "1")
+    return Cut(window, POSITION, None, Consistency.CUT, level, (LOST,) if lost else (), "g3", ("entries=g2",), "1")
 
 
 @dataclass
@@ -336,7 +337,7 @@ def test_numbers_are_plain_numbers_and_the_rest_plain_text(name: str) -> None:
 
 
 def test_what_is_not_known_is_left_out() -> None:
-    row = RawWindow(0, GRID.at(0), 0, OffsetRange(0, 0), "end", 0, 0, None, None, (), "g1", "1")
+    row = RawWindow(0, GRID.at(0), 0, OffsetRange(0, 0), ClosedBy.END, 0, 0, None, None, (), "g1", "1")
     assert (
         not {"first_message", "last_message", "problem_list", "event_lag_seconds", "seconds", "messages_per_second"}
         & raw_metadata(RawCellReport(row, 0, 0, kept=False)).keys()

@@ -20,7 +20,7 @@ from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.problems import Completeness
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
-from dts_assets.model.windows import WindowGrid
+from dts_assets.model.windows import ClosedBy, WindowGrid
 from dts_assets.planning.generations import generation, input_text
 from dts_assets.planning.staleness import raw_input
 
@@ -251,9 +251,9 @@ def ingested(project: Project, cells: Iterable[Cell], *, raw: str = "r1", head: 
     for cell in cells:
         inputs = [input_text(raw_input(cell), raw)] + ([input_text(raw_input(head), "absent")] if head else [])
         window = (cell.kafka_partition, cell.window, 0, OffsetRange(0, 1))
-        ledger.replace_raw_windows([cell], [RawWindow(*window, "message", 1, 9, START, START, (), raw, "1")])
+        ledger.replace_raw_windows([cell], [RawWindow(*window, ClosedBy.MESSAGE, 1, 9, START, START, (), raw, "1")])
         row = IngestWindow(
-            *window, Counts(messages=1, whole=1), None, None, (), "message", Completeness.OBSERVED, (), "1",
+            *window, Counts(messages=1, whole=1), None, None, (), ClosedBy.MESSAGE, Completeness.OBSERVED, (), "1",
             generation(inputs, code_version="1"), tuple(inputs),
         )  # fmt: skip
         ledger.replace_windows([cell], [row])

@@ -16,7 +16,7 @@ from dts_assets.model.positions import SourcePosition
 from dts_assets.model.problems import Completeness
 from dts_assets.model.runs import CheckpointMark
 from dts_assets.model.spans import Cell
-from dts_assets.model.windows import Window
+from dts_assets.model.windows import ClosedBy, Window
 from dts_assets.store.catalog import LakeLocation
 from dts_assets.store.ledger import Ledger
 from tests.flows.forgetful import HOUR, START, Broker, Topic, open_topic, store_raw, window
@@ -44,7 +44,7 @@ def decoded(
     store_raw(pipeline, kafka_partition, number, offsets.start, offsets.end, epoch=epoch)
     marks = tuple(CheckpointMark("s", offset, SourcePosition(0, 1, offset), None, False) for offset in checkpoints)
     row = IngestWindow(
-        kafka_partition, window(number), epoch, offsets, Counts(), None, None, (), "message", Completeness.OBSERVED, (),
+        kafka_partition, window(number), epoch, offsets, Counts(), None, None, (), ClosedBy.MESSAGE, Completeness.OBSERVED, (),
         "1", "g", (), checkpoints=marks,
     )  # fmt: skip
     pipeline.ledger.replace_windows([Cell(kafka_partition, window(number))], [row])

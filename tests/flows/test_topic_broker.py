@@ -18,6 +18,7 @@ from dts_assets.model.ledger_rows import Counts, IngestWindow
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.problems import Completeness
 from dts_assets.model.retention import BrokerRetention
+from dts_assets.model.windows import ClosedBy
 from dts_assets.planning.loss import LossState
 from dts_assets.settings import Subscription
 from dts_assets.settings.models import FOLDER_KEY, NAME_KEY
@@ -134,7 +135,7 @@ def test_the_group_is_committed_and_seen(live: Live) -> None:
     stored(live, 0, 50)
     (raw,) = pipeline.ledger.raw_windows()
     row = IngestWindow(
-        0, raw.window, 0, raw.offsets, Counts(), None, None, (), "open", Completeness.OBSERVED, (), "1", "g", ()
+        0, raw.window, 0, raw.offsets, Counts(), None, None, (), ClosedBy.OPEN, Completeness.OBSERVED, (), "1", "g", ()
     )
     pipeline.ledger.replace_windows([row.cell], [row])
     broker = open_broker(pipeline)

@@ -19,7 +19,7 @@ from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.problems import Completeness
 from dts_assets.model.spans import Cell
-from dts_assets.model.windows import WindowGrid
+from dts_assets.model.windows import ClosedBy, WindowGrid
 from dts_assets.store.columns import DELIVERY
 from dts_assets.store.ledger import Ledger
 from dts_assets.store.rows import to_row
@@ -39,7 +39,7 @@ FULL = CellDelivery(
 
 def row(number: int, delivery: CellDelivery, grid: WindowGrid = GRID) -> IngestWindow:
     return IngestWindow(
-        0, grid.at(number), 0, OffsetRange(5, 10), Counts(), None, None, (), "message", Completeness.OBSERVED, (), "1",
+        0, grid.at(number), 0, OffsetRange(5, 10), Counts(), None, None, (), ClosedBy.MESSAGE, Completeness.OBSERVED, (), "1",
         "g", (), delivery=delivery,
     )  # fmt: skip
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from dts_assets.errors import LakeTableError
 from dts_assets.model.columns import ColumnShape
+from dts_assets.model.frontier import Consistency
 from dts_assets.model.ledger_rows import (
     Counts,
     Cut,
@@ -28,7 +29,7 @@ from dts_assets.model.positions import SourcePosition
 from dts_assets.model.problems import Completeness, Problem, ProblemCode, Reason
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
-from dts_assets.model.windows import Window, WindowGrid
+from dts_assets.model.windows import ClosedBy, Window, WindowGrid
 from dts_assets.store.catalog import LakeLocation, open_catalog
 from dts_assets.store.ledger import Ledger
 from tests.tiers import examples
@@ -48,7 +49,7 @@ def ledger(catalog: Catalog) -> Ledger:
 def raw(kafka_partition: int, number: int, generation: str = "g") -> RawWindow:
     window = GRID.at(number)
     return RawWindow(
-        kafka_partition, window, 0, OffsetRange(number * 10, number * 10 + 10), "message", 10, 1000,
+        kafka_partition, window, 0, OffsetRange(number * 10, number * 10 + 10), ClosedBy.MESSAGE, 10, 1000,
         window.start, window.end - timedelta(microseconds=1), (), generation, "1",
     )  # fmt: skip
 
@@ -57,7 +58,7 @@ def ingest(kafka_partition: int, number: int, *, problems: tuple[Problem, ...] =
     at = SourcePosition(0, 3, 4711)
     return IngestWindow(
         kafka_partition, GRID.at(number), 1, OffsetRange(5, 9), Counts(messages=4, whole=3, fragments=1, carried_out=1),
-        at, "uuid:1-9", (ServerPositions(7, at, SourcePosition(0, 3, 9999)),), "grace", Completeness.CONTIGUOUS, problems,
+        at, "uuid:1-9", (ServerPositions(7, at, SourcePosition(0, 3, 9999)),), ClosedBy.GRACE, Completeness.CONTIGUOUS, problems,
         "1.0", "abc", ("raw:def", "raw:ghi"),
     )  # fmt: skip
 
@@ -89,7 +90,7 @@ class TestRoundTrips:
         assert catalog.list_namespaces() == []
 
     def test_raw_windows(self, ledger: Ledger) -> None:
-        rows = [raw(0, 0), changed(raw(1, 0), first_time=None, last_time=None, messages=0, closed_by="end")]
+        rows = [raw(0, 0), changed(raw(1, 0), first_time=None, last_time=None, messages=0, closed_by=ClosedBy.END)]
         ledger.replace_raw_windows([row.cell for row in rows], rows)
         assert ledger.raw_windows() == rows
 
@@ -103,7 +104,15 @@ class TestRoundTrips:
         assert ledger.windows() == rows
 
     def test_cuts(self, ledger: Ledger) -> None:
-        common = (None, "cut", Completeness.OBSERVED, (Problem(ProblemCode.DDL, 1, 1, "x"),), "g", ("a", "b"), "1")
+        common = (
+            None,
+            Consistency.CUT,
+            Completeness.OBSERVED,
+            (Problem(ProblemCode.DDL, 1, 1, "x"),),
+            "g",
+            ("a", "b"),
+            "1",
+        )
         rows = [Cut(GRID.at(0), SourcePosition(0, 1, 2), *common), Cut(GRID.at(1), None, *common)]
         ledger.replace_cuts([row.window for row in rows], rows)
         assert ledger.cuts() == rows

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dts_assets.flows.pipeline import Pipeline
+from dts_assets.model.frontier import Consistency
 from dts_assets.model.ledger_rows import Cut
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.problems import Completeness
@@ -148,7 +149,9 @@ def test_every_commit_of_the_cuts_is_a_sighting(pipeline: Pipeline) -> None:
     assert log.read() == []
     assert log.place is None
 
-    def mark(number: int, position: int | None, *, consistency: str = "cut", open_in: tuple[int, ...] = ()) -> None:
+    def mark(
+        number: int, position: int | None, *, consistency: Consistency = Consistency.CUT, open_in: tuple[int, ...] = ()
+    ) -> None:
         window = pipeline.grid.at(number)
         cut = None if position is None else SourcePosition(0, 3, position)
         row = Cut(window, cut, None, consistency, Completeness.OBSERVED, (), "", (), "", open_in=open_in)
@@ -159,7 +162,7 @@ def test_every_commit_of_the_cuts_is_a_sighting(pipeline: Pipeline) -> None:
     mark(0, 500)
     mark(0, 600)
     mark(2, 900)
-    mark(3, None, consistency="window")
+    mark(3, None, consistency=Consistency.WINDOW)
     pipeline.ledger.replace_cuts([pipeline.grid.at(2)], [])
     found = log.read()
     assert [sighting.place for sighting in found] == [(3, 700), (3, 700), (3, 900), (3, 900), (3, 700)]
