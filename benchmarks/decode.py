@@ -30,8 +30,8 @@ from benchmarks.columns import FAT
 from dts_assets.flows.tables_tasks import CHUNK_BYTES, MANY_TABLES, MANY_TABLES_CHUNK_BYTES
 from dts_assets.model.columns import Column
 from dts_assets.model.tables import TableId
-from dts_assets.wire.dts_protobuf import DtsProtobuf
-from dts_assets.wire.dts_protobuf.protobuf_parser import BEST_ENGINE, Engine
+from dts_assets.wire.dts_protobuf import DtsProtobuf, Engine
+from dts_assets.wire.dts_protobuf.protobuf_parser import BEST_ENGINE
 
 
 @dataclass(frozen=True, slots=True)

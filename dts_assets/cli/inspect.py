@@ -20,7 +20,6 @@ from dts_assets.model.spans import partition_of_key
 from dts_assets.model.windows import KEY_FORMAT
 from dts_assets.settings import Settings
 from dts_assets.sources.capture import CaptureSource
-from dts_assets.wire.formats import wire_format
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -72,7 +71,7 @@ def message(
 ) -> None:
     """Show a message: its envelope, its headers, and the entries of its entry set."""
     pipeline, stock = _stock(settings_of(config), subscription, capture)
-    wire = wire_format(pipeline.settings.format, source_time_zone=pipeline.settings.source_time_zone)
+    wire = pipeline.format
     found = stock.message(partition, offset)
     shown = _shown(values)
     shown.message(pipeline.name, partition, found, wire)
@@ -106,9 +105,7 @@ def entry(
         numbers = [one["entry_number"] for one in rows]
         there = f"its entries are {min(numbers)} to {max(numbers)}" if numbers else "it has none that could be decoded"
         raise click.ClickException(f"The entry set at offset {offset} has no entry {number}; {there}.")
-    _shown(values).entry(
-        row, stock, wire_format(pipeline.settings.format, source_time_zone=pipeline.settings.source_time_zone)
-    )
+    _shown(values).entry(row, stock, pipeline.format)
 
 
 @inspect.command("transaction")
@@ -161,9 +158,7 @@ def _stock(settings: Settings, name: str | None, capture: Path | None) -> tuple[
     if capture is None:
         return pipeline, LakeStock(pipeline)
     source = CaptureSource(str(capture), pipeline.settings.partitions)
-    return pipeline, CaptureStock(
-        source, wire_format(pipeline.settings.format, source_time_zone=pipeline.settings.source_time_zone)
-    )
+    return pipeline, CaptureStock(source, pipeline.format)
 
 
 def _place(row: dict[str, Any]) -> tuple[int, ...]:

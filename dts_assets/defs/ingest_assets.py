@@ -32,7 +32,11 @@ def topic_asset(subscription: Subscription) -> dg.AssetSpec:
         group_name="source",
         kinds={"kafka"},
         owners=OWNERS,
-        metadata={"format": subscription.format, "kafka_partitions": subscription.partitions},
+        metadata={
+            "format": subscription.format,
+            "evidence": ", ".join(sorted(subscription.traits.evidence)) or "none",
+            "kafka_partitions": subscription.partitions,
+        },
     )
 
 
@@ -80,7 +84,7 @@ def entries_asset(subscription: Subscription) -> dg.AssetsDefinition:
         # some windows would then also ask for entries of the window behind them, whose raw nobody asked for.
         deps=[dg.AssetDep([subscription.name, "raw_envelopes"], partition_mapping=dg.IdentityPartitionMapping())],
         check_specs=[_check(subscription, key, name) for name in (COMPLETENESS, BALANCE)],
-        kinds={"pyspark", "iceberg", "protobuf"},
+        kinds={"pyspark", "iceberg", subscription.traits.kind},
         metadata=_table("entries", ENTRIES, subscription),
         group_name="entries",
         owners=OWNERS,

@@ -12,12 +12,11 @@ from datetime import UTC, datetime
 
 from dts_assets.flows.broker_admin import BrokerAdmin
 from dts_assets.flows.pipeline import Pipeline
+from dts_assets.model.formats import Evidence
 from dts_assets.model.ledger_rows import IngestWindow
 from dts_assets.model.offsets import Watermark
 from dts_assets.model.windows import Window
 from dts_assets.planning.group_offsets import DecodedCell, offset_to_commit
-
-_WITHOUT_CHECKPOINTS = "drs-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +30,7 @@ class GroupCommit:
 def commit_group(pipeline: Pipeline, broker: BrokerAdmin) -> GroupCommit:
     """Commit, per Kafka partition, the offset behind the last CHECKPOINT of what is stored and decoded without a hole.
 
-    Formats without CHECKPOINTs (DRS) commit the end of it. The group never moves back. Raises SourceError where the broker does
+    Formats without CHECKPOINTs commit the end of it. The group never moves back. Raises SourceError where the broker does
     not answer or does not allow it.
     """
     before = broker.committed()
@@ -52,7 +51,7 @@ def commit_group(pipeline: Pipeline, broker: BrokerAdmin) -> GroupCommit:
             (DecodedCell(row.offsets, _checkpoint(row)) for row in mine),
             start=start,
             committed=committed,
-            by_checkpoint=not pipeline.settings.format.startswith(_WITHOUT_CHECKPOINTS),
+            by_checkpoint=Evidence.CHECKPOINTS in pipeline.settings.traits.evidence,
         )
         if (
             offset is not None and offset <= watermarks[number].high

@@ -165,7 +165,7 @@ def _decode(
                 onto[cell].offsets.end if cell in onto else raw[cell].offsets.start, raw[cell].offsets.end
             ),
             epoch=raw[cell].epoch,
-            format=pipeline.settings.format,
+            format=pipeline.format,
             own=RawFiles(cell, files.get(cell, ())),
             earlier=tuple(RawFiles(one, files.get(one, ())) for one in earlier),
             reaches_start=reaches_start,

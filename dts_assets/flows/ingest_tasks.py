@@ -27,8 +27,7 @@ from dts_assets.stages.reassembly import Reassembler, whole_sets
 from dts_assets.stages.resume import Noted
 from dts_assets.stages.runs import RunTracker
 from dts_assets.store.files import TableWriter, WriteTarget, WrittenFile, read_batches
-from dts_assets.wire.format import Rejected
-from dts_assets.wire.formats import wire_format
+from dts_assets.wire.format import Rejected, WireFormat
 
 CHUNK_BYTES = 16 << 20
 """Bytes of entry sets decoded in one call: larger gains nothing measurable below a hundred tables and costs memory."""
@@ -123,7 +122,7 @@ class EntriesTask:
     cell: Cell
     offsets: OffsetRange
     epoch: int
-    format: str
+    format: WireFormat
     own: RawFiles
     earlier: tuple[RawFiles, ...]
     reaches_start: bool
@@ -174,7 +173,7 @@ class _EntriesRun:
     def __init__(self, task: EntriesTask, attempt: str) -> None:
         self._task = task
         self._attempt = attempt
-        self._format = wire_format(task.format)
+        self._format = task.format
         noted = Noted(Tally(), EntryFacts(), RunTracker(), Delivery(task.offsets))
         if task.resume is not None:
             noted = Noted.of_bytes(task.resume)
@@ -271,7 +270,7 @@ class _EntriesRun:
             decoded = self._format.entries(sets["data"])
             self._facts.add(decoded)
             self._delivery.see_entries(decoded.batch, sets, decoded.checkpoints)
-            self._runs.see(decoded.batch, sets, decoded.checkpoints)
+            self._runs.see(decoded.batch, sets, decoded.checkpoints, order=self._format.traits.order)
             rows = entry_rows(decoded.batch, sets, cell=self._task.cell, epoch=self._task.epoch)
             self._entries.write_partition((self._task.cell.kafka_partition, self._task.cell.window.start), rows)
             self._keep([_rejected_row(rejection, sets) for rejection in decoded.rejected])

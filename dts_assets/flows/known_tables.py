@@ -10,7 +10,6 @@ from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
 from dts_assets.store.registry import RegisteredColumn, RegisteredTable, merge_registry, read_registry
 from dts_assets.wire.format import TableShape
-from dts_assets.wire.formats import wire_format
 
 
 def register_shapes(pipeline: Pipeline, shapes: Mapping[TableShape, SourcePosition]) -> tuple[TableId, ...]:
@@ -60,7 +59,7 @@ def widen_unsigned(pipeline: Pipeline, columns: Iterable[tuple[TableId, str]], *
     """
     registered = read_registry(pipeline.settings.registry_path)
     changed: dict[TableId, dict[str, RegisteredColumn]] = {}
-    wire = wire_format(pipeline.settings.format)
+    wire = pipeline.format
     for table, name in columns:
         column = next(one for one in registered[table].columns if one.name == name)
         wanted = wire.column_type(column.original_type, unsigned=True)
@@ -80,7 +79,7 @@ def _registered(
     declared = pipeline.settings.types_of(table).get(column.name)
     if declared is not None:
         return RegisteredColumn(column.name, column.original_type, declared, column.is_key)
-    kind = wire_format(pipeline.settings.format).column_type(column.original_type, unsigned=False)
+    kind = pipeline.format.column_type(column.original_type, unsigned=False)
     if known is not None:
         kind = widened(known.type, kind) or known.type
     return RegisteredColumn(column.name, column.original_type, kind, column.is_key)

@@ -36,7 +36,7 @@ class TopicMarks:
     @classmethod
     def of(cls, pipeline: Pipeline, rows: Iterable[IngestWindow], tables: Iterable[TableId]) -> TopicMarks:
         """What the rows say together; they should be all of them, and ``tables`` all that are known."""
-        history = TopicHistory.of(rows, tables)
+        history = TopicHistory.of(rows, tables, order=pipeline.settings.traits.order)
         windows = sorted({cell.window for cell in history.rows})
         # Shards are servers of their own: there is no position that is common to them.
         ordered = len(history.shards) <= 1

@@ -26,6 +26,8 @@ from dts_assets.store.catalog import LakeLocation
 from dts_assets.store.lake import Lake
 from dts_assets.store.ledger import Ledger
 from dts_assets.store.schemas import RAW_WINDOWS
+from dts_assets.wire.format import WireFormat
+from dts_assets.wire.formats import wire_format
 
 SparkProvider: TypeAlias = Callable[[], SparkSession]
 """Gives the session at first use: flows that find nothing to do start no JVM."""
@@ -64,6 +66,11 @@ class Pipeline:
         return capture is not None and capture.complete
 
     @property
+    def format(self) -> WireFormat:
+        """The wire format, made from the subscription's settings."""
+        return wire_format(self.settings.format, self.settings.format_settings)
+
+    @property
     def ledger(self) -> Ledger:
         """The ledger of the subscription."""
         return Ledger(self.lake.catalog, self.name)
@@ -91,7 +98,7 @@ class Pipeline:
             "types": dict(sorted(settings.types.items())),
             "include": list(settings.tables.include),
             "exclude": list(settings.tables.exclude),
-            "zone": settings.source_time_zone,
+            "format": self.format.changes_fingerprint,
             "consistency": settings.consistency,
         }
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:12]

@@ -12,6 +12,7 @@ from dts_assets.flows.pipeline import Pipeline, SparkProvider
 from dts_assets.flows.redelivered_tasks import EntryKeys, IdentityResult, IdentityTask, find_in_cell
 from dts_assets.flows.reports import Progress, of_bytes
 from dts_assets.flows.spark_tasks import Watched, run_tasks
+from dts_assets.model.formats import ChangeOrder
 from dts_assets.model.ledger_rows import IngestWindow
 from dts_assets.model.lineages import LineageRule
 from dts_assets.model.positions import SourcePosition
@@ -43,12 +44,13 @@ class TopicHistory:
     tables: str
 
     @classmethod
-    def of(cls, rows: Iterable[IngestWindow], tables: Iterable[TableId]) -> TopicHistory:
-        """The history that some rows of ``windows`` tell, which should be all of them; ``tables`` are all that are known."""
+    def of(cls, rows: Iterable[IngestWindow], tables: Iterable[TableId], *, order: ChangeOrder) -> TopicHistory:
+        """The history that some rows of ``windows`` tell, which should be all of them; ``tables`` are all that are known,
+        ``order`` is the format's."""
         by_cell = {row.cell: row for row in rows}
         cells = [CellRuns(row.cell, row.epoch, row.runs, row.checkpoints, row.statements) for row in by_cell.values()]
         real = not any(mark.fake_gtid for row in by_cell.values() for mark in row.checkpoints)
-        lineages = find_lineages(cells, trust_gtids=real)
+        lineages = find_lineages(cells, trust_gtids=real, order=order)
         return cls(
             by_cell, lineages, find_suspicions(cells, lineages), kept_statements(cells, lineages), real, _digest(tables)
         )

@@ -305,7 +305,7 @@ def _decode(
         TablesTask(
             paths,
             sizes,
-            pipeline.settings.format,
+            pipeline.format,
             targets,
             quarantine,
             ddl,
@@ -313,7 +313,6 @@ def _decode(
             known.rules(pipeline, sizes),
             known.redelivered(sizes),
             known.statements(sizes),
-            pipeline.settings.source_time_zone,
             {cell: offset for cell, offset in known.growing.from_offsets.items() if cell[1] in sizes},
         )
         for paths, sizes in shared_out(by_window)

@@ -25,8 +25,7 @@ from dts_assets.stages.row_hash import Hashes, row_hashes, signed, summed
 from dts_assets.stages.statements import DDL_ENTRY_COLUMNS, ddl_rows, statements, truncations
 from dts_assets.store.files import TableWriter, WriteTarget, WrittenFile, read_batches
 from dts_assets.wire.columns.buffers import numbers_of
-from dts_assets.wire.format import Rejected, TableChanges
-from dts_assets.wire.formats import wire_format
+from dts_assets.wire.format import Rejected, TableChanges, WireFormat
 
 CHUNK_BYTES = 16 << 20
 MANY_TABLES = 100
@@ -71,7 +70,7 @@ class TablesTask:
 
     paths: tuple[str, ...]
     bytes: Mapping[datetime, int]
-    format: str
+    format: WireFormat
     tables: Mapping[TableId, TableTarget]
     quarantine: WriteTarget
     ddl: WriteTarget
@@ -79,7 +78,6 @@ class TablesTask:
     rules: Mapping[CellKey, Mapping[str, LineageRule]] = field(default_factory=dict)
     redelivered: Mapping[CellKey, EntryKeys] = field(default_factory=dict)
     statements: Mapping[CellKey, frozenset[int]] = field(default_factory=dict)
-    source_time_zone: str = "+00:00"
     from_offsets: Mapping[CellKey, int] = field(default_factory=dict)
 
 
@@ -170,7 +168,7 @@ class _TablesRun:
     def __init__(self, task: TablesTask, attempt: str) -> None:
         self._task = task
         self._attempt = attempt
-        self._format = wire_format(task.format, source_time_zone=task.source_time_zone)
+        self._format = task.format
         self._columns = {table: target.columns for table, target in task.tables.items()}
         self._writers: dict[TableId, TableWriter] = {}
         self._rejected = TableWriter(task.quarantine, attempt)

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from dts_assets.model.formats import ChangeOrder
 from dts_assets.model.lineages import Break, Lineage, LineageRule
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.runs import CheckpointMark, Run, StatementMark
@@ -104,10 +105,11 @@ class _Seen:
     latest: datetime | None = None
 
 
-def find_lineages(cells: Iterable[CellRuns], *, trust_gtids: bool) -> Lineages:
+def find_lineages(cells: Iterable[CellRuns], *, trust_gtids: bool, order: ChangeOrder) -> Lineages:
     """The lineages of a topic from the runs of all its stored windows.
 
-    ``trust_gtids`` is False where the vendor says that it made the GTIDs up.
+    ``trust_gtids`` is False where the vendor says that it made the GTIDs up. Message ids belong to the vendor's task and not to
+    a server, so that where they give the ``order`` no lineage ends.
     """
     by_shard: dict[str, dict[int, list[Run]]] = {}
     for one in sorted(cells, key=lambda cell: (cell.cell.kafka_partition, cell.epoch, cell.cell.window.start)):
@@ -119,19 +121,22 @@ def find_lineages(cells: Iterable[CellRuns], *, trust_gtids: bool) -> Lineages:
         first = min((run for runs in partitions.values() for run in runs), key=lambda run: (run.first_time, run.first))
         begun.append((first.first_time, shard, -1, _server(first), first.first))
         found = [
-            one for partition, runs in partitions.items() for one in _breaks(partition, runs, trust_gtids=trust_gtids)
+            one
+            for partition, runs in partitions.items()
+            if order is ChangeOrder.BINLOG_POSITION
+            for one in _breaks(partition, runs, trust_gtids=trust_gtids)
         ]
         groups[shard] = sorted(_merged(found), key=_group_order)
         for number, group in enumerate(groups[shard]):
             earliest = min(group, key=lambda one: (one.time, one.position))
             begun.append((earliest.time, shard, number, earliest.server, earliest.position))
     # Breaks of one shard keep the order they were found in, even where clocks disagree.
-    order = sorted(begun, key=lambda one: (_not_before(begun, one), one[1], one[2]))
+    in_order = sorted(begun, key=lambda one: (_not_before(begun, one), one[1], one[2]))
     lineages = tuple(
         Lineage(number, shard, server, time, position)
-        for number, (time, shard, _, server, position) in enumerate(order)
+        for number, (time, shard, _, server, position) in enumerate(in_order)
     )
-    numbers = {(shard, index): number for number, (_, shard, index, _, _) in enumerate(order)}
+    numbers = {(shard, index): number for number, (_, shard, index, _, _) in enumerate(in_order)}
     rules = {
         (partition, shard): LineageRule(
             numbers[shard, -1],
@@ -171,8 +176,6 @@ def _breaks(kafka_partition: int, runs: Sequence[Run], *, trust_gtids: bool) -> 
 def _break_at(kafka_partition: int, run: Run, seen: _Seen, *, trust_gtids: bool) -> _Found | None:
     if seen.highest is None or seen.latest is None:
         return None
-    if run.last.file == 0:
-        return None  # DRS: its numbers belong to the task, not to a server
     back = run.first <= seen.highest
     if trust_gtids and run.gtid is not None:
         server, number = run_gtid(run.gtid)

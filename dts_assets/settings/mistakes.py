@@ -5,7 +5,6 @@ No message ever shows a value: it shows the text that stands in the file, where 
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from typing import Any, get_args
 
@@ -14,8 +13,9 @@ from pydantic_core import ErrorDetails
 
 from dts_assets.errors import ConfigMistake
 from dts_assets.settings.document import Document, Place
+from dts_assets.settings.formats import registered_formats
 from dts_assets.settings.models import FOLDER_KEY, NAME_KEY, Settings
-from dts_assets.settings.values import VALUE
+from dts_assets.settings.values import VALUE, instead
 
 _KINDS = {
     "model_type": ("a mapping is wanted here", "write one `key: value` a line below it"),
@@ -45,7 +45,7 @@ def _mistake(error: ErrorDetails, document: Document) -> tuple[Place, ConfigMist
     place: Place = tuple(part for part in error["loc"] if part != "[key]")
     if place[:3] == ("lake", "catalog", "properties"):
         place = (*place[:2], *place[3:])  # in the file they stand beside the type
-    if place[-1:] == ("avro_schema",):
+    if place[-1:] == ("schema_file",):
         place = (*place[:-1], "schema")  # pydantic names a key that is not there by its field
     context: Mapping[str, Any] = error.get("ctx", {})
     if error["type"] == "mistake":
@@ -55,10 +55,10 @@ def _mistake(error: ErrorDetails, document: Document) -> tuple[Place, ConfigMist
     elif error["type"] == "missing":
         message, fix = f"{place[-1]} is missing", _example(place)
     elif error["type"] == "extra_forbidden":
-        message, fix = "no such key", _instead(str(place[-1]), keys_at(place[:-1]))
+        message, fix = "no such key", instead(str(place[-1]), keys_at(place[:-1]))
     elif error["type"] == "literal_error":
         allowed = choices_at(place)
-        message, fix = f"{VALUE} is none of its values", _instead(document.written.get(place, ""), allowed)
+        message, fix = f"{VALUE} is none of its values", instead(document.written.get(place, ""), allowed)
     elif error["type"] in ("greater_than_equal", "less_than_equal"):
         message, fix = f"{VALUE} is out of range", _range_of(place)
     else:
@@ -73,16 +73,10 @@ def _quoted(written: str | None) -> str:
     return f'"{written}"' if len(written) <= 60 and written.isprintable() else "the long text here"
 
 
-def _instead(written: str, allowed: tuple[str, ...]) -> str:
-    close = difflib.get_close_matches(written, allowed, n=1)
-    return f"did you mean {close[0]}?" if close else f"write one of {', '.join(allowed)}"
-
-
 _EXAMPLES = {
     "warehouse": "warehouse: ./lake",
     "lake": "lake: {warehouse: ./lake}",
     "subscriptions": "subscriptions: and below it one topic by name",
-    "format": "format: dts-protobuf",
     "source": "source: {capture: ./examples/shop}",
     "path": "path: ./examples/shop",
     "partitions": "partitions: and the number of Kafka partitions of the topic",
@@ -96,6 +90,8 @@ _EXAMPLES = {
 
 def _example(place: Place) -> str:
     key = str(place[-1])
+    if key == "format":
+        return f"write format: and one of {', '.join(registered_formats())}"
     return f"write {_EXAMPLES.get(key, f'{key}: and its value')}"
 
 

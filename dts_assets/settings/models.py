@@ -16,8 +16,11 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic import model_validator as check_whole
 from pydantic.json_schema import SkipJsonSchema
 
+from dts_assets.errors import WireFormatError
+from dts_assets.model.formats import FormatSettings, FormatTraits
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import WindowGrid
+from dts_assets.settings.formats import format_name, known_formats, registered_formats, traits_of
 from dts_assets.settings.kafka import ClientSettings, addresses, checked
 from dts_assets.settings.values import (
     VALUE,
@@ -39,9 +42,6 @@ NAME_KEY, FOLDER_KEY = "<name>", "<folder>"
 
 _SUBSCRIPTION_NAME = re.compile(r"[a-z][a-z0-9_]*")
 _GLOB_CHARACTERS = frozenset("*?[")
-
-FormatName = Literal["dts-protobuf", "dts-avro", "dts-json", "drs-avro", "drs-json", "drs-json-c"]
-AVRO_FORMATS: frozenset[str] = frozenset({"dts-avro", "drs-avro"})
 
 
 class _Part(BaseModel):
@@ -183,6 +183,10 @@ def _or_a_bare_path(schema: dict[str, Any]) -> None:
     schema["anyOf"] = [{"type": "string"}, *schema["anyOf"]]
 
 
+def _with_format_names(schema: dict[str, Any]) -> None:
+    schema["enum"] = list(known_formats())
+
+
 def _topics(topics: tuple[str, ...]) -> tuple[str, ...]:
     if len(set(topics)) < len(topics):
         raise mistake("a topic is listed twice", "list each topic once")
@@ -305,9 +309,14 @@ class Subscription(_Part):
 
     name: SkipJsonSchema[str] = Field("subscription", alias=NAME_KEY)
     folder: SkipJsonSchema[Path] = Field(Path(), alias=FOLDER_KEY, repr=False)
-    format: FormatName = Field(description="How the messages are encoded.")
-    avro_schema: AbsolutePath | None = Field(
-        None, alias="schema", validate_default=True, description="The customer's own schema file, for Avro formats."
+    format: Annotated[str, AfterValidator(format_name)] = Field(
+        description="How the messages are encoded.", json_schema_extra=_with_format_names
+    )
+    schema_file: AbsolutePath | None = Field(
+        None,
+        alias="schema",
+        validate_default=True,
+        description="The customer's own schema file, for formats that are read with one.",
     )
     source: Source = Field(description="Where messages come from.")
     partitions: int = Field(ge=1, le=100, description="How many Kafka partitions the topics have together.")
@@ -342,15 +351,18 @@ class Subscription(_Part):
             )
         return name
 
-    @field_validator("avro_schema")
+    @field_validator("schema_file")
     @classmethod
-    def _schema_with_avro(cls, schema: Path | None, info: ValidationInfo) -> Path | None:
+    def _schema_where_needed(cls, schema: Path | None, info: ValidationInfo) -> Path | None:
         name = info.data.get("format")
-        if name in AVRO_FORMATS and schema is None:
-            raise mistake(
-                f"messages in {name} are read with a schema, and none is named", "write schema: and the .avsc file"
-            )
-        if name is not None and name not in AVRO_FORMATS and schema is not None:
+        if name not in registered_formats():
+            return schema
+        if traits_of(name).needs_schema:
+            if schema is None:
+                raise mistake(
+                    f"messages in {name} are read with a schema, and none is named", "write schema: and the file's path"
+                )
+        elif schema is not None:
             raise mistake(f"messages in {name} are read without a schema file", "remove the key")
         return schema
 
@@ -369,6 +381,26 @@ class Subscription(_Part):
     def zone(self) -> tzinfo:
         """The time zone of values that carry none."""
         return zone_of(self.source_time_zone)
+
+    @property
+    def traits(self) -> FormatTraits:
+        """The traits of the subscription's format."""
+        return traits_of(self.format)
+
+    @property
+    def format_settings(self) -> FormatSettings:
+        """The settings that the format is made from.
+
+        Raises:
+            WireFormatError: the schema file cannot be read.
+        """
+        if self.schema_file is None:
+            return FormatSettings(self.source_time_zone)
+        try:
+            return FormatSettings(self.source_time_zone, self.schema_file.read_bytes())
+        except OSError as error:
+            what = f"its schema file {self.schema_file} cannot be read ({error.strerror})"
+            raise WireFormatError(self.format, what) from None
 
     @property
     def registry_path(self) -> Path:

@@ -10,7 +10,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dts_assets.model.formats import PLANNED_FORMATS
 from dts_assets.settings.document import Place
+from dts_assets.settings.formats import ready_formats, registered_formats
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +22,7 @@ class Unsupported:
     place: tuple[str, ...]
     asks_for_it: Callable[[Any], bool]
     what: str
-    fix: str
+    fix: str | Callable[[], str]
 
 
 ANY = "*"
@@ -32,9 +34,9 @@ UNSUPPORTED: tuple[Unsupported, ...] = (
     ),
     Unsupported(
         (*_SUBSCRIPTION, "format"),
-        lambda value: value in ("dts-avro", "dts-json", "drs-avro", "drs-json"),
+        lambda value: value in PLANNED_FORMATS and value not in registered_formats(),
         "this format",
-        "use dts-protobuf or drs-json-c",
+        lambda: f"use {ready_formats()}",
     ),
     Unsupported((*_SUBSCRIPTION, "history"), bool, "history", "remove the key"),
     Unsupported((*_SUBSCRIPTION, "sql", "tables"), bool, "sql", "remove the key"),
@@ -46,7 +48,8 @@ def unsupported_in(values: Any) -> Iterator[tuple[Place, str, str]]:
     for entry in UNSUPPORTED:
         for place, value in _at(values, entry.place):
             if value is not None and entry.asks_for_it(value):
-                yield place, f"{entry.what} is not supported by this version yet", entry.fix
+                fix = entry.fix if isinstance(entry.fix, str) else entry.fix()
+                yield place, f"{entry.what} is not supported by this version yet", fix
 
 
 def _at(value: Any, place: tuple[str, ...]) -> Iterator[tuple[Place, Any]]:

@@ -5,6 +5,7 @@ Each type turns text into a value and, where it cannot, says what is wrong and h
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
@@ -35,6 +36,12 @@ VALUE = "{value}"
 def mistake(message: str, fix: str, *, at: tuple[str | int, ...] = ()) -> PydanticCustomError:
     """What a check raises. ``at`` leads from the place being checked to the one that is wrong."""
     return PydanticCustomError("mistake", "{message}", {"message": message, "fix": fix, "at": at})
+
+
+def instead(written: str, allowed: tuple[str, ...]) -> str:
+    """Return the fix for a word that is none of those allowed: the closest of them, or all."""
+    close = difflib.get_close_matches(written, allowed, n=1)
+    return f"did you mean {close[0]}?" if close else f"write one of {', '.join(allowed)}"
 
 
 def duration_of(text: object) -> timedelta:

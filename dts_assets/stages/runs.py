@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dts_assets.model.formats import ChangeOrder
 from dts_assets.model.positions import SourcePosition, file_number
 from dts_assets.model.runs import CheckpointMark, Run, ServerRange, StatementMark
 from dts_assets.stages.changelog import file_numbers
@@ -76,7 +77,14 @@ class RunTracker:
         self._shards: dict[str, _Shard] = {}
         self._statements: list[StatementMark] = []
 
-    def see(self, batch: pa.RecordBatch, sets: pa.RecordBatch, checkpoints: tuple[Checkpoint, ...]) -> None:
+    def see(
+        self,
+        batch: pa.RecordBatch,
+        sets: pa.RecordBatch,
+        checkpoints: tuple[Checkpoint, ...],
+        *,
+        order: ChangeOrder = ChangeOrder.BINLOG_POSITION,
+    ) -> None:
         """Take note of a decoded batch; ``sets`` (``last_offset``, ``shard``) are what it was decoded from."""
         offsets = sets["last_offset"].take(batch["set_index"]).to_numpy()
         shards = pc.fill_null(sets["shard"], "").take(batch["set_index"]).dictionary_encode()
@@ -102,7 +110,7 @@ class RunTracker:
         for code, shard in enumerate(shards.dictionary.to_pylist()):
             rows = np.flatnonzero(own & (codes == code)) if len(shards.dictionary) > 1 else np.flatnonzero(own)
             if len(rows):
-                self._see(self._shards.setdefault(shard, _Shard()), _Entries.of(batch, offsets, rows))
+                self._see(self._shards.setdefault(shard, _Shard()), _Entries.of(batch, offsets, rows), order)
 
     def runs(self) -> tuple[Run, ...]:
         """The runs, by shard and offset."""
@@ -123,7 +131,7 @@ class RunTracker:
             known.marks.pop()
         known.marks.append(mark)
 
-    def _see(self, known: _Shard, entries: _Entries) -> None:
+    def _see(self, known: _Shard, entries: _Entries, order: ChangeOrder) -> None:
         """Take note of entries of one shard: stretch by stretch, in each of which positions only grow."""
         keys = entries.keys
         goes_back = np.flatnonzero(keys[1:] < keys[:-1]) + 1
@@ -132,11 +140,11 @@ class RunTracker:
         )
         equal = np.flatnonzero(keys[1:] == keys[:-1]) + 1
         for start, end in zip(starts, [*starts[1:], len(keys)], strict=True):
-            self._stretch(known, entries, start, end)
+            self._stretch(known, entries, start, end, order)
             if len(equal):
                 known.runs[-1].repeats += int(np.searchsorted(equal, end) - np.searchsorted(equal, start + 1))
 
-    def _stretch(self, known: _Shard, entries: _Entries, start: int, end: int) -> None:
+    def _stretch(self, known: _Shard, entries: _Entries, start: int, end: int, order: ChangeOrder) -> None:
         first, last = entries.position(start), entries.position(end - 1)
         time, latest = int(entries.times[start]), int(entries.times[start:end].max())
         numbered, back = entries.numbered(start), first < known.previous
@@ -145,7 +153,8 @@ class RunTracker:
         # only the clock can tell.
         again = bool(entries.begins[start]) and numbered and not entries.any_new(start, start + 1, known.seen)
         copied = again and first > known.highest
-        later = back and not numbered and time > known.latest and last[0] > 0
+        by_position = order is ChangeOrder.BINLOG_POSITION
+        later = by_position and back and not numbered and time > known.latest
         broken = later or copied or entries.any_new(start, start + passed, known.seen)
         unknown_server = numbered and entries.server(start) not in known.seen
         run = known.runs[-1] if known.runs else None

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol, Self
 
 import pyarrow as pa
 
 from dts_assets.model.columns import Column, ColumnShape
+from dts_assets.model.formats import FormatSettings, FormatTraits
 from dts_assets.model.problems import Reason
 from dts_assets.model.tables import TableId
 
@@ -139,7 +140,27 @@ class DecodedChanges:
 
 
 class WireFormat(Protocol):
-    """One vendor encoding. Instances hold no state of a stream: every call stands alone."""
+    """One vendor encoding, as a frozen and picklable value made from a subscription's settings.
+
+    It holds no state of a stream: every call stands alone. The class loads no engine before the first call of a method.
+    """
+
+    traits: ClassVar[FormatTraits]
+
+    @classmethod
+    def of(cls, settings: FormatSettings) -> Self:
+        """The format for a subscription. Raises WireFormatError for settings that it cannot be made from."""
+        ...
+
+    @property
+    def entries_fingerprint(self) -> str:
+        """A short text of the format and the settings that entries depend on: another text makes stored entries stale."""
+        ...
+
+    @property
+    def changes_fingerprint(self) -> str:
+        """A short text of the format and the settings that typed rows depend on: another text makes stored changes stale."""
+        ...
 
     @property
     def decoder(self) -> str:

@@ -1,30 +1,19 @@
-"""The wire formats by the names that ``pipeline.yaml`` gives them."""
+"""The wire formats as values, made by name from the settings of a subscription."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
-
-from dts_assets.errors import WireFormatError
-from dts_assets.wire.drs_json_c import DrsJsonC
-from dts_assets.wire.dts_protobuf import DtsProtobuf
+from dts_assets.model.formats import FormatSettings
+from dts_assets.settings.formats import format_class
 from dts_assets.wire.format import WireFormat
 
-_READY: Mapping[str, Callable[[str], WireFormat]] = MappingProxyType(
-    {"dts-protobuf": lambda zone: DtsProtobuf(), "drs-json-c": DrsJsonC}
-)
-_PLANNED = ("dts-avro", "dts-json", "drs-avro", "drs-json")
+_NO_SETTINGS = FormatSettings()
 
 
-def wire_format(name: str, *, source_time_zone: str = "+00:00") -> WireFormat:
-    """The wire format of that name. Raises WireFormatError if there is none, or none yet.
+def wire_format(name: str, settings: FormatSettings = _NO_SETTINGS) -> WireFormat:
+    """Return the format that is registered under a name, made from a subscription's settings.
 
-    ``source_time_zone`` (``+08:00`` or ``Asia/Shanghai``) is for formats whose instants carry no zone; DTS Protobuf's do.
+    Raises:
+        WireFormatError: no package registers the name, its class cannot be loaded, or it cannot be made from the settings.
     """
-    made = _READY.get(name)
-    if made is not None:
-        return made(source_time_zone)
-    ready = ", ".join(_READY)
-    if name in _PLANNED:
-        raise WireFormatError(name, f"this version cannot decode it yet; it decodes {ready}")
-    raise WireFormatError(name, f"there is no format of that name; this version decodes {ready}")
+    made: WireFormat = format_class(name).of(settings)
+    return made

@@ -130,7 +130,7 @@ class TestWhatAFileSays:
         assert settings.lake.catalog.properties == {"uri": "http://catalog", "credential": "hunter2"}
         assert (settings.spark.master, settings.spark.remote) == (None, "sc://host:15002/;token=hunter2")
         assert settings.spark.conf == {"spark.sql.shuffle.partitions": "4", "spark.ui.enabled": "false"}
-        assert shop.avro_schema == tmp_path / "Record.avsc"
+        assert shop.schema_file == tmp_path / "Record.avsc"
         assert shop.source.kafka is not None
         assert shop.source.kafka.bootstrap_servers == "host:9092"
         assert shop.source.kafka.topics == ("topic-a", "topic-b")

@@ -9,6 +9,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dts_assets.model.formats import ChangeOrder
 from dts_assets.model.lineages import LineageRule
 from dts_assets.model.runs import Run
 from dts_assets.model.spans import Cell
@@ -77,7 +78,7 @@ def kept_of(
 def check(stream: Stream, borders: Sequence[int], chunk: int, *, lineages_expected: int | None = None) -> None:
     cells = cut(stream, borders)
     runs = {cell: CellRuns(cell, 0, runs_of(delivered, chunk=chunk), ()) for cell, delivered in cells.items()}
-    lineages = find_lineages(runs.values(), trust_gtids=stream.gtids)
+    lineages = find_lineages(runs.values(), trust_gtids=stream.gtids, order=ChangeOrder.BINLOG_POSITION)
     if lineages_expected is not None:
         assert len(lineages.all) == lineages_expected
     kept = kept_of(cells, lineages, stream.gtids, runs)

@@ -12,6 +12,7 @@ import pytest
 
 from dts_assets.errors import WireFormatError
 from dts_assets.model.columns import Column, ColumnShape
+from dts_assets.model.formats import FormatSettings
 from dts_assets.model.problems import Reason
 from dts_assets.model.tables import TableId
 from dts_assets.wire.drs_json_c import DrsJsonC
@@ -292,7 +293,7 @@ def test_declared_types(text: str, original: str, kind: str, expected: Any) -> N
     ],
 )
 def test_timestamps_are_clocks_of_the_sources_zone(zone: str, text: str, expected: datetime | None) -> None:
-    wire = wire_format("drs-json-c", source_time_zone=zone)
+    wire = wire_format("drs-json-c", FormatSettings(zone))
     assert isinstance(wire, DrsJsonC)
     assert _value(text, "timestamp", wire=wire) == (expected, {} if expected else {"after.v": text})
     assert _value(text, "datetime", wire=wire)[1] == {}
@@ -440,6 +441,6 @@ def test_nothing_gives_nothing() -> None:
 
 
 def test_formats_are_known_by_name() -> None:
-    assert wire_format("drs-json-c", source_time_zone="+08:00") == WIRE
-    with pytest.raises(WireFormatError, match="this version decodes dts-protobuf, drs-json-c"):
+    assert wire_format("drs-json-c", FormatSettings("+08:00")) == WIRE
+    with pytest.raises(WireFormatError, match="this version decodes drs-json-c, dts-protobuf"):
         wire_format("drs-xml")

@@ -13,8 +13,7 @@ from dts_assets.model.columns import ColumnShape
 from dts_assets.model.problems import Reason
 from dts_assets.model.tables import TableId
 from dts_assets.protocol import subscribe_pb2 as pb
-from dts_assets.wire.dts_protobuf import DtsProtobuf
-from dts_assets.wire.dts_protobuf.protobuf_parser import Engine
+from dts_assets.wire.dts_protobuf import DtsProtobuf, Engine
 from dts_assets.wire.format import ENTRIES, Checkpoint, TableShape
 from tests.wire.made import Row, dml, entry, number, sets
 

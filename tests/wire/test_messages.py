@@ -10,9 +10,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from dts_assets.protocol import subscribe_pb2 as pb
-from dts_assets.wire.dts_protobuf import DtsProtobuf
+from dts_assets.wire.dts_protobuf import DtsProtobuf, Engine
 from dts_assets.wire.dts_protobuf.envelopes import plain_envelopes
-from dts_assets.wire.dts_protobuf.protobuf_parser import Engine
 from dts_assets.wire.format import FRAGMENTS
 from tests.wire.made import messages
 

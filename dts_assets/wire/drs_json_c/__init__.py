@@ -1,4 +1,8 @@
-"""The wire format ``drs-json-c``: Huawei Cloud DRS, MySQL or TaurusDB to Kafka, message format JSON-C."""
+"""The wire format ``drs-json-c``: Huawei Cloud DRS, MySQL or TaurusDB to Kafka, message format JSON-C.
+
+The vendor's page is "Kafka Message Format" (drs_03_0052). A message goes through these modules: ``json_messages`` (JSON to
+Python), ``json_entries`` (messages to entries), ``json_rows`` (entries to rows); then ``wire.columns`` types the values.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +11,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
-
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from dts_assets.model.columns import Column, mysql_type
+from dts_assets.model.formats import ChangeOrder, FormatSettings, FormatTraits
 from dts_assets.model.tables import TableId
-from dts_assets.wire.drs_json_c.json_entries import entries_of
-from dts_assets.wire.drs_json_c.json_rows import changes_of
-from dts_assets.wire.format import FRAGMENTS, DecodedChanges, DecodedEntries
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from dts_assets.wire.format import DecodedChanges, DecodedEntries
 
 _BARE = re.compile(r"\s*(dec(imal)?|numeric|fixed)(\s+(unsigned|zerofill))*\s*", re.I)
 _BIT = re.compile(r"\s*bit\b", re.I)
@@ -31,39 +35,50 @@ class DrsJsonC:
 
     source_time_zone: str = "+00:00"
 
+    traits: ClassVar[FormatTraits] = FormatTraits(kind="json", evidence=frozenset(), order=ChangeOrder.MESSAGE_ID)
+
+    @classmethod
+    def of(cls, settings: FormatSettings) -> Self:
+        """Return the format for the time zone of a source."""
+        return cls(settings.source_time_zone)
+
+    @property
+    def entries_fingerprint(self) -> str:
+        """The format alone: times of entries are counted from the epoch."""
+        return "drs-json-c"
+
+    @property
+    def changes_fingerprint(self) -> str:
+        """The format and the zone that TIMESTAMP values are read in."""
+        return f"drs-json-c {self.source_time_zone}"
+
     @property
     def decoder(self) -> str:
-        """What parses, with its version: ``msgspec 0.22.0``."""
+        """The parser with its version: ``msgspec 0.22.0``."""
         return _parser_name()
 
     def fragments(self, messages: pa.RecordBatch) -> pa.RecordBatch:
-        """FRAGMENTS of a batch of MESSAGES, row for row: every message is whole."""
-        count = messages.num_rows
-        values = messages["value"]
-        is_null = np.asarray(pc.equal(pc.fill_null(pc.binary_length(values), 0), 0))
-        columns = {
-            "shard": pa.repeat(pa.scalar(""), count),
-            "sequence": pa.nulls(count, pa.int64()),
-            "total": pa.array(np.ones(count, np.int64), mask=is_null),
-            "index": pa.array(np.zeros(count, np.int64), mask=is_null),
-            "data": pc.if_else(pa.array(is_null), pa.scalar(None, pa.binary()), values) if is_null.any() else values,
-            "is_null": pa.array(is_null),
-            "reason": pa.nulls(count, pa.string()),
-        }
-        return pa.RecordBatch.from_arrays(list(columns.values()), schema=FRAGMENTS)
+        """Return FRAGMENTS of a batch of MESSAGES, row for row: every message is whole."""
+        from dts_assets.wire.drs_json_c.json_entries import fragments_of
+
+        return fragments_of(messages)
 
     def entries(self, sets: pa.Array) -> DecodedEntries:
-        """One entry per message; one that is no JSON object is rejected whole."""
+        """Return one entry per message; a message that is no JSON object is rejected whole."""
+        from dts_assets.wire.drs_json_c.json_entries import entries_of
+
         return entries_of(sets)
 
     def changes(self, entries: pa.RecordBatch, tables: Mapping[TableId, tuple[Column, ...]]) -> DecodedChanges:
-        """The row changes of DML entries; an entry whose rows cannot be used is rejected whole."""
+        """Return the row changes of DML entries; an entry whose rows cannot be used is rejected whole."""
+        from dts_assets.wire.drs_json_c.json_rows import changes_of
+
         return changes_of(entries, tables, zone=self.source_time_zone)
 
     def column_type(self, original_type: str, *, unsigned: bool) -> str:
-        """The lake type of a column. The vendor sends neither precision nor sign, so types are wide enough without them.
+        """Return the lake type of a column, wide enough for a type text that has neither precision nor sign.
 
-        How BIT is written is not documented: it stays text.
+        The vendor's page does not say how BIT is written: it stays text.
         """
         if _BARE.fullmatch(original_type) or _BIT.match(original_type):
             return "string"

@@ -14,7 +14,7 @@ from dts_assets.model.tables import TableId
 from dts_assets.wire.columns.charsets import not_utf8
 from dts_assets.wire.columns.properties import Properties
 from dts_assets.wire.drs_json_c.json_messages import DDL_TYPES, OPERATIONS, Head, Refused, described, head_of, images_of
-from dts_assets.wire.format import ENTRIES, DecodedEntries, Rejected, TableShape
+from dts_assets.wire.format import ENTRIES, FRAGMENTS, DecodedEntries, Rejected, TableShape
 
 _SOURCE_TYPE = "MYSQL"
 _NO_UTF8 = "it is no JSON object in UTF-8"
@@ -77,6 +77,23 @@ class _Found:
         if before is None and head.old:
             self.unknown[f"old rows of {head.type}"] += 1
         return len(after if after is not None else before or ())
+
+
+def fragments_of(messages: pa.RecordBatch) -> pa.RecordBatch:
+    """Return FRAGMENTS of messages, row for row: every message is whole."""
+    count = messages.num_rows
+    values = messages["value"]
+    is_null = np.asarray(pc.equal(pc.fill_null(pc.binary_length(values), 0), 0))
+    columns = {
+        "shard": pa.repeat(pa.scalar(""), count),
+        "sequence": pa.nulls(count, pa.int64()),
+        "total": pa.array(np.ones(count, np.int64), mask=is_null),
+        "index": pa.array(np.zeros(count, np.int64), mask=is_null),
+        "data": pc.if_else(pa.array(is_null), pa.scalar(None, pa.binary()), values) if is_null.any() else values,
+        "is_null": pa.array(is_null),
+        "reason": pa.nulls(count, pa.string()),
+    }
+    return pa.RecordBatch.from_arrays(list(columns.values()), schema=FRAGMENTS)
 
 
 def entries_of(sets: pa.Array) -> DecodedEntries:

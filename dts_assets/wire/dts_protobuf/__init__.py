@@ -1,48 +1,82 @@
-"""The wire format ``dts-protobuf``: Tencent Cloud DTS "data subscription (Kafka edition)", Protobuf."""
+"""The wire format ``dts-protobuf``: Tencent Cloud DTS, data subscription (Kafka edition), Protobuf.
+
+The vendor's page is "Consuming Subscribed Data in Protobuf Format" (document 571/55396) with its ``subscribe.proto``. A message
+goes through these modules: ``fragments`` (envelope to fragment), ``entry_sets`` (entry set to entries), ``row_changes`` (entries
+to rows), each by ``protobuf_parser``; then ``wire.columns`` types the values.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, ClassVar, Literal, Self, TypeAlias
 
 from dts_assets.model.columns import Column, mysql_type
+from dts_assets.model.formats import ChangeOrder, Evidence, FormatSettings, FormatTraits
 from dts_assets.model.tables import TableId
-from dts_assets.wire.dts_protobuf.entry_sets import entries_of
-from dts_assets.wire.dts_protobuf.fragments import fragments_of
-from dts_assets.wire.dts_protobuf.protobuf_parser import BEST_ENGINE, Engine, engine_name
-from dts_assets.wire.dts_protobuf.row_changes import changes_of
-from dts_assets.wire.format import DecodedChanges, DecodedEntries
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from dts_assets.wire.format import DecodedChanges, DecodedEntries
+
+Engine: TypeAlias = Literal["ptars", "protobuf"]
 
 
 @dataclass(frozen=True, slots=True)
 class DtsProtobuf:
     """:class:`dts_assets.wire.format.WireFormat` of DTS Protobuf.
 
-    ``engine`` is what parses: ptars, in columns, or protobuf's own parser, which every call of ptars that fails falls back to.
-    Both give the same tables.
+    ``engine`` is what parses: ptars, in columns, or protobuf's own parser, which every call of ptars that fails falls back to;
+    None is the best that is installed. Both give the same tables.
     """
 
-    engine: Engine = BEST_ENGINE
+    engine: Engine | None = None
+
+    traits: ClassVar[FormatTraits] = FormatTraits(
+        kind="protobuf", evidence=frozenset(Evidence), order=ChangeOrder.BINLOG_POSITION
+    )
+
+    @classmethod
+    def of(cls, settings: FormatSettings) -> Self:
+        """Return the format; no setting changes it, since every instant carries its zone."""
+        return cls()
+
+    @property
+    def entries_fingerprint(self) -> str:
+        """The format alone."""
+        return "dts-protobuf"
+
+    @property
+    def changes_fingerprint(self) -> str:
+        """The format alone."""
+        return "dts-protobuf"
 
     @property
     def decoder(self) -> str:
-        """What parses, with its version: ``ptars 0.0.25``."""
+        """The parser with its version: ``ptars 0.0.25``."""
+        from dts_assets.wire.dts_protobuf.protobuf_parser import engine_name
+
         return engine_name(self.engine)
 
     def fragments(self, messages: pa.RecordBatch) -> pa.RecordBatch:
-        """FRAGMENTS of a batch of MESSAGES, row for row."""
+        """Return FRAGMENTS of a batch of MESSAGES, row for row."""
+        from dts_assets.wire.dts_protobuf.fragments import fragments_of
+
         return fragments_of(messages, engine=self.engine)
 
     def entries(self, sets: pa.Array) -> DecodedEntries:
-        """The entries of some whole entry sets. A set that is no protobuf message is rejected whole, an entry alone."""
+        """Return the entries of whole entry sets; a set that is no protobuf message is rejected whole, an entry alone."""
+        from dts_assets.wire.dts_protobuf.entry_sets import entries_of
+
         return entries_of(sets, engine=self.engine)
 
     def changes(self, entries: pa.RecordBatch, tables: Mapping[TableId, tuple[Column, ...]]) -> DecodedChanges:
-        """The row changes of DML entries; an entry whose rows cannot be used is rejected whole."""
+        """Return the row changes of DML entries; an entry whose rows cannot be used is rejected whole."""
+        from dts_assets.wire.dts_protobuf.row_changes import changes_of
+
         return changes_of(entries, tables, engine=self.engine)
 
     def column_type(self, original_type: str, *, unsigned: bool) -> str:
-        """The lake type of a MySQL-family column; ``string`` for a type that is not known."""
+        """Return the lake type of a MySQL-family column; ``string`` for a type that is not known."""
         return mysql_type(original_type, unsigned=unsigned) or "string"

@@ -15,8 +15,9 @@ from dts_assets.wire.columns.buffers import Bools, masked, offsets_of
 from dts_assets.wire.columns.charsets import not_utf8
 from dts_assets.wire.columns.layouts import ColumnList
 from dts_assets.wire.columns.properties import Properties
+from dts_assets.wire.dts_protobuf import Engine
 from dts_assets.wire.dts_protobuf.descriptors import ENTRY_SET, HEADS
-from dts_assets.wire.dts_protobuf.protobuf_parser import Engine, decode
+from dts_assets.wire.dts_protobuf.protobuf_parser import decode
 from dts_assets.wire.dts_protobuf.row_changes import DELETE, column_lists
 from dts_assets.wire.dts_protobuf.unknown_fields import of_heads, of_sets
 from dts_assets.wire.format import ENTRIES, Checkpoint, DecodedEntries, Rejected, TableShape
@@ -60,7 +61,7 @@ class _Heads:
         return _Heads(self.sets[rows], self.numbers[rows], payloads, decoded, self.lists[rows], self.groups)
 
 
-def entries_of(sets: pa.Array, *, engine: Engine) -> DecodedEntries:
+def entries_of(sets: pa.Array, *, engine: Engine | None) -> DecodedEntries:
     """The entries of some sets as :meth:`dts_assets.wire.format.WireFormat.entries` promises them."""
     rejected: list[Rejected] = []
     heads, beside = _heads(sets, rejected, engine=engine)
@@ -74,7 +75,7 @@ def entries_of(sets: pa.Array, *, engine: Engine) -> DecodedEntries:
     return DecodedEntries(batch, tuple(rejected), _shapes(heads, batch), _checkpoints(heads), unknown)
 
 
-def _heads(sets: pa.Array, rejected: list[Rejected], *, engine: Engine) -> tuple[_Heads, dict[str, int]]:
+def _heads(sets: pa.Array, rejected: list[Rejected], *, engine: Engine | None) -> tuple[_Heads, dict[str, int]]:
     """Cut sets into entries and decode each entry's head; what cannot be read is added to ``rejected``.
 
     Beside them: how often something unknown stands between the entries.

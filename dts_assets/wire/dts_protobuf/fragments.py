@@ -11,9 +11,10 @@ import pyarrow.compute as pc
 
 from dts_assets.model.problems import Reason
 from dts_assets.wire.columns.charsets import readable
+from dts_assets.wire.dts_protobuf import Engine
 from dts_assets.wire.dts_protobuf.descriptors import ENVELOPE
 from dts_assets.wire.dts_protobuf.envelopes import PlainEnvelopes, plain_envelopes
-from dts_assets.wire.dts_protobuf.protobuf_parser import Engine, decode
+from dts_assets.wire.dts_protobuf.protobuf_parser import decode
 from dts_assets.wire.format import FRAGMENTS
 
 VERSION = 1
@@ -24,7 +25,7 @@ _REASONS = pa.array(
 _DIGITS = re.compile(rb"\d{1,19}")
 
 
-def fragments_of(messages: pa.RecordBatch, *, engine: Engine) -> pa.RecordBatch:
+def fragments_of(messages: pa.RecordBatch, *, engine: Engine | None) -> pa.RecordBatch:
     """FRAGMENTS of messages as :meth:`dts_assets.wire.format.WireFormat.fragments` promises them."""
     plain = plain_envelopes(messages["value"]) if engine != "protobuf" else None
     if plain is not None:

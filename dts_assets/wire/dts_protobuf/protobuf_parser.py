@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ import pyarrow as pa
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import DecodeError, Message
 
+from dts_assets.wire.dts_protobuf import Engine
 from dts_assets.wire.dts_protobuf.allocation import keep_freed_memory
 from dts_assets.wire.dts_protobuf.descriptors import message_class
 from dts_assets.wire.dts_protobuf.fallback import batch_of
@@ -26,15 +27,14 @@ try:
 except ImportError:  # no wheel for this platform
     ptars = None  # type: ignore[assignment]
 
-Engine: TypeAlias = Literal["ptars", "protobuf"]
-
 BEST_ENGINE: Engine = "protobuf" if ptars is None else "ptars"
 
 
 @cache
-def engine_name(engine: Engine = BEST_ENGINE) -> str:
-    """The engine with its version, as ``ptars 0.0.25``."""
-    return f"{engine} {version(engine)}"
+def engine_name(engine: Engine | None) -> str:
+    """Return an engine with its version, as ``ptars 0.0.25``; None is the best that is installed."""
+    chosen = engine or BEST_ENGINE
+    return f"{chosen} {version(chosen)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +46,9 @@ class Decoded:
     poison: tuple[int, ...]
 
 
-def decode(payloads: pa.Array, descriptor: Descriptor, *, engine: Engine = BEST_ENGINE) -> Decoded:
+def decode(payloads: pa.Array, descriptor: Descriptor, *, engine: Engine | None = None) -> Decoded:
     """Decode a binary array without nulls as one message each."""
+    engine = engine or BEST_ENGINE
     if engine == "ptars":
         batch = _in_one_call(payloads, descriptor)
         if batch is not None:

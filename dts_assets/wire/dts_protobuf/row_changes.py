@@ -30,9 +30,10 @@ from dts_assets.wire.columns.images import ABSENT, BYTES, NULL, NUMBER, UNSIGNED
 from dts_assets.wire.columns.layouts import ColumnList
 from dts_assets.wire.columns.pivot import TableRows, pivot
 from dts_assets.wire.columns.table_changes import Beside, Rejections, table_changes, table_codes
+from dts_assets.wire.dts_protobuf import Engine
 from dts_assets.wire.dts_protobuf.descriptors import PLAIN_ROWS, ROWS
 from dts_assets.wire.dts_protobuf.plain_values import plain_values
-from dts_assets.wire.dts_protobuf.protobuf_parser import Decoded, Engine, decode
+from dts_assets.wire.dts_protobuf.protobuf_parser import Decoded, decode
 from dts_assets.wire.dts_protobuf.unknown_fields import fields_beside, of_rows
 from dts_assets.wire.format import DecodedChanges
 
@@ -64,7 +65,7 @@ class _Entries:
 
 
 def changes_of(
-    entries: pa.RecordBatch, tables: Mapping[TableId, tuple[Column, ...]], *, engine: Engine
+    entries: pa.RecordBatch, tables: Mapping[TableId, tuple[Column, ...]], *, engine: Engine | None
 ) -> DecodedChanges:
     """The row changes of ``entries`` as :meth:`dts_assets.wire.format.WireFormat.changes` promises them."""
     names = list(tables)
@@ -102,7 +103,7 @@ def changes_of(
     )
 
 
-def _decoded(payloads: pa.Array, engine: Engine) -> tuple[Decoded, tuple[Image, Image], dict[str, int]]:
+def _decoded(payloads: pa.Array, engine: Engine | None) -> tuple[Decoded, tuple[Image, Image], dict[str, int]]:
     """The entries, their images (without a parser for values where they are of the usual layout), and unknown fields."""
     decoded = decode(payloads, PLAIN_ROWS, engine=engine)
     before, after = (plain_image(lists) for lists in _lists(decoded.batch))

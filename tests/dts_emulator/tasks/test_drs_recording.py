@@ -16,6 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 from dts_assets.model.columns import Column
+from dts_assets.model.formats import FormatSettings
 from dts_assets.model.tables import TableId
 from dts_assets.wire.formats import wire_format
 from dts_emulator.__main__ import main
@@ -33,7 +34,7 @@ pytestmark = pytest.mark.database
 
 T0 = 1_767_571_200
 ZONE = timezone(timedelta(hours=8))
-WIRE = wire_format("drs-json-c", source_time_zone="+08:00")
+WIRE = wire_format("drs-json-c", FormatSettings("+08:00"))
 
 GALLERY = (
     "USE d",

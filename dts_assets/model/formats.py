@@ -1,0 +1,53 @@
+"""The vocabulary of wire formats: the traits that other rooms ask for, and the settings that a format is made from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+PLANNED_FORMATS = ("canal-json", "drs-avro", "drs-json", "dts-avro", "dts-json")
+"""Names that the configuration promises and that no package registers yet."""
+
+
+class Evidence(StrEnum):
+    """Marks in a stream that prove which changes were delivered; the value is the name that people read."""
+
+    CHECKPOINTS = "CHECKPOINTs"
+    SEQUENCE_NUMBERS = "sequence numbers"
+    GTIDS = "GTIDs"
+    TRANSACTIONS = "BEGIN and COMMIT"
+
+
+class ChangeOrder(StrEnum):
+    """The numbers by which a format identifies and orders the changes of a source."""
+
+    BINLOG_POSITION = "binlog position"
+    """File and position in one server's binlog: another server begins anew, and a new lineage with it."""
+    MESSAGE_ID = "message id"
+    """Numbers of the vendor's task, which go on whichever server it reads: there is one lineage."""
+
+
+@dataclass(frozen=True, slots=True)
+class FormatTraits:
+    """The facts about a format that the rest of the house must know; each format class has them as ``traits``.
+
+    ``kind`` is the format's kind in Dagster's UI, such as ``protobuf``. ``needs_schema`` says that messages are read with a
+    schema file of the customer's own.
+    """
+
+    kind: str
+    evidence: frozenset[Evidence]
+    order: ChangeOrder
+    needs_schema: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FormatSettings:
+    """The settings of a subscription that a format is made from.
+
+    ``source_time_zone`` (``+08:00`` or ``Asia/Shanghai``) is the zone of instants that carry none; ``schema`` is the content
+    of the schema file, so that workers need no file.
+    """
+
+    source_time_zone: str = "+00:00"
+    schema: bytes | None = None

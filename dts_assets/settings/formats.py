@@ -1,0 +1,85 @@
+"""The wire formats that installed packages register, by the names that ``format`` in ``pipeline.yaml`` takes.
+
+A package registers a format as an entry point of the group ``dts_assets.formats``; this room knows no format by itself. Classes
+of formats load no engine before their first call, so that traits cost nothing where the configuration is only read.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from functools import lru_cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from dts_assets.errors import WireFormatError
+from dts_assets.model.formats import PLANNED_FORMATS, FormatTraits
+from dts_assets.settings.values import VALUE, instead, mistake
+
+GROUP = "dts_assets.formats"
+
+
+def registered_formats() -> tuple[str, ...]:
+    """Return the names of all registered formats, sorted."""
+    return tuple(sorted(_registered(tuple(sys.path))))
+
+
+def known_formats() -> tuple[str, ...]:
+    """Return every name that a configuration may have: the registered formats and the planned ones."""
+    return tuple(sorted({*registered_formats(), *PLANNED_FORMATS}))
+
+
+def format_class(name: str) -> Any:
+    """Return the class that is registered under a name.
+
+    Raises:
+        WireFormatError: no package registers the name, or its class cannot be loaded.
+    """
+    found = _registered(tuple(sys.path)).get(name)
+    if found is None:
+        ready = ", ".join(registered_formats())
+        if name in PLANNED_FORMATS:
+            raise WireFormatError(name, f"this version cannot decode it yet; it decodes {ready}")
+        raise WireFormatError(name, f"there is no format of that name; this version decodes {ready}")
+    try:
+        return found.load()
+    except (ImportError, AttributeError):
+        package = "a package" if found.dist is None else f"the package {found.dist.name}"
+        raise WireFormatError(name, f"{package} registers it as {found.value}, which cannot be loaded") from None
+
+
+def traits_of(name: str) -> FormatTraits:
+    """Return the traits of a registered format.
+
+    Raises:
+        WireFormatError: no package registers the name, or its class cannot be loaded.
+    """
+    traits: FormatTraits = format_class(name).traits
+    return traits
+
+
+def format_name(name: str) -> str:
+    """Return a name of ``format`` that can be used.
+
+    Raises:
+        PydanticCustomError: the name is unknown, or the class behind it cannot be loaded.
+    """
+    if name not in known_formats():
+        raise mistake(f"{VALUE} is none of its values", instead(name, known_formats()))
+    if name in registered_formats():
+        try:
+            format_class(name)
+        except WireFormatError as error:
+            raise mistake(error.what, "install that package again") from None
+    return name
+
+
+def ready_formats() -> str:
+    """Return the registered formats as a list for people: ``drs-json-c or dts-protobuf``."""
+    return " or ".join(registered_formats())
+
+
+@lru_cache(maxsize=4)
+def _registered(path: tuple[str, ...]) -> Mapping[str, EntryPoint]:
+    """Return the entry points found on a module search path, by name; reading the packages' metadata takes a while."""
+    return {one.name: one for one in entry_points(group=GROUP)}
