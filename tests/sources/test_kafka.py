@@ -6,6 +6,7 @@ import itertools
 import multiprocessing
 import pickle
 import random
+import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -175,8 +176,8 @@ class TestTransactions:
             producer.flush()
             producer.commit_transaction(20) if end == "commit" else producer.abort_transaction(20)
         found = source(kafka_broker, topic)
-        high = found.watermarks()[0].high
-        assert high == 12  # a marker after each pair
+        high = 12  # a marker after each pair
+        _wait_for_marker(found, high)
         assert [row["value"] for row in rows(found, 0, 0, high)] == [b"a", b"b", b"e", b"f"]
         assert offsets(found, 0, 8, high) == []
         assert offsets(found, 0, 2, 6) == []  # a marker, two aborted messages, a marker
@@ -185,8 +186,16 @@ class TestTransactions:
         producer.flush()
         assert found.watermarks()[0].high == high
         producer.commit_transaction(20)
-        assert found.watermarks()[0].high == high + 2
+        _wait_for_marker(found, high + 2)
         assert [row["value"] for row in rows(found, 0, high, high + 2)] == [b"open"]
+
+
+def _wait_for_marker(found: KafkaSource, high: int) -> None:
+    """Wait until a partition ends at ``high``: the broker writes a transaction's marker after the producer was answered."""
+    deadline = time.monotonic() + 30
+    while found.watermarks()[0].high < high and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert found.watermarks()[0].high == high
 
 
 def _transactional(broker: Broker, name: str) -> Producer:
