@@ -17,7 +17,6 @@ The disk and other work on the machine disturb: wall times are what a user waits
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import sys
@@ -36,6 +35,7 @@ import dagster as dg
 import pyarrow as pa
 
 from benchmarks import traffic
+from benchmarks.command import Options, finish, load
 from dts_assets.defs.assemble import assemble
 from dts_assets.defs.jobs import ingest_job_name, tables_job_name
 from dts_assets.defs.partitions import span_tags, window_tags
@@ -120,14 +120,14 @@ class Bench:
 
 
 @contextmanager
-def bench(tables: int, size: int, seed: int) -> Iterator[Bench]:
+def bench(tables: int, size: int, seed: int, *, cases: Sequence[int]) -> Iterator[Bench]:
     """All recordings, each twice: for Dagster and, with ``flows_`` before its name, for the flows alone."""
     made = traffic.tables(tables, 15, seed=seed)
     shape = traffic.Shape(rows=20, set_bytes=SET_BYTES)
     with tempfile.TemporaryDirectory(prefix="dts-assets-") as name:
         folder = Path(name)
         subscriptions: dict[str, Any] = {}
-        for windows, every in ((1, 60), *((case, 5) for case in CASES)):
+        for windows, every in ((1, 60), *((case, 5) for case in cases)):
             length = timedelta(minutes=every)
             traffic.write_capture(
                 folder / f"c{windows}", made, shape, size=size, seed=seed, partitions=1, windows=windows, every=length
@@ -145,9 +145,11 @@ def bench(tables: int, size: int, seed: int) -> Iterator[Bench]:
         open_session(lake_location(load_settings(config))).stop()
 
 
-def measure(tables: int, size: int, seed: int) -> tuple[dict[str, float], dict[str, Any]]:
+def measure(
+    tables: int, size: int, seed: int, *, cases: Sequence[int] = CASES
+) -> tuple[dict[str, float], dict[str, Any]]:
     """The ratios and the figures."""
-    with bench(tables, size, seed) as made:
+    with bench(tables, size, seed, cases=cases) as made:
         made.through_dagster(WARM)
         print(
             f"{'windows':>8} {'ingest':>7} {'tables':>7} {'flows':>7} {'events':>7} {'ms/partition':>13}  wall seconds"
@@ -155,21 +157,21 @@ def measure(tables: int, size: int, seed: int) -> tuple[dict[str, float], dict[s
         ones = [made.through_dagster("w1")]
         flows = {1: made.flows("flows_1")}
         ran = {}
-        for case in CASES:
+        for case in cases:
             ran[case], flows[case] = made.through_dagster(f"w{case}"), made.flows(f"flows_{case}")
             print(_line(case, ran[case], flows[case]), flush=True)
         ones.append(made.through_dagster("again"))
         one = min(ones, key=lambda each: each.seconds)
         print(_line(1, one, flows[1]), flush=True)
-        if not all(_same(made.pipeline("w1"), made.pipeline(f"w{case}")) for case in CASES):
+        if not all(_same(made.pipeline("w1"), made.pipeline(f"w{case}")) for case in cases):
             raise SystemExit("backfill: the cuts did not make the same rows")
     ratios = {
         str(case): round(each.seconds / (one.seconds + ALLOWED * each.partitions), 2) for case, each in ran.items()
     }
     figures = {"megabytes": size >> 20, "tables": tables, "1": _figures(one, flows[1])}
     figures |= {str(case): _figures(each, flows[case]) for case, each in ran.items()}
-    figures["flows_ratio"] = {str(case): round(flows[case].seconds / flows[1].seconds, 2) for case in CASES}
-    figures["load"] = [round(each, 1) for each in os.getloadavg()]
+    figures["flows_ratio"] = {str(case): round(flows[case].seconds / flows[1].seconds, 2) for case in cases}
+    figures["load"] = load()
     return ratios, figures
 
 
@@ -241,16 +243,17 @@ def _line(windows: int, ran: Ran, flows: Ran) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.backfill", description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--megabytes", type=int, default=64, help="of payload (default 64)")
-    parser.add_argument("--tables", type=int, default=5, help="default 5")
-    traffic.add_seed_option(parser)
-    chosen = parser.parse_args(arguments)
+    options = Options("backfill", __doc__)
+    options.add_megabytes(64)
+    options.add_tables(5)
+    options.add_argument("--windows", type=int, nargs="+", default=CASES, help="of each case (default 200 1000)")
+    options.add_seed()
+    chosen = options.parse_args(arguments)
     print(f"backfill: {chosen.megabytes} MB, {chosen.tables} tables, seed {chosen.seed}", flush=True)
-    ratios, figures = measure(chosen.tables, chosen.megabytes << 20, chosen.seed)
+    ratios, figures = measure(chosen.tables, chosen.megabytes << 20, chosen.seed, cases=chosen.windows)
     for case, ratio in ratios.items():
         print(f"{case} windows: {ratio}x the one window and {1000 * ALLOWED:.0f} ms a partition")
-    print(json.dumps({"benchmark": "backfill", "ratios": ratios, "figures": figures}))
+    finish("backfill", ratios, figures)
     return 0
 
 

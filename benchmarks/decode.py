@@ -13,11 +13,7 @@ A case ``2t-30c-20r`` has 2 tables of 30 columns and 20 rows per event.
 
 from __future__ import annotations
 
-import argparse
-import gc
-import json
 import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +23,7 @@ import pyarrow.compute as pc
 
 from benchmarks import plain_loop, traffic
 from benchmarks.columns import FAT
+from benchmarks.command import Options, finish, least_in_turns
 from dts_assets.flows.tables_tasks import CHUNK_BYTES, MANY_TABLES, MANY_TABLES_CHUNK_BYTES
 from dts_assets.model.columns import Column
 from dts_assets.model.tables import TableId
@@ -83,10 +80,10 @@ class Measured:
         return self.seconds["loop_rows"] / self.seconds["our_rows"]
 
 
-def measure(case: Case, *, turns: int, seed: int, engine: Engine = BEST_ENGINE) -> Measured:
+def measure(case: Case, *, turns: int, seed: int, engine: Engine = BEST_ENGINE, size: int | None = None) -> Measured:
     """Check that both ways agree on fresh traffic, then time them in turns."""
     made = traffic.tables(case.tables, case.columns, seed=seed)
-    array = traffic.entry_sets(made, rows=case.rows, size=case.size, seed=seed + 1)
+    array = traffic.entry_sets(made, rows=case.rows, size=size or case.size, seed=seed + 1)
     wire, sets = DtsProtobuf(engine), array.to_pylist()
     decoded = wire.entries(array)
     asked: dict[TableId, tuple[Column, ...]] = {
@@ -109,11 +106,7 @@ def measure(case: Case, *, turns: int, seed: int, engine: Engine = BEST_ENGINE) 
         "our_rows": lambda: wire.changes(dml, asked),
     }
     _compare(case, *ways["ours"](), *ways["loop"]())
-    best = dict.fromkeys(ways, float("inf"))
-    for _ in range(turns):
-        for name, way in ways.items():
-            best[name] = min(best[name], _seconds(way))
-    return Measured(case, sum(map(len, sets)) / 1e6, int(pc.sum(dml["rows"]).as_py()), best)
+    return Measured(case, sum(map(len, sets)) / 1e6, int(pc.sum(dml["rows"]).as_py()), least_in_turns(ways, turns))
 
 
 def _compare(
@@ -130,17 +123,6 @@ def _compare(
         raise SystemExit(f"{case.name}: the decoder and the plain loop made different tables")
 
 
-def _seconds(way: Callable[[], Any]) -> float:
-    gc.collect()
-    gc.disable()
-    start = time.process_time()
-    result = way()
-    took = time.process_time() - start
-    gc.enable()
-    del result
-    return took
-
-
 def _line(measured: Measured) -> str:
     speeds = {name: measured.megabytes / seconds for name, seconds in measured.seconds.items()}
     return (
@@ -150,7 +132,7 @@ def _line(measured: Measured) -> str:
     )
 
 
-def report(measured: Sequence[Measured]) -> dict[str, Any]:
+def report(measured: Sequence[Measured]) -> None:
     """The last line: ratios by case, and the figures they come from (seconds of processor time)."""
     figures = {
         one.case.name: {
@@ -161,23 +143,18 @@ def report(measured: Sequence[Measured]) -> dict[str, Any]:
         }
         for one in measured
     }
-    return {
-        "benchmark": "decode",
-        "ratios": {one.case.name: round(one.ratio, 2) for one in measured},
-        "figures": figures,
-    }
+    finish("decode", {one.case.name: round(one.ratio, 2) for one in measured}, figures)
 
 
 def main() -> int:
     """The command."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.decode", description=(__doc__ or "").split("\n")[0])
-    parser.add_argument(
-        "--case", action="append", choices=[case.name for case in CASES], help="only this case; repeatable"
-    )
-    parser.add_argument("--turns", type=int, default=5, help="how often each way runs (default 5)")
-    traffic.add_seed_option(parser)
-    parser.add_argument("--engine", choices=["ptars", "protobuf"], default=BEST_ENGINE, help="what parses")
-    chosen = parser.parse_args()
+    options = Options("decode", __doc__)
+    options.add_cases(case.name for case in CASES)
+    options.add_turns(5)
+    options.add_seed()
+    options.add_argument("--megabytes", type=int, help="decoded in one call (default: as many as the product decodes)")
+    options.add_argument("--engine", choices=["ptars", "protobuf"], default=BEST_ENGINE, help="what parses")
+    chosen = options.parse_args()
     print(
         f"decode: {chosen.engine}, seed {chosen.seed}; MB/s of payload, processor time of one thread, least of {chosen.turns}"
     )
@@ -186,11 +163,12 @@ def main() -> int:
         f"{'case':>12} {'MB':>6} {'changes':>8} {'loop':>9} {'ours':>9} {'ratio':>8} {'loop':>9} {'ours':>9} {'ratio':>8}"
     )
     measured = []
+    size = None if chosen.megabytes is None else chosen.megabytes << 20
     for case in CASES:
         if not chosen.case or case.name in chosen.case:
-            measured.append(measure(case, turns=chosen.turns, seed=chosen.seed, engine=chosen.engine))
+            measured.append(measure(case, turns=chosen.turns, seed=chosen.seed, engine=chosen.engine, size=size))
             print(_line(measured[-1]), flush=True)
-    print(json.dumps(report(measured)))
+    report(measured)
     return 0
 
 

@@ -11,11 +11,8 @@ A case ``15c-1r`` has 15 columns and 1 row per message, the number of rows that 
 
 from __future__ import annotations
 
-import argparse
-import gc
 import json
 import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -24,7 +21,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.traffic import add_seed_option
+from benchmarks.command import Options, finish, least_in_turns
 from dts_assets.flows.tables_tasks import CHUNK_BYTES
 from dts_assets.model.columns import Column
 from dts_assets.model.tables import TableId
@@ -173,7 +170,7 @@ class Measured:
         return self.seconds["loop"] / self.seconds["ours"]
 
 
-def measure(case: Case, *, turns: int, seed: int, size: int = CHUNK_BYTES) -> Measured:
+def measure(case: Case, *, turns: int, seed: int, size: int) -> Measured:
     """Check that both ways agree, then time them in turns."""
     array = messages(case, size=size, seed=seed)
     payloads, wire = array.to_pylist(), DrsJsonC(f"+{_ZONE_HOURS:02d}:00")
@@ -190,57 +187,36 @@ def measure(case: Case, *, turns: int, seed: int, size: int = CHUNK_BYTES) -> Me
     for name in expected.schema.names:
         if mine.batch[name].to_pylist() != expected[name].to_pylist():
             raise SystemExit(f"{case.name}: the decoder and the plain loop made different tables")
-    best = dict.fromkeys(ways, float("inf"))
-    for _ in range(turns):
-        for name, way in ways.items():
-            best[name] = min(best[name], _seconds(way))
-    return Measured(case, sum(map(len, payloads)) / 1e6, expected.num_rows, best)
+    return Measured(case, sum(map(len, payloads)) / 1e6, expected.num_rows, least_in_turns(ways, turns))
 
 
-def _seconds(way: Callable[[], Any]) -> float:
-    gc.collect()
-    gc.disable()
-    start = time.process_time()
-    result = way()
-    took = time.process_time() - start
-    gc.enable()
-    del result
-    return took
-
-
-def report(measured: Sequence[Measured]) -> dict[str, Any]:
+def report(measured: Sequence[Measured]) -> None:
     """The last line: ratios by case, and the figures they come from (seconds of processor time)."""
-    return {
-        "benchmark": "decode_json",
-        "ratios": {one.case.name: round(one.ratio, 2) for one in measured},
-        "figures": {
-            one.case.name: {
-                "megabytes": round(one.megabytes, 2),
-                "changes": one.changes,
-                "seconds": {name: round(seconds, 4) for name, seconds in one.seconds.items()},
-            }
-            for one in measured
-        },
+    figures = {
+        one.case.name: {
+            "megabytes": round(one.megabytes, 2),
+            "changes": one.changes,
+            "seconds": {name: round(seconds, 4) for name, seconds in one.seconds.items()},
+        }
+        for one in measured
     }
+    finish("decode_json", {one.case.name: round(one.ratio, 2) for one in measured}, figures)
 
 
 def main() -> int:
     """The command."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.decode_json", description=(__doc__ or "").split("\n")[0]
-    )
-    parser.add_argument(
-        "--case", action="append", choices=[case.name for case in CASES], help="only this case; repeatable"
-    )
-    parser.add_argument("--turns", type=int, default=5, help="how often each way runs (default 5)")
-    add_seed_option(parser)
-    chosen = parser.parse_args()
+    options = Options("decode_json", __doc__)
+    options.add_cases(case.name for case in CASES)
+    options.add_turns(5)
+    options.add_seed()
+    options.add_megabytes(CHUNK_BYTES >> 20, "decoded in one call")
+    chosen = options.parse_args()
     print(f"decode_json: {DrsJsonC().decoder}, seed {chosen.seed}; MB/s of messages, processor time of one thread")
     print(f"{'case':>12} {'MB':>6} {'changes':>8} {'loop':>9} {'ours':>9} {'ratio':>8}")
     measured = []
     for case in CASES:
         if not chosen.case or case.name in chosen.case:
-            one = measure(case, turns=chosen.turns, seed=chosen.seed)
+            one = measure(case, turns=chosen.turns, seed=chosen.seed, size=chosen.megabytes << 20)
             measured.append(one)
             speeds = {name: one.megabytes / seconds for name, seconds in one.seconds.items()}
             print(
@@ -248,7 +224,7 @@ def main() -> int:
                 f"{one.ratio:7.1f}x",
                 flush=True,
             )
-    print(json.dumps(report(measured)))
+    report(measured)
     return 0
 
 

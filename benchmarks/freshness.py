@@ -14,23 +14,20 @@ The stretch begins when the snapshots have moved on three times, and what was co
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import statistics
 import sys
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
+from benchmarks.command import Options, finish
+from benchmarks.live_pipeline import live_pipeline, wait_until
 from benchmarks.processor_time import living, seconds_by_group
 from dts_emulator.live.freshness_meter import Freshness, freshness, visible_rows
-from dts_emulator.live.live_stack import WORKLOAD, LiveOptions, LiveStack, live_stack
-from dts_emulator.machine.signals import interrupted_by_signals
+from dts_emulator.live.live_stack import WORKLOAD, LiveStack
 
 PROMISED = {"p50": 60.0, "p95": 120.0}
 _WARM_UP = 300.0
@@ -57,24 +54,13 @@ class RunTimes:
 
 def main() -> int:
     """The command."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.freshness", description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--seconds", type=float, default=600.0, help="the measured stretch (default 600)")
-    parser.add_argument("--rate", type=int, default=500, help="row changes per second (default 500)")
-    parser.add_argument("--tables", type=int, default=20, help="tables of the workload (default 20)")
-    parser.add_argument("--window", default="5m", help="length of a window (default 5m)")
-    parser.add_argument("--keep", type=Path, help="a folder to keep lake and logs in (default: a temporary one)")
-    chosen = parser.parse_args()
-    with (
-        tempfile.TemporaryDirectory(prefix="dts-assets-", ignore_cleanup_errors=True) as folder,
-        interrupted_by_signals(),
-    ):
-        options = LiveOptions(
-            chosen.keep or Path(folder) / "live", rate=chosen.rate, tables=chosen.tables, every=chosen.window
-        )
-        with live_stack(options, say=lambda line: print(line, flush=True)) as stack:
-            figures = measure(stack, seconds=chosen.seconds)
+    options = Options("freshness", __doc__)
+    options.add_live(seconds=600, rate=500, tables=20, window="5m", what="the measured stretch")
+    chosen = options.parse_args()
+    with live_pipeline(chosen) as (stack, _):
+        figures = measure(stack, seconds=chosen.seconds)
     ratios = {name: round(figures[name] / promised, 3) for name, promised in PROMISED.items() if figures[name]}
-    print(json.dumps({"benchmark": "freshness", "ratios": ratios, "figures": figures}))
+    finish("freshness", ratios, figures)
     return 0 if figures["visible"] == figures["rows"] else 1
 
 
@@ -114,25 +100,22 @@ def measure(stack: LiveStack, *, seconds: float) -> dict[str, Any]:
 
 def _warm_up(stack: LiveStack) -> None:
     """Wait until all tables are in the snapshots: sessions are warm, and what was committed meanwhile is nearly caught up."""
-    deadline = time.time() + _WARM_UP
-    while time.time() < deadline:
-        stack.check()
+
+    def warm() -> bool:
         commits, _ = stack.commits.read(), stack.cuts.read()
         # What is visible now was all committed after the first run had begun.
-        if len({sighting.place for sighting in stack.cuts.sightings}) >= 3 and commits:
-            return
-        time.sleep(1)
-    raise SystemExit(f"freshness: the snapshots had not moved three times after {_WARM_UP:.0f} s")
+        return len({sighting.place for sighting in stack.cuts.sightings}) >= 3 and bool(commits)
+
+    if not wait_until(stack, warm, seconds=_WARM_UP):
+        raise SystemExit(f"freshness: the snapshots had not moved three times after {_WARM_UP:.0f} s")
 
 
 def _catch_up(stack: LiveStack, *, begin: float, end: float) -> Freshness:
-    deadline = time.time() + _CATCH_UP
-    while True:
-        stack.check()
-        found = freshness(stack.commits.read(), stack.cuts.read(), begin=begin, end=end)
-        if found.visible == found.rows or time.time() > deadline:
-            return found
-        time.sleep(1)
+    def found() -> Freshness:
+        return freshness(stack.commits.read(), stack.cuts.read(), begin=begin, end=end)
+
+    wait_until(stack, lambda: (now := found()).visible == now.rows, seconds=_CATCH_UP)
+    return found()
 
 
 def _line(stack: LiveStack, *, begin: float) -> str:

@@ -13,17 +13,17 @@ process that does nothing else (what Spark's Python worker does, without Spark);
 from __future__ import annotations
 
 import argparse
-import json
 import pickle
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from benchmarks import columns, traffic
+from benchmarks.command import Options, finish
 from benchmarks.workbench import Workbench, all_windows, whole
 from dts_assets.flows import entries, raw, tables, tables_tasks
 from dts_assets.flows.tables import Selection
@@ -128,13 +128,12 @@ def _shape(case: Case) -> traffic.Shape:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.memory", description=(__doc__ or "").split("\n")[0])
-    parser.add_argument(
-        "--case", action="append", choices=[case.name for case in CASES], help="only this case; repeatable"
-    )
-    traffic.add_seed_option(parser)
-    parser.add_argument("--worker", nargs=2, type=Path, help=argparse.SUPPRESS)
-    chosen = parser.parse_args(arguments)
+    options = Options("memory", __doc__)
+    options.add_cases(case.name for case in CASES)
+    options.add_argument("--megabytes", type=int, help="of ordinary traffic (default: 96 to 160, by the case)")
+    options.add_seed()
+    options.add_argument("--worker", nargs=2, type=Path, help=argparse.SUPPRESS)
+    chosen = options.parse_args(arguments)
     if chosen.worker:
         worker(*chosen.worker)
         return 0
@@ -142,8 +141,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"{'case':>9} {'raw':>7} {'entries':>8} {'changelogs':>11} {'limit':>7} {'ratio':>6}")
     ratios: dict[str, float] = {}
     figures: dict[str, dict[str, float]] = {}
-    ordinary = max(measure(CASES[0], seed=chosen.seed)[0].values()) if chosen.case else 0.0
-    for case in CASES:
+    cases = [case if chosen.megabytes is None else replace(case, megabytes=chosen.megabytes) for case in CASES]
+    first_is_left_out = chosen.case and cases[0].name not in chosen.case
+    ordinary = max(measure(cases[0], seed=chosen.seed)[0].values()) if first_is_left_out else 0.0
+    for case in cases:
         if chosen.case and case.name not in chosen.case:
             continue
         found, payload = measure(case, seed=chosen.seed)
@@ -160,7 +161,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             f"{case.name:>9} {found['raw']:7,.0f} {found['entries']:8,.0f} {found['changelogs']:11,.0f} {limit:7,.0f} "
             f"{ratios[case.name]:6.2f}", flush=True,
         )  # fmt: skip
-    print(json.dumps({"benchmark": "memory", "ratios": ratios, "figures": figures}))
+    finish("memory", ratios, figures)
     return 0
 
 

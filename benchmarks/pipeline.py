@@ -14,21 +14,18 @@ Payload are the bytes of message values. Nothing is written to the database whil
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
 from benchmarks import floor
+from benchmarks.command import Options, finish, load, say
+from benchmarks.live_pipeline import live_pipeline, wait_until
 from benchmarks.workbench import Workbench
 from dts_assets.store.session import open_session
 from dts_emulator.live.freshness_meter import visible_rows
-from dts_emulator.live.live_stack import CODE, DAEMON, SPARK, WEBSERVER, WORKLOAD, LiveOptions, LiveStack, live_stack
-from dts_emulator.machine.signals import interrupted_by_signals
+from dts_emulator.live.live_stack import CODE, DAEMON, SPARK, WEBSERVER, WORKLOAD, LiveStack
 
 _PATIENCE = 1200.0
 _SAY_EVERY = 10.0
@@ -37,25 +34,14 @@ _CORES = 2
 
 def main() -> int:
     """The command."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.pipeline", description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--seconds", type=float, default=90.0, help="how long the topic is filled (default 90)")
-    parser.add_argument("--rate", type=int, default=5000, help="row changes per second (default 5000)")
-    parser.add_argument("--tables", type=int, default=20, help="tables of the workload (default 20)")
-    parser.add_argument("--window", default="1m", help="length of a window (default 1m)")
-    parser.add_argument("--keep", type=Path, help="a folder to keep lake and logs in (default: a temporary one)")
-    chosen = parser.parse_args()
-    with (
-        tempfile.TemporaryDirectory(prefix="dts-assets-", ignore_cleanup_errors=True) as folder,
-        interrupted_by_signals(),
-    ):
-        options = LiveOptions(
-            chosen.keep or Path(folder) / "live", rate=chosen.rate, tables=chosen.tables, every=chosen.window
-        )
-        with live_stack(options, say=_say, without=frozenset({DAEMON})) as stack:
-            figures = measure(stack, Path(folder), seconds=chosen.seconds)
+    options = Options("pipeline", __doc__)
+    options.add_live(seconds=90, rate=5000, tables=20, window="1m", what="how long the topic is filled")
+    chosen = options.parse_args()
+    with live_pipeline(chosen, without={DAEMON}) as (stack, folder):
+        figures = measure(stack, folder, seconds=chosen.seconds)
     took, least = figures["seconds"], figures["seconds_of_the_floor"]
     ratios = {"floor": round(took / least, 1), "work": round((took - figures["seconds_to_first_run"]) / least, 1)}
-    print(json.dumps({"benchmark": "pipeline", "ratios": ratios, "figures": figures}))
+    finish("pipeline", ratios, figures)
     return 0
 
 
@@ -64,7 +50,7 @@ def measure(stack: LiveStack, folder: Path, *, seconds: float) -> dict[str, Any]
     time.sleep(seconds)
     stack.supervisor.stop(WORKLOAD)
     rows = stack.commits.read()[-1].rows
-    _say(f"{rows:,} row changes are committed; the daemon starts")
+    say(f"{rows:,} row changes are committed; the daemon starts")
     begin = time.time()
     stack.supervisor.start(stack.children[DAEMON])
     _catch_up(stack)
@@ -75,14 +61,14 @@ def measure(stack: LiveStack, folder: Path, *, seconds: float) -> dict[str, Any]
     started = sorted((run for run in runs if run["startTime"] is not None), key=lambda run: run["startTime"])
     for run in started:
         ended = "is still at it" if run["endTime"] is None else f"ended after {run['endTime'] - begin:.1f} s"
-        _say(f"{run['jobName']} started after {run['startTime'] - begin:.1f} s and {ended}")
+        say(f"{run['jobName']} started after {run['startTime'] - begin:.1f} s and {ended}")
     first = started[0]["startTime"] - begin
-    load = os.getloadavg()
+    load_then = load()
     for name in (DAEMON, CODE, WEBSERVER, SPARK):
         stack.supervisor.stop(name)
     payload = sum(row.bytes for row in stack.pipeline.ledger.raw_windows())
     floored = _floor(stack, folder)
-    _say(
+    say(
         f"{payload / 1e6:.0f} MB in {took:.1f} s, {first:.1f} s of them to the first run; the floor took {floored:.1f} s"
     )
     return {
@@ -93,25 +79,25 @@ def measure(stack: LiveStack, folder: Path, *, seconds: float) -> dict[str, Any]
         "seconds_of_the_floor": round(floored, 2),
         "rows_per_second": round(rows / took),
         "runs": len(runs),
-        "load": [round(one, 1) for one in load],
+        "load": load_then,
     }
 
 
 def _catch_up(stack: LiveStack) -> None:
     """Wait until all snapshots hold what was committed. Raises SystemExit if they do not get there."""
-    commits, deadline, said = stack.commits.read(), time.monotonic() + _PATIENCE, time.monotonic()
-    while True:
-        stack.check()
+    commits, said = stack.commits.read(), time.monotonic()
+
+    def caught_up() -> bool:
+        nonlocal said
         stack.cuts.read()
-        if stack.cuts.place is not None and stack.cuts.place >= commits[-1].place:
-            return
-        if time.monotonic() > deadline:
-            raise SystemExit(f"pipeline: the snapshots had not caught up after {_PATIENCE:.0f} s")
         if time.monotonic() - said > _SAY_EVERY:
             said = time.monotonic()
             seen = visible_rows(commits, stack.cuts.place)
-            _say(f"{seen:,} of {commits[-1].rows:,} visible; load {os.getloadavg()[0]:.1f}")
-        time.sleep(0.5)
+            say(f"{seen:,} of {commits[-1].rows:,} visible; load {load()[0]:.1f}")
+        return stack.cuts.place is not None and stack.cuts.place >= commits[-1].place
+
+    if not wait_until(stack, caught_up, seconds=_PATIENCE, every=0.5):
+        raise SystemExit(f"pipeline: the snapshots had not caught up after {_PATIENCE:.0f} s")
 
 
 def _floor(stack: LiveStack, folder: Path) -> float:
@@ -127,10 +113,6 @@ def _floor(stack: LiveStack, folder: Path) -> float:
         return time.perf_counter() - begin
     finally:
         spark.stop()
-
-
-def _say(line: str) -> None:
-    print(line, flush=True)
 
 
 if __name__ == "__main__":

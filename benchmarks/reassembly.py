@@ -14,9 +14,7 @@ groups and batches).
 
 from __future__ import annotations
 
-import argparse
 import gc
-import json
 import sys
 import tempfile
 import time
@@ -28,6 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from benchmarks import traffic
+from benchmarks.command import Options, finish
 from dts_assets.flows.ingest_tasks import CHUNK_BYTES, MESSAGE_COLUMNS
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.spans import Cell
@@ -128,22 +127,25 @@ def _no_head(shard: str, tail: Sequence[Fragment]) -> Head:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.reassembly", description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--megabytes", type=int, default=96, help="of payload per case (default 96)")
-    parser.add_argument("--turns", type=int, default=5, help="how often each way runs (default 5)")
-    traffic.add_seed_option(parser)
-    chosen = parser.parse_args(arguments)
+    options = Options("reassembly", __doc__)
+    options.add_megabytes(96, "of payload per case")
+    options.add_cases(case.name for case in CASES)
+    options.add_turns(5)
+    options.add_seed()
+    chosen = options.parse_args(arguments)
     print(f"reassembly: seed {chosen.seed}; MB/s of payload, processor time of one thread, least of {chosen.turns}")
     print(f"{'case':>8} {'messages':>9} {'sets':>8} {'transport':>10} {'joined':>8} {'ratio':>6}")
     figures, ratios = {}, {}
     for case in CASES:
+        if chosen.case and case.name not in chosen.case:
+            continue
         one = measure(case, size=chosen.megabytes << 20, turns=chosen.turns, seed=chosen.seed)
         figures[case.name], ratios[case.name] = one, round(one["joined"] / one["transport"], 2)
         print(
             f"{case.name:>8} {one['messages']:9,.0f} {one['sets']:8,.0f} {one['transport']:10.0f} {one['joined']:8.0f} "
             f"{ratios[case.name]:5.2f}x", flush=True,
         )  # fmt: skip
-    print(json.dumps({"benchmark": "reassembly", "ratios": ratios, "figures": figures}))
+    finish("reassembly", ratios, figures)
     return 0
 
 

@@ -18,8 +18,6 @@ Times are seconds; ``processor`` is time of this process, all threads, the broke
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
 import tempfile
 import time
@@ -37,6 +35,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from benchmarks.command import Options, finish
 from benchmarks.workbench import Workbench, workbench
 from dts_assets.flows.ingest_tasks import RawTask, copy_messages
 from dts_assets.flows.spark_tasks import run_tasks
@@ -242,7 +241,7 @@ def measure(bench: Workbench, broker: Broker, case: Case, *, turns: int, seed: i
     return took
 
 
-def report(measured: Mapping[Case, Mapping[str, Took]]) -> dict[str, Any]:
+def report(measured: Mapping[Case, Mapping[str, Took]]) -> None:
     """The last line."""
     ratios = {
         f"{case.name}{suffix}": round(took[peer].clock / took["ours"].clock, 2)
@@ -258,16 +257,16 @@ def report(measured: Mapping[Case, Mapping[str, Took]]) -> dict[str, Any]:
         }
         for case, took in measured.items()
     }
-    return {"benchmark": "source", "ratios": ratios, "figures": figures}
+    finish("source", ratios, figures)
 
 
 def main() -> int:
     """The command."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.source", description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--megabytes", type=int, default=200, help="of values in each topic (default 200)")
-    parser.add_argument("--turns", type=int, default=5, help="how often each way runs (default 5)")
-    parser.add_argument("--seed", type=int, default=1)
-    chosen = parser.parse_args()
+    options = Options("source", __doc__)
+    options.add_megabytes(200, "of values in each topic")
+    options.add_turns(5)
+    options.add_seed()
+    chosen = options.parse_args()
     cases = [
         Case(name, size, chosen.megabytes * 1_000_000 // size) for name, size in (("small", 1_000), ("large", 500_000))
     ]
@@ -285,7 +284,7 @@ def main() -> int:
                     f"{loop:6.2f}x of the loop",
                     flush=True,
                 )
-    print(json.dumps(report(measured)))
+    report(measured)
     return 0
 
 

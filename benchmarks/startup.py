@@ -25,7 +25,8 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+
+from benchmarks.command import Options, finish
 
 HOUSE = Path(__file__).resolve().parent.parent
 WINDOW = "2026-01-05-00:00"
@@ -165,22 +166,20 @@ def measure(case: Case, *, turns: int) -> dict[str, float]:
     return best
 
 
-def report(figures: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
+def report(figures: Mapping[str, Mapping[str, float]]) -> None:
     """The last line."""
-    return {
-        "benchmark": "startup",
-        "ratios": {name: round(one["peer_seconds"] / one["seconds"], 3) for name, one in figures.items()},
-        "figures": {name: {what: round(seconds, 3) for what, seconds in one.items()} for name, one in figures.items()},
-    }
+    ratios = {name: round(one["peer_seconds"] / one["seconds"], 3) for name, one in figures.items()}
+    rounded = {name: {what: round(seconds, 3) for what, seconds in one.items()} for name, one in figures.items()}
+    finish("startup", ratios, rounded)
 
 
 def main() -> int:
     """The command."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.startup", description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--case", action="append", choices=[case.name for case in CASES], help="only this; repeatable")
-    parser.add_argument("--turns", type=int, default=3, help="how often each process runs (default 3)")
-    parser.add_argument("--child", nargs=2, metavar=("NAME", "ASSETS"), help=argparse.SUPPRESS)
-    chosen = parser.parse_args()
+    options = Options("startup", __doc__)
+    options.add_cases(case.name for case in CASES)
+    options.add_turns(3)
+    options.add_argument("--child", nargs=2, metavar=("NAME", "ASSETS"), help=argparse.SUPPRESS)
+    chosen = options.parse_args()
     if chosen.child:
         name, assets = chosen.child
         print(json.dumps(CHILDREN[name](assets)))
@@ -196,7 +195,7 @@ def main() -> int:
             print(
                 f"{case.name:>12} {one['peer_seconds']:8.2f} {one['seconds']:8.2f} {ratio:7.2f}  {beyond}", flush=True
             )
-    print(json.dumps(report(figures)))
+    report(figures)
     return 0
 
 

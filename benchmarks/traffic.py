@@ -6,8 +6,6 @@ larger than a message may be, in several Kafka partitions over several windows, 
 
 from __future__ import annotations
 
-import argparse
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -81,12 +79,6 @@ def tables(count: int, columns: int, *, seed: int) -> list[Table]:
         kinds = {len(NARROW): NARROW, len(FAT): FAT}.get(columns, (WIDE[0], *(WIDE[one] for one in wide)))
         made.append(Table("shopdb", f"table_{number:04}", kinds))
     return made
-
-
-def add_seed_option(parser: argparse.ArgumentParser) -> None:
-    """``--seed``, for every benchmark that makes traffic: fresh values unless one is asked for."""
-    fresh = time.time_ns() % 1_000_000
-    parser.add_argument("--seed", type=int, default=fresh, help="of the traffic (default: a new one)")
 
 
 def entry_sets(of: Sequence[Table], *, rows: int, size: int, seed: int, set_bytes: int = 256 << 10) -> pa.BinaryArray:

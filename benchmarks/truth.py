@@ -11,9 +11,6 @@ and without Spark, on the same recording; what is measured is processor time, th
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
 import shutil
 import sys
 import tempfile
@@ -29,6 +26,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks import traffic
+from benchmarks.command import Options, finish, load
 from benchmarks.workbench import Recording, Workbench, all_windows, whole
 from dts_assets.flows import entries, raw, redelivered, tables, tables_tasks
 from dts_assets.flows.redelivered import NOTHING_BEFORE
@@ -47,13 +45,12 @@ CHANGELOGS = Selection(changelogs=None, snapshots=frozenset())
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.truth", description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--megabytes", type=int, default=64, help="of payload (default 64)")
-    parser.add_argument("--tables", type=int, default=8, help="default 8")
-    parser.add_argument("--columns", type=int, default=15, help="of a table on the average (default 15)")
-    parser.add_argument("--turns", type=int, default=5, help="how often each way runs (default 5)")
-    traffic.add_seed_option(parser)
-    chosen = parser.parse_args(arguments)
+    options = Options("truth", __doc__)
+    options.add_megabytes(64)
+    options.add_tables(8, columns=15)
+    options.add_turns(5)
+    options.add_seed()
+    chosen = options.parse_args(arguments)
     print(f"truth: {chosen.megabytes} MB, {chosen.tables} tables, seed {chosen.seed}", flush=True)
     with tempfile.TemporaryDirectory(prefix="dts-assets-") as folder, _in_this_process():
         lake = LakeLocation(str(Path(folder) / "lake"))
@@ -86,9 +83,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     figures = {
         "payload_megabytes": round(clean.payload / 1e6, 1),
         "seconds": {way: round(value, 2) for way, value in best.items()},
-        "load": [round(one, 1) for one in os.getloadavg()],
+        "load": load(),
     }
-    print(json.dumps({"benchmark": "truth", "ratios": ratios, "figures": figures}))
+    finish("truth", ratios, figures)
     return 0
 
 

@@ -15,9 +15,6 @@ are compared with ours.
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
 import shutil
 import sys
 import time
@@ -28,6 +25,7 @@ from typing import Any
 import pyarrow as pa
 
 from benchmarks import floor, plain_job, traffic
+from benchmarks.command import Options, finish, load
 from benchmarks.workbench import Recording, Workbench, all_windows, whole, workbench
 from dts_assets.flows.entries import materialize_entries
 from dts_assets.flows.known_tables import known_tables
@@ -95,7 +93,7 @@ def measure(bench: Workbench, *, tables: int, columns: int, size: int, turns: in
         "flows": {flow: round(value, 2) for flow, value in least.items()},
         "megabytes_per_second": round(large.payload / best["ours"] / 1e6, 1),
         "megabytes_written": {way: round(value / 1e6, 1) for way, value in written.items()},
-        "load": [round(one, 1) for one in os.getloadavg()],
+        "load": load(),
     }  # fmt: skip
 
 
@@ -129,13 +127,12 @@ def _line(turn: int, flows: Mapping[str, float], seconds: Mapping[str, float]) -
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.window", description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--megabytes", type=int, default=512, help="of payload (default 512)")
-    parser.add_argument("--tables", type=int, default=8, help="default 8")
-    parser.add_argument("--columns", type=int, default=15, help="of a table on the average (default 15)")
-    parser.add_argument("--turns", type=int, default=2, help="how often each way runs (default 2)")
-    traffic.add_seed_option(parser)
-    chosen = parser.parse_args(arguments)
+    options = Options("window", __doc__)
+    options.add_megabytes(512)
+    options.add_tables(8, columns=15)
+    options.add_turns(2)
+    options.add_seed()
+    chosen = options.parse_args(arguments)
     print(
         f"window: {chosen.megabytes} MB, {chosen.tables} tables of about {chosen.columns} columns, seed {chosen.seed}",
         flush=True,
@@ -153,7 +150,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(
         f"plain: {ratios['plain']}x our time; ours: {ratios['floor']}x the floor; {figures['megabytes_per_second']} MB/s"
     )
-    print(json.dumps({"benchmark": "window", "ratios": ratios, "figures": figures}))
+    finish("window", ratios, figures)
     return 0
 
 

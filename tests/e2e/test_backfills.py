@@ -19,7 +19,7 @@ from tests.flows.source import write_capture
 ROOT = Path(__file__).resolve().parents[2]
 TABLES = ("accounts", "seats", "journal", "goods")
 
-pytestmark = [pytest.mark.e2e, pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.long, pytest.mark.e2e, pytest.mark.spark, pytest.mark.timeout(900)]
 
 
 @pytest.fixture

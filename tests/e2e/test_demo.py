@@ -32,6 +32,7 @@ def demo(folder: Path) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.e2e
 @pytest.mark.spark
 @pytest.mark.timeout(1800)

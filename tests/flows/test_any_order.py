@@ -37,6 +37,7 @@ def test_windows_run_forwards_show_each_cut_and_end_alike(
     assert_equal(harness, rectangle)
 
 
+@pytest.mark.long
 def test_windows_run_backwards_and_then_twice_end_alike(bench: Bench, bank_capture: Path, rectangle: Harness) -> None:
     harness = bench.open(bank_capture)
     for number in reversed(range(WINDOWS)):
@@ -49,7 +50,9 @@ def test_windows_run_backwards_and_then_twice_end_alike(bench: Bench, bank_captu
     assert_equal(harness, rectangle)
 
 
-@pytest.mark.parametrize("seed", [11, 12, 13])
+@pytest.mark.parametrize(
+    "seed", [pytest.param(11, marks=pytest.mark.long), 12, pytest.param(13, marks=pytest.mark.long)]
+)
 def test_random_rectangles_end_alike(seed: int, bench: Bench, bank_capture: Path, rectangle: Harness) -> None:
     harness = bench.open(bank_capture)
     random = Random(seed)

@@ -26,6 +26,7 @@ def listens(address: str) -> bool:
         return probe.connect_ex((host, int(port))) == 0
 
 
+@pytest.mark.long
 @pytest.mark.timeout(1200)
 def test_tables_are_the_same_over_spark_connect(
     bank_capture: Path, rectangle: Harness, bench: Bench, tmp_path: Path

@@ -47,6 +47,14 @@ def check(harness: Harness, bank: History, stream: Again) -> None:
     assert [(row.lineage, row.shard) for row in harness.pipeline.ledger.lineages()] == [(0, "")]
 
 
+def test_what_arrives_again_is_listed_and_left_out(bench: Bench, bank: History, stream: Again, tmp_path: Path) -> None:
+    harness = bench.open(write_capture(tmp_path / "capture", stream.messages))
+    harness.all()
+    harness.settle()
+    check(harness, bank, stream)
+
+
+@pytest.mark.long
 def test_what_arrives_again_is_listed_and_left_out_in_any_order_of_windows(
     bench: Bench, bank: History, stream: Again, tmp_path: Path
 ) -> None:

@@ -58,6 +58,7 @@ def number(name: str, line: str) -> int:
     return int(found[1].replace(",", ""))
 
 
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_rows_become_visible_and_nothing_is_left(tmp_path: Path, mark: str) -> None:
     with start(tmp_path / "live", mark, "--seconds", "100") as live:
@@ -74,7 +75,7 @@ def test_rows_become_visible_and_nothing_is_left(tmp_path: Path, mark: str) -> N
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("sign", [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.long)])
 def test_nothing_is_left_when_it_is_interrupted_or_killed(tmp_path: Path, mark: str, sign: signal.Signals) -> None:
     with start(tmp_path / "live", mark) as live:
         assert live.stdout is not None

@@ -1,4 +1,4 @@
-"""Two minutes of the soak; ``make soak`` runs fifteen."""
+"""One fault of the soak, and two minutes of all of them; ``make soak`` runs fifteen."""
 
 from __future__ import annotations
 
@@ -12,6 +12,19 @@ from tests.live.soak import default_options, report, soak
 pytestmark = [pytest.mark.spark, pytest.mark.database, pytest.mark.kafka, pytest.mark.e2e]
 
 
+@pytest.mark.timeout(600)
+def test_one_fault_is_got_over(tmp_path: Path) -> None:
+    lines: list[str] = []
+    faults = {name: FAULTS[name] for name in ("crash_emulator",)}
+    found = soak(
+        default_options(tmp_path / "live", seed=20), seconds=0, say=lines.append, faults=faults, between=(0, 1)
+    )
+    assert not found.wrong, "\n".join([*lines, *report(found)])
+    assert found.rows > 100
+    assert found.faults == ["the emulator was killed and started again"]
+
+
+@pytest.mark.long
 @pytest.mark.timeout(1200)
 def test_whatever_happens_the_snapshots_end_as_the_database(tmp_path: Path) -> None:
     lines: list[str] = []

@@ -13,10 +13,11 @@ from dts_emulator.faults.recorded_topic import Topic
 from tests.soak.ledger import Judged, judge
 from tests.soak.many import many
 from tests.soak.mutations import Recording, Report, equations, shop, slice_of
+from tests.tiers import times
 
 MIDNIGHT = datetime(2026, 1, 5, tzinfo=UTC)
-MESSAGES = 100_000
-SINGLE_FAULTS = 25
+MESSAGES = times(1_000, 100_000)
+SINGLE_FAULTS = times(5, 25)
 REDELIVERIES = (Kind.REPEAT, Kind.REREAD, Kind.CUT)
 LOSSES = (Kind.DROP, Kind.TRUNCATE, Kind.REORDER, Kind.FLIP)
 
@@ -50,7 +51,7 @@ def test_the_clean_recording_is_proven(topic: Topic, minutes: int) -> None:
 
 @pytest.mark.parametrize("kind", REDELIVERIES)
 def test_what_comes_again_or_in_more_pieces_changes_nothing(recording: Recording, kind: Kind) -> None:
-    for seed in range(4):
+    for seed in range(times(1, 4)):
         mutated = recording.mutated(seed=seed, kinds=[kind], count=12)
         assert mutated.report().violations == []
         assert (mutated.judged.of_cells, mutated.judged.of_windows, mutated.outcome.quarantine) == ([], [], [])
@@ -83,7 +84,7 @@ def test_a_message_that_is_lost_without_numbers_leaves_a_hole_that_no_level_hide
     start = MIDNIGHT + timedelta(minutes=90)
     bare = Recording.of(slice_of(topic, start, start + timedelta(minutes=6)), timedelta(minutes=2), numbered=False)
     assert_proven(judge(bare.clean))
-    for seed in range(12):
+    for seed in range(times(3, 12)):
         mutated = bare.mutated(seed=seed, kinds=[Kind.DROP], count=1, keep_offsets=True)
         holes = [one for cell in mutated.outcome.cells.values() for one in cell.delivery.offset_holes]
         assert [(one.first, one.last) for one in holes] == [(mutated.faults[0].from_offset,) * 2]
@@ -92,8 +93,8 @@ def test_a_message_that_is_lost_without_numbers_leaves_a_hole_that_no_level_hide
 
 
 @pytest.mark.timeout(900)
-def test_a_hundred_thousand_mutated_messages_make_no_wrong_row() -> None:
-    report = many(MESSAGES, processes=2)
+def test_many_mutated_messages_make_no_wrong_row() -> None:
+    report = many(MESSAGES, processes=times(1, 2))
     assert report.violations == []
     assert report.messages >= MESSAGES
     assert report.rows > 0
