@@ -9,7 +9,6 @@ What is not Dagster's documented interface is pinned by a test.
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import OrderedDict
 from collections.abc import Hashable, Iterator, Sequence
@@ -24,6 +23,8 @@ from dagster._core.storage.sqlite import SQLITE_BUSY_TIMEOUT_SECONDS
 from dagster._core.storage.sqlite_storage import DagsterSqliteStorage
 from dagster._serdes import ConfigurableClassData
 from sqlalchemy import Connection, Engine, create_engine, event
+
+from dts_assets.settings.environment import set_where_unset
 
 BATCH_EVENTS = 500
 """Events in one transaction. Other writers of the home wait for it, half a second."""
@@ -128,7 +129,7 @@ class BatchedSqliteStorage(DagsterSqliteStorage):
     def __init__(self, home: str, inst_data: ConfigurableClassData | None = None) -> None:
         super().__init__(home, inst_data)
         self._event_log_storage = BatchedEventLog(str(Path(home) / "history" / "runs"))
-        os.environ.setdefault("DAGSTER_EVENT_BATCH_SIZE", str(BATCH_EVENTS))
+        set_where_unset({"DAGSTER_EVENT_BATCH_SIZE": str(BATCH_EVENTS)})
 
     @classmethod
     def config_type(cls) -> dict[str, Any]:

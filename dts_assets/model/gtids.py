@@ -22,7 +22,7 @@ _UUID = re.compile(r"\{?([0-9a-f]{8})-?([0-9a-f]{4})-?([0-9a-f]{4})-?([0-9a-f]{4
 _TAG = re.compile(r"[a-z_][a-z0-9_]{0,31}", re.ASCII)
 _INTERVAL = re.compile(r"(\d{1,20})(?:-(\d{1,20}))?", re.ASCII)
 _DOMAIN = re.compile(r"\d{1,10}", re.ASCII)
-_MARIADB = re.compile(r"(\d{1,10})-\d{1,10}-(\d{1,20})", re.ASCII)
+_MARIADB = re.compile(r"(\d{1,10})-(\d{1,10})-(\d{1,20})", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,11 +143,23 @@ def parse_gtid(text: str) -> tuple[str, int]:
     """The source and number of one transaction. Raises ValueError for a set, and for what is no GTID."""
     mariadb = _MARIADB.fullmatch(text)
     if mariadb:
-        return str(int(mariadb[1])), int(mariadb[2])
+        return str(int(mariadb[1])), int(mariadb[3])
     prefix, _, number = text.rpartition(":")
     if not prefix or not _INTERVAL.fullmatch(number) or "-" in number:
         raise ValueError(f"{text!r} is no GTID: neither uuid:number nor domain-server-sequence")
     return (str(int(prefix)) if is_domain(prefix) else gtid_source(prefix)), int(number)
+
+
+def parse_mariadb_gtid(text: str) -> tuple[int, int, int]:
+    """Return domain, server and sequence of a MariaDB GTID: ``(0, 1, 812)`` for ``0-1-812``.
+
+    Raises:
+        ValueError: The text is no GTID of MariaDB.
+    """
+    found = _MARIADB.fullmatch(text)
+    if not found:
+        raise ValueError(f"{text!r} is no GTID of MariaDB: write domain-server-sequence")
+    return int(found[1]), int(found[2]), int(found[3])
 
 
 def is_domain(source: str) -> bool:
@@ -170,8 +182,8 @@ def _intervals(part: str) -> Iterator[tuple[str, int, int]]:
     """``(source, first, last)`` of one part of a set's text."""
     mariadb = _MARIADB.fullmatch(part)
     if mariadb:
-        if int(mariadb[2]):  # sequence 0 is a domain in which nothing has happened
-            yield str(int(mariadb[1])), 1, int(mariadb[2])
+        if int(mariadb[3]):  # sequence 0 is a domain in which nothing has happened
+            yield str(int(mariadb[1])), 1, int(mariadb[3])
         return
     uuid, *rest = (one.strip() for one in part.split(":"))
     if not rest:

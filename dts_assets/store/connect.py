@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from dts_assets.errors import PortInUseError, SparkServerError
+from dts_assets.settings.environment import child_environment
 from dts_assets.store.catalog import LakeLocation
 from dts_assets.store.session import open_session
 
@@ -85,7 +86,7 @@ def server_process(config: Path, *, port: int = 0, log: Path | None = None) -> I
     SparkServerError if it does not start.
     """
     command = [sys.executable, "-m", "dts_assets", "spark-server", "--config", str(config), "--port", str(port)]
-    environment = {name: value for name, value in os.environ.items() if name != "SPARK_REMOTE"}
+    environment = child_environment(without=("SPARK_REMOTE",))
     with (log or Path(os.devnull)).open("ab") as stream:
         process = subprocess.Popen(
             [*command, "--end-with-input"],

@@ -5,7 +5,6 @@ Inside Dagster the session comes from its Spark resource, which is given :func:`
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dts_assets.errors import MissingJavaError
+from dts_assets.settings.environment import java_home, set_where_unset
 from dts_assets.store.catalog import LakeLocation, spark_catalog_conf
 
 if TYPE_CHECKING:
@@ -128,15 +128,14 @@ def prepare_process(master: str = "local[2]") -> None:
     if master.startswith("sc://"):
         return
     require_java()
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    set_where_unset({"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable})
     if master.startswith("local"):
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        set_where_unset({"SPARK_LOCAL_IP": "127.0.0.1"})
 
 
 def require_java() -> None:
     """Raise MissingJavaError unless the Java that Spark would start is there and new enough."""
-    home = os.environ.get("JAVA_HOME")
+    home = java_home()
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     if java is None:
         raise MissingJavaError(needed=NEEDED_JAVA)

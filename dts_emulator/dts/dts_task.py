@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from dts_assets.model.gtids import GtidSet
 from dts_emulator.dts.dts_options import DtsOptions
 from dts_emulator.dts.entry_encoder import EntryEncoder
 from dts_emulator.dts.envelope_cutter import PendingSet, as_item, envelopes
 from dts_emulator.messages.clocks import SECOND, Clock, SourceClock
 from dts_emulator.messages.message import Message
 from dts_emulator.source.events import Coordinates, Transaction
-from dts_emulator.source.mariadb_gtids import GtidSet
 
 
 def produce(transactions: Iterable[Transaction], options: DtsOptions, *, until: int | None = None) -> Iterator[Message]:
@@ -68,7 +68,7 @@ class DtsTask:
             yield from self._add(routed.partition, as_item(routed.entry))
         self.committed = transaction.end
         if transaction.end.gtid is not None:
-            self.synced.add(transaction.end.gtid)
+            self.synced |= transaction.end.gtid.as_set()
         if not self.options.linger_ms:
             yield from self.flush()
 

@@ -10,11 +10,13 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 
+from dts_assets.model.gtids import parse_gtid
 from dts_assets.protocol import subscribe_pb2 as pb
 from dts_emulator.errors import EmulatorError
 from dts_emulator.faults.damage import FoundBy, entries_of, envelope_of, found_by
@@ -385,9 +387,9 @@ def _gtids(message: Recorded) -> set[tuple[str, int]]:
     """The transactions that begin in a message: server and number."""
     found = set()
     for entry in _entries(message):
-        server, _, number = entry.header.gtid.rpartition(":")
-        if entry.header.messageType == pb.BEGIN and number.isdecimal():
-            found.add((server, int(number)))
+        if entry.header.messageType == pb.BEGIN:
+            with suppress(ValueError):  # damaged, or none
+                found.add(parse_gtid(entry.header.gtid))
     return found
 
 

@@ -68,7 +68,7 @@ def moment_of_gtids(server: Server, gtid_set: str) -> Moment:
     with server.connect() as connection, connection.cursor() as cursor:
         cursor.execute("SELECT @@gtid_binlog_state")
         (state,) = cursor.fetchone() or ("",)
-        written = [Gtid(*map(int, one.split("-"))) for one in str(state).split(",") if one]
+        written = [Gtid.parse(one) for one in str(state).split(",") if one]
         files = _binlogs(cursor)
     if len({gtid.domain for gtid in written}) > 1:
         raise NoSuchMoment(gtid_set, "the server writes in several GTID domains; name a binlog position")

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dts_emulator.errors import BrokerUnavailable
+from dts_emulator.machine.environment import java_home
 
 COORDINATES = (
     "org.apache.kafka:kafka_2.13:4.2.0",
@@ -82,7 +83,7 @@ class Ports:
 
 def java_program(name: str = "java") -> str:
     """Where Java's program ``name`` is: below JAVA_HOME, else on the path. Raises BrokerUnavailable."""
-    home = os.environ.get("JAVA_HOME")
+    home = java_home()
     found = shutil.which(name, path=str(Path(home) / "bin") if home else None)
     if found is None:
         place = f"below JAVA_HOME ({home})" if home else "on the path"

@@ -22,6 +22,7 @@ from typing import Any, ClassVar
 
 from dts_assets.errors import SurroundingsError
 from dts_emulator.live import process_guard
+from dts_emulator.machine.environment import child_environment
 
 MARK_VARIABLE = "DTS_ASSETS_SUPERVISOR"
 """The variable by which a supervisor knows its processes again."""
@@ -147,7 +148,7 @@ class Supervisor:
         with self.log(child.name).open("ab") as log:
             self._began[child.name] = log.tell()
             process = subprocess.Popen(
-                list(child.command), cwd=child.folder, env={**os.environ, **child.environment, name: value},
+                list(child.command), cwd=child.folder, env=child_environment({**child.environment, name: value}),
                 stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, process_group=0,
             )  # fmt: skip
         self._running[child.name] = _Running(child, process)

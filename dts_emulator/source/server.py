@@ -95,9 +95,8 @@ def private_server(*, server_id: int = 1, extra: tuple[str, ...] = ()) -> Iterat
 
 def program(*names: str) -> str:
     """Where one of MariaDB's programs is, by the first of its names that is found. Raises ServerUnavailable."""
-    path = os.pathsep.join((os.environ.get("PATH", ""), *_FOLDERS))
     for name in names:
-        found = shutil.which(name, path=path)
+        found = shutil.which(name) or shutil.which(name, path=os.pathsep.join(_FOLDERS))
         if found:
             return found
     raise ServerUnavailable(

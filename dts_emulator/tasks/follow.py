@@ -28,6 +28,7 @@ from typing import Any
 
 import click
 
+from dts_assets.model.gtids import GtidSet
 from dts_emulator.drs.drs_options import DrsOptions
 from dts_emulator.drs.drs_task import DrsTask
 from dts_emulator.dts.dts_options import DtsOptions
@@ -39,7 +40,6 @@ from dts_emulator.messages.clocks import SECOND
 from dts_emulator.messages.message import Message
 from dts_emulator.source.binlog import Place, first_place, read_transactions
 from dts_emulator.source.events import Coordinates, Ddl, Rows, Transaction
-from dts_emulator.source.mariadb_gtids import GtidSet
 from dts_emulator.source.server import Server, private_server
 from dts_emulator.source.server_options import server_options
 from dts_emulator.source.source_schema import ReplayedCatalog
@@ -137,7 +137,7 @@ class Follower:
         self._statements = list(known.statements)
         if isinstance(self.task, DtsTask):
             numbers = self.topic.last_numbers(known.sent)
-            self.task.resume(at, synced=GtidSet.of_text(known.synced), seq_id=known.number, sent=numbers)
+            self.task.resume(at, synced=GtidSet.parse(known.synced), seq_id=known.number, sent=numbers)
         else:
             self.task.number = known.number
 

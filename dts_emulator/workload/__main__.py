@@ -105,7 +105,7 @@ class Session:
         """The GTID of the last transaction of this session, as messages spell it, and where the binlog ends."""
         ((last,),) = self.rows("SELECT @@last_gtid")
         ((file, position, *_),) = self.rows("SHOW MASTER STATUS")
-        gtid = str(Gtid(*map(int, str(last).split("-")))) if last else ""
+        gtid = str(Gtid.parse(str(last))) if last else ""
         return gtid, str(file), int(str(position))
 
 

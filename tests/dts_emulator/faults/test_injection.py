@@ -22,11 +22,13 @@ from dts_emulator.messages.message import Message
 START = 1_767_571_200_000
 PARTITIONS = 2
 
+SERVER = "03b4169b-9ef3-5cb1-b1ba-ad0380a42bc7"
+
 
 def entry(number: int, kind: pb.MessageType, event: pb.Event) -> bytes:
     header = pb.Header(
         version=1, sourceType=pb.MYSQL, messageType=kind, timestamp=START // 1000 + number, serverId=7,
-        fileName="mysql-bin.000005", position=100 * number, gtid=f"uuid:{number}", schemaName="db", tableName="t",
+        fileName="mysql-bin.000005", position=100 * number, gtid=f"{SERVER}:{number}", schemaName="db", tableName="t",
     )  # fmt: skip
     return as_item(pb.Entry(header=header, event=event).SerializeToString())
 
