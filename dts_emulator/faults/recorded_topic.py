@@ -77,9 +77,11 @@ class Topic:
 
     name: str
     partitions: dict[int, list[Recorded]]
+    _first_offsets: dict[int, int] = field(init=False)
     _sets: dict[int, list[Recorded]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self._first_offsets = {number: lane[0].offset for number, lane in self.partitions.items() if lane}
         for lane in self.partitions.values():
             unfinished: dict[bytes | None, list[Recorded]] = {}
             for message in lane:
@@ -115,8 +117,8 @@ class Topic:
 
     def number(self, *, keep_offsets: bool) -> None:
         """Count the offsets of every partition from its first one on, those of messages that are gone too if they are kept."""
-        for lane in self.partitions.values():
-            offset = lane[0].offset if lane else 0
+        for number, lane in self.partitions.items():
+            offset = self._first_offsets.get(number, 0)  # another message than at first may be the first one now
             for message in lane:
                 message.offset = offset
                 offset += keep_offsets or not message.gone
