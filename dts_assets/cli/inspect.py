@@ -14,6 +14,7 @@ from rich.console import Console
 from dts_assets.cli.inspect_found import CaptureStock, LakeStock, Stock
 from dts_assets.cli.inspect_shown import Shown
 from dts_assets.cli.main import config_option, settings_of
+from dts_assets.errors import NothingFoundError
 from dts_assets.flows.pipeline import Pipeline, open_pipeline
 from dts_assets.model.positions import file_number
 from dts_assets.model.spans import partition_of_key
@@ -104,7 +105,7 @@ def entry(
     if row is None:
         numbers = [one["entry_number"] for one in rows]
         there = f"its entries are {min(numbers)} to {max(numbers)}" if numbers else "it has none that could be decoded"
-        raise click.ClickException(f"The entry set at offset {offset} has no entry {number}; {there}.")
+        raise NothingFoundError(f"The entry set at offset {offset}", f"entry {number}", there)
     _shown(values).entry(row, stock, pipeline.format)
 
 
@@ -134,15 +135,17 @@ def window(start: datetime, subscription: str | None, capture: Path | None, valu
     chosen = pipeline.grid.containing(start)
     if chosen is None or chosen.start != start:
         every = pipeline.grid.every
-        raise click.ClickException(
-            f"No window starts at {start:%Y-%m-%dT%H:%M}: they start every {every} from {pipeline.grid.start:%Y-%m-%dT%H:%M}."
+        raise NothingFoundError(
+            f"Subscription {pipeline.name}",
+            f"window that starts at {start:%Y-%m-%dT%H:%M}",
+            f"its windows start every {every} from {pipeline.grid.start:%Y-%m-%dT%H:%M}",
         )
     ledger = pipeline.ledger
     rows = ledger.windows([chosen])
     if not rows:
         known = sorted({row.window for row in ledger.windows()})
         there = f"there are {known[0]} to {known[-1]}" if known else "none has been materialized yet"
-        raise click.ClickException(f"The ledger has no window {chosen}; {there}.")
+        raise NothingFoundError("The ledger", f"window {chosen}", there)
     cuts = ledger.cuts([chosen])
     _shown(values).window(rows, ledger.window_tables([chosen]), cuts[0] if cuts else None)
 

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-import click
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dts_assets.errors import NothingFoundError
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.model.columns import ColumnShape
 from dts_assets.model.offsets import OffsetRange
@@ -57,7 +57,7 @@ class FoundMessage:
 
 
 class Stock(Protocol):
-    """A place where messages and entries are. Each method raises ClickException, saying what there is, if it finds nothing."""
+    """A place where messages and entries are. Each method raises NothingFoundError if it finds nothing."""
 
     def message(self, kafka_partition: int, offset: int) -> FoundMessage:
         """The message at an offset."""
@@ -95,9 +95,11 @@ class LakeStock:
         )
         found = lake.scan(self.pipeline.path("raw_envelopes"), columns=MESSAGES.names, where=where)
         if found is None or not found.num_rows:
-            raise click.ClickException(
-                f"{partition_key(kafka_partition)} has no message at offset {offset}, though the offsets {mark.offsets} of "
-                f"window {mark.window} were read: the topic had none there (transaction markers and compaction use up offsets)."
+            raise NothingFoundError(
+                partition_key(kafka_partition),
+                f"message at offset {offset}",
+                f"the offsets {mark.offsets} of window {mark.window} were read, and the topic had none there (transaction "
+                f"markers and compaction use up offsets)",
             )
         return FoundMessage(_as_messages(found), mark.window.key)
 
@@ -107,7 +109,7 @@ class LakeStock:
         where = f"kafka_partition = {kafka_partition} and first_offset <= {offset} and last_offset >= {offset}"
         found = self.pipeline.lake.scan(self.pipeline.path("entries"), columns=columns, where=where)
         if found is None:
-            raise click.ClickException("The lake has no entries yet: materialize entries, or look into a capture.")
+            raise NothingFoundError("The lake", "entries", "materialize entries, or look into a capture")
         return found.sort_by([("last_offset", "ascending"), ("entry_number", "ascending")])
 
     def transaction(self, gtid: str) -> pa.Table:
@@ -116,7 +118,9 @@ class LakeStock:
             self.pipeline.path("entries"), columns=ENTRY_COLUMNS, where=f"gtid = {_literal(gtid)}"
         )
         if found is None or not found.num_rows:
-            raise click.ClickException(f"No entry in the lake has the GTID {gtid}.")
+            raise NothingFoundError(
+                "The lake", f"entry with the GTID {gtid}", "check the GTID, or materialize its window"
+            )
         return found
 
     def shapes(self, entry: Mapping[str, object]) -> tuple[ColumnShape, ...]:
@@ -143,7 +147,7 @@ class CaptureStock:
             return FoundMessage(_as_messages(pa.Table.from_batches([batch])), None)
         mark = self.source.watermarks().get(kafka_partition)
         there = [] if mark is None or mark.low == mark.high else [OffsetRange(mark.low, mark.high)]
-        raise nothing(kafka_partition, offset, "the capture", there)
+        raise nothing(kafka_partition, offset, "The capture", there)
 
     def entries_at(self, kafka_partition: int, offset: int, *, payload: bool = False) -> pa.Table:
         """See :class:`Stock`."""
@@ -161,7 +165,9 @@ class CaptureStock:
             found.append(entries.select(ENTRY_COLUMNS).filter(pc.fill_null(pc.equal(entries["gtid"], gtid), False)))
         entries = pa.concat_tables(found)
         if not entries.num_rows:
-            raise click.ClickException(f"No entry of the capture has the GTID {gtid}.")
+            raise NothingFoundError(
+                "The capture", f"entry with the GTID {gtid}", "check the GTID, or look into the lake"
+            )
         return entries
 
     def shapes(self, entry: Mapping[str, object]) -> tuple[ColumnShape, ...]:
@@ -198,7 +204,7 @@ class CaptureStock:
         return pa.table(columns)
 
 
-def nothing(kafka_partition: int, offset: int, place: str, there: Iterable[OffsetRange]) -> click.ClickException:
+def nothing(kafka_partition: int, offset: int, place: str, there: Iterable[OffsetRange]) -> NothingFoundError:
     """The error for an offset that is not there: it says which are."""
     joined: list[list[int]] = []
     for one in sorted((one.start, one.end) for one in there if len(one)):
@@ -208,7 +214,7 @@ def nothing(kafka_partition: int, offset: int, place: str, there: Iterable[Offse
             joined.append(list(one))
     shown = ", ".join(f"{first} to {end - 1}" for first, end in joined)
     known = f"there are {shown}" if shown else "there are none of this Kafka partition"
-    return click.ClickException(f"{place} has no offset {offset} of {partition_key(kafka_partition)}; {known}.")
+    return NothingFoundError(place, f"offset {offset} of {partition_key(kafka_partition)}", known)
 
 
 def table_of(entry: Mapping[str, object]) -> TableId:

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from dts_assets.broker_errors import MessagesGoneError, RecreatedTopicError
-from dts_assets.errors import CaptureGrownError, NotClosedError
+from dts_assets.errors import CaptureGrownError, MessagesGoneError, NotClosedError, RecreatedTopicError
 from dts_assets.flows.ingest_tasks import RawPart, RawResult, RawTask, copy_messages
 from dts_assets.flows.open_windows import cells_alone, kept
 from dts_assets.flows.pipeline import Pipeline, SparkProvider, stored_cells

@@ -16,11 +16,11 @@ import pyarrow as pa
 from confluent_kafka import Message
 from confluent_kafka.admin import OffsetSpec
 
+from dts_assets.errors import UnsupportedByBrokerError
 from dts_assets.model.offsets import OffsetRange, Watermark
 from dts_assets.sources.kafka_client import EARLIEST, GREATEST_TIME, LATEST, Client, Dated, KafkaPlace, client_of
 from dts_assets.sources.kafka_reader import record_batches
 from dts_assets.sources.kafka_times import MessageTimes, Stamps
-from dts_assets.sources.kafka_troubles import UnsupportedByBroker
 
 if TYPE_CHECKING:
     from dts_assets.settings.models import Kafka
@@ -188,7 +188,7 @@ def _greatest_times(client: Client, first: Mapping[int, Dated]) -> dict[int, int
     if client.knows_greatest_time and holding:
         try:
             (named,) = client.offsets([{number: GREATEST_TIME for number in holding}])
-        except UnsupportedByBroker:
+        except UnsupportedByBrokerError:
             client.knows_greatest_time = False
         else:
             known = {number: dated.time for number, dated in named.items() if dated.offset > first[number].offset}

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from dts_assets.broker_errors import BrokerError, PartitionCountError, UnreachableBrokerError
+from dts_assets.errors import BrokerError, PartitionCountError, UnreachableBrokerError
 from dts_assets.sources.kafka_reader import Reader
 from dts_assets.sources.kafka_times import MessageTimes
 from dts_assets.sources.kafka_troubles import PASSING, Troubles, error_of

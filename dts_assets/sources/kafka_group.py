@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
 
-from dts_assets.broker_errors import BrokerError
+from dts_assets.errors import BrokerError
 from dts_assets.sources.kafka_client import ANSWER_SECONDS, Client, KafkaPlace, client_of
 from dts_assets.sources.kafka_troubles import PASSING, error_of
 

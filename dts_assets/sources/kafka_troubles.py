@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from confluent_kafka import KafkaError
 
-from dts_assets.broker_errors import (
+from dts_assets.errors import (
     BrokerCertificateError,
     BrokerDeniedError,
     BrokerError,
@@ -18,6 +18,7 @@ from dts_assets.broker_errors import (
     GroupInUseError,
     UnknownTopicError,
     UnreachableBrokerError,
+    UnsupportedByBrokerError,
 )
 
 PASSING = frozenset(
@@ -113,9 +114,5 @@ def error_of(error: KafkaError, servers: str, doing: str, what: str) -> BrokerEr
     if code in (KafkaError.UNKNOWN_MEMBER_ID, KafkaError.ILLEGAL_GENERATION, KafkaError.REBALANCE_IN_PROGRESS):
         return GroupInUseError(servers, what)
     if code in (KafkaError.UNSUPPORTED_VERSION, KafkaError._UNSUPPORTED_FEATURE):
-        return UnsupportedByBroker(servers, f"it does not know how to {doing}")
+        return UnsupportedByBrokerError(servers, doing)
     return BrokerError(servers, f"asked to {doing}, it answers {error.name()}")
-
-
-class UnsupportedByBroker(BrokerError):
-    """The broker is too old for a question."""

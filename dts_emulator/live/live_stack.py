@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from dts_assets.errors import PortInUseError, SurroundingsError
+from dts_assets.errors import MachineError, PortInUseError
 from dts_assets.flows.pipeline import Pipeline, open_pipeline
 from dts_assets.settings import load_settings
 from dts_assets.settings.values import duration_of
@@ -80,7 +80,7 @@ _GRACE = {"dts-protobuf": "", "drs-json-c": ", grace: 20s"}
 
 
 @dataclass(eq=False)
-class FolderTakenError(SurroundingsError):
+class FolderTakenError(MachineError):
     """A folder that is to be emptied holds something that was not made here."""
 
     path: str

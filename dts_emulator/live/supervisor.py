@@ -20,7 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar
 
-from dts_assets.errors import SurroundingsError
+from dts_assets.errors import MachineError
 from dts_emulator.live import process_guard
 from dts_emulator.machine.environment import child_environment
 
@@ -55,7 +55,7 @@ class Child:
 
 
 @dataclass(eq=False)
-class ChildEndedError(SurroundingsError):
+class ChildEndedError(MachineError):
     """A process that should be running has ended. ``code`` is its exit code, negative for a signal."""
 
     exit_code: ClassVar[int] = 13
@@ -75,7 +75,7 @@ class ChildEndedError(SurroundingsError):
 
 
 @dataclass(eq=False)
-class ChildNotReadyError(SurroundingsError):
+class ChildNotReadyError(MachineError):
     """A process runs and does not become ready in time."""
 
     exit_code: ClassVar[int] = 13

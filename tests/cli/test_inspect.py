@@ -316,11 +316,11 @@ def test_values_are_shown_only_when_asked_for(lake: Lake, inspect: Inspect, tmp_
     [
         (("message", "p00", "99"), "raw_envelopes has no offset 99 of p00; there are 40 to 44."),
         (("message", "p09", "1"), "raw_envelopes has no offset 1 of p09; there are none of this Kafka partition."),
-        (("message", "p00", "44"), "p00 has no message at offset 44, though the offsets [40, 45) of window"),
+        (("message", "p00", "44"), "p00 has no message at offset 44; the offsets [40, 45) of window"),
         (("entry", "p00", "40", "3"), "The entry set at offset 40 has no entry 3; its entries are 0 to 2."),
         (("entry", "p00", "42", "0"), "has no entry 0; it has none that could be decoded."),
-        (("transaction", "it's:1"), "No entry in the lake has the GTID it's:1."),
-        (("window", "2026-01-05T10:30"), "No window starts at 2026-01-05T10:30: they start every 1:00:00"),
+        (("transaction", "it's:1"), "The lake has no entry with the GTID it's:1; check the GTID"),
+        (("window", "2026-01-05T10:30"), "no window that starts at 2026-01-05T10:30; its windows start every 1:00:00"),
         (("window", "2026-01-05T11:00"), "no window 2026-01-05-11:00; there are 2026-01-05-10:00 to 2026-01-05-10:00."),
     ],
 )
@@ -332,9 +332,9 @@ def test_what_is_not_there_is_said_with_what_is(
 
 def test_a_capture_says_which_offsets_it_has(inspect: Inspect, tmp_path: Path) -> None:
     result = inspect("message", "p00", "99", "--capture", str(tmp_path / "capture"), exit_code=1)
-    assert "the capture has no offset 99 of p00; there are 40 to 42." in result.stderr
+    assert "The capture has no offset 99 of p00; there are 40 to 42." in result.stderr
     result = inspect("transaction", "x", "--capture", str(tmp_path / "capture"), exit_code=1)
-    assert "No entry of the capture has the GTID x." in result.stderr
+    assert "The capture has no entry with the GTID x;" in result.stderr
 
 
 def test_a_message_without_entries_says_so(lake: Lake, inspect: Inspect) -> None:

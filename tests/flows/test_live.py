@@ -14,8 +14,7 @@ from typing import Any
 
 import pytest
 
-from dts_assets.broker_errors import BrokerLoginError, UnreachableBrokerError
-from dts_assets.errors import DtsAssetsError
+from dts_assets.errors import BrokerLoginError, DtsAssetsError, UnreachableBrokerError
 from dts_assets.flows import snapshots
 from dts_assets.flows.follow import Refreshed, first_open, follow
 from dts_assets.flows.status import find_status

@@ -25,11 +25,9 @@ LONGEST = 18
 
 NOT_YET = frozenset(
     {
-        "dts_assets",
         "dts_assets/cli",
         "dts_assets/defs",
         "dts_assets/emulator",
-        "dts_assets/errors",
         "dts_assets/flows",
         "dts_assets/model",
         "dts_assets/planning",

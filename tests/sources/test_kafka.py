@@ -18,14 +18,13 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import OffsetSpec
 
-from dts_assets.broker_errors import MessagesGoneError
+from dts_assets.errors import MessagesGoneError, UnsupportedByBrokerError
 from dts_assets.model.offsets import OffsetRange, Watermark
 from dts_assets.sources import kafka_client
 from dts_assets.sources.capture import CaptureSource
 from dts_assets.sources.kafka import KafkaSource
 from dts_assets.sources.kafka_client import Client, Dated, client_of
 from dts_assets.sources.kafka_reader import BATCH_BYTES
-from dts_assets.sources.kafka_troubles import UnsupportedByBroker
 from dts_assets.sources.source import Source
 from dts_emulator.kafka.broker import Broker
 from tests.sources.kafka_topics import (
@@ -65,7 +64,7 @@ def greatest_time(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
             if all(spec is not kafka_client.GREATEST_TIME for question in questions for spec in question.values()):
                 return answered(self, questions)
             if request.param == "refused":
-                raise UnsupportedByBroker(self.place.servers, "it does not know how to answer")
+                raise UnsupportedByBrokerError(self.place.servers, "answer")
             return answered(self, [dict.fromkeys(question, OffsetSpec.for_timestamp(0)) for question in questions])
 
         monkeypatch.setattr(Client, "offsets", of_an_old_broker)

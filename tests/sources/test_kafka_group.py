@@ -17,7 +17,7 @@ pytestmark = pytest.mark.kafka
 
 ASKING = """
 import json, sys, time
-from dts_assets.broker_errors import BrokerError
+from dts_assets.errors import BrokerError
 from dts_assets.sources.kafka_client import KafkaPlace
 from dts_assets.sources.kafka_group import GroupOffsets
 

@@ -7,7 +7,7 @@ import random
 import pytest
 from confluent_kafka import KafkaError
 
-from dts_assets.broker_errors import BrokerCertificateError, BrokerLoginError, BrokerMechanismError
+from dts_assets.errors import BrokerCertificateError, BrokerLoginError, BrokerMechanismError
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.sources import kafka_times
 from dts_assets.sources.kafka_client import KafkaPlace

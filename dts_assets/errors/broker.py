@@ -1,4 +1,4 @@
-"""What can be wrong with a Kafka broker, each thing a class with a sentence of its own; the tree is drawn in ``errors``.
+"""Errors of Kafka brokers, each with a sentence of its own.
 
 No sentence holds a password, nor anything of a setting but host names and the name of a SASL mechanism.
 """
@@ -9,25 +9,30 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar
 
-from dts_assets.errors import SourceError
+from dts_assets.errors.source import SourceError
 
 
 @dataclass(eq=False)
 class BrokerError(SourceError):
-    """A Kafka broker cannot be used. ``servers`` are its bootstrap addresses, ``what`` is a clause about it."""
+    """A Kafka broker that cannot be used. ``servers`` are its bootstrap addresses, ``what`` is a clause about it."""
 
     servers: str
-    what: str = "it is not what was expected"
+    what: str
 
     def message(self) -> str:
-        """The broker and what is wrong with it."""
-        return f"The Kafka broker {self.servers} cannot be used as asked: {self.what}."
+        """Return the broker, what is wrong with it, and where to look."""
+        return (
+            f"The Kafka broker {self.servers} cannot be used as asked: {self.what}. Check the settings under source.kafka and "
+            f"the broker's log."
+        )
 
 
 @dataclass(eq=False)
 class UnreachableBrokerError(BrokerError):
-    """Nobody answered for ``seconds``; ``what`` is what the client library noticed, ``bare`` that it neither logs in nor
-    encrypts."""
+    """A broker that did not answer for ``seconds``; ``what`` is the reason that the client library noticed.
+
+    ``bare`` is true if the client neither logs in nor encrypts.
+    """
 
     retriable: ClassVar[bool] = True
 
@@ -36,7 +41,7 @@ class UnreachableBrokerError(BrokerError):
     bare: bool = False
 
     def message(self) -> str:
-        """The address, the time, the reason and where to look."""
+        """Return the address, the time, the reason and where to look."""
         hint = (
             " A client without security.protocol on a port that wants a password or encryption sees the same."
             if self.bare
@@ -50,10 +55,10 @@ class UnreachableBrokerError(BrokerError):
 
 @dataclass(eq=False)
 class BrokerLoginError(BrokerError):
-    """The broker refused the user or the password; ``what`` is the SASL mechanism."""
+    """A broker that refused the user or the password; ``what`` is the SASL mechanism."""
 
     def message(self) -> str:
-        """The broker and the settings to look at."""
+        """Return the broker and the settings to look at."""
         return (
             f"The Kafka broker {self.servers} refused the user or the password ({self.what}). Check sasl.username and "
             f"sasl.password under source.kafka.config."
@@ -62,12 +67,15 @@ class BrokerLoginError(BrokerError):
 
 @dataclass(eq=False)
 class BrokerMechanismError(BrokerError):
-    """The broker does not take the SASL mechanism ``what``; ``offered`` are those that it takes, none where it takes no login."""
+    """A broker that does not take the SASL mechanism ``what``.
+
+    ``offered`` are the mechanisms that it takes, none if it takes no login.
+    """
 
     offered: Sequence[str] = ()
 
     def message(self) -> str:
-        """Both, and the setting to change."""
+        """Return the refused mechanism, the offered ones, and the setting to change."""
         way_out = (
             f"it takes {', '.join(self.offered)}: name one of them under sasl.mechanism"
             if self.offered
@@ -78,10 +86,10 @@ class BrokerMechanismError(BrokerError):
 
 @dataclass(eq=False)
 class BrokerCertificateError(BrokerError):
-    """The broker's certificate is not trusted; ``what`` is the reason."""
+    """A broker whose certificate is not trusted; ``what`` is the reason."""
 
     def message(self) -> str:
-        """The broker, the reason and the setting that names what is trusted."""
+        """Return the broker, the reason and the setting that names the trusted authority."""
         return (
             f"The certificate of the Kafka broker {self.servers} is not trusted ({self.what}). Name the file of the authority "
             f"that signed it under ssl.ca.location, and the broker by the name that its certificate has."
@@ -90,10 +98,10 @@ class BrokerCertificateError(BrokerError):
 
 @dataclass(eq=False)
 class BrokerDeniedError(BrokerError):
-    """The user may not do ``what``: "read topic shop"."""
+    """A permission that the user lacks; ``what`` names the action: "read topic shop"."""
 
     def message(self) -> str:
-        """The broker and what is not allowed."""
+        """Return the broker, the action and the way out."""
         return (
             f"The Kafka broker {self.servers} does not allow this user to {self.what}. Use the account that belongs to the "
             f"consumer group, or have it allowed."
@@ -101,24 +109,33 @@ class BrokerDeniedError(BrokerError):
 
 
 @dataclass(eq=False)
-class UnknownTopicError(BrokerError):
-    """There is no topic called ``what``."""
+class UnsupportedByBrokerError(BrokerError):
+    """A broker that is too old for a question; ``what`` names the question: "read topic shop"."""
 
     def message(self) -> str:
-        """The topic and the setting that names it."""
+        """Return the broker, the question and the way out."""
+        return f"The Kafka broker {self.servers} is too old: it does not know how to {self.what}. Use a newer broker."
+
+
+@dataclass(eq=False)
+class UnknownTopicError(BrokerError):
+    """A topic, called ``what``, that the broker does not have."""
+
+    def message(self) -> str:
+        """Return the topic and the setting that names it."""
         return f"The Kafka broker {self.servers} has no topic {self.what}. Check topics under source.kafka."
 
 
 @dataclass(eq=False)
 class PartitionCountError(BrokerError):
-    """The topics have ``found`` partitions in all; ``what`` lists them."""
+    """Topics, listed in ``what``, that have ``found`` partitions in all instead of ``configured``."""
 
     _: KW_ONLY
     configured: int
     found: int
 
     def message(self) -> str:
-        """Both counts and what to change."""
+        """Return both counts and what to change."""
         return (
             f"The subscription says partitions: {self.configured}, but {self.what} on {self.servers} "
             f"{'has' if self.found == 1 else 'have'} {self.found}. Set partitions to {self.found}; a lake that was built with "
@@ -128,12 +145,12 @@ class PartitionCountError(BrokerError):
 
 @dataclass(eq=False)
 class GroupInUseError(BrokerError):
-    """A client has joined the consumer group ``what``."""
+    """A consumer group, called ``what``, that a client has joined."""
 
     retriable: ClassVar[bool] = True
 
     def message(self) -> str:
-        """The group and the way out."""
+        """Return the group and the way out."""
         return (
             f"The offsets of consumer group {self.what} cannot be set: another client has joined it. Stop that client, or use a "
             f"group of its own for each."
@@ -142,8 +159,7 @@ class GroupInUseError(BrokerError):
 
 @dataclass(eq=False)
 class MessagesGoneError(BrokerError):
-    """Offsets ``[start, end)`` of a topic's partition were asked for, and the broker holds only ``[low, high)``; ``what`` is the
-    topic."""
+    """Messages ``[start, end)`` of topic ``what`` that were asked for while the broker holds only ``[low, high)``."""
 
     _: KW_ONLY
     kafka_partition: int
@@ -153,7 +169,7 @@ class MessagesGoneError(BrokerError):
     high: int
 
     def message(self) -> str:
-        """The offsets that are lost or missing, and those that are there."""
+        """Return the offsets that are lost or missing, the ones that are there, and the way out."""
         lost = f"offsets [{self.start}, {min(self.end, self.low)}) were deleted before they were read"
         missing = (
             f"offsets [{max(self.start, self.high)}, {self.end}) are not there, so the topic was made anew or cut off"
@@ -167,7 +183,7 @@ class MessagesGoneError(BrokerError):
 
 @dataclass(eq=False)
 class RecreatedTopicError(BrokerError):
-    """A topic, ``what``, ends before what the lake has stored of it, so it is another topic of the same name."""
+    """A topic, called ``what``, that ends before the stored offsets: it is another topic of the same name."""
 
     _: KW_ONLY
     kafka_partition: int
@@ -175,7 +191,7 @@ class RecreatedTopicError(BrokerError):
     found_end: int
 
     def message(self) -> str:
-        """The offsets, and the ways out."""
+        """Return the offsets and the ways out."""
         return (
             f"Topic {self.what} ends at offset {self.found_end} in Kafka partition {self.kafka_partition}, and the lake has "
             f"stored its messages up to {self.stored_end}: it was made anew, and its offsets mean other messages now. Nothing "

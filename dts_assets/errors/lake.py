@@ -1,0 +1,83 @@
+"""Errors of the lake and its tables."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar
+
+from dts_assets.errors.base import DtsAssetsError
+
+
+@dataclass(eq=False)
+class LakeError(DtsAssetsError):
+    """An error of the lake: tables cannot be read or written."""
+
+    exit_code: ClassVar[int] = 11
+
+
+@dataclass(eq=False)
+class UnwritableLakeError(LakeError):
+    """A warehouse or its catalog that cannot be written. ``reason`` is a clause: "permission denied"."""
+
+    warehouse: str
+    reason: str
+
+    def message(self) -> str:
+        """Return the warehouse, the reason, and the setting that names the warehouse."""
+        return (
+            f"The lake {self.warehouse} cannot be written: {self.reason}. Make it writable, or name another place under "
+            f"lake.warehouse."
+        )
+
+
+@dataclass(eq=False)
+class LakeTableError(LakeError):
+    """A table, or a file meant for it, that is not as expected. ``what`` is a clause: "it has no column offset"."""
+
+    table: str
+    what: str
+
+    def message(self) -> str:
+        """Return the table (or its folder) and what is wrong."""
+        return f"The lake table {self.table} cannot be used as asked: {self.what}."
+
+
+@dataclass(eq=False)
+class StaleGenerationError(LakeError):
+    """A table that was written by another run between planning and commit.
+
+    Nothing was written. A repetition starts from the table as it is then.
+    """
+
+    retriable: ClassVar[bool] = True
+
+    table: str
+    _: KW_ONLY
+    expected: str
+    found: str
+
+    def message(self) -> str:
+        """Return the table, both generations and the way out."""
+        return (
+            f"{self.table} was written by another run while this run was working (planned on {self.expected}, found "
+            f"{self.found}). Nothing was changed; run it again."
+        )
+
+
+@dataclass(eq=False)
+class IncompatibleLakeError(LakeError):
+    """A setting that differs from the lake's, although stored rows depend on it."""
+
+    subscription: str
+    setting: str
+    _: KW_ONLY
+    stored: str
+    configured: str
+    way_out: str = "set it back, or use another subscription name, whose tables start empty"
+
+    def message(self) -> str:
+        """Return the setting, both values and the way out."""
+        return (
+            f"{self.setting} of subscription {self.subscription} is {self.configured} in the configuration, but the lake was "
+            f"built with {self.stored}: {self.way_out}."
+        )

@@ -1,0 +1,188 @@
+"""The drawn tree is the real one, and every error says where and what to do, here and in another process."""
+
+from __future__ import annotations
+
+import ast
+import pickle
+import re
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from dts_assets import errors
+
+PACKAGES = [Path(__file__).parents[2] / name for name in ("dts_assets", "dts_emulator")]
+
+EXAMPLES: tuple[tuple[errors.DtsAssetsError, str, str], ...] = (
+    (
+        errors.ConfigErrors((errors.ConfigMistake("pipeline.yaml", 3, "spark.mster", "unknown key", "write master"),)),
+        "pipeline.yaml:3: spark.mster",
+        "write master",
+    ),
+    (errors.NothingFoundError("The lake", "entry with the GTID 1-1-7", "check the GTID"), "The lake", "check the GTID"),
+    (errors.CaptureError("examples/shop", "it is a file; name its folder"), "examples/shop", "name its folder"),
+    (
+        errors.CaptureGrownError("examples/shop", 2, stored_end=100, found_end=120),
+        "partition 2",
+        "say `complete: false`",
+    ),
+    (errors.BrokerError("host:9092", "it answered without a partition"), "host:9092", "Check the settings"),
+    (
+        errors.UnreachableBrokerError("host:9092", "connection refused", seconds=5, bare=True),
+        "host:9092",
+        "Check bootstrap_servers",
+    ),
+    (errors.BrokerLoginError("host:9092", "SCRAM-SHA-512"), "host:9092", "Check sasl.username"),
+    (errors.BrokerMechanismError("host:9092", "PLAIN", ("SCRAM-SHA-512",)), "host:9092", "name one of them"),
+    (errors.BrokerCertificateError("host:9092", "certificate verify failed"), "host:9092", "ssl.ca.location"),
+    (errors.BrokerDeniedError("host:9092", "read topic shop"), "host:9092", "Use the account"),
+    (errors.UnsupportedByBrokerError("host:9092", "read topic shop"), "host:9092", "Use a newer broker"),
+    (errors.UnknownTopicError("host:9092", "shop"), "host:9092", "Check topics under source.kafka"),
+    (errors.PartitionCountError("host:9092", "topic shop", configured=4, found=8), "host:9092", "Set partitions to 8"),
+    (errors.GroupInUseError("host:9092", "consumer-grp-1"), "group consumer-grp-1", "Stop that client"),
+    (
+        errors.MessagesGoneError("host:9092", "shop", kafka_partition=0, start=2, end=9, low=5, high=13),
+        "partition 0 of topic shop",
+        "Run it again",
+    ),
+    (
+        errors.RecreatedTopicError("host:9092", "shop", kafka_partition=0, stored_end=20, found_end=3),
+        "Topic shop ends at offset 3 in Kafka partition 0",
+        "point bootstrap_servers back",
+    ),
+    (errors.LakeTableError("shop.entries", "it has no column offset; make it anew"), "shop.entries", "make it anew"),
+    (errors.UnwritableLakeError("./lake", "permission denied"), "./lake", "Make it writable"),
+    (errors.StaleGenerationError("shop.entries", expected="12", found="13"), "shop.entries", "run it again"),
+    (
+        errors.IncompatibleLakeError("shop", "window.every", stored="1h", configured="30m"),
+        "window.every of subscription shop",
+        "set it back",
+    ),
+    (
+        errors.IncompleteWindowError("shop", {"p00|2026-01-05-01:00": ("gap",)}),
+        "p00|2026-01-05-01:00: gap",
+        "materialize these partitions again",
+    ),
+    (errors.NotClosedError("shop", ("p00|2026-01-05-01:00",), latest=None), "p00|2026-01-05-01:00", "Ask again later"),
+    (errors.NotReadyError("shop", {"2026-01-05-01:00": (0, 3)}), "2026-01-05-01:00: p00, p03", "Materialize"),
+    (errors.MissingJavaError(found="11.0.2"), "this machine", "Install a Java 17"),
+    (errors.PortInUseError(3000, what="Dagster"), "Port 3000", "choose another port"),
+    (errors.SparkServerError(1, "spark.log"), "Spark Connect server", "spark.log says why"),
+    (errors.WireFormatError("dts-avro", "it needs a schema; name its file"), "dts-avro", "name its file"),
+)
+"""An error of each class that is raised, where it says that something is wrong, and the beginning of what to do."""
+
+
+def below(cls: type[errors.DtsAssetsError]) -> Iterator[type[errors.DtsAssetsError]]:
+    """Each class of the package below one; what other packages add for themselves is theirs."""
+    for child in cls.__subclasses__():
+        if child.__module__.startswith(f"{errors.__name__}."):
+            yield child
+            yield from below(child)
+
+
+CLASSES: list[type[errors.DtsAssetsError]] = [errors.DtsAssetsError, *below(errors.DtsAssetsError)]
+KINDS = {"DtsAssetsError", "SourceError", "LakeError", "WindowError", "MachineError"}
+"""Classes that are there to be caught: they are what their children have in common."""
+
+DRAWN = re.compile(r"^ {4}([│├└─ ]*)(\w+Errors?) +(\d+)? *(.*)$")
+
+
+def drawn() -> dict[str, tuple[str | None, int]]:
+    """By class name: its parent and exit code, as the docstring draws them."""
+    found: dict[str, tuple[str | None, int]] = {}
+    above: list[tuple[str, int]] = []
+    for line in filter(None, map(DRAWN.match, (errors.__doc__ or "").splitlines())):
+        branch, name, code, _ = line.groups()
+        del above[len(branch) // 3 :]
+        parent = above[-1] if above else None
+        exit_code = int(code) if code is not None else parent[1] if parent is not None else 0
+        found[name] = (None if parent is None else parent[0], exit_code)
+        above.append((name, exit_code))
+    return found
+
+
+def test_the_drawn_tree_is_the_tree_of_the_classes() -> None:
+    real = {
+        cls.__name__: (None if cls is errors.DtsAssetsError else cls.__mro__[1].__name__, cls.exit_code)
+        for cls in CLASSES
+    }
+    assert drawn() == real
+
+
+def test_an_exit_code_is_drawn_where_it_differs_from_the_parents() -> None:
+    coded = {line[2] for line in filter(None, map(DRAWN.match, (errors.__doc__ or "").splitlines())) if line[3]}
+    assert coded == {cls.__name__ for cls in CLASSES if cls.exit_code != getattr(cls.__mro__[1], "exit_code", None)}
+
+
+def test_the_package_names_all_of_its_classes_and_nothing_else() -> None:
+    assert set(errors.__all__) == {cls.__name__ for cls in CLASSES} | {"ConfigMistake"}
+    assert list(errors.__all__) == sorted(errors.__all__)
+
+
+def test_every_class_but_the_kinds_has_an_example_here() -> None:
+    assert {type(error).__name__ for error, _, _ in EXAMPLES} == {cls.__name__ for cls in CLASSES} - KINDS
+
+
+def test_every_class_but_the_kinds_is_raised_somewhere_and_no_kind_is() -> None:
+    names = {cls.__name__ for cls in CLASSES}
+    made = {
+        called.id
+        for package in PACKAGES
+        for path in package.rglob("*.py")
+        for call in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(call, ast.Call) and isinstance(called := call.func, ast.Name)
+    }
+    assert made & names == names - KINDS
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: type(example[0]).__name__)
+def test_a_sentence_says_where_and_what_to_do(example: tuple[errors.DtsAssetsError, str, str]) -> None:
+    error, where, what_to_do = example
+    assert where in str(error)
+    assert what_to_do in str(error)
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: type(example[0]).__name__)
+def test_errors_survive_pickling_with_all_their_facts(example: tuple[errors.DtsAssetsError, str, str]) -> None:
+    error = example[0]
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is type(error)
+    assert str(again) == str(error)
+    for fact in fields(error):
+        assert getattr(again, fact.name) == getattr(error, fact.name)
+
+
+def test_facts_given_by_position_are_the_ones_that_the_sentence_names() -> None:
+    error = errors.LakeTableError("shop.entries", "it has no column offset")
+    assert (error.table, error.what) == ("shop.entries", "it has no column offset")
+    assert str(error) == "The lake table shop.entries cannot be used as asked: it has no column offset."
+
+
+def test_a_window_that_is_not_ready_names_the_kafka_partitions_it_waits_for() -> None:
+    text = str(errors.NotReadyError("shop", {"2026-01-05-02:00": (1,), "2026-01-05-01:00": (0, 3)}))
+    assert "2026-01-05-01:00: p00, p03; 2026-01-05-02:00: p01" in text
+
+
+def test_a_mistake_reads_as_file_line_place_and_fix() -> None:
+    mistake = errors.ConfigMistake("pipeline.yaml", 7, "lake.warehous", "unknown key", "did you mean warehouse?")
+    assert str(mistake) == "pipeline.yaml:7: lake.warehous: unknown key; did you mean warehouse?"
+    whole = errors.ConfigMistake("pipeline.yaml", None, "", "the file does not exist", "create it")
+    assert str(whole) == "pipeline.yaml: the file does not exist; create it"
+
+
+def test_only_what_may_succeed_again_unchanged_is_retriable() -> None:
+    assert {cls.__name__ for cls in CLASSES if cls.retriable} == {
+        "GroupInUseError",
+        "StaleGenerationError",
+        "UnreachableBrokerError",
+    }
+
+
+def test_lost_and_missing_messages_are_told_apart_by_their_offsets() -> None:
+    lost = errors.MessagesGoneError("host:9092", "shop", kafka_partition=0, start=2, end=9, low=5, high=13)
+    assert "offsets [2, 5) were deleted" in str(lost)
+    missing = errors.MessagesGoneError("host:9092", "shop", kafka_partition=0, start=6, end=20, low=5, high=13)
+    assert "offsets [13, 20) are not there" in str(missing)
