@@ -23,7 +23,7 @@ from dts_assets.model.windows import ClosedBy
 from dts_assets.planning.completeness import level_of_cell
 from dts_assets.planning.generations import ABSENT, changed_inputs, generation, input_text
 from dts_assets.planning.rectangles import rectangles
-from dts_assets.planning.staleness import raw_input
+from dts_assets.planning.staleness import FORMAT_INPUT, entries_sources, raw_input
 from dts_assets.stages.entries import merge_shapes
 from dts_assets.store.commit import Rectangle
 from dts_assets.store.schemas import ENTRIES, QUARANTINE
@@ -68,12 +68,13 @@ def _materialize(pipeline: Pipeline, span: Span, spark: SparkProvider, progress:
     _require_raw(pipeline, cells, raw)
     before = _stored_before(pipeline, span, raw)
     stored = {row.cell: row for row in pipeline.ledger.windows(span.windows)}
-    onto = {cell: row for cell in cells if (row := stored.get(cell)) is not None and _goes_on(row, raw)}
+    decoding = pipeline.decoding_settings()
+    onto = {cell: row for cell in cells if (row := stored.get(cell)) is not None and _goes_on(row, raw, decoding)}
     messages = sum(raw[cell].messages - (onto[cell].counts.messages if cell in onto else 0) for cell in cells)
     progress(f"entries: joining and decoding {messages:,} messages of {len(cells)} partitions")
     run = pipeline.new_run()
     results = _decode(pipeline, span, raw, before, onto, run, spark, progress)
-    rows = {cell: _row(cell, raw, results[cell], before[cell], onto.get(cell), run) for cell in cells}
+    rows = {cell: _row(cell, raw, results[cell], before[cell], onto.get(cell), run, decoding) for cell in cells}
     _take_back_marks(pipeline, stored, {cell: row for cell, row in rows.items() if cell not in onto})
     _commit(pipeline, results, onto)
     shapes = merge_shapes(result.facts.shapes for result in results.values())
@@ -94,14 +95,14 @@ def _materialize(pipeline: Pipeline, span: Span, spark: SparkProvider, progress:
     return EntriesReport(reports, ".".join(table), location, new_tables, time.monotonic() - began, decoder)
 
 
-def _goes_on(row: IngestWindow, raw: Mapping[Cell, RawWindow]) -> bool:
+def _goes_on(row: IngestWindow, raw: Mapping[Cell, RawWindow], decoding: str) -> bool:
     """Whether a cell that was decoded while it was open can be added to: what it was made from is there unchanged."""
     if row.closed_by is not ClosedBy.OPEN or row.resume is None or row.code_version != CODE_VERSION:
         return False
     own = input_text(raw_input(row.cell), "")
     made_from = next((text.removeprefix(own) for text in row.inputs if text.startswith(own)), "")
     others = [text for text in row.inputs if not text.startswith(own)]
-    now = {raw_input(cell): one.generation for cell, one in raw.items()}
+    now = entries_sources({cell: one.generation for cell, one in raw.items()}, decoding=decoding)
     return reached(raw[row.cell].refreshes, made_from, row.offsets.end) and not changed_inputs(others, now)
 
 
@@ -242,11 +243,12 @@ def _row(
     before: _Before,
     onto: IngestWindow | None,
     run: str,
+    decoding: str,
 ) -> IngestWindow:
     raw = stored[cell]
     tally, facts = result.tally, result.facts
     own = input_text(raw_input(cell), "")
-    inputs = {input_text(raw_input(cell), raw.generation)}
+    inputs = {input_text(raw_input(cell), raw.generation), input_text(FORMAT_INPUT, decoding)}
     inputs |= {input_text(raw_input(one), stored[one].generation) for one in result.heads_from}
     if result.looked_beyond and before.beyond is not None:
         inputs.add(input_text(raw_input(before.beyond), ABSENT))

@@ -91,6 +91,10 @@ class Pipeline:
         """A name for the folder that the files of one flow call share."""
         return uuid.uuid4().hex
 
+    def decoding_settings(self) -> str:
+        """A digest of the format and its settings, as far as they decide what entries look like."""
+        return hashlib.sha256(self.format.entries_fingerprint.encode()).hexdigest()[:12]
+
     def shaping_settings(self) -> str:
         """A digest of the settings that decide what rows of tables look like."""
         settings = self.settings

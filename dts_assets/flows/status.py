@@ -15,7 +15,7 @@ from dts_assets.model.spans import Cell
 from dts_assets.model.windows import ClosedBy, Window
 from dts_assets.planning.boundaries import Closing, PlannedCell, StoredCell, closed_windows, plan_cells
 from dts_assets.planning.generations import ABSENT, input_text
-from dts_assets.planning.staleness import Computed, Work, plan_work, raw_input, tables_inputs
+from dts_assets.planning.staleness import Computed, Work, entries_sources, plan_work, tables_inputs
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +68,16 @@ def find_status(pipeline: Pipeline) -> Status:
     seen = {window for windows in closed.windows.values() for window in windows} | {cell.window for cell in followed}
     beside = {window.start: topic.beside(window) for window in seen}
     work = plan_work(
-        closed.windows, raw=raw, entries=entries, tables=tables, settings=settings, beside=beside, followed=followed
+        closed.windows,
+        raw=raw,
+        entries=entries,
+        tables=tables,
+        decoding=pipeline.decoding_settings(),
+        settings=settings,
+        beside=beside,
+        followed=followed,
     )
-    now = {raw_input(cell): generation for cell, generation in raw.items()}
+    now = entries_sources(raw, decoding=pipeline.decoding_settings())
     return Status(
         work=work,
         followed=tuple(sorted(followed)),

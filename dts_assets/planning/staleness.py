@@ -56,6 +56,9 @@ def entries_input(cell: Cell) -> str:
     return f"entries:{cell}"
 
 
+FORMAT_INPUT = "format"
+"""The name under which entries record the format and the settings that they were decoded with."""
+
 SETTINGS_INPUT = "settings"
 """The name under which tables record the settings that shape their rows."""
 
@@ -81,9 +84,14 @@ def tables_inputs(
     return (*texts, *beside.get(window.start, ()), input_text(SETTINGS_INPUT, settings))
 
 
-def stale_entries(entries: Mapping[Cell, Computed], raw: Mapping[Cell, str]) -> tuple[Cell, ...]:
-    """Cells whose entries would read other raw messages now than they did."""
-    now = {raw_input(cell): generation for cell, generation in raw.items()}
+def entries_sources(raw: Mapping[Cell, str], *, decoding: str) -> dict[str, str]:
+    """Return the generations that entries would read now, by input: of raw messages, and ``decoding`` of the format."""
+    return {FORMAT_INPUT: decoding} | {raw_input(cell): generation for cell, generation in raw.items()}
+
+
+def stale_entries(entries: Mapping[Cell, Computed], raw: Mapping[Cell, str], *, decoding: str) -> tuple[Cell, ...]:
+    """Return the cells whose entries would read other raw messages now, or read them with another format."""
+    now = entries_sources(raw, decoding=decoding)
     return tuple(sorted(cell for cell, row in entries.items() if changed_inputs(row.inputs, now)))
 
 
@@ -93,6 +101,7 @@ def plan_work(
     raw: Mapping[Cell, str],
     entries: Mapping[Cell, Computed],
     tables: Mapping[datetime, Computed],
+    decoding: str,
     settings: str,
     beside: Mapping[datetime, Iterable[str]] = NOTHING_BESIDE,
     followed: Mapping[Cell, bool] = NOTHING_FOLLOWED,
@@ -101,7 +110,7 @@ def plan_work(
     cells that are read all the same, and whether they have got messages that are not stored."""
     cells = [Cell(partition, window) for partition, windows in closed.items() for window in windows]
     lacking = {cell for cell in cells if cell not in entries or entries[cell].is_open}
-    outdated = [cell for cell in stale_entries(entries, raw) if cell not in lacking]
+    outdated = [cell for cell in stale_entries(entries, raw, decoding=decoding) if cell not in lacking]
     there = {partition: set(windows) for partition, windows in closed.items()}
     stale = tuple(cell for cell in outdated if cell.window in there[cell.kafka_partition])
     live = tuple(sorted(cell for cell, more in followed.items() if more or cell not in entries or cell in outdated))

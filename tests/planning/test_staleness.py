@@ -13,6 +13,7 @@ from dts_assets.model.spans import Cell
 from dts_assets.model.windows import Window, WindowGrid
 from dts_assets.planning.generations import ABSENT, generation, input_text
 from dts_assets.planning.staleness import (
+    FORMAT_INPUT,
     Computed,
     Work,
     entries_input,
@@ -36,6 +37,7 @@ class Lake:
     entries: dict[Cell, Computed] = field(default_factory=dict)
     tables: dict[datetime, Computed] = field(default_factory=dict)
     settings: str = "s1"
+    decoding: str = "f1"
 
     def ingest(self, cell: Cell) -> None:
         self.raw.setdefault(cell, "r1")
@@ -45,7 +47,8 @@ class Lake:
         read = [cell]
         if (before := GRID.previous(cell.window)) is not None:
             read.append(Cell(cell.kafka_partition, before))
-        inputs = tuple(input_text(raw_input(one), self.raw.get(one, ABSENT)) for one in read)
+        texts = [input_text(raw_input(one), self.raw.get(one, ABSENT)) for one in read]
+        inputs = (*texts, input_text(FORMAT_INPUT, self.decoding))
         self.entries[cell] = Computed(generation(inputs, code_version="1"), inputs)
 
     def make_tables(self, window: Window) -> None:
@@ -59,6 +62,7 @@ class Lake:
             raw=self.raw,
             entries=self.entries,
             tables=self.tables,
+            decoding=self.decoding,
             settings=self.settings,
         )
 
@@ -119,7 +123,16 @@ def test_other_raw_messages_make_the_entries_stale_that_read_them() -> None:
     lake.fill()
     lake.raw[Cell(1, W1)] = "r2"
     assert lake.work().stale_entries == (Cell(1, W1), Cell(1, W2))
-    assert stale_entries(lake.entries, {}) == tuple(sorted(lake.entries))
+    assert stale_entries(lake.entries, {}, decoding=lake.decoding) == tuple(sorted(lake.entries))
+
+
+def test_another_format_or_schema_makes_all_entries_stale() -> None:
+    lake = Lake()
+    lake.fill()
+    lake.decoding = "f2"
+    assert lake.work().stale_entries == tuple(sorted(lake.entries))
+    lake.decode(Cell(0, W0))
+    assert lake.work().stale_entries == tuple(sorted(lake.entries.keys() - {Cell(0, W0)}))
 
 
 def test_the_same_entries_made_again_leave_the_tables_alone() -> None:

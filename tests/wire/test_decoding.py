@@ -7,8 +7,7 @@ import sys
 
 import pytest
 
-from dts_assets.wire.dts_protobuf.allocation import keep_freed_memory
-from dts_assets.wire.dts_protobuf.protobuf_parser import BEST_ENGINE
+from dts_assets.wire.dts_protobuf.protobuf_parser import BEST_ENGINE, keep_freed_memory
 
 _WITHOUT_PTARS = """
 import sys

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dts_assets.protocol import subscribe_pb2 as pb
 from dts_assets.wire.dts_protobuf import DtsProtobuf, Engine
-from dts_assets.wire.dts_protobuf.envelopes import plain_envelopes
+from dts_assets.wire.dts_protobuf.fragments import plain_envelopes
 from dts_assets.wire.format import FRAGMENTS
 from tests.wire.made import messages
 

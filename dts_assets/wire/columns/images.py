@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from dts_assets.model.columns import Column, ColumnShape
+from dts_assets.model.tables import TableId
 from dts_assets.wire.columns.buffers import Bools
 from dts_assets.wire.columns.charsets import Charsets
 
@@ -51,3 +54,30 @@ class Image:
     def take_rows(self, rows: npt.NDArray[np.int64]) -> None:
         """Keep these rows, in this order."""
         self.starts, self.sizes, self.present = self.starts[rows], self.sizes[rows], self.present[rows]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ColumnList:
+    """The columns of an event. Compared by identity: equal bytes give the same object.
+
+    ``unknown`` names what stands in them although the protocol does not have it.
+    """
+
+    columns: tuple[ColumnShape, ...]
+    positions: Mapping[str, int]
+    unknown: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TableRows:
+    """Rows ``start`` to ``end`` of the images are this table's; ``lists`` are the column lists they came with.
+
+    ``list_numbers`` says which of them each row has; None where there is only one.
+    """
+
+    table: TableId
+    columns: tuple[Column, ...]
+    start: int
+    end: int
+    lists: tuple[ColumnList, ...]
+    list_numbers: npt.NDArray[np.int64] | None

@@ -6,8 +6,10 @@ gathered by index, parsed together and handed out as slices that share the same 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -15,14 +17,103 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dts_assets.model.columns import Column
+from dts_assets.model.columns import Column, mysql_type
 from dts_assets.model.tables import TableId
 from dts_assets.wire.columns.buffers import Bools, bitmap, masked
-from dts_assets.wire.columns.casts import parse, two_complement
+from dts_assets.wire.columns.casts import arrow_type, parse, two_complement
 from dts_assets.wire.columns.charsets import text_of
-from dts_assets.wire.columns.images import ABSENT, BYTES, FIELD, NUMBER, UNSIGNED, Image
-from dts_assets.wire.columns.layouts import Bucket, ColumnList, Layout, Share, layout_of
-from dts_assets.wire.columns.value_notes import Marks
+from dts_assets.wire.columns.images import ABSENT, BYTES, FIELD, NUMBER, UNSIGNED, ColumnList, Image, TableRows
+from dts_assets.wire.columns.table_changes import Beside, ValueNotes, table_changes
+from dts_assets.wire.format import TableChanges
+
+_NUMBER_TYPES = re.compile(
+    r"\s*(tiny|small|medium|big)?int|\s*(integer|decimal|numeric|dec|fixed|float|double|real|bit|year)\b", re.I
+)
+_BIT = re.compile(r"\s*bit\b", re.I)
+_UNSIGNED = re.compile(r"unsigned|zerofill", re.I)
+
+
+UNCARRIED = 1 << 30
+"""A position beyond the values of any call, whose bytes end at two gibibytes: added to a row's first value it finds none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """What is taken and cast together: values of one lake type that stand in the same field of their messages.
+
+    ``number_field`` is ``sv``, where numbers are; the other is ``bv``. ``bits`` marks 64-bit BIT values, whose sign is no sign.
+    ``of_bytes`` marks binary columns that are binary at the source too, and not text that is declared to be bytes.
+    """
+
+    lake_type: str
+    number_field: bool
+    bits: bool
+    of_bytes: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Share:
+    """The columns of a table that belong to one bucket.
+
+    ``columns`` are their numbers in the table, ``positions`` (one row per column list, one column per column) where they stand
+    in the event, :data:`UNCARRIED` where the event does not carry them. ``signed``: their type text does not say unsigned.
+    """
+
+    columns: npt.NDArray[np.int32]
+    positions: npt.NDArray[np.int32]
+    signed: npt.NDArray[np.bool_]
+
+    def parts(self, width: int) -> Iterator[Share]:
+        """The same in parts of at most so many columns."""
+        if len(self.columns) <= width:
+            yield self
+            return
+        for first in range(0, len(self.columns), width):
+            part = slice(first, first + width)
+            yield Share(self.columns[part], self.positions[:, part], self.signed[part])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Layout:
+    """A table's columns by bucket, those that no event carries, and the Arrow type of its images."""
+
+    struct: pa.StructType
+    shares: Mapping[Bucket, Share]
+    uncarried: tuple[int, ...]
+
+
+@lru_cache(maxsize=1 << 13)
+def layout_of(lists: tuple[ColumnList, ...], columns: tuple[Column, ...]) -> Layout:
+    """The layout of a table whose rows come with some column lists."""
+    members: dict[Bucket, list[int]] = {}
+    uncarried: list[int] = []
+    signed: list[bool] = [False] * len(columns)
+    for number, column in enumerate(columns):
+        found = next((one for one in reversed(lists) if column.name in one.positions), None)
+        if found is None:
+            uncarried.append(number)
+            continue
+        original = found.columns[found.positions[column.name]].original_type
+        signed[number] = _UNSIGNED.search(original) is None
+        bits = column.type == "decimal(20,0)" and _BIT.match(original) is not None
+        of_bytes = column.type == "binary" and mysql_type(original) == "binary"
+        bucket = Bucket(column.type, _NUMBER_TYPES.match(original) is not None, bits, of_bytes)
+        members.setdefault(bucket, []).append(number)
+    shares = {}
+    for bucket, numbers in members.items():
+        names = [columns[number].name for number in numbers]
+        positions = [[one.positions.get(name, UNCARRIED) for name in names] for one in lists]
+        shares[bucket] = Share(
+            np.asarray(numbers, np.int32), np.asarray(positions, np.int32), np.asarray([signed[one] for one in numbers])
+        )
+    return Layout(struct_type(columns), shares, tuple(uncarried))
+
+
+@lru_cache(maxsize=1 << 13)
+def struct_type(columns: tuple[Column, ...]) -> pa.StructType:
+    """The Arrow type of a row image."""
+    return pa.struct([pa.field(column.name, arrow_type(column.type)) for column in columns])
+
 
 _FEW_TABLES = 8
 """Up to so many tables, one numpy call per table is quicker than flat arrays with a row and a position per value."""
@@ -32,38 +123,13 @@ _MOST_CELLS = 1 << 17
 """Values of a type that are gathered and cast together: more would leave the processor's cache, and take memory for nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class TableRows:
-    """Rows ``start`` to ``end`` of the images are this table's; ``lists`` are the column lists they came with.
-
-    ``list_numbers`` says which of them each row has; None where there is only one.
-    """
-
-    table: TableId
-    columns: tuple[Column, ...]
-    start: int
-    end: int
-    lists: tuple[ColumnList, ...]
-    list_numbers: npt.NDArray[np.int64] | None
-
-
-@dataclass(frozen=True, slots=True)
-class Pivoted:
-    """A table's images as struct arrays, and what has to be said beside them."""
-
-    rows: TableRows
-    before: pa.StructArray
-    after: pa.StructArray
-    marks: Marks
-
-
 @dataclass(slots=True)
 class _Table:
     """A table at work; ``children`` are the columns of its before and after images, filled bucket by bucket."""
 
     rows: TableRows
     layout: Layout
-    marks: Marks
+    notes: ValueNotes
     count: int
     children: tuple[list[pa.Array | None], list[pa.Array | None]]
 
@@ -146,9 +212,9 @@ Reading: TypeAlias = Callable[[pa.Array, Bucket, Image, npt.NDArray[np.int32]], 
 
 
 def pivot(
-    tables: Sequence[TableRows], before: Image, after: Image, *, reading: Reading = typed_values
-) -> tuple[list[Pivoted], set[tuple[TableId, str]]]:
-    """Both images of every table, and the columns whose values were unsigned although their type does not say so.
+    tables: Sequence[TableRows], before: Image, after: Image, beside: Beside, *, reading: Reading = typed_values
+) -> tuple[tuple[TableChanges, ...], frozenset[tuple[TableId, str]]]:
+    """Return the changes of every table, and the columns whose values were unsigned although their type does not say so.
 
     ``tables`` have at least one row each and follow one another in the rows of the images.
     """
@@ -156,7 +222,7 @@ def pivot(
     buckets: dict[Bucket, list[_Work]] = {}
     for rows in tables:
         width, layout = len(rows.columns), layout_of(rows.lists, rows.columns)
-        table = _Table(rows, layout, Marks(rows.columns), rows.end - rows.start, ([None] * width, [None] * width))
+        table = _Table(rows, layout, ValueNotes(rows.columns), rows.end - rows.start, ([None] * width, [None] * width))
         made.append(table)
         for bucket, share in layout.shares.items():
             works = buckets.setdefault(bucket, [])
@@ -169,8 +235,13 @@ def pivot(
         for side, image in enumerate((before, after)):
             _fill(work, image, side, unsigned, reading)
         work.flat = None
-    pivoted = [Pivoted(table.rows, _struct(table, 0, before), _struct(table, 1, after), table.marks) for table in made]
-    return pivoted, unsigned
+    changes = tuple(
+        table_changes(
+            one.rows.table, one.rows.start, (_struct(one, 0, before), _struct(one, 1, after)), one.notes, beside
+        )
+        for one in made
+    )
+    return changes, frozenset(unsigned)
 
 
 def _fill(work: _Work, image: Image, side: int, unsigned: set[tuple[TableId, str]], reading: Reading) -> None:
@@ -188,9 +259,9 @@ def _fill(work: _Work, image: Image, side: int, unsigned: set[tuple[TableId, str
             children[column] = typed.slice(position, count)
             position += count
     if bad is not None:
-        _mark(np.flatnonzero(bad), work.segments, side, values)
+        _note(np.flatnonzero(bad), work.segments, side, values)
     if image.has_absent:
-        _mark(np.flatnonzero(kinds == ABSENT), work.segments, side, None)
+        _note(np.flatnonzero(kinds == ABSENT), work.segments, side, None)
     if image.has_unsigned:
         _note_unsigned(work, kinds, unsigned)
 
@@ -211,7 +282,7 @@ def _gather(image: Image, cells: npt.NDArray[np.int32], kinds: npt.NDArray[np.ui
     return pc.if_else(pa.array(other), image.take(cells, FIELD - usual), image.take(cells, usual))
 
 
-def _mark(places: npt.NDArray[np.int64], segments: Sequence[_Segment], side: int, values: pa.Array | None) -> None:
+def _note(places: npt.NDArray[np.int64], segments: Sequence[_Segment], side: int, values: pa.Array | None) -> None:
     """Note values that did not fit (with their bytes) or were not sent, in the tables they belong to."""
     bounds = np.searchsorted(places, [segment.start for segment in segments] + [segments[-1].end])
     for segment, first, last in zip(segments, bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
@@ -221,9 +292,9 @@ def _mark(places: npt.NDArray[np.int64], segments: Sequence[_Segment], side: int
         column, row = np.divmod(mine - segment.start, segment.table.count)
         columns = segment.share.columns[column]
         if values is None:
-            segment.table.marks.absent(side, row, columns)
+            segment.table.notes.absent(side, row, columns)
         else:
-            segment.table.marks.invalid(side, row, columns, values.take(pa.array(mine)))
+            segment.table.notes.invalid(side, row, columns, values.take(pa.array(mine)))
 
 
 def _note_unsigned(work: _Work, kinds: npt.NDArray[np.uint8], unsigned: set[tuple[TableId, str]]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,9 +10,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dts_assets.model.columns import Column
 from dts_assets.model.problems import Reason
 from dts_assets.model.tables import TableId
-from dts_assets.wire.columns.pivot import Pivoted
+from dts_assets.wire.columns.buffers import run_lengths
+from dts_assets.wire.columns.charsets import readable
 from dts_assets.wire.format import Rejected, TableChanges
 
 _COLUMNS = ["entry_index", "row_number", "op", "before", "after", "absent", "invalid"]
@@ -65,17 +67,73 @@ def table_codes(
     return wanted, found[wanted]
 
 
-def table_changes(one: Pivoted, beside: Beside) -> TableChanges:
-    """The changes of one table: its images, and its slice of what stands beside them."""
-    start, count = one.rows.start, one.rows.end - one.rows.start
-    absent, invalid = one.marks.absent_lists(count), one.marks.invalid_maps(count)
+def table_changes(
+    table: TableId, start: int, images: tuple[pa.StructArray, pa.StructArray], notes: ValueNotes, beside: Beside
+) -> TableChanges:
+    """Return the changes of a table from its before and after images and its slice of the columns beside them."""
+    before, after = images
+    count = len(before)
+    absent, invalid = notes.absent_lists(count), notes.invalid_maps(count)
     columns = [
         beside.entry_index.slice(start, count),
         beside.row_number.slice(start, count),
         beside.op.slice(start, count),
-        one.before,
-        one.after,
+        before,
+        after,
         beside.absent.slice(start, count) if absent is None else absent,
         beside.invalid.slice(start, count) if invalid is None else invalid,
     ]
-    return TableChanges(one.rows.table, pa.RecordBatch.from_arrays(columns, names=_COLUMNS))
+    return TableChanges(table, pa.RecordBatch.from_arrays(columns, names=_COLUMNS))
+
+
+class ValueNotes:
+    """Marks of one table, gathered type by type and turned into one column each at the end."""
+
+    def __init__(self, columns: Sequence[Column]) -> None:
+        self._columns = columns
+        self._absent: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]] = []
+        self._invalid: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], pa.Array]] = []
+
+    def absent(self, side: int, rows: npt.NDArray[np.int64], columns: npt.NDArray[np.int32]) -> None:
+        """Values of ``rows`` (of the table) and ``columns`` were not sent. ``side`` is 0 for before, 1 for after."""
+        self._absent.append((rows, side * len(self._columns) + columns.astype(np.int64)))
+
+    def invalid(self, side: int, rows: npt.NDArray[np.int64], columns: npt.NDArray[np.int32], values: pa.Array) -> None:
+        """Values did not fit; ``values`` are their bytes."""
+        self._invalid.append((rows, side * len(self._columns) + columns.astype(np.int64), _texts(values)))
+
+    def absent_lists(self, count: int) -> pa.ListArray | None:
+        """A list of ``before.<column>`` and ``after.<column>`` per row, in the order of the columns; None: all are empty."""
+        if not self._absent:
+            return None
+        rows = np.concatenate([part[0] for part in self._absent])
+        places = np.concatenate([part[1] for part in self._absent])
+        order = np.lexsort((places, rows))
+        return pa.ListArray.from_arrays(_offsets(rows, count), self._names().take(pa.array(places[order])))
+
+    def invalid_maps(self, count: int) -> pa.MapArray | None:
+        """A map of ``before.<column>`` and ``after.<column>`` to the original text per row; None: all are empty."""
+        if not self._invalid:
+            return None
+        rows = np.concatenate([part[0] for part in self._invalid])
+        places = np.concatenate([part[1] for part in self._invalid])
+        texts = pa.concat_arrays([part[2] for part in self._invalid])
+        order = np.lexsort((places, rows))
+        keys = self._names().take(pa.array(places[order]))
+        return pa.MapArray.from_arrays(_offsets(rows, count), keys, texts.take(pa.array(order)))
+
+    def _names(self) -> pa.Array:
+        return pa.array(
+            [f"{side}.{column.name}" for side in ("before", "after") for column in self._columns], pa.string()
+        )
+
+
+def _offsets(rows: npt.NDArray[np.int64], count: int) -> pa.Array:
+    return pa.array(run_lengths(np.bincount(rows, minlength=count)))
+
+
+def _texts(values: pa.Array) -> pa.Array:
+    try:
+        return pc.cast(values, pa.string())
+    except pa.ArrowInvalid:
+        return pa.array([readable(value) for value in values.to_pylist()], pa.string())

@@ -12,17 +12,16 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from dts_assets.model.columns import Column
 from dts_assets.model.problems import Reason
 from dts_assets.model.tables import TableId
-from dts_assets.wire.columns.buffers import Bools, empty_lists, empty_maps, with_empty_last
-from dts_assets.wire.columns.casts import parse
-from dts_assets.wire.columns.images import ABSENT, FIELD, NULL, Image
-from dts_assets.wire.columns.layouts import Bucket, ColumnList
-from dts_assets.wire.columns.pivot import Reading, TableRows, pivot, typed_values
-from dts_assets.wire.columns.table_changes import Beside, Rejections, table_changes, table_codes
-from dts_assets.wire.drs_json_c.java_bytes import printed_bytes
+from dts_assets.wire.columns.buffers import Bools, binary_array, empty_lists, empty_maps, offsets_of, with_empty_last
+from dts_assets.wire.columns.casts import matches, parse
+from dts_assets.wire.columns.images import ABSENT, FIELD, NULL, ColumnList, Image, TableRows
+from dts_assets.wire.columns.pivot import Bucket, Reading, pivot, typed_values
+from dts_assets.wire.columns.table_changes import Beside, Rejections, table_codes
 from dts_assets.wire.drs_json_c.json_messages import (
     OPERATIONS,
     Cells,
@@ -151,8 +150,6 @@ def changes_of(entries: pa.RecordBatch, tables: Mapping[TableId, tuple[Column, .
     owners = np.repeat(np.arange(len(counts)), counts)
     row_numbers = np.arange(len(owners)) - np.repeat(np.cumsum(counts) - counts, counts)
     widths = np.fromiter((len(one.columns) for one in found.lists), np.int64, len(found.lists))
-    images = [_image(side, owners, row_numbers, widths) for side in (found.before, found.after)]
-    pivoted, _ = pivot(_chunks(found, counts, names, tables), *images, reading=_reading(zone))
     beside = Beside(
         pa.array(wanted[np.asarray(found.numbers, np.int64)[owners]].astype(np.int32)),
         pa.array(row_numbers.astype(np.int32)),
@@ -160,7 +157,9 @@ def changes_of(entries: pa.RecordBatch, tables: Mapping[TableId, tuple[Column, .
         empty_lists(len(owners)),
         empty_maps(len(owners)),
     )
-    return DecodedChanges(tuple(table_changes(one, beside) for one in pivoted), reject.all(), frozenset(), {})
+    before, after = (_image(side, owners, row_numbers, widths) for side in (found.before, found.after))
+    changes, _ = pivot(_chunks(found, counts, names, tables), before, after, beside, reading=_reading(zone))
+    return DecodedChanges(changes, reject.all(), frozenset(), {})
 
 
 def _image(
@@ -217,3 +216,40 @@ def _reading(zone: str) -> Reading:
         return typed_values(values, bucket, image, cells)
 
     return typed
+
+
+_PRINT = r"^\[(-?\d{1,3}(, ?-?\d{1,3})*)?\]$"
+_ZERO, _MINUS = ord("0"), ord("-")
+_SMALLEST, _LARGEST = -128, 255
+"""Java's bytes are signed; those of another producer may not be."""
+
+
+def printed_bytes(values: pa.Array) -> tuple[pa.Array, Bools | None]:
+    """The bytes that some texts (a binary array) stand for, and which texts are no such print (None: all are).
+
+    Those are null, as nulls are.
+    """
+    valid = np.asarray(values.is_valid())
+    bad = valid & ~matches(values, _PRINT)
+    if bad.any():
+        values = pc.if_else(pa.array(bad), pa.scalar(None, pa.binary()), values)
+    offsets, buffer = offsets_of(values), values.buffers()[2]
+    data = np.zeros(0, np.uint8) if buffer is None else np.frombuffer(buffer, np.uint8, count=int(offsets[-1]))
+    digits = data - np.uint8(_ZERO)  # wraps around, so that all else is more than nine
+    is_digit = digits < 10
+    # A print ends with a bracket and begins with one: no number reaches over its ends.
+    ends = np.flatnonzero(is_digit[:-1] & ~is_digit[1:])
+    ends = ends[ends >= offsets[0]]
+    tens = is_digit[ends - 1]
+    hundreds = tens & is_digit[ends - 2]
+    numbers = digits[ends].astype(np.int16)
+    numbers += np.where(tens, digits[ends - 1], 0).astype(np.int16) * np.int16(10)
+    numbers += np.where(hundreds, digits[ends - 2], 0).astype(np.int16) * np.int16(100)
+    negative = data[ends - 1 - tens - hundreds] == _MINUS
+    numbers = np.where(negative, -numbers, numbers)
+    beyond = (numbers < _SMALLEST) | (numbers > _LARGEST)
+    if beyond.any():
+        bad[np.searchsorted(offsets, ends[beyond], side="right") - 1] = True
+    bounds = np.searchsorted(ends, offsets).astype(np.int32)
+    parsed = binary_array(pa.binary(), bounds, pa.py_buffer(numbers.astype(np.uint8)), valid & ~bad)
+    return parsed, bad if bad.any() else None

@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from google.protobuf.message import DecodeError
 
+from dts_assets.model.columns import ColumnShape
 from dts_assets.model.problems import Reason
 from dts_assets.model.tables import TableId
-from dts_assets.wire.columns.buffers import Bools, masked, offsets_of
+from dts_assets.protocol import subscribe_pb2
+from dts_assets.wire.columns.buffers import Bools, binary_array, masked, offsets_of
 from dts_assets.wire.columns.charsets import not_utf8
-from dts_assets.wire.columns.layouts import ColumnList
+from dts_assets.wire.columns.images import ColumnList
 from dts_assets.wire.columns.properties import Properties
 from dts_assets.wire.dts_protobuf import Engine
-from dts_assets.wire.dts_protobuf.descriptors import ENTRY_SET, HEADS
-from dts_assets.wire.dts_protobuf.protobuf_parser import decode
-from dts_assets.wire.dts_protobuf.row_changes import DELETE, column_lists
-from dts_assets.wire.dts_protobuf.unknown_fields import of_heads, of_sets
+from dts_assets.wire.dts_protobuf.protobuf_parser import ENTRY_SET, HEADS, decode
+from dts_assets.wire.dts_protobuf.unknown_fields import fields_beside, of_heads, of_sets
 from dts_assets.wire.format import ENTRIES, Checkpoint, DecodedEntries, Rejected, TableShape
 
 MESSAGE_TYPES = ("BEGIN", "COMMIT", "DML", "DDL", "ROLLBACK", "HEARTBEAT", "CHECKPOINT")
 SOURCE_TYPES = ("ORACLE", "MYSQL", "PGSQL", "MARIADB")
 _BEGIN, _COMMIT, _DML, _DDL, _ROLLBACK, _HEARTBEAT, _CHECKPOINT = range(len(MESSAGE_TYPES))
+
+INSERT, UPDATE, DELETE = 0, 1, 2
 
 _EVENTS = ("beginEvent", "commitEvent", "dmlEvent", "ddlEvent", "rollbackEvent", "heartbeatEvent", "checkpointEvent")
 """The event of each message type, by its number."""
@@ -314,3 +318,47 @@ def _checkpoints(heads: _Heads) -> tuple[Checkpoint, ...]:
             file_name, fake = names["fileName"].decode(), bool(names["fakeGtid"])
             found.append(Checkpoint(row, file_name, names["position"], gtids, fake))
     return tuple(found)
+
+
+def column_lists(columns: pa.ListArray) -> tuple[npt.NDArray[np.int64], list[ColumnList | None]]:
+    """The number of each entry's column list, and the distinct lists (None: one that cannot be read).
+
+    Entries are told apart by all bytes of their columns and where each column begins, compared and not only hashed, so that
+    no two tables can ever be taken for one.
+    """
+    bounds, starts = offsets_of(columns), offsets_of(columns.values)
+    joined = binary_array(pa.binary(), starts[bounds], columns.values.buffers()[2], None)
+    lengths = pa.py_buffer(np.ascontiguousarray(np.diff(starts), np.int32))
+    sizes = binary_array(pa.binary(), bounds * np.int32(4), lengths, None)
+    by_bytes, by_sizes = joined.dictionary_encode(), sizes.dictionary_encode()
+    combined = by_bytes.indices.to_numpy().astype(np.int64) * max(1, len(by_sizes.dictionary))
+    combined += by_sizes.indices.to_numpy()
+    encoded = pa.array(combined).dictionary_encode()
+    codes = encoded.indices.to_numpy().astype(np.int64)
+    first = np.zeros(len(encoded.dictionary), np.int64)
+    first[codes[::-1]] = np.arange(len(codes))[::-1]
+    groups = [
+        column_list(tuple(columns.values.slice(start, end - start).to_pylist()))
+        for start, end in zip(bounds[first].tolist(), bounds[first + 1].tolist(), strict=True)
+    ]
+    return codes, groups
+
+
+@lru_cache(maxsize=1 << 16)
+def _column(data: bytes) -> tuple[ColumnShape, tuple[str, ...]]:
+    column = subscribe_pb2.Column.FromString(data)
+    return ColumnShape(column.name, column.originalType, column.isKey), tuple(fields_beside(column))
+
+
+@lru_cache(maxsize=1 << 14)
+def column_list(data: tuple[bytes, ...]) -> ColumnList | None:
+    """The columns that some serialized ``Column`` messages describe; None if one of them cannot be read."""
+    try:
+        read = [_column(column) for column in data]
+    except DecodeError:
+        return None
+    columns = tuple(column for column, _ in read)
+    positions: dict[str, int] = {}
+    for number, column in enumerate(columns):
+        positions.setdefault(column.name, number)
+    return ColumnList(columns, positions, tuple(what for _, unknown in read for what in unknown))

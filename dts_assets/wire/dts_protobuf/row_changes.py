@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from google.protobuf.descriptor import Descriptor
-from google.protobuf.message import DecodeError
 
-from dts_assets.model.columns import Column, ColumnShape
+from dts_assets.model.columns import Column
 from dts_assets.model.problems import Reason
 from dts_assets.model.tables import TableId
-from dts_assets.protocol import subscribe_pb2
 from dts_assets.wire.columns.buffers import (
     Bools,
     binary_array,
@@ -26,19 +24,17 @@ from dts_assets.wire.columns.buffers import (
     with_empty_last,
 )
 from dts_assets.wire.columns.charsets import Charsets, charsets_of
-from dts_assets.wire.columns.images import ABSENT, BYTES, NULL, NUMBER, UNSIGNED, Image
-from dts_assets.wire.columns.layouts import ColumnList
-from dts_assets.wire.columns.pivot import TableRows, pivot
-from dts_assets.wire.columns.table_changes import Beside, Rejections, table_changes, table_codes
+from dts_assets.wire.columns.images import ABSENT, BYTES, NULL, NUMBER, UNSIGNED, ColumnList, Image, TableRows
+from dts_assets.wire.columns.pivot import pivot
+from dts_assets.wire.columns.table_changes import Beside, Rejections, table_codes
 from dts_assets.wire.dts_protobuf import Engine
-from dts_assets.wire.dts_protobuf.descriptors import PLAIN_ROWS, ROWS
-from dts_assets.wire.dts_protobuf.plain_values import plain_values
-from dts_assets.wire.dts_protobuf.protobuf_parser import Decoded, decode
-from dts_assets.wire.dts_protobuf.unknown_fields import fields_beside, of_rows
+from dts_assets.wire.dts_protobuf.entry_sets import DELETE, INSERT, column_lists
+from dts_assets.wire.dts_protobuf.protobuf_parser import PLAIN_ROWS, ROWS, Decoded, decode
+from dts_assets.wire.dts_protobuf.unknown_fields import of_rows
 from dts_assets.wire.format import DecodedChanges
 
-INSERT, UPDATE, DELETE, _UNKNOWN, _NO_EVENT = 0, 1, 2, 3, 4
-OPERATIONS = pa.array(["insert", "update", "delete"])
+_UNKNOWN, _NO_EVENT = 3, 4
+_OPERATIONS = pa.array(["insert", "update", "delete"])
 
 _UNKNOWN_TYPE = 16
 _LAST_KNOWN = 14
@@ -89,18 +85,16 @@ def changes_of(
     if order is not None or len(rows) < len(found.before.starts):
         found.before.take_rows(rows)
         found.after.take_rows(rows)
-    pivoted, unsigned = pivot(chunks, found.before, found.after)
     beside = Beside(
         pa.array(wanted[found.numbers[owners]].astype(np.int32)),
         pa.array((rows - found.row_offsets[owners]).astype(np.int32)),
-        OPERATIONS.take(pa.array(found.operations[owners])),
+        _OPERATIONS.take(pa.array(found.operations[owners])),
         empty_lists(len(rows)),
         empty_maps(len(rows)),
     )
-    changes = tuple(table_changes(one, beside) for one in pivoted)
-    return DecodedChanges(
-        changes, reject.all(), frozenset(unsigned), _sums(unknown, _sums(found.before.unknown, found.after.unknown))
-    )
+    changes, unsigned = pivot(chunks, found.before, found.after, beside)
+    beside_known = _sums(unknown, _sums(found.before.unknown, found.after.unknown))
+    return DecodedChanges(changes, reject.all(), unsigned, beside_known)
 
 
 def _decoded(payloads: pa.Array, engine: Engine | None) -> tuple[Decoded, tuple[Image, Image], dict[str, int]]:
@@ -146,30 +140,6 @@ def _is_set(*structs: pa.StructArray) -> Bools:
         if struct.null_count:
             found &= np.asarray(struct.is_valid())
     return found
-
-
-def column_lists(columns: pa.ListArray) -> tuple[npt.NDArray[np.int64], list[ColumnList | None]]:
-    """The number of each entry's column list, and the distinct lists (None: one that cannot be read).
-
-    Entries are told apart by all bytes of their columns and where each column begins, compared and not only hashed, so that
-    no two tables can ever be taken for one.
-    """
-    bounds, starts = offsets_of(columns), offsets_of(columns.values)
-    joined = binary_array(pa.binary(), starts[bounds], columns.values.buffers()[2], None)
-    lengths = pa.py_buffer(np.ascontiguousarray(np.diff(starts), np.int32))
-    sizes = binary_array(pa.binary(), bounds * np.int32(4), lengths, None)
-    by_bytes, by_sizes = joined.dictionary_encode(), sizes.dictionary_encode()
-    combined = by_bytes.indices.to_numpy().astype(np.int64) * max(1, len(by_sizes.dictionary))
-    combined += by_sizes.indices.to_numpy()
-    encoded = pa.array(combined).dictionary_encode()
-    codes = encoded.indices.to_numpy().astype(np.int64)
-    first = np.zeros(len(encoded.dictionary), np.int64)
-    first[codes[::-1]] = np.arange(len(codes))[::-1]
-    groups = [
-        column_list(tuple(columns.values.slice(start, end - start).to_pylist()))
-        for start, end in zip(bounds[first].tolist(), bounds[first + 1].tolist(), strict=True)
-    ]
-    return codes, groups
 
 
 def _usable_rows(found: _Entries, reject: Rejections) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
@@ -238,26 +208,6 @@ def _sums(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
     return {what: one.get(what, 0) + other.get(what, 0) for what in sorted(one.keys() | other.keys())}
 
 
-@lru_cache(maxsize=1 << 16)
-def _column(data: bytes) -> tuple[ColumnShape, tuple[str, ...]]:
-    column = subscribe_pb2.Column.FromString(data)
-    return ColumnShape(column.name, column.originalType, column.isKey), tuple(fields_beside(column))
-
-
-@lru_cache(maxsize=1 << 14)
-def column_list(data: tuple[bytes, ...]) -> ColumnList | None:
-    """The columns that some serialized ``Column`` messages describe; None if one of them cannot be read."""
-    try:
-        read = [_column(column) for column in data]
-    except DecodeError:
-        return None
-    columns = tuple(column for column, _ in read)
-    positions: dict[str, int] = {}
-    for number, column in enumerate(columns):
-        positions.setdefault(column.name, number)
-    return ColumnList(columns, positions, tuple(what for _, unknown in read for what in unknown))
-
-
 def plain_image(lists: pa.ListArray) -> Image | None:
     """The images from a list of ``Data`` messages per row, if every one is of the usual layout."""
     found = plain_values(lists.values)
@@ -310,3 +260,131 @@ def _kinds(types: npt.NDArray[np.int32], bv: pa.Array) -> tuple[npt.NDArray[np.u
     kinds[rows] = np.where(np.diff(offsets_of(bv))[rows] > 0, BYTES, NUMBER)
     names, counts = np.unique(types[rows], return_counts=True)
     return kinds, {f"data type {name}": count for name, count in zip(names.tolist(), counts.tolist(), strict=True)}
+
+
+_DATA_TYPE, _CHARSET, _SV, _BV = 0x08, 0x12, 0x1A, 0x22  # tags
+_LAST_KNOWN = 14
+# By DataType: the tag of the field that its values stand in, 0 for NIL and NA, which have none.
+_TAGS = np.array([0, *[_SV] * 10, _BV, _SV, _BV, 0], np.uint8)
+
+_HEAD, _NAME = 2, 4  # bytes before a value's own field, and before the name of its character set
+_UTF8MB4 = b"utf8mb4"
+_NAME_WORD = np.uint64(int.from_bytes(_UTF8MB4, "little"))
+_NAME_MASK = np.uint64((1 << 8 * len(_UTF8MB4)) - 1)
+_BLOCK = 1 << 16
+"""Values at a time, so that what is worked on stays in the processor's cache."""
+_MOST_LENGTH_BYTES = 5
+_AHEAD = 16  # how far beyond a place is looked
+
+_Byte: TypeAlias = Callable[[npt.NDArray[np.int64], int], npt.NDArray[np.uint8]]
+
+
+@dataclass(frozen=True, slots=True)
+class PlainValues:
+    """Values one after the other: ``types`` by number, ``values`` with two elements for each, what stands before it and itself.
+
+    ``names`` are their character sets; None if every one is utf8mb4 or has no name.
+    """
+
+    types: npt.NDArray[np.uint8]
+    values: pa.BinaryArray
+    names: pa.BinaryArray | None
+
+
+def plain_values(messages: pa.BinaryArray) -> PlainValues | None:
+    """What ``Data`` messages hold if every one is of the usual layout, else None. One empty NULL more is added at the end."""
+    buffer, offsets = messages.buffers()[2], offsets_of(messages)
+    count = len(offsets) - 1
+    data = np.zeros(0, np.uint8) if buffer is None else np.frombuffer(buffer, np.uint8)
+    if len(data) < _AHEAD:
+        data = np.append(data, np.zeros(_AHEAD - len(data), np.uint8))
+    types = np.zeros(count + 1, np.uint8)
+    # What lies between two values becomes an element of its own, so that no value is copied.
+    bounds = np.full(2 * count + 3, offsets[-1], np.int32)
+    name_sizes = np.zeros(count, np.uint8)
+    other_names = False
+    for first in range(0, count, _BLOCK):
+        last = min(first + _BLOCK, count)
+        block = _block(data, offsets[first : last + 1])
+        if block is None:
+            return None
+        types[first:last], bounds[2 * first + 1 : 2 * last : 2], name_sizes[first:last], others = block
+        other_names |= others
+    bounds[0:1] = offsets[:1]
+    bounds[2 : 2 * count + 1 : 2] = offsets[1:]
+    values = binary_array(pa.binary(), bounds, buffer, None)
+    return PlainValues(types, values, _names(offsets, name_sizes, buffer) if other_names else None)
+
+
+def _block(
+    data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int32]
+) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.uint8], bool] | None:
+    """Data types, where values begin, and sizes of the names of character sets, some of which are not utf8mb4."""
+
+    def byte(at: npt.NDArray[np.int64], ahead: int) -> npt.NDArray[np.uint8]:
+        # Beyond the end any byte is read; no value that looks so far has the right size.
+        return data[ahead:].take(at, mode="clip")
+
+    places = offsets.astype(np.int64)
+    begins, ends = places[:-1], places[1:]
+    sizes = ends - begins
+    sent = sizes > 0
+    types = byte(begins, 1)
+    fits = ~sent | ((byte(begins, 0) == _DATA_TYPE) & (types <= _LAST_KNOWN) & (sizes >= _HEAD))
+    if not fits.all():
+        return None
+    types *= sent
+    named = (byte(begins, 2) == _CHARSET) & (sizes > _HEAD)
+    name_sizes = byte(begins, 3) * named
+    head = name_sizes.astype(np.int64)
+    head += np.where(named, _NAME, _HEAD)
+    field = begins + head
+    valued = sizes > head
+    tags, lengths = _TAGS.take(types), byte(field, 1)
+    fits = (~valued | ((byte(field, 0) == tags) & (tags != 0))) & (~named | ((sizes >= head) & (name_sizes < 0x80)))
+    short = lengths == sizes - head - 2
+    begin = np.where(valued, field + 2, ends)
+    long = np.flatnonzero(valued & (lengths >= 0x80))
+    if len(long):
+        begin[long], short[long] = _long(byte, field[long], ends[long])
+    fits &= ~valued | short
+    if not fits.all():
+        return None
+    if named.all():
+        return types, begin, name_sizes, not _all_utf8mb4(data, begins, name_sizes)
+    return types, begin, name_sizes, not _all_utf8mb4(data, begins[named], name_sizes[named])
+
+
+def _long(
+    byte: _Byte, field: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.int64], Bools]:
+    """Where values begin whose length takes several bytes, and whether they end where they should."""
+    length = np.zeros(len(field), np.int64)
+    begin, going = field + 1, np.ones(len(field), np.bool_)
+    for number in range(_MOST_LENGTH_BYTES):
+        digits = byte(field, 1 + number)
+        length |= np.where(going, (digits & 0x7F).astype(np.int64) << (7 * number), 0)
+        begin += going
+        going &= digits >= 0x80
+        if not going.any():
+            break
+    return begin, ~going & (begin + length == ends)
+
+
+def _all_utf8mb4(data: npt.NDArray[np.uint8], begins: npt.NDArray[np.int64], sizes: npt.NDArray[np.uint8]) -> bool:
+    """Whether all names of character sets are this one; they begin four bytes behind the values' own beginnings."""
+    if (sizes != len(_UTF8MB4)).any():
+        return False
+    words = np.ndarray((len(data) - 7,), np.dtype("<u8"), data, strides=(1,))
+    places = begins + _NAME
+    at = np.minimum(places, len(words) - 1)  # a name of seven bytes may be the last that there is
+    names = (words[at] >> ((places - at) << 3).astype(np.uint64)) & _NAME_MASK
+    return bool((names == _NAME_WORD).all())
+
+
+def _names(offsets: npt.NDArray[np.int32], sizes: npt.NDArray[np.uint8], data: pa.Buffer | None) -> pa.BinaryArray:
+    bounds = np.full(2 * len(sizes) + 1, offsets[0], np.int32)
+    # A value without a name may have no bytes at all.
+    bounds[1::2] = np.where(sizes > 0, offsets[:-1] + np.int32(_NAME), offsets[:-1])
+    bounds[2::2] = bounds[1::2] + sizes
+    return binary_array(pa.binary(), bounds, data, None).take(pa.array(np.arange(1, 2 * len(sizes), 2)))

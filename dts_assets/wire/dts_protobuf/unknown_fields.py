@@ -20,7 +20,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 from dts_assets.protocol import subscribe_pb2 as pb
 from dts_assets.wire.columns.buffers import Bools, numbers_of, offsets_of
-from dts_assets.wire.dts_protobuf.descriptors import ENTRY_SET, HEADS
+from dts_assets.wire.dts_protobuf.protobuf_parser import ENTRY_SET, HEADS
 
 MOST_PARSED = 256
 """Payloads of a call that are parsed once more; the rest of those of another size are counted only."""
