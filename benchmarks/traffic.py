@@ -30,6 +30,10 @@ from benchmarks.columnar_protobuf import (
 from benchmarks.columns import FAT, NARROW, WIDE, Kind
 from dts_assets.protocol import subscribe_pb2 as pb
 from dts_assets.wire.format import MESSAGES
+from dts_emulator.dts.dts_options import DtsOptions
+from dts_emulator.dts.entry_encoder import EntryEncoder
+from dts_emulator.dts.envelope_cutter import as_item, envelopes
+from dts_emulator.source.events import Coordinates
 
 SERVER = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -87,15 +91,6 @@ def entry_sets(of: Sequence[Table], *, rows: int, size: int, seed: int, set_byte
     return pa.concat_arrays(made)
 
 
-def envelopes(data: bytes, message_bytes: int) -> list[bytes]:
-    """An entry set as one message, or as several where it is larger than a message may be."""
-    starts = range(0, len(data), message_bytes)
-    return [
-        pb.Envelope(version=1, total=len(starts), index=index, data=data[start : start + message_bytes]).SerializeToString()
-        for index, start in enumerate(starts)
-    ]  # fmt: skip
-
-
 def write_capture(
     folder: Path,
     of: Sequence[Table],
@@ -123,7 +118,7 @@ def write_capture(
             for one in kafka:
                 one.add([_checkpoint(last)], begin + window * length - 1000)
         filled = min(0.99, max(0.0, written * windows / size - window))
-        group = envelopes(data, shape.message_bytes)
+        group = envelopes(data, limit=shape.message_bytes)
         kafka[turn].add(group, begin + window * length + int(filled * length))
         written += sum(map(len, group))
         turn = (turn + 1) % partitions
@@ -288,15 +283,10 @@ def _borders(number: Integers) -> tuple[pa.BinaryArray, pa.BinaryArray]:
 def _checkpoint(after: bytes) -> bytes:
     """A CHECKPOINT message with the position and the GTIDs up to the end of an entry set."""
     at = pb.Entries.FromString(after).items[-1].header
-    header = pb.Header(
-        version=1, sourceType=pb.MYSQL, messageType=pb.CHECKPOINT, timestamp=at.timestamp, serverId=1,
-        fileName=at.fileName, position=at.position, seqId=at.seqId, isLast=True,
-    )  # fmt: skip
-    entry = pb.Entry(header=header)
-    gtids = f"{SERVER}:1-{at.gtid.rpartition(':')[2]}"
-    checkpoint = pb.CheckpointEvent(syncedGtid=gtids, fileName=at.fileName, position=at.position)
-    entry.event.checkpointEvent.MergeFrom(checkpoint)
-    (message,) = envelopes(pb.Entries(items=[entry]).SerializeToString(), 1 << 20)
+    place = Coordinates(at.fileName, at.position, at.position, at.timestamp, 1, None)
+    synced = f"{SERVER}:1-{at.gtid.rpartition(':')[2]}"
+    checkpoint = EntryEncoder(DtsOptions(), at.seqId).checkpoint(place, timestamp=at.timestamp, synced=synced)
+    (message,) = envelopes(as_item(checkpoint), limit=1 << 20)
     return message
 
 

@@ -32,6 +32,8 @@ from dts_assets.store.lake import Lake
 from dts_assets.store.ledger import Ledger
 from dts_assets.store.schemas import ENTRIES, RAW_ENVELOPES
 from dts_assets.wire.formats import wire_format
+from tests import dts_messages
+from tests.dts_messages import NULL, dml_event, entry_set, fragments, number, raw, text
 
 T0 = datetime(2026, 1, 5, 10, tzinfo=UTC)
 WINDOW = Window(T0, T0 + timedelta(hours=1))
@@ -52,32 +54,22 @@ subscriptions:
 
 
 def entry(kind: Any, position: int, **header: Any) -> pb.Entry:
-    fields: dict[str, Any] = {
-        "version": 1,
-        "sourceType": pb.MYSQL,
-        "timestamp": int(T0.timestamp()) + 5,
-        "serverId": 9,
-        "gtid": GTID,
-    }
-    made = pb.Entry()
-    made.header.MergeFrom(
-        pb.Header(messageType=kind, fileName="mysql-bin.000003", position=position, **fields, **header)
-    )
-    return made
+    fields: dict[str, Any] = {"timestamp": int(T0.timestamp()) + 5, "serverId": 9, "gtid": GTID}
+    return dts_messages.entry(kind, fileName="mysql-bin.000003", position=position, **fields, **header)
 
 
 def update(position: int) -> pb.Entry:
+    columns = [
+        ("id", "int(11)", True),
+        ("card", "varchar(20)", False),
+        ("paid", "datetime", False),
+        ("raw", "blob", False),
+    ]
+    before, after = (
+        [number(1234), card, text("0000-00-00 00:00:00"), raw(b"\x01\x02\x03")] for card in (NULL, text(SECRET))
+    )
     made = entry(pb.DML, position, schemaName="shopdb", tableName="orders")
-    event = made.event.dmlEvent
-    event.dmlEventType = pb.UPDATE
-    for name, original in (("id", "int(11)"), ("card", "varchar(20)"), ("paid", "datetime"), ("raw", "blob")):
-        event.columns.add(name=name, originalType=original, isKey=name == "id")
-    row = event.rows.add()
-    for image, card in ((row.oldColumns, None), (row.newColumns, SECRET)):
-        image.add(dataType=pb.INT32, sv="1234")
-        image.add(**({} if card is None else {"dataType": pb.STRING, "charset": "utf8mb4", "bv": card.encode()}))
-        image.add(dataType=pb.STRING, charset="utf8mb4", bv=b"0000-00-00 00:00:00")
-        image.add(dataType=pb.BYTES, bv=b"\x01\x02\x03")
+    made.event.MergeFrom(dml_event(columns, [(before, after)], pb.UPDATE))
     return made
 
 
@@ -90,12 +82,7 @@ def ddl(position: int) -> pb.Entry:
 
 
 def envelopes(entries: list[pb.Entry], pieces: int = 1) -> list[bytes]:
-    data = pb.Entries(items=entries).SerializeToString()
-    size = -(-len(data) // pieces)
-    return [
-        pb.Envelope(version=1, total=pieces, index=n, data=data[n * size : (n + 1) * size]).SerializeToString()
-        for n in range(pieces)
-    ]
+    return fragments(entry_set(entries), pieces)
 
 
 @pytest.fixture

@@ -17,6 +17,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dts_assets.protocol import subscribe_pb2 as pb
+from tests import dts_messages
+from tests.dts_messages import SERVER
 from tests.flows.source_tables import ABSENT, Field, Row, Table
 
 Position: TypeAlias = tuple[int, int]
@@ -26,7 +28,6 @@ Contents: TypeAlias = dict[str, dict[tuple[Any, ...], Row]]
 """Current rows by table and key."""
 
 DATABASE: Final = "bank"
-SERVER: Final = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 
 
 @dataclass(frozen=True)
@@ -229,7 +230,7 @@ class Source:
             header = self._header(at, gtid, pb.DML, position)
             header.schemaName, header.tableName = DATABASE, event.table.name
             rows = [(change.before, change.after) for change in changes]
-            entry = pb.Entry(header=header, event=pb.Event(dmlEvent=dml_event(event.table, event.operation, rows)))
+            entry = pb.Entry(header=header, event=dml_event(event.table, event.operation, rows))
             self._lanes[lane].waiting.append((entry.SerializeToString(), changes))
 
     def _apply(self, table: Table, before: Row | None, after: Row | None) -> None:
@@ -257,10 +258,10 @@ class Source:
             self._lanes[lane].waiting.append((entry.SerializeToString(), []))
 
     def _header(self, at: datetime, gtid: str, kind: pb.MessageType, position: Position) -> pb.Header:
-        return pb.Header(
-            version=1, sourceType=pb.MYSQL, messageType=kind, timestamp=int(at.timestamp()), serverId=77,
-            fileName=_file(position[0]), position=position[1], gtid=gtid, seqId=self._seq, isLast=True,
-        )  # fmt: skip
+        return dts_messages.entry(
+            kind, timestamp=int(at.timestamp()), serverId=77, fileName=_file(position[0]), position=position[1],
+            gtid=gtid, seqId=self._seq, isLast=True,
+        ).header  # fmt: skip
 
     def _flush(self, at: datetime, lanes: Iterable[int]) -> None:
         for lane in lanes:
@@ -272,51 +273,37 @@ class Source:
         if not lane.waiting:
             return
         lane.clock = max(lane.clock, at + lane.lag)
-        data = _entries(entry for entry, _ in lane.waiting)
+        data = dts_messages.entry_set(pb.Entry.FromString(entry) for entry, _ in lane.waiting)
         if times is None:
             fragments = self.random.randint(2, 5) if self.random.random() < self.fragmented else 1
             times = [lane.clock + timedelta(milliseconds=30 * index) for index in range(fragments)]
         changes = [change for _, found in lane.waiting for change in found]
         lane.waiting.clear()
         first = lane.offset
-        for index, (time, segment) in enumerate(zip(times, _cut(data, len(times)), strict=True)):
+        for time, value in zip(times, dts_messages.fragments(data, len(times)), strict=True):
             lane.clock = max(lane.clock, time)
             lane.sequence += 1
-            envelope = pb.Envelope(version=1, total=len(times), index=index, data=segment)
-            value = envelope.SerializeToString()
             self.messages.append(Message(number, lane.offset, lane.clock, value, lane.sequence))
             lane.offset += 1
         for change in changes:
             change.first_offset, change.last_offset, change.arrived = first, lane.offset - 1, lane.clock
 
 
-_OPERATIONS = {"insert": pb.INSERT, "update": pb.UPDATE, "delete": pb.DELETE}
-
-
-def dml_event(table: Table, operation: str, rows: Iterable[tuple[Row | None, Row | None]]) -> pb.DMLEvent:
+def dml_event(table: Table, operation: str, rows: Iterable[tuple[Row | None, Row | None]]) -> pb.Event:
     """The rows of one event as they are sent."""
-    columns = [pb.Column(name=one.name, originalType=one.kind.original_type, isKey=one.is_key) for one in table.columns]
+    columns = [(one.name, one.kind.original_type, one.is_key) for one in table.columns]
 
     def image(row: Row | None) -> list[pb.Data]:
         return [] if row is None else [_value(column, row[column.name]) for column in table.columns]
 
-    changes = [pb.RowChange(oldColumns=image(before), newColumns=image(after)) for before, after in rows]
-    return pb.DMLEvent(dmlEventType=_OPERATIONS[operation], columns=columns, rows=changes)
+    changes = [(image(before), image(after)) for before, after in rows]
+    return dts_messages.dml_event(columns, changes, dts_messages.OPERATIONS[operation])
 
 
 def _value(column: Field, value: Any) -> pb.Data:
     if value is None:
-        return pb.Data()
-    return pb.Data(dataType=pb.NA) if value is ABSENT else column.kind.send(value)
-
-
-def _entries(entries: Iterable[bytes]) -> bytes:
-    return pb.Entries(items=[pb.Entry.FromString(entry) for entry in entries]).SerializeToString()
-
-
-def _cut(data: bytes, pieces: int) -> list[bytes]:
-    size = -(-len(data) // pieces)
-    return [data[start : start + size] for start in range(0, size * pieces, size)]
+        return dts_messages.NULL
+    return dts_messages.ABSENT if value is ABSENT else column.kind.send(value)
 
 
 def _file(number: int) -> str:

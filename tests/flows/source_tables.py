@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 from zlib import crc32
 
 from dts_assets.protocol import subscribe_pb2 as pb
+from tests import dts_messages
 
 Row: TypeAlias = Mapping[str, Any]
 
@@ -36,15 +37,15 @@ class Kind:
 
 
 def _number(data_type: pb.DataType) -> Callable[[Any], pb.Data]:
-    return lambda value: pb.Data(dataType=data_type, sv=str(value))
+    return lambda value: dts_messages.number(value, data_type)
 
 
 def _text(charset: str, codec: str) -> Callable[[Any], pb.Data]:
-    return lambda value: pb.Data(dataType=pb.STRING, charset=charset, bv=str(value).encode(codec))
+    return lambda value: dts_messages.text(str(value), charset, codec)
 
 
 def _bytes(value: Any) -> pb.Data:
-    return pb.Data(dataType=pb.BYTES, bv=value if isinstance(value, bytes) else str(value).encode())
+    return dts_messages.raw(value if isinstance(value, bytes) else str(value).encode())
 
 
 def _instant(random: Random) -> datetime:
@@ -59,7 +60,7 @@ UNSIGNED = Kind(
     "bigint(20) unsigned", _number(pb.UINT64), lambda random: Decimal(random.randint((1 << 63) - 9, (1 << 64) - 1))
 )
 MONEY = Kind("decimal(12,2)", _number(pb.DECIMAL), lambda random: Decimal(random.randint(-99999, 99999)) / 100)
-DOUBLE = Kind("double", lambda value: pb.Data(dataType=pb.FLOAT64, sv=repr(value)), lambda random: random.gauss(0, 1e6))
+DOUBLE = Kind("double", lambda value: dts_messages.number(repr(value), pb.FLOAT64), lambda random: random.gauss(0, 1e6))
 TEXT = Kind("varchar(80)", _text("utf8mb4", "utf-8"), lambda random: random.choice(_WORDS))
 GBK = Kind("varchar(20)", _text("gbk", "gbk"), lambda random: random.choice(("茶", "", "红茶", "tea")))
 BLOB = Kind("blob", _bytes, lambda random: random.randbytes(random.randrange(12)))

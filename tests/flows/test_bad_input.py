@@ -12,6 +12,7 @@ from dts_assets.errors import IncompleteWindowError
 from dts_assets.flows.status import find_status
 from dts_assets.model.problems import Completeness, ProblemCode, Reason
 from dts_assets.protocol import subscribe_pb2 as pb
+from tests import dts_messages
 from tests.flows.harness import Bench, Harness
 from tests.flows.history import border
 from tests.flows.short import LANES, SECOND, insert, item, open_short, short_source
@@ -21,12 +22,10 @@ pytestmark = pytest.mark.spark
 
 
 def entry(message_type: int, event: pb.Event) -> pb.Entry:
-    header = pb.Header(
-        version=1, sourceType=pb.MYSQL, timestamp=int(border(1).timestamp()), fileName="mysql-bin.9", position=999_999,
+    return dts_messages.entry(
+        message_type, event, timestamp=int(border(1).timestamp()), fileName="mysql-bin.9", position=999_999,
         schemaName=DATABASE, tableName="items", serverId=77, isLast=True,
     )  # fmt: skip
-    header.messageType = message_type  # type: ignore[assignment]
-    return pb.Entry(header=header, event=event)
 
 
 def damaged(message: Message, **fields: int) -> Message:
@@ -54,11 +53,11 @@ class Spoilt:
         self._spoil(None, lambda one: replace(one, value=None))
         self._spoil(None, lambda one: replace(one, value=b""))
         self._lose_a_head()
-        dml = pb.Event(dmlEvent=dml_event(source.tables["items"], "insert", [(None, item(7000))]))
+        dml = dml_event(source.tables["items"], "insert", [(None, item(7000))])
         self._send(entry(99, dml), Reason.UNKNOWN_MESSAGE_TYPE)
         dml.dmlEvent.dmlEventType = 9  # type: ignore[assignment]
         self._send(entry(pb.DML, dml), Reason.UNKNOWN_OPERATION)
-        ragged = pb.Event(dmlEvent=dml_event(source.tables["items"], "insert", [(None, item(7001))]))
+        ragged = dml_event(source.tables["items"], "insert", [(None, item(7001))])
         del ragged.dmlEvent.rows[0].newColumns[1:]
         self._send(entry(pb.DML, ragged), Reason.RAGGED_ROW)
         insert(source, self._at + 20 * SECOND, range(500, 508))

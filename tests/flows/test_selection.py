@@ -10,6 +10,7 @@ from dts_assets.flows.status import find_status
 from dts_assets.flows.tables import Selection
 from dts_assets.model.problems import Reason
 from dts_assets.protocol import subscribe_pb2 as pb
+from tests.dts_messages import entry
 from tests.flows.harness import Bench, table_id
 from tests.flows.history import border
 from tests.flows.short import SECOND, item, items, open_short, three_windows
@@ -20,13 +21,10 @@ pytestmark = pytest.mark.spark
 
 def test_a_run_of_some_tables_does_not_mark_its_windows(bench: Bench, tmp_path: Path) -> None:
     source = three_windows(items("one"), items("two"))
-    ragged = pb.Event(dmlEvent=dml_event(source.tables["two"], "insert", [(None, item(7000))]))
+    ragged = dml_event(source.tables["two"], "insert", [(None, item(7000))])
     del ragged.dmlEvent.rows[0].newColumns[1:]
-    header = pb.Header(
-        version=1, sourceType=pb.MYSQL, messageType=pb.DML, schemaName=DATABASE, tableName="two",
-        fileName="mysql-bin.9", position=999_999,
-    )  # fmt: skip
-    source.send(0, border(2) + 550 * SECOND, pb.Entry(header=header, event=ragged))
+    place = {"schemaName": DATABASE, "tableName": "two", "fileName": "mysql-bin.9", "position": 999_999}
+    source.send(0, border(2) + 550 * SECOND, entry(pb.DML, ragged, timestamp=0, **place))
     final = folded(source.tables, source.changes)
     harness = open_short(bench, tmp_path / "capture", source.messages)
     harness.raw()

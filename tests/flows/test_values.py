@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from dts_assets.protocol import subscribe_pb2 as pb
+from tests import dts_messages
 from tests.flows.harness import Bench
 from tests.flows.history import border
 from tests.flows.short import SECOND, open_short, short_source
@@ -16,7 +17,7 @@ from tests.flows.source_tables import ABSENT, INT, TEXT, Field, Kind, Row, Table
 pytestmark = pytest.mark.spark
 
 
-UNTOLD = Kind("int(11)", lambda value: pb.Data(dataType=pb.UINT32, sv=str(value)), INT.make)
+UNTOLD = Kind("int(11)", lambda value: dts_messages.number(value, pb.UINT32), INT.make)
 """An unsigned column of a server whose type text leaves the sign out."""
 
 

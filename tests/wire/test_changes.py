@@ -16,7 +16,8 @@ from dts_assets.model.tables import TableId
 from dts_assets.protocol import subscribe_pb2 as pb
 from dts_assets.wire.dts_protobuf import DtsProtobuf, Engine
 from dts_assets.wire.format import DecodedChanges
-from tests.wire.made import ABSENT, NULL, Row, batch, dml, number, raw, text
+from tests.dts_messages import ABSENT, NULL, Row, dml, number, raw, text
+from tests.wire.made import batch
 
 ORDERS = TableId("shopdb", "", "orders")
 KEY = ("id", "int(11)")

@@ -15,7 +15,8 @@ import sys
 sys.modules["ptars"] = None  # importing it fails from now on
 from dts_assets.protocol import subscribe_pb2 as pb
 from dts_assets.wire.formats import wire_format
-from tests.wire.made import entry, sets
+from tests.dts_messages import entry
+from tests.wire.made import sets
 
 wire = wire_format("dts-protobuf")
 made = entry(pb.BEGIN)

@@ -15,7 +15,8 @@ from dts_assets.model.tables import TableId
 from dts_assets.protocol import subscribe_pb2 as pb
 from dts_assets.wire.dts_protobuf import DtsProtobuf, Engine
 from dts_assets.wire.format import ENTRIES, Checkpoint, TableShape
-from tests.wire.made import Row, dml, entry, number, sets
+from tests.dts_messages import Row, dml, entry, number
+from tests.wire.made import sets
 
 
 @pytest.fixture(params=["ptars", "protobuf"])

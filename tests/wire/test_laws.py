@@ -19,9 +19,10 @@ from dts_assets.model.tables import TableId
 from dts_assets.protocol import subscribe_pb2 as pb
 from dts_assets.wire.dts_protobuf import DtsProtobuf
 from dts_assets.wire.format import DecodedChanges
+from tests.dts_messages import ABSENT, NULL, dml, number, raw, text
 from tests.tiers import examples
 from tests.wire import oracle
-from tests.wire.made import ABSENT, NULL, batch, dml, messages, number, raw, text
+from tests.wire.made import batch, messages
 
 FAST, PLAIN = DtsProtobuf("ptars"), DtsProtobuf("protobuf")
 

@@ -15,8 +15,9 @@ from dts_assets.model.problems import Reason
 from dts_assets.model.tables import TableId
 from dts_assets.protocol import subscribe_pb2 as pb
 from dts_assets.wire.dts_protobuf import DtsProtobuf, unknown_fields
+from tests.dts_messages import dml, entry, number, text
 from tests.tiers import examples
-from tests.wire.made import batch, dml, entry, messages, number, sets, text
+from tests.wire.made import batch, messages, sets
 
 FIELD_10 = b"\x50\x01"
 TABLES = {TableId("shopdb", "", "orders"): (Column("id", "int", True), Column("note", "string", False))}
