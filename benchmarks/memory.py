@@ -26,7 +26,7 @@ from benchmarks import columns, traffic
 from benchmarks.command import Options, finish
 from benchmarks.workbench import Workbench, all_windows, whole
 from dts_assets.flows import entries, raw, tables, tables_tasks
-from dts_assets.flows.tables import Selection
+from dts_assets.flows.layers import Selection
 from dts_assets.store.catalog import LakeLocation, open_catalog
 
 BASE, TIMES = 0.6e9, 6
@@ -110,7 +110,7 @@ def measure(case: Case, *, seed: int) -> tuple[dict[str, float], int]:
         how: dict[str, Any] = {"spark": lambda: None, "progress": lambda _: None}
         raw.materialize_raw(pipeline, whole(pipeline), **how)
         entries.materialize_entries(pipeline, whole(pipeline), **how)
-        tables.materialize_tables(pipeline, all_windows(pipeline), selection=Selection(None, frozenset()), **how)
+        tables.materialize_tables(pipeline, all_windows(pipeline), selection=Selection({"snapshot": ()}), **how)
     return {stage: round(peak / 1e6) for stage, peak in zip(STAGES, workers.peaks, strict=True)}, recording.payload
 
 

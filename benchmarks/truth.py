@@ -29,8 +29,8 @@ from benchmarks import traffic
 from benchmarks.command import Options, finish, load
 from benchmarks.workbench import Recording, Workbench, all_windows, whole
 from dts_assets.flows import entries, raw, redelivered, tables, tables_tasks
+from dts_assets.flows.layers import Selection
 from dts_assets.flows.redelivered import NOTHING_BEFORE
-from dts_assets.flows.tables import Selection
 from dts_assets.stages.delivery import Delivery
 from dts_assets.stages.envelopes import ContentDigest
 from dts_assets.stages.runs import RunTracker
@@ -40,7 +40,7 @@ PARTITIONS, WINDOWS, ROWS = 2, 2, 20
 AGAIN = 10
 """One message of so many comes again."""
 
-CHANGELOGS = Selection(changelogs=None, snapshots=frozenset())
+CHANGELOGS = Selection({"snapshot": ()})
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -29,12 +29,13 @@ from benchmarks.command import Options, finish, load
 from benchmarks.workbench import Recording, Workbench, all_windows, whole, workbench
 from dts_assets.flows.entries import materialize_entries
 from dts_assets.flows.known_tables import known_tables
+from dts_assets.flows.layers import Selection
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.raw import materialize_raw
-from dts_assets.flows.tables import Selection, materialize_tables
+from dts_assets.flows.tables import materialize_tables
 
 PARTITIONS, WINDOWS, ROWS = 4, 2, 20
-CHANGELOGS = Selection(changelogs=None, snapshots=frozenset())
+CHANGELOGS = Selection({"snapshot": ()})
 
 
 def ours(bench: Workbench, name: str, recording: Recording) -> dict[str, float]:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
+from dts_assets.flows.layers import SNAPSHOT
 from dts_assets.model.problems import Problem
 
 if TYPE_CHECKING:
@@ -111,14 +112,15 @@ def changelog_metadata(report: TableReport, window: WindowReport) -> Metadata:
 
 def snapshot_metadata(report: TableReport, window: WindowReport) -> Metadata:
     """One window of a snapshot; ``applied`` says whether the frontier has reached it."""
+    outcome = report.layers[SNAPSHOT.name]
     return {
         "row_changes": report.changes.get(window.row.window.start, 0),
         "applied": window.applied,
-        "committed": report.snapshot_committed,
+        "committed": outcome.committed,
         "consistency": window.row.consistency.value,
-        **_known(event_lag_seconds=report.event_lag_seconds(window.row.window), stored_bytes=report.snapshot_bytes),
+        **_known(event_lag_seconds=report.event_lag_seconds(window.row.window), stored_bytes=outcome.bytes),
         **({} if window.row.cut is None else {"cut": str(window.row.cut)}),
-        **({} if report.snapshot_rows is None else {"dagster/row_count": report.snapshot_rows}),
+        **({} if outcome.rows is None else {"dagster/row_count": outcome.rows}),
         **_problems(window.row.problems),
     }
 

@@ -24,6 +24,7 @@ from dts_assets.defs.metadata import changelog_metadata, column_schema, of_run, 
 from dts_assets.defs.partition_metadata import add_partition_metadata
 from dts_assets.defs.partitions import window_partitions, windows_of
 from dts_assets.defs.resources import PipelineResource, SparkResource
+from dts_assets.flows.layers import EVERYTHING, Selection
 from dts_assets.model.columns import Column
 from dts_assets.model.tables import TableId
 from dts_assets.model.version import CODE_VERSION
@@ -33,7 +34,6 @@ from dts_assets.store.registry import read_registry
 
 if TYPE_CHECKING:
     from dts_assets.flows.reports import TableReport, TablesReport, WindowReport
-    from dts_assets.flows.tables import Selection
 
 Layer = Literal["changelog", "snapshot"]
 
@@ -181,15 +181,13 @@ def _changelog_of(asset: TableAsset) -> dg.AssetKey:
     return dg.AssetKey([asset.subscription, "changelog", *asset.table.path])
 
 
-def _selection(selected: Sequence[TableAsset], assets: Sequence[TableAsset]) -> "Selection":
-    from dts_assets.flows.tables import EVERYTHING, Selection
-
+def _selection(selected: Sequence[TableAsset], assets: Sequence[TableAsset]) -> Selection:
     if len(selected) == len(assets):
         return EVERYTHING
-    return Selection(
-        changelogs=frozenset(asset.table for asset in selected if asset.layer == "changelog"),
-        snapshots=frozenset(asset.table for asset in selected if asset.layer == "snapshot"),
-    )
+    chosen: dict[str, set[TableId]] = {asset.layer: set() for asset in assets}
+    for asset in selected:
+        chosen[asset.layer].add(asset.table)
+    return Selection(chosen)
 
 
 def _result(context: dg.AssetExecutionContext, asset: TableAsset, report: "TablesReport") -> dg.MaterializeResult[Any]:
@@ -223,7 +221,7 @@ def _report_new(
 
 def layers(table: "TableReport") -> tuple[Layer, ...]:
     """The layers that a table has: without a key it has no snapshot."""
-    return ("changelog",) if table.snapshot is None else ("changelog", "snapshot")
+    return ("changelog", "snapshot") if "snapshot" in table.layers else ("changelog",)
 
 
 def table_metadata(layer: Layer, table: "TableReport", window: "WindowReport") -> Mapping[str, Any]:

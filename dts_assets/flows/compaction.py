@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
+from dts_assets.flows.layers import CHANGELOG
 from dts_assets.flows.open_windows import own_files
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
 from dts_assets.flows.reports import Progress
@@ -94,7 +95,7 @@ def compact_changelogs(
     for mark in marks:
         rectangle: Rectangle = {"window_start": {mark.window.start}}
         for table in tables:
-            parts += _part(pipeline, pipeline.table_path("changelog", table), rectangle, mark.made_by)
+            parts += _part(pipeline, pipeline.table_path(CHANGELOG.name, table), rectangle, mark.made_by)
     _compact(pipeline, parts, spark, progress)
 
 

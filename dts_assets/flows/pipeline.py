@@ -15,6 +15,7 @@ from pyiceberg.exceptions import CommitFailedException
 from pyspark.sql import SparkSession
 
 from dts_assets.errors import IncompatibleLakeError, LakeTableError
+from dts_assets.flows.layers import LAYERS, Layer
 from dts_assets.model.ledger_rows import RawWindow
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import WindowGrid
@@ -43,6 +44,7 @@ class Pipeline:
     settings: Subscription
     source: Source
     lake: Lake
+    layers: tuple[Layer, ...] = LAYERS
 
     @property
     def name(self) -> str:
@@ -168,10 +170,10 @@ class Pipeline:
         }
 
 
-def open_pipeline(settings: Settings, name: str) -> Pipeline:
-    """The pipeline of a subscription."""
+def open_pipeline(settings: Settings, name: str, *, layers: tuple[Layer, ...] = LAYERS) -> Pipeline:
+    """Return the pipeline of a subscription. It makes the tables of ``layers``."""
     subscription = settings.subscriptions[name]
-    return Pipeline(subscription, open_source(subscription), Lake(lake_location(settings)))
+    return Pipeline(subscription, open_source(subscription), Lake(lake_location(settings)), layers)
 
 
 def open_source(subscription: Subscription) -> Source:

@@ -99,24 +99,32 @@ class WindowReport:
 
 
 @dataclass(frozen=True, slots=True)
+class LayerOutcome:
+    """The result of a run for one table of a layer.
+
+    ``rows`` and ``bytes`` are what the table holds, None where it was not looked at or was never written.
+    """
+
+    committed: bool = False
+    rows: int | None = None
+    bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class TableReport:
     """One source table of the tables run; counts by window start where they belong to a window.
 
-    ``snapshot`` is None for a table without a primary key; ``snapshot_rows`` and ``snapshot_bytes`` are None where its snapshot
-    was not looked at. ``latest_event`` has the source's time of the last change of a window.
+    ``layers`` names the layers that have the table: ``{"changelog": LayerOutcome(), "snapshot": LayerOutcome(True, 7, 700)}``; a
+    table without a primary key is in fewer of them. ``latest_event`` has the source's time of the last change of a window.
     """
 
     table: TableId
     columns: tuple[Column, ...]
-    changelog: str
-    snapshot: str | None
+    layers: Mapping[str, LayerOutcome]
     changes: Mapping[datetime, int] = field(default_factory=dict)
     stored_bytes: Mapping[datetime, int] = field(default_factory=dict)
     invalid_values: Mapping[datetime, int] = field(default_factory=dict)
     quarantined: Mapping[datetime, int] = field(default_factory=dict)
-    snapshot_committed: bool = False
-    snapshot_rows: int | None = None
-    snapshot_bytes: int | None = None
     latest_event: Mapping[datetime, datetime] = field(default_factory=dict)
 
     def event_lag_seconds(self, window: Window) -> float | None:

@@ -11,8 +11,9 @@ from datetime import datetime
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from dts_assets.flows.pipeline import Pipeline, SparkProvider
-from dts_assets.flows.reports import Progress
+from dts_assets.flows.layers import CHANGELOG, SNAPSHOT, LayerWork
+from dts_assets.flows.pipeline import Pipeline
+from dts_assets.flows.reports import LayerOutcome
 from dts_assets.flows.snapshot_tasks import HeldFile, RefreshResult, RefreshTask, refresh_files
 from dts_assets.flows.spark_tasks import SAY_EVERY, run_tasks
 from dts_assets.model.columns import Column
@@ -24,6 +25,7 @@ from dts_assets.planning.snapshot_plans import (
     SnapshotPlan,
     SnapshotState,
     TableWindow,
+    merge_windows,
     plan_snapshot,
     replaced_windows,
 )
@@ -64,16 +66,6 @@ _MOST_SMALL = 8
 
 
 @dataclass(frozen=True, slots=True)
-class SnapshotOutcome:
-    """What became of one snapshot; ``rows`` and ``bytes`` are what it holds, None where it was never written."""
-
-    table: TableId
-    committed: bool
-    rows: int | None
-    bytes: int | None
-
-
-@dataclass(frozen=True, slots=True)
 class _Job:
     """One table's work.
 
@@ -89,30 +81,22 @@ class _Job:
     known: frozenset[datetime]
 
 
-def advance_snapshots(
-    pipeline: Pipeline,
-    tables: Mapping[TableId, Sequence[Column]],
-    frontier: Frontier,
-    windows: Mapping[TableId, Sequence[TableWindow]],
-    chains: Mapping[datetime, Chain],
-    *,
-    spark: SparkProvider,
-    progress: Progress,
-) -> dict[TableId, SnapshotOutcome]:
-    """Bring the snapshots of ``tables`` (all with a key) to ``frontier``.
+def advance_snapshots(work: LayerWork) -> dict[TableId, LayerOutcome]:
+    """Bring the snapshots of the work's tables to its frontier.
 
-    ``windows`` is what the ledger knows of each table, ``chains`` the chains of windows that were made while open. A table in
-    which nothing changed is not committed.
+    A table in which nothing changed is not committed.
     """
+    pipeline, progress = work.pipeline, work.progress
+    windows = _stored_windows(pipeline)
     jobs = [
-        _job(pipeline, table, tuple(columns), frontier, windows.get(table, ()), chains)
-        for table, columns in tables.items()
+        _job(pipeline, table, tuple(columns), work.reached, windows.get(table, ()), work.chains)
+        for table, columns in work.tables.items()
     ]
     busy = [job for job in jobs if not job.plan.nothing]
     if busy:
         began = said = time.monotonic()
         progress(f"snapshot: {len(busy)} of {len(jobs)} tables have changes to apply")
-        session = spark()
+        session = work.spark()
         refreshed = _refresh(pipeline, busy, session)
         merged = [job for job in busy if job.table not in refreshed]
         with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
@@ -134,16 +118,16 @@ def _job(
     windows: Sequence[TableWindow],
     chains: Mapping[datetime, Chain],
 ) -> _Job:
-    path = pipeline.table_path("snapshot", table)
+    path = pipeline.table_path(SNAPSHOT.name, table)
     pipeline.lake.ensure(path, snapshot_layout(columns))
     pipeline.lake.evolve(path, snapshot_columns(columns))
     state = pipeline.lake.state(path)
     text = None if state is None else state.properties.get(STATE_PROPERTY)
     before = SnapshotState() if text is None else SnapshotState.of_text(text)
-    changelog = pipeline.lake.state(pipeline.table_path("changelog", table))
+    changelog = pipeline.lake.state(pipeline.table_path(CHANGELOG.name, table))
     replaced: frozenset[datetime] = frozenset()
     if before.changelog_snapshot is not None and changelog is not None:
-        path = pipeline.table_path("changelog", table)
+        path = pipeline.table_path(CHANGELOG.name, table)
         old, now = pipeline.lake.files_apart(path, before.changelog_snapshot, changelog.snapshot_id)
         replaced = replaced_windows(_by_window(old), _by_window(now), state=before, chains=chains)
     plan = plan_snapshot(
@@ -165,12 +149,33 @@ def _by_window(files: Iterable[StoredFile]) -> dict[datetime, frozenset[str]]:
     return {start: frozenset(paths) for start, paths in found.items()}
 
 
-def _outcome(pipeline: Pipeline, table: TableId, *, committed: bool) -> SnapshotOutcome:
-    state = pipeline.lake.state(pipeline.table_path("snapshot", table))
+def changelog_versions(pipeline: Pipeline, table: TableId) -> tuple[int, ...]:
+    """Return the Iceberg snapshot of the changelog that a snapshot was made from: the next one is the difference to it."""
+    state = pipeline.lake.state(pipeline.table_path(SNAPSHOT.name, table))
+    text = None if state is None else state.properties.get(STATE_PROPERTY)
+    made_from = None if text is None else SnapshotState.of_text(text).changelog_snapshot
+    return () if made_from is None else (made_from,)
+
+
+def _stored_windows(pipeline: Pipeline) -> dict[TableId, tuple[TableWindow, ...]]:
+    """Return the windows in which each table has changes, as the ledger knows them."""
+    known: dict[TableId, list[TableWindow]] = {}
+    for row in pipeline.ledger.window_tables():
+        if row.first_position is not None and row.last_position is not None:
+            known.setdefault(row.table, []).append(
+                TableWindow(
+                    row.window_start, row.kept, row.first_position, row.last_position, row.absent_rows, row.truncations
+                )
+            )
+    return {table: tuple(merge_windows(parts).values()) for table, parts in known.items()}
+
+
+def _outcome(pipeline: Pipeline, table: TableId, *, committed: bool) -> LayerOutcome:
+    state = pipeline.lake.state(pipeline.table_path(SNAPSHOT.name, table))
     if state is None:
-        return SnapshotOutcome(table, committed, None, None)
+        return LayerOutcome(committed)
     rows, size = (int(state.properties.get(name, 0)) for name in ("total-records", "total-files-size"))
-    return SnapshotOutcome(table, committed, rows, size)
+    return LayerOutcome(committed, rows, size)
 
 
 def _refresh(pipeline: Pipeline, jobs: Sequence[_Job], session: SparkSession) -> set[TableId]:
@@ -193,14 +198,14 @@ def _refresh_tasks(pipeline: Pipeline, job: _Job, run: str) -> Iterator[RefreshT
     if plan.rebuilds or plan.recomputes or plan.fold_absent or inexact:
         return
     changelog = pipeline.lake.data_files(
-        pipeline.table_path("changelog", job.table),
+        pipeline.table_path(CHANGELOG.name, job.table),
         {"window_start": set(plan.newer)},
         snapshot_id=plan.state.changelog_snapshot,
     )
     size = sum(file.bytes for file in changelog)
     if sum(file.rows for file in changelog) > REFRESH_ROWS or size > REFRESH_BYTES:
         return
-    path = pipeline.table_path("snapshot", job.table)
+    path = pipeline.table_path(SNAPSHOT.name, job.table)
     target = pipeline.lake.target(path, run)
     for number, group in enumerate(_groups(pipeline.lake.data_files(path))):
         yield RefreshTask(
@@ -231,7 +236,7 @@ def _groups(files: Collection[StoredFile]) -> list[dict[HeldFile, int]]:
 def _commit(pipeline: Pipeline, job: _Job, results: Sequence[RefreshResult]) -> None:
     removed = {path for result in results for path in result.removed}
     pipeline.lake.replace(
-        pipeline.table_path("snapshot", job.table),
+        pipeline.table_path(SNAPSHOT.name, job.table),
         {},
         [file for result in results for file in result.written],
         properties={STATE_PROPERTY: job.plan.state.to_text()},
@@ -249,7 +254,7 @@ def _apply(pipeline: Pipeline, job: _Job, session: SparkSession) -> _Job:
 
 def _write(pipeline: Pipeline, job: _Job, spark: SparkSession) -> _Job:
     """Write one snapshot in one commit that carries its new state."""
-    name = pipeline.lake.spark_name(pipeline.table_path("snapshot", job.table))
+    name = pipeline.lake.spark_name(pipeline.table_path(SNAPSHOT.name, job.table))
     names = [flat_name(column.name) for column in job.columns]
     if job.plan.rebuilds:
         held_now = _changelog(pipeline, job, spark, job.plan.state.changelog_snapshot).where(
@@ -340,5 +345,5 @@ def _base(job: _Job, spark: SparkSession, snapshot_name: str, operations: DataFr
 
 def _changelog(pipeline: Pipeline, job: _Job, spark: SparkSession, snapshot_id: int | None) -> DataFrame:
     """A changelog as it stood at one of its snapshots: a DataFrame alone would follow later commits."""
-    name = pipeline.lake.spark_name(pipeline.table_path("changelog", job.table))
+    name = pipeline.lake.spark_name(pipeline.table_path(CHANGELOG.name, job.table))
     return with_images_of(spark.sql(f"SELECT * FROM {name} VERSION AS OF {snapshot_id}"), job.columns)

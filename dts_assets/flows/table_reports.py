@@ -8,8 +8,7 @@ from typing import TypeVar
 
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.pipeline import Pipeline
-from dts_assets.flows.reports import TableReport
-from dts_assets.flows.snapshots import SnapshotOutcome
+from dts_assets.flows.reports import LayerOutcome, TableReport
 from dts_assets.flows.tables_tasks import TablesResult, TableTally, TallyKey
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
@@ -41,9 +40,9 @@ def table_reports(
     pipeline: Pipeline,
     results: Collection[TablesResult],
     tallies: Mapping[TallyKey, TableTally],
-    outcomes: Mapping[TableId, SnapshotOutcome],
+    outcomes: Mapping[str, Mapping[TableId, LayerOutcome]],
 ) -> tuple[TableReport, ...]:
-    """What became of every known table."""
+    """Return the report of every known table; ``outcomes`` are by layer name: ``{"snapshot": {orders: LayerOutcome()}}``."""
     by_table: dict[TableId, list[tuple[datetime, TableTally]]] = {}
     for (start, _, table), tally in tallies.items():
         by_table.setdefault(table, []).append((start, tally))
@@ -51,22 +50,19 @@ def table_reports(
     for table, columns in known_tables(pipeline).items():
         mine = by_table.get(table, [])
         files = [file for result in results for file in result.files.get(table, ())]
-        outcome = outcomes.get(table)
         reports.append(
             TableReport(
                 table=table,
                 columns=columns,
-                changelog=".".join(pipeline.table_path("changelog", table)),
-                snapshot=".".join(pipeline.table_path("snapshot", table))
-                if any(one.is_key for one in columns)
-                else None,
+                layers={
+                    layer.name: outcomes.get(layer.name, {}).get(table, LayerOutcome())
+                    for layer in pipeline.layers
+                    if layer.has_table(columns)
+                },
                 changes=summed((start, tally.changes) for start, tally in mine),
                 stored_bytes=summed((file.partition[0], file.bytes) for file in files),
                 invalid_values=summed((start, tally.invalid_values) for start, tally in mine),
                 quarantined=summed((start, tally.quarantined) for start, tally in mine),
-                snapshot_committed=outcome is not None and outcome.committed,
-                snapshot_rows=None if outcome is None else outcome.rows,
-                snapshot_bytes=None if outcome is None else outcome.bytes,
                 latest_event=_latest((start, tally.latest_event) for start, tally in mine),
             )
         )

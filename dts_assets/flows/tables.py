@@ -12,12 +12,12 @@ from dts_assets.errors import IncompleteWindowError, NotReadyError
 from dts_assets.flows.compaction import compact_changelogs, needs_compaction
 from dts_assets.flows.growing import Growing, find_growing, open_windows
 from dts_assets.flows.known_tables import known_tables, register_shapes, widen_unsigned
+from dts_assets.flows.layers import CHANGELOG, EVERYTHING, Layer, LayerWork, Selection
 from dts_assets.flows.marks import TopicMarks, same_rows, window_cut
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
 from dts_assets.flows.redelivered import NOTHING_BEFORE, Redelivered, TopicHistory, find_redelivered_changes
 from dts_assets.flows.redelivered_tasks import EntryKeys
-from dts_assets.flows.reports import Progress, TablesReport, WindowReport, of_bytes
-from dts_assets.flows.snapshots import SnapshotOutcome, advance_snapshots
+from dts_assets.flows.reports import LayerOutcome, Progress, TablesReport, WindowReport, of_bytes
 from dts_assets.flows.spark_tasks import Watched, run_tasks
 from dts_assets.flows.table_reports import changes_by_window, stored_tallies, summed, table_reports
 from dts_assets.flows.tables_commit import (
@@ -47,28 +47,12 @@ from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
 from dts_assets.planning.cuts import frontier
-from dts_assets.planning.snapshot_plans import Chain, TableWindow, merge_windows
+from dts_assets.planning.snapshot_plans import Chain
 from dts_assets.stages.entries import merge_shapes
 from dts_assets.store.columns import changelog_columns
 from dts_assets.store.locks import hold_lock
 from dts_assets.store.schemas import DDL, QUARANTINE, changelog_layout
 from dts_assets.wire.format import TableShape
-
-
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """Which tables of which layer to make; None stands for all, those that nobody has seen yet included."""
-
-    changelogs: frozenset[TableId] | None = None
-    snapshots: frozenset[TableId] | None = None
-
-    @property
-    def whole(self) -> bool:
-        """Whether the run makes everything of its windows, so that it may mark them."""
-        return self.changelogs is None and self.snapshots is None
-
-
-EVERYTHING = Selection()
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +128,7 @@ def _materialize(
     again = [mark for mark in marks if mark.window not in marked]
     made_again = [mark.window for mark in again]
     growing = find_growing(pipeline, again, stored, ingested) if selection.whole else Growing({})
-    changelogs = _chosen(tables, selection.changelogs)
+    changelogs = _chosen(tables, CHANGELOG, selection)
     results: list[TablesResult] = []
     before = NOTHING_BEFORE
     run = pipeline.new_run()
@@ -153,7 +137,7 @@ def _materialize(
         before = find_redelivered_changes(pipeline, topic.history, made_again, tables, spark=spark, progress=progress)
         known = _Known(topic.history, before, growing, run)
         results = _changelogs(pipeline, made_again, changelogs, known, spark, progress)
-    if selection.changelogs is None:
+    if selection.of(CHANGELOG) is None:
         commit_system_rows(pipeline, made_again, results, growing)
     made = stored_tallies(pipeline, [mark.window for mark in growing.onto.values()])
     for key, tally in tallies_of(results).items():
@@ -162,7 +146,7 @@ def _materialize(
     if selection.whole or changelogs:
         rows = window_tables_of(made, before.changes(changelogs), dict.fromkeys(growing.to_go_on(again, ingested), run))
         unbalanced = unbalanced_tables(rows)
-        chosen = None if selection.whole else selection.changelogs
+        chosen = None if selection.whole else selection.of(CHANGELOG)
         pipeline.ledger.replace_window_tables(made_again, rows, tables=chosen)
     made |= stored_tallies(pipeline, list(marked))
     cuts = {start: window_cut(row) for start, row in stored.items()}
@@ -178,7 +162,7 @@ def _materialize(
         if mark.chain
     }
     reached = frontier(cuts, pipeline.grid, first=first)
-    outcomes = _snapshots(pipeline, selection, reached, chains, spark, progress)
+    outcomes = _advance_layers(pipeline, selection, windows, reached, chains, spark, progress)
     if selection.whole:
         pipeline.ledger.replace_lineages(topic.history.lineages.all)
         pipeline.ledger.replace_cuts(windows, marks)
@@ -247,9 +231,13 @@ def _tables_of(pipeline: Pipeline, windows: Sequence[Window]) -> dict[TableId, t
 
 
 def _chosen(
-    tables: Mapping[TableId, tuple[Column, ...]], chosen: frozenset[TableId] | None
+    tables: Mapping[TableId, tuple[Column, ...]], layer: Layer, selection: Selection
 ) -> dict[TableId, tuple[Column, ...]]:
-    return {table: columns for table, columns in tables.items() if chosen is None or table in chosen}
+    return {
+        table: columns
+        for table, columns in tables.items()
+        if layer.has_table(columns) and selection.takes(layer, table)
+    }
 
 
 def _changelogs(
@@ -265,12 +253,12 @@ def _changelogs(
     results = _decode(pipeline, windows, tables, known, spark, progress)
     surprises = {pair for result in results for pair in result.unsigned}
     if surprises:
-        unwritten = frozenset(table for table, _ in surprises if not _has_rows(pipeline, table))
+        unwritten = frozenset(table for table, _ in surprises if not _has_rows(pipeline, CHANGELOG, table))
         if widen_unsigned(pipeline, surprises, empty=unwritten):
             progress(f"changelog: {len(surprises)} columns hold unsigned values; decoding again with wider types")
             for table in unwritten:
-                pipeline.lake.catalog.drop_table(pipeline.lake.identifier(pipeline.table_path("changelog", table)))
-            tables = _chosen(known_tables(pipeline), frozenset(tables))
+                pipeline.lake.catalog.drop_table(pipeline.lake.identifier(pipeline.table_path(CHANGELOG.name, table)))
+            tables = {table: columns for table, columns in known_tables(pipeline).items() if table in tables}
             results = _decode(pipeline, windows, tables, known, spark, progress)
     unknown = Counter[str]()
     for result in results:
@@ -293,7 +281,7 @@ def _decode(
     run = known.run
     targets: dict[TableId, TableTarget] = {}
     for table, columns in tables.items():
-        path = pipeline.table_path("changelog", table)
+        path = pipeline.table_path(CHANGELOG.name, table)
         pipeline.lake.ensure(path, changelog_layout(columns))
         pipeline.lake.evolve(path, changelog_columns(columns))
         targets[table] = TableTarget(columns, pipeline.lake.target(path, run))
@@ -322,8 +310,8 @@ def _decode(
     return run_tasks(spark(), tasks, decode_changes, weight=lambda task: sum(task.bytes.values()), watched=watched)
 
 
-def _has_rows(pipeline: Pipeline, table: TableId) -> bool:
-    return pipeline.lake.state(pipeline.table_path("changelog", table)) is not None
+def _has_rows(pipeline: Pipeline, layer: Layer, table: TableId) -> bool:
+    return pipeline.lake.state(pipeline.table_path(layer.name, table)) is not None
 
 
 def _take_back_marks(pipeline: Pipeline, marks: Iterable[Cut], stored: Mapping[datetime, Cut]) -> None:
@@ -339,29 +327,26 @@ def _take_back_marks(pipeline: Pipeline, marks: Iterable[Cut], stored: Mapping[d
         pipeline.ledger.replace_cuts(changing, [])
 
 
-def _snapshots(
+def _advance_layers(
     pipeline: Pipeline,
     selection: Selection,
+    windows: Sequence[Window],
     reached: Frontier,
     chains: Mapping[datetime, Chain],
     spark: SparkProvider,
     progress: Progress,
-) -> dict[TableId, SnapshotOutcome]:
-    tables = {
-        table: columns
-        for table, columns in _chosen(known_tables(pipeline), selection.snapshots).items()
-        if any(column.is_key for column in columns) and _has_rows(pipeline, table)
-    }
-    known: dict[TableId, list[TableWindow]] = {}
-    for row in pipeline.ledger.window_tables():
-        if row.first_position is not None and row.last_position is not None:
-            known.setdefault(row.table, []).append(
-                TableWindow(
-                    row.window_start, row.kept, row.first_position, row.last_position, row.absent_rows, row.truncations
-                )
-            )
-    windows = {table: tuple(merge_windows(parts).values()) for table, parts in known.items()}
-    return advance_snapshots(pipeline, tables, reached, windows, chains, spark=spark, progress=progress)
+) -> dict[str, Mapping[TableId, LayerOutcome]]:
+    """Bring the layers that are made from other layers to the frontier: ``{"snapshot": {orders: LayerOutcome(True, 7, 70)}}``."""
+    tables, outcomes = known_tables(pipeline), dict[str, Mapping[TableId, LayerOutcome]]()
+    for layer in pipeline.layers:
+        source = layer.made_from
+        if layer.make is None or source is None:
+            continue
+        chosen = _chosen(tables, layer, selection)
+        stored = {table: columns for table, columns in chosen.items() if _has_rows(pipeline, source, table)}
+        work = LayerWork(pipeline, stored, tuple(windows), reached, chains, spark, progress)
+        outcomes[layer.name] = layer.make(work)
+    return outcomes
 
 
 def _applied(window: Window, reached: Frontier) -> bool:

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 
 from dts_assets.flows.growing import Growing
+from dts_assets.flows.layers import CHANGELOG
 from dts_assets.flows.open_windows import Keep, kept
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.reports import Progress, rate
@@ -40,7 +41,7 @@ def commit_changelogs(
     parts = _whole_and_growing(windows, growing)
 
     def commit(table: TableId) -> bool:
-        path = pipeline.table_path("changelog", table)
+        path = pipeline.table_path(CHANGELOG.name, table)
         made = [
             pipeline.lake.replace(path, {"window_start": starts}, _of_windows(files.get(table, ()), starts), keep=keep)
             for starts, keep in parts

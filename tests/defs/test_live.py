@@ -18,6 +18,7 @@ from dts_assets.flows.follow import Refreshed
 from dts_assets.flows.reports import (
     EntriesCellReport,
     EntriesReport,
+    LayerOutcome,
     RawCellReport,
     RawReport,
     TableReport,
@@ -41,6 +42,7 @@ START = datetime(2026, 1, 5, tzinfo=UTC)
 GRID = WindowGrid(timedelta(hours=1), START)
 WINDOW = GRID.at(0)
 ORDERS = TableId("shopdb", "", "orders")
+LAYERS = {"changelog": LayerOutcome(), "snapshot": LayerOutcome()}
 
 
 def refreshed(closed_by: ClosedBy) -> Refreshed:
@@ -52,7 +54,7 @@ def refreshed(closed_by: ClosedBy) -> Refreshed:
         Completeness.CONTIGUOUS, (), "2", "g", (f"raw:{cell}=g",),
     )  # fmt: skip
     cut = Cut(WINDOW, SourcePosition(0, 1, 9), None, Consistency.CUT, Completeness.CONTIGUOUS, (), "g", (), "2")
-    table = TableReport(ORDERS, (Column("id", "int", True),), "changelog", "snapshot", changes={WINDOW.start: 9})
+    table = TableReport(ORDERS, (Column("id", "int", True),), LAYERS, changes={WINDOW.start: 9})
     return Refreshed(
         (RawReport((RawCellReport(raw, 1, 9, kept=False),), "raw", "file:/lake", 1.0),),
         (EntriesReport((EntriesCellReport(entries, 9, 9, START, START),), "entries", "file:/lake", (), 1.0),),
@@ -157,7 +159,7 @@ def test_a_table_that_the_graph_does_not_show_yet_is_told_of_too(
     shop: Project, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = refreshed(ClosedBy.OPEN)
-    new = replace(one.tables[0].tables[0], table=TableId("shopdb", "", "added"), snapshot=None)
+    new = replace(one.tables[0].tables[0], table=TableId("shopdb", "", "added"), layers={"changelog": LayerOutcome()})
     more = replace(one, tables=(replace(one.tables[0], tables=(*one.tables[0].tables, new)),))
     assert "shop/changelog/shopdb/added 2026-01-05-00:00" in told(run(shop, instance, monkeypatch, [more]))
 

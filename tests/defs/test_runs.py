@@ -23,6 +23,7 @@ from dts_assets.defs.partitions import span_tags, window_tags
 from dts_assets.flows.reports import (
     EntriesCellReport,
     EntriesReport,
+    LayerOutcome,
     RawCellReport,
     RawReport,
     TableReport,
@@ -119,8 +120,9 @@ class Flows:
         reports = tuple(WindowReport(cut_row(one, lost=one in self.lost), True, 12) for one in windows)
         tables = tuple(
             TableReport(
-                table, COLUMNS, "changelog", None if table == AUDIT else "snapshot",
-                changes={one.start: 5 + number for number, one in enumerate(windows)}, snapshot_committed=True, snapshot_rows=7,
+                table, COLUMNS,
+                {"changelog": LayerOutcome()} | ({} if table == AUDIT else {"snapshot": LayerOutcome(True, 7)}),
+                changes={one.start: 5 + number for number, one in enumerate(windows)},
             )
             for table in self.tables
         )  # fmt: skip
@@ -278,7 +280,7 @@ def test_some_tables_are_asked_for_alone(run: Run, flows: Flows) -> None:
     )
     ran = run("tables", partition_key="2026-01-05-00:00", selection=[snapshot, changelog])
     (selection,) = flows.selections
-    assert (selection.changelogs, selection.snapshots) == (frozenset({ODD}), frozenset({ORDERS}))
+    assert selection.tables == {"changelog": {ODD}, "snapshot": {ORDERS}}
     assert set(ran.metadata("snapshot", "shopdb", "orders")) == {"2026-01-05-00:00"}
     assert ran.metadata("changelog", "shopdb", "orders") == {}
 
@@ -303,7 +305,8 @@ def test_a_named_table_without_data_is_materialized_with_no_rows(shop: Project, 
 
 CELL = Cell(0, GRID.at(0))
 LAST = {START: START + timedelta(minutes=50)}
-TABLE = TableReport(ORDERS, COLUMNS, "c", "s", {START: 5}, {START: 100}, {START: 1}, {START: 2}, True, 7, 700, LAST)
+LAYERS = {"changelog": LayerOutcome(), "snapshot": LayerOutcome(True, 7, 700)}
+TABLE = TableReport(ORDERS, COLUMNS, LAYERS, {START: 5}, {START: 100}, {START: 1}, {START: 2}, LAST)
 METADATA = {
     "raw": raw_metadata(RawCellReport(raw_row(CELL, (LOST,)), 1, 900, kept=False, seconds=4.0)),
     "entries": entries_metadata(
@@ -344,7 +347,7 @@ def test_what_is_not_known_is_left_out() -> None:
     )
     silent = entries_metadata(EntriesCellReport(ingest_row(CELL), 0, 0, None, None))
     assert not {"event_lag_seconds", "delivery_lag_seconds", "problem_list", "row_changes_per_second"} & silent.keys()
-    empty = TableReport(ORDERS, COLUMNS, "c", "s")
+    empty = TableReport(ORDERS, COLUMNS, {"changelog": LayerOutcome(), "snapshot": LayerOutcome()})
     nothing = WindowReport(cut_row(GRID.at(0)), True, 0)
     assert changelog_metadata(empty, nothing)["dagster/partition_row_count"] == 0
     assert "event_lag_seconds" not in changelog_metadata(empty, nothing)

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from dts_assets.flows.entries import materialize_entries
 from dts_assets.flows.known_tables import known_tables
+from dts_assets.flows.layers import EVERYTHING, Selection
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.raw import materialize_raw
 from dts_assets.flows.reports import EntriesReport, RawReport, TablesReport
 from dts_assets.flows.status import find_status
-from dts_assets.flows.tables import EVERYTHING, Selection, materialize_tables
+from dts_assets.flows.tables import materialize_tables
 from dts_assets.model.spans import Span
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window

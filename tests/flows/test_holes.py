@@ -29,7 +29,7 @@ def test_windows_behind_a_hole_are_applied_when_it_is_filled(bench: Bench, tmp_p
 
     report = harness.tables(2)
     assert [window.applied for window in report.windows] == [False]
-    assert [table.snapshot_committed for table in report.tables] == [False]
+    assert [table.layers["snapshot"].committed for table in report.tables] == [False]
     assert harness.snapshots(source.tables) == first
     kept = {row["window_start"] for row in harness.rows("changelog", "bank", "items")}
     assert kept == {border(0), border(2)}

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from dts_assets.flows.layers import Selection
 from dts_assets.flows.status import find_status
-from dts_assets.flows.tables import Selection
 from dts_assets.model.problems import Reason
 from dts_assets.protocol import subscribe_pb2 as pb
 from tests.dts_messages import entry
@@ -31,7 +31,7 @@ def test_a_run_of_some_tables_does_not_mark_its_windows(bench: Bench, tmp_path: 
     harness.entries()
     one = frozenset({table_id("one")})
 
-    harness.tables(0, selection=Selection(changelogs=one, snapshots=one))
+    harness.tables(0, selection=Selection({"changelog": one, "snapshot": one}))
     ledger = harness.pipeline.ledger
     assert ledger.cuts() == []
     assert {row.table for row in ledger.window_tables()} == one
@@ -44,7 +44,7 @@ def test_a_run_of_some_tables_does_not_mark_its_windows(bench: Bench, tmp_path: 
     everything = harness.everything()
     assert [row.reason for row in ledger.quarantine()] == [Reason.RAGGED_ROW]
 
-    harness.tables(selection=Selection(changelogs=one, snapshots=frozenset()))
-    harness.tables(selection=Selection(changelogs=frozenset(), snapshots=one))
+    harness.tables(selection=Selection({"changelog": one, "snapshot": ()}))
+    harness.tables(selection=Selection({"changelog": (), "snapshot": one}))
     assert harness.everything() == everything
     assert find_status(harness.pipeline).work.nothing

@@ -1,0 +1,128 @@
+"""The layers of the lake that have one table for each source table, as values: the part of a layer that flows need.
+
+The tasks that decode entries write the changelog. Every other layer is made from an earlier layer by a function of its own, once
+the changelogs of a run are committed. Flows are imported when they are called: Dagster reads this module in every process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, TypeAlias
+
+from dts_assets.flows.reports import LayerOutcome, Progress
+from dts_assets.model.columns import Column
+from dts_assets.model.frontier import Frontier
+from dts_assets.model.tables import TableId
+from dts_assets.model.windows import Window
+from dts_assets.store.columns import NamedType, changelog_columns, flat_name, snapshot_columns
+
+if TYPE_CHECKING:
+    from dts_assets.flows.pipeline import Pipeline, SparkProvider
+    from dts_assets.planning.snapshot_plans import Chain
+
+
+@dataclass(frozen=True, slots=True)
+class LayerWork:
+    """The order that a run gives to a layer: bring `tables` to the frontier `reached`.
+
+    `windows` are the windows of the run, `chains` the chains of the windows that were made while they were open.
+    """
+
+    pipeline: Pipeline
+    tables: Mapping[TableId, Sequence[Column]]
+    windows: tuple[Window, ...]
+    reached: Frontier
+    chains: Mapping[datetime, Chain]
+    spark: SparkProvider
+    progress: Progress
+
+
+Make: TypeAlias = Callable[[LayerWork], Mapping[TableId, LayerOutcome]]
+"""Brings tables of a layer up to date and says what became of each table."""
+
+NeededVersions: TypeAlias = Callable[["Pipeline", TableId], Collection[int]]
+"""Gives the ids of the Iceberg snapshots of earlier layers that the next run of a layer will read."""
+
+
+def _none_needed(pipeline: Pipeline, table: TableId) -> Collection[int]:
+    """Return no id: the layer reads earlier layers only as they stand."""
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """A layer: its name is the part of a path behind the subscription, `("shop", "changelog", "shopdb", "orders")`.
+
+    `columns` gives the lake columns of a source table in this layer. `make` is None for the layer that decoding writes.
+    """
+
+    name: str
+    columns: Callable[[Sequence[Column]], tuple[NamedType, ...]]
+    made_from: Layer | None = None
+    needs_key: bool = False
+    make: Make | None = None
+    needed_versions: NeededVersions = _none_needed
+
+    def has_table(self, columns: Sequence[Column]) -> bool:
+        """Return whether a source table with these columns has a table in this layer."""
+        return not self.needs_key or any(column.is_key for column in columns)
+
+    def key_columns(self, columns: Sequence[Column]) -> tuple[str, ...]:
+        """Return the names of the lake columns that tell rows apart; none in a layer that needs no key."""
+        return tuple(flat_name(column.name) for column in columns if column.is_key) if self.needs_key else ()
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The tables that a run makes, by layer name: `{"changelog": {orders}, "snapshot": set()}`.
+
+    A layer that is not named is made whole, with tables that nobody has seen yet.
+    """
+
+    tables: Mapping[str, Collection[TableId]] = field(default_factory=dict)
+
+    @property
+    def whole(self) -> bool:
+        """Whether the run makes everything of its windows, so that it may mark them."""
+        return not self.tables
+
+    def of(self, layer: Layer) -> frozenset[TableId] | None:
+        """Return the tables to make in a layer; None stands for all tables."""
+        chosen = self.tables.get(layer.name)
+        return None if chosen is None else frozenset(chosen)
+
+    def takes(self, layer: Layer, table: TableId) -> bool:
+        """Return whether the run makes a table in a layer."""
+        chosen = self.of(layer)
+        return chosen is None or table in chosen
+
+
+EVERYTHING = Selection()
+
+
+def _make_snapshots(work: LayerWork) -> Mapping[TableId, LayerOutcome]:
+    from dts_assets.flows.snapshots import advance_snapshots
+
+    return advance_snapshots(work)
+
+
+def _changelog_versions(pipeline: Pipeline, table: TableId) -> Collection[int]:
+    from dts_assets.flows.snapshots import changelog_versions
+
+    return changelog_versions(pipeline, table)
+
+
+CHANGELOG = Layer("changelog", changelog_columns)
+SNAPSHOT = Layer(
+    "snapshot",
+    snapshot_columns,
+    made_from=CHANGELOG,
+    needs_key=True,
+    make=_make_snapshots,
+    needed_versions=_changelog_versions,
+)
+
+LAYERS = (CHANGELOG, SNAPSHOT)
+"""All layers, each after the layer that it is made from."""
