@@ -25,11 +25,11 @@ from dts_assets.cli.main import config_of, config_option
 from dts_assets.defs.assemble import assemble
 from dts_assets.defs.jobs import ingest_job_name, tables_job_name
 from dts_assets.defs.partitions import span_tags, window_tags
+from dts_assets.flows.find_work import find_work
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.pipeline import Pipeline, open_pipeline
-from dts_assets.flows.status import Status, find_status
 from dts_assets.model.problems import Completeness
-from dts_assets.planning.rectangles import rectangles, window_runs
+from dts_assets.planning.work import Work
 from dts_assets.settings import Settings, load_settings
 from dts_assets.settings.load import dagster_home, enter_dagster_home
 
@@ -88,8 +88,9 @@ def _run_subscription(
     pipeline = open_pipeline(settings, name)
     asked: set[str] = set()
     while True:
-        status = find_status(pipeline)
-        requests = [request for request in _requests(name, status) if request.key not in asked]
+        requests = [
+            request for request in _requests(name, find_work(pipeline).without_live) if request.key not in asked
+        ]
         if not requests:
             return
         definitions = assemble(settings, path)  # anew, because entries may have found tables since
@@ -114,23 +115,18 @@ class Request:
     ops: Mapping[str, Any] = field(default_factory=dict)
 
 
-def _requests(name: str, status: Status) -> Sequence[Request]:
+def _requests(name: str, work: Work) -> Sequence[Request]:
     """The next runs: first what brings messages in, and only when nothing of that is left, the tables."""
-    work = status.work
-    if work.ingest or work.stale_entries:
-        entries = (dg.AssetKey([name, "entries"]),)
-        spans = [(span, None) for span in rectangles(work.ingest, longest=_LONGEST)]
-        again = [(span, entries) for span in rectangles(work.stale_entries, longest=_LONGEST)]
-        requests = []
-        for span, selection in (*spans, *again):
-            inputs = sorted({text for cell in span.cells() for text in status.entries_inputs.get(cell, ())})
-            tags = span_tags(span)
-            key = " to ".join(tags.values()) + (f" ({len(inputs)} inputs changed)" if inputs else "")
-            requests.append(Request(ingest_job_name(name), key, tags, selection))
-        return requests
-    return [
+    requests = []
+    for run in work.ingest_runs(longest=_LONGEST):
+        inputs = {text for cell in run.span.cells() for text in work.entries_inputs.get(cell, ())}
+        tags = span_tags(run.span)
+        key = " to ".join(tags.values()) + (f" ({len(inputs)} inputs changed)" if inputs else "")
+        selection = (dg.AssetKey([name, "entries"]),) if run.entries_only else None
+        requests.append(Request(ingest_job_name(name), key, tags, selection))
+    return requests or [
         Request(tables_job_name(name), f"{windows[0].key} to {windows[-1].key}", window_tags(windows))
-        for windows in window_runs(work.tables, longest=_LONGEST)
+        for windows in work.tables_runs(longest=_LONGEST)
     ]
 
 

@@ -57,20 +57,17 @@ def ingest_sensor(subscription: Subscription) -> dg.SensorDefinition:
     def follow_source(
         context: dg.SensorEvaluationContext, pipelines: PipelineResource
     ) -> dg.SensorResult | dg.SkipReason:
-        from dts_assets.flows.status import find_status
+        from dts_assets.flows.find_work import find_work
 
         try:
-            status = find_status(pipelines.pipeline(subscription.name))
+            work = find_work(pipelines.pipeline(subscription.name))
         except DtsAssetsError as error:
             return dg.SkipReason(str(error))
         theirs = _followed_from(context.instance, subscription)
+        mine = work.within(until=theirs)
         tick = ingest_tick(
             Cursor.of_text(context.cursor),
-            missing=[cell for cell in status.work.ingest if cell.window.start < theirs],
-            stale=[cell for cell in status.work.stale_entries if cell.window.start < theirs],
-            ends=status.ends,
-            inputs=status.entries_inputs,
-            live=() if has_live_job(subscription) else status.work.live,
+            mine.without_live if has_live_job(subscription) else mine,
             runs=_runs(context.instance, job, subscription.grid),
         )
         reloaded = reloader.reload_if_new_tables()
@@ -98,22 +95,21 @@ def tables_sensor(subscription: Subscription) -> dg.SensorDefinition:
     def follow_ledger(
         context: dg.SensorEvaluationContext, pipelines: PipelineResource
     ) -> dg.SensorResult | dg.SkipReason:
-        from dts_assets.flows.status import find_status
+        from dts_assets.flows.find_work import find_work
 
         unfinished = dg.RunsFilter(job_name=job, statuses=_UNFINISHED)
         if context.instance.get_runs_count(unfinished):
             return dg.SkipReason("a run of the tables has not finished; the next tick asks for what is left then")
         try:
-            status = find_status(pipelines.pipeline(subscription.name))
+            work = find_work(pipelines.pipeline(subscription.name))
         except DtsAssetsError as error:
             return dg.SkipReason(str(error))
         theirs = _followed_from(context.instance, subscription)
-        mine = [window for window in status.work.tables if window.start < theirs]
         failed = Counter(
             window.start for run in _failed(context.instance, job) for window in _windows(run, subscription.grid)
         )
-        requests = tables_tick(mine, inputs=status.tables_inputs, failed=failed)
-        waiting = [window.key for window in status.work.waiting]
+        requests = tables_tick(work.within(until=theirs), failed=failed)
+        waiting = [window.key for window in work.waiting]
         return dg.SensorResult(
             run_requests=[
                 dg.RunRequest(run_key=request.run_key, tags=window_tags(request.windows)) for request in requests
@@ -138,7 +134,7 @@ def live_sensor(subscription: Subscription) -> dg.SensorDefinition:
     def follow_live(
         context: dg.SensorEvaluationContext, pipelines: PipelineResource
     ) -> dg.SensorResult | dg.SkipReason:
-        from dts_assets.flows.status import find_status
+        from dts_assets.flows.find_work import find_work
 
         records = context.instance.get_run_records(dg.RunsFilter(job_name=job), limit=1)
         last = records[0].dagster_run if records else None
@@ -150,13 +146,13 @@ def live_sensor(subscription: Subscription) -> dg.SensorDefinition:
                 f"run {last.run_id[:8]} failed and would fail again ({why}): mend it, then re-execute it"
             )
         try:
-            status = find_status(pipelines.pipeline(subscription.name))
+            work = find_work(pipelines.pipeline(subscription.name))
         except DtsAssetsError as error:
             return dg.SkipReason(str(error))
-        if not status.followed:
+        if not work.followed:
             return dg.SkipReason("there is no message yet")
-        since = min(cell.window.start for cell in status.followed)
-        ends = ",".join(str(status.ends[cell]) for cell in status.followed)
+        since = min(cell.window.start for cell in work.followed)
+        ends = ",".join(str(work.ends[cell]) for cell in work.followed)
         before = "" if last is None else f":after-{last.run_id[:8]}"
         request = dg.RunRequest(
             run_key=f"live:{since:{KEY_FORMAT}}:{ends}{before}",

@@ -102,7 +102,7 @@ def _goes_on(row: IngestWindow, raw: Mapping[Cell, RawWindow], decoding: str) ->
     own = input_text(raw_input(row.cell), "")
     made_from = next((text.removeprefix(own) for text in row.inputs if text.startswith(own)), "")
     others = [text for text in row.inputs if not text.startswith(own)]
-    now = entries_sources({cell: one.generation for cell, one in raw.items()}, decoding=decoding)
+    now = entries_sources(raw, decoding=decoding)
     return reached(raw[row.cell].refreshes, made_from, row.offsets.end) and not changed_inputs(others, now)
 
 

@@ -9,12 +9,11 @@ from datetime import datetime, timedelta
 
 from dts_assets.errors import DtsAssetsError, NotClosedError
 from dts_assets.flows.entries import materialize_entries
+from dts_assets.flows.find_work import find_work
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
 from dts_assets.flows.raw import materialize_raw
 from dts_assets.flows.reports import EntriesReport, Progress, RawReport, TablesReport
-from dts_assets.flows.status import find_status
 from dts_assets.flows.tables import materialize_tables
-from dts_assets.planning.rectangles import rectangles, window_runs
 
 PACE = timedelta(seconds=10)
 """Between the beginnings of two refreshes at least: nothing becomes visible before the next CHECKPOINT, and the vendor sends one
@@ -40,7 +39,7 @@ class Refreshed:
 
 def first_open(pipeline: Pipeline) -> datetime:
     """The start of the first window that is open and followed. Raises NotClosedError if no message was ever seen."""
-    followed = find_status(pipeline).followed
+    followed = find_work(pipeline).followed
     if not followed:
         raise NotClosedError(pipeline.name, ["of the open window"], latest=None)
     return min(cell.window.start for cell in followed)
@@ -48,14 +47,13 @@ def first_open(pipeline: Pipeline) -> datetime:
 
 def refresh(pipeline: Pipeline, since: datetime, *, spark: SparkProvider, progress: Progress) -> Refreshed:
     """Bring everything of the windows from ``since`` on to where the source is now: closed windows first, then the open one."""
-    work = find_status(pipeline).work
-    spans = rectangles(cell for cell in (*work.ingest, *work.live) if cell.window.start >= since)
-    raw = tuple(materialize_raw(pipeline, span, spark=spark, progress=progress) for span in spans)
-    again = rectangles(cell for cell in work.stale_entries if cell.window.start >= since)
-    entries = tuple(materialize_entries(pipeline, span, spark=spark, progress=progress) for span in (*spans, *again))
-    ready = [window for window in find_status(pipeline).work.tables if window.start >= since]
+    runs = find_work(pipeline).within(since=since).ingest_runs()
+    fresh = [run.span for run in runs if not run.entries_only]
+    raw = tuple(materialize_raw(pipeline, span, spark=spark, progress=progress) for span in fresh)
+    entries = tuple(materialize_entries(pipeline, run.span, spark=spark, progress=progress) for run in runs)
     tables = tuple(
-        materialize_tables(pipeline, windows, spark=spark, progress=progress) for windows in window_runs(ready)
+        materialize_tables(pipeline, windows, spark=spark, progress=progress)
+        for windows in find_work(pipeline).within(since=since).tables_runs()
     )
     return Refreshed(raw, entries, tables)
 

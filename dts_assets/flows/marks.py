@@ -18,7 +18,7 @@ from dts_assets.model.windows import ClosedBy, Window
 from dts_assets.planning.cuts import PartitionEnd, WindowCut, cut_of_window
 from dts_assets.planning.generations import generation, input_text
 from dts_assets.planning.proofs import CellEvidence, WindowProof, prove_windows
-from dts_assets.planning.staleness import Computed, tables_inputs
+from dts_assets.planning.staleness import tables_inputs
 
 PROOF_INPUT = "proof:"
 """How the names of inputs begin that decide a window's level and problems alone, and none of its rows."""
@@ -80,7 +80,7 @@ class TopicMarks:
         inputs = tables_inputs(
             window,
             self.pipeline.kafka_partitions,
-            {cell: Computed(row.generation, row.inputs) for cell, row in rows.items()},
+            rows,
             settings=self.pipeline.shaping_settings(),
             beside={window.start: self.beside(window)},
         )

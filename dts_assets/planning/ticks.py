@@ -16,7 +16,8 @@ from types import MappingProxyType
 from dts_assets.model.spans import Cell, Span, partition_key
 from dts_assets.model.windows import Window
 from dts_assets.planning.generations import generation
-from dts_assets.planning.rectangles import rectangles, window_runs
+from dts_assets.planning.rectangles import rectangles
+from dts_assets.planning.work import Work
 
 MOST_REQUESTS = 25
 """Runs asked for at one tick: each costs a process start."""
@@ -90,45 +91,42 @@ class IngestTick:
 
 def ingest_tick(
     cursor: Cursor,
+    work: Work,
     *,
-    missing: Iterable[Cell],
-    stale: Iterable[Cell],
-    ends: Mapping[Cell, int],
-    inputs: Mapping[Cell, Iterable[str]],
-    live: Iterable[Cell] = (),
     runs: Runs = NO_RUNS,
 ) -> IngestTick:
     """Requests for closed cells that were not asked for before, for those whose run has failed, for open cells that are
     followed live, and for stale entries.
 
-    ``ends`` has the end offset of each missing or ``live`` cell, ``inputs`` what the entries of each stale cell would read now.
     A Kafka partition that an unfinished run is reading waits for its end before its open window is asked for.
     """
-    missing, busy = list(missing), {cell.kafka_partition for cell in runs.unfinished}
+    busy = {cell.kafka_partition for cell in runs.unfinished}
     fresh = [
         cell
-        for cell in missing
+        for cell in work.ingest
         if cell.kafka_partition not in cursor.next or cell.window.start >= cursor.next[cell.kafka_partition]
     ]
     closed = set(fresh)
     again = [
         cell
-        for cell in missing
+        for cell in work.ingest
         if cell not in closed and cell not in runs.unfinished and 0 < runs.failed.get(cell, 0) < MOST_TRIES
     ]
-    followed = [cell for cell in live if cell.kafka_partition not in busy]
+    followed = [cell for cell in work.live if cell.kafka_partition not in busy]
     requests = [
-        SpanRequest(span, f"ingest:{_span_text(span)}:{_offsets_text(span, ends)}{_tries_text(span, runs)}")
+        SpanRequest(span, f"ingest:{_span_text(span)}:{_offsets_text(span, work.ends)}{_tries_text(span, runs)}")
         for cells in ([*fresh, *followed], again)
         for span in rectangles(cells, longest=LONGEST_RUN)
     ]
     requests += [
         SpanRequest(
             span,
-            f"entries:{_span_text(span)}:{_digest(span, inputs)}{_tries_text(span, runs)}",
+            f"entries:{_span_text(span)}:{_digest(span, work.entries_inputs)}{_tries_text(span, runs)}",
             entries_only=True,
         )
-        for span in rectangles((cell for cell in stale if cell not in runs.unfinished), longest=LONGEST_RUN)
+        for span in rectangles(
+            (cell for cell in work.stale_entries if cell not in runs.unfinished), longest=LONGEST_RUN
+        )
     ]
     asked = requests[:MOST_REQUESTS]
     marks = dict(cursor.next)
@@ -141,16 +139,17 @@ def ingest_tick(
 
 
 def tables_tick(
-    ready: Iterable[Window],
+    work: Work,
     *,
-    inputs: Mapping[datetime, Iterable[str]],
     failed: Mapping[datetime, int] = NOTHING_FAILED,
 ) -> tuple[WindowsRequest, ...]:
-    """Requests for windows whose tables are missing or stale; ``inputs`` has what those of each window would read now, ``failed``
-    how often runs of a window have failed so that the same may succeed now."""
+    """Return the requests for windows whose tables are missing or stale.
+
+    ``failed`` has how often runs of a window have failed that may succeed now, by window start.
+    """
     requests = []
-    for run in window_runs(ready, longest=LONGEST_RUN):
-        digest = generation([text for window in run for text in inputs[window.start]], code_version="")
+    for run in work.tables_runs(longest=LONGEST_RUN):
+        digest = generation([text for window in run for text in work.tables_inputs[window.start]], code_version="")
         tries = min(MOST_TRIES - 1, max(failed.get(window.start, 0) for window in run))
         again = f":again{tries}" if tries else ""
         requests.append(WindowsRequest(run, f"tables:{run[0].key}..{run[-1].key}:{digest}{again}"))

@@ -27,8 +27,8 @@ from dts_assets.cli.run import run_all
 from dts_assets.defs.assemble import assemble
 from dts_assets.defs.jobs import ingest_job_name, tables_job_name
 from dts_assets.defs.partitions import span_tags, window_tags
+from dts_assets.flows.find_work import find_work
 from dts_assets.flows.pipeline import Pipeline, open_pipeline
-from dts_assets.flows.status import find_status
 from dts_assets.model.spans import Cell, Span
 from dts_assets.model.windows import Window
 from dts_assets.settings import load_settings
@@ -135,7 +135,7 @@ def main(config: Path) -> dict[str, Any]:
             report[f"tables_{number}"] = session.backfill(session.table_assets("pieces"), keys)
         report["events"] = {name: session.events(name) for name in ("once", "pieces")}
         # The daemon's runs come in any order: sets that begin in a window that was made later are joined now.
-        report["stale"] = len(find_status(session.pipeline("pieces")).work.stale_entries)
+        report["stale"] = len(find_work(session.pipeline("pieces")).stale_entries)
         outcome, _ = run_all(config, Console(quiet=True))
         assert not outcome.failures, outcome.failures
         report["events_settled"] = session.events("pieces")

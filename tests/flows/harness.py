@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dts_assets.flows.entries import materialize_entries
+from dts_assets.flows.find_work import find_work
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.layers import EVERYTHING, Selection
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.raw import materialize_raw
 from dts_assets.flows.reports import EntriesReport, RawReport, TablesReport
-from dts_assets.flows.status import find_status
 from dts_assets.flows.tables import materialize_tables
 from dts_assets.model.spans import Span
 from dts_assets.model.tables import TableId
@@ -86,7 +86,7 @@ class Harness:
     def settle(self) -> int:
         """Do what is missing or stale until nothing is; how many rounds that took."""
         for rounds in range(20):
-            work = find_status(self.pipeline).work
+            work = find_work(self.pipeline)
             if work.nothing:
                 return rounds
             for span in rectangles(work.ingest):

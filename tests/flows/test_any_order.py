@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from dts_assets.errors import NotReadyError
-from dts_assets.flows.status import find_status
+from dts_assets.flows.find_work import find_work
 from tests.flows.harness import Bench, Harness
 from tests.flows.history import PARTITIONS, WINDOWS, History
 
@@ -33,7 +33,7 @@ def test_windows_run_forwards_show_each_cut_and_end_alike(
         if end.cut is not None:  # no transaction is torn across tables and Kafka partitions
             assert shown == bank.at(end.cut)
     assert shown == bank.final()
-    assert find_status(harness.pipeline).work.nothing
+    assert find_work(harness.pipeline).nothing
     assert_equal(harness, rectangle)
 
 
@@ -42,11 +42,11 @@ def test_windows_run_backwards_and_then_twice_end_alike(bench: Bench, bank_captu
     harness = bench.open(bank_capture)
     for number in reversed(range(WINDOWS)):
         harness.all(number)
-    assert find_status(harness.pipeline).work.stale_entries  # sets were waiting for their heads
+    assert find_work(harness.pipeline).stale_entries  # sets were waiting for their heads
     harness.settle()
     assert_equal(harness, rectangle)
     harness.all()
-    assert find_status(harness.pipeline).work.nothing
+    assert find_work(harness.pipeline).nothing
     assert_equal(harness, rectangle)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dts_assets.errors import IncompleteWindowError
-from dts_assets.flows.status import find_status
+from dts_assets.flows.find_work import find_work
 from dts_assets.model.problems import Completeness, ProblemCode, Reason
 from dts_assets.protocol import subscribe_pb2 as pb
 from tests import dts_messages
@@ -145,7 +145,7 @@ def test_the_rest_of_the_window_goes_on(bench: Bench, tmp_path: Path) -> None:
     assert harness.snapshots(spoilt.source.tables) == kept
     assert len(harness.rows("changelog", DATABASE, "items")) == len(spoilt.kept)
     assert_named(spoilt, harness)
-    assert find_status(harness.pipeline).work.nothing
+    assert find_work(harness.pipeline).nothing
 
     harness.entries()  # once more: quarantine is replaced, not added to
     harness.tables()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dts_assets.errors import CaptureGrownError, IncompatibleLakeError, NotClosedError, NotReadyError
-from dts_assets.flows.status import find_status
+from dts_assets.flows.find_work import find_work
 from tests.flows.harness import Bench
 from tests.flows.history import border
 from tests.flows.short import LANES, SECOND, insert, open_short, three_windows
@@ -31,12 +31,12 @@ def test_windows_close_as_the_recording_grows(bench: Bench, tmp_path: Path) -> N
         "p01|2026-03-01-10:00",
         "p01|2026-03-01-10:10",
     ]
-    assert find_status(harness.pipeline).work.nothing
+    assert find_work(harness.pipeline).nothing
     assert harness.rows("raw_envelopes") == []
 
     # Kafka partition 1 falls silent in the middle of the second window.
     write_capture(capture, [one for one in source.messages if one.time >= until and one.partition == 0], name="more")
-    assert [str(cell) for cell in find_status(harness.pipeline).work.ingest] == [
+    assert [str(cell) for cell in find_work(harness.pipeline).ingest] == [
         "p00|2026-03-01-10:00", "p00|2026-03-01-10:10", "p01|2026-03-01-10:00"
     ]  # fmt: skip
     harness.settle()
@@ -81,7 +81,7 @@ def test_a_complete_recording_that_has_grown_is_refused(bench: Bench, tmp_path: 
     assert (caught.value.stored_end, caught.value.found_end) == (ends[0], ends[0] + 1)
     assert str(tmp_path / "capture") in str(caught.value)
     with pytest.raises(CaptureGrownError):  # who only asks what is left to do must hear of it too
-        find_status(harness.pipeline)
+        find_work(harness.pipeline)
 
 
 def test_steps_are_refused_before_what_they_are_made_from(bench: Bench, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dts_assets.flows import snapshots
-from dts_assets.flows.status import find_status
+from dts_assets.flows.find_work import find_work
 from dts_assets.store.lake import Lake
 from dts_assets.store.ledger import Ledger
 from tests.flows.harness import Bench
@@ -56,14 +56,14 @@ def test_flows_go_on_from_every_commit(bench: Bench, tmp_path: Path, monkeypatch
     killed(harness.raw, Lake, "replace")
     assert harness.pipeline.ledger.raw_windows(harness.windows(1)) == []
     killed(harness.raw, Ledger, "replace_raw_windows")
-    assert len(find_status(harness.pipeline).work.ingest) == 2 * 2
+    assert len(find_work(harness.pipeline).ingest) == 2 * 2
     harness.raw(1)
 
     killed(harness.entries, Lake, "replace", after=True)
     killed(harness.entries, Lake, "replace", calls=1)
     killed(harness.entries, Ledger, "replace_table_shapes")
     killed(harness.entries, Ledger, "replace_windows")
-    assert len(find_status(harness.pipeline).work.ingest) == 2 * 2
+    assert len(find_work(harness.pipeline).ingest) == 2 * 2
     assert harness.pipeline.ledger.windows(harness.windows(1)) == []
     harness.entries(1)
 
@@ -79,7 +79,7 @@ def test_flows_go_on_from_every_commit(bench: Bench, tmp_path: Path, monkeypatch
     assert shown != before
     killed(harness.tables, Ledger, "replace_cuts")
     assert harness.snapshots(source.tables) == after
-    assert harness.windows(1)[0] in find_status(harness.pipeline).work.tables
+    assert harness.windows(1)[0] in find_work(harness.pipeline).tables
 
     harness.settle()
     assert harness.everything() == reference.everything()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dts_assets.flows.status import find_status
+from dts_assets.flows.find_work import find_work
 from dts_assets.model.problems import Completeness, ProblemCode
 from dts_assets.model.spans import Cell
 from tests.flows.harness import Bench
@@ -38,10 +38,10 @@ def test_a_set_waits_for_the_window_of_its_head(bench: Bench, tmp_path: Path) ->
     assert row.counts.waiting == 1
     assert row.counts.balanced
     assert harness.pipeline.ledger.quarantine() == []
-    assert find_status(harness.pipeline).work.stale_entries == ()
+    assert find_work(harness.pipeline).stale_entries == ()
 
     harness.raw(0)
-    assert find_status(harness.pipeline).work.stale_entries == (cell,)
+    assert find_work(harness.pipeline).stale_entries == (cell,)
     harness.settle()
     row = next(row for row in harness.pipeline.ledger.windows() if row.cell == cell)
     assert (row.problems, row.counts.waiting, row.counts.carried_in) == ((), 0, 2)

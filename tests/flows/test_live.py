@@ -16,8 +16,8 @@ import pytest
 
 from dts_assets.errors import BrokerLoginError, DtsAssetsError, UnreachableBrokerError
 from dts_assets.flows import snapshots
+from dts_assets.flows.find_work import find_work
 from dts_assets.flows.follow import Refreshed, first_open, follow
-from dts_assets.flows.status import find_status
 from dts_assets.planning.rectangles import rectangles, window_runs
 from dts_assets.store.lake import Lake
 from dts_assets.store.ledger import Ledger
@@ -35,20 +35,20 @@ HOW_IT_WAS_READ = {"generation", "inputs", "refreshes", "ends", "made_by", "chai
 
 def refresh(harness: Harness) -> None:
     """What the sensors ask for at one moment, each once."""
-    work = find_status(harness.pipeline).work
+    work = find_work(harness.pipeline)
     for span in (*rectangles(work.ingest), *rectangles(work.live)):
         harness.raw_of(span)
         harness.entries_of(span)
     for span in rectangles(work.stale_entries):
         harness.entries_of(span)
-    for windows in window_runs(find_status(harness.pipeline).work.tables):
+    for windows in window_runs(find_work(harness.pipeline).tables):
         harness.tables_of(windows)
 
 
 def settle(harness: Harness) -> None:
     """Refresh until nothing is left, of the open window too."""
     for _ in range(10):
-        work = find_status(harness.pipeline).work
+        work = find_work(harness.pipeline)
         if work.nothing and not work.live:
             return
         refresh(harness)
@@ -251,7 +251,7 @@ def test_one_process_follows_a_growing_source_from_window_to_window(bench: Bench
     assert not any(one.nothing for one in done)
     assert harness.snapshots(source.tables) == folded(source.tables, source.changes)
     assert [row.window.start for row in harness.pipeline.ledger.cuts()] == [border(0), border(1), border(2)]
-    assert find_status(harness.pipeline).work.nothing
+    assert find_work(harness.pipeline).nothing
 
 
 def test_trouble_that_may_pass_is_waited_out_and_other_trouble_is_not(

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from dts_assets.flows.find_work import find_work
 from dts_assets.flows.redrive import Quarantined, RedriveReport, redrive
-from dts_assets.flows.status import find_status
 from dts_assets.model.ledger_rows import QuarantineRow
 from dts_assets.model.problems import Completeness, Problem, ProblemCode, Reason
 from dts_assets.model.spans import Cell
@@ -63,7 +63,7 @@ def test_what_can_be_used_moves_on_and_the_rest_stays(bench: Bench, tmp_path: Pa
     assert report.moved == sum(report.found.values()) > 0
     assert report.stayed == {}
     assert [row.row.cell for row in report.entries] == [cell]
-    assert find_status(harness.pipeline).work.nothing
+    assert find_work(harness.pipeline).nothing
     assert harness.everything() == clean
     assert [(row.kafka_partition, row.first_offset) for row in harness.pipeline.ledger.quarantine()] == [lost]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dts_assets.flows.status import find_status
+from dts_assets.flows.find_work import find_work
 from dts_assets.model.problems import Reason
 from tests.flows.harness import Bench
 from tests.flows.history import border
@@ -40,7 +40,7 @@ def test_a_middle_window_is_spoilt_repaired_and_spoilt_again(bench: Bench, tmp_p
 
     harness = bench.open(good, name="spoilt", partitions=LANES, window=window)
     harness.raw(1)
-    assert [str(cell) for cell in find_status(harness.pipeline).work.stale_entries] == ["p01|2026-03-01-10:10"]
+    assert [str(cell) for cell in find_work(harness.pipeline).stale_entries] == ["p01|2026-03-01-10:10"]
     harness.settle()
     assert harness.snapshots(source.tables) == folded(source.tables, source.changes)
     assert harness.pipeline.ledger.quarantine() == []

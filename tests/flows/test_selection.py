@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from dts_assets.flows.find_work import find_work
 from dts_assets.flows.layers import Selection
-from dts_assets.flows.status import find_status
 from dts_assets.model.problems import Reason
 from dts_assets.protocol import subscribe_pb2 as pb
 from tests.dts_messages import entry
@@ -37,7 +37,7 @@ def test_a_run_of_some_tables_does_not_mark_its_windows(bench: Bench, tmp_path: 
     assert {row.table for row in ledger.window_tables()} == one
     assert harness.rows("changelog", DATABASE, "two") == []
     assert harness.rows("snapshot", DATABASE, "one") == []  # its window is not marked, so nothing is to be shown yet
-    assert len(find_status(harness.pipeline).work.tables) == 3
+    assert len(find_work(harness.pipeline).tables) == 3
 
     harness.settle()
     assert harness.snapshots(source.tables) == final
@@ -47,4 +47,4 @@ def test_a_run_of_some_tables_does_not_mark_its_windows(bench: Bench, tmp_path: 
     harness.tables(selection=Selection({"changelog": one, "snapshot": ()}))
     harness.tables(selection=Selection({"changelog": (), "snapshot": one}))
     assert harness.everything() == everything
-    assert find_status(harness.pipeline).work.nothing
+    assert find_work(harness.pipeline).nothing

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dts_assets.flows.status import find_status
+from dts_assets.flows.find_work import find_work
 from tests.flows.harness import Bench, Harness
 from tests.flows.history import border
 from tests.flows.short import LANES, SECOND, delete, insert, items, open_short, short_source, update
@@ -98,7 +98,7 @@ def test_a_new_table_concerns_only_windows_whose_statements_may_have_emptied_it(
     for number in range(3):
         harness.all(number)
     window = harness.pipeline.grid.at
-    assert find_status(harness.pipeline).work.tables == (window(1),)
+    assert find_work(harness.pipeline).tables == (window(1),)
     harness.settle()
     assert harness.snapshots(source.tables) == source.rows
     assert [row["op"] for row in harness.rows("changelog", DATABASE, "late")].count("truncate") == 1

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.table.snapshots import Snapshot
 
+from dts_assets.flows.find_work import find_work
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.snapshots import STATE_PROPERTY
-from dts_assets.flows.status import find_status
 from dts_assets.model.ledger_rows import Cut
 from dts_assets.model.positions import SourcePosition, file_number
 from dts_assets.model.problems import Completeness
@@ -184,7 +184,7 @@ def incomplete(stack: LiveStack) -> Iterator[str]:
 
 def undone(stack: LiveStack) -> list[str]:
     """What is missing or stale, but for the windows from the last cut on: theirs may just be on its way."""
-    work = find_status(stack.pipeline).work
+    work = find_work(stack.pipeline)
     last = max((row.window for row in stack.pipeline.ledger.cuts()), default=None)
     cells = [*work.ingest, *work.stale_entries]
     if last is None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from dts_assets.model.spans import Cell
 from dts_assets.model.windows import Window, WindowGrid
 from dts_assets.planning.ticks import LONGEST_RUN, MOST_REQUESTS, Cursor, IngestTick, ingest_tick, tables_tick
+from dts_assets.planning.work import Work
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -29,13 +30,9 @@ def tick(
     cursor: Cursor, missing: Iterable[Cell], *, stale: Iterable[Cell] = (), end: int = 100, text: str = "i1"
 ) -> IngestTick:
     missing, stale = list(missing), list(stale)
-    return ingest_tick(
-        cursor,
-        missing=missing,
-        stale=stale,
-        ends=dict.fromkeys(missing, end),
-        inputs={cell: (text,) for cell in stale},
-    )
+    inputs = {cell: (text,) for cell in stale}
+    work = Work(tuple(missing), tuple(stale), (), ends=dict.fromkeys(missing, end), entries_inputs=inputs)
+    return ingest_tick(cursor, work)
 
 
 def asked(one: IngestTick) -> list[Cell]:
@@ -156,7 +153,7 @@ VARIATIONS: dict[str, Callable[[], str]] = {
 
 def tables(numbers: Iterable[int], text: str = "i1") -> str:
     windows = [GRID.at(number) for number in numbers]
-    (request,) = tables_tick(windows, inputs={window.start: (text,) for window in windows})
+    (request,) = tables_tick(Work((), (), tuple(windows), tables_inputs={window.start: (text,) for window in windows}))
     return request.run_key
 
 
@@ -176,7 +173,7 @@ def ready(windows: Iterable[Window]) -> Mapping[datetime, tuple[str, ...]]:
 @given(st.lists(st.integers(0, 200), unique=True, max_size=60))
 def test_requests_for_tables_follow_time_and_hold_contiguous_windows(numbers: list[int]) -> None:
     windows = [GRID.at(number) for number in numbers]
-    requests = tables_tick(windows, inputs=ready(windows))
+    requests = tables_tick(Work((), (), tuple(windows), tables_inputs=ready(windows)))
     found = [window for request in requests for window in request.windows]
     assert found == sorted(windows)[: len(found)]
     assert len(requests) <= MOST_REQUESTS
@@ -188,7 +185,7 @@ def test_requests_for_tables_follow_time_and_hold_contiguous_windows(numbers: li
 
 
 def test_no_ready_window_is_no_request() -> None:
-    assert tables_tick([], inputs={}) == ()
+    assert tables_tick(Work((), (), ())) == ()
 
 
 # The cursor as Dagster stores it

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from dts_assets.flows.known_tables import known_tables
@@ -14,24 +14,7 @@ from dts_assets.model.offsets import Watermark
 from dts_assets.model.spans import Cell
 from dts_assets.model.windows import ClosedBy, Window
 from dts_assets.planning.boundaries import Closing, PlannedCell, StoredCell, closed_windows, plan_cells
-from dts_assets.planning.generations import ABSENT, input_text
-from dts_assets.planning.staleness import Computed, Work, entries_sources, plan_work, tables_inputs
-
-
-@dataclass(frozen=True, slots=True)
-class Status:
-    """The work that is left, with what decides its result.
-
-    ``followed`` are the open cells that are read live, with or without anything new. ``ends`` has the end offset of every missing
-    cell, and how far an open one can be read now; the other two have the inputs that stale entries and the tables of ready
-    windows would read now.
-    """
-
-    work: Work
-    followed: tuple[Cell, ...]
-    ends: Mapping[Cell, int]
-    entries_inputs: Mapping[Cell, tuple[str, ...]]
-    tables_inputs: Mapping[datetime, tuple[str, ...]]
+from dts_assets.planning.work import Work, plan_work
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,56 +25,40 @@ class _Closed:
     next: Mapping[int, PlannedCell]
 
 
-def find_status(pipeline: Pipeline) -> Status:
-    """The state of a subscription now. Raises CaptureGrownError if a complete capture has grown, RecreatedTopicError for
-    a topic that ends before what is stored."""
+def find_work(pipeline: Pipeline) -> Work:
+    """Return the work that a subscription lacks now.
+
+    Raises:
+        CaptureGrownError: A capture that is declared complete has grown.
+        RecreatedTopicError: The topic ends before what is stored of it.
+    """
     ledger = pipeline.ledger
-    raw_rows = ledger.raw_windows()  # first: what a run stores meanwhile must not lie behind the end that is seen here
+    raw = {row.cell: row for row in ledger.raw_windows()}  # before the watermarks, which must not lie before its ends
     watermarks, closing = pipeline.source.watermarks(), pipeline.closing()
-    refuse_other_topic(pipeline, raw_rows, watermarks)
-    stored = stored_cells(raw_rows)
-    raw = {row.cell: row.generation for row in raw_rows}
-    ingested = ledger.windows()
-    topic = TopicMarks.of(pipeline, ingested, known_tables(pipeline))
-    entries = {
-        row.cell: Computed(row.generation, row.inputs, is_open=row.closed_by is ClosedBy.OPEN) for row in ingested
-    }
-    tables = {row.window.start: Computed(row.generation, row.inputs) for row in ledger.cuts()}
+    refuse_other_topic(pipeline, raw.values(), watermarks)
+    entries = {row.cell: row for row in ledger.windows()}
+    topic = TopicMarks.of(pipeline, entries.values(), known_tables(pipeline))
+    stored = stored_cells(raw.values())
     closed = _closed(pipeline, stored, watermarks, closing)
-    read_to = {row.cell: row.offsets.end for row in raw_rows}
     followed = {
-        plan.cell: plan.offsets.end > read_to.get(plan.cell, -1)
+        plan.cell: plan.cell not in raw or plan.offsets.end > raw[plan.cell].offsets.end
         for plan in closed.next.values()
         if pipeline.settings.window.live and watermarks[plan.cell.kafka_partition].latest is not None
     }
-    settings = pipeline.shaping_settings()
     seen = {window for windows in closed.windows.values() for window in windows} | {cell.window for cell in followed}
-    beside = {window.start: topic.beside(window) for window in seen}
     work = plan_work(
         closed.windows,
         raw=raw,
         entries=entries,
-        tables=tables,
+        cuts={row.window.start: row for row in ledger.cuts()},
         decoding=pipeline.decoding_settings(),
-        settings=settings,
-        beside=beside,
+        settings=pipeline.shaping_settings(),
+        beside={window.start: topic.beside(window) for window in seen},
         followed=followed,
     )
-    now = entries_sources(raw, decoding=pipeline.decoding_settings())
-    return Status(
-        work=work,
-        followed=tuple(sorted(followed)),
-        ends=_ends(_plans(pipeline, work.ingest, stored, watermarks, closing))
-        | _ends(plan for plan in closed.next.values() if plan.cell in followed),
-        entries_inputs={
-            cell: tuple(input_text(name, now.get(name, ABSENT)) for name in _names(entries[cell]))
-            for cell in work.stale_entries
-        },
-        tables_inputs={
-            window.start: tables_inputs(window, pipeline.kafka_partitions, entries, settings=settings, beside=beside)
-            for window in work.tables
-        },
-    )
+    planned = _plans(pipeline, work.ingest, stored, watermarks, closing)
+    open_plans = (plan for plan in closed.next.values() if plan.cell in followed)
+    return replace(work, ends={plan.cell: plan.offsets.end for plan in (*planned, *open_plans)})
 
 
 def _closed(
@@ -147,11 +114,3 @@ def _plans(
 ) -> tuple[PlannedCell, ...]:
     found = find_boundaries(pipeline, cells, stored)
     return plan_cells(cells, stored, found=found, watermarks=watermarks, closing=closing)
-
-
-def _ends(plans: Iterable[PlannedCell]) -> dict[Cell, int]:
-    return {plan.cell: plan.offsets.end for plan in plans}
-
-
-def _names(row: Computed) -> list[str]:
-    return sorted(text.rpartition("=")[0] for text in row.inputs)

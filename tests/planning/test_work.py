@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dts_assets.model.ledger_rows import Cut, IngestWindow, RawWindow
 from dts_assets.model.spans import Cell
-from dts_assets.model.windows import Window, WindowGrid
+from dts_assets.model.windows import ClosedBy, Window, WindowGrid
 from dts_assets.planning.generations import ABSENT, generation, input_text
-from dts_assets.planning.staleness import (
-    FORMAT_INPUT,
-    Computed,
-    Work,
-    entries_input,
-    plan_work,
-    raw_input,
-    stale_entries,
-    tables_inputs,
-)
+from dts_assets.planning.staleness import FORMAT_INPUT, entries_input, raw_input, stale_entries, tables_inputs
+from dts_assets.planning.work import Work, plan_work
+from tests.planning.rows import cut_row, ingest_row, raw_row
 from tests.tiers import examples
 
 GRID = WindowGrid(timedelta(hours=1), datetime(2026, 1, 5, tzinfo=UTC))
@@ -33,27 +27,27 @@ PARTITIONS = (0, 1)
 class Lake:
     """A ledger in memory. Every cell's entries read its own raw and, as a split set might, that of the window before."""
 
-    raw: dict[Cell, str] = field(default_factory=dict)
-    entries: dict[Cell, Computed] = field(default_factory=dict)
-    tables: dict[datetime, Computed] = field(default_factory=dict)
+    raw: dict[Cell, RawWindow] = field(default_factory=dict)
+    entries: dict[Cell, IngestWindow] = field(default_factory=dict)
+    tables: dict[datetime, Cut] = field(default_factory=dict)
     settings: str = "s1"
     decoding: str = "f1"
 
     def ingest(self, cell: Cell) -> None:
-        self.raw.setdefault(cell, "r1")
+        self.raw.setdefault(cell, raw_row(cell, generation="r1"))
         self.decode(cell)
 
     def decode(self, cell: Cell) -> None:
         read = [cell]
         if (before := GRID.previous(cell.window)) is not None:
             read.append(Cell(cell.kafka_partition, before))
-        texts = [input_text(raw_input(one), self.raw.get(one, ABSENT)) for one in read]
+        texts = [input_text(raw_input(one), self.raw[one].generation if one in self.raw else ABSENT) for one in read]
         inputs = (*texts, input_text(FORMAT_INPUT, self.decoding))
-        self.entries[cell] = Computed(generation(inputs, code_version="1"), inputs)
+        self.entries[cell] = ingest_row(cell, generation=generation(inputs, code_version="1"), inputs=inputs)
 
     def make_tables(self, window: Window) -> None:
         inputs = tables_inputs(window, PARTITIONS, self.entries, settings=self.settings)
-        self.tables[window.start] = Computed(generation(inputs, code_version="1"), inputs)
+        self.tables[window.start] = cut_row(window, generation=generation(inputs, code_version="1"), inputs=inputs)
 
     def work(self, closed: dict[int, list[Window]] | None = None) -> Work:
         everywhere = {partition: [W0, W1, W2] for partition in PARTITIONS}
@@ -61,7 +55,7 @@ class Lake:
             everywhere if closed is None else closed,
             raw=self.raw,
             entries=self.entries,
-            tables=self.tables,
+            cuts=self.tables,
             decoding=self.decoding,
             settings=self.settings,
         )
@@ -99,7 +93,8 @@ def test_a_window_that_is_still_open_in_one_partition_neither_waits_nor_is_ready
 def test_nothing_is_left_when_all_is_computed() -> None:
     lake = Lake()
     lake.fill()
-    assert lake.work() == Work((), (), (), ())
+    assert lake.work().nothing
+    assert lake.work() == Work((), (), ())
     assert lake.work({}).nothing
 
 
@@ -121,7 +116,7 @@ def test_a_head_that_arrives_later_makes_entries_stale_and_then_their_window() -
 def test_other_raw_messages_make_the_entries_stale_that_read_them() -> None:
     lake = Lake()
     lake.fill()
-    lake.raw[Cell(1, W1)] = "r2"
+    lake.raw[Cell(1, W1)] = raw_row(Cell(1, W1), generation="r2")
     assert lake.work().stale_entries == (Cell(1, W1), Cell(1, W2))
     assert stale_entries(lake.entries, {}, decoding=lake.decoding) == tuple(sorted(lake.entries))
 
@@ -161,7 +156,7 @@ def test_one_more_kafka_partition_makes_windows_stale_once_its_entries_are_there
 def test_entries_of_windows_that_do_not_count_as_closed_are_left_alone() -> None:
     lake = Lake()
     lake.fill()
-    lake.raw[Cell(1, W2)] = "r2"
+    lake.raw[Cell(1, W2)] = raw_row(Cell(1, W2), generation="r2")
     assert lake.work({0: [W0, W1], 1: [W0, W1]}).nothing
 
 
@@ -181,7 +176,8 @@ cells = st.builds(Cell, st.sampled_from(PARTITIONS), st.sampled_from([W0, W1, W2
 
 def retold(lake: Lake, cell: Cell) -> None:
     """The messages of a cell are others now."""
-    lake.raw[cell] = f"{lake.raw.get(cell, 'r')}'"
+    before = lake.raw[cell].generation if cell in lake.raw else "r"
+    lake.raw[cell] = raw_row(cell, generation=f"{before}'")
 
 
 def tables_of(lake: Lake, cell: Cell) -> None:
@@ -214,3 +210,84 @@ def test_doing_what_is_left_ends_and_leaves_every_row_as_if_made_in_order(
     in_order = Lake(raw=dict(lake.raw))
     in_order.fill()
     assert (lake.entries, lake.tables) == (in_order.entries, in_order.tables)
+
+
+# Open windows, and the runs that do the work
+
+
+def test_open_cells_are_read_while_they_have_messages_or_lack_entries() -> None:
+    lake = Lake()
+    followed = {Cell(0, W0): True, Cell(1, W0): False}
+
+    def work() -> Work:
+        closed: dict[int, list[Window]] = {0: [], 1: []}
+        return plan_work(
+            closed,
+            raw=lake.raw,
+            entries=lake.entries,
+            cuts=lake.tables,
+            decoding="f1",
+            settings="s1",
+            followed=followed,
+        )
+
+    assert (work().live, work().followed) == ((Cell(0, W0), Cell(1, W0)), (Cell(0, W0), Cell(1, W0)))
+    assert (work().tables, work().waiting) == ((), ())
+    lake.ingest(Cell(0, W0))
+    lake.ingest(Cell(1, W0))
+    assert (work().live, work().tables) == ((Cell(0, W0),), (W0,))
+    assert work().without_live.live == ()
+
+
+def test_an_open_cell_that_has_closed_since_is_ingested_again() -> None:
+    lake = Lake()
+    lake.ingest(Cell(0, W0))
+    lake.entries[Cell(0, W0)] = replace(lake.entries[Cell(0, W0)], closed_by=ClosedBy.OPEN)
+    assert lake.work({0: [W0]}).ingest == (Cell(0, W0),)
+
+
+def test_the_inputs_of_the_work_are_those_of_now() -> None:
+    lake = Lake()
+    lake.fill()
+    lake.raw[Cell(1, W1)] = raw_row(Cell(1, W1), generation="r2")
+    work = lake.work()
+    assert work.entries_inputs[Cell(1, W2)] == (
+        "format=f1", f"{raw_input(Cell(1, W1))}=r2", f"{raw_input(Cell(1, W2))}=r1",
+    )  # fmt: skip
+    assert set(work.entries_inputs) == set(work.stale_entries)
+    lake.settings = "s2"
+    assert set(lake.work().tables_inputs) == {W0.start, W1.start, W2.start}
+    assert lake.work().tables_inputs[W0.start][-1] == "settings=s2"
+
+
+windows_of_grid = st.integers(0, 40).map(GRID.at)
+some_cells = st.lists(st.builds(Cell, st.integers(0, 3), windows_of_grid), unique=True, max_size=30).map(tuple)
+
+
+@given(some_cells, some_cells, some_cells, st.integers(1, 5), windows_of_grid, windows_of_grid)
+def test_runs_hold_the_cells_of_the_work_each_once(
+    ingest: tuple[Cell, ...],
+    stale: tuple[Cell, ...],
+    live: tuple[Cell, ...],
+    longest: int,
+    since: Window,
+    until: Window,
+) -> None:
+    work = Work(ingest, stale, (), live=live).within(since=since.start, until=until.start)
+
+    def inside(cells: Iterable[Cell]) -> set[Cell]:
+        return {cell for cell in cells if since.start <= cell.window.start < until.start}
+
+    runs = work.ingest_runs(longest=longest)
+    assert runs == tuple(sorted(runs, key=lambda run: run.entries_only)), "messages come before stale entries"
+    assert all(len(run.span.windows) <= longest for run in runs)
+    for entries_only, wanted in ((False, inside((*ingest, *live))), (True, inside(stale))):
+        held = [cell for run in runs if run.entries_only is entries_only for cell in run.span.cells()]
+        assert sorted(held) == sorted(wanted)
+
+
+@given(st.lists(windows_of_grid, unique=True), st.integers(1, 5))
+def test_runs_of_the_tables_hold_the_ready_windows_in_order(ready: list[Window], longest: int) -> None:
+    runs = Work((), (), tuple(ready)).tables_runs(longest=longest)
+    assert [window for run in runs for window in run] == sorted(ready)
+    assert all(len(run) <= longest for run in runs)

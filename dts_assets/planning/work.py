@@ -1,0 +1,151 @@
+"""The work that a subscription still lacks, and the runs that do it.
+
+All who start runs ask here: ``dts-assets run``, both sensors and the run that follows a source live.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from types import MappingProxyType
+
+from dts_assets.model.ledger_rows import Cut, IngestWindow, RawWindow
+from dts_assets.model.spans import Cell, Span
+from dts_assets.model.windows import ClosedBy, Window
+from dts_assets.planning.generations import ABSENT, input_text
+from dts_assets.planning.rectangles import rectangles, window_runs
+from dts_assets.planning.staleness import NOTHING_BESIDE, entries_sources, stale_entries, tables_inputs
+
+NOTHING_FOLLOWED: Mapping[Cell, bool] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class IngestRun:
+    """A run of raw and entries, or of entries alone, over one span."""
+
+    span: Span
+    entries_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """The work that a subscription lacks, in the order in which it is done.
+
+    ``ingest`` cells have closed and have no entries of the closed window; ``stale_entries`` would read other raw messages now;
+    ``tables`` windows are ready, and their tables are missing or stale; ``waiting`` windows have closed, but some Kafka partition
+    lacks its entries. ``followed`` cells are open and are read live; the ``live`` cells among them have got messages.
+
+    ``ends`` has the end offset of each ``ingest`` cell, and of each followed cell as far as it can be read now.
+    ``entries_inputs`` and ``tables_inputs`` are the inputs that the stale entries and the ready tables would read now.
+    """
+
+    ingest: tuple[Cell, ...]
+    stale_entries: tuple[Cell, ...]
+    tables: tuple[Window, ...]
+    waiting: tuple[Window, ...] = ()
+    live: tuple[Cell, ...] = ()
+    followed: tuple[Cell, ...] = ()
+    ends: Mapping[Cell, int] = field(default_factory=dict)
+    entries_inputs: Mapping[Cell, tuple[str, ...]] = field(default_factory=dict)
+    tables_inputs: Mapping[datetime, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def nothing(self) -> bool:
+        """Whether all closed windows are computed."""
+        return not (self.ingest or self.stale_entries or self.tables)
+
+    @property
+    def without_live(self) -> Work:
+        """The work of closed windows."""
+        return replace(self, live=())
+
+    def within(self, *, since: datetime | None = None, until: datetime | None = None) -> Work:
+        """Return the work of windows that start at or after ``since`` and before ``until``."""
+
+        def inside(window: Window) -> bool:
+            return (since is None or window.start >= since) and (until is None or window.start < until)
+
+        return replace(
+            self,
+            ingest=tuple(cell for cell in self.ingest if inside(cell.window)),
+            stale_entries=tuple(cell for cell in self.stale_entries if inside(cell.window)),
+            tables=tuple(filter(inside, self.tables)),
+            live=tuple(cell for cell in self.live if inside(cell.window)),
+        )
+
+    def ingest_runs(self, *, longest: int | None = None) -> tuple[IngestRun, ...]:
+        """Return the runs of raw and entries: first messages that are not stored, then stale entries.
+
+        ``longest`` is the greatest number of windows in one run.
+        """
+        fresh = rectangles((*self.ingest, *self.live), longest=longest)
+        again = rectangles(self.stale_entries, longest=longest)
+        return (*(IngestRun(span) for span in fresh), *(IngestRun(span, entries_only=True) for span in again))
+
+    def tables_runs(self, *, longest: int | None = None) -> tuple[tuple[Window, ...], ...]:
+        """Return the windows of each run of the tables; ``longest`` is the greatest number of windows in one run."""
+        return window_runs(self.tables, longest=longest)
+
+
+def plan_work(
+    closed: Mapping[int, Sequence[Window]],
+    *,
+    raw: Mapping[Cell, RawWindow],
+    entries: Mapping[Cell, IngestWindow],
+    cuts: Mapping[datetime, Cut],
+    decoding: str,
+    settings: str,
+    beside: Mapping[datetime, Iterable[str]] = NOTHING_BESIDE,
+    followed: Mapping[Cell, bool] = NOTHING_FOLLOWED,
+) -> Work:
+    """Return the work that is left, without its end offsets.
+
+    Args:
+        closed: For every Kafka partition the windows that have closed in it.
+        raw: The marks of raw.
+        entries: The marks of ingest.
+        cuts: The marks of the tables, by window start.
+        decoding: The digest of the format and of the settings that entries are decoded with.
+        settings: The digest of the settings that shape rows.
+        beside: What tables depend on beside their own entries, by window start.
+        followed: Open cells that are read live, and whether each has messages that are not stored.
+    """
+    cells = [Cell(partition, window) for partition, windows in closed.items() for window in windows]
+    lacking = {cell for cell in cells if cell not in entries or entries[cell].closed_by is ClosedBy.OPEN}
+    outdated = [cell for cell in stale_entries(entries, raw, decoding=decoding) if cell not in lacking]
+    there = {partition: set(windows) for partition, windows in closed.items()}
+    stale = tuple(cell for cell in outdated if cell.window in there[cell.kafka_partition])
+    live = tuple(sorted(cell for cell, more in followed.items() if more or cell not in entries or cell in outdated))
+    for cell in followed:
+        there[cell.kafka_partition].add(cell.window)
+    everywhere = sorted(set.intersection(*there.values())) if there else []
+    complete = {window: all(Cell(partition, window) in entries for partition in closed) for window in everywhere}
+    is_open = {cell.window for cell in followed}
+    inputs = {
+        window: tables_inputs(window, closed, entries, settings=settings, beside=beside)
+        for window in everywhere
+        if complete[window]
+    }
+    ready = tuple(window for window, texts in inputs.items() if not _made_from(cuts.get(window.start), texts))
+    now = entries_sources(raw, decoding=decoding)
+    return Work(
+        ingest=tuple(sorted(lacking)),
+        stale_entries=stale,
+        tables=ready,
+        waiting=tuple(window for window in everywhere if not complete[window] and window not in is_open),
+        live=live,
+        followed=tuple(sorted(followed)),
+        entries_inputs={cell: _inputs_now(entries[cell], now) for cell in stale},
+        tables_inputs={window.start: inputs[window] for window in ready},
+    )
+
+
+def _made_from(row: Cut | None, inputs: Collection[str]) -> bool:
+    return row is not None and set(row.inputs) == set(inputs)
+
+
+def _inputs_now(row: IngestWindow, now: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the inputs of stored entries with their generations of now."""
+    names = sorted(text.rpartition("=")[0] for text in row.inputs)
+    return tuple(input_text(name, now.get(name, ABSENT)) for name in names)
