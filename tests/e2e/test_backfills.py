@@ -6,26 +6,35 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from dts_assets.flows.pipeline import open_pipeline
+from dts_assets.settings import load_settings
+from tests.flows.harness import table_id
 from tests.flows.history import END, EVERY, PARTITIONS, START, WINDOWS, bank_history
 from tests.flows.source import write_capture
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLES = ("accounts", "seats", "journal", "goods")
+HISTORY = bank_history(1, long_set=True)
 
-pytestmark = [pytest.mark.long, pytest.mark.e2e, pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.e2e, pytest.mark.spark, pytest.mark.timeout(900)]
 
 
 @pytest.fixture
-def config(tmp_path: Path) -> Path:
-    """Two subscriptions over one capture, and a home whose runs start in the process that launches them."""
-    write_capture(tmp_path / "capture", bank_history(1, long_set=True).source.messages)
+def names() -> Sequence[str]:
+    return ("once", "pieces")
+
+
+@pytest.fixture
+def config(tmp_path: Path, names: Sequence[str]) -> Path:
+    """Subscriptions over one capture, and a home whose runs start in the process that launches them."""
+    write_capture(tmp_path / "capture", HISTORY.source.messages)
     subscription = {
         "format": "dts-protobuf",
         "source": {"capture": {"path": "./capture", "complete": True}},
@@ -36,9 +45,7 @@ def config(tmp_path: Path) -> Path:
     }  # fmt: skip
     config = tmp_path / "pipeline.yaml"
     config.write_text(
-        yaml.safe_dump(
-            {"lake": {"warehouse": "./lake"}, "subscriptions": dict.fromkeys(("once", "pieces"), subscription)}
-        )
+        yaml.safe_dump({"lake": {"warehouse": "./lake"}, "subscriptions": dict.fromkeys(names, subscription)})
     )
     home = tmp_path / "home"
     home.mkdir()
@@ -74,6 +81,23 @@ def assert_each_partition_has(count: int, events: Mapping[str, Mapping[str, int]
         assert counted == dict.fromkeys(windows(), count), key
 
 
+@pytest.mark.parametrize("names", [["once"]])
+def test_a_run_fills_the_lake_and_a_second_one_finds_nothing_to_do(config: Path) -> None:
+    command = [sys.executable, "-m", "dts_assets", "run"]
+    where: dict[str, Any] = {"env": environment(config), "cwd": config.parent, "text": True, "timeout": 600}
+    first = subprocess.run(command, capture_output=True, check=False, **where)
+    assert first.returncode in (0, 3), first.stdout + first.stderr
+    second = subprocess.run(command, capture_output=True, check=False, **where)
+    assert "Nothing to do" in second.stdout
+    lake = open_pipeline(load_settings(config), "once")
+    found = {name: lake.lake.scan(lake.table_path("snapshot", table_id(name))) for name in HISTORY.final()}
+    assert {name: rows and rows.num_rows for name, rows in found.items()} == {
+        name: len(rows) for name, rows in HISTORY.final().items()
+    }
+    assert all(row.counts.balanced for row in lake.ledger.windows())
+
+
+@pytest.mark.long
 def test_ragged_sets_from_graphql_make_one_event_a_partition_and_settle_at_the_tables_of_one_run(config: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tests.e2e.backfills", str(config)],
@@ -96,6 +120,7 @@ def test_ragged_sets_from_graphql_make_one_event_a_partition_and_settle_at_the_t
     assert report["events_settled"]["pieces/raw_envelopes"] == dict.fromkeys(cells(), 1)
 
 
+@pytest.mark.long
 def test_a_killed_run_is_finished_by_asking_again(config: Path) -> None:
     command = [sys.executable, "-m", "dts_assets", "run"]
     where: dict[str, Any] = {"env": environment(config), "cwd": config.parent, "text": True}
