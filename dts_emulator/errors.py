@@ -6,11 +6,17 @@ EmulatorError
 ├── BrokerUnavailable    Kafka or Java is not installed, or a private broker did not start
 ├── UnsupportedSource    the binlog holds something that cannot be encoded without loss
 ├── NoSuchMoment         the server was never at that position or set of GTIDs
-└── ReplayFailed         the binlogs could not be replayed on another server
+├── ReplayFailed         the binlogs could not be replayed on another server
+├── NotACapture          a folder cannot be read, or written, as a capture
+├── NoRoomForFault       a recorded topic is too small for the faults that were asked for
+├── FolderTaken          the folder of a live pipeline holds something else
+├── ChildEnded           a process of a live pipeline has ended
+└── ChildNotReady        a process of a live pipeline does not become ready
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -99,3 +105,79 @@ class ReplayFailed(EmulatorError):
             f"the binlogs could not be replayed up to {self.moment}: {self.reason}; they must reach back to the CREATE "
             "statement of every table in them"
         )
+
+
+class NotACapture(EmulatorError):
+    """A folder that cannot be read, or written, as a capture."""
+
+    def __init__(self, folder: Path, reason: str) -> None:
+        super().__init__(folder, reason)
+        self.folder = folder
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.folder}: {self.reason}"
+
+
+class NoRoomForFault(EmulatorError):
+    """The capture has no message that a fault of some kind could be done to."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(kind)
+        self.kind = kind
+
+    def __str__(self) -> str:
+        return f"no message is left for another fault of kind {self.kind}; ask for fewer faults, or leave the kind out"
+
+
+class FolderTaken(EmulatorError):
+    """A folder that is to be emptied holds something that was not made by a live pipeline."""
+
+    exit_code: ClassVar[int] = 13
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.folder = folder
+
+    def __str__(self) -> str:
+        return f"The folder {self.folder} is not empty and was not made by `make live`. Name another one, or remove this one."
+
+
+class ChildEnded(EmulatorError):
+    """A process that should be running has ended. ``code`` is its exit code, negative for a signal."""
+
+    exit_code: ClassVar[int] = 13
+
+    def __init__(self, name: str, *, code: int, log: Path, last_lines: Sequence[str]) -> None:
+        super().__init__(name, code)
+        self.name = name
+        self.code = code
+        self.log = log
+        self.last_lines = tuple(last_lines)
+
+    def __str__(self) -> str:
+        how = f"by signal {-self.code}" if self.code < 0 else f"with exit code {self.code}"
+        return _with_lines(f"{self.name} has ended {how}; its log is {self.log}", self.last_lines)
+
+
+class ChildNotReady(EmulatorError):
+    """A process runs and does not become ready in time."""
+
+    exit_code: ClassVar[int] = 13
+
+    def __init__(self, name: str, *, seconds: float, log: Path, last_lines: Sequence[str]) -> None:
+        super().__init__(name, seconds)
+        self.name = name
+        self.seconds = seconds
+        self.log = log
+        self.last_lines = tuple(last_lines)
+
+    def __str__(self) -> str:
+        return _with_lines(
+            f"{self.name} was not ready after {self.seconds:.0f} s; its log is {self.log}", self.last_lines
+        )
+
+
+def _with_lines(sentence: str, lines: Sequence[str]) -> str:
+    """Return a sentence and below it the last lines of a log."""
+    return "\n".join([sentence, *(f"    {line}" for line in lines)])

@@ -67,8 +67,11 @@ def entries_of(values: Sequence[bytes | None]) -> tuple[pb.Entry, ...] | None:
         return None
 
 
-def found_by(before: Sequence[bytes | None], after: Sequence[bytes | None]) -> tuple[FoundBy, str]:
-    """What shows that the messages of an entry set are not what they were, and what was changed, for people."""
+def found_by(before: Sequence[bytes | None], after: Sequence[bytes | None]) -> tuple[FoundBy, str] | None:
+    """Return the evidence that the messages of an entry set were damaged, and the damage in words.
+
+    ``(FoundBy.GTID, "a GTID")``, for instance; None if a reader finds nothing changed in them.
+    """
     old = entries_of(before)
     if old is None:
         return _of_text(before, after)
@@ -90,22 +93,20 @@ def found_by(before: Sequence[bytes | None], after: Sequence[bytes | None]) -> t
         return FoundBy.GTID, "a GTID"
     if any(one.header != other.header for one, other in zip(old, new, strict=True)):
         return FoundBy.NOTHING, "a header"
-    return FoundBy.NOTHING, "a value" if old != new else "no content"
+    return None if old == new else (FoundBy.NOTHING, "a value")
 
 
-def _of_text(before: Sequence[bytes | None], after: Sequence[bytes | None]) -> tuple[FoundBy, str]:
-    """The same for formats of JSON text; of any other format nothing is known."""
-    if all(map(_is_json, before)) and not all(map(_is_json, after)):
-        return FoundBy.DECODING, "it does not parse"
-    return FoundBy.NOTHING, "unknown"
-
-
-def _is_json(value: bytes | None) -> bool:
+def _of_text(before: Sequence[bytes | None], after: Sequence[bytes | None]) -> tuple[FoundBy, str] | None:
+    """Return the evidence of damage in JSON text; nothing is known of any other format."""
     try:
-        json.loads(value or b"")
+        old = [json.loads(value or b"") for value in before]
     except ValueError:
-        return False
-    return True
+        return None if list(before) == list(after) else (FoundBy.NOTHING, "unknown")
+    try:
+        new = [json.loads(value or b"") for value in after]
+    except ValueError:
+        return FoundBy.DECODING, "it does not parse"
+    return None if old == new else (FoundBy.NOTHING, "unknown")
 
 
 def _marks(entries: Sequence[pb.Entry]) -> list[int]:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from dts_assets.model.gtids import parse_gtid
 from dts_assets.protocol import subscribe_pb2 as pb
-from dts_emulator.errors import EmulatorError
+from dts_emulator.errors import NoRoomForFault
 from dts_emulator.faults.damage import FoundBy, entries_of, envelope_of, found_by
 from dts_emulator.faults.recorded_topic import Recorded, Topic, check_folder, read_topic, write_topic
 
@@ -55,17 +55,6 @@ class Kind(StrEnum):
 
 _FIRST = (Kind.END, Kind.CUT, Kind.REREAD)
 """What is behind an end takes no part in anything; and new numbers are given before messages with numbers of others come."""
-
-
-class NoRoomForFault(EmulatorError):
-    """The capture has no message that a fault of some kind could be done to."""
-
-    def __init__(self, kind: str) -> None:
-        super().__init__(kind)
-        self.kind = kind
-
-    def __str__(self) -> str:
-        return f"no message is left for another fault of kind {self.kind}; ask for fewer faults, or leave the kind out"
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,17 +245,19 @@ class _Injector:
     def _damage(self, kind: Kind, partition: int, place: int, value: bytes, detail: str) -> _Done | None:
         message = self.topic.partitions[partition][place]
         together = self.topic.set_of(message)
-        if not self._claim(together):
-            return None
         before = [one.value for one in together]
+        evidence = found_by(before, [value if one is message else one.value for one in together])
+        # Bytes that read as they did before are no fault.
+        if evidence is None or not self._claim(together):
+            return None
         message.value = value
-        by, what = found_by(before, [one.value for one in together])
+        by, what = evidence
         return _Done(kind, message, [message], None, by, f"{detail}: {what}")
 
     def _reorder(self, partition: int, place: int) -> _Done | None:
         lane = self.topic.partitions[partition]
         pair = lane[place : place + 2]
-        if len(pair) < 2 or pair[0].shard != pair[1].shard or not self._claim(pair):
+        if len(pair) < 2 or pair[0].shard != pair[1].shard or _alike(*pair) or not self._claim(pair):
             return None
         lane[place : place + 2] = [pair[1], pair[0]]
         # The first number of all is not known, so that the second message can be the first as well.
@@ -366,6 +357,11 @@ class _Injector:
         known = set().union(*others)
         later = {server for server, number in known if any(server == one and number > at for one, at in mine)}
         return FoundBy.GTID if any(one not in known and one[0] in later for one in mine) else FoundBy.NOTHING
+
+
+def _alike(one: Recorded, other: Recorded) -> bool:
+    """Return whether two messages are told apart by their offsets alone."""
+    return (one.value, one.key, one.sequence) == (other.value, other.key, other.sequence)
 
 
 def _messages(count: int) -> str:

@@ -12,24 +12,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dts_emulator.errors import EmulatorError
+from dts_emulator.errors import NotACapture
 from dts_emulator.faults.damage import envelope_of
 from dts_emulator.messages.capture_files import CAPTURE_SCHEMA
 
 _SEQUENCE, _SHARD = "ps", "ShardId"
 _GROUP_MESSAGES = 4_000
-
-
-class NotACapture(EmulatorError):
-    """A folder that cannot be read, or written, as a capture."""
-
-    def __init__(self, folder: Path, reason: str) -> None:
-        super().__init__(folder, reason)
-        self.folder = folder
-        self.reason = reason
-
-    def __str__(self) -> str:
-        return f"{self.folder}: {self.reason}"
 
 
 @dataclass(eq=False, slots=True)

@@ -15,10 +15,8 @@ import contextlib
 import re
 import secrets
 import shutil
-import socket
 import subprocess
 import tempfile
-import time
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
@@ -41,7 +39,6 @@ from confluent_kafka.admin import (
 from dts_emulator.errors import BrokerUnavailable
 from dts_emulator.kafka.broker_files import (
     CERTIFICATE,
-    HOST,
     MECHANISMS,
     Ports,
     class_path,
@@ -51,7 +48,9 @@ from dts_emulator.kafka.broker_files import (
     make_certificate,
     write_settings,
 )
+from dts_emulator.machine.ports import HOST, listens
 from dts_emulator.machine.servers import start_server, stop_server
+from dts_emulator.machine.waiting import wait_until
 
 USER = "dts"
 """The user that a broker has if none are named."""
@@ -215,29 +214,28 @@ class Broker:
             self._process = None
 
     def _wait_until_up(self, process: subprocess.Popen[bytes], log: Path) -> None:
-        deadline = time.monotonic() + _START_SECONDS
-        while process.poll() is None and time.monotonic() < deadline:
-            with socket.socket() as probe:
-                if probe.connect_ex((HOST, self.ports.of["PLAINTEXT"])) == 0:
-                    admin = self._admin()
-                    topics = admin.list_topics(timeout=_ANSWER_SECONDS).topics.values()
-                    self._wait_until_led(admin, {str(topic.topic): len(topic.partitions) for topic in topics})
-                    return
-            time.sleep(0.05)
-        self.kill()
-        raise BrokerUnavailable(_said("the private Kafka broker did not start", log.read_text(errors="replace")))
+        port = self.ports.of["PLAINTEXT"]
+        wait_until(lambda: process.poll() is not None or listens(port), seconds=_START_SECONDS)
+        if process.poll() is not None or not listens(port):
+            self.kill()
+            raise BrokerUnavailable(_said("the private Kafka broker did not start", log.read_text(errors="replace")))
+        admin = self._admin()
+        topics = admin.list_topics(timeout=_ANSWER_SECONDS).topics.values()
+        self._wait_until_led(admin, {str(topic.topic): len(topic.partitions) for topic in topics})
 
     def _wait_until_led(self, admin: AdminClient, topics: Mapping[str, int]) -> None:
         """Wait until the broker serves all partitions of the topics; for a moment after it took them over it does not."""
         latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # the library has not typed it
         asked = {TopicPartition(name, number): latest for name, count in topics.items() for number in range(count)}
-        deadline = time.monotonic() + _ANSWER_SECONDS
-        while asked and time.monotonic() < deadline:
-            found = admin.list_offsets(asked)
-            asked = {place: asked[place] for place, answer in found.items() if answer.exception(_ANSWER_SECONDS)}
-            if asked:
-                time.sleep(0.05)
-        if asked:
+
+        def led() -> bool:
+            found = admin.list_offsets(dict(asked)) if asked else {}
+            for place, answer in found.items():
+                if not answer.exception(_ANSWER_SECONDS):
+                    del asked[place]
+            return not asked
+
+        if not wait_until(led, seconds=_ANSWER_SECONDS):
             raise BrokerUnavailable("the private Kafka broker does not serve its partitions")
 
     def _keep_users(self) -> None:
@@ -250,14 +248,15 @@ class Broker:
                 [UserScramCredentialUpsertion(name, info, word.encode()) for name, word in self.users.items()]
             )
         )
-        deadline = time.monotonic() + _ANSWER_SECONDS
-        while time.monotonic() < deadline:
+
+        def known() -> bool:
             with contextlib.suppress(KafkaException):
-                known: Any = admin.describe_user_scram_credentials(list(self.users))
-                if all(found.result(_ANSWER_SECONDS).scram_credential_infos for found in known.values()):
-                    return
-            time.sleep(0.05)
-        raise BrokerUnavailable("the private Kafka broker did not take over its users")
+                described: Any = admin.describe_user_scram_credentials(list(self.users))
+                return all(found.result(_ANSWER_SECONDS).scram_credential_infos for found in described.values())
+            return False
+
+        if not wait_until(known, seconds=_ANSWER_SECONDS):
+            raise BrokerUnavailable("the private Kafka broker did not take over its users")
 
     def _admin(self) -> AdminClient:
         return AdminClient({**self.client_config(), "log_level": 4})

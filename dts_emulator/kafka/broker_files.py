@@ -19,6 +19,7 @@ from pathlib import Path
 
 from dts_emulator.errors import BrokerUnavailable
 from dts_emulator.machine.environment import java_home
+from dts_emulator.machine.ports import HOST
 
 COORDINATES = (
     "org.apache.kafka:kafka_2.13:4.2.0",
@@ -36,7 +37,6 @@ LISTENERS = ("PLAINTEXT", "SASL_PLAINTEXT", "SASL_SSL", "SSL")
 MECHANISMS = ("SCRAM-SHA-512", "PLAIN")
 """Of both SASL listeners."""
 
-HOST = "127.0.0.1"
 _CONTROLLER = "CONTROLLER"
 _STORE = "broker.p12"
 CERTIFICATE = "ca.pem"

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka import Message as Delivered
 from confluent_kafka.admin import ClusterMetadata
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from dts_emulator.errors import BrokerUnavailable
+from dts_emulator.machine.waiting import wait_for
 from dts_emulator.messages.message import Message
 
 _SETTINGS: Mapping[str, str | int | float | bool] = {
@@ -29,6 +31,12 @@ _SETTINGS: Mapping[str, str | int | float | bool] = {
 }
 
 _ANSWER_SECONDS = 30.0
+_UNTIL_ANSWERED: dict[str, Any] = {
+    "retry": retry_if_exception_type(KafkaException),
+    "stop": stop_after_delay(_ANSWER_SECONDS),
+    "reraise": True,
+}
+"""A broker that is starting, or away for a moment, is asked again."""
 
 
 @dataclass(slots=True)
@@ -68,15 +76,12 @@ class Topic:
 
     def _metadata(self) -> ClusterMetadata:
         """What the broker says of the topic. It is asked again and again: why it does not answer is told in between."""
-        deadline = time.monotonic() + _ANSWER_SECONDS
-        while True:
-            try:
-                found: ClusterMetadata = self._producer.list_topics(self.name, timeout=1)
-                return found
-            except KafkaException as error:
-                self.poll()
-                if time.monotonic() >= deadline:
-                    raise BrokerUnavailable(f"no answer from Kafka: {error.args[0].str()}") from error
+        asking = Retrying(**_UNTIL_ANSWERED, after=lambda _: self.poll())
+        try:
+            found: ClusterMetadata = asking(self._producer.list_topics, self.name, timeout=1)
+        except KafkaException as error:
+            raise BrokerUnavailable(f"no answer from Kafka: {error.args[0].str()}") from error
+        return found
 
     def last_numbers(self, otherwise: Sequence[int]) -> list[int]:
         """The header ``ps`` of the last message of each partition.
@@ -99,12 +104,14 @@ class Topic:
         if low == high:
             return max(high, otherwise)
         consumer.assign([TopicPartition(self.name, partition, high - 1)])
-        deadline = time.monotonic() + _ANSWER_SECONDS
-        while time.monotonic() < deadline:
+
+        def polled() -> Delivered | None:
             message = consumer.poll(1)
-            if message is None or message.error() is not None:
-                continue
-            headers = dict(message.headers() or [])
+            return None if message is None or message.error() is not None else message
+
+        last = wait_for(polled, seconds=_ANSWER_SECONDS, every=0)
+        if last is not None:
+            headers = dict(last.headers() or [])
             return int(headers["ps"] or 0) if "ps" in headers else high
         raise BrokerUnavailable(f"the last message of partition {partition} of {self.name} could not be read")
 
@@ -154,13 +161,6 @@ class Topic:
 
 def _watermarks(consumer: Consumer, place: TopicPartition) -> tuple[int, int]:
     """The first and the next offset of a partition. A broker that has just started does not lead it yet, and is asked again."""
-    deadline = time.monotonic() + _ANSWER_SECONDS
-    while True:
-        try:
-            low, high = consumer.get_watermark_offsets(place, timeout=1, cached=False)
-        except KafkaException:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.2)
-        else:
-            return low, high
+    asking = Retrying(**_UNTIL_ANSWERED, wait=wait_fixed(0.2))
+    low, high = asking(consumer.get_watermark_offsets, place, timeout=1, cached=False)
+    return low, high

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import socket
 import sys
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
@@ -16,14 +15,16 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from dts_assets.errors import MachineError, PortInUseError
+from dts_assets.errors import PortInUseError
 from dts_assets.flows.pipeline import Pipeline, open_pipeline
 from dts_assets.settings import load_settings
 from dts_assets.settings.values import duration_of
-from dts_emulator.errors import BrokerUnavailable
+from dts_emulator.errors import BrokerUnavailable, FolderTaken
 from dts_emulator.kafka.broker import Broker, private_broker
-from dts_emulator.live.freshness_meter import CommitLog, CutLog
+from dts_emulator.live.freshness_meter import CommitLog, CutLog, Place
 from dts_emulator.live.supervisor import Child, Supervisor, at_once
+from dts_emulator.machine.ports import HOST, free_port, listens
+from dts_emulator.machine.waiting import wait_until
 from dts_emulator.source.server import Server, private_server
 
 HOUSE = Path(__file__).resolve().parents[2]
@@ -31,7 +32,6 @@ SUBSCRIPTION = "live"
 DATABASE = "busy"
 TOPIC = "topic-subs-live"
 PASSWORD_VARIABLE = "LIVE_KAFKA_PASSWORD"
-HOST = "127.0.0.1"
 
 WORKLOAD, EMULATOR, SPARK, CODE, DAEMON, WEBSERVER = (
     "workload",
@@ -79,17 +79,6 @@ _GRACE = {"dts-protobuf": "", "drs-json-c": ", grace: 20s"}
 """Without CHECKPOINTs a Kafka partition that nothing is written to closes its windows by grace alone, and the tables wait."""
 
 
-@dataclass(eq=False)
-class FolderTakenError(MachineError):
-    """A folder that is to be emptied holds something that was not made here."""
-
-    path: str
-
-    def message(self) -> str:
-        """The folder and the way out."""
-        return f"The folder {self.path} is not empty and was not made by `make live`. Name another one, or remove it."
-
-
 @dataclass(frozen=True, slots=True)
 class LiveOptions:
     """What a live pipeline is to be like.
@@ -133,12 +122,38 @@ class LiveStack:
     cuts: CutLog
 
     def check(self) -> None:
-        """Raise ChildEndedError or EmulatorError if a part of it has ended."""
+        """Raise ChildEnded or EmulatorError if a part of it has ended."""
         self.supervisor.check()
         with self.server.connect():
             pass
         if not listens(self.broker.ports.of["PLAINTEXT"]):
             raise BrokerUnavailable("Kafka has ended")
+
+    def wait_until(self, holds: Callable[[], bool], *, seconds: float, every: float = 1.0) -> bool:
+        """Wait until ``holds`` is true, as long as every part runs; return False if it still is not after ``seconds``.
+
+        Raises:
+            EmulatorError: A part of the pipeline has ended.
+        """
+
+        def looked() -> bool:
+            self.check()
+            return holds()
+
+        return wait_until(looked, seconds=seconds, every=every)
+
+    def reach(self, place: Place, *, seconds: float) -> bool:
+        """Wait until all snapshots stand at ``place`` or behind; return whether they did within ``seconds``.
+
+        Raises:
+            EmulatorError: A part of the pipeline has ended.
+        """
+
+        def reached() -> bool:
+            self.cuts.read()
+            return self.cuts.place is not None and self.cuts.place >= place
+
+        return self.wait_until(reached, seconds=seconds, every=0.5)
 
     def ask(self, query: str) -> dict[str, Any]:
         """The data that Dagster's GraphQL answers. Raises OSError if it does not."""
@@ -176,8 +191,8 @@ def live_stack(
     """A live pipeline from nothing, gone when the block is left; ``say`` gets a line for each part that is up. The processes
     ``without`` are left to be started by whoever called.
 
-    To be called from the main thread: servers end with the thread that started them. Raises PortInUseError, ChildEndedError,
-    ChildNotReadyError, EmulatorError and, for a folder that holds something else, FolderTakenError.
+    To be called from the main thread: servers end with the thread that started them. Raises PortInUseError, ChildEnded,
+    ChildNotReady, EmulatorError and, for a folder that holds something else, FolderTaken.
     """
     port = options.port or free_port()
     if listens(port):
@@ -214,24 +229,11 @@ def live_stack(
         yield LiveStack(options, supervisor, server, broker, pipeline, url, children, commits, CutLog(pipeline))
 
 
-def free_port() -> int:
-    """A port of this machine on which nothing listens."""
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        return int(probe.getsockname()[1])
-
-
-def listens(port: int) -> bool:
-    """Whether something of this machine answers on a port."""
-    with socket.socket() as probe:
-        return probe.connect_ex((HOST, port)) == 0
-
-
 def _empty(folder: Path) -> None:
     """Make the folder what it was before anything ran in it."""
     marker = folder / _MARKER
     if folder.exists() and any(folder.iterdir()) and not marker.exists():
-        raise FolderTakenError(str(folder))
+        raise FolderTaken(folder)
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "dagster_home").mkdir(parents=True)
     marker.touch()

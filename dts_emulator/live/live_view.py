@@ -78,7 +78,7 @@ def look(stack: LiveStack, *, began: float, runs: Runs | None) -> View:
 
 
 def watch(stack: LiveStack, console: Console, *, seconds: float | None) -> View:
-    """Show it for so long, or until it is interrupted; the last view. Raises ChildEndedError if a part of it has ended."""
+    """Show it for so long, or until it is interrupted; the last view. Raises ChildEnded if a part of it has ended."""
     began = time.time()
     view = look(stack, began=began, runs=None)
     with Live(view.table(), console=console, auto_refresh=False) if console.is_terminal else _lines(console) as shown:

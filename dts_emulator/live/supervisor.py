@@ -15,14 +15,16 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, ClassVar
+from typing import Any
 
-from dts_assets.errors import MachineError
+from dts_emulator.errors import ChildEnded, ChildNotReady
 from dts_emulator.live import process_guard
 from dts_emulator.machine.environment import child_environment
+from dts_emulator.machine.waiting import wait_until
 
 MARK_VARIABLE = "DTS_ASSETS_SUPERVISOR"
 """The variable by which a supervisor knows its processes again."""
@@ -52,44 +54,6 @@ class Child:
     folder: Path | None = None
     patience: float = 60.0
     farewell: float = 10.0
-
-
-@dataclass(eq=False)
-class ChildEndedError(MachineError):
-    """A process that should be running has ended. ``code`` is its exit code, negative for a signal."""
-
-    exit_code: ClassVar[int] = 13
-
-    name: str
-    _: KW_ONLY
-    code: int
-    log: str
-    last_lines: Sequence[str]
-
-    def message(self) -> str:
-        """Which, how, where its log is and how that ends."""
-        how = f"by signal {-self.code}" if self.code < 0 else f"with exit code {self.code}"
-        return "\n".join(
-            [f"{self.name} has ended {how}; its log is {self.log}", *(f"    {x}" for x in self.last_lines)]
-        )
-
-
-@dataclass(eq=False)
-class ChildNotReadyError(MachineError):
-    """A process runs and does not become ready in time."""
-
-    exit_code: ClassVar[int] = 13
-
-    name: str
-    _: KW_ONLY
-    seconds: float
-    log: str
-    last_lines: Sequence[str]
-
-    def message(self) -> str:
-        """Which, how long it was given, where its log is and how that ends."""
-        said = f"{self.name} was not ready after {self.seconds:.0f} s; its log is {self.log}"
-        return "\n".join([said, *(f"    {line}" for line in self.last_lines)])
 
 
 @dataclass(slots=True)
@@ -124,22 +88,25 @@ class Supervisor:
     def start(self, *children: Child) -> None:
         """Start children side by side and wait until all are ready. One that was stopped or killed before may be started again.
 
-        Raises ChildEndedError and ChildNotReadyError; what is not ready is ended when the block is left.
+        Raises ChildEnded and ChildNotReady; what is not ready is ended when the block is left.
         """
         began = time.monotonic()
         for child in children:
             self._spawn(child)
         for child in children:
-            while not child.ready():
-                self.check()
-                if time.monotonic() - began > child.patience:
-                    said = self.said(child.name)
-                    self.stop(child.name)
-                    raise ChildNotReadyError(
-                        child.name, seconds=child.patience, log=str(self.log(child.name)), last_lines=said
-                    )
-                time.sleep(_POLL)
+            left = began + child.patience - time.monotonic()
+            if not wait_until(partial(self._is_ready, child), seconds=left, every=_POLL):
+                said = self.said(child.name)
+                self.stop(child.name)
+                raise ChildNotReady(child.name, seconds=child.patience, log=self.log(child.name), last_lines=said)
         self.check()
+
+    def _is_ready(self, child: Child) -> bool:
+        """Return whether a child that has been started is ready. Raises ChildEnded."""
+        ready = child.ready()
+        if not ready:
+            self.check()
+        return ready
 
     def _spawn(self, child: Child) -> None:
         assert self._guard is not None, "children are started inside of the block"
@@ -154,12 +121,12 @@ class Supervisor:
         self._running[child.name] = _Running(child, process)
 
     def check(self) -> None:
-        """Raise ChildEndedError for the first child that has ended although nobody stopped it."""
+        """Raise ChildEnded for the first child that has ended although nobody stopped it."""
         for name, running in list(self._running.items()):
             code = running.process.poll()
             if code is not None:
                 self.stop(name)
-                raise ChildEndedError(name, code=code, log=str(self.log(name)), last_lines=self.said(name))
+                raise ChildEnded(name, code=code, log=self.log(name), last_lines=self.said(name))
 
     def stop(self, name: str) -> None:
         """End a child as it wants to be ended, at last by force, and with it all that is left of its group."""

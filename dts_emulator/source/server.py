@@ -12,7 +12,6 @@ import shutil
 import socket
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -23,7 +22,8 @@ import pymysql
 from pymysql.connections import Connection
 
 from dts_emulator.errors import ServerUnavailable
-from dts_emulator.machine.servers import stop_server
+from dts_emulator.machine.servers import start_server, stop_server
+from dts_emulator.machine.waiting import wait_until
 
 BINLOG_NAME = "mysql-bin"
 """Base name of the binlog files, as a managed MySQL calls them: ``mysql-bin.000001``."""
@@ -132,22 +132,19 @@ def _start(mariadbd: str, folder: Path, extra: tuple[str, ...]) -> subprocess.Po
         "--performance-schema=OFF", "--character-set-server=utf8mb4", "--collation-server=utf8mb4_general_ci",
         "--default-time-zone=+00:00", "--skip-name-resolve", "--skip-slave-start", *extra,
     )  # fmt: skip
-    setpriv = shutil.which("setpriv")
-    if setpriv:  # where there is one, the server ends with this process even if that is killed
-        command = (setpriv, "--pdeathsig", "TERM", *command)
-    with (folder / "server.log").open("wb") as output:
-        return subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+    return start_server(command, folder / "server.log")
 
 
 def _wait(path: Path, process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + _START_SECONDS
-    while process.poll() is None and time.monotonic() < deadline:
-        # Not with the driver: it leaves a socket open behind every attempt that fails.
-        with socket.socket(socket.AF_UNIX) as probe:
-            if probe.connect_ex(str(path)) == 0:
-                return
-        time.sleep(0.05)
-    raise ServerUnavailable(_said("a private MariaDB did not start", log))
+    wait_until(lambda: process.poll() is not None or _answers(path), seconds=_START_SECONDS)
+    if process.poll() is not None or not _answers(path):
+        raise ServerUnavailable(_said("a private MariaDB did not start", log))
+
+
+def _answers(path: Path) -> bool:
+    # Not with the driver: it leaves a socket open behind every attempt that fails.
+    with socket.socket(socket.AF_UNIX) as probe:
+        return probe.connect_ex(str(path)) == 0
 
 
 def _said(sentence: str, log: Path) -> str:

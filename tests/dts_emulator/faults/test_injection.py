@@ -13,9 +13,9 @@ import pytest
 
 from dts_assets.protocol import subscribe_pb2 as pb
 from dts_emulator.dts.envelope_cutter import as_item, envelopes
+from dts_emulator.errors import NoRoomForFault, NotACapture
 from dts_emulator.faults.damage import FoundBy, found_by
-from dts_emulator.faults.injection import PLAN_FILE, Fault, Kind, NoRoomForFault, inject
-from dts_emulator.faults.recorded_topic import NotACapture
+from dts_emulator.faults.injection import PLAN_FILE, Fault, Kind, inject
 from dts_emulator.messages.capture_files import write_capture
 from dts_emulator.messages.message import Message
 
@@ -210,7 +210,7 @@ def test_a_re_read_sends_what_came_since_the_checkpoint_under_new_numbers(captur
 
 
 def test_a_flip_changes_one_bit(capture: Path, tmp_path: Path) -> None:
-    faults, found = mutated(capture, tmp_path / "out", Kind.FLIP, count=12)
+    faults, found = mutated(capture, tmp_path / "out", Kind.FLIP, count=20)
     before, changed = rows(capture), set()
     for partition, lane in found.items():
         for old, new in zip(before[partition], lane, strict=True):
@@ -269,13 +269,19 @@ def test_a_recording_that_ends_early_has_lost_its_end(capture: Path, tmp_path: P
         assert fault.first_offset is None
 
 
-def flipped(old: pb.Entry, **header: object) -> tuple[FoundBy, str]:
-    """An entry with another header, as a reader sees it."""
+def evidence(before: Sequence[bytes], after: Sequence[bytes]) -> FoundBy:
+    found = found_by(before, after)
+    assert found is not None
+    return found[0]
+
+
+def flipped(old: pb.Entry, **header: object) -> FoundBy:
+    """The evidence that an entry has another header, as a reader sees it."""
     new = pb.Entry.FromString(old.SerializeToString())
     for name, value in header.items():
         setattr(new.header, name, value)
     values = [envelopes(as_item(one.SerializeToString()), limit=9999) for one in (old, new)]
-    return found_by(*values)
+    return evidence(*values)
 
 
 @pytest.mark.parametrize(
@@ -292,15 +298,15 @@ def flipped(old: pb.Entry, **header: object) -> tuple[FoundBy, str]:
 def test_what_a_changed_header_shows_by(header: dict[str, object], expected: FoundBy) -> None:
     event = pb.Event(dmlEvent=pb.DMLEvent(dmlEventType=pb.INSERT))
     old = pb.Entry(header=pb.Header(messageType=pb.DML, gtid="uuid:1", position=3, tableName="t"), event=event)
-    assert flipped(old, **header)[0] is expected
+    assert flipped(old, **header) is expected
 
 
 def test_a_fragment_that_lost_its_place_does_not_make_up_a_set() -> None:
     before = envelopes(transaction(1, size=900), limit=400)
-    assert found_by(before, before) == (FoundBy.NOTHING, "no content")
+    assert found_by(before, before) is None
     wrong = pb.Envelope.FromString(before[1])
     wrong.total += 1
-    assert found_by(before, [before[0], wrong.SerializeToString(), *before[2:]])[0] is FoundBy.DECODING
+    assert evidence(before, [before[0], wrong.SerializeToString(), *before[2:]]) is FoundBy.DECODING
 
 
 def test_a_field_that_the_protocol_does_not_have_is_told_from_a_contradiction() -> None:
@@ -312,7 +318,38 @@ def test_a_field_that_the_protocol_does_not_have_is_told_from_a_contradiction() 
 
 @pytest.mark.parametrize(("after", "expected"), [(b'{"a": 2}', FoundBy.NOTHING), (b'{"a": 2', FoundBy.DECODING)])
 def test_of_json_only_the_text_is_judged(after: bytes, expected: FoundBy) -> None:
-    assert found_by([b'{"a": 1}'], [after])[0] is expected
+    assert evidence([b'{"a": 1}'], [after]) is expected
+
+
+def test_bytes_that_read_as_before_are_no_fault() -> None:
+    old = envelopes(transaction(1), limit=9999)
+    entries = pb.Entries.FromString(pb.Envelope.FromString(old[0]).data)
+    other = pb.Envelope(version=1, total=1, index=0, data=entries.SerializeToString()).SerializeToString()
+    same_but_longer = other + b"\x10\x01"  # the field `total` once more
+    assert found_by(old, [same_but_longer]) is None
+    assert found_by([b'{"a": 1}'], [b'{ "a": 1}']) is None
+    assert found_by([b"no json"], [b"no json"]) is None
+
+
+def test_a_flip_that_changes_nothing_is_not_counted(tmp_path: Path) -> None:
+    """One bit makes a tab a carriage return, which a reader of JSON skips as well."""
+    value = b'{"a":' + b"\t" * 400 + b"1}"
+    messages = [Message(0, 500 + place, START + place, None, value, ()) for place in range(60)]
+    write_capture(messages, tmp_path / "in", topic="t")
+    faults, found = mutated(tmp_path / "in", tmp_path / "out", Kind.FLIP, count=20)
+    for fault in faults:
+        row = at(found, 0, fault.first_offset)
+        try:
+            assert json.loads(row.value) != {"a": 1}
+        except ValueError:
+            assert fault.found_by is FoundBy.DECODING
+
+
+def test_neighbours_that_are_alike_do_not_change_places(tmp_path: Path) -> None:
+    messages = [Message(0, place, START + place, None, b'{"a": 1}', ()) for place in range(10)]
+    write_capture(messages, tmp_path / "in", topic="t")
+    with pytest.raises(NoRoomForFault, match="reorder"):
+        inject(tmp_path / "in", tmp_path / "out", seed=1, kinds=[Kind.REORDER], count=1)
 
 
 def test_a_folder_without_a_capture_is_refused_and_so_is_one_that_holds_something_else(

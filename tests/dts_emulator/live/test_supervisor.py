@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from dts_emulator.errors import ChildEnded, ChildNotReady
 from dts_emulator.live.process_guard import marked, sweep
-from dts_emulator.live.supervisor import MARK_VARIABLE, Child, ChildEndedError, ChildNotReadyError, Supervisor
+from dts_emulator.live.supervisor import MARK_VARIABLE, Child, Supervisor
 
 STUBBORN = (
     "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(600)"
@@ -138,7 +139,7 @@ def test_a_child_that_ends_is_named_with_its_last_words(tmp_path: Path) -> None:
     with Supervisor(tmp_path) as supervisor:
         supervisor.start(Child("bystander", ("sleep", "600")))
         supervisor.start(Child("server", python(code)))
-        with pytest.raises(ChildEndedError) as caught:
+        with pytest.raises(ChildEnded) as caught:
             watch(supervisor)
         assert supervisor.names == ("bystander",)
     assert caught.value.code == 3
@@ -148,13 +149,13 @@ def test_a_child_that_ends_is_named_with_its_last_words(tmp_path: Path) -> None:
 
 
 def test_a_child_that_ends_before_it_is_ready_is_no_wait(tmp_path: Path) -> None:
-    with Supervisor(tmp_path) as supervisor, pytest.raises(ChildEndedError, match="weak has ended by signal 9"):
+    with Supervisor(tmp_path) as supervisor, pytest.raises(ChildEnded, match="weak has ended by signal 9"):
         supervisor.start(Child("weak", ("sh", "-c", "kill -9 $$"), lambda: False, patience=30))
 
 
 def test_a_child_that_is_not_ready_in_time_is_ended(tmp_path: Path) -> None:
     with Supervisor(tmp_path) as supervisor:
-        with pytest.raises(ChildNotReadyError, match=r"slow was not ready after 0 s; its log is .*slow\.log"):
+        with pytest.raises(ChildNotReady, match=r"slow was not ready after 0 s; its log is .*slow\.log"):
             supervisor.start(Child("slow", ("sleep", "600"), lambda: False, patience=0.3))
         assert supervisor.processes() == set()
 
