@@ -51,6 +51,7 @@ def test_traffic_is_transactions_of_whole_events(count: int, columns: int, rows:
 
 def test_messages_are_written_as_protobuf_writes_them() -> None:
     sets = traffic.entry_sets(traffic.tables(3, 15, seed=3), rows=2, size=200_000, seed=4)
+    assert len(sets) > 0
     for data in sets.to_pylist():
         assert pb.Entries.FromString(data).SerializeToString() == data
 

@@ -83,6 +83,7 @@ def test_whatever_snapshot_is_needed_all_its_files_stay(place: int, cells: Cells
     made = fill(cells, 8)
     expire_snapshots(cells.catalog, cells.identifier, needed=made[place : place + 1], now=LATER)
     table = cells.catalog.load_table(cells.identifier)
+    assert made[place] in left(cells)
     for snapshot in table.metadata.snapshots:
         assert table.scan(snapshot_id=snapshot.snapshot_id).to_arrow().num_rows == 3
 

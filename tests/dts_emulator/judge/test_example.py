@@ -89,7 +89,9 @@ def snapshots(replay: Any) -> Iterator[tuple[Path, pa.Table]]:
 
 
 def test_the_judge_finds_the_replayed_tables_equal(replay: Any) -> None:
-    for file, snapshot in snapshots(replay):
+    found = list(snapshots(replay))
+    assert len(found) == 12
+    for file, snapshot in found:
         verdict = compare(snapshot, file)
         assert verdict.equal, str(verdict)
         assert str(verdict.table) == file.stem

@@ -1,0 +1,43 @@
+"""Every test that is long has a smaller one in its module, or in a place that is named here."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+HOUSE = Path(__file__).parents[2]
+
+SMALLER_ELSEWHERE = {
+    # The example through Dagster, judged by its dump: a smaller lake is made by the same command.
+    "tests/e2e/test_demo.py": "tests/e2e/test_backfills.py",
+}
+
+
+def is_long(node: ast.AST) -> bool:
+    """Whether an expression is ``pytest.mark.long``."""
+    return isinstance(node, ast.Attribute) and node.attr == "long"
+
+
+def named_in(path: Path) -> dict[str, bool]:
+    """The tests of a module, and whether each is long: ``{"test_a_killed_run": True}``."""
+    found = {}
+    tree = ast.parse(path.read_text())
+    everywhere = any(
+        is_long(part)
+        for node in tree.body
+        if isinstance(node, ast.Assign) and any(getattr(one, "id", "") == "pytestmark" for one in node.targets)
+        for part in ast.walk(node.value)
+    )
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+            found[node.name] = everywhere or any(map(is_long, node.decorator_list))
+    return found
+
+
+def test_every_long_test_has_a_smaller_one() -> None:
+    modules = {path.relative_to(HOUSE).as_posix(): named_in(path) for path in (HOUSE / "tests").rglob("test_*.py")}
+    alone = {name for name, tests in modules.items() if tests and all(tests.values())}
+    assert alone == SMALLER_ELSEWHERE.keys()
+    assert any(any(tests.values()) for name, tests in modules.items() if name not in alone)
+    for elsewhere in SMALLER_ELSEWHERE.values():
+        assert not all(modules[elsewhere].values())
