@@ -25,6 +25,7 @@ from dts_assets.planning.generations import ABSENT, changed_inputs, generation, 
 from dts_assets.planning.rectangles import rectangles
 from dts_assets.planning.staleness import FORMAT_INPUT, entries_sources, raw_input
 from dts_assets.stages.entries import merge_shapes
+from dts_assets.stages.resume import WindowState
 from dts_assets.store.commit import Rectangle
 from dts_assets.store.schemas import ENTRIES, QUARANTINE
 
@@ -70,6 +71,7 @@ def _materialize(pipeline: Pipeline, span: Span, spark: SparkProvider, progress:
     stored = {row.cell: row for row in pipeline.ledger.windows(span.windows)}
     decoding = pipeline.decoding_settings()
     onto = {cell: row for cell in cells if (row := stored.get(cell)) is not None and _goes_on(row, raw, decoding)}
+    onto = {cell: row for cell, row in onto.items() if _readable(row, progress)}
     messages = sum(raw[cell].messages - (onto[cell].counts.messages if cell in onto else 0) for cell in cells)
     progress(f"entries: joining and decoding {messages:,} messages of {len(cells)} partitions")
     run = pipeline.new_run()
@@ -104,6 +106,16 @@ def _goes_on(row: IngestWindow, raw: Mapping[Cell, RawWindow], decoding: str) ->
     others = [text for text in row.inputs if not text.startswith(own)]
     now = entries_sources(raw, decoding=decoding)
     return reached(raw[row.cell].refreshes, made_from, row.offsets.end) and not changed_inputs(others, now)
+
+
+def _readable(row: IngestWindow, progress: Progress) -> bool:
+    """Tell whether the state that an earlier reading left can be read; else report why the window is read from its start."""
+    try:
+        WindowState.of_bytes(row.resume or b"")
+    except ValueError as error:
+        progress(f"entries: the state kept of {row.cell} cannot be read: {error}; its window is decoded from the start")
+        return False
+    return True
 
 
 def _require_raw(pipeline: Pipeline, cells: Sequence[Cell], raw: Mapping[Cell, RawWindow]) -> None:

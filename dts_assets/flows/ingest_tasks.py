@@ -18,14 +18,12 @@ from dts_assets.model.runs import CheckpointMark, Run, StatementMark
 from dts_assets.model.spans import Cell
 from dts_assets.sources.source import Source
 from dts_assets.stages.collecting import BrokenSet, Tally
-from dts_assets.stages.delivery import Delivery
 from dts_assets.stages.entries import EntryFacts, entry_rows
 from dts_assets.stages.envelopes import ContentDigest, raw_rows
 from dts_assets.stages.fragments import Fragment
 from dts_assets.stages.heads import Head, find_head
 from dts_assets.stages.reassembly import Reassembler, whole_sets
-from dts_assets.stages.resume import Noted
-from dts_assets.stages.runs import RunTracker
+from dts_assets.stages.resume import WindowState
 from dts_assets.store.files import TableWriter, WriteTarget, WrittenFile, read_batches
 from dts_assets.wire.format import Rejected, WireFormat
 
@@ -116,7 +114,7 @@ class EntriesTask:
     ``earlier`` are the raw files of the cells before it, nearest first, as far back as raw is stored without a hole;
     ``reaches_start`` says that nothing before them can ever be stored. ``nothing_follows`` says that the source has ended.
     ``is_open`` says that the window has not closed: then the fragments at the end whose set is not whole yet are left for the
-    next reading. ``resume`` is what an earlier reading noted of the messages before ``offsets``.
+    next reading. ``resume`` is the state in which an earlier reading of the messages before ``offsets`` ended.
     """
 
     cell: Cell
@@ -174,14 +172,12 @@ class _EntriesRun:
         self._task = task
         self._attempt = attempt
         self._format = task.format
-        noted = Noted(Tally(), EntryFacts(), RunTracker(), Delivery(task.offsets))
-        if task.resume is not None:
-            noted = Noted.of_bytes(task.resume)
-        self._facts, self._runs, self._delivery = noted.facts, noted.runs, noted.delivery
+        state = WindowState.begin(task.offsets) if task.resume is None else WindowState.of_bytes(task.resume)
+        self._facts, self._runs, self._delivery = state.facts, state.runs, state.delivery
         self._end = task.offsets.end
         self._heads_from: dict[Cell, None] = {}
         self._looked_beyond = False
-        self._joiner = Reassembler(self._read_head, nothing_follows=task.nothing_follows, tally=noted.tally)
+        self._joiner = Reassembler(self._read_head, nothing_follows=task.nothing_follows, tally=state.tally)
         self._pending: list[pa.RecordBatch] = []
         self._pending_bytes = 0
 
@@ -205,14 +201,17 @@ class _EntriesRun:
             self._runs.runs(), self._runs.checkpoints(), self._runs.statements(), self._delivery.result(),
             tuple(self._problems()),
             tuple(self._heads_from), self._looked_beyond, self._format.decoder, time.monotonic() - began,
-            self._end, self._noted(),
+            self._end, self._state(),
         )  # fmt: skip
 
-    def _noted(self) -> bytes | None:
-        """What the next reading goes on with; nothing where a set is not whole, since what comes may still decide about it."""
+    def _state(self) -> bytes | None:
+        """Return the state with which the next reading goes on.
+
+        None where a set is not whole, since messages that come later may still decide about it, and where it is too large.
+        """
         if not self._task.is_open or self._joiner.broken or self._joiner.waiting or self._joiner.carried:
             return None
-        return Noted(self._joiner.tally, self._facts, self._runs, self._delivery).to_bytes()
+        return WindowState(self._joiner.tally, self._facts, self._runs, self._delivery).to_bytes()
 
     def _messages(self) -> Iterator[pa.RecordBatch]:
         """The messages of the task in batches; of an open window those of whole sets."""

@@ -27,40 +27,41 @@ MOST_SHARDS = 256
 _Numbers: TypeAlias = npt.NDArray[Any]
 
 
+@dataclass(slots=True)
 class Delivery:
     """The facts of one cell. Feed it every batch in offset order, then ask for :meth:`result` and :meth:`problems`.
 
-    ``offsets`` is the cell's range, so that holes at its ends count as well; None: from its first message to its last.
+    ``within`` is the cell's range, so that holes at its ends count as well; None: from its first message to its last. The fields
+    are all that it knows.
     """
 
-    def __init__(self, offsets: OffsetRange | None = None) -> None:
-        self._range = offsets
-        self._offsets = _Offsets(expected=None if offsets is None else offsets.start)
-        self._sequences: dict[str, _Sequence] = {}
-        self._transactions: dict[str, TransactionTracker] = {}
-        self._seq_ids: SeqIds | None = None
-        self._more_shards = 0
-        self._numbered = 0
-        self._unnumbered = 0
+    within: OffsetRange | None = None
+    offsets: _Offsets = field(default_factory=lambda: _Offsets())
+    sequences: dict[str, _Sequence] = field(default_factory=dict)
+    transactions: dict[str, TransactionTracker] = field(default_factory=dict)
+    seq_ids: SeqIds | None = None
+    more_shards: int = 0
+    numbered: int = 0
+    unnumbered: int = 0
 
     def see_messages(self, offsets: pa.Int64Array, fragments: pa.RecordBatch) -> None:
         """Take note of the messages at ``offsets`` and their FRAGMENTS, row for row; unusable messages count as well."""
         if not len(offsets):
             return
         numbers, where = fragments["sequence"], offsets.to_numpy()
-        self._offsets.see(where)
-        self._unnumbered += numbers.null_count
-        self._numbered += len(numbers) - numbers.null_count
+        self.offsets.see(where, start=None if self.within is None else self.within.start)
+        self.unnumbered += numbers.null_count
+        self.numbered += len(numbers) - numbers.null_count
         if numbers.null_count == len(numbers):
             return
         sequence = pc.fill_null(numbers, -1).to_numpy()
         for shard, rows in _by_shard(fragments["shard"], among=sequence >= 0):
-            known = self._sequences.get(shard)
+            known = self.sequences.get(shard)
             if known is None:
-                if len(self._sequences) >= MOST_SHARDS:
-                    self._more_shards += len(rows)
+                if len(self.sequences) >= MOST_SHARDS:
+                    self.more_shards += len(rows)
                     continue
-                known = self._sequences[shard] = _Sequence(shard)
+                known = self.sequences[shard] = _Sequence(shard)
             known.see(*((sequence, where) if len(rows) == len(sequence) else (sequence[rows], where[rows])))
 
     def see_entries(
@@ -77,12 +78,12 @@ class Delivery:
         offsets = sets["last_offset"].take(batch["set_index"])
         fake = [one.index for one in checkpoints if one.fake_gtid]
         for shard, rows in _by_shard(of_entries, count=batch.num_rows):
-            known = self._transactions.get(shard)
+            known = self.transactions.get(shard)
             if known is None:
-                if len(self._transactions) >= MOST_SHARDS:
-                    self._more_shards += len(rows)
+                if len(self.transactions) >= MOST_SHARDS:
+                    self.more_shards += len(rows)
                     continue
-                known = self._transactions[shard] = TransactionTracker(shard)
+                known = self.transactions[shard] = TransactionTracker(shard)
             if any(rows[0] <= row <= rows[-1] and row in rows for row in fake):
                 known.see_fake_gtids()
             if len(rows) == batch.num_rows:
@@ -92,30 +93,33 @@ class Delivery:
 
     def until(self, end: int) -> None:
         """Say where the range ends: a window that is still open has got longer since it was begun."""
-        if self._range is not None:
-            self._range = OffsetRange(self._range.start, end)
+        if self.within is not None:
+            self.within = OffsetRange(self.within.start, end)
 
     def result(self) -> CellDelivery:
         """The facts so far."""
-        behind = 0 if self._range is None else max(0, self._range.end - (self._offsets.expected or 0))
+        behind = 0
+        if self.within is not None:
+            seen_to = self.within.start if self.offsets.last is None else self.offsets.last + 1
+            behind = max(0, self.within.end - seen_to)
         return CellDelivery(
-            self._offsets.first,
-            self._offsets.last,
-            self._numbered,
-            self._unnumbered,
-            self._offsets.skipped + behind,
-            tuple(self._offsets.holes),
-            tuple(known.frozen() for _, known in sorted(self._sequences.items())),
-            tuple(known.result() for _, known in sorted(self._transactions.items())),
-            self._more_shards,
-            self._seq_ids,
+            self.offsets.first,
+            self.offsets.last,
+            self.numbered,
+            self.unnumbered,
+            self.offsets.skipped + behind,
+            tuple(self.offsets.holes),
+            tuple(known.frozen() for _, known in sorted(self.sequences.items())),
+            tuple(known.result() for _, known in sorted(self.transactions.items())),
+            self.more_shards,
+            self.seq_ids,
         )
 
     def problems(self) -> Iterator[Problem]:
         """What is missing inside the cell, for its row in the ledger."""
-        for _, known in sorted(self._sequences.items()):
+        for _, known in sorted(self.sequences.items()):
             yield from known.problems()
-        for _, transactions in sorted(self._transactions.items()):
+        for _, transactions in sorted(self.transactions.items()):
             yield from transactions.problems()
 
     def _see_seq_ids(self, column: pa.Int64Array) -> None:
@@ -123,26 +127,25 @@ class Delivery:
         numbers = numbers[numbers > 0]
         if not len(numbers):
             return
-        known = self._seq_ids
+        known = self.seq_ids
         before = 0 if known is None else known.greatest
         highest = np.maximum.accumulate(np.concatenate(([before], numbers)))
         repeats = int((numbers <= highest[:-1]).sum())
         smallest = int(numbers.min()) if known is None else min(known.smallest, int(numbers.min()))
-        self._seq_ids = SeqIds(smallest, int(highest[-1]), repeats + (0 if known is None else known.repeats))
+        self.seq_ids = SeqIds(smallest, int(highest[-1]), repeats + (0 if known is None else known.repeats))
 
 
 @dataclass(slots=True)
 class _Offsets:
     """Which offsets messages have, and the holes between them."""
 
-    expected: int | None
     first: int | None = None
     last: int | None = None
     skipped: int = 0
     holes: list[Hole] = field(default_factory=list)
 
-    def see(self, where: _Numbers) -> None:
-        before = int(where[0]) - 1 if self.expected is None else self.expected - 1
+    def see(self, where: _Numbers, *, start: int | None) -> None:
+        before = int(where[0] if start is None else start) - 1 if self.last is None else self.last
         if int(where[-1]) - before != len(where):
             steps = np.diff(where, prepend=before)
             self.skipped += int(steps.sum()) - len(where)
@@ -151,7 +154,6 @@ class _Offsets:
                 self.holes.append(Hole(at - int(steps[row]) + 1, at - 1, at))
         self.first = int(where[0]) if self.first is None else self.first
         self.last = int(where[-1])
-        self.expected = self.last + 1
 
 
 @dataclass(slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
@@ -15,27 +16,35 @@ from dts_assets.stages.runs import gtid_numbers
 MOST_INTERVALS = 10_000
 """Intervals kept: a Kafka partition that gets the marks of every other transaction alone has one for each."""
 
-_Rows: TypeAlias = npt.NDArray[np.int64]
+Rows: TypeAlias = npt.NDArray[np.int64]
+"""Whole numbers; of a collector a row per interval: its first and last number."""
 
 
+@dataclass(slots=True, eq=False)
 class GtidCollector:
-    """Gathers transactions as intervals of numbers per source. ``unreadable`` counts texts that are no GTID of one dialect."""
+    """Gathers transactions as intervals of numbers per source. ``unreadable`` counts texts that are no GTID of one dialect.
 
-    def __init__(self) -> None:
-        self.names: list[str] = []
-        self.unreadable = 0
-        self._codes: dict[str, int] = {}
-        self._held: dict[int, _Rows] = {}
-        self._scattered = False
+    ``codes`` numbers the sources, ``held`` has the intervals (first and last number) of each, by its code.
+    """
 
-    def add(self, texts: pa.StringArray) -> tuple[_Rows, _Rows]:
+    codes: dict[str, int] = field(default_factory=dict)
+    unreadable: int = 0
+    held: dict[int, Rows] = field(default_factory=dict)
+    scattered: bool = False
+
+    @property
+    def names(self) -> list[str]:
+        """The sources, each at the place that its code names."""
+        return list(self.codes)
+
+    def add(self, texts: pa.StringArray) -> tuple[Rows, Rows]:
         """Put GTIDs in. Gives the source of each by its place in ``names``, and its number; -1 for none, and for nonsense."""
         numbers, of, names = _parts(texts)
         known = np.array([self._code(name) for name in names] or [-1], np.int64)
         codes = np.where(of < 0, -1, known[of])
         self.unreadable += int((codes < 0).sum()) - texts.null_count
         numbers = np.where(codes < 0, -1, numbers)
-        if len(codes) and not self._scattered:
+        if len(codes) and not self.scattered:
             one = codes[0] >= 0 and bool(
                 np.all(codes == codes[0])
             )  # mostly: looking for others would cost more than the rest
@@ -45,10 +54,11 @@ class GtidCollector:
 
     def result(self) -> GtidSet | None:
         """The set, or None if it is too scattered to be kept."""
-        if self._scattered:
+        if self.scattered:
             return None
+        names = self.names
         return GtidSet.of(
-            (self.names[code], first, last) for code, held in self._held.items() for first, last in held.tolist()
+            (names[code], first, last) for code, held in self.held.items() for first, last in held.tolist()
         )
 
     def _code(self, name: str) -> int:
@@ -57,15 +67,12 @@ class GtidCollector:
             source = gtid_source(name)
         except ValueError:
             return -1
-        if self.names and is_domain(source) != is_domain(self.names[0]):
+        if self.codes and is_domain(source) != is_domain(next(iter(self.codes))):
             return -1
-        if source not in self._codes:
-            self._codes[source] = len(self.names)
-            self.names.append(source)
-        return self._codes[source]
+        return self.codes.setdefault(source, len(self.codes))
 
-    def _put(self, code: int, numbers: _Rows) -> None:
-        held = self._held.get(code)
+    def _put(self, code: int, numbers: Rows) -> None:
+        held = self.held.get(code)
         first = np.sort(numbers) if np.any(numbers[1:] < numbers[:-1]) else numbers
         starts = np.flatnonzero(np.diff(first, prepend=-1) > 1)
         new = np.column_stack((first[starts], first[np.append(starts[1:], len(first)) - 1]))
@@ -75,13 +82,13 @@ class GtidCollector:
             ends = np.maximum.accumulate(both[:, 1])
             starts = np.flatnonzero(np.concatenate(([True], both[1:, 0] > ends[:-1] + 1)))
             new = np.column_stack((both[starts, 0], ends[np.append(starts[1:], len(both)) - 1]))
-        self._held[code] = new
-        if sum(map(len, self._held.values())) > MOST_INTERVALS:
-            self._scattered = True
-            self._held.clear()
+        self.held[code] = new
+        if sum(map(len, self.held.values())) > MOST_INTERVALS:
+            self.scattered = True
+            self.held.clear()
 
 
-def _parts(texts: pa.StringArray) -> tuple[_Rows, _Rows, list[str]]:
+def _parts(texts: pa.StringArray) -> tuple[Rows, Rows, list[str]]:
     """As ``gtid_numbers``; where all GTIDs are of one server, as mostly, without taking each apart by a pattern."""
     if len(texts) and not texts.null_count:
         text = texts[0].as_py()

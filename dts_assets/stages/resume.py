@@ -1,73 +1,126 @@
-"""What has been noted of a window that is still open, as bytes, so that the next reading goes on as if it were the same one.
+"""The state of a window that is still open, as bytes, with which the next reading goes on.
 
 Facts of a window are found by looking at its entries in order. A window that is read in parts must come out as if it had been
-read in one go, so what looks at the entries is kept between two parts, and not only what it has found so far.
+read in one go, so the trackers themselves are kept between two parts, and not only their results.
+
+The bytes stand in the lake, so they hold values only: fields of the trackers by name, never the name of a class. Whoever can
+write the lake can at most make the state unreadable or its figures wrong; nothing is executed, and sizes are bounded.
 """
 
 from __future__ import annotations
 
-import io
-import pickle
 import zlib
-from dataclasses import dataclass
-from enum import Enum
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
-from zoneinfo import ZoneInfo
 
+import msgspec
+import numpy as np
+
+from dts_assets.model.offsets import OffsetRange
 from dts_assets.stages.collecting import Tally
 from dts_assets.stages.delivery import Delivery
 from dts_assets.stages.entries import EntryFacts
 from dts_assets.stages.runs import RunTracker
 
-_OURS = "dts_assets."
-_PLAIN = {
-    ("datetime", "datetime"),
-    ("datetime", "timezone"),
-    ("datetime", "timedelta"),
-    ("zoneinfo", "ZoneInfo"),
-    ("collections", "Counter"),
-    ("numpy", "ndarray"),
-    ("numpy", "dtype"),
-    ("numpy._core.multiarray", "_reconstruct"),
-    ("numpy._core.numeric", "_frombuffer"),
-    ("numpy._core.multiarray", "scalar"),
-}
+STATE_VERSION = 1
+"""The first byte of every state. Raised when a field of a tracker gets another name, type or meaning."""
+
+MOST_STORED_BYTES = 2 << 20
+MOST_BYTES = 8 << 20
+"""Bounds of a state as it is stored and as it is read; 64 runs with marks take about 20 KB. A larger one is not kept."""
+
+_INT64 = np.iinfo(np.int64)
+_LEVEL = 1
 
 
 @dataclass(slots=True)
-class Noted:
-    """All that takes note of the entries of one Kafka partition and window."""
+class WindowState:
+    """The trackers of one Kafka partition and window, which see every message and entry once, in offset order."""
 
-    tally: Tally
-    facts: EntryFacts
-    runs: RunTracker
-    delivery: Delivery
-
-    def to_bytes(self) -> bytes:
-        """What :meth:`of_bytes` takes. No message and no row is in it."""
-        return zlib.compress(pickle.dumps((self.tally, self.facts, self.runs, self.delivery), protocol=5), 1)
+    tally: Tally = field(default_factory=Tally)
+    facts: EntryFacts = field(default_factory=EntryFacts)
+    runs: RunTracker = field(default_factory=RunTracker)
+    delivery: Delivery = field(default_factory=Delivery)
 
     @classmethod
-    def of_bytes(cls, data: bytes) -> Noted:
-        """The same as it stood then. Raises pickle.UnpicklingError for bytes that hold anything but our own values: they come
-        from a table, and whoever writes tables must not be able to run code here."""
-        return cls(*_OwnValues(io.BytesIO(zlib.decompress(data))).load())
+    def begin(cls, offsets: OffsetRange) -> WindowState:
+        """Return the state before the first message of a cell with these offsets."""
+        return cls(delivery=Delivery(offsets))
 
+    def to_bytes(self) -> bytes | None:
+        """Return the bytes that :meth:`of_bytes` reads, or None if they would be too many. No message and no row is in them."""
+        state = msgspec.msgpack.encode(self, enc_hook=_plain)
+        stored = bytes([STATE_VERSION]) + zlib.compress(state, _LEVEL)
+        return stored if len(state) <= MOST_BYTES and len(stored) <= MOST_STORED_BYTES else None
 
-def _member(kind: Any, name: str) -> Any:
-    """A member of an enumeration, or the way in which time zones are written."""
-    if isinstance(kind, type) and issubclass(kind, Enum):
-        return kind[name]
-    if kind is ZoneInfo and name == "_unpickle":
-        return getattr(kind, name)
-    raise pickle.UnpicklingError(f"{name} has no place in what is kept of an open window")
+    @classmethod
+    def of_bytes(cls, stored: bytes) -> WindowState:
+        """Return the state that :meth:`to_bytes` wrote.
 
-
-class _OwnValues(pickle.Unpickler):
-    def find_class(self, module: str, name: str) -> Any:
-        if (module, name) == ("builtins", "getattr"):  # by which Python 3.11 names the members of an enumeration
-            return _member
-        found = super().find_class(module, name) if module.startswith(_OURS) or (module, name) in _PLAIN else None
-        if found is None or (module.startswith(_OURS) and not isinstance(found, type)):
-            raise pickle.UnpicklingError(f"{module}.{name} has no place in what is kept of an open window")
+        Raises:
+            ValueError: The bytes are of another version, damaged, too many, or no state. The message says which.
+        """
+        state = _inflated(stored)
+        try:
+            found = msgspec.msgpack.decode(state, type=cls, dec_hook=_restored)
+            _refuse_nonsense(found)
+        except (msgspec.MsgspecError, ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
+            raise ValueError(f"it does not hold the state of a window ({type(error).__name__})") from error
         return found
+
+
+def _inflated(stored: bytes) -> bytes:
+    """Return the encoded state, without ever inflating more than a state may have."""
+    if len(stored) > MOST_STORED_BYTES:
+        raise ValueError(f"it has {len(stored)} bytes, and a state has at most {MOST_STORED_BYTES}")
+    if stored[:1] != bytes([STATE_VERSION]):
+        version = f"version {stored[0]}" if stored else "no version"
+        raise ValueError(f"it has {version}, and this code reads version {STATE_VERSION}")
+    reader = zlib.decompressobj()
+    try:
+        state = reader.decompress(stored[1:], MOST_BYTES + 1)
+    except zlib.error as error:
+        raise ValueError("it is damaged") from error
+    if len(state) > MOST_BYTES:
+        raise ValueError(f"it has more than {MOST_BYTES} bytes when it is unpacked")
+    if not reader.eof or reader.unused_data:
+        raise ValueError("it is damaged")
+    return state
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    raise NotImplementedError(f"{type(value).__name__} has no place in the state of a window")
+
+
+def _restored(_kind: type, value: Any) -> Any:
+    """Return the intervals of GTIDs that a list of pairs stands for: the one kind of array in a state."""
+    pairs = msgspec.convert(value, list[tuple[int, int]])
+    return np.array(pairs, np.int64).reshape(-1, 2)
+
+
+def _refuse_nonsense(state: WindowState) -> None:
+    """Raise what the results of a state raise, so that no later batch and no ledger row meets it."""
+    if any(not _INT64.min <= number <= _INT64.max for number in _numbers(state)):
+        raise OverflowError("a number is too large")
+    state.runs.runs()
+    state.delivery.result()
+    for _ in state.delivery.problems():
+        pass
+
+
+def _numbers(value: Any) -> Iterator[int]:
+    """Yield every whole number in a value, however deep."""
+    if isinstance(value, int):
+        yield value
+    elif isinstance(value, dict):
+        for pair in value.items():
+            yield from _numbers(pair)
+    elif isinstance(value, (list, tuple)):
+        for one in value:
+            yield from _numbers(one)
+    elif is_dataclass(value):
+        for one in fields(value):
+            yield from _numbers(getattr(value, one.name))

@@ -70,12 +70,15 @@ class _Shard:
     seen: dict[str, int] = field(default_factory=dict)
 
 
+@dataclass(slots=True)
 class RunTracker:
-    """Finds the runs of one Kafka partition and window. Feed it every batch of entries in offset order."""
+    """Finds the runs of one Kafka partition and window. Feed it every batch of entries in offset order.
 
-    def __init__(self) -> None:
-        self._shards: dict[str, _Shard] = {}
-        self._statements: list[StatementMark] = []
+    Its fields are all that it knows.
+    """
+
+    shards: dict[str, _Shard] = field(default_factory=dict)
+    seen_statements: list[StatementMark] = field(default_factory=list)
 
     def see(
         self,
@@ -94,13 +97,13 @@ class RunTracker:
             mark = CheckpointMark(
                 shard, int(offsets[checkpoint.index]), position, checkpoint.gtid_set, checkpoint.fake_gtid
             )
-            self._mark(self._shards.setdefault(shard, _Shard()), mark)
+            self._mark(self.shards.setdefault(shard, _Shard()), mark)
         for row in np.flatnonzero(np.asarray(pc.equal(batch["message_type"], "DDL"))).tolist():
             named = {name: batch[name][row].as_py() for name in ("file_name", "position", "gtid", "event_time")}
             position = SourcePosition(0, file_number(named["file_name"] or ""), named["position"] or 0)
             shard = shards.dictionary[shards.indices[row].as_py()].as_py()
             time = named["event_time"] or _EPOCH
-            self._statements.append(StatementMark(shard, int(offsets[row]), position, named["gtid"], time))
+            self.seen_statements.append(StatementMark(shard, int(offsets[row]), position, named["gtid"], time))
         own = pc.invert(pc.is_in(batch["message_type"], value_set=_NOT_THE_SERVERS))
         placed = pc.or_(batch["file_name"].is_valid(), pc.greater(pc.fill_null(batch["position"], 0), 0))
         own = np.asarray(pc.and_(own, placed))
@@ -110,19 +113,19 @@ class RunTracker:
         for code, shard in enumerate(shards.dictionary.to_pylist()):
             rows = np.flatnonzero(own & (codes == code)) if len(shards.dictionary) > 1 else np.flatnonzero(own)
             if len(rows):
-                self._see(self._shards.setdefault(shard, _Shard()), _Entries.of(batch, offsets, rows), order)
+                self._see(self.shards.setdefault(shard, _Shard()), _Entries.of(batch, offsets, rows), order)
 
     def runs(self) -> tuple[Run, ...]:
         """The runs, by shard and offset."""
-        return tuple(_frozen(shard, one) for shard, known in sorted(self._shards.items()) for one in known.runs)
+        return tuple(_frozen(shard, one) for shard, known in sorted(self.shards.items()) for one in known.runs)
 
     def statements(self) -> tuple[StatementMark, ...]:
         """The DDL entries, by offset."""
-        return tuple(self._statements)
+        return tuple(self.seen_statements)
 
     def checkpoints(self) -> tuple[CheckpointMark, ...]:
         """The greatest CHECKPOINT of every stretch, by shard and offset."""
-        return tuple(mark for _, known in sorted(self._shards.items()) for mark in known.marks)
+        return tuple(mark for _, known in sorted(self.shards.items()) for mark in known.marks)
 
     @staticmethod
     def _mark(known: _Shard, mark: CheckpointMark) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -45,160 +45,162 @@ class _Open:
     passed: int | None = None
 
 
+@dataclass(slots=True)
 class TransactionTracker:
-    """Follows the transactions of one shard. Feed it its entries in offset order."""
+    """Follows the transactions of one shard. Feed it its entries in offset order. Its fields are all that it knows."""
 
-    def __init__(self, shard: str) -> None:
-        self._shard = shard
-        self._begun = self._ended = self._changes = 0
-        self._first: Transaction | None = None
-        self._open: _Open | None = None
-        self._left: list[_Open] = []
-        self._more_open = 0
-        self._last_gtid: str | None = None
-        self._last: tuple[int, int] = (-1, -1)
-        self._last_offset = -1
-        self._highest: tuple[int, int] = (-1, -1)
-        self._highest_ended: tuple[int, int] = (-1, -1)
-        self._numbers: dict[str, int] = {}
-        self._gtids = GtidCollector()
-        self._fake = False
-        self._faults: list[tuple[int, int, str, bool]] = []
-        self._more_faults = 0
+    shard: str
+    begun: int = 0
+    ended: int = 0
+    changes: int = 0
+    first: Transaction | None = None
+    open: _Open | None = None
+    left: list[_Open] = field(default_factory=list)
+    more_open: int = 0
+    last_gtid: str | None = None
+    last: tuple[int, int] = (-1, -1)
+    last_offset: int = -1
+    highest: tuple[int, int] = (-1, -1)
+    highest_ended: tuple[int, int] = (-1, -1)
+    numbers: dict[str, int] = field(default_factory=dict)
+    gtids: GtidCollector = field(default_factory=GtidCollector)
+    fake: bool = False
+    faults: list[tuple[int, int, str, bool]] = field(default_factory=list)
+    more_faults: int = 0
 
     def see(self, batch: pa.RecordBatch, offsets: pa.Int64Array) -> None:
         """Take note of ENTRIES, each with the last offset of its set."""
         kinds = pc.fill_null(pc.index_in(batch["message_type"], value_set=_KINDS), -1).to_numpy()
         rows = np.flatnonzero(kinds >= 0)
         if len(rows):
-            self._see(_Marks.of(batch, offsets, kinds, rows, self._last_gtid))
+            self._see(_Marks.of(batch, offsets, kinds, rows, self.last_gtid))
 
     def result(self) -> ShardTransactions:
         """The facts so far."""
-        open_now = [one for one in self._left if one.passed is None]
-        if self._open is not None:
-            open_now.append(self._open)
-        gtids = self._gtids.result()
+        open_now = [one for one in self.left if one.passed is None]
+        if self.open is not None:
+            open_now.append(self.open)
+        gtids = self.gtids.result()
         return ShardTransactions(
-            self._shard, self._begun, self._ended, self._changes, self._first,
+            self.shard, self.begun, self.ended, self.changes, self.first,
             tuple(one.seen for one in open_now[-MOST_NAMED:]),
-            self._more_open + max(0, len(open_now) - MOST_NAMED),
-            None if self._last[0] < 0 else SourcePosition(0, *self._highest),
-            None if self._last[0] < 0 else self._last_offset,
+            self.more_open + max(0, len(open_now) - MOST_NAMED),
+            None if self.last[0] < 0 else SourcePosition(0, *self.highest),
+            None if self.last[0] < 0 else self.last_offset,
             None if gtids is None else str(gtids),
-            self._gtids.unreadable,
-            self._fake,
+            self.gtids.unreadable,
+            self.fake,
         )  # fmt: skip
 
     def problems(self) -> Iterator[Problem]:
         """What is missing, where marks of transactions are sent at all."""
-        if not self._begun and not self._ended:
+        if not self.begun and not self.ended:
             return
-        of = f" of shard {self._shard}" if self._shard else ""
-        faults = [(first, last, text) for first, last, text, by_gtid in self._faults if not (by_gtid and self._fake)]
+        of = f" of shard {self.shard}" if self.shard else ""
+        faults = [(first, last, text) for first, last, text, by_gtid in self.faults if not (by_gtid and self.fake)]
         faults += [
             (one.last_offset, one.passed, f"{_named(one.seen.gtid)}{of} has no COMMIT, and a later one begins")
-            for one in self._left
+            for one in self.left
             if one.passed is not None
         ]
         faults.sort()
         for first, last, text in faults[:MOST_NAMED]:
             yield Problem(ProblemCode.TRANSACTION, first, last, text.replace("{of}", of))
-        more = len(faults) - MOST_NAMED + self._more_faults
+        more = len(faults) - MOST_NAMED + self.more_faults
         if more > 0:
             yield Problem(ProblemCode.TRANSACTION, None, None, f"{more} more transactions{of} are not whole")
 
     def see_fake_gtids(self) -> None:
         """Take note of a CHECKPOINT which says that the task makes GTIDs up."""
-        self._fake = True
+        self.fake = True
 
     def _see(self, marks: _Marks) -> None:
         kinds, keys = marks.kinds, marks.keys
-        inside = _inside(kinds, self._open is not None)
-        before = np.concatenate(([self._open is not None], inside[:-1]))
-        same = np.concatenate(([_agree(self._last_gtid, marks.gtid(0))], marks.same))
-        grows = np.concatenate(([marks.position(0) >= self._last], keys[1:] >= keys[:-1]))
+        inside = _inside(kinds, self.open is not None)
+        before = np.concatenate(([self.open is not None], inside[:-1]))
+        same = np.concatenate(([_agree(self.last_gtid, marks.gtid(0))], marks.same))
+        grows = np.concatenate(([marks.position(0) >= self.last], keys[1:] >= keys[:-1]))
         goes_on = np.where(kinds == _BEGIN, ~before, np.where(kinds == _DDL, ~before | same, before & same)) & grows
         ended = np.flatnonzero((kinds == _COMMIT) | (kinds == _DDL) | (kinds == _ROLLBACK))
         begins = np.flatnonzero(kinds == _BEGIN)
-        sources, numbers = self._gtids.add(marks.gtids.take(pa.array(ended)))
+        sources, numbers = self.gtids.add(marks.gtids.take(pa.array(ended)))
         commits = int((kinds == _COMMIT).sum() + (kinds == _ROLLBACK).sum())
-        unmarked = not (self._begun or self._ended or len(begins) or commits)
+        unmarked = not (self.begun or self.ended or len(begins) or commits)
         starts = [0] if unmarked else sorted({0, *np.flatnonzero(~goes_on).tolist()})
-        before_all = (self._last_gtid, self._last_offset)
+        before_all, names = (self.last_gtid, self.last_offset), self.gtids.names
         for start, end in zip(starts, [*starts[1:], len(kinds)], strict=True):
-            if self._first is None or not goes_on[start]:
+            if self.first is None or not goes_on[start]:
                 self._enter(marks, start, unmarked=unmarked)
             low, high = np.searchsorted(ended, (start, end))
             later = int(np.searchsorted(begins, end))
             begun = int(begins[later - 1]) if later and begins[later - 1] >= start else -1
-            if self._left:
+            if self.left:
                 self._settle(marks, start, end)
             self._leave(marks, end, inside=bool(inside[end - 1]), begun=begun, ended=ended[low:high])
             for source, greatest in _greatest(sources[low:high], numbers[low:high]):
-                name = self._gtids.names[source]
-                self._numbers[name] = max(self._numbers.get(name, 0), greatest)
+                name = names[source]
+                self.numbers[name] = max(self.numbers.get(name, 0), greatest)
         if unmarked:
             self._without_marks(marks, np.flatnonzero((kinds == _DML) & ~same & grows), *before_all)
-        self._begun += len(begins)
-        self._ended += commits
-        self._changes += int((kinds == _DML).sum())
+        self.begun += len(begins)
+        self.ended += commits
+        self.changes += int((kinds == _DML).sum())
 
     def _without_marks(self, marks: _Marks, changed: _Rows, gtid: str | None, offset: int) -> None:
         """A batch of changes alone: part of a long transaction, or of a partition without marks, as only the rest can tell."""
-        self._more_faults += max(0, len(changed) - MOST_NAMED)
+        self.more_faults += max(0, len(changed) - MOST_NAMED)
         for row in changed[:MOST_NAMED].tolist():
             before = (marks.gtid(row - 1), marks.offset(row - 1)) if row else (gtid, offset)
             text = f"the end of {_named(before[0])}{{of}} and the BEGIN of the next are missing"
             self._fault(before[1], marks.offset(row), text, by_gtid=True)
         if len(changed):
-            self._open = _Open(marks.transaction(int(changed[-1]), begun=False), self._last_offset)
+            self.open = _Open(marks.transaction(int(changed[-1]), begun=False), self.last_offset)
 
     def _enter(self, marks: _Marks, row: int, *, unmarked: bool) -> None:
         """Judge a row that does not go on with the one before it as a binlog does."""
         kind, gtid = int(marks.kinds[row]), marks.gtid(row)
-        if self._first is None:
+        if self.first is None:
             begun = kind in (_BEGIN, _DDL)
-            self._first = marks.transaction(row, begun=begun)
+            self.first = marks.transaction(row, begun=begun)
             if not begun:  # its beginning lies before this cell
-                self._open = _Open(self._first, marks.offset(row))
+                self.open = _Open(self.first, marks.offset(row))
             return
         if unmarked:
             return
-        now = self._open
+        now = self.open
         if kind == _BEGIN:
             if now is not None and not self._is(now, marks, row):
                 self._leave_open(now)
-            self._open = None
+            self.open = None
             return
         if kind == _DDL:
             if now is not None and not (gtid and gtid == now.seen.gtid):
                 self._leave_open(now)
-                self._open = None
+                self.open = None
             return
         if now is not None and _agree(now.seen.gtid, gtid):
             told = gtid is not None and now.seen.gtid is not None
             if told or marks.position(row) >= _at(now.seen):
                 return
         # Straight on in one binlog nothing is read again: the marks of what is open contradict each other.
-        on = now is not None and now.seen.server_id == marks.server_id(row) and marks.position(row) > self._last
+        on = now is not None and now.seen.server_id == marks.server_id(row) and marks.position(row) > self.last
         seen = self._was_seen(marks, row) and not on
         resumed = self._resumed(marks, row)
         if now is not None:
             self._leave_open(now)
-        self._open = resumed or _Open(marks.transaction(row, begun=False), marks.offset(row))
+        self.open = resumed or _Open(marks.transaction(row, begun=False), marks.offset(row))
         if not seen and resumed is None:
             what = "changes" if kind == _DML else "a COMMIT"
             text = f"{what} of {_named(gtid)}{{of}} without its BEGIN"
-            self._fault(self._last_offset, marks.offset(row), text, by_gtid=gtid is not None)
+            self._fault(self.last_offset, marks.offset(row), text, by_gtid=gtid is not None)
 
     def _resumed(self, marks: _Marks, row: int) -> _Open | None:
         """The transaction left open before a re-read that a row goes on with."""
         gtid = marks.gtid(row)
-        for one in reversed(self._left):
+        for one in reversed(self.left):
             told = gtid is not None and one.seen.gtid is not None
             if one.seen.gtid == gtid if told else one.passed is None and marks.position(row) > _at(one.seen):
-                self._left.remove(one)
+                self.left.remove(one)
                 return one
         return None
 
@@ -206,15 +208,15 @@ class TransactionTracker:
         """Where a stretch stands at its end; ``begun`` is its last BEGIN, -1 without one."""
         last = end - 1
         if inside and begun > self._last_commit(marks, ended):
-            self._open = _Open(marks.transaction(begun, begun=True), marks.offset(last))
-        elif inside and self._open is not None:
-            self._open.last_offset = marks.offset(last)
+            self.open = _Open(marks.transaction(begun, begun=True), marks.offset(last))
+        elif inside and self.open is not None:
+            self.open.last_offset = marks.offset(last)
         elif not inside:
-            self._open = None
+            self.open = None
         if len(ended):
-            self._highest_ended = max(self._highest_ended, marks.position(int(ended[-1])))
-        self._last_gtid, self._last, self._last_offset = marks.gtid(last), marks.position(last), marks.offset(last)
-        self._highest = max(self._highest, self._last)
+            self.highest_ended = max(self.highest_ended, marks.position(int(ended[-1])))
+        self.last_gtid, self.last, self.last_offset = marks.gtid(last), marks.position(last), marks.offset(last)
+        self.highest = max(self.highest, self.last)
 
     @staticmethod
     def _last_commit(marks: _Marks, ended: _Rows) -> int:
@@ -225,29 +227,29 @@ class TransactionTracker:
         """Another has begun: remember this one, unless it had ended before and was only being read again."""
         source, number = _parsed(one.seen.gtid)
         if source is None:
-            ended = _at(one.seen) <= self._highest_ended
+            ended = _at(one.seen) <= self.highest_ended
         else:
-            ended = number <= self._numbers.get(source, 0)
+            ended = number <= self.numbers.get(source, 0)
         if ended:
             return
-        if len(self._left) >= MOST_OPEN:
-            gone = self._left.pop(0)
-            self._more_faults += gone.passed is not None
-            self._more_open += gone.passed is None
-        self._left.append(one)
+        if len(self.left) >= MOST_OPEN:
+            gone = self.left.pop(0)
+            self.more_faults += gone.passed is not None
+            self.more_open += gone.passed is None
+        self.left.append(one)
 
     def _settle(self, marks: _Marks, start: int, end: int) -> None:
         """Which of those left open a stretch holds again, so that they are followed there, and which it passes."""
         rows = np.flatnonzero(marks.kinds[start:end] != _DML) + start
         gtids = set(marks.gtids.take(pa.array(rows)).to_pylist()) - {None}
         still = []
-        for one in self._left:
+        for one in self.left:
             if one.seen.gtid in gtids or self._covers(one, marks, start, end):
                 continue
             if one.passed is None:
                 one.passed = self._passes(one, marks, start, end)
             still.append(one)
-        self._left = still
+        self.left = still
 
     @staticmethod
     def _covers(one: _Open, marks: _Marks, start: int, end: int) -> bool:
@@ -269,7 +271,7 @@ class TransactionTracker:
             other, theirs = _parsed(marks.gtid(row))
             if source is None or other is None:
                 return source is None and marks.server_id(row) == one.seen.server_id
-            return theirs > number if other == source else theirs > self._numbers.get(other, 0)
+            return theirs > number if other == source else theirs > self.numbers.get(other, 0)
 
         if not len(later) or not comes_after(int(later[-1])):
             return None
@@ -284,17 +286,17 @@ class TransactionTracker:
         """Whether a row can be one that the task reads again from the middle of a transaction."""
         source, number = _parsed(marks.gtid(row))
         if source is not None:
-            others = [_parsed(one.seen.gtid) for one in (self._open, *self._left) if one is not None]
+            others = [_parsed(one.seen.gtid) for one in (self.open, *self.left) if one is not None]
             seen = [theirs for other, theirs in others if other == source]
-            if source in self._numbers or seen:
-                return number <= max([self._numbers.get(source, 0), *seen])
-        return marks.position(row) <= self._highest
+            if source in self.numbers or seen:
+                return number <= max([self.numbers.get(source, 0), *seen])
+        return marks.position(row) <= self.highest
 
     def _fault(self, first: int, last: int, text: str, *, by_gtid: bool) -> None:
-        if len(self._faults) < MOST_NAMED:
-            self._faults.append((first, last, text, by_gtid))
+        if len(self.faults) < MOST_NAMED:
+            self.faults.append((first, last, text, by_gtid))
         else:
-            self._more_faults += 1
+            self.more_faults += 1
 
 
 @dataclass(slots=True)

@@ -150,7 +150,7 @@ def cell(topic: Topic, messages: Sequence[Message], offsets: OffsetRange, *, num
             ),
         )
         sets = [one for one in some if one.entries]
-        delivery.see_entries(entries_of(topic, sets), _sets(sets))
+        delivery.see_entries(entries_of(topic, sets), sets_of(sets))
     return Seen(delivery.result(), tuple(delivery.problems()))
 
 
@@ -181,7 +181,7 @@ def entries_of(topic: Topic, sets: Sequence[Message]) -> pa.RecordBatch:
     )
 
 
-def _sets(sets: Sequence[Message]) -> pa.RecordBatch:
+def sets_of(sets: Sequence[Message]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict(
         {
             "first_offset": pa.array([one.offset - one.part for one in sets], pa.int64()),
