@@ -25,6 +25,7 @@ commands, such as a failed check, and no errors::
     │  ├─ UnwritableLakeError               the warehouse or its catalog cannot be reached or written
     │  ├─ LakeTableError                    one table cannot take, or does not hold, the expected rows
     │  ├─ StaleGenerationError              another run wrote the same rows since this run planned its work
+    │  ├─ LakeFormatError                   tables were made by another version of dts-assets, which lays them out otherwise
     │  └─ IncompatibleLakeError             a setting that an existing lake cannot change
     ├─ WindowError                      12  windows that are not ready
     │  ├─ NotClosedError                    windows that nothing has closed yet
@@ -63,6 +64,7 @@ from dts_assets.errors.formats import WireFormatError
 from dts_assets.errors.lake import (
     IncompatibleLakeError,
     LakeError,
+    LakeFormatError,
     LakeTableError,
     StaleGenerationError,
     UnwritableLakeError,
@@ -86,6 +88,7 @@ __all__ = [
     "IncompatibleLakeError",
     "IncompleteWindowError",
     "LakeError",
+    "LakeFormatError",
     "LakeTableError",
     "MachineError",
     "MessagesGoneError",

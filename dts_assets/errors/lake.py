@@ -65,6 +65,31 @@ class StaleGenerationError(LakeError):
 
 
 @dataclass(eq=False)
+class LakeFormatError(LakeError):
+    """The tables of a subscription are laid out otherwise than this version of dts-assets reads and writes them.
+
+    ``found`` is the format that they name, None where they name none: lakes had no format before the first one.
+    """
+
+    subscription: str
+    warehouse: str
+    _: KW_ONLY
+    found: str | None
+    known: str
+
+    def message(self) -> str:
+        """Return the lake, both formats and the way out."""
+        newer = self.found is not None and self.found.isdecimal() and int(self.found) > int(self.known)
+        by = "a newer" if newer else "an earlier" if self.found is None or self.found.isdecimal() else "another"
+        out = "Use that version, or n" if newer else "N"
+        return (
+            f"The lake {self.warehouse} holds tables of subscription {self.subscription} that {by} version of dts-assets made "
+            f"(lake format {self.found or 'unnamed'}; this version reads {self.known}) and that cannot be converted. {out}ame "
+            f"another folder under lake.warehouse, or remove this one, and materialize again from the source."
+        )
+
+
+@dataclass(eq=False)
 class IncompatibleLakeError(LakeError):
     """A setting that differs from the lake's, although stored rows depend on it."""
 

@@ -74,7 +74,12 @@ class Pipeline:
 
     @property
     def ledger(self) -> Ledger:
-        """The ledger of the subscription."""
+        """The ledger of the subscription.
+
+        Raises:
+            LakeFormatError: Another version of dts-assets made its tables.
+        """
+        self.lake.require_format(self.name)
         return Ledger(self.lake.catalog, self.name)
 
     def path(self, *parts: str) -> tuple[str, ...]:

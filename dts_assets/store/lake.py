@@ -20,12 +20,13 @@ from pyiceberg.table import Table
 from pyiceberg.typedef import Identifier
 from pyiceberg.types import TimestamptzType
 
+from dts_assets.errors import LakeFormatError
 from dts_assets.store.catalog import LakeLocation, open_catalog
 from dts_assets.store.columns import NamedType
 from dts_assets.store.commit import Rectangle, Replaced, files_apart, files_in, replace
 from dts_assets.store.files import WriteTarget, WrittenFile
 from dts_assets.store.iceberg_tables import ensure_table, evolve, spark_name, table_identifier
-from dts_assets.store.schemas import TableLayout
+from dts_assets.store.schemas import FORMAT_PROPERTY, FORMAT_TABLE, LAKE_FORMAT, TableLayout
 from dts_assets.store.types import arrow_schema
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -55,6 +56,7 @@ class Lake:
 
     location: LakeLocation
     _catalog: Catalog | None = field(default=None, init=False, repr=False)
+    _readable: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
 
     @property
     def catalog(self) -> Catalog:
@@ -71,15 +73,44 @@ class Lake:
         """The table's quoted name in Spark SQL."""
         return spark_name(self.identifier(path))
 
+    def require_format(self, subscription: str) -> None:
+        """Refuse tables of a subscription that are laid out otherwise than here. Asks the catalog once, then remembers.
+
+        Raises:
+            LakeFormatError: Another version of dts-assets made the tables.
+        """
+        if subscription in self._readable:
+            return
+        try:
+            table = self.catalog.load_table(self.identifier((subscription, FORMAT_TABLE)))
+        except (
+            NoSuchTableError
+        ):  # nothing of the subscription is there, and the table will be made with the format of this code
+            return
+        found = table.properties.get(FORMAT_PROPERTY)
+        if found != LAKE_FORMAT:
+            raise LakeFormatError(subscription, self.location.warehouse, found=found, known=LAKE_FORMAT)
+        self._readable.add(subscription)
+
     def table(self, path: Sequence[str]) -> Table | None:
-        """The table as it is now, None if there is none."""
+        """Return the table as it is now, None if there is none.
+
+        Raises:
+            LakeFormatError: Another version of dts-assets made the subscription's tables.
+        """
+        self.require_format(path[0])
         try:
             return self.catalog.load_table(self.identifier(path))
         except NoSuchTableError:
             return None
 
     def ensure(self, path: Sequence[str], layout: TableLayout) -> Table:
-        """The table, created if it is not there."""
+        """Return the table, created if it is not there.
+
+        Raises:
+            LakeFormatError: Another version of dts-assets made the subscription's tables.
+        """
+        self.require_format(path[0])
         return ensure_table(self.catalog, self.identifier(path), layout.schema, layout.spec, layout.properties)
 
     def evolve(self, path: Sequence[str], columns: Sequence[NamedType]) -> pa.Schema:

@@ -103,8 +103,11 @@ def snapshot_layout(columns: Sequence[Column]) -> TableLayout:
 
     Files of 128 MB rather than 512: a merge rewrites every file that holds a changed row.
     """
-    made = layout(snapshot_schema(columns))
     extra = {**_COPY_ON_WRITE, "write.target-file-size-bytes": str(128 << 20)}
+    return _with_properties(layout(snapshot_schema(columns)), extra)
+
+
+def _with_properties(made: TableLayout, extra: Mapping[str, str]) -> TableLayout:
     return TableLayout(made.schema, made.spec, MappingProxyType({**made.properties, **extra}))
 
 
@@ -128,7 +131,15 @@ REDELIVERIES = _system(declared.REDELIVERIES, (*CELL, "stage"), ("kafka_offset",
 DDL = _system(declared.DDL, (*CELL, "stage"), ("kafka_offset",))
 LINEAGES = _system(declared.LINEAGES, ())
 
-RAW_WINDOWS = _ledger(declared.RAW_WINDOWS)
+LAKE_FORMAT = "1"
+"""How all tables of a subscription are laid out and what their columns mean. Raised when an older reader would go wrong."""
+
+FORMAT_TABLE = "raw_windows"
+FORMAT_PROPERTY = "dts-assets.lake-format"
+"""Where the format stands: a property of the ledger table that is made first, given when it is made, so that no subscription
+is ever seen with tables and without a format."""
+
+RAW_WINDOWS = _with_properties(_ledger(declared.RAW_WINDOWS), {FORMAT_PROPERTY: LAKE_FORMAT})
 WINDOWS = _ledger(declared.WINDOWS)
 WINDOW_TABLES = _ledger(declared.WINDOW_TABLES)
 CUTS = _ledger(declared.CUTS)

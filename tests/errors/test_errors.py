@@ -56,6 +56,7 @@ EXAMPLES: tuple[tuple[errors.DtsAssetsError, str, str], ...] = (
     (errors.UnwritableLakeError("./lake", "permission denied"), "./lake", "Make it writable"),
     (errors.StaleGenerationError("shop.entries", expected="12", found="13"), "shop.entries", "run it again"),
     (
+        errors.LakeFormatError("shop", "./lake", found=None, known="1"),
         errors.IncompatibleLakeError("shop", "window.every", stored="1h", configured="30m"),
         "window.every of subscription shop",
         "set it back",

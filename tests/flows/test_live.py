@@ -135,6 +135,34 @@ def test_each_refresh_shows_the_rows_up_to_the_last_checkpoint(bench: Bench, tmp
     assert {row.closed_by for row in harness.pipeline.ledger.windows()} == {"open"}
 
 
+def test_a_state_that_cannot_be_read_is_computed_anew_and_the_run_says_so(bench: Bench, tmp_path: Path) -> None:
+    source = short_source()
+    capture = tmp_path / "capture"
+    sent = 0
+    harness = open_short(bench, capture, [], complete=False, window={**LIVE, "end": None})
+    for number in range(3):
+        at = border(0) + number * 60 * SECOND
+        insert(source, at, range(10 * number, 10 * number + 10))
+        source.checkpoint(at + 10 * SECOND)
+        write_capture(capture, source.messages[sent:], name=f"part{number}")
+        sent = len(source.messages)
+        settle(harness)
+        if number == 0:
+            rows = harness.pipeline.ledger.windows()
+            assert all(row.resume for row in rows)
+            damaged = [replace(row, resume=b"\x7f" + (row.resume or b"")[1:]) for row in rows]
+            harness.pipeline.ledger.replace_windows([row.cell for row in rows], damaged)
+    said = [line for line in harness.lines if "cannot be read" in line]
+    assert len(said) == LANES  # of the second reading alone: it left a state that the third went on with
+    assert all("it has version 127" in line and "decoded from the start" in line for line in said)
+    assert harness.snapshots(source.tables)["items"] == folded(source.tables, source.changes)["items"]
+    kept = harness.pipeline.ledger.windows()
+    assert sum(row.counts.data for row in kept) == len(harness.rows("entries")) - sum(
+        row.counts.control for row in kept
+    )
+    assert {len(row.refreshes) for row in kept} == {2}
+
+
 def test_a_refresh_that_is_killed_between_any_two_commits_leaves_nothing_double(
     bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

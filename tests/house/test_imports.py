@@ -29,6 +29,11 @@ READS_ENVIRONMENT = {
 }
 
 
+PICKLES = {"flows/spark_tasks.py"}
+"""Tasks and their results travel between driver and workers of one run. What is stored is never pickled: whoever writes the lake
+could run code here, and a class that moves would break what was stored."""
+
+
 def modules() -> list[Path]:
     found = (path for package in PACKAGES for path in package.rglob("*.py"))
     return sorted(path for path in found if path.parent.name != "protocol")
@@ -120,6 +125,16 @@ def test_only_settings_read_the_environment() -> None:
 )
 def test_reading_the_environment_is_recognized(code: str, *, reads: bool) -> None:
     assert reads_environment(ast.parse(code)) is reads
+
+
+def test_only_tasks_under_way_are_pickled() -> None:
+    picklers = {"pickle", "_pickle", "cPickle", "cloudpickle", "dill", "marshal", "shelve", "joblib"}
+    found = {
+        room_path(path)
+        for path in modules()
+        if any(name.partition(".")[0] in picklers for name in imported(ast.parse(path.read_text())))
+    }
+    assert found == PICKLES
 
 
 def test_no_import_is_relative() -> None:
