@@ -57,6 +57,10 @@ EXAMPLES: tuple[tuple[errors.DtsAssetsError, str, str], ...] = (
     (errors.StaleGenerationError("shop.entries", expected="12", found="13"), "shop.entries", "run it again"),
     (
         errors.LakeFormatError("shop", "./lake", found=None, known="1"),
+        "The lake ./lake holds tables of subscription shop",
+        "Name another folder under lake.warehouse",
+    ),
+    (
         errors.IncompatibleLakeError("shop", "window.every", stored="1h", configured="30m"),
         "window.every of subscription shop",
         "set it back",
