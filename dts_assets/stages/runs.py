@@ -143,11 +143,13 @@ class RunTracker:
         )
         equal = np.flatnonzero(keys[1:] == keys[:-1]) + 1
         for start, end in zip(starts, [*starts[1:], len(keys)], strict=True):
-            self._stretch(known, entries, start, end, order)
-            if len(equal):
-                known.runs[-1].repeats += int(np.searchsorted(equal, end) - np.searchsorted(equal, start + 1))
+            passed = self._stretch(known, entries, start, end, order)
+            if len(equal):  # behind those that were passed, which are counted already
+                new = start + max(1, passed)
+                known.runs[-1].repeats += int(np.searchsorted(equal, end) - np.searchsorted(equal, new))
 
-    def _stretch(self, known: _Shard, entries: _Entries, start: int, end: int, order: ChangeOrder) -> None:
+    def _stretch(self, known: _Shard, entries: _Entries, start: int, end: int, order: ChangeOrder) -> int:
+        """Take note of a stretch; return how many of its entries stand at positions that its run had held before."""
         first, last = entries.position(start), entries.position(end - 1)
         time, latest = int(entries.times[start]), int(entries.times[start:end].max())
         numbered, back = entries.numbered(start), first < known.previous
@@ -178,6 +180,7 @@ class RunTracker:
             before = run.servers.get(server, (least, greatest))
             run.servers[server] = (min(before[0], least), max(before[1], greatest))
             known.seen[server] = max(known.seen.get(server, -1), greatest)
+        return passed
 
 
 _NOT_THE_SERVERS = pa.array(["CHECKPOINT", "HEARTBEAT"])

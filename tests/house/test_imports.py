@@ -29,7 +29,7 @@ READS_ENVIRONMENT = {
 }
 
 
-PICKLES = {"flows/spark_tasks.py"}
+PICKLES = {"dts_assets/flows/spark_tasks.py"}
 """Tasks and their results travel between driver and workers of one run. What is stored is never pickled: whoever writes the lake
 could run code here, and a class that moves would break what was stored."""
 

@@ -95,7 +95,7 @@ def read(topic: Topic, messages: Sequence[Message], cuts: Sequence[int] = (), *,
 
 
 @given(topics(), st.lists(st.integers(0, 60), max_size=5), st.sets(st.integers(0, 60), max_size=2))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_a_window_read_in_parts_is_as_if_read_in_one_go(topic: Topic, cuts: list[int], lost: set[int]) -> None:
     for sent in topic.partitions:
         messages = [one for number, one in enumerate(sent) if number not in lost]
@@ -162,7 +162,7 @@ def test_bytes_of_anything_else_are_refused(noise: bytes) -> None:
 
 
 @given(st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_damaged_bytes_are_refused(data: st.DataObject) -> None:
     good = a_state()
     at = data.draw(st.integers(0, len(good) - 1))
@@ -187,7 +187,7 @@ VALUES = st.recursive(
 
 
 @given(st.data())
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_a_state_with_another_value_anywhere_is_refused_or_can_be_gone_on_with(data: st.DataObject) -> None:
     tree = plain_tree()
     path: list[Any] = []
