@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
+from dts_assets.flows.status import find_status
 
 from dts_assets.cli.main import cli
 from dts_assets.errors import LakeFormatError
@@ -16,7 +17,6 @@ from dts_assets.flows.entries import materialize_entries
 from dts_assets.flows.pipeline import Pipeline, open_pipeline
 from dts_assets.flows.raw import materialize_raw
 from dts_assets.flows.redrive import Quarantined, redrive
-from dts_assets.flows.status import find_status
 from dts_assets.flows.tables import materialize_tables
 from dts_assets.flows.topic import find_topic_state
 from dts_assets.model.spans import Span
