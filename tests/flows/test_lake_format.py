@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
-from dts_assets.flows.status import find_status
 
 from dts_assets.cli.main import cli
 from dts_assets.errors import LakeFormatError
 from dts_assets.flows.entries import materialize_entries
+from dts_assets.flows.find_work import find_work
 from dts_assets.flows.pipeline import Pipeline, open_pipeline
 from dts_assets.flows.raw import materialize_raw
 from dts_assets.flows.redrive import Quarantined, redrive
@@ -82,7 +82,7 @@ WAYS_IN: dict[str, Callable[[Pipeline], object]] = {
     "raw": lambda one: materialize_raw(one, span(one), spark=no_spark, progress=silent),
     "entries": lambda one: materialize_entries(one, span(one), spark=no_spark, progress=silent),
     "tables": lambda one: materialize_tables(one, span(one).windows, spark=no_spark, progress=silent),
-    "status": find_status,
+    "work": find_work,
     "topic": find_topic_state,
     "redrive": lambda one: redrive(one, Quarantined(), spark=no_spark, progress=silent),
     "table": lambda one: one.lake.table(one.path("entries")),
@@ -134,7 +134,7 @@ def test_a_new_lake_names_its_format_from_its_first_table_on(config: Path) -> No
     table = opened(config).lake.table(("shop", "raw_windows"))
     assert table is not None
     assert table.properties[FORMAT_PROPERTY] == LAKE_FORMAT
-    for way_in in (find_status, find_topic_state):
+    for way_in in (find_work, find_topic_state):
         way_in(opened(config))
 
 
