@@ -31,7 +31,7 @@ from dts_assets.flows.ingest_tasks import CHUNK_BYTES, MESSAGE_COLUMNS
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.spans import Cell
 from dts_assets.model.windows import Window
-from dts_assets.sources.capture import CaptureSource
+from dts_assets.sources.capture_source import CaptureSource
 from dts_assets.stages.envelopes import raw_rows
 from dts_assets.stages.fragments import Fragment
 from dts_assets.stages.heads import Head, Outcome

@@ -42,9 +42,9 @@ from dts_assets.flows.spark_tasks import run_tasks
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.spans import Cell
 from dts_assets.model.windows import Window
-from dts_assets.sources.capture import MESSAGE_SCHEMA
-from dts_assets.sources.kafka import KafkaSource
-from dts_assets.sources.kafka_client import KafkaPlace
+from dts_assets.sources.capture_source import MESSAGE_SCHEMA
+from dts_assets.sources.kafka_place import KafkaPlace
+from dts_assets.sources.kafka_source import KafkaSource
 from dts_assets.store.lake import Lake
 from dts_assets.store.schemas import RAW_ENVELOPES
 from dts_emulator.kafka.broker import Broker, private_broker

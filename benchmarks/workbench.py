@@ -16,7 +16,7 @@ from dts_assets.model.spans import Span
 from dts_assets.model.windows import Window
 from dts_assets.settings import Subscription
 from dts_assets.settings.models import FOLDER_KEY, NAME_KEY
-from dts_assets.sources.capture import CaptureSource
+from dts_assets.sources.capture_source import CaptureSource
 from dts_assets.store.catalog import LakeLocation, open_catalog
 from dts_assets.store.lake import Lake
 from dts_assets.store.session import open_session

@@ -20,7 +20,7 @@ from dts_assets.model.positions import file_number
 from dts_assets.model.spans import partition_of_key
 from dts_assets.model.windows import KEY_FORMAT
 from dts_assets.settings import Settings
-from dts_assets.sources.capture import CaptureSource
+from dts_assets.sources.capture_source import CaptureSource
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 

@@ -18,7 +18,7 @@ from dts_assets.model.columns import ColumnShape
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.spans import partition_key
 from dts_assets.model.tables import TableId
-from dts_assets.sources.capture import CaptureSource
+from dts_assets.sources.capture_source import CaptureSource
 from dts_assets.wire.format import MESSAGES, WireFormat
 
 ENTRY_COLUMNS = (

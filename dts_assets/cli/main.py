@@ -171,7 +171,7 @@ def _source(subscription: Subscription) -> str:
 
 def _connect(settings: Settings) -> None:
     """Ask the brokers of all subscriptions. Raises the first BrokerError."""
-    from dts_assets.sources.kafka import KafkaSource  # the client library takes its time to load
+    from dts_assets.sources.kafka_source import KafkaSource  # the client library takes its time to load
 
     for subscription in settings.subscriptions.values():
         if subscription.source.kafka is not None:

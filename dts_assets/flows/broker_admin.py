@@ -10,7 +10,7 @@ from dts_assets.flows.pipeline import Pipeline
 from dts_assets.model.retention import BrokerRetention
 
 if TYPE_CHECKING:
-    from dts_assets.sources.kafka_client import KafkaPlace
+    from dts_assets.sources.kafka_place import KafkaPlace
 
 
 class BrokerAdmin(Protocol):
@@ -62,7 +62,7 @@ def impatient(pipeline: Pipeline) -> Pipeline:
     """The same pipeline for a look at the source, not for a run: reads wait for a broker that is away for some seconds only."""
     if pipeline.settings.source.kafka is None:
         return pipeline
-    from dts_assets.sources.kafka import KafkaSource
+    from dts_assets.sources.kafka_source import KafkaSource
 
     source = pipeline.source
     return replace(pipeline, source=replace(source, patience=_SECONDS)) if isinstance(source, KafkaSource) else pipeline
@@ -72,7 +72,7 @@ def open_broker(pipeline: Pipeline) -> BrokerAdmin | None:
     """The broker of a subscription; None for a recording. Asks nothing yet."""
     if pipeline.settings.source.kafka is None:
         return None
-    from dts_assets.sources.kafka import KafkaSource
+    from dts_assets.sources.kafka_source import KafkaSource
 
     assert isinstance(pipeline.source, KafkaSource)
     return KafkaAdmin(pipeline.source.place)

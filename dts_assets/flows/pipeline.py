@@ -21,7 +21,7 @@ from dts_assets.model.tables import TableId
 from dts_assets.model.windows import WindowGrid
 from dts_assets.planning.boundaries import Closing, StoredCell
 from dts_assets.settings.models import Settings, Subscription
-from dts_assets.sources.capture import CaptureSource
+from dts_assets.sources.capture_source import CaptureSource
 from dts_assets.sources.source import Source
 from dts_assets.store.catalog import LakeLocation
 from dts_assets.store.lake import Lake
@@ -187,7 +187,7 @@ def open_source(subscription: Subscription) -> Source:
     if capture is not None:
         return CaptureSource(str(capture.path), subscription.partitions)
     assert kafka is not None, "the settings refuse a source that is neither"
-    from dts_assets.sources.kafka import KafkaSource  # not needed, and so not loaded, where a capture is read
+    from dts_assets.sources.kafka_source import KafkaSource  # not needed, and so not loaded, where a capture is read
 
     return KafkaSource.of(kafka, subscription.partitions)
 

@@ -1,1 +1,1 @@
-"""Where messages come from: offset ranges as Arrow batches, watermarks, offsets for a time. No Spark."""
+"""Sources of messages: offset ranges as Arrow batches, watermarks, offsets for a time. No Spark."""

@@ -1,4 +1,4 @@
-"""Reading messages of one partition of a topic between two offsets, nothing left out unnoticed."""
+"""A reader of one partition of a topic between two offsets, which leaves nothing out unnoticed."""
 
 from __future__ import annotations
 
@@ -13,19 +13,22 @@ from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from dts_assets.errors import MessagesGoneError, UnreachableBrokerError
 from dts_assets.model.offsets import OffsetRange
-from dts_assets.sources.capture import MESSAGE_SCHEMA
-from dts_assets.sources.kafka_troubles import Troubles, error_of
+from dts_assets.sources.capture_source import MESSAGE_SCHEMA
+from dts_assets.sources.kafka_errors import ConnectionErrors, error_of
 
 BATCH_BYTES = 8 << 20
-"""About how large a batch of messages is."""
+"""The size of a batch of messages, about."""
 
 _MOST_MESSAGES = 100
-"""Asked of the library at a time. More live objects than a few hundred wake Python's garbage collector again and again: with 8192
-at a time, small messages took two and a half times the processor time."""
+"""Messages asked of the library at a time.
+
+More live objects than a few hundred wake Python's garbage collector again and again: with 8192 at a time, small messages took two
+and a half times the processor time.
+"""
 
 _ROW_BYTES = 128
 _WAIT = 0.1
-"""How long one call to the library waits for messages: what it gives at once is bounded by what can arrive in that time."""
+"""Seconds that a call to the library waits for messages, which bounds the number that it gives."""
 
 _LOOK_EVERY = 2.0
 """Seconds without a message after which the broker is asked whether all is well."""
@@ -33,32 +36,40 @@ _LOOK_EVERY = 2.0
 _OF_THE_GROUP = frozenset(
     {KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError._WAIT_COORD, KafkaError.COORDINATOR_NOT_AVAILABLE}
 )
-"""Said of the consumer group, which reading does not need."""
+"""Errors of the consumer group, which reading does not need."""
 
 
 class Bounds(Protocol):
-    """What a reader asks about its partition while nothing comes."""
+    """A question about a partition, put while no message comes."""
 
     def __call__(self) -> tuple[int, int]:
-        """The first offset that is there and the one after the last. Raises BrokerError."""
+        """Return the first offset of the partition and the offset after its last message."""
         ...
 
 
 class Reader:
-    """A consumer that joins no group, for one range at a time. Between ranges it keeps its connection and fetches nothing."""
+    """A consumer that joins no group, for one range at a time.
 
-    def __init__(self, settings: dict[str, Any], troubles: Troubles) -> None:
-        self._consumer = Consumer({**settings, "error_cb": troubles})
-        self._troubles = troubles
+    Between ranges it keeps its connection and fetches nothing.
+    """
+
+    def __init__(self, settings: dict[str, Any], heard: ConnectionErrors) -> None:
+        self._consumer = Consumer({**settings, "error_cb": heard})
+        self._heard = heard
         self._servers = str(settings["bootstrap.servers"])
 
     def messages(
         self, place: tuple[str, int], offsets: OffsetRange, *, bounds: Bounds, patience: float
     ) -> Iterator[list[Message]]:
-        """The messages of a range in offset order, some at a time; ``patience`` is how long to wait for the next in seconds.
+        """Yield the messages of a range in offset order, some at a time.
 
-        The range is read to its end even where its last offsets hold no message: markers of transactions and what compaction
-        removed take up offsets. Raises MessagesGoneError, UnreachableBrokerError and other BrokerErrors.
+        ``patience`` is the longest wait for the next message, in seconds. The range is read to its end even where its last
+        offsets hold no message: markers of transactions and messages that compaction removed take up offsets.
+
+        Raises:
+            MessagesGoneError: The broker does not have the whole range.
+            UnreachableBrokerError: No message came for longer than the patience lasts.
+            BrokerError: The broker refuses to let the topic be read.
         """
         following, wanted = offsets.start, _MOST_MESSAGES // 4
         progress = looked = time.monotonic()
@@ -78,7 +89,7 @@ class Reader:
                     self._look(place, OffsetRange(following, offsets.end), bounds, restart=reached == _LOST)
                     looked = time.monotonic()
                 if time.monotonic() - progress > patience:
-                    raise self._troubles.unreachable(patience, progress)
+                    raise self._heard.unreachable(patience, progress)
         finally:
             self._consumer.unassign()
 
@@ -86,8 +97,10 @@ class Reader:
         self._consumer.assign([TopicPartition(*place, offset)])
 
     def _take(self, count: int, end: int) -> tuple[list[Message], int | None]:
-        """Messages before ``end``, and the offset up to which nothing follows them, if that is known; ``_LOST`` if the library
-        has lost its place."""
+        """Return messages before ``end``, and the offset up to which no more follow, if that is known.
+
+        The offset is ``_LOST`` if the library has lost its place.
+        """
         given = self._consumer.consume(count, _WAIT)
         if given and not any(map(Message.error, given)) and int(given[-1].offset() or 0) < end:
             return given, None
@@ -107,15 +120,19 @@ class Reader:
             elif error.code() in _DECISIVE:
                 raise error_of(error, self._servers, f"read topic {message.topic()}", str(message.topic()))
             elif error.code() not in _OF_THE_GROUP:
-                self._troubles.note(error)
+                self._heard.note(error)
         return some, reached
 
     def _look(self, place: tuple[str, int], rest: OffsetRange, bounds: Bounds, *, restart: bool) -> None:
-        """Ask the broker why nothing more comes. Raises MessagesGoneError if nothing ever will."""
+        """Ask the broker why no more messages come.
+
+        Raises:
+            MessagesGoneError: None ever will.
+        """
         try:
             low, high = bounds()
         except UnreachableBrokerError:
-            return  # the reader goes on waiting, as long as its patience lasts
+            return  # the reader waits on, as long as its patience lasts
         if low > rest.start or high < rest.end:
             topic, number = place
             raise MessagesGoneError(
@@ -141,7 +158,7 @@ _DECISIVE = frozenset(
 
 
 def record_batches(place: tuple[str, int], messages: Iterator[list[Message]]) -> Iterator[pa.RecordBatch]:
-    """Messages of one partition as batches of :data:`MESSAGE_SCHEMA`, of about :data:`BATCH_BYTES` each."""
+    """Yield the messages of one partition as batches of :data:`MESSAGE_SCHEMA`, of about :data:`BATCH_BYTES` each."""
     columns = _Columns(place)
     for some in messages:
         for few in _cut(some):
@@ -154,7 +171,7 @@ def record_batches(place: tuple[str, int], messages: Iterator[list[Message]]) ->
 
 
 def _cut(messages: list[Message]) -> Iterator[list[Message]]:
-    """The messages as they are, or one by one where they are large."""
+    """Yield the messages together, or one by one if they are large."""
     if sum(map(len, messages)) < BATCH_BYTES // 4:
         yield messages
     else:
@@ -162,7 +179,7 @@ def _cut(messages: list[Message]) -> Iterator[list[Message]]:
 
 
 class _Columns:
-    """Values of messages, gathered column by column so that the messages themselves can go soon."""
+    """The values of messages by column, so that the messages themselves can go soon."""
 
     def __init__(self, place: tuple[str, int]) -> None:
         self._place = place
@@ -174,10 +191,10 @@ class _Columns:
         self._header_names: list[str] = []
         self._header_values: list[bytes | None] = []
         self.size = 0
-        """Bytes, about."""
+        """The size in bytes, about."""
 
     def add(self, messages: list[Any]) -> None:
-        """Append some messages. Each column in one go: a loop in Python over the messages takes a third longer."""
+        """Append some messages, column by column: a loop in Python over messages takes a third longer."""
         self._offsets += map(Message.offset, messages)
         self._times += map(_second, map(Message.timestamp, messages))
         self._keys += map(Message.key, messages)
@@ -190,7 +207,7 @@ class _Columns:
         self.size += sum(map(len, messages)) + _ROW_BYTES * len(messages)
 
     def batch(self) -> pa.RecordBatch:
-        """All of them. A message without headers has an empty list of them."""
+        """Return all messages as a batch. A message without headers has an empty list of headers."""
         topic, number = self._place
         count = len(self._offsets)
         pairs = pa.StructArray.from_arrays(

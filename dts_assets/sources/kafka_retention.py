@@ -1,4 +1,4 @@
-"""How long a broker keeps the messages of some topics, where it lets us ask."""
+"""The time that a broker keeps the messages of some topics, where it may be asked."""
 
 from __future__ import annotations
 
@@ -8,15 +8,20 @@ from datetime import timedelta
 from confluent_kafka.admin import ConfigResource, ResourceType
 
 from dts_assets.model.retention import BrokerRetention
-from dts_assets.sources.kafka_client import KafkaPlace, client_of
+from dts_assets.sources.kafka_client import client_of
+from dts_assets.sources.kafka_place import KafkaPlace
 
 _FOR_EVER = -1
 
 
 def topic_retention(place: KafkaPlace) -> BrokerRetention:
-    """How long the topics of a place keep messages; of several topics the least of each.
+    """Return the age and size up to which the topics of a place keep messages.
 
-    Raises BrokerError; a user that may read messages need not be allowed to ask (BrokerDeniedError).
+    Of several topics the least of each counts.
+
+    Raises:
+        BrokerDeniedError: The user may read messages, but not settings.
+        BrokerError: The broker does not answer, or not as expected.
     """
     found = client_of(place).ask(
         lambda admin, seconds: admin.describe_configs(
@@ -28,7 +33,10 @@ def topic_retention(place: KafkaPlace) -> BrokerRetention:
 
 
 def retention_of(configs: Mapping[str, str | None]) -> BrokerRetention:
-    """What the settings of a topic say. One that is compacted and not deleted forgets nothing by age or size."""
+    """Return the retention that a topic's settings name.
+
+    A topic that is compacted and not deleted forgets nothing by age or size.
+    """
     if "delete" not in (configs.get("cleanup.policy") or "delete"):
         return BrokerRetention(None, None)
     age = int(configs.get("retention.ms") or _FOR_EVER)
@@ -37,7 +45,7 @@ def retention_of(configs: Mapping[str, str | None]) -> BrokerRetention:
 
 
 def shortest(found: Iterable[BrokerRetention]) -> BrokerRetention:
-    """The least age and the least size of several topics."""
+    """Return the least age and the least size of several topics."""
     some = tuple(found)
     return BrokerRetention(
         min((one.age for one in some if one.age is not None), default=None),

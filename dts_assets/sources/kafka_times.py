@@ -1,7 +1,7 @@
-"""Message times that had to be read, because a broker's own answer does not say enough.
+"""Message times that were read, because a broker's own answer does not say enough.
 
-A broker finds the first message dated at or after an instant. If that one is dated beyond what is believed, the messages behind
-it have to be read to find the first that is not. What was read is kept, so that the next question reads only what is new.
+A broker finds the first message dated at or after an instant. If that message is dated beyond what is believed, the messages
+behind it are read to find the first that is not. Times are kept, so that the next question reads only new messages.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Stamps: TypeAlias = Iterator[list[tuple[int, int]]]
 
 _NONE = -(2**62)
 _TRIMMED = 1 << 20
-"""So many leading times must be of no more use before they are dropped."""
+"""Leading times are dropped once so many of them are of no more use."""
 
 
 class MessageTimes:
@@ -36,7 +36,7 @@ class MessageTimes:
         return self.first + len(self._times)
 
     def cover(self, offsets: OffsetRange, read: Callable[[OffsetRange], Stamps]) -> None:
-        """Know the times of a range; what is not known yet is read. Errors of ``read`` go through."""
+        """Learn the times of a range; unknown ones are read. Errors of ``read`` go through."""
         if not self.first <= offsets.start <= self.end:
             self.first, self._times = offsets.start, array("q")
         if offsets.start - self.first > _TRIMMED:
@@ -51,7 +51,7 @@ class MessageTimes:
         self._skip_to(offsets.end)
 
     def dated(self, offsets: OffsetRange, earliest: int, latest: int) -> npt.NDArray[np.int64]:
-        """The offsets of a covered range whose messages are dated in ``[earliest, latest]``, in milliseconds."""
+        """Return the offsets of a covered range whose messages are dated in ``[earliest, latest]``, in milliseconds."""
         times = np.frombuffer(self._times, dtype=np.int64) if self._times else np.empty(0, dtype=np.int64)
         times = times[offsets.start - self.first : offsets.end - self.first]
         inside = (times >= earliest) & (times <= latest)

@@ -1,6 +1,6 @@
-"""Recording a source into a capture: what the topic holds, and what comes while one waits.
+"""The recorder of a source into a capture folder.
 
-A recording goes on where the folder ends, so it may be stopped and begun again at any time. Files appear whole: whoever reads the
+A recording continues where the folder ends, so it may be stopped and begun again at any time. Files appear whole: a reader of the
 folder meanwhile sees a shorter recording, never half a file.
 """
 
@@ -17,11 +17,11 @@ import pyarrow.parquet as pq
 
 from dts_assets.errors import CaptureError
 from dts_assets.model.offsets import OffsetRange, Watermark
-from dts_assets.sources.capture import MESSAGE_SCHEMA, CaptureSource
+from dts_assets.sources.capture_source import MESSAGE_SCHEMA, CaptureSource
 from dts_assets.sources.source import Source
 
 _ROUND_SECONDS = 5.0
-"""Between two looks at a topic that is followed; each makes a file for every Kafka partition that has something new."""
+"""The time between two looks at a topic; each makes a file per Kafka partition with new messages."""
 
 _FILE_BYTES = 256 << 20
 _FOR_EVER = timedelta(days=100_000)
@@ -29,7 +29,7 @@ _FOR_EVER = timedelta(days=100_000)
 
 @dataclass(slots=True)
 class Recorded:
-    """What was added to a capture: messages and bytes of values by Kafka partition, and offsets that were gone already."""
+    """The additions to a capture by Kafka partition: messages, bytes of values, and offsets that were gone already."""
 
     messages: dict[int, int] = field(default_factory=dict)
     bytes: dict[int, int] = field(default_factory=dict)
@@ -45,13 +45,13 @@ def record(
     seconds: float = 0.0,
     progress: Callable[[Recorded], None] = lambda recorded: None,
 ) -> Recorded:
-    """Record a source of one topic into a folder: what is there now, and for ``seconds`` more what comes.
+    """Record a source of one topic into a folder: the present messages, then new ones for ``seconds``.
 
-    ``since`` is where Kafka partitions begin that the folder has nothing of: an offset, the first message at a time, or the first
-    that is there if nothing is said. ``progress`` is told what was recorded so far.
+    A Kafka partition that the folder lacks begins at ``since``: an offset, the first message at a time, or by default the first
+    message that is there. ``progress`` is called with the additions so far. SourceErrors of the source go through.
 
-    Raises CaptureError if the folder holds another topic, or messages that the source does not have yet; SourceErrors of the
-    source go through.
+    Raises:
+        CaptureError: The folder holds another topic, or messages that the source does not have yet.
     """
     recorded = Recorded()
     deadline = time.monotonic() + seconds
@@ -107,7 +107,7 @@ def _starts(
 def _record_range(
     source: Source, folder: Path, number: int, offsets: OffsetRange, topic: str | None, recorded: Recorded
 ) -> str | None:
-    """Add a range to the folder, as a file or several; the topic that its messages have."""
+    """Add a range to the folder, as a file or several, and return the topic of its messages."""
     folder.mkdir(parents=True, exist_ok=True)
     batches = source.read(number, offsets)
     batch = next(batches, None)
@@ -132,7 +132,7 @@ def _record_range(
 
 
 def _only_topic(folder: Path, topics: object, topic: str | None) -> str:
-    """The topic of a batch, which has to be the one of all before it."""
+    """Return the topic of a batch, which must be the topic of all batches before it."""
     for found in pc.unique(topics).to_pylist():
         if topic is not None and found != topic:
             raise CaptureError(
@@ -144,7 +144,7 @@ def _only_topic(folder: Path, topics: object, topic: str | None) -> str:
 
 
 def _topic_of(folder: Path, partitions: int) -> str | None:
-    """The topic that a folder holds; None while it is empty."""
+    """Return the topic that a folder holds; None while it is empty."""
     there = CaptureSource(str(folder), partitions)
     for number, mark in there.watermarks().items():
         for batch in there.read(number, OffsetRange(mark.high - 1, mark.high)):

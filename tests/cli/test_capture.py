@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from dts_assets.cli.main import cli
-from dts_assets.sources.capture import CaptureSource
+from dts_assets.sources.capture_source import CaptureSource
 from dts_emulator.kafka.broker import Broker
 from tests.sources.kafka_topics import at, numbered, send
 

@@ -23,7 +23,7 @@ from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import ClosedBy, Window
 from dts_assets.protocol import subscribe_pb2 as pb
-from dts_assets.sources.capture import MESSAGE_SCHEMA, CaptureSource
+from dts_assets.sources.capture_source import MESSAGE_SCHEMA, CaptureSource
 from dts_assets.stages.entries import entry_rows
 from dts_assets.stages.envelopes import with_coordinates
 from dts_assets.store.catalog import LakeLocation

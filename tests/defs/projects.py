@@ -16,7 +16,7 @@ from dts_assets.defs.assemble import assemble
 from dts_assets.defs.resources import PipelineResource
 from dts_assets.model.tables import TableId
 from dts_assets.settings import Subscription, load_settings
-from dts_assets.sources.capture import MESSAGE_SCHEMA
+from dts_assets.sources.capture_source import MESSAGE_SCHEMA
 from dts_assets.store.registry import RegisteredColumn, RegisteredTable, merge_registry
 
 if TYPE_CHECKING:

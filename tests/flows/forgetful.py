@@ -18,7 +18,7 @@ from dts_assets.model.spans import Cell
 from dts_assets.model.windows import Window
 from dts_assets.settings import Subscription
 from dts_assets.settings.models import FOLDER_KEY, NAME_KEY
-from dts_assets.sources.capture import MESSAGE_SCHEMA
+from dts_assets.sources.capture_source import MESSAGE_SCHEMA
 from dts_assets.store.catalog import LakeLocation
 from dts_assets.store.lake import Lake
 

@@ -22,7 +22,7 @@ from dts_assets.model.windows import Window
 from dts_assets.planning.rectangles import rectangles, window_runs
 from dts_assets.settings import Subscription
 from dts_assets.settings.models import FOLDER_KEY, NAME_KEY
-from dts_assets.sources.capture import CaptureSource
+from dts_assets.sources.capture_source import CaptureSource
 from dts_assets.store.lake import Lake
 from tests.flows.history import END, EVERY, PARTITIONS, START
 from tests.flows.source import DATABASE, Change, Contents

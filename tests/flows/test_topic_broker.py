@@ -22,9 +22,9 @@ from dts_assets.model.windows import ClosedBy
 from dts_assets.planning.loss import LossState
 from dts_assets.settings import Subscription
 from dts_assets.settings.models import FOLDER_KEY, NAME_KEY
-from dts_assets.sources.kafka import KafkaSource
-from dts_assets.sources.kafka_client import KafkaPlace
+from dts_assets.sources.kafka_place import KafkaPlace
 from dts_assets.sources.kafka_retention import topic_retention
+from dts_assets.sources.kafka_source import KafkaSource
 from dts_assets.store.catalog import LakeLocation
 from dts_assets.store.lake import Lake
 from tests.flows.forgetful import HOUR, START, store_raw, window

@@ -32,7 +32,6 @@ NOT_YET = frozenset(
         "dts_assets/model",
         "dts_assets/planning",
         "dts_assets/settings",
-        "dts_assets/sources",
         "dts_assets/stages",
         "dts_assets/store",
         "dts_assets/wire",

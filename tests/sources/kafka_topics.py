@@ -10,9 +10,9 @@ from typing import Any
 from confluent_kafka import Producer
 
 from dts_assets.model.offsets import OffsetRange
-from dts_assets.sources.capture import MESSAGE_SCHEMA
-from dts_assets.sources.kafka import KafkaSource
-from dts_assets.sources.kafka_client import KafkaPlace
+from dts_assets.sources.capture_source import MESSAGE_SCHEMA
+from dts_assets.sources.kafka_place import KafkaPlace
+from dts_assets.sources.kafka_source import KafkaSource
 from dts_emulator.kafka.broker import Broker
 
 START = datetime(2026, 1, 5, tzinfo=UTC)

@@ -33,10 +33,10 @@ from dts_assets.errors import (
     UnreachableBrokerError,
 )
 from dts_assets.model.offsets import OffsetRange
-from dts_assets.sources import kafka_client
-from dts_assets.sources.kafka import KafkaSource
-from dts_assets.sources.kafka_client import KafkaPlace
+from dts_assets.sources import kafka_answers
 from dts_assets.sources.kafka_group import GroupOffsets
+from dts_assets.sources.kafka_place import KafkaPlace
+from dts_assets.sources.kafka_source import KafkaSource
 from dts_emulator.kafka.broker import Broker, private_broker
 from tests.sources.kafka_topics import Sent, numbered, offsets, place, send, source
 
@@ -67,7 +67,7 @@ def topic(guarded: Broker) -> str:
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Questions that nobody answers end sooner."""
-    monkeypatch.setattr(kafka_client, "ANSWER_SECONDS", 2.0)
+    monkeypatch.setattr(kafka_answers, "ANSWER_SECONDS", 2.0)
 
 
 def asked(wanted: KafkaPlace) -> tuple[BrokerError, float]:

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.kafka
 ASKING = """
 import json, sys, time
 from dts_assets.errors import BrokerError
-from dts_assets.sources.kafka_client import KafkaPlace
+from dts_assets.sources.kafka_place import KafkaPlace
 from dts_assets.sources.kafka_group import GroupOffsets
 
 servers, topic, config = json.loads(sys.argv[1])

@@ -7,12 +7,19 @@ import random
 import pytest
 from confluent_kafka import KafkaError
 
-from dts_assets.errors import BrokerCertificateError, BrokerLoginError, BrokerMechanismError
+from dts_assets.errors import (
+    BrokerCertificateError,
+    BrokerDeniedError,
+    BrokerLoginError,
+    BrokerMechanismError,
+    UnreachableBrokerError,
+)
 from dts_assets.model.offsets import OffsetRange
-from dts_assets.sources import kafka_times
-from dts_assets.sources.kafka_client import KafkaPlace
+from dts_assets.sources import kafka_answers, kafka_times
+from dts_assets.sources.kafka_answers import PassingError, answer_of, told
+from dts_assets.sources.kafka_errors import ConnectionErrors
+from dts_assets.sources.kafka_place import KafkaPlace
 from dts_assets.sources.kafka_times import MessageTimes, Stamps
-from dts_assets.sources.kafka_troubles import Troubles
 
 LOGIN = {"sasl.mechanism": "SCRAM-SHA-512", "security.protocol": "SASL_PLAINTEXT"}
 
@@ -56,8 +63,8 @@ class TestMessageTimes:
 
 
 class TestTroubles:
-    def troubles(self, *errors: tuple[int, str], **config: str) -> Troubles:
-        heard = Troubles("host:9092", config or LOGIN)
+    def troubles(self, *errors: tuple[int, str], **config: str) -> ConnectionErrors:
+        heard = ConnectionErrors("host:9092", config or LOGIN)
         for code, text in errors:
             heard(KafkaError(code, text))
         return heard
@@ -93,6 +100,56 @@ class TestTroubles:
         assert (found.what, found.bare) == ("Connect to ipv4#1.2.3.4:9092 failed: Connection refused", False)
         assert self.troubles(down).unreachable(5, 0).what == "no answer"
         assert self.troubles(down, **{"client.id": "x"}).unreachable(5, 0).bare
+
+
+class TestAnswers:
+    PASSING = KafkaError(KafkaError._TRANSPORT, "Connection refused")
+
+    def test_a_question_is_repeated_while_its_obstacle_may_pass(self) -> None:
+        heard, obstacles = ConnectionErrors("host:9092", {}), [self.PASSING, self.PASSING]
+        first = []
+
+        def ask(began: float) -> str:
+            first.append(began)
+            if obstacles:
+                raise PassingError(obstacles.pop())
+            return "answer"
+
+        assert answer_of(ask, heard) == "answer"
+        assert len(first) == 3
+        assert len(set(first)) == 1
+
+    def test_no_answer_in_time_is_an_error_with_the_reason(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(kafka_answers, "ANSWER_SECONDS", 1.0)
+
+        def ask(_: float) -> str:
+            raise PassingError(self.PASSING)
+
+        with pytest.raises(UnreachableBrokerError, match=r"within 1 s \(Connection refused\)"):
+            answer_of(ask, ConnectionErrors("host:9092", {}))
+
+    def test_a_fault_of_the_connection_is_the_error_where_one_was_heard(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(kafka_answers, "ANSWER_SECONDS", 1.0)
+        heard = ConnectionErrors("host:9092", LOGIN)
+
+        def ask(_: float) -> str:
+            for _ in range(2):
+                heard(KafkaError(KafkaError._AUTHENTICATION, "Authentication failed"))
+            raise PassingError(self.PASSING)
+
+        with pytest.raises(BrokerLoginError):
+            answer_of(ask, heard)
+
+    def test_an_error_that_stays_is_raised_at_once(self) -> None:
+        asked = []
+
+        def ask(began: float) -> str:
+            asked.append(began)
+            raise told(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED), "host:9092", "read topic shop", "shop")
+
+        with pytest.raises(BrokerDeniedError, match="read topic shop"):
+            answer_of(ask, ConnectionErrors("host:9092", {}))
+        assert len(asked) == 1
 
 
 class TestSettings:

@@ -13,7 +13,7 @@ import pytest
 from dts_assets.errors import CaptureError
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.sources import recorder
-from dts_assets.sources.capture import MESSAGE_SCHEMA, CaptureSource
+from dts_assets.sources.capture_source import MESSAGE_SCHEMA, CaptureSource
 from dts_assets.sources.recorder import record
 from tests.sources.kafka_topics import at
 

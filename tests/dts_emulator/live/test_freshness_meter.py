@@ -20,7 +20,7 @@ from dts_assets.model.positions import SourcePosition
 from dts_assets.model.problems import Completeness
 from dts_assets.settings import Subscription
 from dts_assets.settings.models import FOLDER_KEY, NAME_KEY
-from dts_assets.sources.capture import CaptureSource
+from dts_assets.sources.capture_source import CaptureSource
 from dts_assets.store.catalog import LakeLocation
 from dts_assets.store.lake import Lake
 from dts_emulator.live.freshness_meter import Commit, CommitLog, CutLog, Sighting, freshness, visible_rows

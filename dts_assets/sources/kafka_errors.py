@@ -1,4 +1,4 @@
-"""What a Kafka client library reports, as errors for people."""
+"""Translation of the Kafka client library's errors into errors for people."""
 
 from __future__ import annotations
 
@@ -47,14 +47,17 @@ PASSING = frozenset(
 )
 """Errors that may be gone a moment later."""
 
+OF_THE_CONNECTION = (BrokerCertificateError, BrokerLoginError, BrokerMechanismError, UnreachableBrokerError)
+"""Errors after which a new connection is made."""
+
 _OFFERED = re.compile(r"supported mechanisms: ?([\w,.-]*)")
 _DETAILS = re.compile(r"\s*\((after|install) [^)]*\)|error:[0-9A-F]+:|^\S+://|^[^ ]*/bootstrap: ")
 _TWICE = 2
-"""A login must be refused this often: a broker that is going down may end one in the middle."""
+"""A login must be refused this often: a broker that stops may end one in the middle."""
 
 
-class Troubles:
-    """The callback for errors of connections: keeps the latest, each with its time, and says what they mean."""
+class ConnectionErrors:
+    """The callback for errors of a connection, which keeps the latest with their times."""
 
     def __init__(self, servers: str, config: Mapping[str, str]) -> None:
         self._servers = servers
@@ -63,7 +66,7 @@ class Troubles:
         self._heard: deque[tuple[float, KafkaError]] = deque(maxlen=50)
 
     def __call__(self, error: KafkaError) -> None:
-        """Called by the library."""
+        """Keep an error that the library reports."""
         self.note(error)
 
     def note(self, error: KafkaError) -> None:
@@ -71,7 +74,7 @@ class Troubles:
         self._heard.append((time.monotonic(), error))
 
     def verdict(self, since: float) -> BrokerError | None:
-        """What was clearly wrong with the connection since then; None while it may only be slow or away for a moment."""
+        """Return the fault of the connection since a monotonic time; None if there may be none."""
         heard = self._since(since)
         refused = [error for error in heard if error.code() == KafkaError._AUTHENTICATION]
         if len(refused) >= _TWICE:
@@ -87,7 +90,7 @@ class Troubles:
         return None
 
     def unreachable(self, seconds: float, since: float) -> UnreachableBrokerError:
-        """The error of a question that nobody answered, with the best reason that was heard since it was put."""
+        """Return the error of an unanswered question, put at ``since``, with the best reason heard."""
         telling = [error for error in self._since(since) if error.code() not in _SILENT]
         reason = _DETAILS.sub("", _DETAILS.sub("", telling[-1].str())).strip(" :") if telling else "no answer"
         return UnreachableBrokerError(self._servers, reason, seconds=seconds, bare=self._bare)
@@ -101,7 +104,10 @@ _SILENT = frozenset({KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT, KafkaE
 
 
 def error_of(error: KafkaError, servers: str, doing: str, what: str) -> BrokerError:
-    """The error for people that a broker's answer means. ``doing`` is what was asked, ``what`` the topic or group asked about."""
+    """Return the error for people that stands for a broker's answer.
+
+    ``doing`` names the action that was asked for, "read topic shop", and ``what`` its topic or group, "shop".
+    """
     code = error.code()
     if code in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION):
         return UnknownTopicError(servers, what)

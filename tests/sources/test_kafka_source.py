@@ -21,10 +21,10 @@ from confluent_kafka.admin import OffsetSpec
 from dts_assets.errors import MessagesGoneError, UnsupportedByBrokerError
 from dts_assets.model.offsets import OffsetRange, Watermark
 from dts_assets.sources import kafka_client
-from dts_assets.sources.capture import CaptureSource
-from dts_assets.sources.kafka import KafkaSource
+from dts_assets.sources.capture_source import CaptureSource
 from dts_assets.sources.kafka_client import Client, Dated, client_of
 from dts_assets.sources.kafka_reader import BATCH_BYTES
+from dts_assets.sources.kafka_source import KafkaSource
 from dts_assets.sources.source import Source
 from dts_emulator.kafka.broker import Broker
 from tests.sources.kafka_topics import (

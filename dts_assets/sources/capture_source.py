@@ -1,14 +1,14 @@
 """A capture: a folder of Parquet files with recorded Kafka messages, the source that needs no broker.
 
-Any split into files is legal, and so is any order inside them: what a capture holds is found by reading three narrow columns
-(partition, offset, timestamp) of every file once. 20 bytes a message, so ten million messages are indexed in about a second.
+Any split into files is legal, and so is any order inside them: a capture is indexed by reading three narrow columns (partition,
+offset, timestamp) of every file once. That is 20 bytes a message, so ten million messages take about a second.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import TypeAlias
@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 
 from dts_assets.errors import CaptureError
 from dts_assets.model.offsets import OffsetRange, Watermark
+from dts_assets.sources.milliseconds import ceiling_of, floor_of, instant_of
 
 MESSAGE_SCHEMA = pa.schema(
     [
@@ -37,19 +38,17 @@ MESSAGE_SCHEMA = pa.schema(
 _NUMBERING = {"partition": pa.types.is_integer, "offset": pa.types.is_integer, "timestamp": pa.types.is_timestamp}
 """The columns by which messages are found; other tools may write them narrower or finer."""
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_JUST_UNDER_A_MILLISECOND = timedelta(microseconds=999)
 _BATCH_BYTES = 8 << 20
 _ROW_BYTES = 128
 _KEPT_BYTES = 64 << 20
-"""Row groups up to this size are kept by the process that read them last."""
+"""The largest row group that a process keeps after reading it."""
 
 _Integers: TypeAlias = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
 class _PartitionIndex:
-    """Every message of one Kafka partition, ascending by offset; ``group`` numbers the row group that holds it."""
+    """The messages of one Kafka partition, ascending by offset; ``groups`` are the numbers of their row groups."""
 
     offsets: _Integers
     milliseconds: _Integers
@@ -65,27 +64,27 @@ class _Index:
 
 @dataclass(frozen=True, slots=True)
 class CaptureSource:
-    """The messages of a capture folder. A folder that does not exist yet holds nothing; it may grow while it is read."""
+    """The messages of a capture folder. A folder that does not exist yet is empty; it may grow while it is read."""
 
     path: str
     partitions: int
 
     def watermarks(self) -> Mapping[int, Watermark]:
-        """Per Kafka partition the offsets recorded so far. Raises CaptureError where the folder is not a capture."""
+        """Return the offsets recorded so far and their times, by Kafka partition."""
         index = self._index().partitions
         return {partition: _watermark(index.get(partition)) for partition in range(self.partitions)}
 
     def now(self) -> datetime | None:
-        """The greatest message time in the capture."""
+        """Return the greatest message time in the capture; None if it is empty."""
         latest = self._index().latest
-        return None if latest is None else _instant(latest)
+        return None if latest is None else instant_of(latest)
 
     def offset_for_time(self, kafka_partition: int, instant: datetime, *, not_after: datetime) -> int | None:
-        """The first offset dated in ``[instant, not_after]``, as a broker would answer; None if there is none."""
+        """Return the first offset dated in ``[instant, not_after]``, as a broker would; None if there is none."""
         index = self._index().partitions.get(kafka_partition)
         if index is None:
             return None
-        earliest, latest = _milliseconds(instant + _JUST_UNDER_A_MILLISECOND), _milliseconds(not_after)
+        earliest, latest = ceiling_of(instant), floor_of(not_after)
         dated = (index.milliseconds >= earliest) & (index.milliseconds <= latest)
         first = int(dated.argmax()) if dated.any() else None
         return None if first is None else int(index.offsets[first])
@@ -93,22 +92,22 @@ class CaptureSource:
     def offsets_for_times(
         self, questions: Iterable[tuple[int, datetime]], *, not_after: datetime
     ) -> Mapping[tuple[int, datetime], int | None]:
-        """:meth:`offset_for_time` for many (Kafka partition, instant) pairs."""
+        """Return :meth:`offset_for_time` of many (Kafka partition, instant) pairs."""
         return {
             (kafka_partition, instant): self.offset_for_time(kafka_partition, instant, not_after=not_after)
             for kafka_partition, instant in questions
         }
 
     def dated_after(self, kafka_partition: int, offsets: OffsetRange, instant: datetime) -> tuple[int, ...]:
-        """Offsets in the range whose messages are dated after ``instant``."""
+        """Return the offsets in the range whose messages are dated after ``instant``."""
         index = self._index().partitions.get(kafka_partition)
         if index is None:
             return ()
         inside = (index.offsets >= offsets.start) & (index.offsets < offsets.end)
-        return tuple(int(offset) for offset in index.offsets[inside & (index.milliseconds > _milliseconds(instant))])
+        return tuple(int(offset) for offset in index.offsets[inside & (index.milliseconds > floor_of(instant))])
 
     def read(self, kafka_partition: int, offsets: OffsetRange) -> Iterator[pa.RecordBatch]:
-        """Messages of the range in offset order. A message recorded twice under one offset is given once."""
+        """Yield the messages of a range in offset order. A message recorded twice under one offset is given once."""
         index = self._index()
         partition = index.partitions.get(kafka_partition)
         if partition is None:
@@ -139,8 +138,11 @@ class CaptureSource:
 
 @lru_cache(maxsize=1)
 def _row_group(file: str, size: int, modified: int, group: int) -> pa.Table:
-    """A row group of a file as it stood. The last one is kept: a process reads windows that follow each other, and many small
-    windows lie in one group, which 1,000 windows of 64 KB would have read 250 times over."""
+    """Return a row group of a file as it stood; the last one is kept.
+
+    A process reads windows that follow each other, and many small windows lie in one group, which 1,000 windows of 64 KB would
+    have read 250 times over.
+    """
     with pq.ParquetFile(file) as parquet:
         table = parquet.read_row_group(group, columns=MESSAGE_SCHEMA.names)
     return table.select(MESSAGE_SCHEMA.names).cast(MESSAGE_SCHEMA)
@@ -148,7 +150,11 @@ def _row_group(file: str, size: int, modified: int, group: int) -> pa.Table:
 
 @lru_cache(maxsize=16)
 def _build_index(path: str, partitions: int, state: tuple[tuple[str, int, int], ...]) -> _Index:
-    """The index of a capture as it stood at ``state`` (name, size and modification time of every file)."""
+    """Return the index of a capture as it stood at ``state``: name, size and modification time of files.
+
+    Raises:
+        CaptureError: The folder is not a capture of the subscription.
+    """
     columns: list[tuple[_Integers, ...]] = []
     row_groups: list[tuple[str, int]] = []
     topics: set[str] = set()
@@ -157,7 +163,9 @@ def _build_index(path: str, partitions: int, state: tuple[tuple[str, int, int], 
             for group in range(parquet.metadata.num_row_groups):
                 table = parquet.read_row_group(group, columns=["topic", "partition", "offset", "timestamp"])
                 if unnumbered := [name for name in _NUMBERING if table[name].null_count]:
-                    raise CaptureError(path, f"{Path(file).name} has rows without {', '.join(unnumbered)}")
+                    raise CaptureError(
+                        path, f"{Path(file).name} has rows without {', '.join(unnumbered)}; record it anew"
+                    )
                 topics.update(str(topic) for topic in pc.unique(table["topic"]).to_pylist())
                 stamps = table["timestamp"].cast(pa.timestamp("ms", tz="UTC")).cast(pa.int64())
                 columns.append(
@@ -194,7 +202,9 @@ def _open(path: str, file: str) -> pq.ParquetFile:
     try:
         parquet = pq.ParquetFile(file)
     except (pa.ArrowInvalid, OSError) as error:
-        raise CaptureError(path, f"{Path(file).name} is not a readable Parquet file ({error})") from error
+        raise CaptureError(
+            path, f"{Path(file).name} is not a readable Parquet file ({error}); remove or replace it"
+        ) from error
     missing = [name for name in MESSAGE_SCHEMA.names if name not in parquet.schema_arrow.names]
     if missing:
         raise CaptureError(
@@ -204,13 +214,15 @@ def _open(path: str, file: str) -> pq.ParquetFile:
     for name, is_right in _NUMBERING.items():
         if not is_right(parquet.schema_arrow.field(name).type):
             found, wanted = parquet.schema_arrow.field(name).type, MESSAGE_SCHEMA.field(name).type
-            raise CaptureError(path, f"column {name} of {Path(file).name} is {found}, and a capture has {wanted} there")
+            raise CaptureError(path, f"column {name} of {Path(file).name} is {found}; write it as {wanted}")
     return parquet
 
 
 def _runs(index: _PartitionIndex, first: int, last: int) -> Iterator[tuple[list[int], int, int]]:
-    """Row groups to read together, with the offsets (inclusive) they give: one group at a time where groups follow each
-    other in offset order, several only where their offsets interleave."""
+    """Yield row groups to read together, with the offsets (inclusive) that they give: ``([3], 0, 99)``.
+
+    Groups that follow each other in offset order are read one by one, several only where their offsets interleave.
+    """
     groups = index.groups[first:last]
     if not groups.size:
         return
@@ -225,12 +237,12 @@ def _runs(index: _PartitionIndex, first: int, last: int) -> Iterator[tuple[list[
 
 
 def _only(table: pa.Table, wanted: pa.ChunkedArray) -> pa.Table:
-    """The wanted rows; mostly all of them, and then nothing is copied."""
+    """Return the wanted rows; mostly all of them, and then nothing is copied."""
     return table if pc.all(wanted).as_py() else table.filter(wanted)
 
 
 def _ordered(table: pa.Table) -> pa.Table:
-    """By offset, each offset once."""
+    """Return the rows by offset, each offset once."""
     offsets = table["offset"].to_numpy()
     if offsets.size > 1 and not bool((np.diff(offsets) > 0).all()):
         _, first = np.unique(offsets, return_index=True)
@@ -239,7 +251,7 @@ def _ordered(table: pa.Table) -> pa.Table:
 
 
 def _batches(table: pa.Table) -> Iterator[pa.RecordBatch]:
-    """The rows in batches of about ``_BATCH_BYTES``, cut where the bytes are: messages differ by a factor of a million."""
+    """Yield the rows in batches of about ``_BATCH_BYTES``; messages differ in size by a factor of a million."""
     lengths = pc.fill_null(pc.binary_length(table["value"]), 0).to_numpy().astype(np.int64)
     ends = np.cumsum(lengths + _ROW_BYTES)
     first, before = 0, 0
@@ -253,12 +265,4 @@ def _watermark(index: _PartitionIndex | None) -> Watermark:
     if index is None or not index.offsets.size:
         return Watermark(0, 0, None, None)
     first, greatest = int(index.milliseconds[0]), int(index.milliseconds.max())
-    return Watermark(int(index.offsets[0]), int(index.offsets[-1]) + 1, _instant(first), _instant(greatest))
-
-
-def _instant(milliseconds: int) -> datetime:
-    return _EPOCH + timedelta(milliseconds=milliseconds)
-
-
-def _milliseconds(instant: datetime) -> int:
-    return (instant - _EPOCH) // timedelta(milliseconds=1)
+    return Watermark(int(index.offsets[0]), int(index.offsets[-1]) + 1, instant_of(first), instant_of(greatest))

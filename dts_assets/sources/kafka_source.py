@@ -1,15 +1,14 @@
 """A Kafka topic, or several, as a source: bounded offset ranges, watermarks, offsets for a time.
 
-What a broker says of times is said of everything in its log: the markers that end transactions count as messages dated when the
-transaction ended, although nobody ever gets to read them. A boundary may so be the offset of a marker; it is a boundary as good
-as any.
+A broker's answers about times cover its whole log: the markers that end transactions count as messages dated when the transaction
+ended, although no reader ever gets them. So a boundary may be the offset of a marker; it is as good as any other.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -18,25 +17,24 @@ from confluent_kafka.admin import OffsetSpec
 
 from dts_assets.errors import UnsupportedByBrokerError
 from dts_assets.model.offsets import OffsetRange, Watermark
-from dts_assets.sources.kafka_client import EARLIEST, GREATEST_TIME, LATEST, Client, Dated, KafkaPlace, client_of
+from dts_assets.sources.kafka_client import EARLIEST, GREATEST_TIME, LATEST, Client, Dated, client_of
+from dts_assets.sources.kafka_place import KafkaPlace
 from dts_assets.sources.kafka_reader import record_batches
 from dts_assets.sources.kafka_times import MessageTimes, Stamps
+from dts_assets.sources.milliseconds import ceiling_of, floor_of, instant_of
 
 if TYPE_CHECKING:
     from dts_assets.settings.models import Kafka
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MILLISECOND = timedelta(milliseconds=1)
-_JUST_UNDER_A_MILLISECOND = timedelta(microseconds=999)
 _LAST_TIME = 2**62
 
 
 @dataclass(frozen=True, slots=True)
 class KafkaSource:
-    """The committed messages of a subscription's topics. ``patience``: how long a read waits for a broker that is away, in
-    seconds; every other question is answered, or is an error, within a few.
+    """The committed messages of a subscription's topics.
 
-    All methods raise BrokerError and what is below it. ``UnreachableBrokerError.retriable`` says that the same may succeed later.
+    ``patience`` is the time that a read waits for a broker that is away, in seconds; every other question is answered, or is an
+    error, within a few. All methods raise BrokerErrors; a retriable one says that a repetition may succeed later.
     """
 
     place: KafkaPlace
@@ -44,15 +42,15 @@ class KafkaSource:
 
     @classmethod
     def of(cls, kafka: Kafka, partitions: int) -> KafkaSource:
-        """The source that a configuration names."""
+        """Return the source that a configuration names."""
         return cls(KafkaPlace.of(kafka, partitions))
 
     def check(self) -> None:
-        """Ask the broker for the topics now. Raises the error that says what is wrong with it or with the settings."""
+        """Ask the broker for the topics, so that a fault of broker or settings is raised."""
         client_of(self.place).look()
 
     def watermarks(self) -> Mapping[int, Watermark]:
-        """Per Kafka partition the offsets that are there, the time of the first message and the greatest time of any."""
+        """Return the offsets, the time of the first message and the greatest time, by Kafka partition."""
         client = client_of(self.place)
         every = range(self.place.partitions)
         low, high, first = client.offsets([dict.fromkeys(every, spec) for spec in (EARLIEST, LATEST, _dated_from(0))])
@@ -61,28 +59,28 @@ class KafkaSource:
             number: Watermark(
                 low[number].offset,
                 high[number].offset,
-                _instant(first[number].time) if first[number].offset >= 0 else None,
-                _instant(greatest[number]) if number in greatest else None,
+                instant_of(first[number].time) if first[number].offset >= 0 else None,
+                instant_of(greatest[number]) if number in greatest else None,
             )
             for number in every
         }
 
     def now(self) -> datetime:
-        """The wall clock."""
+        """Return the time of the wall clock."""
         return datetime.now(UTC)
 
     def offset_for_time(self, kafka_partition: int, instant: datetime, *, not_after: datetime) -> int | None:
-        """The first offset dated in ``[instant, not_after]``; None if there is none yet."""
+        """Return the first offset dated in ``[instant, not_after]``; None if there is none yet."""
         question = (kafka_partition, instant)
         return self.offsets_for_times([question], not_after=not_after)[question]
 
     def offsets_for_times(
         self, questions: Iterable[tuple[int, datetime]], *, not_after: datetime
     ) -> dict[tuple[int, datetime], int | None]:
-        """:meth:`offset_for_time` for many (Kafka partition, instant) pairs in a few round trips."""
-        client, latest = client_of(self.place), _floor(not_after)
+        """Return :meth:`offset_for_time` of many (Kafka partition, instant) pairs, in a few round trips."""
+        client, latest = client_of(self.place), floor_of(not_after)
         questions = tuple(questions)
-        asked = sorted({(number, _ceiling(instant)) for number, instant in questions})
+        asked = sorted({(number, ceiling_of(instant)) for number, instant in questions})
         rounds: list[dict[int, int]] = []
         turn: dict[int, int] = {}
         for number, earliest in asked:
@@ -99,11 +97,14 @@ class KafkaSource:
             for number, dated in given.items()
         }
         offsets = self._read_past(client, found, latest)
-        return {question: offsets[question[0], _ceiling(question[1])] for question in questions}
+        return {question: offsets[question[0], ceiling_of(question[1])] for question in questions}
 
     def dated_after(self, kafka_partition: int, offsets: OffsetRange, instant: datetime) -> tuple[int, ...]:
-        """Offsets in the range whose messages are dated after ``instant``. Messages are read only if there may be some."""
-        client, earliest = client_of(self.place), _floor(instant) + 1
+        """Return the offsets in the range whose messages are dated after ``instant``.
+
+        Messages are read only if there may be such.
+        """
+        client, earliest = client_of(self.place), floor_of(instant) + 1
         if not len(offsets):
             return ()
         (answer,) = client.offsets([{kafka_partition: _dated_from(earliest)}])
@@ -115,10 +116,11 @@ class KafkaSource:
         return tuple(self._dated(client, kafka_partition, asked, earliest, _LAST_TIME)) if len(asked) else ()
 
     def read(self, kafka_partition: int, offsets: OffsetRange) -> Iterator[pa.RecordBatch]:
-        """The messages of a range in offset order, as batches of about 8 MB: aborted ones are left out.
+        """Yield the messages of a range in offset order, as batches of about 8 MB, without aborted messages.
 
-        Raises MessagesGoneError if the broker does not have the whole range, UnreachableBrokerError if it is away for longer than
-        the patience lasts.
+        Raises:
+            MessagesGoneError: The broker does not have the whole range.
+            UnreachableBrokerError: The broker is away for longer than the patience lasts.
         """
         client = client_of(self.place)
         place = client.located(kafka_partition)
@@ -136,8 +138,10 @@ class KafkaSource:
     def _read_past(
         self, client: Client, found: Mapping[tuple[int, int], Dated], latest: int
     ) -> dict[tuple[int, int], int | None]:
-        """The offsets of what the broker found; behind one that is dated after ``latest`` messages are read to find the first
-        that is not."""
+        """Return the offsets of the messages that the broker found, None for a question without one.
+
+        Behind a message that is dated after ``latest``, messages are read to find the first that is not.
+        """
         offsets: dict[tuple[int, int], int | None] = {}
         behind: dict[int, list[int]] = {}
         for (number, earliest), dated in found.items():
@@ -164,7 +168,10 @@ class KafkaSource:
         *,
         kept_from: int | None = None,
     ) -> list[int]:
-        """The offsets of a range dated in ``[earliest, latest]``; what was read for it is kept with the connection."""
+        """Return the offsets of a range dated in ``[earliest, latest]``.
+
+        Times that are read are kept with the connection.
+        """
 
         def stamps(unknown: OffsetRange) -> Stamps:
             for some in self._messages(client, kafka_partition, unknown):
@@ -177,11 +184,11 @@ class KafkaSource:
 
 
 def _greatest_times(client: Client, first: Mapping[int, Dated]) -> dict[int, int]:
-    """The greatest message time of each Kafka partition that has messages.
+    """Return the greatest message time of each Kafka partition that has messages.
 
-    Brokers from 3.0 on name the message, although it may be deleted already; older ones refuse the question or take it for one
-    about the first message. So the answer counts if it is behind the first one, and else the time is searched for, which takes a
-    single question if the first message is the one.
+    Brokers from 3.0 on name the message, although it may be deleted already; older ones refuse the question or answer it with the
+    first message. So the answer counts if it is behind the first message, and else the time is searched for, which takes a single
+    question if the first message is the latest.
     """
     holding = [number for number, dated in first.items() if dated.offset >= 0]
     known: dict[int, int] = {}
@@ -196,7 +203,10 @@ def _greatest_times(client: Client, first: Mapping[int, Dated]) -> dict[int, int
 
 
 def _searched(client: Client, times: Mapping[int, int]) -> dict[int, int]:
-    """The greatest message times by asking for messages after ever nearer instants. ``times`` are of messages that are there."""
+    """Return the greatest message times, found by asking for messages after ever nearer instants.
+
+    ``times`` are the times of messages that are there.
+    """
     least = dict(times)
     beyond: dict[int, int] = {}
     step = dict.fromkeys(least, 1)
@@ -218,15 +228,3 @@ def _searched(client: Client, times: Mapping[int, int]) -> dict[int, int]:
 def _dated_from(milliseconds: int) -> OffsetSpec:
     spec: OffsetSpec = OffsetSpec.for_timestamp(milliseconds)
     return spec
-
-
-def _instant(milliseconds: int) -> datetime:
-    return _EPOCH + milliseconds * _MILLISECOND
-
-
-def _floor(instant: datetime) -> int:
-    return (instant - _EPOCH) // _MILLISECOND
-
-
-def _ceiling(instant: datetime) -> int:
-    return (instant + _JUST_UNDER_A_MILLISECOND - _EPOCH) // _MILLISECOND

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from dts_assets.errors import CaptureError
 from dts_assets.model.offsets import OffsetRange, Watermark
-from dts_assets.sources.capture import MESSAGE_SCHEMA, CaptureSource
+from dts_assets.sources.capture_source import MESSAGE_SCHEMA, CaptureSource
 from dts_assets.sources.source import Source
 from tests.tiers import examples
 
