@@ -334,7 +334,7 @@ def test_bytes_that_read_as_before_are_no_fault() -> None:
 def test_a_flip_that_changes_nothing_is_not_counted(tmp_path: Path) -> None:
     """One bit makes a tab a carriage return, which a reader of JSON skips as well."""
     value = b'{"a":' + b"\t" * 400 + b"1}"
-    messages = [Message(0, 500 + place, START + place, None, value, ()) for place in range(60)]
+    messages = [Message(0, 500 + place, START + place, None, value, ()) for place in range(200)]
     write_capture(messages, tmp_path / "in", topic="t")
     faults, found = mutated(tmp_path / "in", tmp_path / "out", Kind.FLIP, count=20)
     for fault in faults:
