@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -13,7 +14,15 @@ from dts_emulator.live.freshness_meter import Freshness, freshness
 from dts_emulator.live.live_stack import WORKLOAD, LiveOptions, LiveStack, Runs, live_stack
 from dts_emulator.live.supervisor import Supervisor
 from tests.live.faults import FAULTS, Fault
-from tests.live.verdict import catch_up, database_place, repeated_deliveries, stuck, unequal_as_they_stand, wrong
+from tests.live.verdict import (
+    catch_up,
+    database_place,
+    repeated_deliveries,
+    source_end,
+    stuck,
+    unequal_as_they_stand,
+    wrong,
+)
 
 BETWEEN_FAULTS = (8.0, 25.0)
 """Seconds, at random."""
@@ -32,7 +41,8 @@ class Findings:
     """What a soak did and found. ``wrong`` is empty if all is well."""
 
     wrong: list[str] = field(default_factory=list)
-    faults: list[str] = field(default_factory=list)
+    faults: Counter[str] = field(default_factory=Counter)
+    """How often each fault took effect, by name."""
     rows: int = 0
     looks: int = 0
     redelivered: int = 0
@@ -49,8 +59,11 @@ def soak(
     between: tuple[float, float] = BETWEEN_FAULTS,
     one_by_one: bool = False,
 ) -> Findings:
-    """Let it run for so long, and until each of ``faults`` has come once, then let it come to rest and judge it. With
-    ``one_by_one`` each of them comes alone at first, and is got over before the next one."""
+    """Let it run for so long under ``faults``, then let it come to rest and judge it as it stood when the source did.
+
+    With ``one_by_one`` each of them comes alone at first, and is got over before the next one. A fault that has taken no effect
+    when the time is over is one of the things that are wrong: nothing was shown of it.
+    """
     found, random = Findings(), Random(options.seed)
     supervisor: Supervisor
     with live_stack(options, say=say) as stack:
@@ -58,15 +71,18 @@ def soak(
         _wait_for_first_tables(stack)
         if one_by_one:
             _one_by_one(stack, found, random, faults=faults, say=say)
-        _under_fire(stack, found, random, seconds=seconds, faults=faults, between=between, say=say)
+        for done in under_fire(stack, found.faults, random, seconds=seconds, faults=faults, between=between):
+            _told(stack, found, random, done, say)
+        found.wrong += [f"{name} could do nothing in {seconds:.0f} s" for name in faults if not found.faults[name]]
         supervisor.stop(WORKLOAD)
+        end = source_end(stack, options.folder / "dumps" / "end")
         commits = stack.commits.read()
         found.rows = commits[-1].rows
         say(f"the workload has stopped after {found.rows:,} row changes")
-        late = catch_up(stack, seconds=_CATCH_UP)
+        late = catch_up(stack, end, seconds=_CATCH_UP)
         say("caught up" if not late else "not caught up")
         found.freshness = freshness(commits, stack.cuts.read())
-        found.wrong += [*late, *wrong(stack, options.folder / "dumps", quiet=not late)]
+        found.wrong += [*late, *wrong(stack, options.folder / "dumps", end=None if late else end)]
         found.redelivered = repeated_deliveries(stack)
         found.wrong += stuck(stack, older_than=_LONGEST_RUN)
         found.runs = stack.runs()
@@ -77,11 +93,8 @@ def soak(
 
 
 def _wait_for_first_tables(stack: LiveStack) -> None:
-    deadline = time.monotonic() + _FIRST_TABLES
-    while not stack.cuts.read():
-        stack.check()
-        assert time.monotonic() < deadline, f"no tables after {_FIRST_TABLES:.0f} s"
-        time.sleep(1)
+    there = stack.wait_until(lambda: bool(stack.cuts.read()), seconds=_FIRST_TABLES)
+    assert there, f"no tables after {_FIRST_TABLES:.0f} s"
 
 
 def _one_by_one(
@@ -90,15 +103,14 @@ def _one_by_one(
     """Each fault alone: the snapshots get to where the database stood when it was over, and are equal to it there."""
     for name in sorted(faults):
         done = faults[name](stack, random)
-        found.faults.append(done)
-        began, place = time.monotonic(), database_place(stack)
-        while stack.cuts.place is None or stack.cuts.place < place:
-            stack.check()
-            stack.cuts.read()
-            if time.monotonic() - began > _CATCH_UP:
-                found.wrong.append(f"{done}, and {_CATCH_UP:.0f} s later the snapshots stood at {stack.cuts.place}")
-                return
-            time.sleep(0.5)
+        if done is None:
+            say(f"{name} could do nothing yet")
+            continue
+        found.faults[name] += 1
+        began = time.monotonic()
+        if not stack.reach(database_place(stack), seconds=_CATCH_UP):
+            found.wrong.append(f"{done}, and {_CATCH_UP:.0f} s later the snapshots stood at {stack.cuts.place}")
+            return
         say(f"{done}; got over after {time.monotonic() - began:.0f} s")
         _look(stack, found, f"alone-{name}")
 
@@ -108,40 +120,50 @@ def _look(stack: LiveStack, found: Findings, name: str) -> None:
     found.looks += 1
 
 
-def _under_fire(
+def under_fire(
     stack: LiveStack,
-    found: Findings,
+    counted: Counter[str],
     random: Random,
     *,
     seconds: float,
     faults: Mapping[str, Fault],
     between: tuple[float, float],
-    say: Callable[[str], None],
-) -> None:
-    """Each fault once in random order, then again, for as long as there is time."""
+) -> Iterator[str]:
+    """Each fault once in random order, then again, for as long as there is time; what each of them did.
+
+    One that could do nothing is not counted, and comes again as the last of its round.
+    """
     end, order = time.monotonic() + seconds, list[str]()
-    while time.monotonic() < end or len(found.faults) < len(faults):
-        pause = time.monotonic() + random.uniform(*between)
-        while time.monotonic() < pause:
-            stack.check()
-            time.sleep(0.5)
+    while time.monotonic() < end:
+        stack.wait_until(lambda: False, seconds=random.uniform(*between), every=0.5)
         if not order:
             order = random.sample(sorted(faults), len(faults))
-        done = faults[order.pop()](stack, random)
-        found.faults.append(done)
-        commits, sightings = stack.commits.read(), stack.cuts.read()
-        since = freshness(commits, sightings).since
-        behind = 0.0 if since is None else time.time() - since
-        say(f"{done}; {commits[-1].rows:,} row changes, {behind:.0f} s behind, load {os.getloadavg()[0]:.1f}")
-        if len(found.faults) % _LOOK_EVERY == 0:
-            time.sleep(random.uniform(0, _LONGEST_LOOK_LATER))
-            _look(stack, found, f"look-{len(found.faults)}")
+        name = order.pop()
+        done = faults[name](stack, random)
+        if done is None:
+            order.insert(0, name)
+        else:
+            counted[name] += 1
+            yield done
+
+
+def _told(stack: LiveStack, found: Findings, random: Random, done: str, say: Callable[[str], None]) -> None:
+    """Say how the pipeline stands after a fault, and judge the snapshots after some of them."""
+    commits, sightings = stack.commits.read(), stack.cuts.read()
+    since = freshness(commits, sightings).since
+    behind = 0.0 if since is None else time.time() - since
+    say(f"{done}; {commits[-1].rows:,} row changes, {behind:.0f} s behind, load {os.getloadavg()[0]:.1f}")
+    if found.faults.total() % _LOOK_EVERY == 0:
+        time.sleep(random.uniform(0, _LONGEST_LOOK_LATER))
+        _look(stack, found, f"look-{found.faults.total()}")
 
 
 def report(found: Findings) -> list[str]:
     """What was found, in lines for a person."""
     fresh, runs = found.freshness, found.runs
-    lines = [f"{found.rows:,} row changes under {len(found.faults)} faults; {found.redelivered:,} were delivered again"]
+    lines = [
+        f"{found.rows:,} row changes under {found.faults.total()} faults; {found.redelivered:,} were delivered again"
+    ]
     lines.append(f"snapshots were judged as they stood {found.looks} times, and once all was at rest")
     if fresh is not None and fresh.p50 is not None and fresh.p95 is not None:
         lines.append(f"visible after {fresh.p50:.0f} s (p50), {fresh.p95:.0f} s (p95), {fresh.worst:.0f} s (worst)")

@@ -1,4 +1,4 @@
-"""One fault of the soak, and two minutes of all of them; ``make soak`` runs fifteen."""
+"""One fault of the soak, and four minutes of all of them; ``make soak`` runs fifteen."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ def test_one_fault_is_got_over(tmp_path: Path) -> None:
     lines: list[str] = []
     faults = {name: FAULTS[name] for name in ("crash_emulator",)}
     found = soak(
-        default_options(tmp_path / "live", seed=20), seconds=0, say=lines.append, faults=faults, between=(0, 1)
+        default_options(tmp_path / "live", seed=20), seconds=1, say=lines.append, faults=faults, between=(0, 1)
     )
     assert not found.wrong, "\n".join([*lines, *report(found)])
     assert found.rows > 100
-    assert found.faults == ["the emulator was killed and started again"]
+    assert set(found.faults) == set(faults)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(1200)
 def test_whatever_happens_the_snapshots_end_as_the_database(tmp_path: Path) -> None:
     lines: list[str] = []
-    found = soak(default_options(tmp_path / "live", seed=20), seconds=120, say=lines.append, between=(2, 8))
+    found = soak(default_options(tmp_path / "live", seed=20), seconds=240, say=lines.append, between=(1, 5))
     assert not found.wrong, "\n".join([*lines, *report(found)])
     assert found.rows > 10_000
-    assert len(found.faults) >= len(FAULTS)
+    assert set(found.faults) == set(FAULTS), "each has taken effect"
     assert found.looks > 1
     assert found.redelivered > 0

@@ -6,6 +6,7 @@ import itertools
 import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -27,20 +28,34 @@ from dts_emulator.live.freshness_meter import Place
 from dts_emulator.live.live_stack import DATABASE, SUBSCRIPTION, LiveStack
 
 
-def catch_up(stack: LiveStack, *, seconds: float) -> list[str]:
-    """Wait until the snapshots stand where the database does, which nobody writes to any more, and no run is left to end but the
-    one that follows."""
-    end, deadline = database_place(stack), time.monotonic() + seconds
-    while True:
-        stack.supervisor.check()
-        stack.cuts.read()
-        there = stack.cuts.place is not None and stack.cuts.place >= end
-        if there and not [*stuck(stack, older_than=0), *undone(stack)]:
-            return []
-        if time.monotonic() > deadline:
-            left = [*stuck(stack, older_than=0), *undone(stack)]
-            return [f"after {seconds:.0f} s the snapshots stand at {stack.cuts.place}, the database at {end}", *left]
-        time.sleep(1)
+@dataclass(frozen=True, slots=True)
+class SourceEnd:
+    """The database when the last change was made: where its binlog ended, and the folder with its content."""
+
+    place: Place
+    content: Path
+
+
+def source_end(stack: LiveStack, folder: Path) -> SourceEnd:
+    """Write down the database as it is now, which nobody writes to any more: the one moment that is judged."""
+    place = database_place(stack)
+    dump_database(stack.server, DATABASE, folder)
+    assert database_place(stack) == place, "somebody still writes to the database"
+    return SourceEnd(place, folder)
+
+
+def catch_up(stack: LiveStack, end: SourceEnd, *, seconds: float) -> list[str]:
+    """Wait until the snapshots stand where the source has ended, and no run is left to end but the one that follows."""
+
+    def left() -> list[str]:
+        return [*stuck(stack, older_than=0), *undone(stack)]
+
+    deadline = time.monotonic() + seconds
+    if stack.reach(end.place, seconds=seconds) and stack.wait_until(
+        lambda: not left(), seconds=deadline - time.monotonic()
+    ):
+        return []
+    return [f"after {seconds:.0f} s the snapshots stand at {stack.cuts.place}, the database at {end.place}", *left()]
 
 
 def database_place(stack: LiveStack) -> Place:
@@ -51,13 +66,13 @@ def database_place(stack: LiveStack) -> Place:
     return file_number(str(file)), int(position)
 
 
-def wrong(stack: LiveStack, folder: Path, *, quiet: bool) -> list[str]:
-    """Everything that is wrong with what the lake holds; ``quiet`` says that nothing comes any more and all is there."""
-    return [*unequal(stack, folder, quiet=quiet), *incomplete(stack), *undone(stack), *repeated(stack)]
+def wrong(stack: LiveStack, folder: Path, *, end: SourceEnd | None) -> list[str]:
+    """Everything that is wrong with what the lake holds; ``end`` is given where all that was ever written should be there."""
+    return [*unequal(stack, folder, end=end), *incomplete(stack), *undone(stack), *repeated(stack)]
 
 
-def unequal(stack: LiveStack, folder: Path, *, quiet: bool = True) -> Iterator[str]:
-    """Snapshots that are not the database's content at the GTID set that the ledger names; with ``quiet``, nor what it is now.
+def unequal(stack: LiveStack, folder: Path, *, end: SourceEnd | None) -> Iterator[str]:
+    """Snapshots that are not the database's content at the GTID set that the ledger names, nor what it was at its ``end``.
 
     Snapshots are taken as they stood at that cut: the pipeline may be at work on the next one.
     """
@@ -68,9 +83,10 @@ def unequal(stack: LiveStack, folder: Path, *, quiet: bool = True) -> Iterator[s
     with content_at(stack.server, moment_of_gtids(stack.server, cut.gtid_set)) as past:
         dump_database(past, DATABASE, folder / "past")
     yield from _differing(snapshots_at(stack, cut.cut), folder / "past", f"at {cut.gtid_set}")
-    if quiet:
-        dump_database(stack.server, DATABASE, folder / "now")
-        yield from _differing(snapshots_at(stack, None), folder / "now", "now")
+    if end is not None:
+        if (cut.cut.file, cut.cut.position) < end.place:
+            yield f"the snapshots stand at {cut.cut}, and the source ended at {end.place}"
+        yield from _differing(snapshots_at(stack, None), end.content, "at the end of the source")
 
 
 def unequal_as_they_stand(stack: LiveStack, folder: Path) -> Iterator[str]:
