@@ -5,20 +5,22 @@ seconds of processor time, and so does all the work on five thousand row changes
 """
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
-from dts_assets.defs.checks import evaluation, window_balance_result, window_completeness_result
-from dts_assets.defs.failures import explained
+from dts_assets.defs.checks import evaluation
+from dts_assets.defs.flow_step import TableEvent, flow_step, log_events
 from dts_assets.defs.group_commit import group_metadata
+from dts_assets.defs.layers import layers_of
 from dts_assets.defs.metadata import raw_metadata
+from dts_assets.defs.policies import asset_key
 from dts_assets.defs.redrive import entries_events, instant_of
 from dts_assets.defs.resources import PipelineResource, SparkResource
-from dts_assets.defs.table_assets import TableAsset, layers, table_metadata
+from dts_assets.defs.table_assets import TableAsset, TableCheck, graph_checks
 from dts_assets.model.windows import ClosedBy
 from dts_assets.settings.models import Subscription
 
@@ -61,27 +63,16 @@ def live_job(subscription: Subscription, assets: tuple[TableAsset, ...]) -> dg.J
     def follow_live(
         context: dg.OpExecutionContext, config: LiveConfig, pipelines: PipelineResource, spark: SparkResource
     ) -> None:
-        spark.start()
-        from dts_assets.flows.follow import first_open, follow
+        told, count = _Told(subscription.name, graph_checks(assets)), 0
+        with flow_step(context, subscription.name, pipelines, spark) as step:
+            from dts_assets.flows.follow import first_open, follow
 
-        told = _Told(subscription.name, assets)
-        with explained(context):
-            since = instant_of(config.since) or first_open(pipelines.pipeline(subscription.name))
-            refreshes = follow(
-                lambda: pipelines.pipeline(subscription.name),
-                since,
-                lasts=timedelta(seconds=config.seconds),
-                spark=spark.session,
-                progress=context.log.info,
-            )
-            count = 0
-            for done in refreshes:
-                count += 1
-                for event in told.events(done):
-                    # Accepted as every event of a user is; the signature names three of them.
-                    context.log_event(event)  # type: ignore[arg-type]
+            since, lasts = instant_of(config.since) or first_open(step.pipeline), timedelta(seconds=config.seconds)
+            refreshes = follow(step.reopen, since, lasts=lasts, spark=step.spark, progress=step.progress)
+            for count, done in enumerate(refreshes, start=1):  # noqa: B007  # the last number is told
+                log_events(context, told.events(done))
                 if done.entries:
-                    group_metadata(context, pipelines.pipeline(subscription.name))
+                    group_metadata(context, step.reopen())
         context.add_output_metadata({"refreshes": count})
 
     @dg.job(
@@ -106,11 +97,11 @@ class _Told:
     """What the run has told of each partition: the same again only now and then, and once when its window has closed."""
 
     subscription: str
-    assets: tuple[TableAsset, ...]
-    last: dict[tuple[dg.AssetKey, str], tuple[float, bool]] = field(default_factory=dict)
+    checks: tuple[TableCheck, ...]
+    last: dict[tuple[dg.AssetKey | dg.AssetCheckKey, str], tuple[float, bool]] = field(default_factory=dict)
 
-    def events(self, done: "Refreshed") -> Iterator[dg.AssetMaterialization | dg.AssetCheckEvaluation]:
-        raw, entries = (dg.AssetKey([self.subscription, name]) for name in ("raw_envelopes", "entries"))
+    def events(self, done: "Refreshed") -> Iterator[TableEvent]:
+        raw, entries = (asset_key(self.subscription, name) for name in ("raw_envelopes", "entries"))
         for cell in (cell for report in done.raw for cell in report.cells):
             partition = str(cell.row.cell)
             if self._due(raw, partition, still_open=cell.row.closed_by is ClosedBy.OPEN):
@@ -122,24 +113,20 @@ class _Told:
         for tables in done.tables:
             yield from self._of_tables(tables, _open_windows(done))
 
-    def _of_tables(
-        self, report: "TablesReport", still_open: frozenset[str]
-    ) -> Iterator[dg.AssetMaterialization | dg.AssetCheckEvaluation]:
+    def _of_tables(self, report: "TablesReport", still_open: frozenset[str]) -> Iterator[TableEvent]:
         for table in report.tables:
-            for layer in layers(table):
-                key = dg.AssetKey([self.subscription, layer, *table.table.path])
+            for layer in layers_of(table):
+                key = layer.key(self.subscription, table.table)
                 for window in report.windows:
                     partition = window.row.window.key
                     if self._due(key, partition, still_open=partition in still_open):
-                        metadata: Mapping[str, Any] = table_metadata(layer, table, window)
-                        yield dg.AssetMaterialization(key, metadata=metadata, partition=partition)
-        for window in report.windows if self.assets else ():
-            first, partition = self.assets[0].key, window.row.window.key
-            if self._due(dg.AssetKey([*first.path, "checks"]), partition, still_open=partition in still_open):
-                for result in (window_completeness_result(window.row), window_balance_result(window)):
-                    yield evaluation(first, result, partition)
+                        yield dg.AssetMaterialization(key, metadata=layer.metadata(table, window), partition=partition)
+        for check in self.checks:
+            for partition, result in check.results(report).items():
+                if self._due(check.key, partition, still_open=partition in still_open):
+                    yield evaluation(check.asset, result, partition)
 
-    def _due(self, key: dg.AssetKey, partition: str, *, still_open: bool) -> bool:
+    def _due(self, key: dg.AssetKey | dg.AssetCheckKey, partition: str, *, still_open: bool) -> bool:
         now = time.monotonic()
         at, was_open = self.last.get((key, partition), (float("-inf"), True))
         if now - at < _TELL_AGAIN and was_open == still_open:

@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING
 import dagster as dg
 
 from dts_assets.defs.checks import balance_result, completeness_result, evaluation
+from dts_assets.defs.flow_step import TableEvent, flow_step, log_events
 from dts_assets.defs.metadata import entries_metadata
+from dts_assets.defs.policies import asset_key
 from dts_assets.defs.resources import PipelineResource, SparkResource
+from dts_assets.model.problems import Reason
 from dts_assets.settings.models import Subscription
 
 if TYPE_CHECKING:
-    from dts_assets.flows.redrive import RedriveReport
+    from dts_assets.flows.redrive import Quarantined, RedriveReport
     from dts_assets.flows.reports import EntriesCellReport
 
 
@@ -32,7 +35,7 @@ def redrive_job_name(subscription: str) -> str:
 
 def redrive_job(subscription: Subscription) -> dg.JobDefinition:
     """Reads what is in quarantine anew and makes all that follows from it."""
-    entries = dg.AssetKey([subscription.name, "entries"])
+    entries = asset_key(subscription.name, "entries")
 
     @dg.op(
         name=f"{subscription.name}_read_quarantine_again",
@@ -43,21 +46,12 @@ def redrive_job(subscription: Subscription) -> dg.JobDefinition:
     def read_quarantine_again(
         context: dg.OpExecutionContext, config: RedriveConfig, pipelines: PipelineResource, spark: SparkResource
     ) -> None:
-        from dts_assets.flows.redrive import Quarantined, redrive
-        from dts_assets.model.problems import Reason
+        # Spark starts when the flow asks for it: where nothing is in quarantine it never does.
+        with flow_step(context, subscription.name, pipelines, spark, start=False) as step:
+            from dts_assets.flows.redrive import redrive
 
-        chosen = Quarantined(
-            instant_of(config.start),
-            instant_of(config.end),
-            frozenset(config.kafka_partitions) or None,
-            frozenset(Reason(reason) for reason in config.reasons) or None,
-        )
-        pipeline = pipelines.pipeline(subscription.name)
-        report = redrive(pipeline, chosen, spark=spark.session, progress=context.log.info)
-        for cell in report.entries:
-            for event in entries_events(entries, cell):
-                # Accepted as every event of a user is; the signature names three of them.
-                context.log_event(event)  # type: ignore[arg-type]
+            report = redrive(step.pipeline, _chosen(config), spark=step.spark, progress=step.progress)
+        log_events(context, (event for cell in report.entries for event in entries_events(entries, cell)))
         context.add_output_metadata({"rows": dg.MetadataValue.md(_table(report)), "moved": report.moved})
 
     @dg.job(
@@ -70,9 +64,18 @@ def redrive_job(subscription: Subscription) -> dg.JobDefinition:
     return job
 
 
-def entries_events(
-    entries: dg.AssetKey, cell: "EntriesCellReport"
-) -> Iterator[dg.AssetMaterialization | dg.AssetCheckEvaluation]:
+def _chosen(config: RedriveConfig) -> "Quarantined":
+    from dts_assets.flows.redrive import Quarantined
+
+    return Quarantined(
+        instant_of(config.start),
+        instant_of(config.end),
+        frozenset(config.kafka_partitions) or None,
+        frozenset(Reason(reason) for reason in config.reasons) or None,
+    )
+
+
+def entries_events(entries: dg.AssetKey, cell: "EntriesCellReport") -> Iterator[TableEvent]:
     """What a job that is no asset's tells of a partition of entries: that it was made, and what its checks found."""
     partition = str(cell.row.cell)
     yield dg.AssetMaterialization(entries, metadata=entries_metadata(cell), partition=partition)

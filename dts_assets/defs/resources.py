@@ -25,11 +25,12 @@ class PipelineResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     config_path: str
 
     def pipeline(self, subscription: str) -> Pipeline:
-        """The pipeline of a subscription, from the configuration as it is now."""
+        """Return the pipeline of a subscription, from the configuration as it is now, with all layers that Dagster shows."""
+        from dts_assets.defs.layers import stored_layers
         from dts_assets.flows.pipeline import open_pipeline
         from dts_assets.settings import load_settings
 
-        return open_pipeline(load_settings(Path(self.config_path)), subscription)
+        return open_pipeline(load_settings(Path(self.config_path)), subscription, layers=stored_layers())
 
 
 class SparkResource(dg.ConfigurableResource):  # type: ignore[type-arg]

@@ -160,7 +160,7 @@ def test_definitions_are_valid_as_dagster_sees_it(shop: Project) -> None:
 
 
 def shown(project: Project) -> list[tuple[str, TableId]]:
-    return [(asset.layer, asset.table) for asset in graph_tables(project.subscription)]
+    return [(asset.layer.name, asset.table) for asset in graph_tables(project.subscription)]
 
 
 def test_a_table_without_a_key_has_a_changelog_only(shop: Project) -> None:

@@ -1,0 +1,88 @@
+"""The wrapper of every step that runs a flow: it starts Spark, opens the pipeline, explains errors and reports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+
+import dagster as dg
+
+from dts_assets.defs.failures import explained
+from dts_assets.defs.partition_metadata import add_partition_metadata
+from dts_assets.defs.resources import PipelineResource, SparkResource
+
+if TYPE_CHECKING:
+    from dts_assets.flows.pipeline import Pipeline, SparkProvider
+    from dts_assets.flows.reports import Progress
+    from dts_assets.model.spans import Cell
+
+StepContext: TypeAlias = dg.AssetExecutionContext | dg.OpExecutionContext
+
+TableEvent: TypeAlias = dg.AssetMaterialization | dg.AssetCheckEvaluation
+"""An event that a step reports of an asset that is not its own."""
+
+
+class _Row(Protocol):
+    @property
+    def cell(self) -> Cell: ...
+
+
+class CellReport(Protocol):
+    """The report of one cell, with its ledger row."""
+
+    @property
+    def row(self) -> _Row: ...
+
+
+Report = TypeVar("Report", bound=CellReport)
+
+
+@dataclass(frozen=True, slots=True)
+class FlowStep:
+    """The arguments that a step gives to its flow; `reopen` opens the pipeline by the configuration as it is now."""
+
+    pipeline: Pipeline
+    spark: SparkProvider
+    progress: Progress
+    reopen: Callable[[], Pipeline]
+
+
+@contextmanager
+def flow_step(
+    context: StepContext, subscription: str, pipelines: PipelineResource, spark: SparkResource, *, start: bool = True
+) -> Iterator[FlowStep]:
+    """Open the pipeline of a subscription for a flow, and turn errors for people into explained failures.
+
+    Spark starts in the background; with `start` off it starts when the flow asks for it. Flows are imported inside of the
+    block, so that they load while Spark starts.
+    """
+    if start:
+        spark.start()
+
+    def reopen() -> Pipeline:
+        return pipelines.pipeline(subscription)
+
+    with explained(context):
+        yield FlowStep(reopen(), spark.session, context.log.info, reopen)
+
+
+def cells_result(
+    context: dg.AssetExecutionContext,
+    key: dg.AssetKey,
+    cells: Iterable[Report],
+    metadata: Callable[[Report], Mapping[str, Any]],
+    run: Mapping[str, Any],
+    checks: Sequence[dg.AssetCheckResult] = (),
+) -> dg.MaterializeResult[Any]:
+    """Return the result of a step of cells: `metadata` for the partition of each cell, `run` for all of them."""
+    add_partition_metadata(context, key, {str(cell.row.cell): metadata(cell) for cell in cells})
+    return dg.MaterializeResult(metadata=run, check_results=checks)
+
+
+def log_events(context: dg.OpExecutionContext, events: Iterable[TableEvent]) -> None:
+    """Log events of assets that the op does not make itself."""
+    for event in events:
+        # Accepted as every event of a user is; the signature names three of them.
+        context.log_event(event)  # type: ignore[arg-type]

@@ -1,0 +1,104 @@
+"""The layers of source tables as Dagster shows them: one value for each layer.
+
+A new layer is one value here, with one stage and one flow that make its tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import dagster as dg
+
+from dts_assets.defs.checks import BALANCE, COMPLETENESS, window_balance_result, window_completeness_result
+from dts_assets.defs.metadata import Metadata, changelog_metadata, of_run, snapshot_metadata
+from dts_assets.defs.policies import asset_key
+from dts_assets.flows.layers import CHANGELOG, SNAPSHOT, Layer
+from dts_assets.model.tables import TableId
+
+if TYPE_CHECKING:
+    from dts_assets.flows.reports import TableReport, TablesReport, WindowReport
+
+
+@dataclass(frozen=True, slots=True)
+class LayerCheck:
+    """A check of each window over all tables. It stands once, at the first table of its layer."""
+
+    name: str
+    description: str
+    judge: Callable[[TablesReport, WindowReport], dg.AssetCheckResult]
+
+
+@dataclass(frozen=True, slots=True)
+class AssetLayer:
+    """A layer and the assets of its tables.
+
+    `description` says what a table's asset is, with `{table}` in place of the table's name. `metadata` gives the numbers of one
+    window of one table.
+    """
+
+    stored: Layer
+    description: str
+    metadata: Callable[[TableReport, WindowReport], Metadata]
+    checks: tuple[LayerCheck, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The layer's name, which is also the group of its assets."""
+        return self.stored.name
+
+    def key(self, subscription: str, table: TableId) -> dg.AssetKey:
+        """Return the asset key of a table: `shop/changelog/shopdb/orders`."""
+        return asset_key(subscription, self.name, *table.path)
+
+    def source_key(self, subscription: str, table: TableId) -> dg.AssetKey:
+        """Return the key of the asset that a table is made from: a table of another layer, or the subscription's entries."""
+        source = self.stored.made_from
+        return asset_key(subscription, *(("entries",) if source is None else (source.name, *table.path)))
+
+    def run_metadata(self, table: TableReport, report: TablesReport) -> Mapping[str, Any]:
+        """Return the metadata that all windows of a run share."""
+        return of_run(
+            report.seconds,
+            columns=self.stored.columns(table.columns),
+            keys=self.stored.key_columns(table.columns),
+            decoder=report.decoder if self.stored.made_from is None else "",
+        )
+
+
+LAYERS = (
+    AssetLayer(
+        CHANGELOG,
+        "Every row change of {table}, in the source's own order, with both images.",
+        changelog_metadata,
+        checks=(
+            LayerCheck(
+                COMPLETENESS,
+                "How complete the window is known to be over all Kafka partitions; holds for every table.",
+                lambda _, window: window_completeness_result(window.row),
+            ),
+            LayerCheck(
+                BALANCE,
+                "Every change of the window was kept, was delivered before, or is in quarantine; holds for every table.",
+                lambda _, window: window_balance_result(window),
+            ),
+        ),
+    ),
+    AssetLayer(
+        SNAPSHOT,
+        "The current rows of {table}, at the same transaction as every other snapshot.",
+        snapshot_metadata,
+    ),
+)
+"""All layers, each after the layer that it is made from."""
+
+
+def layers_of(table: TableReport) -> tuple[AssetLayer, ...]:
+    """Return the layers that have a table, in the order of `LAYERS`."""
+    return tuple(layer for layer in LAYERS if layer.name in table.layers)
+
+
+def stored_layers() -> tuple[Layer, ...]:
+    """Return the part of all layers that flows need."""
+    return tuple(layer.stored for layer in LAYERS)
