@@ -16,7 +16,7 @@ from dts_assets.model.formats import Evidence
 from dts_assets.model.ledger_rows import IngestWindow
 from dts_assets.model.offsets import Watermark
 from dts_assets.model.windows import Window
-from dts_assets.planning.group_offsets import DecodedCell, offset_to_commit
+from dts_assets.planning.group_offsets import offset_to_commit
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ def commit_group(pipeline: Pipeline, broker: BrokerAdmin) -> GroupCommit:
         if start is None:
             continue
         offset = offset_to_commit(
-            (DecodedCell(row.offsets, _checkpoint(row)) for row in mine),
+            mine,
             start=start,
             committed=committed,
             by_checkpoint=Evidence.CHECKPOINTS in pipeline.settings.traits.evidence,
@@ -92,7 +92,3 @@ def _windows_in_topic(pipeline: Pipeline, watermarks: Mapping[int, Watermark]) -
     latest = (pipeline.source.now() or datetime.now(UTC)) + pipeline.settings.window.max_clock_skew
     numbers = range(max(0, grid.number(min(times)) - 1), grid.number(latest) + 2)
     return tuple(window for window in map(grid.at, numbers) if grid.end is None or window.end <= grid.end)
-
-
-def _checkpoint(row: IngestWindow) -> int | None:
-    return max((mark.offset for mark in row.checkpoints), default=None)

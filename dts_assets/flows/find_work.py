@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from dts_assets.flows.known_tables import known_tables
-from dts_assets.flows.marks import TopicMarks
-from dts_assets.flows.pipeline import Pipeline, stored_cells
+from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.raw import find_boundaries, refuse_other_topic
+from dts_assets.model.ledger_rows import RawWindow
 from dts_assets.model.offsets import Watermark
 from dts_assets.model.spans import Cell
 from dts_assets.model.windows import ClosedBy, Window
-from dts_assets.planning.boundaries import Closing, PlannedCell, StoredCell, closed_windows, plan_cells
+from dts_assets.planning.boundaries import Closing, PlannedCell, closed_windows, plan_cells
 from dts_assets.planning.work import Work, plan_work
 
 
@@ -37,8 +37,8 @@ def find_work(pipeline: Pipeline) -> Work:
     watermarks, closing = pipeline.source.watermarks(), pipeline.closing()
     refuse_other_topic(pipeline, raw.values(), watermarks)
     entries = {row.cell: row for row in ledger.windows()}
-    topic = TopicMarks.of(pipeline, entries.values(), known_tables(pipeline))
-    stored = stored_cells(raw.values())
+    topic = pipeline.topic_marks(entries.values(), known_tables(pipeline))
+    stored = raw.values()
     closed = _closed(pipeline, stored, watermarks, closing)
     followed = {
         plan.cell: plan.cell not in raw or plan.offsets.end > raw[plan.cell].offsets.end
@@ -62,7 +62,7 @@ def find_work(pipeline: Pipeline) -> Work:
 
 
 def _closed(
-    pipeline: Pipeline, stored: Sequence[StoredCell], watermarks: Mapping[int, Watermark], closing: Closing
+    pipeline: Pipeline, stored: Collection[RawWindow], watermarks: Mapping[int, Watermark], closing: Closing
 ) -> _Closed:
     """The windows that have closed. A message dated too far ahead counts for nothing, so the last ones are looked at closely."""
     until, first = _until(pipeline, closing), pipeline.first_window()
@@ -108,7 +108,7 @@ def _until(pipeline: Pipeline, closing: Closing) -> datetime | None:
 def _plans(
     pipeline: Pipeline,
     cells: Sequence[Cell],
-    stored: Sequence[StoredCell],
+    stored: Collection[RawWindow],
     watermarks: Mapping[int, Watermark],
     closing: Closing,
 ) -> tuple[PlannedCell, ...]:

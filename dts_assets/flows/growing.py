@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from dts_assets.flows.marks import of_rows
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.tables_tasks import CellKey, TablesResult
 from dts_assets.model.ledger_rows import Cut, IngestWindow
@@ -16,6 +15,7 @@ from dts_assets.model.spans import Cell
 from dts_assets.model.version import CODE_VERSION
 from dts_assets.model.windows import ClosedBy, Window
 from dts_assets.planning.staleness import entries_input
+from dts_assets.planning.topic_marks import row_inputs
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ def _cells(window: Window, rows: Mapping[Cell, IngestWindow]) -> list[Cell]:
 def _same_beside(before: Cut, mark: Cut, cells: Iterable[Cell]) -> bool:
     """Whether all inputs are the same but for the entries of the window itself."""
     own = tuple(f"{entries_input(cell)}=" for cell in cells)
-    now, then = ({text for text in of_rows(one.inputs) if not text.startswith(own)} for one in (mark, before))
+    now, then = ({text for text in row_inputs(one.inputs) if not text.startswith(own)} for one in (mark, before))
     return now == then
 
 

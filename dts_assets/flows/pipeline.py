@@ -16,10 +16,12 @@ from pyspark.sql import SparkSession
 
 from dts_assets.errors import IncompatibleLakeError, LakeTableError
 from dts_assets.flows.layers import LAYERS, Layer
-from dts_assets.model.ledger_rows import RawWindow
+from dts_assets.model.frontier import Consistency
+from dts_assets.model.ledger_rows import IngestWindow
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import WindowGrid
-from dts_assets.planning.boundaries import Closing, StoredCell
+from dts_assets.planning.boundaries import Closing
+from dts_assets.planning.topic_marks import TopicMarks
 from dts_assets.settings.models import Settings, Subscription
 from dts_assets.sources.capture_source import CaptureSource
 from dts_assets.sources.source import Source
@@ -89,6 +91,17 @@ class Pipeline:
     def table_path(self, layer: str, table: TableId) -> tuple[str, ...]:
         """The asset key of a source table in a layer: ``("shop", "changelog", "shopdb", "orders")``."""
         return (self.name, layer, *table.path)
+
+    def topic_marks(self, rows: Iterable[IngestWindow], tables: Iterable[TableId]) -> TopicMarks:
+        """Return the marks of all stored windows; ``rows`` are all rows of ``windows``, ``tables`` all known tables."""
+        return TopicMarks.of(
+            rows,
+            tables,
+            kafka_partitions=self.kafka_partitions,
+            consistency=Consistency(self.settings.consistency),
+            order=self.settings.traits.order,
+            settings=self.shaping_settings(),
+        )
 
     def closing(self) -> Closing:
         """How windows close now."""
@@ -196,8 +209,3 @@ def lake_location(settings: Settings) -> LakeLocation:
     """Where the lake of a configuration is."""
     catalog = settings.lake.catalog
     return LakeLocation(settings.lake.warehouse, {"type": catalog.type, **dict(catalog.properties)})
-
-
-def stored_cells(rows: Iterable[RawWindow]) -> tuple[StoredCell, ...]:
-    """Ledger rows of raw as planning knows them."""
-    return tuple(StoredCell(row.cell, row.offsets, row.closed_by) for row in rows)

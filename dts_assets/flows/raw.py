@@ -10,7 +10,7 @@ from datetime import datetime
 from dts_assets.errors import CaptureGrownError, MessagesGoneError, NotClosedError, RecreatedTopicError
 from dts_assets.flows.ingest_tasks import RawPart, RawResult, RawTask, copy_messages
 from dts_assets.flows.open_windows import cells_alone, kept
-from dts_assets.flows.pipeline import Pipeline, SparkProvider, stored_cells
+from dts_assets.flows.pipeline import Pipeline, SparkProvider
 from dts_assets.flows.reports import Progress, RawCellReport, RawReport, counted, rate
 from dts_assets.flows.spark_tasks import Watched, run_tasks
 from dts_assets.model.ledger_rows import RawWindow
@@ -20,7 +20,7 @@ from dts_assets.model.refreshes import Refresh, runs_of
 from dts_assets.model.spans import Cell, Span
 from dts_assets.model.version import CODE_VERSION
 from dts_assets.model.windows import ClosedBy
-from dts_assets.planning.boundaries import PlannedCell, StoredCell, instants_to_find, plan_cells
+from dts_assets.planning.boundaries import PlannedCell, instants_to_find, plan_cells
 from dts_assets.planning.generations import generation
 from dts_assets.planning.rectangles import rectangles
 from dts_assets.store.commit import Rectangle
@@ -112,7 +112,7 @@ def refuse_other_topic(pipeline: Pipeline, stored: Iterable[RawWindow], watermar
 
 
 def find_boundaries(
-    pipeline: Pipeline, cells: Iterable[Cell], stored: Iterable[StoredCell]
+    pipeline: Pipeline, cells: Iterable[Cell], stored: Iterable[RawWindow]
 ) -> dict[tuple[int, datetime], int | None]:
     """What the source says of the boundaries that no stored row knows; None where no message is dated so late yet."""
     now = pipeline.source.now()
@@ -126,7 +126,7 @@ def _plan(
     pipeline: Pipeline, span: Span, stored: Mapping[Cell, RawWindow], watermarks: Mapping[int, Watermark]
 ) -> tuple[PlannedCell, ...]:
     """The offsets of every cell, all of them closed; open ones too where windows are followed live."""
-    marks = stored_cells(stored.values())
+    marks = stored.values()
     closing = pipeline.closing()
     found = find_boundaries(pipeline, span.cells(), marks)
     planned = plan_cells(span.cells(), marks, found=found, watermarks=watermarks, closing=closing)

@@ -1,9 +1,8 @@
-"""What was delivered before, and which lineage everything belongs to: decided from the ledger, looked up on Spark."""
+"""Changes that were delivered before: suspected from the ledger, looked up on Spark."""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -12,97 +11,13 @@ from dts_assets.flows.pipeline import Pipeline, SparkProvider
 from dts_assets.flows.redelivered_tasks import EntryKeys, IdentityResult, IdentityTask, find_in_cell
 from dts_assets.flows.reports import Progress, of_bytes
 from dts_assets.flows.spark_tasks import Watched, run_tasks
-from dts_assets.model.formats import ChangeOrder
-from dts_assets.model.ledger_rows import IngestWindow
-from dts_assets.model.lineages import LineageRule
-from dts_assets.model.positions import SourcePosition
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
-from dts_assets.planning.generations import input_text
-from dts_assets.planning.staleness import entries_input
-from dts_assets.planning.statement_copies import kept_statements
-from dts_assets.planning.suspicions import Suspicion, find_suspicions
-from dts_assets.planning.topic_lineages import CellRuns, Lineages, find_lineages, greatest_numbers
+from dts_assets.planning.suspicions import Suspicion
+from dts_assets.planning.topic_history import TopicHistory
 from dts_assets.store.commit import Rectangle
 from dts_assets.store.schemas import REDELIVERIES
-
-
-@dataclass(frozen=True, slots=True)
-class TopicHistory:
-    """What the stored windows of a subscription say together: lineages, and what may have been delivered before.
-
-    ``tables`` is a digest of the tables that are known, ``statements`` has the offsets of the DDL that counts, ``trusts_gtids``
-    says that GTIDs are the server's own; a task may make them up where the server has none.
-    """
-
-    rows: Mapping[Cell, IngestWindow]
-    lineages: Lineages
-    suspicions: Mapping[Cell, Suspicion]
-    statements: Mapping[Cell, frozenset[int]]
-    trusts_gtids: bool
-    tables: str
-
-    @classmethod
-    def of(cls, rows: Iterable[IngestWindow], tables: Iterable[TableId], *, order: ChangeOrder) -> TopicHistory:
-        """The history that some rows of ``windows`` tell, which should be all of them; ``tables`` are all that are known,
-        ``order`` is the format's."""
-        by_cell = {row.cell: row for row in rows}
-        cells = [CellRuns(row.cell, row.epoch, row.runs, row.checkpoints, row.statements) for row in by_cell.values()]
-        real = not any(mark.fake_gtid for row in by_cell.values() for mark in row.checkpoints)
-        lineages = find_lineages(cells, trust_gtids=real, order=order)
-        return cls(
-            by_cell, lineages, find_suspicions(cells, lineages), kept_statements(cells, lineages), real, _digest(tables)
-        )
-
-    def inputs(self, window: Window, kafka_partitions: Iterable[int]) -> tuple[str, ...]:
-        """What the tables of a window depend on beside its own entries: lineages, and windows it is compared with."""
-        texts: list[str] = []
-        for partition in kafka_partitions:
-            cell = Cell(partition, window)
-            if cell not in self.rows:
-                continue
-            lineages = self._lineages_text(cell)
-            if lineages != "0":
-                texts.append(input_text(f"lineages:{cell}", lineages))
-            if self.rows[cell].statements:
-                counted = ",".join(map(str, sorted(self.statements.get(cell, ()))))
-                texts.append(input_text(f"statements:{cell}", counted or "none"))
-                if self.rows[cell].emptying != 0:
-                    # What is emptied may be known only later, by rows of another window.
-                    texts.append(input_text("tables", self.tables))
-            suspicion = self.suspicions.get(cell)
-            for earlier in () if suspicion is None else suspicion.earlier:
-                texts.append(input_text(entries_input(earlier), self.rows[earlier].generation))
-        return tuple(sorted(set(texts)))
-
-    def rules(self, cell: Cell) -> dict[str, LineageRule]:
-        """The rule of every shard of a cell; empty where all is lineage 0."""
-        shards = {run.shard for run in self.rows[cell].runs}
-        rules = {shard: self.lineages.rule(cell.kafka_partition, shard) for shard in shards}
-        return {shard: rule for shard, rule in rules.items() if rule.base or rule.breaks}
-
-    def checkpoint(self, cell: Cell) -> tuple[SourcePosition, str | None] | None:
-        """The greatest CHECKPOINT of a cell with its lineage, and its GTID set."""
-        marks = []
-        for mark in self.rows[cell].checkpoints:
-            synced = greatest_numbers(mark.gtid_set or "")
-            lineage = self.lineages.of_checkpoint(cell.kafka_partition, mark, synced)
-            marks.append((SourcePosition(lineage, mark.position.file, mark.position.position), mark.gtid_set))
-        return max(marks, key=lambda one: one[0], default=None)
-
-    @property
-    def shards(self) -> frozenset[str]:
-        """The shards of the topic: several have no common order."""
-        return frozenset(run.shard for row in self.rows.values() for run in row.runs)
-
-    def _lineages_text(self, cell: Cell) -> str:
-        """The lineages of a cell: one number where all its entries have the same, else what decides."""
-        bounds = {self.lineages.of_run(cell.kafka_partition, run) for run in self.rows[cell].runs}
-        numbers = {number for pair in bounds for number in pair}
-        if len(numbers) <= 1:
-            return str(next(iter(numbers), 0))
-        return repr(sorted(self.rules(cell).items()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,11 +83,6 @@ def find_redelivered_changes(
     rectangle: Rectangle = {"window_start": {window.start for window in windows}, "stage": {"tables"}}
     pipeline.lake.replace(path, rectangle, [file for result in results for file in result.files])
     return Redelivered(tuple(results))
-
-
-def _digest(tables: Iterable[TableId]) -> str:
-    names = sorted("\0".join(table.path) for table in tables)
-    return hashlib.sha256("\n".join(names).encode()).hexdigest()[:12]
 
 
 def _entries_files(pipeline: Pipeline, history: TopicHistory, suspicious: Sequence[Suspicion]) -> dict[Cell, list[str]]:

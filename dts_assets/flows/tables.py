@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
 from dts_assets.errors import IncompleteWindowError, NotReadyError
@@ -13,9 +13,8 @@ from dts_assets.flows.compaction import compact_changelogs, needs_compaction
 from dts_assets.flows.growing import Growing, find_growing, open_windows
 from dts_assets.flows.known_tables import known_tables, register_shapes, widen_unsigned
 from dts_assets.flows.layers import CHANGELOG, EVERYTHING, Layer, LayerWork, Selection
-from dts_assets.flows.marks import TopicMarks, same_rows, window_cut
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
-from dts_assets.flows.redelivered import NOTHING_BEFORE, Redelivered, TopicHistory, find_redelivered_changes
+from dts_assets.flows.redelivered import NOTHING_BEFORE, Redelivered, find_redelivered_changes
 from dts_assets.flows.redelivered_tasks import EntryKeys
 from dts_assets.flows.reports import LayerOutcome, Progress, TablesReport, WindowReport, of_bytes
 from dts_assets.flows.spark_tasks import Watched, run_tasks
@@ -46,8 +45,10 @@ from dts_assets.model.problems import Completeness
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
-from dts_assets.planning.cuts import frontier
+from dts_assets.planning.cuts import frontier, window_cut
 from dts_assets.planning.snapshot_plans import Chain
+from dts_assets.planning.topic_history import TopicHistory
+from dts_assets.planning.topic_marks import proven_anew, same_rows
 from dts_assets.stages.entries import merge_shapes
 from dts_assets.store.columns import changelog_columns
 from dts_assets.store.locks import hold_lock
@@ -118,7 +119,7 @@ def _materialize(
     ingested = {row.cell: row for row in pipeline.ledger.windows()}
     _require_ready(pipeline, windows, ingested)
     tables = _tables_of(pipeline, windows)
-    topic = TopicMarks.of(pipeline, ingested.values(), tables)
+    topic = pipeline.topic_marks(ingested.values(), tables)
     marks = [topic.mark(window) for window in windows]
     _refuse_incomplete(pipeline, marks, ingested)
     stored = {row.window.start: row for row in pipeline.ledger.cuts()}
@@ -154,7 +155,7 @@ def _materialize(
     if selection.whole:
         stood_at = frontier(cuts, pipeline.grid, first=first).cut
         made_marks = growing.marked(again, ingested, run=run, results=results, stood_at=stood_at)
-        marks = sorted([*made_marks, *_marked_only(marked.values(), stored)], key=lambda mark: mark.window)
+        marks = sorted([*made_marks, *proven_anew(marked.values(), stored)], key=lambda mark: mark.window)
         cuts |= {mark.window.start: window_cut(mark) for mark in marks}
     chains = {
         mark.window.start: Chain(mark.chain, frozenset(mark.made_by))
@@ -187,12 +188,6 @@ def _materialize(
     decoder = next((result.decoder for result in results), "")
     tables_made = table_reports(pipeline, results, made, outcomes)
     return TablesReport(reports, tables_made, time.monotonic() - began, decoder)
-
-
-def _marked_only(marks: Iterable[Cut], stored: Mapping[datetime, Cut]) -> list[Cut]:
-    """The new marks of windows that keep their rows, and so what the next run needs to add to them."""
-    pairs = ((mark, stored[mark.window.start]) for mark in marks)
-    return [replace(mark, ends=one.ends, made_by=one.made_by, chain=one.chain) for mark, one in pairs]
 
 
 def _require_ready(pipeline: Pipeline, windows: Sequence[Window], ingested: Mapping[Cell, IngestWindow]) -> None:

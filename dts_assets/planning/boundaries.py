@@ -11,18 +11,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from dts_assets.model.ledger_rows import RawWindow
 from dts_assets.model.offsets import OffsetRange, Watermark
 from dts_assets.model.spans import Cell
 from dts_assets.model.windows import ClosedBy, Window
-
-
-@dataclass(frozen=True, slots=True)
-class StoredCell:
-    """The offsets of a cell as its raw row holds them."""
-
-    cell: Cell
-    offsets: OffsetRange
-    closed_by: ClosedBy
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +69,7 @@ class _Known:
 _UNKNOWN = _Known({}, {}, [], {})
 
 
-def instants_to_find(cells: Iterable[Cell], stored: Iterable[StoredCell]) -> frozenset[tuple[int, datetime]]:
+def instants_to_find(cells: Iterable[Cell], stored: Iterable[RawWindow]) -> frozenset[tuple[int, datetime]]:
     """What to ask the source for: the (Kafka partition, instant) pairs at which no stored window has closed."""
     known = _known(stored)
     wanted = {(cell.kafka_partition, instant) for cell in cells for instant in (cell.window.start, cell.window.end)}
@@ -86,7 +78,7 @@ def instants_to_find(cells: Iterable[Cell], stored: Iterable[StoredCell]) -> fro
 
 def plan_cells(
     cells: Iterable[Cell],
-    stored: Iterable[StoredCell],
+    stored: Iterable[RawWindow],
     *,
     found: Mapping[tuple[int, datetime], int | None],
     watermarks: Mapping[int, Watermark],
@@ -131,7 +123,7 @@ def closed_windows(
     return tuple(window for window in windows if _closed_by_time(window.end, watermark, closing) is not ClosedBy.OPEN)
 
 
-def _known(stored: Iterable[StoredCell]) -> dict[int, _Known]:
+def _known(stored: Iterable[RawWindow]) -> dict[int, _Known]:
     known: dict[int, _Known] = {}
     for row in stored:
         here = known.setdefault(row.cell.kafka_partition, _Known({}, {}, [], {}))

@@ -7,11 +7,12 @@ stand at the frontier: the last window before the first one that is not computed
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from dts_assets.model.frontier import EMPTY_FRONTIER, Consistency, Frontier
+from dts_assets.model.ledger_rows import Cut
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.windows import ClosedBy, Window, WindowGrid
 
@@ -27,30 +28,27 @@ class WindowCut:
     still_open: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionEnd:
-    """How one Kafka partition stood at a window's end: its greatest CHECKPOINT within the window, if any."""
-
-    kafka_partition: int
-    checkpoint: SourcePosition | None
-    closed_by: ClosedBy
+def window_cut(row: Cut) -> WindowCut:
+    """Return the cut that a mark adds to the frontier."""
+    return WindowCut(row.window, row.cut, row.consistency, still_open=bool(row.open_in))
 
 
-def cut_of_window(window: Window, ends: Iterable[PartitionEnd], *, wanted: Consistency) -> WindowCut:
-    """The cut of a window from all its Kafka partitions.
+def cut_of_window(
+    checkpoints: Sequence[SourcePosition | None], closed_by: Collection[ClosedBy], *, wanted: Consistency
+) -> tuple[SourcePosition | None, Consistency]:
+    """Return the cut of a window from all its Kafka partitions: ``(SourcePosition(0, 3, 700), Consistency.CUT)``.
 
-    A partition without a CHECKPOINT in the window, or one closed by the end of a complete capture, leaves no common position to
-    stop at: such a window applies all its changes. While it is open it leaves the cut where it was.
+    ``checkpoints`` has the greatest CHECKPOINT of each Kafka partition. A partition without a CHECKPOINT in the window, or one
+    closed by the end of a complete capture, leaves no common position to stop at: such a window applies all its changes. While
+    a window is open it leaves the cut where it was.
     """
-    ends = tuple(ends)
-    checkpoints = [end.checkpoint for end in ends if end.checkpoint is not None]
-    cut = min(checkpoints, default=None)
-    ended = any(end.closed_by is ClosedBy.END for end in ends)
-    if wanted is Consistency.CUT and any(end.closed_by is ClosedBy.OPEN for end in ends):
-        return WindowCut(window, cut if len(checkpoints) == len(ends) else None, Consistency.CUT, still_open=True)
-    if wanted is Consistency.WINDOW or ended or len(checkpoints) < len(ends):
-        return WindowCut(window, cut, Consistency.WINDOW)
-    return WindowCut(window, cut, Consistency.CUT)
+    known = [checkpoint for checkpoint in checkpoints if checkpoint is not None]
+    cut, common = min(known, default=None), len(known) == len(checkpoints)
+    if wanted is Consistency.CUT and ClosedBy.OPEN in closed_by:
+        return cut if common else None, Consistency.CUT
+    if wanted is Consistency.WINDOW or ClosedBy.END in closed_by or not common:
+        return cut, Consistency.WINDOW
+    return cut, Consistency.CUT
 
 
 def frontier(cuts: Mapping[datetime, WindowCut], grid: WindowGrid, *, first: datetime | None) -> Frontier:

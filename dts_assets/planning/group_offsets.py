@@ -6,21 +6,12 @@ The group is a courtesy to the vendor's console, which shows its lag; what is re
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
-from dts_assets.model.offsets import OffsetRange
-
-
-@dataclass(frozen=True, slots=True)
-class DecodedCell:
-    """A stored and decoded window of a Kafka partition; ``checkpoint`` is the offset of its last CHECKPOINT, if it has one."""
-
-    offsets: OffsetRange
-    checkpoint: int | None
+from dts_assets.model.ledger_rows import IngestWindow
 
 
 def offset_to_commit(
-    decoded: Iterable[DecodedCell], *, start: int, committed: int | None, by_checkpoint: bool
+    decoded: Iterable[IngestWindow], *, start: int, committed: int | None, by_checkpoint: bool
 ) -> int | None:
     """The next offset to read, as Kafka wants it; None to leave the group where it is.
 
@@ -28,14 +19,14 @@ def offset_to_commit(
     format has CHECKPOINTs; without them the end of what is stored counts.
     """
     at, reached = start, None
-    for cell in sorted(decoded, key=lambda one: one.offsets):
-        if cell.offsets.start > at:
+    for row in sorted(decoded, key=lambda one: one.offsets):
+        if row.offsets.start > at:
             break
-        at = max(at, cell.offsets.end)
+        at = max(at, row.offsets.end)
         if not by_checkpoint:
             reached = at
-        elif cell.checkpoint is not None:
-            reached = max(reached or 0, cell.checkpoint + 1)
+        elif row.checkpoints:
+            reached = max(reached or 0, 1 + max(mark.offset for mark in row.checkpoints))
     if reached is None or (committed is not None and reached <= committed):
         return None
     return reached

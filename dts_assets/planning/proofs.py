@@ -13,9 +13,9 @@ from datetime import datetime
 
 from dts_assets.model.delivery import CellDelivery
 from dts_assets.model.gtids import GtidSet
-from dts_assets.model.offsets import OffsetRange
+from dts_assets.model.ledger_rows import IngestWindow
 from dts_assets.model.problems import Completeness, Problem, ProblemCode
-from dts_assets.model.spans import Cell
+from dts_assets.model.windows import ClosedBy
 from dts_assets.planning.completeness import (
     WindowEvidence,
     excused,
@@ -27,23 +27,6 @@ from dts_assets.planning.completeness import (
     level_of_window,
     seam,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class CellEvidence:
-    """What one stored cell brings. ``ended``: a complete capture ended it, so nothing can follow.
-
-    ``carried_in`` and ``carried_out`` count fragments of sets that lie across its borders.
-    """
-
-    cell: Cell
-    epoch: int
-    offsets: OffsetRange
-    ended: bool
-    problems: tuple[Problem, ...]
-    delivery: CellDelivery
-    carried_in: int = 0
-    carried_out: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,28 +52,28 @@ class _Chain:
 
 
 def prove_windows(
-    cells: Iterable[CellEvidence], *, kafka_partitions: int, synced: Mapping[datetime, str | None], trust_gtids: bool
+    rows: Iterable[IngestWindow], *, kafka_partitions: int, synced: Mapping[datetime, str | None], trust_gtids: bool
 ) -> dict[datetime, WindowProof]:
     """The proof of every window that has a stored cell, by window start.
 
     ``synced`` has the GTID set of each window's cut, None where there is none; ``trust_gtids`` is False where they are made up.
     """
-    by_window: dict[datetime, list[CellEvidence]] = {}
-    for one in cells:
-        by_window.setdefault(one.cell.window.start, []).append(one)
+    by_window: dict[datetime, list[IngestWindow]] = {}
+    for row in rows:
+        by_window.setdefault(row.window.start, []).append(row)
     chains: dict[int, _Chain] = {}
     gtids = _Transactions(trust_gtids)
     proofs: dict[datetime, WindowProof] = {}
     for start, mine in sorted(by_window.items()):
-        mine.sort(key=lambda one: one.cell)
-        before = {one.cell.kafka_partition: _before(chains, one) for one in mine}
+        mine.sort(key=lambda one: one.kafka_partition)
+        before = {one.kafka_partition: _before(chains, one) for one in mine}
         left = {partition: chain.open_fragments for partition, chain in sorted(chains.items())}
         unbroken = len(mine) == kafka_partitions and all(one is not None for one in before.values())
         found: list[tuple[int | None, Problem]] = []
         seams: list[Problem] = []
         judged: list[tuple[Completeness, CellDelivery]] = []
         for one in mine:
-            partition, earlier = one.cell.kafka_partition, before[one.cell.kafka_partition]
+            partition, earlier = one.kafka_partition, before[one.kafka_partition]
             problems, delivery = one.problems, one.delivery
             if earlier is not None:
                 problems, delivery = excused(earlier, delivery, problems)
@@ -98,7 +81,7 @@ def prove_windows(
                 seams += between
                 found += [(partition, problem) for problem in between]
             found += [(partition, problem) for problem in problems]
-            level = level_of_cell(problems, delivery, nothing_follows=one.ended)
+            level = level_of_cell(problems, delivery, nothing_follows=one.closed_by is ClosedBy.END)
             left_open = 0 if earlier is None else chains[partition].open_fragments
             if _given_up(one, left_open):
                 # A producer that began again, or a message damaged so that it looks like the begin of a set: nobody can tell.
@@ -110,7 +93,7 @@ def prove_windows(
                 one.offsets.end,
                 one.epoch,
                 one.delivery if earlier is None else joined(earlier, one.delivery),
-                left_open if not (one.delivery.numbered or one.delivery.unnumbered) else one.carried_out,
+                left_open if not (one.delivery.numbered or one.delivery.unnumbered) else one.counts.carried_out,
             )
         rests_on = _digest(before, left, gtids.text if unbroken else "")
         missing = gtids.see(mine, synced.get(start), goes_on=unbroken)
@@ -121,14 +104,14 @@ def prove_windows(
     return proofs
 
 
-def _given_up(one: CellEvidence, left_open: int) -> bool:
+def _given_up(one: IngestWindow, left_open: int) -> bool:
     """Whether a set that was open at the border does not go on. With several shards it may, behind messages of the others."""
     came = one.delivery.numbered or one.delivery.unnumbered
-    return bool(came) and one.carried_in < left_open and len(one.delivery.sequences) <= 1
+    return bool(came) and one.counts.carried_in < left_open and len(one.delivery.sequences) <= 1
 
 
-def _before(chains: Mapping[int, _Chain], one: CellEvidence) -> CellDelivery | None:
-    chain = chains.get(one.cell.kafka_partition)
+def _before(chains: Mapping[int, _Chain], one: IngestWindow) -> CellDelivery | None:
+    chain = chains.get(one.kafka_partition)
     meets = chain is not None and chain.end == one.offsets.start and chain.epoch == one.epoch
     return chain.delivery if chain is not None and meets else None
 
@@ -147,7 +130,7 @@ class _Transactions:
         """What is remembered of earlier windows."""
         return f"{self._seen}|{self._synced}"
 
-    def see(self, cells: Iterable[CellEvidence], synced: str | None, *, goes_on: bool) -> GtidSet | None:
+    def see(self, cells: Iterable[IngestWindow], synced: str | None, *, goes_on: bool) -> GtidSet | None:
         """Take note of a window; the transactions that are missing from it, None where no CHECKPOINT can tell."""
         cells = tuple(cells)
         if not goes_on:
@@ -163,7 +146,7 @@ class _Transactions:
                 return None
             now = GtidSet.parse(synced)
             missing = gtid_holes(before, own, self._synced, now)
-            if any(one.ended for one in cells):
+            if any(one.closed_by is ClosedBy.END for one in cells):
                 missing |= holes_behind(self._seen, now)
                 if not now.covers(self._seen):
                     # Behind its last CHECKPOINT a Kafka partition may have ended before the others did.

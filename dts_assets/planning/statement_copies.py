@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from dts_assets.model.ledger_rows import IngestWindow
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.spans import Cell
-from dts_assets.planning.topic_lineages import CellRuns, Lineages
+from dts_assets.planning.topic_lineages import Lineages
 
 
-def kept_statements(cells: Iterable[CellRuns], lineages: Lineages) -> Mapping[Cell, frozenset[int]]:
+def kept_statements(rows: Iterable[IngestWindow], lineages: Lineages) -> Mapping[Cell, frozenset[int]]:
     """The offsets of the statements that count, by cell: of equal ones the first by window, Kafka partition and offset.
 
     By window first, and not by Kafka partition as changes are told apart: so a statement never moves to a later window when that
     one is computed.
     """
     first: dict[tuple[str, SourcePosition], tuple[Cell, int]] = {}
-    for one in sorted(cells, key=lambda cell: (cell.epoch, cell.cell.window.start, cell.cell.kafka_partition)):
+    for one in sorted(rows, key=lambda row: (row.epoch, row.window.start, row.kafka_partition)):
         for mark in one.statements:
-            position = lineages.of_statement(one.cell.kafka_partition, mark)
+            position = lineages.of_statement(one.kafka_partition, mark)
             first.setdefault((mark.shard, position), (one.cell, mark.offset))
     kept: dict[Cell, set[int]] = {}
     for cell, offset in first.values():

@@ -11,10 +11,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
+from dts_assets.model.ledger_rows import IngestWindow
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.runs import Run
 from dts_assets.model.spans import Cell
-from dts_assets.planning.topic_lineages import CellRuns, Lineages
+from dts_assets.planning.topic_lineages import Lineages
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +46,15 @@ class _Bounds:
     several: bool
 
 
-def find_suspicions(cells: Iterable[CellRuns], lineages: Lineages) -> dict[Cell, Suspicion]:
+def find_suspicions(rows: Iterable[IngestWindow], lineages: Lineages) -> dict[Cell, Suspicion]:
     """What every cell has to be compared with; a cell left out holds nothing that was delivered before."""
     found: dict[Cell, Suspicion] = {}
-    by_partition: dict[int, list[CellRuns]] = {}
-    for one in cells:
-        by_partition.setdefault(one.cell.kafka_partition, []).append(one)
+    by_partition: dict[int, list[IngestWindow]] = {}
+    for one in rows:
+        by_partition.setdefault(one.kafka_partition, []).append(one)
     for partition, mine in by_partition.items():
         before = _Before()
-        for one in sorted(mine, key=lambda cell: (cell.epoch, cell.cell.window.start)):
+        for one in sorted(mine, key=lambda row: (row.epoch, row.window.start)):
             runs = [
                 _Bounds(
                     one.cell, run, lineages.of_run(partition, run), bool(lineages.rule(partition, run.shard).breaks)

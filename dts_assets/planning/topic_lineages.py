@@ -16,21 +16,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from dts_assets.model.formats import ChangeOrder
+from dts_assets.model.ledger_rows import IngestWindow
 from dts_assets.model.lineages import Break, Lineage, LineageRule
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.runs import CheckpointMark, Run, StatementMark
-from dts_assets.model.spans import Cell
-
-
-@dataclass(frozen=True, slots=True)
-class CellRuns:
-    """The runs and the CHECKPOINTs of a Kafka partition and window."""
-
-    cell: Cell
-    epoch: int
-    runs: tuple[Run, ...]
-    checkpoints: tuple[CheckpointMark, ...]
-    statements: tuple[StatementMark, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,16 +94,16 @@ class _Seen:
     latest: datetime | None = None
 
 
-def find_lineages(cells: Iterable[CellRuns], *, trust_gtids: bool, order: ChangeOrder) -> Lineages:
+def find_lineages(rows: Iterable[IngestWindow], *, trust_gtids: bool, order: ChangeOrder) -> Lineages:
     """The lineages of a topic from the runs of all its stored windows.
 
     ``trust_gtids`` is False where the vendor says that it made the GTIDs up. Message ids belong to the vendor's task and not to
     a server, so that where they give the ``order`` no lineage ends.
     """
     by_shard: dict[str, dict[int, list[Run]]] = {}
-    for one in sorted(cells, key=lambda cell: (cell.cell.kafka_partition, cell.epoch, cell.cell.window.start)):
+    for one in sorted(rows, key=lambda row: (row.kafka_partition, row.epoch, row.window.start)):
         for run in one.runs:
-            by_shard.setdefault(run.shard, {}).setdefault(one.cell.kafka_partition, []).append(run)
+            by_shard.setdefault(run.shard, {}).setdefault(one.kafka_partition, []).append(run)
     begun: list[tuple[datetime, str, int, str, SourcePosition]] = []
     groups: dict[str, list[list[_Found]]] = {}
     for shard, partitions in by_shard.items():

@@ -14,7 +14,6 @@ from dts_assets.defs.live import FOLLOWS_FROM
 from dts_assets.defs.partitions import RANGE_END, RANGE_START, span_of
 from dts_assets.defs.sensors import ingest_sensor, live_sensor, tables_sensor
 from dts_assets.flows.known_tables import known_tables
-from dts_assets.flows.marks import TopicMarks
 from dts_assets.model.ledger_rows import Counts, IngestWindow, RawWindow
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.problems import Completeness
@@ -262,7 +261,7 @@ def ingested(project: Project, cells: Iterable[Cell], *, raw: str = "r1", head: 
 def tables_made(project: Project, number: int) -> None:
     """The ledger row that a run of the tables leaves."""
     pipeline, window = project.pipeline, GRID.at(number)
-    mark = TopicMarks.of(pipeline, pipeline.ledger.windows(), known_tables(pipeline)).mark(window)
+    mark = pipeline.topic_marks(pipeline.ledger.windows(), known_tables(pipeline)).mark(window)
     pipeline.ledger.replace_cuts([window], [mark])
 
 

@@ -12,17 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dts_assets.model.ledger_rows import RawWindow
 from dts_assets.model.offsets import OffsetRange, Watermark
 from dts_assets.model.spans import Cell
 from dts_assets.model.windows import ClosedBy, Window, WindowGrid
 from dts_assets.planning.boundaries import (
     Closing,
     PlannedCell,
-    StoredCell,
     closed_windows,
     instants_to_find,
     plan_cells,
 )
+from tests.planning.rows import raw_row
 from tests.tiers import examples
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
@@ -43,7 +44,7 @@ class Topic:
     now: datetime = START
     complete: bool = False
     messages: dict[int, list[tuple[int, datetime]]] = field(default_factory=dict)
-    stored: dict[Cell, StoredCell] = field(default_factory=dict)
+    stored: dict[Cell, RawWindow] = field(default_factory=dict)
     first_offset: int = 0
 
     def send(self, kafka_partition: int, *times: datetime) -> None:
@@ -83,7 +84,7 @@ class Topic:
         planned = self.plan(cells)
         for plan in planned:
             if plan.closed_by is not ClosedBy.OPEN:
-                self.stored[plan.cell] = StoredCell(plan.cell, plan.offsets, plan.closed_by)
+                self.stored[plan.cell] = raw_row(plan.cell, plan.offsets, plan.closed_by)
         return planned
 
 
@@ -146,7 +147,7 @@ def test_any_order_and_any_rectangles_give_the_same_offsets(
         one_by_one.run([cell])
     while len(in_pieces.stored) < WINDOWS:
         in_pieces.run(chance.sample(everything, chance.randint(1, WINDOWS)))
-    expected = {plan.cell: StoredCell(plan.cell, plan.offsets, plan.closed_by) for plan in at_once}
+    expected = {plan.cell: raw_row(plan.cell, plan.offsets, plan.closed_by) for plan in at_once}
     assert one_by_one.stored == expected
     assert in_pieces.stored == expected
 
@@ -295,7 +296,7 @@ def test_messages_that_come_after_grace_never_stretch_an_earlier_window_over_a_s
 
 
 def test_stored_numbers_win_over_what_the_source_says_now() -> None:
-    row = StoredCell(Cell(0, GRID.at(1)), OffsetRange(10, 20), ClosedBy.GRACE)
+    row = raw_row(Cell(0, GRID.at(1)), OffsetRange(10, 20), ClosedBy.GRACE)
     topic = Topic(now=at(9))
     topic.send(0, *[at(0.5)] * 4, *[at(2.5)] * 30)
     topic.stored[row.cell] = row
@@ -315,7 +316,7 @@ def test_a_number_taken_over_from_the_later_neighbour_does_not_say_that_a_messag
 
 
 def test_an_open_window_gives_its_start_and_not_its_end() -> None:
-    row = StoredCell(Cell(0, GRID.at(1)), OffsetRange(3, 5), ClosedBy.OPEN)
+    row = raw_row(Cell(0, GRID.at(1)), OffsetRange(3, 5), ClosedBy.OPEN)
     topic = Topic(now=at(2.5))
     topic.send(0, *[at(0.5)] * 3, *[at(1.5)] * 4, at(2.2))
     topic.stored[row.cell] = row
@@ -325,7 +326,7 @@ def test_an_open_window_gives_its_start_and_not_its_end() -> None:
 
 
 def test_the_source_is_asked_only_for_boundaries_at_which_no_stored_window_has_closed() -> None:
-    stored = [StoredCell(Cell(0, GRID.at(1)), OffsetRange(3, 5), ClosedBy.MESSAGE)]
+    stored = [raw_row(Cell(0, GRID.at(1)), OffsetRange(3, 5), ClosedBy.MESSAGE)]
     assert instants_to_find(cells(0, 1, 2), stored) == {(0, at(0)), (0, at(1)), (0, at(3))}
     assert instants_to_find(cells(1, partition=1), stored) == {(1, at(1)), (1, at(2))}
     assert instants_to_find([], stored) == frozenset()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dts_assets.model.frontier import EMPTY_FRONTIER, Consistency, Frontier
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.windows import ClosedBy, WindowGrid
-from dts_assets.planning.cuts import PartitionEnd, WindowCut, cut_of_window, frontier, not_behind
+from dts_assets.planning.cuts import WindowCut, cut_of_window, frontier, not_behind
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -54,13 +54,10 @@ CASES = {
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_the_cut_of_a_window(case: Case) -> None:
     closed_by = case.closed_by or (ClosedBy.MESSAGE,) * len(case.checkpoints)
-    ends = [
-        PartitionEnd(number, None if checkpoint is None else position(checkpoint), how)
-        for number, (checkpoint, how) in enumerate(zip(case.checkpoints, closed_by, strict=True))
-    ]
+    checkpoints = [None if checkpoint is None else position(checkpoint) for checkpoint in case.checkpoints]
     expected = None if case.cut is None else position(case.cut)
-    assert cut_of_window(GRID.at(0), ends, wanted=case.wanted) == WindowCut(GRID.at(0), expected, case.consistency)
-    assert cut_of_window(GRID.at(0), reversed(ends), wanted=case.wanted).cut == expected
+    assert cut_of_window(checkpoints, closed_by, wanted=case.wanted) == (expected, case.consistency)
+    assert cut_of_window(checkpoints[::-1], closed_by[::-1], wanted=case.wanted) == (expected, case.consistency)
 
 
 # The frontier

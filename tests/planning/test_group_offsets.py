@@ -2,16 +2,36 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dts_assets.model.ledger_rows import IngestWindow
 from dts_assets.model.offsets import OffsetRange
-from dts_assets.planning.group_offsets import DecodedCell, offset_to_commit
+from dts_assets.model.positions import SourcePosition
+from dts_assets.model.runs import CheckpointMark
+from dts_assets.model.spans import Cell
+from dts_assets.model.windows import WindowGrid
+from dts_assets.planning.group_offsets import offset_to_commit
+from tests.planning.rows import ingest_row
+
+CELL = Cell(0, WindowGrid(timedelta(hours=1), datetime(2026, 1, 5, tzinfo=UTC)).at(0))
+NOWHERE = SourcePosition(0, 0, 0)
 
 
-def cells(*found: tuple[int, int, int | None]) -> list[DecodedCell]:
-    return [DecodedCell(OffsetRange(start, end), checkpoint) for start, end, checkpoint in found]
+def decoded_row(start: int, end: int, checkpoint: int | None) -> IngestWindow:
+    marks = (
+        []
+        if checkpoint is None
+        else [CheckpointMark("", offset, NOWHERE, None, False) for offset in (start, checkpoint)]
+    )
+    return ingest_row(CELL, OffsetRange(start, end), checkpoints=tuple(marks))
+
+
+def cells(*found: tuple[int, int, int | None]) -> list[IngestWindow]:
+    return [decoded_row(*one) for one in found]
 
 
 CHAIN = cells((10, 20, 15), (20, 30, None), (30, 40, 38))
@@ -34,7 +54,7 @@ CASES = [
 
 @pytest.mark.parametrize(("decoded", "start", "committed", "expected"), CASES)
 def test_behind_the_last_checkpoint_of_the_chain(
-    decoded: list[DecodedCell], start: int, committed: int | None, expected: int | None
+    decoded: list[IngestWindow], start: int, committed: int | None, expected: int | None
 ) -> None:
     assert offset_to_commit(decoded, start=start, committed=committed, by_checkpoint=True) == expected
 
@@ -54,7 +74,7 @@ def test_never_past_what_is_stored_never_back(
 ) -> None:
     decoded, at = [], 0
     for length, checkpoint, hole in made:
-        decoded.append(DecodedCell(OffsetRange(at, at + length), at if checkpoint and length else None))
+        decoded.append(decoded_row(at, at + length, at if checkpoint and length else None))
         at += length + hole
     found = offset_to_commit(decoded, start=0, committed=committed, by_checkpoint=by_checkpoint)
     if found is None:
@@ -62,4 +82,4 @@ def test_never_past_what_is_stored_never_back(
     covered = {offset for one in decoded for offset in range(one.offsets.start, one.offsets.end)}
     assert covered.issuperset(range(found))
     assert committed is None or found > committed
-    assert not by_checkpoint or found - 1 in {one.checkpoint for one in decoded}
+    assert not by_checkpoint or found - 1 in {mark.offset for one in decoded for mark in one.checkpoints}

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dts_assets.model.ledger_rows import Counts
 from dts_assets.model.problems import Completeness, Problem
 from dts_assets.model.runs import CheckpointMark
 from dts_assets.model.spans import Cell
-from dts_assets.model.windows import Window
-from dts_assets.planning.proofs import CellEvidence, prove_windows
+from dts_assets.model.windows import ClosedBy, Window
+from dts_assets.planning.proofs import prove_windows
+from tests.planning.rows import ingest_row
 from tests.soak.pipeline import Ingested, Outcome
 
 
@@ -29,15 +31,13 @@ def judge(outcome: Outcome) -> Judged:
         by_window.setdefault(one.cell.window, []).append(one)
     last = max(by_window)
     evidence = [
-        CellEvidence(
+        ingest_row(
             cell,
-            0,
             one.offsets,
-            cell.window == last,
-            tuple(one.problems),
-            one.delivery,
-            one.tally.carried_in,
-            one.tally.carried_out,
+            ClosedBy.END if cell.window == last else ClosedBy.MESSAGE,
+            problems=tuple(one.problems),
+            delivery=one.delivery,
+            counts=Counts(carried_in=one.tally.carried_in, carried_out=one.tally.carried_out),
         )
         for cell, one in outcome.cells.items()
     ]

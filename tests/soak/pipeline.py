@@ -30,7 +30,7 @@ from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
 from dts_assets.planning.suspicions import Suspicion, find_suspicions
-from dts_assets.planning.topic_lineages import CellRuns, find_lineages
+from dts_assets.planning.topic_lineages import find_lineages
 from dts_assets.stages.changelog import changelog_rows
 from dts_assets.stages.collecting import Tally
 from dts_assets.stages.delivery import Delivery
@@ -46,6 +46,7 @@ from dts_assets.store.registry import read_registry
 from dts_assets.wire.columns.buffers import offsets_of
 from dts_assets.wire.dts_protobuf import DtsProtobuf
 from dts_assets.wire.format import FRAGMENTS
+from tests.planning.rows import ingest_row
 
 FORMAT = DtsProtobuf()
 
@@ -253,7 +254,10 @@ def _problems(joiner: Reassembler, facts: EntryFacts) -> Iterator[Problem]:
 
 def _tables(cells: dict[Cell, Ingested], quarantine: list[Rejection], tables: Tables) -> Outcome:
     """Row changes of all cells."""
-    runs = [CellRuns(cell, 0, one.runs, one.checkpoints, one.statements) for cell, one in cells.items()]
+    runs = [
+        ingest_row(cell, runs=one.runs, checkpoints=one.checkpoints, statements=one.statements)
+        for cell, one in cells.items()
+    ]
     real = not any(mark.fake_gtid for one in cells.values() for mark in one.checkpoints)
     lineages = find_lineages(runs, trust_gtids=real, order=FORMAT.traits.order)
     suspicions = find_suspicions(runs, lineages)

@@ -10,15 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dts_assets.model.formats import ChangeOrder
+from dts_assets.model.ledger_rows import IngestWindow
 from dts_assets.model.lineages import LineageRule
 from dts_assets.model.runs import Run
 from dts_assets.model.spans import Cell
 from dts_assets.model.windows import Window
 from dts_assets.planning.suspicions import find_suspicions
-from dts_assets.planning.topic_lineages import CellRuns, Lineages, find_lineages
+from dts_assets.planning.topic_lineages import Lineages, find_lineages
 from dts_assets.stages.identity import find_redelivered, relevant
 from dts_assets.stages.lineages import entry_lineages
 from dts_assets.stages.runs import RunTracker
+from tests.planning.rows import ingest_row
 from tests.stages.streams import EPOCH, Delivered, Stream, batches, stored, streams
 from tests.tiers import examples
 
@@ -48,7 +50,7 @@ def runs_of(delivered: Sequence[Delivered], *, chunk: int) -> tuple[Run, ...]:
 
 
 def kept_of(
-    cells: dict[Cell, list[Delivered]], lineages: Lineages, gtids: bool, runs: dict[Cell, CellRuns]
+    cells: dict[Cell, list[Delivered]], lineages: Lineages, gtids: bool, runs: dict[Cell, IngestWindow]
 ) -> list[tuple[tuple[int, ...], Delivered]]:
     """The DML entries that are kept, each with its order (lineage, file, position), as a tables run finds them."""
     suspicions = find_suspicions(runs.values(), lineages)
@@ -77,7 +79,7 @@ def kept_of(
 
 def check(stream: Stream, borders: Sequence[int], chunk: int, *, lineages_expected: int | None = None) -> None:
     cells = cut(stream, borders)
-    runs = {cell: CellRuns(cell, 0, runs_of(delivered, chunk=chunk), ()) for cell, delivered in cells.items()}
+    runs = {cell: ingest_row(cell, runs=runs_of(delivered, chunk=chunk)) for cell, delivered in cells.items()}
     lineages = find_lineages(runs.values(), trust_gtids=stream.gtids, order=ChangeOrder.BINLOG_POSITION)
     if lineages_expected is not None:
         assert len(lineages.all) == lineages_expected
