@@ -1,0 +1,103 @@
+"""Formats by the names that packages register: found, loaded, or refused with a sentence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dts_assets.errors import ConfigErrors, ConfigMistake, WireFormatError
+from dts_assets.model.formats import PLANNED_FORMATS
+from dts_assets.settings import Subscription, json_schema, load_settings
+from dts_assets.settings.formats import format_class, known_formats, registered_formats, traits_of
+from tests.made_up_format.place import NAME, SITE_PACKAGES
+
+CONFIGURATION = """\
+lake: {{warehouse: ./lake}}
+subscriptions:
+  shop:
+    format: {format}
+    source: {{capture: ./capture}}
+    partitions: 4
+    window: {{every: 1h, start: 2026-01-05T00:00Z}}
+"""
+
+
+def configured(folder: Path, name: str, more: str = "") -> Subscription:
+    file = folder / "pipeline.yaml"
+    file.write_text(CONFIGURATION.format(format=name) + more)
+    return load_settings(file, environment={}).subscriptions["shop"]
+
+
+def refused(folder: Path, name: str, more: str = "") -> ConfigMistake:
+    with pytest.raises(ConfigErrors) as caught:
+        configured(folder, name, more)
+    (only,) = caught.value.mistakes
+    return only
+
+
+def register(folder: Path, name: str, value: str) -> None:
+    """Put a package into a folder that stands for ``site-packages``."""
+    facts = folder / "other_house-1.0.dist-info"
+    facts.mkdir(parents=True)
+    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: other-house\nVersion: 1.0\n")
+    (facts / "entry_points.txt").write_text(f"[dts_assets.formats]\n{name} = {value}\n")
+
+
+def test_a_format_is_there_while_its_package_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert NAME not in registered_formats()
+    monkeypatch.syspath_prepend(SITE_PACKAGES)
+    assert NAME in registered_formats()
+    assert traits_of(NAME).kind == "toy"
+    monkeypatch.undo()
+    assert NAME not in registered_formats()
+
+
+def test_the_schema_for_editors_lists_every_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = json_schema()["$defs"]["Subscription"]["properties"]["format"]["enum"]
+    assert names == list(known_formats())
+    assert set(names) == {*registered_formats(), *PLANNED_FORMATS}
+
+
+def test_a_schema_file_is_wanted_exactly_where_the_format_needs_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "without a schema file" in refused(tmp_path, "dts-protobuf", "    schema: a.json\n").message
+    monkeypatch.syspath_prepend(SITE_PACKAGES)
+    found = refused(tmp_path, NAME)
+    assert (found.path, found.message) == (
+        "subscriptions.shop.schema",
+        "messages in toy-lines are read with a schema, and none is named",
+    )
+    subscription = configured(tmp_path, NAME, "    schema: a.json\n")
+    with pytest.raises(
+        WireFormatError, match=r"its schema file .*a\.json cannot be read \(No such file or directory\)"
+    ):
+        _ = subscription.format_settings
+    (tmp_path / "a.json").write_bytes(b"{}")
+    assert subscription.format_settings.schema == b"{}"
+
+
+def test_a_planned_format_is_named_as_such(tmp_path: Path) -> None:
+    found = refused(tmp_path, "canal-json")
+    assert (found.message, found.fix) == (
+        "this format is not supported by this version yet",
+        "use drs-json-c or dts-protobuf",
+    )
+
+
+def test_a_missing_format_shows_what_there_is(tmp_path: Path) -> None:
+    file = tmp_path / "pipeline.yaml"
+    file.write_text(CONFIGURATION.replace("    format: {format}\n", "").format())
+    with pytest.raises(ConfigErrors, match="write format: and one of drs-json-c, dts-protobuf"):
+        load_settings(file, environment={})
+
+
+def test_a_package_that_cannot_be_loaded_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    register(tmp_path / "site", "ours", "no_such_module:Format")
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    with pytest.raises(WireFormatError, match="the package other-house registers it as no_such_module:Format"):
+        format_class("ours")
+    found = refused(tmp_path, "ours")
+    assert (found.path, found.fix) == ("subscriptions.shop.format", "install that package again")
+    assert "other-house" in found.message

@@ -1,0 +1,57 @@
+"""Formats as values: made from settings, pickled with a task, with traits and fingerprints that the house asks for."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+
+import pytest
+
+from dts_assets.errors import WireFormatError
+from dts_assets.model.formats import PLANNED_FORMATS, ChangeOrder, Evidence, FormatSettings
+from dts_assets.settings.formats import registered_formats, traits_of
+from dts_assets.wire.formats import wire_format
+
+SHANGHAI = FormatSettings("Asia/Shanghai")
+
+
+@pytest.mark.parametrize("name", registered_formats())
+def test_a_format_is_a_value_that_travels_with_a_task(name: str) -> None:
+    made = wire_format(name, SHANGHAI)
+    assert pickle.loads(pickle.dumps(made)) == made == wire_format(name, SHANGHAI)
+    assert hash(made) == hash(wire_format(name, SHANGHAI))
+    assert made.traits is traits_of(name)
+
+
+def test_a_setting_is_in_the_fingerprint_of_what_it_changes() -> None:
+    here, there = (wire_format("drs-json-c", FormatSettings(zone)) for zone in ("+00:00", "+08:00"))
+    assert here.changes_fingerprint != there.changes_fingerprint
+    assert here.entries_fingerprint == there.entries_fingerprint  # times of entries are counted from the epoch
+    assert wire_format("dts-protobuf", SHANGHAI) == wire_format("dts-protobuf")  # its instants carry their zone
+    names = registered_formats()
+    assert len({wire_format(name).entries_fingerprint for name in names}) == len(names)
+
+
+def test_traits_say_what_each_vendor_gives() -> None:
+    dts, drs = traits_of("dts-protobuf"), traits_of("drs-json-c")
+    assert (dts.kind, dts.order, dts.evidence) == ("protobuf", ChangeOrder.BINLOG_POSITION, frozenset(Evidence))
+    assert (drs.kind, drs.order, drs.evidence) == ("json", ChangeOrder.MESSAGE_ID, frozenset())
+    assert not dts.needs_schema
+    assert not drs.needs_schema
+
+
+@pytest.mark.parametrize("name", PLANNED_FORMATS)
+def test_a_format_that_is_still_to_come_is_refused_by_name(name: str) -> None:
+    with pytest.raises(WireFormatError, match=f"{name} .*cannot decode it yet; it decodes drs-json-c, dts-protobuf"):
+        wire_format(name)
+
+
+def test_traits_are_read_without_an_engine() -> None:
+    code = (
+        "import sys; from dts_assets.settings.formats import registered_formats, traits_of\n"
+        "[traits_of(name) for name in registered_formats()]\n"
+        "print([name for name in ('pyarrow', 'numpy', 'google.protobuf', 'ptars', 'msgspec') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
