@@ -26,7 +26,7 @@ from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.sources.source import Source
-from dts_assets.stages.envelopes import raw_rows
+from dts_assets.stages.raw_rows import raw_rows
 from dts_assets.store.commit import Rectangle
 from dts_assets.store.files import TableWriter, WriteTarget, WrittenFile, read_batches
 from dts_assets.store.lake import Lake

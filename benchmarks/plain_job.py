@@ -19,7 +19,7 @@ from benchmarks.workbench import Recording, Workbench
 from dts_assets.model.columns import Column
 from dts_assets.model.tables import TableId
 from dts_assets.protocol import subscribe_pb2 as pb
-from dts_assets.stages.changelog import changelog_rows
+from dts_assets.stages.changelog_rows import changelog_rows
 from dts_assets.wire.format import ENTRIES as DECODED
 from dts_assets.wire.format import TableChanges
 

@@ -32,9 +32,9 @@ from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.spans import Cell
 from dts_assets.model.windows import Window
 from dts_assets.sources.capture_source import CaptureSource
-from dts_assets.stages.envelopes import raw_rows
-from dts_assets.stages.fragments import Fragment
 from dts_assets.stages.heads import Head, Outcome
+from dts_assets.stages.partial_sets import Fragment
+from dts_assets.stages.raw_rows import raw_rows
 from dts_assets.stages.reassembly import Reassembler
 from dts_assets.store.catalog import LakeLocation
 from dts_assets.store.files import TableWriter, read_batches

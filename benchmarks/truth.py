@@ -31,9 +31,9 @@ from benchmarks.workbench import Recording, Workbench, all_windows, whole
 from dts_assets.flows import entries, raw, redelivered, tables, tables_tasks
 from dts_assets.flows.layers import Selection
 from dts_assets.flows.redelivered import NOTHING_BEFORE
-from dts_assets.stages.delivery import Delivery
-from dts_assets.stages.envelopes import ContentDigest
-from dts_assets.stages.runs import RunTracker
+from dts_assets.stages.delivery_tracker import Delivery
+from dts_assets.stages.raw_rows import ContentDigest
+from dts_assets.stages.run_tracker import RunTracker
 from dts_assets.store.catalog import LakeLocation, open_catalog
 
 PARTITIONS, WINDOWS, ROWS = 2, 2, 20

@@ -24,8 +24,8 @@ from dts_assets.planning.completeness import level_of_cell
 from dts_assets.planning.generations import ABSENT, changed_inputs, generation, input_text
 from dts_assets.planning.rectangles import rectangles
 from dts_assets.planning.staleness import FORMAT_INPUT, entries_sources, raw_input
-from dts_assets.stages.entries import merge_shapes
-from dts_assets.stages.resume import WindowState
+from dts_assets.stages.entry_facts import merge_shapes
+from dts_assets.stages.window_state import WindowState
 from dts_assets.store.commit import Rectangle
 from dts_assets.store.schemas import ENTRIES, QUARANTINE
 

@@ -18,12 +18,12 @@ from dts_assets.model.runs import CheckpointMark, Run, StatementMark
 from dts_assets.model.spans import Cell
 from dts_assets.sources.source import Source
 from dts_assets.stages.collecting import BrokenSet, Tally
-from dts_assets.stages.entries import EntryFacts, entry_rows
-from dts_assets.stages.envelopes import ContentDigest, raw_rows
-from dts_assets.stages.fragments import Fragment
+from dts_assets.stages.entry_facts import EntryFacts, entry_rows
 from dts_assets.stages.heads import Head, find_head
+from dts_assets.stages.partial_sets import Fragment
+from dts_assets.stages.raw_rows import ContentDigest, raw_rows
 from dts_assets.stages.reassembly import Reassembler, whole_sets
-from dts_assets.stages.resume import WindowState
+from dts_assets.stages.window_state import WindowState
 from dts_assets.store.files import TableWriter, WriteTarget, WrittenFile, read_batches
 from dts_assets.wire.format import Rejected, WireFormat
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from dts_assets.model.lineages import LineageRule
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
-from dts_assets.stages.identity import KEY_COLUMNS, find_redelivered, relevant
+from dts_assets.stages.redelivered_entries import KEY_COLUMNS, find_redelivered, relevant
 from dts_assets.store.files import TableWriter, WriteTarget, WrittenFile, read_batches
 
 EntryKeys = npt.NDArray[np.int64]

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from dts_assets.model.columns import Column
 from dts_assets.model.frontier import Frontier
 from dts_assets.model.tables import TableId
-from dts_assets.stages.refresh import CHANGE_COLUMNS, Taken, take_changes
+from dts_assets.stages.snapshot_in_arrow import CHANGE_COLUMNS, Taken, take_changes
 from dts_assets.store.cast import cast_to_schema
 from dts_assets.store.columns import flat_name
 from dts_assets.store.files import TableWriter, WriteTarget, WrittenFile, file_io, read_batches

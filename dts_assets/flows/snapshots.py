@@ -29,7 +29,7 @@ from dts_assets.planning.snapshot_plans import (
     plan_snapshot,
     replaced_windows,
 )
-from dts_assets.stages.snapshot import (
+from dts_assets.stages.snapshot_in_spark import (
     as_operations,
     at_or_before,
     folded,

@@ -49,7 +49,7 @@ from dts_assets.planning.cuts import frontier, window_cut
 from dts_assets.planning.snapshot_plans import Chain
 from dts_assets.planning.topic_history import TopicHistory
 from dts_assets.planning.topic_marks import proven_anew, same_rows
-from dts_assets.stages.entries import merge_shapes
+from dts_assets.stages.entry_facts import merge_shapes
 from dts_assets.store.columns import changelog_columns
 from dts_assets.store.locks import hold_lock
 from dts_assets.store.schemas import DDL, QUARANTINE, changelog_layout

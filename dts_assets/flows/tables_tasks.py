@@ -19,10 +19,10 @@ from dts_assets.model.lineages import LineageRule
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.problems import Reason
 from dts_assets.model.tables import TableId
-from dts_assets.stages.changelog import ENTRY_COLUMNS, changelog_rows, position_bounds
-from dts_assets.stages.lineages import entry_lineages
+from dts_assets.stages.changelog_rows import ENTRY_COLUMNS, changelog_rows, position_bounds
+from dts_assets.stages.ddl_statements import DDL_ENTRY_COLUMNS, ddl_rows, statements, truncations
+from dts_assets.stages.entry_lineages import entry_lineages
 from dts_assets.stages.row_hash import Hashes, row_hashes, signed, summed
-from dts_assets.stages.statements import DDL_ENTRY_COLUMNS, ddl_rows, statements, truncations
 from dts_assets.store.files import TableWriter, WriteTarget, WrittenFile, read_batches
 from dts_assets.wire.columns.buffers import numbers_of
 from dts_assets.wire.format import Rejected, TableChanges, WireFormat

@@ -20,8 +20,8 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from dts_assets.model.problems import Reason
-from dts_assets.stages.fragments import Fragment, PartialSet, indexes_text
 from dts_assets.stages.heads import Head, HeadReader, Outcome
+from dts_assets.stages.partial_sets import Fragment, PartialSet, indexes_text
 
 MOST_ASIDE = 8
 """Unfinished sets of one shard that are kept for what may still come."""

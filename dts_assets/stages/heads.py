@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dts_assets.model.problems import Reason
-from dts_assets.stages.fragments import Fragment
+from dts_assets.stages.partial_sets import Fragment
 
 FURTHEST_BY_SEQUENCE = 1024
 """Messages of later numbers passed on the way back to a set that is repeated; a producer sends a handful at a time again."""

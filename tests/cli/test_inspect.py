@@ -24,8 +24,8 @@ from dts_assets.model.tables import TableId
 from dts_assets.model.windows import ClosedBy, Window
 from dts_assets.protocol import subscribe_pb2 as pb
 from dts_assets.sources.capture_source import MESSAGE_SCHEMA, CaptureSource
-from dts_assets.stages.entries import entry_rows
-from dts_assets.stages.envelopes import with_coordinates
+from dts_assets.stages.entry_facts import entry_rows
+from dts_assets.stages.raw_rows import with_coordinates
 from dts_assets.store.catalog import LakeLocation
 from dts_assets.store.files import TableWriter
 from dts_assets.store.lake import Lake

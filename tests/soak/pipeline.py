@@ -31,17 +31,17 @@ from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
 from dts_assets.planning.suspicions import Suspicion, find_suspicions
 from dts_assets.planning.topic_lineages import find_lineages
-from dts_assets.stages.changelog import changelog_rows
+from dts_assets.stages.changelog_rows import changelog_rows
 from dts_assets.stages.collecting import Tally
-from dts_assets.stages.delivery import Delivery
-from dts_assets.stages.entries import EntryFacts, entry_rows
-from dts_assets.stages.fragments import Fragment
+from dts_assets.stages.delivery_tracker import Delivery
+from dts_assets.stages.entry_facts import EntryFacts, entry_rows
+from dts_assets.stages.entry_lineages import entry_lineages
 from dts_assets.stages.heads import Head, find_head
-from dts_assets.stages.identity import KEY_COLUMNS, find_redelivered, relevant
-from dts_assets.stages.lineages import entry_lineages
+from dts_assets.stages.partial_sets import Fragment
 from dts_assets.stages.reassembly import SETS, Reassembler
+from dts_assets.stages.redelivered_entries import KEY_COLUMNS, find_redelivered, relevant
 from dts_assets.stages.row_hash import row_hashes
-from dts_assets.stages.runs import RunTracker
+from dts_assets.stages.run_tracker import RunTracker
 from dts_assets.store.registry import read_registry
 from dts_assets.wire.columns.buffers import offsets_of
 from dts_assets.wire.dts_protobuf import DtsProtobuf

@@ -17,7 +17,7 @@ from dts_assets.model.delivery import CellDelivery
 from dts_assets.model.gtids import GtidSet
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.problems import Problem
-from dts_assets.stages.delivery import Delivery
+from dts_assets.stages.delivery_tracker import Delivery
 
 SERVER = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from dts_assets.stages.collecting import Tally
-from dts_assets.stages.fragments import Fragment
 from dts_assets.stages.heads import Head, Outcome, find_head
+from dts_assets.stages.partial_sets import Fragment
 from dts_assets.stages.reassembly import Reassembler
 
 Set = tuple[int, int, bytes]

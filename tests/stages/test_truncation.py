@@ -22,7 +22,7 @@ def emptied(position: SourcePosition, partition: int = 0) -> Change:
 
 
 def test_truncations_touch_no_key(spark: SparkSession) -> None:
-    from dts_assets.stages.snapshot import key_operations
+    from dts_assets.stages.snapshot_in_spark import key_operations
 
     changes = [Change("insert", None, row(0), at(1, 1)), emptied(at(1, 2)), Change("delete", row(0), None, at(1, 3))]
     assert sorted(one["at"]["position"] for one in key_operations(frame(spark, changes), COLUMNS).collect()) == [1, 3]
@@ -43,7 +43,7 @@ TRUNCATIONS: dict[str, tuple[list[SourcePosition], list[int]]] = {
 def test_only_what_is_later_than_the_last_truncation_counts(
     spark: SparkSession, positions: list[SourcePosition], kept: list[int]
 ) -> None:
-    from dts_assets.stages.snapshot import after_truncation
+    from dts_assets.stages.snapshot_in_spark import after_truncation
 
     places = [at(9, 900), at(9, 950), at(10, 4), at(10, 5), at(1, 1, 1)]
     changes = [Change("insert", None, row(0, number=number), place) for number, place in enumerate(places)]
@@ -58,7 +58,7 @@ def test_a_whole_snapshot_holds_what_the_database_holds_after_truncations(
     spark: SparkSession, *, fold_absent: bool
 ) -> None:
     """Tables are emptied in the middle of their lives, rows come back under their old keys, and some are emptied last."""
-    from dts_assets.stages.snapshot import whole_snapshot
+    from dts_assets.stages.snapshot_in_spark import whole_snapshot
 
     def truncate(world: World) -> None:
         world.position += 1

@@ -10,8 +10,8 @@ import pytest
 from dts_assets.model.delivery import MOST_NAMED, CellDelivery, Hole
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.problems import Problem, ProblemCode
-from dts_assets.stages.delivery import MOST_SHARDS, Delivery
-from dts_assets.stages.gtids import MOST_INTERVALS
+from dts_assets.stages.delivery_tracker import MOST_SHARDS, Delivery
+from dts_assets.stages.gtid_columns import MOST_INTERVALS
 from dts_assets.wire.format import Checkpoint
 
 A = "3e11fa47-71ca-11e1-9e33-c80aa9429562"

@@ -13,7 +13,7 @@ import pytest
 
 from dts_assets.model.columns import Column
 from dts_assets.model.frontier import EMPTY_FRONTIER, Frontier
-from dts_assets.stages.refresh import Keys, Taken, take_changes
+from dts_assets.stages.snapshot_in_arrow import Keys, Taken, take_changes
 from tests.stages.worlds import COLUMNS, DOINGS, HOUR, START, Change, Key, Row, Shown, World, at, expected_of, row
 
 IMAGE = pa.struct([("world", pa.int32()), ("id.no", pa.int32()), ("name", pa.string()), ("amount", pa.int32())])

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from dts_assets.model.delivery import MOST_NAMED, CellDelivery, Hole, SeqIds, ShardSequence
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.problems import Problem, ProblemCode
-from dts_assets.stages.transactions import TransactionTracker
+from dts_assets.stages.transaction_tracker import TransactionTracker
 from dts_assets.wire.format import Checkpoint
 
 MOST_SHARDS = 256

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from dts_assets.stages.envelopes import ContentDigest
+from dts_assets.stages.raw_rows import ContentDigest
 from dts_assets.wire.format import MESSAGES
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

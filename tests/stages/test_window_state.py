@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from dts_assets.model.columns import ColumnShape
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.tables import TableId
-from dts_assets.stages.resume import MOST_BYTES, MOST_STORED_BYTES, STATE_VERSION, WindowState
+from dts_assets.stages.window_state import MOST_BYTES, MOST_STORED_BYTES, STATE_VERSION, WindowState
 from dts_assets.wire.format import Checkpoint, DecodedEntries, TableShape
 from tests.stages.deliveries import SERVER, Entry, Message, Topic, entries_of, sets_of, topics
 
@@ -258,7 +258,7 @@ def test_a_bomb_is_not_inflated_beyond_the_bound(monkeypatch: pytest.MonkeyPatch
             asked.append(most)
             return self._reader.decompress(data, most)
 
-    monkeypatch.setattr("dts_assets.stages.resume.zlib.decompressobj", Reader)
+    monkeypatch.setattr("dts_assets.stages.window_state.zlib.decompressobj", Reader)
     with pytest.raises(ValueError, match="more than"):
         WindowState.of_bytes(packed(bytes(64 << 20)))
     assert asked == [MOST_BYTES + 1]

@@ -19,9 +19,9 @@ import numpy as np
 
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.stages.collecting import Tally
-from dts_assets.stages.delivery import Delivery
-from dts_assets.stages.entries import EntryFacts
-from dts_assets.stages.runs import RunTracker
+from dts_assets.stages.delivery_tracker import Delivery
+from dts_assets.stages.entry_facts import EntryFacts
+from dts_assets.stages.run_tracker import RunTracker
 
 STATE_VERSION = 1
 """The first byte of every state. Raised when a field of a tracker gets another name, type or meaning."""

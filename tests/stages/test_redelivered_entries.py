@@ -17,9 +17,9 @@ from dts_assets.model.spans import Cell
 from dts_assets.model.windows import Window
 from dts_assets.planning.suspicions import find_suspicions
 from dts_assets.planning.topic_lineages import Lineages, find_lineages
-from dts_assets.stages.identity import find_redelivered, relevant
-from dts_assets.stages.lineages import entry_lineages
-from dts_assets.stages.runs import RunTracker
+from dts_assets.stages.entry_lineages import entry_lineages
+from dts_assets.stages.redelivered_entries import find_redelivered, relevant
+from dts_assets.stages.run_tracker import RunTracker
 from tests.planning.rows import ingest_row
 from tests.stages.streams import EPOCH, Delivered, Stream, batches, stored, streams
 from tests.tiers import examples

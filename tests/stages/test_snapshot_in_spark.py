@@ -38,7 +38,7 @@ pytestmark = pytest.mark.spark
 
 
 def test_the_last_operation_on_every_key_is_what_the_database_holds(spark: SparkSession) -> None:
-    from dts_assets.stages.snapshot import key_operations, latest
+    from dts_assets.stages.snapshot_in_spark import key_operations, latest
 
     worlds = [World(number, random.Random(number)).live(14, DOINGS) for number in range(80)]
     changes = [change for world in worlds for change in world.changes]
@@ -52,7 +52,7 @@ def test_the_last_operation_on_every_key_is_what_the_database_holds(spark: Spark
 
 def test_an_absent_column_keeps_the_value_it_had(spark: SparkSession) -> None:
     """Minimal row images: updates that keep the key send only some columns, at times not even the key."""
-    from dts_assets.stages.snapshot import folded, key_operations
+    from dts_assets.stages.snapshot_in_spark import folded, key_operations
 
     class Partial(World):
         def update(self) -> None:
@@ -74,7 +74,7 @@ def test_an_absent_column_keeps_the_value_it_had(spark: SparkSession) -> None:
 
 def test_changes_fold_onto_the_current_rows(spark: SparkSession) -> None:
     """The second half of every history, folded onto the snapshot of the first half, is the whole history."""
-    from dts_assets.stages.snapshot import as_operations, folded, key_operations
+    from dts_assets.stages.snapshot_in_spark import as_operations, folded, key_operations
 
     class Partial(World):
         def update(self) -> None:
@@ -152,7 +152,7 @@ orders an event by what its rows do; and it follows keys, not rows, so that what
 
 
 def test_which_operation_is_the_last(spark: SparkSession) -> None:
-    from dts_assets.stages.snapshot import folded, key_operations, latest
+    from dts_assets.stages.snapshot_in_spark import folded, key_operations, latest
 
     def in_world(number: int, change: Change) -> Change:
         def moved(image: Row | None) -> Row | None:
@@ -186,7 +186,7 @@ FRONTIERS = [
 
 
 def test_conditions_on_rows_say_what_the_model_says(spark: SparkSession) -> None:
-    from dts_assets.stages.snapshot import at_or_before, held, in_windows
+    from dts_assets.stages.snapshot_in_spark import at_or_before, held, in_windows
 
     positions = [at(1, 19), at(1, 20), at(1, 21), at(2, 1), at(10, 0), at(0, 5, 1), at(1, 0, 1)]
     changes = [
@@ -214,7 +214,7 @@ def test_conditions_on_rows_say_what_the_model_says(spark: SparkSession) -> None
 
 
 def test_a_changelog_state_older_than_a_column_gets_it_as_null(spark: SparkSession) -> None:
-    from dts_assets.stages.snapshot import key_operations, latest, merge_source, with_images_of
+    from dts_assets.stages.snapshot_in_spark import key_operations, latest, merge_source, with_images_of
 
     changes = [
         Change("insert", None, row(0, "a"), at(1, 1)),
@@ -247,7 +247,7 @@ def test_a_changelog_state_older_than_a_column_gets_it_as_null(spark: SparkSessi
 
 
 def test_images_that_have_every_column_are_left_alone(spark: SparkSession) -> None:
-    from dts_assets.stages.snapshot import with_images_of
+    from dts_assets.stages.snapshot_in_spark import with_images_of
 
     changes = frame(spark, [Change("insert", None, row(0), at(1, 1))])
     assert with_images_of(changes, COLUMNS) is changes

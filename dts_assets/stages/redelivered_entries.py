@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dts_assets.model.lineages import LineageRule
-from dts_assets.stages.changelog import file_numbers
-from dts_assets.stages.lineages import entry_lineages
+from dts_assets.stages.changelog_rows import file_numbers
+from dts_assets.stages.entry_lineages import entry_lineages
 
 KEY_COLUMNS = (
     "last_offset",

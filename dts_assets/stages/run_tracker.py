@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from dts_assets.model.formats import ChangeOrder
 from dts_assets.model.positions import SourcePosition, file_number
 from dts_assets.model.runs import CheckpointMark, Run, ServerRange, StatementMark
-from dts_assets.stages.changelog import file_numbers
+from dts_assets.stages.changelog_rows import file_numbers
 from dts_assets.wire.format import Checkpoint
 
 MOST_RUNS = 64

@@ -20,9 +20,9 @@ from dts_assets.model.delivery import MOST_NAMED, ShardTransactions, Transaction
 from dts_assets.model.gtids import parse_gtid
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.problems import Problem, ProblemCode
-from dts_assets.stages.changelog import file_numbers
-from dts_assets.stages.gtids import GtidCollector
-from dts_assets.stages.runs import Keys, position_keys
+from dts_assets.stages.changelog_rows import file_numbers
+from dts_assets.stages.gtid_columns import GtidCollector
+from dts_assets.stages.run_tracker import Keys, position_keys
 
 MOST_OPEN = 64
 """Transactions followed at a time that were begun and not ended."""

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dts_assets.model.lineages import Break, LineageRule
-from dts_assets.stages.runs import gtid_numbers
+from dts_assets.stages.run_tracker import gtid_numbers
 
 Lineages = npt.NDArray[np.int32]
 

@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 from dts_assets.model.positions import SourcePosition, file_number
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
-from dts_assets.stages.envelopes import with_coordinates
-from dts_assets.stages.statements import statements
+from dts_assets.stages.ddl_statements import statements
+from dts_assets.stages.raw_rows import with_coordinates
 from dts_assets.wire.ddl.column_definitions import Fill
 from dts_assets.wire.ddl.effects import HARMLESS, Effect, EffectKind, ParsedDdl
 from dts_assets.wire.format import DecodedEntries, TableShape

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dts_assets.model.gtids import GtidSet, gtid_source, is_domain
-from dts_assets.stages.runs import gtid_numbers
+from dts_assets.stages.run_tracker import gtid_numbers
 
 MOST_INTERVALS = 10_000
 """Intervals kept: a Kafka partition that gets the marks of every other transaction alone has one for each."""

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from dts_assets.model.columns import Column
 from dts_assets.model.tables import TableId
-from dts_assets.stages.changelog import changelog_rows
-from dts_assets.stages.statements import DDL_ENTRY_COLUMNS, ddl_rows, statements, truncations
+from dts_assets.stages.changelog_rows import changelog_rows
+from dts_assets.stages.ddl_statements import DDL_ENTRY_COLUMNS, ddl_rows, statements, truncations
 from dts_assets.store.columns import DDL, changelog_columns
 
 START = datetime(2026, 1, 5, tzinfo=UTC)

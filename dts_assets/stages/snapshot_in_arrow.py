@@ -1,4 +1,4 @@
-"""Changes taken over into current rows, in Arrow: the twin of ``stages/snapshot.py`` for the few changes of a refresh.
+"""Changes taken over into current rows, in Arrow: the twin of ``stages/snapshot_in_spark.py`` for the few changes of a refresh.
 
 Spark plans, compiles and runs several jobs to merge into one table: with twenty tables and 500 changes each that took 26 to 50 s
 and 45 to 70 s of processor time, whatever had changed. Here the last operation on every key is found by sorting, and the rows
