@@ -24,7 +24,7 @@ from itertools import pairwise
 from typing import Any
 
 from benchmarks.command import Options, finish
-from benchmarks.live_pipeline import live_pipeline, wait_until
+from benchmarks.live_pipeline import live_pipeline
 from benchmarks.processor_time import living, seconds_by_group
 from dts_emulator.live.freshness_meter import Freshness, freshness, visible_rows
 from dts_emulator.live.live_stack import WORKLOAD, LiveStack
@@ -106,7 +106,7 @@ def _warm_up(stack: LiveStack) -> None:
         # What is visible now was all committed after the first run had begun.
         return len({sighting.place for sighting in stack.cuts.sightings}) >= 3 and bool(commits)
 
-    if not wait_until(stack, warm, seconds=_WARM_UP):
+    if not stack.wait_until(warm, seconds=_WARM_UP):
         raise SystemExit(f"freshness: the snapshots had not moved three times after {_WARM_UP:.0f} s")
 
 
@@ -114,7 +114,7 @@ def _catch_up(stack: LiveStack, *, begin: float, end: float) -> Freshness:
     def found() -> Freshness:
         return freshness(stack.commits.read(), stack.cuts.read(), begin=begin, end=end)
 
-    wait_until(stack, lambda: (now := found()).visible == now.rows, seconds=_CATCH_UP)
+    stack.wait_until(lambda: (now := found()).visible == now.rows, seconds=_CATCH_UP)
     return found()
 
 

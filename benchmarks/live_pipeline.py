@@ -1,11 +1,10 @@
-"""The live stack that a benchmark measures, and waiting for it."""
+"""The live stack that a benchmark measures."""
 
 from __future__ import annotations
 
 import argparse
 import tempfile
-import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -26,15 +25,3 @@ def live_pipeline(chosen: argparse.Namespace, *, without: Iterable[str] = ()) ->
         )
         with live_stack(options, say=say, without=frozenset(without)) as stack:
             yield stack, Path(folder)
-
-
-def wait_until(stack: LiveStack, there: Callable[[], bool], *, seconds: float, every: float = 1.0) -> bool:
-    """Wait until something is there, for at most so many seconds, and return whether it is; the stack is watched meanwhile."""
-    deadline = time.monotonic() + seconds
-    while True:
-        stack.check()
-        if there():
-            return True
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(every)

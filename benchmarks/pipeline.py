@@ -21,7 +21,7 @@ from typing import Any
 
 from benchmarks import floor
 from benchmarks.command import Options, finish, load, say
-from benchmarks.live_pipeline import live_pipeline, wait_until
+from benchmarks.live_pipeline import live_pipeline
 from benchmarks.workbench import Workbench
 from dts_assets.store.session import open_session
 from dts_emulator.live.freshness_meter import visible_rows
@@ -96,7 +96,7 @@ def _catch_up(stack: LiveStack) -> None:
             say(f"{seen:,} of {commits[-1].rows:,} visible; load {load()[0]:.1f}")
         return stack.cuts.place is not None and stack.cuts.place >= commits[-1].place
 
-    if not wait_until(stack, caught_up, seconds=_PATIENCE, every=0.5):
+    if not stack.wait_until(caught_up, seconds=_PATIENCE, every=0.5):
         raise SystemExit(f"pipeline: the snapshots had not caught up after {_PATIENCE:.0f} s")
 
 

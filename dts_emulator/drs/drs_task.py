@@ -7,15 +7,16 @@ the whole task, and a task that is resumed sends some messages again with the id
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
+from dts_assets.model.gtids import GtidSet
 from dts_emulator.drs.drs_options import DrsOptions
 from dts_emulator.drs.full_load import FullLoad
 from dts_emulator.drs.json_messages import DrsEncoder, Fields, encoded
 from dts_emulator.messages.clocks import SECOND, Clock, SourceClock
 from dts_emulator.messages.message import Message
 from dts_emulator.messages.routing import Routing, split_by_partition
-from dts_emulator.source.events import Ddl, RowChange, Rows, SourceTable, Transaction
+from dts_emulator.source.events import Coordinates, Ddl, RowChange, Rows, SourceTable, Transaction
 
 
 def produce_drs(transactions: Iterable[Transaction], options: DrsOptions) -> Iterator[Message]:
@@ -45,9 +46,32 @@ class DrsTask:
         self.routing = Routing(partitions, by_key=options.partition_policy == 2)
         self.sent = [0] * options.partitions
         """By partition, how many messages were sent."""
+        self.synced = GtidSet()
         self.number = 0
         """Of the last message of the task."""
         self.recent: deque[tuple[int, int, Fields]] = deque(maxlen=options.repeated)
+
+    @property
+    def latency_ms(self) -> int:
+        """The milliseconds from the commit of a transaction to its first message."""
+        return self.options.latency_ms
+
+    @property
+    def due(self) -> None:
+        """Nothing falls due: there are neither CHECKPOINTs nor HEARTBEATs."""
+        return
+
+    def resume(self, at: Coordinates, *, synced: GtidSet, number: int, sent: Sequence[int]) -> None:
+        """Go on with the ids behind ``number``; where the source stood is in no message."""
+        self.number, self.sent = number, list(sent)
+
+    def advance(self, instant: int) -> Iterator[Message]:
+        """Yield nothing: time alone sends no message."""
+        yield from ()
+
+    def flush(self) -> Iterator[Message]:
+        """Yield nothing: no message waits for others."""
+        yield from ()
 
     def load(self, load: FullLoad) -> Iterator[Message]:
         """The messages of a full load."""

@@ -50,9 +50,19 @@ class DtsTask:
         self._next_checkpoint = 0
         self._next_heartbeat = 0
 
-    def resume(self, at: Coordinates, *, synced: GtidSet, seq_id: int, sent: Sequence[int]) -> None:
+    @property
+    def number(self) -> int:
+        """The last ``seqId``."""
+        return self.encoder.seq_id
+
+    @property
+    def latency_ms(self) -> int:
+        """The milliseconds from the commit of a transaction to its first message."""
+        return self.options.latency_ms
+
+    def resume(self, at: Coordinates, *, synced: GtidSet, number: int, sent: Sequence[int]) -> None:
         """Go on from where a task stood: everything up to the end of ``at`` is sent."""
-        self.committed, self.synced, self.encoder.seq_id, self.sent = at, synced, seq_id, list(sent)
+        self.committed, self.synced, self.encoder.seq_id, self.sent = at, synced, number, list(sent)
         self._schedule()
 
     @property

@@ -17,7 +17,9 @@ from typing import Any
 
 from dts_assets.errors import PortInUseError
 from dts_assets.flows.pipeline import Pipeline, open_pipeline
+from dts_assets.model.formats import Evidence
 from dts_assets.settings import load_settings
+from dts_assets.settings.formats import traits_of
 from dts_assets.settings.values import duration_of
 from dts_emulator.errors import BrokerUnavailable, FolderTaken
 from dts_emulator.kafka.broker import Broker, private_broker
@@ -26,6 +28,7 @@ from dts_emulator.live.supervisor import Child, Supervisor, at_once
 from dts_emulator.machine.ports import HOST, free_port, listens
 from dts_emulator.machine.waiting import wait_until
 from dts_emulator.source.server import Server, private_server
+from dts_emulator.tasks.vendor_tasks import FORMATS
 
 HOUSE = Path(__file__).resolve().parents[2]
 SUBSCRIPTION = "live"
@@ -65,18 +68,13 @@ subscriptions:
     partitions: {partitions}
     # The open window is refreshed too: what is committed in the database is in the snapshots before its window has closed.
     window: {{every: {every}, start: {start}, live: true{grace}}}
+    consistency: {consistency}
+    source_time_zone: "+00:00"
     tables: {{include: ["{database}.*"]}}
-{more}"""
+"""
 
-_MORE = {
-    "dts-protobuf": "",
-    # Nothing but changes arrives: there is no cut to stop at, and the zone stands nowhere.
-    "drs-json-c": '    consistency: window\n    source_time_zone: "+00:00"\n',
-}
-"""What the configuration says beside, by format."""
-
-_GRACE = {"dts-protobuf": "", "drs-json-c": ", grace: 20s"}
-"""Without CHECKPOINTs a Kafka partition that nothing is written to closes its windows by grace alone, and the tables wait."""
+_WITHOUT_CHECKPOINTS = ("window", ", grace: 20s")
+"""No cut is known to stop at, and a Kafka partition that nothing is written to closes its windows by grace alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +93,7 @@ class LiveOptions:
     port: int = 0
     seed: int = 1
     ddl: bool = False
-    format: str = "dts-protobuf"
+    format: str = FORMATS[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,6 +246,8 @@ def _configuration(options: LiveOptions, broker: Broker, spark_port: int) -> str
     """The pipeline.yaml: as a customer would write one, the password in the environment."""
     config = broker.client_config("SASL_PLAINTEXT")
     bootstrap = config.pop("bootstrap.servers")
+    with_checkpoints = Evidence.CHECKPOINTS in traits_of(options.format).evidence
+    consistency, grace = ("cut", "") if with_checkpoints else _WITHOUT_CHECKPOINTS
     config["sasl.password"] = f"${{{PASSWORD_VARIABLE}}}"
     return _CONFIGURATION.format(
         host=HOST,
@@ -262,8 +262,8 @@ def _configuration(options: LiveOptions, broker: Broker, spark_port: int) -> str
         start=_border(duration_of(options.every)).strftime("%Y-%m-%dT%H:%MZ"),
         database=DATABASE,
         format=options.format,
-        more=_MORE[options.format],
-        grace=_GRACE[options.format],
+        consistency=consistency,
+        grace=grace,
     )
 
 

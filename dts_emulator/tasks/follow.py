@@ -20,7 +20,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,21 +29,20 @@ from typing import Any
 import click
 
 from dts_assets.model.gtids import GtidSet
-from dts_emulator.drs.drs_options import DrsOptions
-from dts_emulator.drs.drs_task import DrsTask
 from dts_emulator.dts.dts_options import DtsOptions
-from dts_emulator.dts.dts_task import DtsTask
 from dts_emulator.errors import EmulatorError
 from dts_emulator.kafka.topic_producer import Topic
 from dts_emulator.machine.signals import ended_by_signals
 from dts_emulator.messages.clocks import SECOND
 from dts_emulator.messages.message import Message
+from dts_emulator.messages.task import Task
 from dts_emulator.source.binlog import Place, first_place, read_transactions
 from dts_emulator.source.events import Coordinates, Ddl, Rows, Transaction
 from dts_emulator.source.server import Server, private_server
 from dts_emulator.source.server_options import server_options
 from dts_emulator.source.source_schema import ReplayedCatalog
 from dts_emulator.tasks.task_progress import Progress, read_progress
+from dts_emulator.tasks.vendor_tasks import FORMATS, VENDOR_TASKS, options_of
 
 _HISTORY_ID = 4_000_000_004
 _SAVE_SECONDS = 2.0
@@ -117,7 +116,7 @@ class Feed:
 class Follower:
     """A task of one of the two formats between a feed and a topic."""
 
-    def __init__(self, task: DtsTask | DrsTask, topic: Topic, clock: WallClock, checkpoint: Path | None) -> None:
+    def __init__(self, task: Task, topic: Topic, clock: WallClock, checkpoint: Path | None) -> None:
         self.task = task
         self.topic = topic
         self.rows = 0
@@ -135,11 +134,8 @@ class Follower:
         self._at = at
         known = progress or Progress(at, "", 0, (0,) * self.topic.partitions, ())
         self._statements = list(known.statements)
-        if isinstance(self.task, DtsTask):
-            numbers = self.topic.last_numbers(known.sent)
-            self.task.resume(at, synced=GtidSet.parse(known.synced), seq_id=known.number, sent=numbers)
-        else:
-            self.task.number = known.number
+        numbers = self.topic.last_numbers(known.sent)
+        self.task.resume(at, synced=GtidSet.parse(known.synced), number=known.number, sent=numbers)
 
     def run(self, feed: Feed) -> None:
         """Send until the clock's ``ended`` is set, then wait for the broker and save. Raises EmulatorError."""
@@ -150,20 +146,21 @@ class Follower:
             else:
                 found = feed.next(min(self._seconds_until_due(), _IDLE_SECONDS))
                 if found is not None:
-                    self._wait_until(found[0] + self.task.options.latency_ms / 1000)
+                    self._wait_until(found[0] + self.task.latency_ms / 1000)
                     self._advance()
                     self._send(found[1])
                 else:
                     self._advance()
             self.topic.poll()
             self._save()
-        self._put(self.task.flush() if isinstance(self.task, DtsTask) else ())
+        self._put(self.task.flush())
         progress = self._progress()
         if self.topic.flush(_LAST_SECONDS) and self._checkpoint is not None:
             progress.write(self._checkpoint)
 
     def _seconds_until_due(self) -> float:
-        return (self.task.due - self._clock.now) / SECOND if isinstance(self.task, DtsTask) else _IDLE_SECONDS
+        due = self.task.due
+        return _IDLE_SECONDS if due is None else (due - self._clock.now) / SECOND
 
     def _wait_until(self, moment: float) -> None:
         """Let the time of a transaction come, and what falls due before it."""
@@ -172,8 +169,7 @@ class Follower:
             self._clock.ended.wait(min(left, max(self._seconds_until_due(), 0.001), _IDLE_SECONDS))
 
     def _advance(self) -> None:
-        if isinstance(self.task, DtsTask):
-            self._put(self.task.advance(self._clock.now))
+        self._put(self.task.advance(self._clock.now))
 
     def _send(self, transaction: Transaction) -> None:
         self._put(self.task.send(transaction))
@@ -199,16 +195,13 @@ class Follower:
                 self._waiting = None
         elif time.monotonic() - self._saved >= _SAVE_SECONDS:
             self._saved = time.monotonic()
-            if isinstance(self.task, DtsTask):
-                self._put(self.task.flush())
+            self._put(self.task.flush())
             self._waiting = (self._progress(), list(self.topic.sent))
 
     def _progress(self) -> Progress:
         assert self._at is not None, "begin() comes first"
-        task, statements = self.task, tuple(self._statements)
-        if isinstance(task, DtsTask):
-            return Progress(self._at, str(task.synced), task.encoder.seq_id, tuple(task.sent), statements)
-        return Progress(self._at, "", task.number, tuple(task.sent), statements)
+        task = self.task
+        return Progress(self._at, str(task.synced), task.number, tuple(task.sent), tuple(self._statements))
 
 
 def follow(server: Server, follower: Follower, checkpoint: Path | None) -> None:
@@ -250,23 +243,6 @@ def jumping(seconds: float, every: float) -> Callable[[int], int]:
     return lambda timestamp: timestamp + shifts[int(timestamp / 1000 // every) % len(shifts)]
 
 
-def _task(chosen: str, clock: WallClock, given: Mapping[str, Any]) -> DtsTask | DrsTask:
-    partitions, latency = given["partitions"], given["latency_ms"]
-    if chosen == "drs-json-c":
-        return DrsTask(DrsOptions(topic=given["topic"], partitions=partitions, latency_ms=latency), clock)
-    options = DtsOptions(
-        topic=given["topic"],
-        partitions=partitions,
-        partitioning=given["partitioning"],
-        max_message_bytes=given["max_message_bytes"],
-        linger_ms=given["linger_ms"],
-        checkpoint_seconds=given["checkpoint_seconds"],
-        heartbeat_seconds=given["heartbeat_seconds"],
-        latency_ms=latency,
-    )
-    return DtsTask(options, clock)
-
-
 def _config(bootstrap: str, lines: Iterable[str]) -> dict[str, str]:
     """Settings of the client out of ``KEY=VALUE``; empty lines and comments are none. Raises BadParameter."""
     config = {"bootstrap.servers": bootstrap}
@@ -296,7 +272,7 @@ _DTS = DtsOptions()
     "--config-file", type=click.File(), help="A file of such settings, one in a line: the place for a password."
 )
 @click.option("--checkpoint", type=click.Path(dir_okay=False, path_type=Path), help="The task's own progress.")
-@click.option("--format", "chosen", type=click.Choice(["dts-protobuf", "drs-json-c"]), default="dts-protobuf")
+@click.option("--format", "chosen", type=click.Choice(FORMATS), default=FORMATS[0])
 @click.option("--partitioning", type=click.Choice(["table", "table+key"]), default=_DTS.partitioning)
 @click.option("--max-message-bytes", default=_DTS.max_message_bytes)
 @click.option(
@@ -328,10 +304,7 @@ def main(
     clock = WallClock(ended, rate, bytes_per_second)
     settings = _config(bootstrap_servers, (*(config_file or ()), *config))
     skew = jumping(clock_jump, clock_jump_every) if clock_jump else None
-    try:
-        task = _task(chosen, clock, given)
-    except ValueError as error:
-        raise click.UsageError(str(error)) from error
+    task = VENDOR_TASKS[chosen].following(options_of(chosen, given), clock)
     follower = Follower(task, Topic(given["topic"], given["partitions"], settings, ended, skew), clock, checkpoint)
     _listen(follower)
     try:

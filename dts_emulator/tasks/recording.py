@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dts_emulator.drs.drs_options import DrsOptions
-from dts_emulator.drs.drs_task import produce_drs
-from dts_emulator.dts.dts_options import DtsOptions
-from dts_emulator.dts.dts_task import produce
 from dts_emulator.messages.message import Message
 from dts_emulator.source.binlog import read_transactions
 from dts_emulator.source.server import Server, private_server
 from dts_emulator.source.source_schema import ReplayedCatalog
+from dts_emulator.tasks.vendor_tasks import TaskOptions, vendor_of
 
 _HISTORY_ID = 4_000_000_002
 
 
-def record(server: Server, options: DtsOptions | DrsOptions, *, until: int | None = None) -> Iterator[Message]:
+def record(server: Server, options: TaskOptions, *, until: int | None = None) -> Iterator[Message]:
     """The messages that a task with these options sends for everything in the server's binlogs.
 
     The options say which vendor's task it is. ``until``: seconds since the epoch up to which CHECKPOINTs and HEARTBEATs go on,
@@ -25,7 +22,4 @@ def record(server: Server, options: DtsOptions | DrsOptions, *, until: int | Non
     server.connect().close()  # before the second server is started, which takes a second or two
     with private_server(server_id=_HISTORY_ID) as history, history.connect() as connection:
         transactions = read_transactions(server, ReplayedCatalog(connection))
-        if isinstance(options, DrsOptions):
-            yield from produce_drs(transactions, options)
-        else:
-            yield from produce(transactions, options, until=until)
+        yield from vendor_of(options).recording(transactions, options, until)
