@@ -7,19 +7,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import click
-import dagster as dg
 from rich.console import Console
 from rich.table import Table
 
+from dts_assets.cli.dagster_runs import Request, definitions_of, open_dagster
 from dts_assets.cli.main import config_of, config_option
-from dts_assets.cli.run import FAILED, SPARK_LOG, Request, execute
-from dts_assets.defs.assemble import assemble
+from dts_assets.cli.run import FAILED
 from dts_assets.defs.redrive import redrive_job_name
 from dts_assets.flows.pipeline import open_pipeline
 from dts_assets.flows.redrive import Quarantined
 from dts_assets.model.problems import Reason
 from dts_assets.settings import load_settings
-from dts_assets.settings.load import dagster_home, enter_dagster_home
 
 _TIMES = click.DateTime(formats=["%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d"])
 
@@ -50,7 +48,6 @@ def redrive(
         raise click.BadParameter(
             f"there is no subscription {subscription}; there are {', '.join(settings.subscriptions)}"
         )
-    home = enter_dagster_home(path)
     start, end = (None if time is None else time.replace(tzinfo=UTC) for time in (start, end))
     chosen = Quarantined(
         start, end, frozenset(partitions) or None, frozenset(Reason(reason) for reason in reasons) or None
@@ -69,8 +66,8 @@ def redrive(
     }
     ops = {f"{subscription}_read_quarantine_again": {"config": values}}
     request = Request(redrive_job_name(subscription), subscription, {}, ops=ops)
-    with dg.DagsterInstance.from_config(str(home)) as instance:
-        failure = execute(assemble(settings, path), request, instance, dagster_home(path) / SPARK_LOG)
+    with open_dagster(path) as dagster:
+        failure = dagster.execute(definitions_of(settings, path), request)
     if failure is not None:
         Console(stderr=True, soft_wrap=True, markup=False, highlight=False).print(f"redrive failed: {failure}")
         sys.exit(FAILED)

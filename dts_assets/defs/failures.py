@@ -1,22 +1,33 @@
-"""What a run that fails says, and whether the same may succeed again."""
+"""The sentences of runs and ticks that fail, and whether a repetition may succeed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
+from typing import Any
 
 import dagster as dg
 
 from dts_assets.errors import DtsAssetsError
 
+Tick = Callable[..., dg.SensorResult | dg.SkipReason]
+
 CANNOT_BE_RETRIED = "dts-assets/cannot-be-retried"
-"""A tag of failed runs: the same would fail again until somebody changes something. Sensors do not ask for those again."""
+"""A tag of failed runs that would fail again until somebody changes something. Sensors do not ask for them again."""
 
 
 @contextmanager
-def explained(context: dg.AssetExecutionContext | dg.OpExecutionContext) -> Iterator[None]:
-    """Turn an error that is meant for people into a failure that shows its sentence, without a stack that means nothing to them;
-    and mark the run if it is no use to try again."""
+def explained(
+    context: dg.AssetExecutionContext | dg.OpExecutionContext | dg.AssetCheckExecutionContext,
+) -> Iterator[None]:
+    """Turn an error that is meant for people into a failure that shows its sentence and no stack.
+
+    The run is marked if a repetition is of no use.
+
+    Raises:
+        dagster.Failure: An error of our tree was raised inside.
+    """
     try:
         yield
     except DtsAssetsError as error:
@@ -25,3 +36,16 @@ def explained(context: dg.AssetExecutionContext | dg.OpExecutionContext) -> Iter
         raise dg.Failure(
             description=str(error), metadata={"can_be_retried": error.retriable}, allow_retries=error.retriable
         ) from error
+
+
+def skips_with_reason(tick: Tick) -> Tick:
+    """Let a sensor's function skip a tick that fails by an error for people, with the error's sentence as the reason."""
+
+    @wraps(tick)
+    def skipping(*arguments: Any, **resources: Any) -> dg.SensorResult | dg.SkipReason:
+        try:
+            return tick(*arguments, **resources)
+        except DtsAssetsError as error:
+            return dg.SkipReason(str(error))
+
+    return skipping

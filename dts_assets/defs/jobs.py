@@ -6,10 +6,9 @@ from typing import Any
 
 import dagster as dg
 
+from dts_assets.defs.policies import asset_key
 from dts_assets.defs.table_assets import TableAsset
 from dts_assets.settings.models import Subscription
-
-_TAGS = {"dts-assets/flow": "ingest"}
 
 
 def ingest_job_name(subscription: str) -> str:
@@ -24,7 +23,7 @@ def tables_job_name(subscription: str) -> str:
 
 def ingest_job(subscription: Subscription) -> Any:
     """Raw messages and entries of some Kafka partitions and windows."""
-    keys = [dg.AssetKey([subscription.name, name]) for name in ("raw_envelopes", "entries")]
+    keys = [asset_key(subscription.name, name) for name in ("raw_envelopes", "entries")]
     return dg.define_asset_job(
         ingest_job_name(subscription.name),
         selection=dg.AssetSelection.assets(*keys),

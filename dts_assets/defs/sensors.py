@@ -10,14 +10,14 @@ from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
-from dts_assets.defs.failures import CANNOT_BE_RETRIED
+from dts_assets.defs.failures import CANNOT_BE_RETRIED, skips_with_reason
 from dts_assets.defs.jobs import ingest_job_name, tables_job_name
 from dts_assets.defs.live import FOLLOWS_FROM, live_config, live_job_name
 from dts_assets.defs.partitions import RANGE_END, RANGE_START, span_of_range, span_tags, window_tags, windows_of_range
+from dts_assets.defs.policies import asset_key
 from dts_assets.defs.reload import TableReloader
 from dts_assets.defs.resources import PipelineResource
 from dts_assets.defs.table_assets import graph_tables
-from dts_assets.errors import DtsAssetsError
 from dts_assets.model.spans import Cell
 from dts_assets.model.windows import KEY_FORMAT, Window, WindowGrid
 from dts_assets.planning.ticks import Cursor, Runs, SpanRequest, ingest_tick, tables_tick
@@ -54,15 +54,13 @@ def ingest_sensor(subscription: Subscription) -> dg.SensorDefinition:
         description="Asks for raw_envelopes and entries of windows that have closed at the source; of the open one, too, where "
         "windows are followed live.",
     )
+    @skips_with_reason
     def follow_source(
         context: dg.SensorEvaluationContext, pipelines: PipelineResource
     ) -> dg.SensorResult | dg.SkipReason:
         from dts_assets.flows.find_work import find_work
 
-        try:
-            work = find_work(pipelines.pipeline(subscription.name))
-        except DtsAssetsError as error:
-            return dg.SkipReason(str(error))
+        work = find_work(pipelines.pipeline(subscription.name))
         theirs = _followed_from(context.instance, subscription)
         mine = work.within(until=theirs)
         tick = ingest_tick(
@@ -92,6 +90,7 @@ def tables_sensor(subscription: Subscription) -> dg.SensorDefinition:
         default_status=_from_the_start(subscription),
         description="Asks for the tables of windows whose entries are all there, and of windows whose entries are newer.",
     )
+    @skips_with_reason
     def follow_ledger(
         context: dg.SensorEvaluationContext, pipelines: PipelineResource
     ) -> dg.SensorResult | dg.SkipReason:
@@ -100,10 +99,7 @@ def tables_sensor(subscription: Subscription) -> dg.SensorDefinition:
         unfinished = dg.RunsFilter(job_name=job, statuses=_UNFINISHED)
         if context.instance.get_runs_count(unfinished):
             return dg.SkipReason("a run of the tables has not finished; the next tick asks for what is left then")
-        try:
-            work = find_work(pipelines.pipeline(subscription.name))
-        except DtsAssetsError as error:
-            return dg.SkipReason(str(error))
+        work = find_work(pipelines.pipeline(subscription.name))
         theirs = _followed_from(context.instance, subscription)
         failed = Counter(
             window.start for run in _failed(context.instance, job) for window in _windows(run, subscription.grid)
@@ -131,6 +127,7 @@ def live_sensor(subscription: Subscription) -> dg.SensorDefinition:
         default_status=dg.DefaultSensorStatus.RUNNING,
         description="Asks for a run that refreshes the open window, when there is none.",
     )
+    @skips_with_reason
     def follow_live(
         context: dg.SensorEvaluationContext, pipelines: PipelineResource
     ) -> dg.SensorResult | dg.SkipReason:
@@ -145,10 +142,7 @@ def live_sensor(subscription: Subscription) -> dg.SensorDefinition:
             return dg.SkipReason(
                 f"run {last.run_id[:8]} failed and would fail again ({why}): mend it, then re-execute it"
             )
-        try:
-            work = find_work(pipelines.pipeline(subscription.name))
-        except DtsAssetsError as error:
-            return dg.SkipReason(str(error))
+        work = find_work(pipelines.pipeline(subscription.name))
         if not work.followed:
             return dg.SkipReason("there is no message yet")
         since = min(cell.window.start for cell in work.followed)
@@ -222,7 +216,7 @@ def _cells(run: dg.DagsterRun, grid: WindowGrid) -> Iterator[Cell]:
 
 
 def _request(subscription: str, request: SpanRequest) -> dg.RunRequest:
-    only = [dg.AssetKey([subscription, "entries"])] if request.entries_only else None
+    only = [asset_key(subscription, "entries")] if request.entries_only else None
     return dg.RunRequest(run_key=request.run_key, tags=span_tags(request.span), asset_selection=only)
 
 

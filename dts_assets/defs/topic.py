@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
+from dts_assets.defs.failures import explained, skips_with_reason
+from dts_assets.defs.policies import asset_key
 from dts_assets.defs.resources import PipelineResource
-from dts_assets.errors import DtsAssetsError
 from dts_assets.model.spans import partition_key
 from dts_assets.planning.loss import LossState
 from dts_assets.planning.watching import OBSERVE_MOVES, WatchCursor, watch_tick
@@ -41,12 +42,13 @@ def topic_check(subscription: Subscription) -> dg.AssetChecksDefinition:
         name=TIME_TO_LOSS,
         description="How long until messages that were never stored are deleted: warns in time, fails once some are gone.",
     )
-    def time_to_loss(pipelines: PipelineResource) -> dg.AssetCheckResult:
+    def time_to_loss(context: dg.AssetCheckExecutionContext, pipelines: PipelineResource) -> dg.AssetCheckResult:
         from dts_assets.flows.broker_admin import impatient, open_broker
         from dts_assets.flows.topic import find_topic_state
 
-        pipeline = impatient(pipelines.pipeline(subscription.name))
-        return loss_result(find_topic_state(pipeline, open_broker(pipeline)))
+        with explained(context):
+            pipeline = impatient(pipelines.pipeline(subscription.name))
+            return loss_result(find_topic_state(pipeline, open_broker(pipeline)))
 
     return time_to_loss
 
@@ -61,6 +63,7 @@ def watch_sensor(subscription: Subscription) -> dg.SensorDefinition:
         default_status=dg.DefaultSensorStatus.RUNNING if runs else dg.DefaultSensorStatus.STOPPED,
         description="Observes the topic: its end, how far the lake is behind, and how long unread messages are safe.",
     )
+    @skips_with_reason
     def watch_topic(
         context: dg.SensorEvaluationContext, pipelines: PipelineResource
     ) -> dg.SensorResult | dg.SkipReason:
@@ -68,11 +71,8 @@ def watch_sensor(subscription: Subscription) -> dg.SensorDefinition:
         from dts_assets.flows.topic import find_topic_state
 
         cursor = WatchCursor.of_text(context.cursor)
-        try:
-            pipeline = impatient(pipelines.pipeline(subscription.name))
-            state = find_topic_state(pipeline, open_broker(pipeline), oldest=cursor.oldest)
-        except DtsAssetsError as error:
-            return dg.SkipReason(str(error))
+        pipeline = impatient(pipelines.pipeline(subscription.name))
+        state = find_topic_state(pipeline, open_broker(pipeline), oldest=cursor.oldest)
         result = loss_result(state)
         tick = watch_tick(
             cursor,
@@ -215,4 +215,4 @@ def _minutes(remaining: Any) -> float | None:
 
 
 def _key(subscription: Subscription) -> dg.AssetKey:
-    return dg.AssetKey([subscription.name, "topic"])
+    return asset_key(subscription.name, "topic")

@@ -13,7 +13,7 @@ import pytest
 HOUSE = Path(__file__).parents[2]
 PACKAGES = (HOUSE / "dts_assets", HOUSE / "dts_emulator")
 
-KNOWS_DAGSTER = ("dts_assets/defs/", "dts_assets/definitions.py", "dts_assets/cli/run.py", "dts_assets/cli/redrive.py")
+KNOWS_DAGSTER = ("dts_assets/defs/", "dts_assets/definitions.py", "dts_assets/cli/dagster_runs.py")
 
 LABORATORY_KNOWS = {
     "judge": {"model"},

@@ -1,0 +1,136 @@
+"""Runs of Dagster jobs in this process, for commands: on the same instance as the UI, which therefore shows them."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import dagster as dg
+
+from dts_assets.defs.assemble import assemble
+from dts_assets.errors import DtsAssetsError
+from dts_assets.settings import Settings
+from dts_assets.settings.load import enter_dagster_home
+
+if TYPE_CHECKING:
+    from dagster_shared.error import SerializableErrorInfo
+
+SPARK_LOG = "spark.log"
+"""Where Spark's own messages of a command go, in Dagster's home."""
+
+IN_THE_UI = "see the run in the Dagster UI"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A run: its job, its tags, the keys of its assets (None: all), and its ops' configuration.
+
+    `key` tells the run from others and is shown: `p00|2026-01-05-00:00 to p01|2026-01-05-02:00`.
+    """
+
+    job: str
+    key: str
+    tags: Mapping[str, str]
+    selection: tuple[dg.AssetKey, ...] | None = None
+    ops: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Dagster:
+    """The Dagster instance of a configuration, and the place of its home."""
+
+    instance: dg.DagsterInstance
+    home: Path
+
+    def execute(self, definitions: dg.Definitions, request: Request) -> str | None:
+        """Run one request and return the sentence of its error; None if it succeeded."""
+        with quiet():
+            job = definitions.resolve_job_def(request.job)
+            with _stderr_in(self.home / SPARK_LOG):
+                result = job.execute_in_process(
+                    instance=self.instance,
+                    tags=dict(request.tags),
+                    asset_selection=None if request.selection is None else list(request.selection),
+                    raise_on_error=False,
+                    run_config={"loggers": {"progress": {"config": {}}}, "ops": dict(request.ops)},
+                )
+        return None if result.success else failure_sentence(result)
+
+
+@contextmanager
+def open_dagster(config: Path) -> Iterator[Dagster]:
+    """Open the Dagster instance of a configuration file."""
+    home = enter_dagster_home(config)
+    with dg.DagsterInstance.from_config(str(home)) as instance:
+        yield Dagster(instance, home)
+
+
+def definitions_of(settings: Settings, config: Path) -> dg.Definitions:
+    """Return the definitions as they are now: entries may have found tables since they were made last."""
+    return assemble(settings, config)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Silence Dagster's warnings that a part of its interface is in beta or preview."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dg.BetaWarning)
+        warnings.simplefilter("ignore", dg.PreviewWarning)
+        yield
+
+
+def failure_sentence(result: dg.ExecuteInProcessResult) -> str:
+    """Return the sentence of the first step that failed: that of our own error if there is one among its causes."""
+    for event in result.all_events:
+        if event.is_step_failure:
+            failure = event.step_failure_data
+            explained = failure.user_failure_data
+            if explained is not None and explained.description:
+                return explained.description
+            return error_sentence(failure.error)
+    return IN_THE_UI
+
+
+def error_sentence(error: SerializableErrorInfo | None) -> str:
+    """Return the sentence of an error as Dagster keeps it.
+
+    Of a chain of causes the outermost error of our tree counts: its causes are a library's text. Without one the outermost
+    error that is not Dagster's own is named with its class.
+    """
+    chain: list[SerializableErrorInfo] = []
+    while error is not None:
+        chain.append(error)
+        error = error.cause
+    ours = _names(DtsAssetsError)
+    for one in chain:
+        if one.cls_name in ours:
+            return one.message.strip().partition(": ")[2]
+    foreign = [one for one in chain if not (one.cls_name or "").startswith("Dagster")] or chain
+    return f"{foreign[0].message.strip()} ({IN_THE_UI})" if foreign else IN_THE_UI
+
+
+def _names(cls: type) -> frozenset[str]:
+    """Return the names of a class and of all classes below it."""
+    below: list[type] = cls.__subclasses__()
+    return frozenset({cls.__name__}).union(*(_names(one) for one in below))
+
+
+@contextmanager
+def _stderr_in(log: Path) -> Iterator[None]:
+    """Send the stderr of this process and of the JVM that it starts to a file: Spark writes there all the time."""
+    sys.stderr.flush()
+    before = os.dup(2)
+    with log.open("ab") as stream:
+        os.dup2(stream.fileno(), 2)
+        try:
+            yield
+        finally:
+            sys.stderr.flush()
+            os.dup2(before, 2)
+            os.close(before)
