@@ -47,7 +47,7 @@ from dts_assets.sources.kafka_place import KafkaPlace
 from dts_assets.sources.kafka_source import KafkaSource
 from dts_assets.store.lake import Lake
 from dts_assets.store.schemas import RAW_ENVELOPES
-from dts_emulator.kafka.broker import Broker, private_broker
+from dts_emulator.kafka.private_broker import Broker, private_broker
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

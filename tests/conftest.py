@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from dts_assets.store.catalog import LakeLocation
-    from dts_emulator.kafka.broker import Broker
+    from dts_emulator.kafka.private_broker import Broker
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -138,7 +138,7 @@ def spark(spark_lake: LakeLocation) -> Iterator[SparkSession]:
 @pytest.fixture(scope="session")
 def kafka_broker() -> Iterator[Broker]:
     """A Kafka broker of the process, started when the first test wants it. Tests share it, each with topics of its own."""
-    from dts_emulator.kafka.broker import private_broker
+    from dts_emulator.kafka.private_broker import private_broker
 
     with private_broker() as broker:
         yield broker

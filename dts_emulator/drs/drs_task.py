@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dts_assets.model.gtids import GtidSet
 from dts_emulator.drs.drs_options import DrsOptions
 from dts_emulator.drs.full_load import FullLoad
-from dts_emulator.drs.json_messages import DrsEncoder, Fields, encoded
+from dts_emulator.drs.message_encoder import DrsEncoder, Fields, encoded
 from dts_emulator.messages.clocks import SECOND, Clock, SourceClock
 from dts_emulator.messages.message import Message
 from dts_emulator.messages.routing import Routing, split_by_partition

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dts_emulator.errors import BrokerUnavailable
-from dts_emulator.machine.environment import java_home
 from dts_emulator.machine.ports import HOST
+from dts_emulator.machine.process_environment import java_home
 
 COORDINATES = (
     "org.apache.kafka:kafka_2.13:4.2.0",

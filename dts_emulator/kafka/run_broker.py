@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from dts_emulator.errors import EmulatorError
-from dts_emulator.kafka.broker import USER, private_broker
+from dts_emulator.kafka.private_broker import USER, private_broker
 from dts_emulator.machine.signals import ended_by_signals
 
 

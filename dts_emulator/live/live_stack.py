@@ -22,7 +22,7 @@ from dts_assets.settings import load_settings
 from dts_assets.settings.formats import traits_of
 from dts_assets.settings.values import duration_of
 from dts_emulator.errors import BrokerUnavailable, FolderTaken
-from dts_emulator.kafka.broker import Broker, private_broker
+from dts_emulator.kafka.private_broker import Broker, private_broker
 from dts_emulator.live.freshness_meter import CommitLog, CutLog, Place
 from dts_emulator.live.supervisor import Child, Supervisor, at_once
 from dts_emulator.machine.ports import HOST, free_port, listens
@@ -288,7 +288,7 @@ def _children(
     python = (sys.executable, "-W", "ignore", "-m")
     programs = Path(sys.executable).parent
     emulator = (
-        *python, "dts_emulator.tasks.follow", "--socket", str(server.socket), "--bootstrap-servers", broker.plain,
+        *python, "dts_emulator.tasks", "--socket", str(server.socket), "--bootstrap-servers", broker.plain,
         "--topic", TOPIC, "--partitions", str(options.partitions), "--checkpoint", str(folder / "emulator.json"),
         "--format", options.format,
     )  # fmt: skip

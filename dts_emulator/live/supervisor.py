@@ -23,7 +23,7 @@ from typing import Any
 
 from dts_emulator.errors import ChildEnded, ChildNotReady
 from dts_emulator.live import process_guard
-from dts_emulator.machine.environment import child_environment
+from dts_emulator.machine.process_environment import child_environment
 from dts_emulator.machine.waiting import wait_until
 
 MARK_VARIABLE = "DTS_ASSETS_SUPERVISOR"

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from dts_assets.cli.main import cli
 from dts_assets.sources.capture_source import CaptureSource
-from dts_emulator.kafka.broker import Broker
+from dts_emulator.kafka.private_broker import Broker
 from tests.sources.kafka_topics import at, numbered, send
 
 pytestmark = pytest.mark.kafka

@@ -30,7 +30,7 @@ from dts_assets.store.lake import Lake
 from tests.flows.forgetful import HOUR, START, store_raw, window
 
 if TYPE_CHECKING:
-    from dts_emulator.kafka.broker import Broker
+    from dts_emulator.kafka.private_broker import Broker
 
 pytestmark = pytest.mark.kafka
 

@@ -25,7 +25,7 @@ LABORATORY_KNOWS = {
 READS_ENVIRONMENT = {
     "dts_assets/settings/load.py": "the configuration file's place, Dagster's home, and ${NAME} in the file",
     "dts_assets/settings/environment.py": "JAVA_HOME, what Spark and Dagster are told by, environments of child processes",
-    "dts_emulator/machine/environment.py": "JAVA_HOME and environments of child processes, for the laboratory",
+    "dts_emulator/machine/process_environment.py": "JAVA_HOME and environments of child processes, for the laboratory",
 }
 
 

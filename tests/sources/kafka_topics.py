@@ -13,7 +13,7 @@ from dts_assets.model.offsets import OffsetRange
 from dts_assets.sources.capture_source import MESSAGE_SCHEMA
 from dts_assets.sources.kafka_place import KafkaPlace
 from dts_assets.sources.kafka_source import KafkaSource
-from dts_emulator.kafka.broker import Broker
+from dts_emulator.kafka.private_broker import Broker
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
 SECOND = timedelta(seconds=1)

@@ -37,7 +37,7 @@ from dts_assets.sources import kafka_answers
 from dts_assets.sources.kafka_group import GroupOffsets
 from dts_assets.sources.kafka_place import KafkaPlace
 from dts_assets.sources.kafka_source import KafkaSource
-from dts_emulator.kafka.broker import Broker, private_broker
+from dts_emulator.kafka.private_broker import Broker, private_broker
 from tests.sources.kafka_topics import Sent, numbered, offsets, place, send, source
 
 pytestmark = pytest.mark.kafka

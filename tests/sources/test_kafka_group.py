@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from dts_emulator.kafka.broker import Broker
+    from dts_emulator.kafka.private_broker import Broker
 
 pytestmark = pytest.mark.kafka
 

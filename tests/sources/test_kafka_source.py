@@ -26,7 +26,7 @@ from dts_assets.sources.kafka_client import Client, Dated, client_of
 from dts_assets.sources.kafka_reader import BATCH_BYTES
 from dts_assets.sources.kafka_source import KafkaSource
 from dts_assets.sources.source import Source
-from dts_emulator.kafka.broker import Broker
+from dts_emulator.kafka.private_broker import Broker
 from tests.sources.kafka_topics import (
     SECOND,
     START,

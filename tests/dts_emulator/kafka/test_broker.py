@@ -15,8 +15,8 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 
 from dts_emulator.errors import BrokerUnavailable
 from dts_emulator.kafka import broker_files
-from dts_emulator.kafka.broker import Broker, private_broker
 from dts_emulator.kafka.broker_files import free_ports, write_settings
+from dts_emulator.kafka.private_broker import Broker, private_broker
 
 pytestmark = pytest.mark.kafka
 
@@ -132,7 +132,7 @@ def test_a_broker_that_stops_or_is_killed_comes_back_with_its_data(tmp_path: Pat
 
 def test_a_broker_dies_with_the_process_that_started_it() -> None:
     code = (
-        "import time; from dts_emulator.kafka.broker import private_broker\n"
+        "import time; from dts_emulator.kafka.private_broker import private_broker\n"
         "with private_broker() as broker: print(broker.pid, broker.folder, flush=True); time.sleep(600)"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as parent:

@@ -20,9 +20,9 @@ from confluent_kafka import Consumer, TopicPartition
 from dts_assets.protocol import subscribe_pb2 as pb
 from dts_emulator.drs.drs_options import DrsOptions
 from dts_emulator.dts.dts_options import DtsOptions
-from dts_emulator.kafka.broker import Broker
+from dts_emulator.kafka.private_broker import Broker
 from dts_emulator.source.server import Server, private_server
-from dts_emulator.tasks.follow import jumping
+from dts_emulator.tasks.follower import jumping
 from dts_emulator.tasks.recording import record
 
 pytestmark = [pytest.mark.database, pytest.mark.kafka]
@@ -100,7 +100,7 @@ def place(kafka_broker: Broker, tmp_path: Path) -> Place:
 
 def command(server: Server, place: Place, *arguments: str) -> list[str]:
     return [
-        sys.executable, "-W", "error", "-m", "dts_emulator.tasks.follow", "--socket", str(server.socket),
+        sys.executable, "-W", "error", "-m", "dts_emulator.tasks", "--socket", str(server.socket),
         "--bootstrap-servers", place.broker.plain, "--topic", place.topic, "--partitions", str(PARTITIONS),
         "--checkpoint", str(place.checkpoint), *arguments,
     ]  # fmt: skip

@@ -1,48 +1,27 @@
-"""``python -m dts_emulator.tasks.follow``: an emulated task that follows a live MariaDB and sends its changes to Kafka.
-
-    python -m dts_emulator.tasks.follow --socket /run/mysqld/mysqld.sock --bootstrap-servers localhost:9092 \\
-        --topic topic-subs --partitions 4 --checkpoint task.json
-
-It begins with the server's oldest binlog, or where the checkpoint file says, and goes on until SIGTERM or Ctrl-C. The server must
-write what a recording needs (``python -m dts_emulator --help``). A second, private MariaDB replays DDL here too: the
-catalog of the live one may be ahead of the binlog, and a row event does not tell everything that its columns are.
-
-SIGUSR1 pauses the task, SIGUSR2 resumes it. The checkpoint file is written every few seconds, for a moment up to which Kafka has
-everything. So a task that was killed and is started again sends once more what came after it: under new offsets and new ``ps``
-numbers, which go on from the last message of each partition, with the binlog positions that it had.
-"""
+"""The process between a live server and a topic: reads transactions ahead, lets a task send them, keeps its progress."""
 
 from __future__ import annotations
 
 import queue
 import shutil
-import signal
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
-
-import click
 
 from dts_assets.model.gtids import GtidSet
-from dts_emulator.dts.dts_options import DtsOptions
 from dts_emulator.errors import EmulatorError
 from dts_emulator.kafka.topic_producer import Topic
-from dts_emulator.machine.signals import ended_by_signals
 from dts_emulator.messages.clocks import SECOND
 from dts_emulator.messages.message import Message
 from dts_emulator.messages.task import Task
 from dts_emulator.source.binlog import Place, first_place, read_transactions
 from dts_emulator.source.events import Coordinates, Ddl, Rows, Transaction
 from dts_emulator.source.server import Server, private_server
-from dts_emulator.source.server_options import server_options
 from dts_emulator.source.source_schema import ReplayedCatalog
 from dts_emulator.tasks.task_progress import Progress, read_progress
-from dts_emulator.tasks.vendor_tasks import FORMATS, VENDOR_TASKS, options_of
 
 _HISTORY_ID = 4_000_000_004
 _SAVE_SECONDS = 2.0
@@ -241,94 +220,3 @@ def jumping(seconds: float, every: float) -> Callable[[int], int]:
     """What shifts message times, in milliseconds: by nothing, ahead, by nothing, back, each for ``every`` seconds."""
     shifts = (0, int(seconds * 1000), 0, -int(seconds * 1000))
     return lambda timestamp: timestamp + shifts[int(timestamp / 1000 // every) % len(shifts)]
-
-
-def _config(bootstrap: str, lines: Iterable[str]) -> dict[str, str]:
-    """Settings of the client out of ``KEY=VALUE``; empty lines and comments are none. Raises BadParameter."""
-    config = {"bootstrap.servers": bootstrap}
-    for line in filter(None, map(str.strip, lines)):
-        key, equals, value = line.partition("=")
-        if not equals:
-            raise click.BadParameter(
-                "write KEY=VALUE", param_hint="--config"
-            )  # without the line, which may be a secret
-        if not line.startswith("#"):
-            config[key.strip()] = value.strip()
-    return config
-
-
-_DTS = DtsOptions()
-
-
-@click.command(name="python -m dts_emulator.tasks.follow", help=__doc__, context_settings={"show_default": True})
-@server_options
-@click.option("--bootstrap-servers", required=True)
-@click.option("--topic", required=True, help="Must be there.")
-@click.option("--partitions", default=1, type=click.IntRange(1), help="Of the topic.")
-@click.option(
-    "--config", multiple=True, metavar="KEY=VALUE", help="A setting of the Kafka client, in librdkafka's names."
-)
-@click.option(
-    "--config-file", type=click.File(), help="A file of such settings, one in a line: the place for a password."
-)
-@click.option("--checkpoint", type=click.Path(dir_okay=False, path_type=Path), help="The task's own progress.")
-@click.option("--format", "chosen", type=click.Choice(FORMATS), default=FORMATS[0])
-@click.option("--partitioning", type=click.Choice(["table", "table+key"]), default=_DTS.partitioning)
-@click.option("--max-message-bytes", default=_DTS.max_message_bytes)
-@click.option(
-    "--linger-ms", default=_DTS.linger_ms, help="How long entries wait for more; 0: until their transaction ends."
-)
-@click.option("--latency-ms", default=0, type=click.IntRange(0), help="From reading a transaction to sending it.")
-@click.option("--checkpoint-seconds", default=_DTS.checkpoint_seconds, help="Between two CHECKPOINTs in a partition.")
-@click.option("--heartbeat-seconds", default=_DTS.heartbeat_seconds)
-@click.option("--rate", type=click.FloatRange(0, min_open=True), help="At most so many messages per second.")
-@click.option("--bytes-per-second", type=click.FloatRange(0, min_open=True), help="At most so many bytes per second.")
-@click.option("--clock-jump", default=0.0, help="Message times jump so many seconds ahead, back, behind and back.")
-@click.option("--clock-jump-every", default=10.0, help="Seconds between two jumps.")
-def main(
-    *,
-    server: Server,
-    bootstrap_servers: str,
-    config: tuple[str, ...],
-    config_file: Iterable[str] | None,
-    checkpoint: Path | None,
-    chosen: str,
-    rate: float | None,
-    bytes_per_second: float | None,
-    clock_jump: float,
-    clock_jump_every: float,
-    **given: Any,
-) -> None:
-    """The command."""
-    ended = ended_by_signals()
-    clock = WallClock(ended, rate, bytes_per_second)
-    settings = _config(bootstrap_servers, (*(config_file or ()), *config))
-    skew = jumping(clock_jump, clock_jump_every) if clock_jump else None
-    task = VENDOR_TASKS[chosen].following(options_of(chosen, given), clock)
-    follower = Follower(task, Topic(given["topic"], given["partitions"], settings, ended, skew), clock, checkpoint)
-    _listen(follower)
-    try:
-        follow(server, follower, checkpoint)
-    except EmulatorError as error:
-        click.echo(str(error), err=True)
-        sys.exit(1)
-    click.echo(
-        f"{follower.rows} row changes in {sum(follower.topic.sent)} messages with {time.process_time():.1f} s of processor time"
-    )
-
-
-def _listen(follower: Follower) -> None:
-    """Let signals pause and resume the task."""
-
-    def pause(on: bool) -> Callable[[int, object], None]:
-        def listener(_number: int, _frame: object) -> None:
-            follower.paused = on
-
-        return listener
-
-    signal.signal(signal.SIGUSR1, pause(True))
-    signal.signal(signal.SIGUSR2, pause(False))
-
-
-if __name__ == "__main__":
-    main()
