@@ -162,8 +162,9 @@ class Client:
 
         try:
             return answer_of(attempt, self.heard)
-        except OF_THE_CONNECTION:
-            forget(self)
+        except BrokerError as error:
+            if isinstance(error, OF_THE_CONNECTION):
+                forget(self)
             raise
 
     def _told(self, key: object, problem: object, doing: str) -> PassingError | BrokerError:

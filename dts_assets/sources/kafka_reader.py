@@ -118,7 +118,8 @@ class Reader:
             elif error.code() == KafkaError._AUTO_OFFSET_RESET:
                 reached = _LOST
             elif error.code() in _DECISIVE:
-                raise error_of(error, self._servers, f"read topic {message.topic()}", str(message.topic()))
+                refusal = error_of(error, self._servers, f"read topic {message.topic()}", str(message.topic()))
+                raise refusal
             elif error.code() not in _OF_THE_GROUP:
                 self._heard.note(error)
         return some, reached

@@ -132,7 +132,11 @@ def _record_range(
 
 
 def _only_topic(folder: Path, topics: object, topic: str | None) -> str:
-    """Return the topic of a batch, which must be the topic of all batches before it."""
+    """Return the topic of a batch.
+
+    Raises:
+        CaptureError: It is not the topic of all batches before it.
+    """
     for found in pc.unique(topics).to_pylist():
         if topic is not None and found != topic:
             raise CaptureError(
