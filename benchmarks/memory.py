@@ -25,7 +25,7 @@ from typing import Any
 from benchmarks import columns, traffic
 from benchmarks.command import Options, finish
 from benchmarks.workbench import Workbench, all_windows, whole
-from dts_assets.flows import entries, raw, tables, tables_tasks
+from dts_assets.flows import entries, raw, tables, tables_decode, tables_tasks
 from dts_assets.flows.layers import Selection
 from dts_assets.store.catalog import LakeLocation, open_catalog
 
@@ -105,7 +105,7 @@ def measure(case: Case, *, seed: int) -> tuple[dict[str, float], int]:
             "recording", _tables(case, seed), _shape(case), size=case.size, seed=seed + 1, partitions=1, windows=1
         )  # fmt: skip
         pipeline, workers = bench.pipeline("bench", recording), _Workers(case.chunk)
-        for flow in (raw, entries, tables):
+        for flow in (raw, entries, tables_decode):
             flow.__dict__["run_tasks"] = workers.run
         how: dict[str, Any] = {"spark": lambda: None, "progress": lambda _: None}
         raw.materialize_raw(pipeline, whole(pipeline), **how)

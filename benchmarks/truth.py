@@ -28,7 +28,7 @@ import pyarrow.parquet as pq
 from benchmarks import traffic
 from benchmarks.command import Options, finish, load
 from benchmarks.workbench import Recording, Workbench, all_windows, whole
-from dts_assets.flows import entries, raw, redelivered, tables, tables_tasks
+from dts_assets.flows import entries, raw, redelivered, tables, tables_decode, tables_tasks
 from dts_assets.flows.layers import Selection
 from dts_assets.flows.redelivered import NOTHING_BEFORE
 from dts_assets.stages.delivery_tracker import Delivery
@@ -145,7 +145,7 @@ def _in_this_process() -> Iterator[None]:
         return [work(task, f"{number}") for number, task in enumerate(tasks)]
 
     with ExitStack() as stack:
-        for flow in (raw, entries, tables, redelivered):
+        for flow in (raw, entries, tables_decode, redelivered):
             stack.enter_context(mock.patch.object(flow, "run_tasks", run))
         yield
 

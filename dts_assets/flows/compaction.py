@@ -21,22 +21,12 @@ from dts_assets.model.ledger_rows import Cut, IngestWindow, RawWindow
 from dts_assets.model.refreshes import runs_of, together
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
+from dts_assets.planning.compactions import is_worth_compacting
 from dts_assets.store.commit import Rectangle
 from dts_assets.store.files import TableWriter, WriteTarget, WrittenFile, read_batches
 from dts_assets.store.lake import StoredFile
 
 _SIDE_BY_SIDE = 4
-_FEW = 2
-"""So many files are left as they are."""
-
-_EVERY = 16
-"""After so many readings the files of a window that is still open are put together, too: each refresh of a snapshot looks through
-all of them."""
-
-
-def needs_compaction(readings: int, *, still_open: bool) -> bool:
-    """Whether the files of a window that came in so many readings are to be put together now."""
-    return readings % _EVERY == 0 if still_open else readings > 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +94,7 @@ def _part(pipeline: Pipeline, path: tuple[str, ...], rectangle: Rectangle, runs:
     if not runs:
         return []
     files = own_files(pipeline.lake.data_files(path, rectangle), runs)
-    return [_Part(path, rectangle, files, runs[-1])] if len(files) > _FEW else []
+    return [_Part(path, rectangle, files, runs[-1])] if is_worth_compacting(len(files)) else []
 
 
 def _compact(pipeline: Pipeline, parts: Collection[_Part], spark: SparkProvider, progress: Progress) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 from dts_assets.errors import NotReadyError
-from dts_assets.flows.compaction import compact_cells, needs_compaction
+from dts_assets.flows.compaction import compact_cells
 from dts_assets.flows.ingest_tasks import EntriesResult, EntriesTask, RawFiles, decode_entries
 from dts_assets.flows.known_tables import register_shapes
 from dts_assets.flows.open_windows import cells_alone, files_of_cells, kept
@@ -16,14 +16,17 @@ from dts_assets.flows.reports import EntriesCellReport, EntriesReport, Progress,
 from dts_assets.flows.spark_tasks import Watched, run_tasks
 from dts_assets.model.ledger_rows import Counts, IngestWindow, RawWindow, ServerPositions, TableShapeRow
 from dts_assets.model.offsets import OffsetRange
-from dts_assets.model.refreshes import Refresh, reached, runs_of
+from dts_assets.model.refreshes import Refresh, runs_of
 from dts_assets.model.spans import Cell, Span
 from dts_assets.model.version import CODE_VERSION
 from dts_assets.model.windows import ClosedBy
+from dts_assets.planning.appends import can_append_entries
+from dts_assets.planning.compactions import needs_compaction
 from dts_assets.planning.completeness import level_of_cell
-from dts_assets.planning.generations import ABSENT, changed_inputs, generation, input_text
+from dts_assets.planning.earlier_cells import EarlierCells, find_earlier_cells
+from dts_assets.planning.generations import ABSENT, generation, input_text
 from dts_assets.planning.rectangles import rectangles
-from dts_assets.planning.staleness import FORMAT_INPUT, entries_sources, raw_input
+from dts_assets.planning.staleness import FORMAT_INPUT, raw_input
 from dts_assets.stages.entry_facts import merge_shapes
 from dts_assets.stages.window_state import WindowState
 from dts_assets.store.commit import Rectangle
@@ -31,24 +34,6 @@ from dts_assets.store.schemas import ENTRIES, QUARANTINE
 
 _NEAR = 4
 """Cells before its own whose raw files a task is told of at first; a set whose head lies further back is looked for again."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Before:
-    """The cells before one whose raw is stored without a hole; the first cell that is not stored, if any.
-
-    They are the first ``count`` of ``chain``, ascending: all cells of a run share it, because a tuple for each of a thousand
-    windows would be half a million cells.
-    """
-
-    chain: Sequence[Cell]
-    count: int
-    beyond: Cell | None
-
-    def nearest(self, most: int | None) -> tuple[Cell, ...]:
-        """The last of them, nearest first; all for None."""
-        first = 0 if most is None else max(0, self.count - most)
-        return tuple(reversed(self.chain[first : self.count]))
 
 
 def materialize_entries(pipeline: Pipeline, span: Span, *, spark: SparkProvider, progress: Progress) -> EntriesReport:
@@ -67,18 +52,23 @@ def _materialize(pipeline: Pipeline, span: Span, spark: SparkProvider, progress:
     raw = {row.cell: row for row in pipeline.ledger.raw_windows() if row.kafka_partition in span.kafka_partitions}
     cells = tuple(span.cells())
     _require_raw(pipeline, cells, raw)
-    before = _stored_before(pipeline, span, raw)
+    before = find_earlier_cells(span, raw, pipeline.grid)
     stored = {row.cell: row for row in pipeline.ledger.windows(span.windows)}
     decoding = pipeline.decoding_settings()
-    onto = {cell: row for cell in cells if (row := stored.get(cell)) is not None and _goes_on(row, raw, decoding)}
-    onto = {cell: row for cell, row in onto.items() if _readable(row, progress)}
-    messages = sum(raw[cell].messages - (onto[cell].counts.messages if cell in onto else 0) for cell in cells)
+    appends = {
+        cell: row
+        for cell in cells
+        if (row := stored.get(cell)) is not None
+        and can_append_entries(row, raw, decoding=decoding)
+        and _readable(row, progress)
+    }
+    messages = sum(raw[cell].messages - (appends[cell].counts.messages if cell in appends else 0) for cell in cells)
     progress(f"entries: joining and decoding {messages:,} messages of {len(cells)} partitions")
     run = pipeline.new_run()
-    results = _decode(pipeline, span, raw, before, onto, run, spark, progress)
-    rows = {cell: _row(cell, raw, results[cell], before[cell], onto.get(cell), run, decoding) for cell in cells}
-    _take_back_marks(pipeline, stored, {cell: row for cell, row in rows.items() if cell not in onto})
-    _commit(pipeline, results, onto)
+    results = _decode(pipeline, span, raw, before, appends, run, spark, progress)
+    rows = {cell: _row(cell, raw, results[cell], before[cell], appends.get(cell), run, decoding) for cell in cells}
+    _take_back_marks(pipeline, stored, {cell: row for cell, row in rows.items() if cell not in appends})
+    _commit(pipeline, results, appends)
     shapes = merge_shapes(result.facts.shapes for result in results.values())
     new_tables = register_shapes(pipeline, shapes)
     pipeline.ledger.replace_windows(cells, list(rows.values()))
@@ -89,23 +79,14 @@ def _materialize(pipeline: Pipeline, span: Span, spark: SparkProvider, progress:
     ]
     compact_cells(pipeline, scattered, raw, spark=spark, progress=progress)
     reports = tuple(_report(rows[cell], raw[cell], results[cell]) for cell in cells)
-    entries = sum(rows[cell].counts.entries - (onto[cell].counts.entries if cell in onto else 0) for cell in cells)
+    entries = sum(
+        rows[cell].counts.entries - (appends[cell].counts.entries if cell in appends else 0) for cell in cells
+    )
     progress(f"entries: stored {len(cells)} partitions, {rate(entries, 'entries', time.monotonic() - began)}")
     table = pipeline.path("entries")
     location = pipeline.lake.ensure(table, ENTRIES).location()
     decoder = next((result.decoder for result in results.values()), "")
     return EntriesReport(reports, ".".join(table), location, new_tables, time.monotonic() - began, decoder)
-
-
-def _goes_on(row: IngestWindow, raw: Mapping[Cell, RawWindow], decoding: str) -> bool:
-    """Whether a cell that was decoded while it was open can be added to: what it was made from is there unchanged."""
-    if row.closed_by is not ClosedBy.OPEN or row.resume is None or row.code_version != CODE_VERSION:
-        return False
-    own = input_text(raw_input(row.cell), "")
-    made_from = next((text.removeprefix(own) for text in row.inputs if text.startswith(own)), "")
-    others = [text for text in row.inputs if not text.startswith(own)]
-    now = entries_sources(raw, decoding=decoding)
-    return reached(raw[row.cell].refreshes, made_from, row.offsets.end) and not changed_inputs(others, now)
 
 
 def _readable(row: IngestWindow, progress: Progress) -> bool:
@@ -127,34 +108,12 @@ def _require_raw(pipeline: Pipeline, cells: Sequence[Cell], raw: Mapping[Cell, R
         raise NotReadyError(pipeline.name, missing, needed="raw_envelopes")
 
 
-def _stored_before(pipeline: Pipeline, span: Span, raw: Mapping[Cell, RawWindow]) -> dict[Cell, _Before]:
-    """What lies before each cell of a span, in one pass over the stored windows of a Kafka partition."""
-    wanted = frozenset(span.windows)
-    found: dict[Cell, _Before] = {}
-    for kafka_partition in span.kafka_partitions:
-        chain: list[Cell] = []
-        beyond: Cell | None = None
-        stored = sorted(row.cell for row in raw.values() if row.kafka_partition == kafka_partition)
-        for cell in stored:
-            previous = pipeline.grid.previous(cell.window)
-            meets = (
-                bool(chain) and previous == chain[-1].window and raw[chain[-1]].offsets.end == raw[cell].offsets.start
-            )
-            if not meets:
-                chain = []
-                beyond = None if previous is None else Cell(kafka_partition, previous)
-            if cell.window in wanted:
-                found[cell] = _Before(chain, len(chain), beyond)
-            chain.append(cell)
-    return found
-
-
 def _decode(
     pipeline: Pipeline,
     span: Span,
     raw: Mapping[Cell, RawWindow],
-    before: Mapping[Cell, _Before],
-    onto: Mapping[Cell, IngestWindow],
+    before: Mapping[Cell, EarlierCells],
+    appends: Mapping[Cell, IngestWindow],
     run: str,
     spark: SparkProvider,
     progress: Progress,
@@ -175,7 +134,7 @@ def _decode(
         return EntriesTask(
             cell=cell,
             offsets=OffsetRange(
-                onto[cell].offsets.end if cell in onto else raw[cell].offsets.start, raw[cell].offsets.end
+                appends[cell].offsets.end if cell in appends else raw[cell].offsets.start, raw[cell].offsets.end
             ),
             epoch=raw[cell].epoch,
             format=pipeline.format,
@@ -187,7 +146,7 @@ def _decode(
             entries=entries,
             quarantine=quarantine,
             is_open=raw[cell].closed_by is ClosedBy.OPEN,
-            resume=onto[cell].resume if cell in onto else None,
+            resume=appends[cell].resume if cell in appends else None,
         )
 
     def decode(cells: Iterable[Cell], most: int | None) -> dict[Cell, EntriesResult]:
@@ -224,10 +183,10 @@ def _take_back_marks(
         pipeline.ledger.replace_windows(changing, [])
 
 
-def _commit(pipeline: Pipeline, results: Mapping[Cell, EntriesResult], onto: Mapping[Cell, IngestWindow]) -> None:
+def _commit(pipeline: Pipeline, results: Mapping[Cell, EntriesResult], appends: Mapping[Cell, IngestWindow]) -> None:
     """Entries, quarantine and shapes, in this order; the ledger's mark comes after them."""
-    added = kept(runs_of(row.refreshes) for row in onto.values())
-    for cells, keep in ((results.keys() - onto.keys(), None), (onto.keys(), added)):
+    added = kept(runs_of(row.refreshes) for row in appends.values())
+    for cells, keep in ((results.keys() - appends.keys(), None), (appends.keys(), added)):
         for span in rectangles(cells):
             rectangle: Rectangle = {
                 "kafka_partition": set(span.kafka_partitions),
@@ -252,8 +211,8 @@ def _row(
     cell: Cell,
     stored: Mapping[Cell, RawWindow],
     result: EntriesResult,
-    before: _Before,
-    onto: IngestWindow | None,
+    before: EarlierCells,
+    appends: IngestWindow | None,
     run: str,
     decoding: str,
 ) -> IngestWindow:
@@ -264,11 +223,11 @@ def _row(
     inputs |= {input_text(raw_input(one), stored[one].generation) for one in result.heads_from}
     if result.looked_beyond and before.beyond is not None:
         inputs.add(input_text(raw_input(before.beyond), ABSENT))
-    if onto is not None:
-        inputs |= {text for text in onto.inputs if not text.startswith(own)}
+    if appends is not None:
+        inputs |= {text for text in appends.inputs if not text.startswith(own)}
     made = generation(inputs, code_version=CODE_VERSION)
-    refreshes = onto.refreshes if onto is not None else ()
-    if onto is not None or raw.closed_by is ClosedBy.OPEN:
+    refreshes = appends.refreshes if appends is not None else ()
+    if appends is not None or raw.closed_by is ClosedBy.OPEN:
         refreshes = (*refreshes, Refresh(result.end, made, run))
     problems = (*raw.problems, *result.problems)
     counts = Counts(

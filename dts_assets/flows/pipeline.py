@@ -92,6 +92,10 @@ class Pipeline:
         """The asset key of a source table in a layer: ``("shop", "changelog", "shopdb", "orders")``."""
         return (self.name, layer, *table.path)
 
+    def has_rows(self, layer: Layer, table: TableId) -> bool:
+        """Return whether anything was ever committed to a source table's table in a layer."""
+        return self.lake.state(self.table_path(layer.name, table)) is not None
+
     def topic_marks(self, rows: Iterable[IngestWindow], tables: Iterable[TableId]) -> TopicMarks:
         """Return the marks of all stored windows; ``rows`` are all rows of ``windows``, ``tables`` all known tables."""
         return TopicMarks.of(

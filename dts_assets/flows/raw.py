@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from dts_assets.errors import CaptureGrownError, MessagesGoneError, NotClosedError, RecreatedTopicError
@@ -22,26 +21,13 @@ from dts_assets.model.version import CODE_VERSION
 from dts_assets.model.windows import ClosedBy
 from dts_assets.planning.boundaries import PlannedCell, instants_to_find, plan_cells
 from dts_assets.planning.generations import generation
+from dts_assets.planning.raw_reads import RawRead, gap_before, gap_of, is_gone, plan_read
 from dts_assets.planning.rectangles import rectangles
 from dts_assets.store.commit import Rectangle
 from dts_assets.store.schemas import RAW_ENVELOPES
 
 _NAMED_OFFSETS = 5
 _TRIES = 3
-
-
-@dataclass(frozen=True, slots=True)
-class _Copy:
-    """What is read of a cell: ``parts`` of it, each with a generation of its own. ``onto`` is the stored row that they are added
-    to, None where the whole cell is read."""
-
-    plan: PlannedCell
-    parts: tuple[OffsetRange, ...]
-    onto: RawWindow | None
-
-    @property
-    def offsets(self) -> OffsetRange:
-        return OffsetRange(self.parts[0].start, self.parts[-1].end)
 
 
 def materialize_raw(pipeline: Pipeline, span: Span, *, spark: SparkProvider, progress: Progress) -> RawReport:
@@ -66,11 +52,15 @@ def _materialize(pipeline: Pipeline, span: Span, spark: SparkProvider, progress:
     watermarks = pipeline.source.watermarks()
     refuse_other_topic(pipeline, stored.values(), watermarks)
     planned = _plan(pipeline, span, stored, watermarks)
-    copies = [_copy_of(plan, stored.get(plan.cell)) for plan in planned if not _gone(plan, watermarks)]
+    reads = [
+        plan_read(plan, stored.get(plan.cell))
+        for plan in planned
+        if not is_gone(plan, watermarks[plan.cell.kafka_partition])
+    ]
     run = pipeline.new_run()
-    results = _copy(pipeline, copies, run, watermarks, spark, progress)
+    results = _copy(pipeline, reads, run, watermarks, spark, progress)
     rows: dict[Cell, RawWindow] = {}
-    for one in copies:
+    for one in reads:
         before = pipeline.grid.previous(one.plan.cell.window)
         cell_before = None if before is None else Cell(one.plan.cell.kafka_partition, before)
         row_before = None if cell_before is None else rows.get(cell_before) or stored.get(cell_before)
@@ -141,25 +131,9 @@ def _may_be_open(pipeline: Pipeline, plan: PlannedCell) -> bool:
     return pipeline.settings.window.live and not plan.behind_open
 
 
-def _gone(plan: PlannedCell, watermarks: Mapping[int, Watermark]) -> bool:
-    """Whether a stored cell can no longer be read again in full: then what is stored is worth more."""
-    return plan.stored and bool(len(plan.offsets)) and watermarks[plan.cell.kafka_partition].low > plan.offsets.start
-
-
-def _copy_of(plan: PlannedCell, row: RawWindow | None) -> _Copy:
-    if row is not None and row.refreshes and row.code_version == CODE_VERSION:
-        if row.closed_by is ClosedBy.OPEN and row.offsets.start == plan.offsets.start:
-            return _Copy(plan, (OffsetRange(row.offsets.end, max(plan.offsets.end, row.offsets.end)),), row)
-        # Read again as it was read first, so that it gets the same generation again.
-        ends = [one.end_offset for one in row.refreshes if one.end_offset < plan.offsets.end]
-        starts = [plan.offsets.start, *ends]
-        return _Copy(plan, tuple(map(OffsetRange, starts, [*ends, plan.offsets.end])), None)
-    return _Copy(plan, (plan.offsets,), None)
-
-
 def _copy(
     pipeline: Pipeline,
-    copies: Sequence[_Copy],
+    reads: Sequence[RawRead],
     run: str,
     watermarks: Mapping[int, Watermark],
     spark: SparkProvider,
@@ -170,11 +144,11 @@ def _copy(
     target = pipeline.lake.target(path, run)
     tasks = [
         RawTask(pipeline.source, one.plan.cell, offsets, one.parts, pipeline.settings.epoch, target)
-        for one in copies
-        if len(offsets := _still_there(one, watermarks))
+        for one in reads
+        if len(offsets := one.still_there(watermarks[one.plan.cell.kafka_partition]))
     ]
     total = sum(len(task.offsets) for task in tasks)
-    progress(f"raw_envelopes: reading {total:,} offsets of {len(copies)} partitions")
+    progress(f"raw_envelopes: reading {total:,} offsets of {len(reads)} partitions")
     watched = Watched("raw_envelopes", "partitions", counted("offsets"), progress)
     done = (
         run_tasks(spark(), tasks, copy_messages, weight=lambda task: len(task.offsets), watched=watched)
@@ -182,11 +156,11 @@ def _copy(
         else []
     )
     results = {result.cell: result for result in done}
-    for one in copies:
+    for one in reads:
         nothing = tuple(RawPart(part, 0, "") for part in one.parts)
         results.setdefault(one.plan.cell, RawResult(one.plan.cell, (), nothing, 0, None, None))
-    whole = [one.plan.cell for one in copies if one.onto is None]
-    added = {one.plan.cell: runs_of(one.onto.refreshes) for one in copies if one.onto is not None}
+    whole = [one.plan.cell for one in reads if one.appends_to is None]
+    added = {one.plan.cell: runs_of(one.appends_to.refreshes) for one in reads if one.appends_to is not None}
     for cells, keep in ((whole, None), (list(added), kept(added.values()))):
         for span in rectangles(cells):
             files = [file for cell in span.cells() for file in results[cell].files]
@@ -198,45 +172,39 @@ def _copy(
     return results
 
 
-def _still_there(copy: _Copy, watermarks: Mapping[int, Watermark]) -> OffsetRange:
-    """What the source still has of what is to be read; the rest is a gap, which the row names."""
-    low = watermarks[copy.plan.cell.kafka_partition].low
-    return OffsetRange(max(copy.offsets.start, low), copy.offsets.end)
-
-
 def _row(
     pipeline: Pipeline,
-    copy: _Copy,
+    read: RawRead,
     result: RawResult,
     run: str,
     watermarks: Mapping[int, Watermark],
     row_before: RawWindow | None,
 ) -> RawWindow:
-    plan, onto = copy.plan, copy.onto
-    problems = tuple(_problems(pipeline, plan.cell.kafka_partition, copy.offsets, watermarks))
-    if onto is None and row_before is not None:
-        problems = (*_lost_too(plan, row_before, watermarks[plan.cell.kafka_partition]), *problems)
-    refreshes = onto.refreshes if onto is not None else ()
+    plan, before = read.plan, read.appends_to
+    problems = tuple(_problems(pipeline, plan.cell.kafka_partition, read.offsets, watermarks))
+    if before is None and row_before is not None:
+        problems = (*gap_before(plan, row_before, watermarks[plan.cell.kafka_partition]), *problems)
+    refreshes = before.refreshes if before is not None else ()
     for part in result.parts:
         if not refreshes or len(part.offsets):
             facts = _facts(pipeline, part, problems)
-            before = [f"before={refreshes[-1].generation}"] if refreshes else []
-            made = generation([*before, *facts], code_version=CODE_VERSION)
+            follows = [f"before={refreshes[-1].generation}"] if refreshes else []
+            made = generation([*follows, *facts], code_version=CODE_VERSION)
             refreshes = (*refreshes, Refresh(part.offsets.end, made, run))
     times = [result.first_time, result.last_time]
-    if onto is not None:
-        problems = (*onto.problems, *problems)
-        times += [onto.first_time, onto.last_time]
+    if before is not None:
+        problems = (*before.problems, *problems)
+        times += [before.first_time, before.last_time]
     seen = [time for time in times if time is not None]
-    in_one_go = plan.closed_by is not ClosedBy.OPEN and len(refreshes) == 1 and onto is None
+    in_one_go = plan.closed_by is not ClosedBy.OPEN and len(refreshes) == 1 and before is None
     return RawWindow(
         kafka_partition=plan.cell.kafka_partition,
         window=plan.cell.window,
         epoch=pipeline.settings.epoch,
-        offsets=OffsetRange(plan.offsets.start, copy.offsets.end),
+        offsets=OffsetRange(plan.offsets.start, read.offsets.end),
         closed_by=plan.closed_by,
-        messages=result.messages + (onto.messages if onto is not None else 0),
-        bytes=result.bytes + (onto.bytes if onto is not None else 0),
+        messages=result.messages + (before.messages if before is not None else 0),
+        bytes=result.bytes + (before.bytes if before is not None else 0),
         first_time=min(seen, default=None),
         last_time=max(seen, default=None),
         problems=problems,
@@ -257,11 +225,7 @@ def _facts(pipeline: Pipeline, part: RawPart, problems: Iterable[Problem]) -> li
 def _problems(
     pipeline: Pipeline, kafka_partition: int, offsets: OffsetRange, watermarks: Mapping[int, Watermark]
 ) -> list[Problem]:
-    problems = []
-    lost = OffsetRange(offsets.start, min(watermarks[kafka_partition].low, offsets.end))
-    if len(lost):
-        detail = f"the source no longer has offsets {lost}; they were never stored"
-        problems.append(Problem(ProblemCode.GAP, lost.start, lost.end - 1, detail))
+    problems = gap_of(offsets, watermarks[kafka_partition])
     now = pipeline.source.now()
     if now is not None and len(offsets):
         limit = now + pipeline.settings.window.max_clock_skew
@@ -271,22 +235,6 @@ def _problems(
             detail = f"{len(skewed)} messages are dated beyond now and were read past: offsets {named}"
             problems.append(Problem(ProblemCode.CLOCK, skewed[0], skewed[-1], detail))
     return problems
-
-
-def _lost_too(plan: PlannedCell, before: RawWindow, watermark: Watermark) -> list[Problem]:
-    """The gap in which the window before ends, where messages of this window may lie in it: what is gone has no times."""
-    if watermark.earliest is not None and watermark.earliest <= plan.cell.window.start:
-        return []
-    return [
-        Problem(
-            ProblemCode.GAP,
-            one.first_offset,
-            one.last_offset,
-            "messages of this window may be among those that are lost",
-        )
-        for one in before.problems
-        if one.code is ProblemCode.GAP and one.last_offset == plan.offsets.start - 1
-    ]
 
 
 def _report(cell: Cell, row: RawWindow, result: RawResult | None) -> RawCellReport:

@@ -28,14 +28,6 @@ def stored_tallies(pipeline: Pipeline, windows: Sequence[Window]) -> dict[TallyK
     }  # fmt: skip
 
 
-def changes_by_window(tallies: Mapping[TallyKey, TableTally]) -> dict[datetime, int]:
-    """Changes kept, by window start."""
-    changes: dict[datetime, int] = {}
-    for (start, _, _), tally in tallies.items():
-        changes[start] = changes.get(start, 0) + tally.changes
-    return changes
-
-
 def table_reports(
     pipeline: Pipeline,
     results: Collection[TablesResult],

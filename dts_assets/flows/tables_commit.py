@@ -1,44 +1,75 @@
-"""What a tables run writes once its tasks have ended: changelogs, the system rows beside them, and what was counted."""
+"""The commits of a tables run: changelogs, the system rows beside them, and the counts of all."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from datetime import datetime
 
-from dts_assets.flows.growing import Growing
 from dts_assets.flows.layers import CHANGELOG
 from dts_assets.flows.open_windows import Keep, kept
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.reports import Progress, rate
+from dts_assets.flows.table_reports import stored_tallies
+from dts_assets.flows.tables_decode import Decoded
+from dts_assets.flows.tables_plan import TablesPlan
 from dts_assets.flows.tables_tasks import TablesResult, TableTally, TallyKey
-from dts_assets.model.columns import Column
 from dts_assets.model.ledger_rows import WindowTable
+from dts_assets.model.positions import SourcePosition
 from dts_assets.model.spans import partition_key
 from dts_assets.model.tables import TableId
-from dts_assets.model.windows import Window
 from dts_assets.store.commit import Rectangle
 from dts_assets.store.files import WrittenFile
 
 _COMMITS_SIDE_BY_SIDE = 4
 
 
-def commit_changelogs(
-    pipeline: Pipeline,
-    windows: Sequence[Window],
-    tables: Mapping[TableId, tuple[Column, ...]],
-    results: Sequence[TablesResult],
-    growing: Growing,
-    progress: Progress,
-    began: float,
-) -> None:
-    """Put the changelog files of all tables into place, in one commit a table; windows that are growing keep what they have."""
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The committed rows of a run, counted.
+
+    ``tallies`` has the counts of all windows of the run by window start, Kafka partition and table; ``unbalanced`` the tables
+    whose changes did not all go somewhere, by window start; ``firsts`` the least positions of the written rows, by window start.
+    ``tables`` are the tables of which the run wrote files.
+    """
+
+    tallies: Mapping[TallyKey, TableTally]
+    unbalanced: Mapping[datetime, tuple[str, ...]]
+    firsts: Mapping[datetime, Sequence[SourcePosition]]
+    tables: frozenset[TableId]
+
+
+def commit_tables(pipeline: Pipeline, plan: TablesPlan, decoded: Decoded, *, progress: Progress) -> Written:
+    """Commit changelogs, then the system rows beside them, then the counts; the marks come after the layers."""
+    if plan.writes:
+        _commit_changelogs(pipeline, plan, decoded, progress)
+    if plan.selection.of(CHANGELOG) is None:
+        _commit_system_rows(pipeline, plan, decoded.results)
+    tallies = stored_tallies(pipeline, [mark.window for mark in plan.appends.marks.values()])
+    for key, tally in _tallies_of(decoded.results).items():
+        tallies.setdefault(key, TableTally()).merge(tally)
+    unbalanced: dict[datetime, tuple[str, ...]] = {}
+    if plan.selection.whole or plan.changelogs:
+        appended_next = dict.fromkeys(plan.appends.of_next_run(plan.again, plan.ingested), plan.run)
+        rows = window_tables_of(tallies, decoded.before.changes(plan.changelogs), appended_next)
+        unbalanced = unbalanced_tables(rows)
+        chosen = None if plan.selection.whole else plan.selection.of(CHANGELOG)
+        pipeline.ledger.replace_window_tables(plan.windows_again, rows, tables=chosen)
+    tallies |= stored_tallies(pipeline, [mark.window for mark in plan.proven])
+    written = frozenset(table for result in decoded.results for table in result.files)
+    return Written(tallies, unbalanced, _firsts(decoded.results), written)
+
+
+def _commit_changelogs(pipeline: Pipeline, plan: TablesPlan, decoded: Decoded, progress: Progress) -> None:
+    """Commit the changelog files of all tables, one commit a table; windows that are appended to keep their files."""
+    began = time.monotonic()
     files: dict[TableId, list[WrittenFile]] = {}
-    for result in results:
+    for result in decoded.results:
         for table, some in result.files.items():
             files.setdefault(table, []).extend(some)
-    parts = _whole_and_growing(windows, growing)
+    parts = _replaced_and_appended(plan)
 
     def commit(table: TableId) -> bool:
         path = pipeline.table_path(CHANGELOG.name, table)
@@ -49,16 +80,19 @@ def commit_changelogs(
         return any(one.snapshot_id is not None for one in made)
 
     with ThreadPoolExecutor(_COMMITS_SIDE_BY_SIDE) as pool:
-        committed = sum(pool.map(commit, tables))
-    seconds = time.monotonic() - began
-    rows = rate(sum(tally.changes for result in results for tally in result.tallies.values()), "row changes", seconds)
-    progress(f"changelog: stored {committed} tables with rows, of {len(tables)}, {rows}")
+        committed = sum(pool.map(commit, decoded.tables))
+    changes = sum(tally.changes for result in decoded.results for tally in result.tallies.values())
+    rows = rate(changes, "row changes", decoded.seconds + time.monotonic() - began)
+    progress(f"changelog: stored {committed} tables with rows, of {len(decoded.tables)}, {rows}")
 
 
-def _whole_and_growing(windows: Iterable[Window], growing: Growing) -> list[tuple[set[datetime], Keep | None]]:
-    """Starts of the windows that are replaced, and of those that are added to, with what stays there."""
-    whole = {window.start for window in windows} - growing.onto.keys()
-    parts: list[tuple[set[datetime], Keep | None]] = [(whole, None), (set(growing.onto), kept([growing.made_by]))]
+def _replaced_and_appended(plan: TablesPlan) -> list[tuple[set[datetime], Keep | None]]:
+    """Return the starts of the windows that are replaced, and of those that are appended to with the files that stay."""
+    replaced = {mark.window.start for mark in plan.again} - plan.appends.marks.keys()
+    parts: list[tuple[set[datetime], Keep | None]] = [
+        (replaced, None),
+        (set(plan.appends.marks), kept([plan.appends.made_by])),
+    ]
     return [(starts, keep) for starts, keep in parts if starts]
 
 
@@ -67,12 +101,12 @@ def _of_windows(files: Iterable[WrittenFile], starts: Collection[datetime]) -> l
     return [file for file in files if file.partition[0] in starts]
 
 
-def commit_system_rows(
-    pipeline: Pipeline, windows: Sequence[Window], results: Sequence[TablesResult], growing: Growing
-) -> None:
-    """What runs of whole windows put into quarantine, and their statements. These rows stand under no one table, so a run of
-    some tables leaves them be."""
-    for starts, keep in _whole_and_growing(windows, growing):
+def _commit_system_rows(pipeline: Pipeline, plan: TablesPlan, results: Sequence[TablesResult]) -> None:
+    """Commit the quarantine and the statements of whole windows.
+
+    These rows stand under no one table, so a run of some tables leaves them be.
+    """
+    for starts, keep in _replaced_and_appended(plan):
         inside: Rectangle = {"window_start": starts, "stage": {"tables"}}
         for name, files in (
             ("quarantine", [file for result in results for file in result.quarantine_files]),
@@ -82,13 +116,22 @@ def commit_system_rows(
             pipeline.lake.replace(pipeline.path(name), inside, mine, keep=keep)
 
 
-def tallies_of(results: Iterable[TablesResult]) -> dict[TallyKey, TableTally]:
+def _tallies_of(results: Iterable[TablesResult]) -> dict[TallyKey, TableTally]:
     """What all tasks counted together."""
     tallies: dict[TallyKey, TableTally] = {}
     for result in results:
         for key, tally in result.tallies.items():
             tallies.setdefault(key, TableTally()).merge(tally)
     return tallies
+
+
+def _firsts(results: Iterable[TablesResult]) -> dict[datetime, list[SourcePosition]]:
+    firsts: dict[datetime, list[SourcePosition]] = {}
+    for result in results:
+        for (start, _, _), tally in result.tallies.items():
+            if tally.first is not None:
+                firsts.setdefault(start, []).append(tally.first)
+    return firsts
 
 
 def window_tables_of(

@@ -8,11 +8,11 @@ from itertools import groupby
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dts_assets.flows.tables_files import _TASK_BYTES, _TASKS, shared_out
+from dts_assets.planning.task_shares import TASK_BYTES, TASKS, shared_files
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
 
-sizes = st.one_of(st.integers(1, 1000), st.integers(1, 3 * _TASK_BYTES))
+sizes = st.one_of(st.integers(1, 1000), st.integers(1, 3 * TASK_BYTES))
 
 
 @given(st.lists(st.lists(sizes, min_size=1, max_size=5), max_size=30))
@@ -23,7 +23,7 @@ def test_every_file_goes_to_one_task_and_windows_are_cut_only_where_there_are_fe
     }
     owner = {path: start for start, some in files.items() for path, _ in some}
     size_of = dict(file for some in files.values() for file in some)
-    tasks = list(shared_out(files))
+    tasks = list(shared_files(files))
     assert sorted(path for paths, _ in tasks for path in paths) == sorted(size_of)
     for paths, by_window in tasks:
         assert len([key for key, _ in groupby(paths, owner.__getitem__)]) == len(by_window), (
@@ -31,12 +31,12 @@ def test_every_file_goes_to_one_task_and_windows_are_cut_only_where_there_are_fe
         )
         for start, size in by_window.items():
             assert size == sum(size_of[path] for path in paths if owner[path] == start)
-        assert len(by_window) == 1 or sum(by_window.values()) <= _TASK_BYTES
-    if len(windows) > _TASKS:
+        assert len(by_window) == 1 or sum(by_window.values()) <= TASK_BYTES
+    if len(windows) > TASKS:
         assert all(len([1 for _, by_window in tasks if start in by_window]) == 1 for start in files)
 
 
 def test_a_thousand_small_windows_are_few_tasks_and_one_window_of_many_files_is_several() -> None:
     small = {START + number * timedelta(hours=1): [(str(number), 10_000)] for number in range(1000)}
-    assert _TASKS <= len(list(shared_out(small))) <= 2 * _TASKS
-    assert len(list(shared_out({START: [(str(number), 10_000) for number in range(8)]}))) == _TASKS
+    assert TASKS <= len(list(shared_files(small))) <= 2 * TASKS
+    assert len(list(shared_files({START: [(str(number), 10_000) for number in range(8)]}))) == TASKS

@@ -1,0 +1,165 @@
+"""The decoding of a tables run: entries of all Kafka partitions become changelog files of all tables, in one Spark job."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from dts_assets.flows.known_tables import known_tables, widen_unsigned
+from dts_assets.flows.layers import CHANGELOG
+from dts_assets.flows.pipeline import Pipeline, SparkProvider
+from dts_assets.flows.redelivered import NOTHING_BEFORE, Redelivered, find_redelivered_changes
+from dts_assets.flows.redelivered_tasks import EntryKeys
+from dts_assets.flows.reports import Progress, of_bytes
+from dts_assets.flows.spark_tasks import Watched, run_tasks
+from dts_assets.flows.tables_files import entries_files
+from dts_assets.flows.tables_plan import TablesPlan
+from dts_assets.flows.tables_tasks import CellKey, TablesResult, TablesTask, TableTarget, decode_changes
+from dts_assets.model.columns import Column
+from dts_assets.model.lineages import LineageRule
+from dts_assets.model.spans import Cell
+from dts_assets.model.tables import TableId
+from dts_assets.planning.task_shares import shared_files
+from dts_assets.planning.topic_marks import same_rows
+from dts_assets.store.columns import changelog_columns
+from dts_assets.store.schemas import DDL, QUARANTINE, changelog_layout
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """The files that tasks have written and nobody has committed.
+
+    ``tables`` are the changelogs with the columns that they were written with, ``before`` the changes that were delivered before,
+    ``seconds`` the time that it took.
+    """
+
+    tables: Mapping[TableId, tuple[Column, ...]]
+    results: tuple[TablesResult, ...] = ()
+    before: Redelivered = NOTHING_BEFORE
+    seconds: float = 0.0
+
+
+def decode_tables(pipeline: Pipeline, plan: TablesPlan, *, spark: SparkProvider, progress: Progress) -> Decoded:
+    """Take back the marks of the windows whose rows change, and decode the entries of the plan."""
+    if not plan.writes:
+        return Decoded(plan.changelogs)
+    _take_back_marks(pipeline, plan)
+    before = find_redelivered_changes(
+        pipeline, plan.history, plan.windows_again, plan.tables, spark=spark, progress=progress
+    )
+    began = time.monotonic()
+    decoded = Decoded(plan.changelogs, _decode(pipeline, plan, plan.changelogs, before, spark, progress), before)
+    surprises = {pair for result in decoded.results for pair in result.unsigned}
+    if surprises and (wider := _widened(pipeline, decoded.tables, surprises)) is not None:
+        progress(f"changelog: {len(surprises)} columns hold unsigned values; decoding again with wider types")
+        decoded = Decoded(wider, _decode(pipeline, plan, wider, before, spark, progress), before)
+    unknown = Counter[str]()
+    for result in decoded.results:
+        unknown.update(result.unknown)
+    if unknown:
+        kept = ", ".join(f"{what}: {count}" for what, count in sorted(unknown.items()))
+        progress(f"changelog: kept as text or bytes although this version does not know it: {kept}")
+    return replace(decoded, seconds=time.monotonic() - began)
+
+
+def _take_back_marks(pipeline: Pipeline, plan: TablesPlan) -> None:
+    """Remove the marks of windows that are about to hold something else: a killed run must not leave an old mark on new rows."""
+    changing = [
+        mark.window
+        for mark in plan.marks
+        if mark.window.start not in plan.appends.marks
+        and (row := plan.stored.get(mark.window.start)) is not None
+        and row.generation != mark.generation
+        and not same_rows(row, mark)
+    ]
+    if changing:
+        pipeline.ledger.replace_cuts(changing, [])
+
+
+def _widened(
+    pipeline: Pipeline, tables: Mapping[TableId, tuple[Column, ...]], surprises: Collection[tuple[TableId, str]]
+) -> dict[TableId, tuple[Column, ...]] | None:
+    """Return tables with wider columns for unsigned values, None if nothing can be widened; empty changelogs are dropped."""
+    unwritten = frozenset(table for table, _ in surprises if not pipeline.has_rows(CHANGELOG, table))
+    if not widen_unsigned(pipeline, surprises, empty=unwritten):
+        return None
+    for table in unwritten:
+        pipeline.lake.catalog.drop_table(pipeline.lake.identifier(pipeline.table_path(CHANGELOG.name, table)))
+    return {table: columns for table, columns in known_tables(pipeline).items() if table in tables}
+
+
+def _decode(
+    pipeline: Pipeline,
+    plan: TablesPlan,
+    tables: Mapping[TableId, tuple[Column, ...]],
+    before: Redelivered,
+    spark: SparkProvider,
+    progress: Progress,
+) -> tuple[TablesResult, ...]:
+    tasks = _tasks(pipeline, plan, tables, before)
+    progress(f"changelog: decoding {len(plan.again)} windows of {len(tables)} tables")
+    watched = Watched("changelog", "parts", of_bytes, progress)
+    return tuple(
+        run_tasks(spark(), tasks, decode_changes, weight=lambda task: sum(task.bytes.values()), watched=watched)
+    )
+
+
+def _tasks(
+    pipeline: Pipeline, plan: TablesPlan, tables: Mapping[TableId, tuple[Column, ...]], before: Redelivered
+) -> list[TablesTask]:
+    lake = pipeline.lake
+    targets: dict[TableId, TableTarget] = {}
+    for table, columns in tables.items():
+        path = pipeline.table_path(CHANGELOG.name, table)
+        lake.ensure(path, changelog_layout(columns))
+        lake.evolve(path, changelog_columns(columns))
+        targets[table] = TableTarget(columns, lake.target(path, plan.run))
+    for name, system in (("quarantine", QUARANTINE), ("ddl", DDL)):
+        lake.ensure(pipeline.path(name), system)
+    quarantine, ddl = (lake.target(pipeline.path(name), plan.run) for name in ("quarantine", "ddl"))
+    by_window = entries_files(pipeline, plan.windows_again, plan.history.rows, plan.appends)
+    return [
+        TablesTask(
+            paths,
+            sizes,
+            pipeline.format,
+            targets,
+            quarantine,
+            ddl,
+            lake.location.file_store_properties,
+            _rules(pipeline, plan, sizes),
+            _redelivered(before, sizes),
+            _statements(plan, sizes),
+            {cell: offset for cell, offset in plan.appends.from_offsets.items() if cell[1] in sizes},
+        )
+        for paths, sizes in shared_files(by_window)
+    ]
+
+
+def _rules(pipeline: Pipeline, plan: TablesPlan, starts: Iterable[datetime]) -> dict[CellKey, dict[str, LineageRule]]:
+    """Return the lineage rules of the cells of some windows; a cell that is all of lineage 0 has none."""
+    cells = [
+        Cell(partition, pipeline.grid.of_start(start)) for start in starts for partition in pipeline.kafka_partitions
+    ]
+    return {(cell.kafka_partition, cell.window.start): found for cell in cells if (found := plan.history.rules(cell))}
+
+
+def _statements(plan: TablesPlan, starts: Collection[datetime]) -> dict[CellKey, frozenset[int]]:
+    """Return the offsets of the DDL statements of some windows that count."""
+    return {
+        (cell.kafka_partition, cell.window.start): offsets
+        for cell, offsets in plan.history.statements.items()
+        if cell.window.start in starts
+    }
+
+
+def _redelivered(before: Redelivered, starts: Collection[datetime]) -> dict[CellKey, EntryKeys]:
+    """Return the entries of some windows that were delivered before."""
+    return {
+        (cell.kafka_partition, cell.window.start): keys
+        for cell, keys in before.entries.items()
+        if cell.window.start in starts
+    }

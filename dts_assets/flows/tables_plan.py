@@ -1,0 +1,139 @@
+"""The plan of a tables run: its marks, the windows that keep their rows, and the windows that are appended to. Reads only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from dts_assets.errors import IncompleteWindowError, NotReadyError
+from dts_assets.flows.known_tables import known_tables, register_shapes
+from dts_assets.flows.layers import CHANGELOG, Layer, Selection
+from dts_assets.flows.pipeline import Pipeline
+from dts_assets.flows.reports import Progress
+from dts_assets.model.columns import Column
+from dts_assets.model.ledger_rows import Cut, IngestWindow
+from dts_assets.model.positions import SourcePosition
+from dts_assets.model.problems import Completeness
+from dts_assets.model.spans import Cell
+from dts_assets.model.tables import TableId
+from dts_assets.model.windows import Window
+from dts_assets.planning.appends import NO_APPENDS, Appends, find_appends
+from dts_assets.planning.topic_history import TopicHistory
+from dts_assets.planning.topic_marks import same_rows
+from dts_assets.stages.entry_facts import merge_shapes
+from dts_assets.wire.format import TableShape
+
+
+@dataclass(frozen=True, slots=True)
+class TablesPlan:
+    """The decisions about a run before anything is decoded.
+
+    ``marks`` are the marks that the windows are to have, ``stored`` the marks of now of all windows, by window start. The windows
+    of ``proven`` keep their rows and get another mark; the windows of ``again`` are made, those of ``appends`` by appending.
+    ``changelogs`` are the tables whose changelogs are written, ``run`` names the folder of the files.
+    """
+
+    windows: tuple[Window, ...]
+    selection: Selection
+    ingested: Mapping[Cell, IngestWindow]
+    history: TopicHistory
+    stored: Mapping[datetime, Cut]
+    marks: tuple[Cut, ...]
+    proven: tuple[Cut, ...]
+    again: tuple[Cut, ...]
+    appends: Appends
+    tables: Mapping[TableId, tuple[Column, ...]]
+    changelogs: Mapping[TableId, tuple[Column, ...]]
+    run: str
+
+    @property
+    def windows_again(self) -> list[Window]:
+        """The windows whose rows are made."""
+        return [mark.window for mark in self.again]
+
+    @property
+    def writes(self) -> bool:
+        """Whether any changelog is written."""
+        return bool(self.again) and (bool(self.changelogs) or self.selection.whole)
+
+
+def plan_tables(pipeline: Pipeline, windows: Sequence[Window], selection: Selection, progress: Progress) -> TablesPlan:
+    """Return the plan of a run over ``windows``, in time order.
+
+    Raises:
+        NotReadyError: A Kafka partition of a window has no entries.
+        IncompleteWindowError: A window is incomplete, and the settings say that such windows block.
+    """
+    ingested = {row.cell: row for row in pipeline.ledger.windows()}
+    _require_ready(pipeline, windows, ingested)
+    tables = _tables_of(pipeline, windows)
+    topic = pipeline.topic_marks(ingested.values(), tables)
+    marks = [topic.mark(window) for window in windows]
+    _refuse_incomplete(pipeline, marks, ingested)
+    stored = {row.window.start: row for row in pipeline.ledger.cuts()}
+    proven = [mark for mark in marks if selection.whole and same_rows(stored.get(mark.window.start), mark)]
+    if proven:
+        progress(f"tables: {len(proven)} windows keep their rows; what is known of them has changed")
+    keep = {mark.window for mark in proven}
+    again = [mark for mark in marks if mark.window not in keep]
+    counted = pipeline.ledger.window_tables([mark.window for mark in again])
+    return TablesPlan(
+        windows=tuple(windows),
+        selection=selection,
+        ingested=ingested,
+        history=topic.history,
+        stored=stored,
+        marks=tuple(marks),
+        proven=tuple(proven),
+        again=tuple(again),
+        appends=find_appends(again, stored, ingested, counted=counted) if selection.whole else NO_APPENDS,
+        tables=tables,
+        changelogs=chosen_tables(tables, CHANGELOG, selection),
+        run=pipeline.new_run(),
+    )
+
+
+def chosen_tables(
+    tables: Mapping[TableId, tuple[Column, ...]], layer: Layer, selection: Selection
+) -> dict[TableId, tuple[Column, ...]]:
+    """Return the tables that a run makes in a layer."""
+    return {
+        table: columns
+        for table, columns in tables.items()
+        if layer.has_table(columns) and selection.takes(layer, table)
+    }
+
+
+def _require_ready(pipeline: Pipeline, windows: Sequence[Window], ingested: Mapping[Cell, IngestWindow]) -> None:
+    missing: dict[str, list[int]] = {}
+    for window in windows:
+        for partition in pipeline.kafka_partitions:
+            if Cell(partition, window) not in ingested:
+                missing.setdefault(window.key, []).append(partition)
+    if missing:
+        raise NotReadyError(pipeline.name, missing)
+
+
+def _refuse_incomplete(pipeline: Pipeline, marks: Iterable[Cut], ingested: Mapping[Cell, IngestWindow]) -> None:
+    """Name the incomplete Kafka partitions, or the window if it shows only over all of them."""
+    incomplete: dict[str, list[str]] = {}
+    for mark in marks:
+        if mark.completeness is not Completeness.INCOMPLETE:
+            continue
+        rows = [ingested[Cell(partition, mark.window)] for partition in pipeline.kafka_partitions]
+        own = {str(row.cell): row.problems for row in rows if row.completeness is Completeness.INCOMPLETE}
+        for where, problems in (own or {mark.window.key: mark.problems}).items():
+            incomplete[where] = [problem.code.value for problem in problems]
+    if incomplete and pipeline.settings.on_incomplete == "block":
+        raise IncompleteWindowError(pipeline.name, incomplete)
+
+
+def _tables_of(pipeline: Pipeline, windows: Sequence[Window]) -> dict[TableId, tuple[Column, ...]]:
+    """Return all known tables, with the tables of these windows even if the registry file never heard of them."""
+    shapes = merge_shapes(
+        {TableShape(row.table, row.columns): row.first_position or SourcePosition(0, 0, 0)}
+        for row in pipeline.ledger.table_shapes(windows)
+    )
+    register_shapes(pipeline, shapes)
+    return known_tables(pipeline)

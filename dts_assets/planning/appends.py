@@ -1,0 +1,154 @@
+"""Appends: windows that were read while they were open, to which the next run only adds what has come since."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from dts_assets.model.ledger_rows import Cut, IngestWindow, RawWindow, WindowTable
+from dts_assets.model.positions import SourcePosition
+from dts_assets.model.refreshes import reached
+from dts_assets.model.spans import Cell
+from dts_assets.model.version import CODE_VERSION
+from dts_assets.model.windows import ClosedBy, Window
+from dts_assets.planning.generations import changed_inputs, input_text
+from dts_assets.planning.staleness import entries_input, entries_sources, raw_input
+from dts_assets.planning.topic_marks import row_inputs
+
+
+@dataclass(frozen=True, slots=True)
+class Appends:
+    """The stored marks of the windows to whose changelogs rows are appended, by window start."""
+
+    marks: Mapping[datetime, Cut]
+
+    @property
+    def made_by(self) -> frozenset[str]:
+        """The runs that wrote the changelog rows which stay."""
+        return frozenset(run for mark in self.marks.values() for run in mark.made_by)
+
+    @property
+    def from_offsets(self) -> dict[tuple[int, datetime], int]:
+        """The first offset that is not in the changelogs yet, by Kafka partition and window start."""
+        return {
+            (partition, start): end for start, mark in self.marks.items() for partition, end in enumerate(mark.ends)
+        }
+
+    def of_next_run(self, marks: Iterable[Cut], rows: Mapping[Cell, IngestWindow]) -> frozenset[datetime]:
+        """Return the starts of the windows to which the next run may append: windows that are open or that were."""
+        still = open_windows(rows.values())
+        return frozenset(start for mark in marks if (start := mark.window.start) in still or start in self.marks)
+
+    def marked(
+        self,
+        marks: Iterable[Cut],
+        rows: Mapping[Cell, IngestWindow],
+        *,
+        run: str,
+        firsts: Mapping[datetime, Sequence[SourcePosition]],
+        stood_at: SourcePosition | None,
+    ) -> list[Cut]:
+        """Return the marks of windows that `run` has written or appended to, with all that the next run needs.
+
+        Args:
+            marks: The marks without that.
+            rows: The marks of ingest of all cells.
+            run: The run that wrote the rows.
+            firsts: The least positions of the rows that the run wrote, by window start.
+            stood_at: The cut that snapshots may stand at. Rows at or before it begin a new chain: keys that they change have to
+                be computed again.
+        """
+        marks = list(marks)
+        of_next_run = self.of_next_run(marks, rows)
+        made = []
+        for mark in marks:
+            start = mark.window.start
+            if start not in of_next_run:
+                made.append(mark)
+                continue
+            late = stood_at is not None and any(position <= stood_at for position in firsts.get(start, ()))
+            before = self.marks.get(start)
+            ends = tuple(rows[cell].offsets.end for cell in _cells(mark.window, rows))
+            made_by = (*(before.made_by if before is not None else ()), run)
+            chain = before.chain if before is not None and not late else run
+            made.append(replace(mark, ends=ends, made_by=made_by, chain=chain))
+        return made
+
+
+NO_APPENDS = Appends({})
+
+
+def open_windows(rows: Iterable[IngestWindow]) -> frozenset[datetime]:
+    """Return the starts of the windows that have not closed in all Kafka partitions, as far as they are stored."""
+    return frozenset(row.window.start for row in rows if row.closed_by is ClosedBy.OPEN)
+
+
+def find_appends(
+    marks: Iterable[Cut],
+    stored: Mapping[datetime, Cut],
+    rows: Mapping[Cell, IngestWindow],
+    *,
+    counted: Iterable[WindowTable],
+) -> Appends:
+    """Return the windows whose changelogs only have to be appended to.
+
+    All inputs of the stored rows must be the same. No statement may have come since, because it can change which of the rows
+    before it count. And the counts of the window must be those of its last run: a killed run may have left others.
+
+    Args:
+        marks: The marks that the windows are to have.
+        stored: The stored marks, by window start.
+        rows: The marks of ingest of all cells.
+        counted: The stored counts of the windows.
+    """
+    counting = {(row.window_start, row.run) for row in counted}
+    found = {}
+    for mark in marks:
+        before = stored.get(mark.window.start)
+        if before is None or not before.ends or before.code_version != CODE_VERSION:
+            continue
+        cells = _cells(mark.window, rows)
+        of_last_run = all(run == before.made_by[-1] for start, run in counting if start == mark.window.start)
+        if of_last_run and _same_beside(before, mark, cells) and _begins_with(before, [rows[cell] for cell in cells]):
+            found[mark.window.start] = before
+    return Appends(found)
+
+
+def can_append_entries(row: IngestWindow, raw: Mapping[Cell, RawWindow], *, decoding: str) -> bool:
+    """Return whether entries can be appended to a cell that was decoded while it was open.
+
+    The raw messages that it was decoded from must be there unchanged, and so must all other inputs. ``decoding`` is the digest of
+    the format and its settings.
+    """
+    if row.closed_by is not ClosedBy.OPEN or row.resume is None or row.code_version != CODE_VERSION:
+        return False
+    own = input_text(raw_input(row.cell), "")
+    made_from = next((text.removeprefix(own) for text in row.inputs if text.startswith(own)), "")
+    others = [text for text in row.inputs if not text.startswith(own)]
+    now = entries_sources(raw, decoding=decoding)
+    return reached(raw[row.cell].refreshes, made_from, row.offsets.end) and not changed_inputs(others, now)
+
+
+def _cells(window: Window, rows: Mapping[Cell, IngestWindow]) -> list[Cell]:
+    return sorted(cell for cell in rows if cell.window == window)
+
+
+def _same_beside(before: Cut, mark: Cut, cells: Iterable[Cell]) -> bool:
+    """Return whether all inputs are the same but for the entries of the window itself."""
+    own = tuple(f"{entries_input(cell)}=" for cell in cells)
+    now, then = ({text for text in row_inputs(one.inputs) if not text.startswith(own)} for one in (mark, before))
+    return now == then
+
+
+def _begins_with(before: Cut, rows: Iterable[IngestWindow]) -> bool:
+    """Return whether entries begin with the entries that a mark was made from, without a statement since."""
+    texts = dict(text.rsplit("=", 1) for text in before.inputs)
+    for row, end in zip(rows, before.ends, strict=True):
+        made_from = texts.get(entries_input(row.cell), "")
+        unchanged = row.generation == made_from and row.offsets.end == end
+        if not (unchanged or reached(row.refreshes, made_from, end)):
+            return False
+        if any(statement.offset >= end for statement in row.statements):
+            return False
+    return True

@@ -1,0 +1,49 @@
+"""The stored cells before a cell, in which the head of an entry set may lie."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from dts_assets.model.ledger_rows import RawWindow
+from dts_assets.model.spans import Cell, Span
+from dts_assets.model.windows import WindowGrid
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierCells:
+    """The cells before a cell whose raw is stored without a hole; ``beyond`` is the first cell that is not stored, if any.
+
+    They are the first ``count`` of ``chain``, ascending: all cells of a run share it, because a tuple for each of a thousand
+    windows would be half a million cells.
+    """
+
+    chain: Sequence[Cell]
+    count: int
+    beyond: Cell | None
+
+    def nearest(self, most: int | None) -> tuple[Cell, ...]:
+        """Return the last ``most`` cells, nearest first; all cells for None."""
+        first = 0 if most is None else max(0, self.count - most)
+        return tuple(reversed(self.chain[first : self.count]))
+
+
+def find_earlier_cells(span: Span, raw: Mapping[Cell, RawWindow], grid: WindowGrid) -> dict[Cell, EarlierCells]:
+    """Return the earlier cells of each stored cell of a span, in one pass over the stored windows of a Kafka partition."""
+    wanted = frozenset(span.windows)
+    found: dict[Cell, EarlierCells] = {}
+    for kafka_partition in span.kafka_partitions:
+        chain: list[Cell] = []
+        beyond: Cell | None = None
+        for cell in sorted(row.cell for row in raw.values() if row.kafka_partition == kafka_partition):
+            previous = grid.previous(cell.window)
+            meets = (
+                bool(chain) and previous == chain[-1].window and raw[chain[-1]].offsets.end == raw[cell].offsets.start
+            )
+            if not meets:
+                chain = []
+                beyond = None if previous is None else Cell(kafka_partition, previous)
+            if cell.window in wanted:
+                found[cell] = EarlierCells(chain, len(chain), beyond)
+            chain.append(cell)
+    return found

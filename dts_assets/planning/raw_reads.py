@@ -1,0 +1,80 @@
+"""The part of the source that is read for each cell, and the gaps that its mark names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dts_assets.model.ledger_rows import RawWindow
+from dts_assets.model.offsets import OffsetRange, Watermark
+from dts_assets.model.problems import Problem, ProblemCode
+from dts_assets.model.version import CODE_VERSION
+from dts_assets.model.windows import ClosedBy
+from dts_assets.planning.boundaries import PlannedCell
+
+
+@dataclass(frozen=True, slots=True)
+class RawRead:
+    """The reading of a cell in ``parts``, each with a generation of its own.
+
+    ``appends_to`` is the stored row that the parts are appended to, None where the whole cell is read.
+    """
+
+    plan: PlannedCell
+    parts: tuple[OffsetRange, ...]
+    appends_to: RawWindow | None = None
+
+    @property
+    def offsets(self) -> OffsetRange:
+        """All offsets that are read."""
+        return OffsetRange(self.parts[0].start, self.parts[-1].end)
+
+    def still_there(self, watermark: Watermark) -> OffsetRange:
+        """Return the offsets that the source still has; the row names the others as a gap."""
+        return OffsetRange(max(self.offsets.start, watermark.low), self.offsets.end)
+
+
+def plan_read(plan: PlannedCell, row: RawWindow | None) -> RawRead:
+    """Return the reading of a cell, given its stored row.
+
+    An open cell is read on from its end. A cell that has closed is read again in the parts in which it was read first, so that it
+    gets the same generation again.
+    """
+    if row is None or not row.refreshes or row.code_version != CODE_VERSION:
+        return RawRead(plan, (plan.offsets,))
+    if row.closed_by is ClosedBy.OPEN and row.offsets.start == plan.offsets.start:
+        return RawRead(plan, (OffsetRange(row.offsets.end, max(plan.offsets.end, row.offsets.end)),), row)
+    ends = [one.end_offset for one in row.refreshes if one.end_offset < plan.offsets.end]
+    return RawRead(plan, tuple(map(OffsetRange, [plan.offsets.start, *ends], [*ends, plan.offsets.end])))
+
+
+def is_gone(plan: PlannedCell, watermark: Watermark) -> bool:
+    """Return whether a stored cell can no longer be read again in full, so that its stored messages are worth more."""
+    return plan.stored and bool(len(plan.offsets)) and watermark.low > plan.offsets.start
+
+
+def gap_of(offsets: OffsetRange, watermark: Watermark) -> list[Problem]:
+    """Return the gap of a reading: offsets that the source has forgotten before they were stored."""
+    lost = OffsetRange(offsets.start, min(watermark.low, offsets.end))
+    if not len(lost):
+        return []
+    detail = f"the source no longer has offsets {lost}; they were never stored"
+    return [Problem(ProblemCode.GAP, lost.start, lost.end - 1, detail)]
+
+
+def gap_before(plan: PlannedCell, before: RawWindow, watermark: Watermark) -> list[Problem]:
+    """Return the gap in which the window before ends, where messages of this window may lie in it.
+
+    Messages that are gone have no times.
+    """
+    if watermark.earliest is not None and watermark.earliest <= plan.cell.window.start:
+        return []
+    return [
+        Problem(
+            ProblemCode.GAP,
+            one.first_offset,
+            one.last_offset,
+            "messages of this window may be among those that are lost",
+        )
+        for one in before.problems
+        if one.code is ProblemCode.GAP and one.last_offset == plan.offsets.start - 1
+    ]

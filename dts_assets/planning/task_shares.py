@@ -1,0 +1,45 @@
+"""The division of entries files among the tasks that decode them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+
+TASKS = 4
+"""At least so many tasks for the cores to share, if there are so many files."""
+
+TASK_BYTES = 8 << 20
+"""Stored bytes of small windows that one task takes together: about a chunk when they are unpacked."""
+
+
+def shared_files(
+    windows: Mapping[datetime, Sequence[tuple[str, int]]],
+) -> Iterator[tuple[tuple[str, ...], dict[datetime, int]]]:
+    """Yield the share of each task: its paths and its bytes by window, ``(("a.parquet",), {start: 7})``.
+
+    ``windows`` has the files of each window as pairs of path and bytes. A large window is cut into several tasks if there are
+    few windows. Small windows share a task, since a chunk of many windows is decoded and counted in about the time of one.
+    """
+    total = sum(size for files in windows.values() for _, size in files)
+    most = min(TASK_BYTES, total // TASKS)
+    paths: list[str] = []
+    sizes: dict[datetime, int] = {}
+    for start, files in sorted(windows.items()):
+        parts = _parts(files, max(1, TASKS // len(windows)))
+        for group, size in parts:
+            if paths and (len(parts) > 1 or sum(sizes.values()) + size > most):
+                yield tuple(paths), sizes
+                paths, sizes = [], {}
+            paths += group
+            sizes[start] = sizes.get(start, 0) + size
+    if paths:
+        yield tuple(paths), sizes
+
+
+def _parts(files: Iterable[tuple[str, int]], most: int) -> list[tuple[list[str], int]]:
+    """Return files in at most ``most`` groups of about the same size, each with its size: ``[(["a.parquet"], 7)]``."""
+    groups: list[tuple[int, list[str]]] = [(0, []) for _ in range(most)]
+    for path, size in sorted(files, key=lambda file: (-file[1], file[0])):
+        number = min(range(most), key=lambda one: groups[one][0])
+        groups[number] = (groups[number][0] + size, [*groups[number][1], path])
+    return [(sorted(paths), size) for size, paths in groups if paths]

@@ -1,0 +1,206 @@
+"""Windows that are only appended to: exactly where all that is stored of them is still the beginning of what is there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dts_assets.model.ledger_rows import Cut, IngestWindow, WindowTable
+from dts_assets.model.offsets import OffsetRange
+from dts_assets.model.positions import SourcePosition
+from dts_assets.model.refreshes import Refresh
+from dts_assets.model.runs import StatementMark
+from dts_assets.model.spans import Cell
+from dts_assets.model.tables import TableId
+from dts_assets.model.windows import ClosedBy, WindowGrid
+from dts_assets.planning.appends import NO_APPENDS, Appends, can_append_entries, find_appends, open_windows
+from dts_assets.planning.generations import input_text
+from dts_assets.planning.staleness import FORMAT_INPUT, entries_input, raw_input
+from dts_assets.planning.topic_marks import PROOF_INPUT
+from tests.planning.rows import cut_row, ingest_row, raw_row
+
+GRID = WindowGrid(timedelta(hours=1), datetime(2026, 1, 5, tzinfo=UTC))
+WINDOW, OTHER = GRID.at(1), GRID.at(0)
+CELLS = (Cell(0, WINDOW), Cell(1, WINDOW))
+AT = SourcePosition(0, 1, 50)
+ITEMS = TableId("shopdb", "", "items")
+
+
+@dataclass
+class Open:
+    """A window that is open in Kafka partition 0 and closed in 1; its tables were made when partition 0 ended at 10."""
+
+    rows: dict[Cell, IngestWindow]
+    stored: Cut
+    mark: Cut
+    counted: list[WindowTable]
+
+    def find(self) -> Appends:
+        return find_appends([self.mark], {WINDOW.start: self.stored}, self.rows, counted=self.counted)
+
+
+def counts(run: str) -> WindowTable:
+    return WindowTable(0, WINDOW.start, ITEMS, 1, 1, 0, 0, 7, 0, 0, AT, AT, run=run)
+
+
+def opened() -> Open:
+    grown = ingest_row(
+        CELLS[0], OffsetRange(0, 20), ClosedBy.OPEN, generation="e2",
+        refreshes=(Refresh(10, "e1", "run1"), Refresh(20, "e2", "run2")),
+    )  # fmt: skip
+    closed = ingest_row(CELLS[1], OffsetRange(0, 5), generation="f1")
+
+    def inputs(*generations: str) -> tuple[str, ...]:
+        own = [input_text(entries_input(cell), made) for cell, made in zip(CELLS, generations, strict=True)]
+        return (*own, input_text(entries_input(Cell(0, OTHER)), "b1"), "settings=s1", f"{PROOF_INPUT}x=1")
+
+    stored = cut_row(WINDOW, inputs=inputs("e1", "f1"), ends=(10, 5), made_by=("t1", "t2"), chain="t1")
+    mark = cut_row(WINDOW, inputs=inputs("e2", "f1"))
+    return Open({CELLS[0]: grown, CELLS[1]: closed}, stored, mark, [counts("t2")])
+
+
+def statement(one: Open, offset: int) -> None:
+    row = one.rows[CELLS[0]]
+    one.rows[CELLS[0]] = replace(row, statements=(StatementMark("", offset, AT, None, WINDOW.start),))
+
+
+def other_inputs(one: Open, old: str, new: str) -> None:
+    one.mark = replace(one.mark, inputs=tuple(text.replace(old, new) for text in one.mark.inputs))
+
+
+def decoded_anew(one: Open) -> None:
+    row = one.rows[CELLS[0]]
+    one.rows[CELLS[0]] = replace(row, refreshes=(Refresh(20, "e2", "run2"),))
+
+
+def stored_as(one: Open, code_version: str | None = None, ends: tuple[int, ...] | None = None) -> None:
+    row = one.stored
+    one.stored = replace(row, code_version=code_version or row.code_version, ends=row.ends if ends is None else ends)
+
+
+def closed_anew(one: Open) -> None:
+    one.rows[CELLS[1]] = replace(one.rows[CELLS[1]], generation="f2")
+
+
+BROKEN: dict[str, Callable[[Open], None]] = {
+    "a statement has come since": lambda one: statement(one, 10),
+    "another window that it reads has changed": lambda one: other_inputs(one, "=b1", "=b2"),
+    "the settings are others": lambda one: other_inputs(one, "=s1", "=s2"),
+    "the entries were decoded anew from the start": decoded_anew,
+    "the closed partition has other entries": closed_anew,
+    "made by another version of the code": lambda one: stored_as(one, code_version="0"),
+    "made when it was not open": lambda one: stored_as(one, ends=()),
+    "a killed run has left its counts": lambda one: one.counted.append(counts("killed")),
+}
+
+
+def test_a_window_is_appended_to_whose_entries_have_only_become_more() -> None:
+    one = opened()
+    assert one.find() == Appends({WINDOW.start: one.stored})
+    assert one.find().made_by == {"t1", "t2"}
+    assert one.find().from_offsets == {(0, WINDOW.start): 10, (1, WINDOW.start): 5}
+
+
+@pytest.mark.parametrize("harmless", ["=1", "a statement before"])
+def test_proofs_and_statements_that_were_there_change_no_rows(harmless: str) -> None:
+    one = opened()
+    other_inputs(one, f"{PROOF_INPUT}x=1", f"{PROOF_INPUT}x=2") if harmless == "=1" else statement(one, 9)
+    assert one.find().marks
+
+
+@pytest.mark.parametrize("breaks", BROKEN.values(), ids=BROKEN.keys())
+def test_a_window_is_made_whole_where_anything_else_has_changed(breaks: Callable[[Open], None]) -> None:
+    one = opened()
+    breaks(one)
+    assert one.find() == NO_APPENDS
+
+
+def test_a_window_without_a_stored_mark_is_made_whole() -> None:
+    one = opened()
+    assert find_appends([one.mark], {}, one.rows, counted=[]) == NO_APPENDS
+
+
+# The marks
+
+
+def marked(appends: Appends, one: Open, *, first: int, stood_at: int | None = None) -> Cut:
+    (mark,) = appends.marked(
+        [one.mark],
+        one.rows,
+        run="t3",
+        firsts={WINDOW.start: [SourcePosition(0, 1, first)]},
+        stood_at=None if stood_at is None else SourcePosition(0, 1, stood_at),
+    )
+    return mark
+
+
+def test_a_chain_goes_on_as_long_as_rows_come_behind_the_cut() -> None:
+    one = opened()
+    assert marked(one.find(), one, first=51) == replace(one.mark, ends=(20, 5), made_by=("t1", "t2", "t3"), chain="t1")
+    assert marked(one.find(), one, first=51, stood_at=50).chain == "t1"
+    assert marked(one.find(), one, first=50, stood_at=50).chain == "t3"
+
+
+def test_an_open_window_that_is_made_whole_begins_a_chain() -> None:
+    one = opened()
+    assert marked(NO_APPENDS, one, first=51) == replace(one.mark, ends=(20, 5), made_by=("t3",), chain="t3")
+
+
+def test_a_window_that_was_never_open_has_no_chain() -> None:
+    one = opened()
+    one.rows = {cell: replace(row, closed_by=ClosedBy.MESSAGE) for cell, row in one.rows.items()}
+    assert open_windows(one.rows.values()) == frozenset()
+    assert marked(NO_APPENDS, one, first=51) == one.mark
+    assert marked(one.find(), one, first=51).made_by == ("t1", "t2", "t3"), "it closes with the runs that made it"
+
+
+# Entries
+
+HEAD = Cell(0, OTHER)
+
+
+def decoded(**changes: object) -> IngestWindow:
+    inputs = [input_text(raw_input(CELLS[0]), "r1"), input_text(raw_input(HEAD), "h1"), input_text(FORMAT_INPUT, "f1")]
+    row = ingest_row(CELLS[0], OffsetRange(0, 10), ClosedBy.OPEN, inputs=inputs, resume=b"state")
+    return replace(row, **changes)  # type: ignore[arg-type]
+
+
+RAW = {
+    HEAD: raw_row(HEAD, generation="h1"),
+    CELLS[0]: raw_row(
+        CELLS[0], OffsetRange(0, 20), ClosedBy.OPEN, generation="r2",
+        refreshes=(Refresh(10, "r1", "run1"), Refresh(20, "r2", "run2")),
+    ),
+}  # fmt: skip
+
+
+def test_entries_are_appended_to_a_cell_whose_messages_have_only_become_more() -> None:
+    assert can_append_entries(decoded(), RAW, decoding="f1")
+
+
+@pytest.mark.parametrize(
+    "row",
+    [decoded(closed_by=ClosedBy.MESSAGE), decoded(resume=None), decoded(code_version="0")],
+    ids=["closed", "without a state", "made by another version"],
+)
+def test_entries_are_made_whole_where_nothing_is_left_to_go_on_from(row: IngestWindow) -> None:
+    assert not can_append_entries(row, RAW, decoding="f1")
+
+
+def test_entries_are_made_whole_where_an_input_is_another() -> None:
+    other_head = {**RAW, HEAD: raw_row(HEAD, generation="h2")}
+    read_anew = {**RAW, CELLS[0]: replace(RAW[CELLS[0]], refreshes=(Refresh(20, "r2", "run2"),))}
+    assert not can_append_entries(decoded(), other_head, decoding="f1")
+    assert not can_append_entries(decoded(), read_anew, decoding="f1")
+    assert not can_append_entries(decoded(), RAW, decoding="f2")
+
+
+@given(st.integers(0, 30), st.integers(0, 30))
+def test_an_end_is_appended_to_only_if_a_reading_went_so_far(end: int, read_to: int) -> None:
+    raw = {**RAW, CELLS[0]: replace(RAW[CELLS[0]], refreshes=(Refresh(read_to, "r1", "run1"),))}
+    assert can_append_entries(decoded(offsets=OffsetRange(0, end)), raw, decoding="f1") == (end <= read_to)
