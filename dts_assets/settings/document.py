@@ -42,18 +42,18 @@ class Document:
     mistakes: tuple[tuple[Place, ConfigMistake], ...]
 
     def line(self, place: Place) -> int | None:
-        """The line of a place, or of the nearest thing around it that is in the file."""
+        """Return the line of a place, or of the nearest thing around it in the file."""
         while place and place not in self.lines:
             place = place[:-1]
         return self.lines.get(place)
 
     def mistake(self, place: Place, message: str, fix: str) -> ConfigMistake:
-        """A mistake at a place of this file."""
+        """Return a mistake at a place of this file."""
         return ConfigMistake(self.file, self.line(place), dotted(place), message, fix)
 
 
 def dotted(place: Place) -> str:
-    """A place as people write it: ``subscriptions.shop.tables.include[0]``."""
+    """Return a place as people write it: ``subscriptions.shop.tables.include[0]``."""
     text = ""
     for part in place:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else str(part)
@@ -61,30 +61,34 @@ def dotted(place: Place) -> str:
 
 
 def read_document(file: Path, environment: Mapping[str, str]) -> Document:
-    """Read a file. Raises ConfigErrors where there is nothing to judge: no file, no text, no YAML."""
+    """Return a file's document.
+
+    Raises:
+        ConfigErrors: there is nothing to judge: no file, no text, no YAML.
+    """
     name = shown(file)
     try:
         text = file.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
-        raise _unreadable(
-            name, "there is no such file", "create it, or say --config FILE or DTS_ASSETS_CONFIG"
-        ) from None
+        fix = "create it, or say --config FILE or DTS_ASSETS_CONFIG"
+        raise ConfigErrors(_unreadable(name, "there is no such file", fix)) from None
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise _unreadable(name, f"it cannot be read ({reason})", "make it a readable UTF-8 text file") from None
+        fix = "make it a readable UTF-8 text file"
+        raise ConfigErrors(_unreadable(name, f"it cannot be read ({reason})", fix)) from None
     try:
         root = YAML(typ="rt", pure=True).compose(text)
     except MarkedYAMLError as error:
-        raise _not_yaml(name, error, text.splitlines()) from None
+        raise ConfigErrors(_not_yaml(name, error, text.splitlines())) from None
     except YAMLError:
-        raise _unreadable(name, "it is not YAML", "remove what is no plain text") from None
+        raise ConfigErrors(_unreadable(name, "it is not YAML", "remove what is no plain text")) from None
     reading = _Reading(name, environment)
     values = {} if root is None else reading.value(root, ())
     return Document(name, values, reading.lines, reading.written, tuple(reading.mistakes))
 
 
 def shown(file: Path) -> str:
-    """A path as messages show it: relative where that is shorter."""
+    """Return a path as messages show it: relative where that is shorter."""
     try:
         return str(file.relative_to(Path.cwd()))
     except ValueError:
@@ -93,7 +97,7 @@ def shown(file: Path) -> str:
 
 @dataclass(slots=True)
 class _Reading:
-    """One walk over the nodes of a file."""
+    """A walk over the nodes of a file."""
 
     file: str
     environment: Mapping[str, str]
@@ -103,7 +107,7 @@ class _Reading:
     above: list[Node] = field(default_factory=list)
 
     def value(self, node: Node, place: Place) -> Any:
-        """The plain value of a node. A node inside itself, which anchors allow, is a mistake."""
+        """Return the plain value of a node; a node inside itself, which anchors allow, is a mistake."""
         if any(node is other for other in self.above):
             self._mistake(place, "the alias points at a value that contains it", "write the value out")
             return None
@@ -186,11 +190,11 @@ def _number(text: str, kind: str) -> int | float | str:
         return text
 
 
-def _unreadable(file: str, message: str, fix: str) -> ConfigErrors:
-    return ConfigErrors((ConfigMistake(file, None, "", message, fix),))
+def _unreadable(file: str, message: str, fix: str) -> tuple[ConfigMistake]:
+    return (ConfigMistake(file, None, "", message, fix),)
 
 
-def _not_yaml(file: str, error: MarkedYAMLError, lines: list[str]) -> ConfigErrors:
+def _not_yaml(file: str, error: MarkedYAMLError, lines: list[str]) -> tuple[ConfigMistake]:
     mark = error.problem_mark or error.context_mark
     number = None if mark is None else mark.line + 1
     problem = " ".join(str(error.problem or error.context or "the text cannot be read").split())
@@ -202,4 +206,4 @@ def _not_yaml(file: str, error: MarkedYAMLError, lines: list[str]) -> ConfigErro
         fix = 'put quotes around "${NAME}" where it stands between braces'
     elif "\t" in written:
         fix = "indent with blanks, not with tabs"
-    return ConfigErrors((ConfigMistake(file, number, "", f"it is not YAML ({problem})", fix),))
+    return (ConfigMistake(file, number, "", f"it is not YAML ({problem})", fix),)

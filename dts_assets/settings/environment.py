@@ -1,4 +1,4 @@
-"""The process environment as far as libraries and child processes need it; beside ``settings.load`` its only reader."""
+"""The process environment as libraries and child processes need it; ``settings.load`` alone reads it beside."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def java_home() -> str | None:
 
 
 def set_where_unset(variables: Mapping[str, str]) -> None:
-    """Set variables that a library reads and can be told in no other way, where nobody has set them."""
+    """Set variables where nobody has set them, for libraries that can be told in no other way."""
     for name, value in variables.items():
         os.environ.setdefault(name, value)
 

@@ -62,7 +62,7 @@ def format_name(name: str) -> str:
     """Return a name of ``format`` that can be used.
 
     Raises:
-        PydanticCustomError: the name is unknown, or the class behind it cannot be loaded.
+        mistake: the name is unknown, or the class behind it cannot be loaded.
     """
     if name not in known_formats():
         raise mistake(f"{VALUE} is none of its values", instead(name, known_formats()))
@@ -81,5 +81,8 @@ def ready_formats() -> str:
 
 @lru_cache(maxsize=4)
 def _registered(path: tuple[str, ...]) -> Mapping[str, EntryPoint]:
-    """Return the entry points found on a module search path, by name; reading the packages' metadata takes a while."""
+    """Return the entry points on a module search path, by name.
+
+    They are remembered, because reading the metadata of all packages takes a while.
+    """
     return {one.name: one for one in entry_points(group=GROUP)}

@@ -55,7 +55,7 @@ _ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:\d{1,5})?")
 
 
 class ClientSettings(Hidden):
-    """librdkafka settings; keys that would break what the project promises are refused one by one."""
+    """The librdkafka settings; keys that would break the project's promises are refused one by one."""
 
     __slots__ = ()
 
@@ -65,7 +65,11 @@ class ClientSettings(Hidden):
 
 
 def addresses(servers: str) -> str:
-    """Bootstrap addresses, ``host:port`` with commas between them."""
+    """Return bootstrap addresses, ``host:port`` with commas between them, as they are.
+
+    Raises:
+        mistake: the text is no list of addresses.
+    """
     for one in servers.split(","):
         if not _ADDRESS.fullmatch(one.strip()):
             raise mistake(f"{VALUE} is no list of addresses", "write host:port, several with commas between them")
@@ -73,7 +77,7 @@ def addresses(servers: str) -> str:
 
 
 def checked(config: ClientSettings, folder: Path) -> ClientSettings:
-    """The settings with absolute files. Raises the first mistake that the library finds in them together."""
+    """Return the settings with absolute files, or raise the first mistake that the library finds in them together."""
     if not config:
         return config
     found = ClientSettings({key: _absolute(key, value, folder) for key, value in config.items()})
@@ -97,7 +101,11 @@ def _absolute(key: str, value: str, folder: Path) -> str:
 
 
 def _check_login(config: Mapping[str, str]) -> None:
-    """What the library would say less clearly, or not at all: a login that is half configured."""
+    """Refuse a login that is half configured, which the library would say less clearly or not at all.
+
+    Raises:
+        mistake: a part of the login is missing or not known.
+    """
     protocol = config.get("security.protocol", "plaintext").lower()
     if protocol not in _PROTOCOLS:
         raise mistake(f"{VALUE} is no protocol", f"write one of {', '.join(_PROTOCOLS)}", at=("security.protocol",))
@@ -123,7 +131,11 @@ def _check_login(config: Mapping[str, str]) -> None:
 
 
 def _check_with_library(config: Mapping[str, str]) -> None:
-    """Ask the client library whether it takes the settings. Nothing it says is shown that could hold a value."""
+    """Ask the client library whether it takes the settings; no answer is shown that could hold a value.
+
+    Raises:
+        _mistake_of: the library refuses a setting.
+    """
     if config.get("sasl.mechanism", config.get("sasl.mechanisms", "")).upper() == "OAUTHBEARER":
         return  # a client would ask for its token at once
     from confluent_kafka import Consumer, KafkaException

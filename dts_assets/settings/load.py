@@ -1,4 +1,4 @@
-"""From a file to settings, or to every mistake in it at once. The only reader of the environment.
+"""The loading of a file: settings, or every mistake in it at once.
 
 The file is the one that was asked for, else the one that ``DTS_ASSETS_CONFIG`` names, else ``pipeline.yaml`` in the current
 folder, else ``pipeline.yaml`` in the folder that the package lies in.
@@ -25,7 +25,11 @@ UI_VARIABLE = "DTS_ASSETS_UI"
 
 
 def load_settings(path: Path | None = None, *, environment: Mapping[str, str] | None = None) -> Settings:
-    """The settings of a file; ``environment`` stands in for the process's own. Raises ConfigErrors with every mistake."""
+    """Return the settings of a file; ``environment`` stands in for the process's own.
+
+    Raises:
+        ConfigErrors: the file has mistakes; it holds every one.
+    """
     surroundings = os.environ if environment is None else environment
     file = config_file(path, environment=surroundings)
     document = read_document(file, surroundings)
@@ -43,7 +47,7 @@ def load_settings(path: Path | None = None, *, environment: Mapping[str, str] | 
 
 
 def config_file(path: Path | None = None, *, environment: Mapping[str, str] | None = None) -> Path:
-    """The absolute path of the configuration file; it need not exist."""
+    """Return the absolute path of the configuration file; it need not exist."""
     named = path or (os.environ if environment is None else environment).get(CONFIG_VARIABLE)
     if named:
         return Path(named).expanduser().resolve()
@@ -53,7 +57,7 @@ def config_file(path: Path | None = None, *, environment: Mapping[str, str] | No
 
 
 def json_schema() -> dict[str, Any]:
-    """The JSON Schema of the configuration file, for editors."""
+    """Return the JSON Schema of the configuration file, for editors."""
     schema = Settings.model_json_schema(by_alias=True)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "dts-assets pipeline.yaml"}
 
@@ -63,25 +67,31 @@ def _unsupported(document: Document) -> list[tuple[Place, ConfigMistake]]:
 
 
 def _in_order(found: list[tuple[Place, ConfigMistake]]) -> tuple[ConfigMistake, ...]:
-    """In the order of the file, each once."""
+    """Return the mistakes in the order of the file, each once."""
     mistakes = dict.fromkeys(mistake for _, mistake in found)
     return tuple(sorted(mistakes, key=lambda mistake: (mistake.line or 0, mistake.path)))
 
 
 def dagster_home(config: Path, *, environment: Mapping[str, str] | None = None) -> Path:
-    """Where Dagster keeps its runs: ``DAGSTER_HOME`` if it is set, else the folder ``dagster_home`` beside the configuration."""
+    """Return the folder where Dagster keeps its runs.
+
+    It is ``DAGSTER_HOME`` if that is set, else the folder ``dagster_home`` beside the configuration.
+    """
     named = (os.environ if environment is None else environment).get("DAGSTER_HOME")
     return Path(named).resolve() if named else config.parent / "dagster_home"
 
 
 def ui_address(*, environment: Mapping[str, str] | None = None) -> str | None:
-    """The address of Dagster's UI, ``http://localhost:3000``, where ``DTS_ASSETS_UI`` names it."""
+    """Return the address of Dagster's UI, ``http://localhost:3000``, if ``DTS_ASSETS_UI`` names it."""
     named = (os.environ if environment is None else environment).get(UI_VARIABLE, "").strip()
     return named.rstrip("/") or None
 
 
 def enter_dagster_home(config: Path) -> Path:
-    """The folder of :func:`dagster_home`, made, and told to Dagster: its dagster.yaml takes the place of its files from there."""
+    """Make the folder of :func:`dagster_home`, tell Dagster about it, and return it.
+
+    The folder's dagster.yaml takes the place of Dagster's own files from there.
+    """
     home = dagster_home(config)
     home.mkdir(parents=True, exist_ok=True)
     os.environ["DAGSTER_HOME"] = str(home)

@@ -1,4 +1,4 @@
-"""What pydantic found wrong, as mistakes with a line and a way to mend them.
+"""The errors of pydantic as mistakes with a line and a way to mend them.
 
 No message ever shows a value: it shows the text that stands in the file, where ``${NAME}`` is still ``${NAME}``.
 """
@@ -37,7 +37,7 @@ _KINDS = {
 
 
 def mistakes_from(errors: Iterable[ErrorDetails], document: Document) -> list[tuple[Place, ConfigMistake]]:
-    """One mistake per error, at the place in the file that it is about."""
+    """Return one mistake per error, at the place in the file that it is about."""
     return [_mistake(error, document) for error in errors]
 
 
@@ -100,14 +100,14 @@ def _range_of(place: Place) -> str:
 
 
 def keys_at(place: Place) -> tuple[str, ...]:
-    """The keys that may stand in the mapping at a place."""
+    """Return the keys that may stand in the mapping at a place."""
     model = _model_at(place)
     names = (field.alias or name for name, field in (model.model_fields if model else {}).items())
     return tuple(name for name in names if name not in (NAME_KEY, FOLDER_KEY))
 
 
 def choices_at(place: Place) -> tuple[str, ...]:
-    """The values that a key with a fixed list of them may have."""
+    """Return the values that a key with a fixed list of them may have."""
     model = _model_at(place[:-1])
     for name, field in (model.model_fields if model else {}).items():
         if (field.alias or name) == place[-1]:
@@ -116,7 +116,7 @@ def choices_at(place: Place) -> tuple[str, ...]:
 
 
 def _model_at(place: Place) -> type[BaseModel] | None:
-    """The model of the mapping at a place; None where there is none."""
+    """Return the model of the mapping at a place; None where there is none."""
     model: type[BaseModel] | None = Settings
     for depth, part in enumerate(place):
         if place[:1] == ("subscriptions",) and depth == 1:

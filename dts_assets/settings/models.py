@@ -38,7 +38,7 @@ from dts_assets.settings.values import (
 )
 
 NAME_KEY, FOLDER_KEY = "<name>", "<folder>"
-"""Keys that no file has: by them a subscription is told its own name and the folder of the file."""
+"""Keys that no file has; they tell a subscription its own name and the file's folder."""
 
 _SUBSCRIPTION_NAME = re.compile(r"[a-z][a-z0-9_]*")
 _GLOB_CHARACTERS = frozenset("*?[")
@@ -49,7 +49,7 @@ class _Part(BaseModel):
 
 
 def folder_of(info: ValidationInfo) -> Path:
-    """The folder that relative paths start from: the file's, or the current one where there is no file."""
+    """Return the folder that relative paths start from: the file's, or the current one without a file."""
     folder = (info.context or {}).get("folder")
     return Path(folder) if folder is not None else Path.cwd()
 
@@ -104,7 +104,7 @@ class Catalog(_Part):
 
 
 class Lake(_Part):
-    """Where the tables are."""
+    """The place of the tables."""
 
     warehouse: Annotated[str, AfterValidator(_absolute_or_uri)] = Field(
         description="The folder of all tables, or a place such as s3://bucket/lake (with a catalog that is a server)."
@@ -139,7 +139,7 @@ class Lake(_Part):
 
 
 class Spark(_Part):
-    """Which Spark computes."""
+    """The Spark that computes."""
 
     master: str | None = Field(
         None, min_length=1, description="local[n] for this machine, or a cluster's URL. local[2] if nothing is said."
@@ -220,7 +220,7 @@ class Kafka(_Part):
 
 
 class Source(_Part):
-    """Where messages come from: exactly one of a capture and a broker."""
+    """The source of messages: exactly one of a capture and a broker."""
 
     capture: Annotated[Capture | None, BeforeValidator(_bare_path_is_complete)] = Field(
         None,
@@ -274,7 +274,7 @@ class WindowSettings(_Part):
 
 
 class Tables(_Part):
-    """Which source tables are decoded: those that a glob of ``include`` names and none of ``exclude``."""
+    """The source tables that are decoded, by globs of ``include`` and ``exclude``."""
 
     include: tuple[Glob, ...] = Field(
         ("*",), min_length=1, description="Names without * ? [ are in the graph before any data was read."
@@ -282,7 +282,7 @@ class Tables(_Part):
     exclude: tuple[Glob, ...] = Field((), description="Tables that are left out although included.")
 
     def takes(self, table: TableId) -> bool:
-        """Whether a table is decoded."""
+        """Tell whether a table is decoded."""
         return _any_names(self.include, table) and not _any_names(self.exclude, table)
 
     @property
@@ -305,7 +305,7 @@ def _any_names(globs: tuple[str, ...], table: TableId) -> bool:
 
 
 class Subscription(_Part):
-    """One subscription: a topic that becomes tables."""
+    """A subscription: a topic that becomes tables."""
 
     name: SkipJsonSchema[str] = Field("subscription", alias=NAME_KEY)
     folder: SkipJsonSchema[Path] = Field(Path(), alias=FOLDER_KEY, repr=False)
@@ -404,25 +404,25 @@ class Subscription(_Part):
 
     @property
     def registry_path(self) -> Path:
-        """The file with the tables found in the data so far, beside the configuration: ``registry/shop.json``."""
+        """The file with the tables found so far, beside the configuration: ``registry/shop.json``."""
         return self.folder / "registry" / f"{self.name}.json"
 
     def types_of(self, table: TableId) -> Mapping[str, str]:
-        """The declared lake types of a table's columns, by column name."""
+        """Return the declared lake types of a table's columns, by column name."""
         prefix = f"{table}."
         return {name.removeprefix(prefix): kind for name, kind in self.types.items() if name.startswith(prefix)}
 
     def keeps_history(self, table: TableId) -> bool:
-        """Whether a table also gets every version of its rows."""
+        """Tell whether a table also gets every version of its rows."""
         return _any_names(self.history, table)
 
     def writes_sql(self, table: TableId) -> bool:
-        """Whether a table's statements are written out."""
+        """Tell whether a table's statements are written out."""
         return _any_names(self.sql.tables, table)
 
 
 class Settings(_Part):
-    """A whole configuration file. Holds no value of the environment that ``repr`` or ``str`` would show."""
+    """A whole configuration file; ``repr`` and ``str`` show no value of the environment."""
 
     lake: Lake = Field(description="Where the tables are.")
     spark: Spark = Field(default_factory=Spark, description="Which Spark computes.")

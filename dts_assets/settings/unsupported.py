@@ -1,7 +1,7 @@
-"""What the configuration can say and this version cannot do yet: the one list of it.
+"""The one list of promises of the configuration that this version cannot keep yet.
 
-The whole contract is checked from the first version on, so that a file stays valid. What is not there yet is refused by name and
-never ignored. To add a feature is to remove its line here.
+The whole contract is checked from the first version on, so that a file stays valid. A feature that is not there yet is refused by
+name and never ignored. To add a feature is to remove its line here; formats leave the list when a package registers them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dts_assets.settings.formats import ready_formats, registered_formats
 
 @dataclass(frozen=True, slots=True)
 class Unsupported:
-    """A key (``*``: any subscription), the values of it that cannot be used yet, and what to write instead."""
+    """A key (``*``: any subscription), its values that cannot be used yet, and a way out."""
 
     place: tuple[str, ...]
     asks_for_it: Callable[[Any], bool]
@@ -44,7 +44,7 @@ UNSUPPORTED: tuple[Unsupported, ...] = (
 
 
 def unsupported_in(values: Any) -> Iterator[tuple[Place, str, str]]:
-    """Every place of a document that asks for something of the list, with a message and a fix."""
+    """Yield every place of a document that asks for an unsupported value, with a message and a fix."""
     for entry in UNSUPPORTED:
         for place, value in _at(values, entry.place):
             if value is not None and entry.asks_for_it(value):
@@ -53,7 +53,7 @@ def unsupported_in(values: Any) -> Iterator[tuple[Place, str, str]]:
 
 
 def _at(value: Any, place: tuple[str, ...]) -> Iterator[tuple[Place, Any]]:
-    """The values at a place, as many as ``*`` stands for."""
+    """Yield the values at a place, as many as ``*`` stands for."""
     if not place:
         yield (), value
     elif isinstance(value, Mapping):

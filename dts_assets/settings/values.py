@@ -30,22 +30,32 @@ _OFFSET = re.compile(r"([+-])(\d{2}):(\d{2})")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 VALUE = "{value}"
-"""Stands in a message for the text that was written in the file; filled in where the message is shown."""
+"""A stand-in, in a message, for the text that was written in the file.
+
+It is filled in where the message is shown.
+"""
 
 
 def mistake(message: str, fix: str, *, at: tuple[str | int, ...] = ()) -> PydanticCustomError:
-    """What a check raises. ``at`` leads from the place being checked to the one that is wrong."""
+    """Return the exception that a check raises.
+
+    ``at`` leads from the place being checked to the place that is wrong.
+    """
     return PydanticCustomError("mistake", "{message}", {"message": message, "fix": fix, "at": at})
 
 
 def instead(written: str, allowed: tuple[str, ...]) -> str:
-    """Return the fix for a word that is none of those allowed: the closest of them, or all."""
+    """Return the fix for a word that is not allowed: the closest allowed word, or all of them."""
     close = difflib.get_close_matches(written, allowed, n=1)
     return f"did you mean {close[0]}?" if close else f"write one of {', '.join(allowed)}"
 
 
 def duration_of(text: object) -> timedelta:
-    """``1h``, ``10m``, ``30s``, ``1d`` as a duration."""
+    """Return ``1h``, ``10m``, ``30s``, ``1d`` as a duration.
+
+    Raises:
+        mistake: the text is no duration, or a duration too long.
+    """
     if isinstance(text, timedelta):
         return text
     found = _DURATION.fullmatch(text) if isinstance(text, str) else None
@@ -58,7 +68,10 @@ def duration_of(text: object) -> timedelta:
 
 
 def duration_text(duration: timedelta) -> str:
-    """A duration as it is written: the inverse of :func:`duration_of`, in the largest unit that divides it."""
+    """Return a duration as it is written, in the largest unit that divides it.
+
+    It is the inverse of :func:`duration_of`.
+    """
     for name, unit in _UNITS.items():
         if duration % unit == timedelta(0) and (duration or name == "s"):
             return f"{duration // unit}{name}"
@@ -66,7 +79,11 @@ def duration_text(duration: timedelta) -> str:
 
 
 def instant_of(text: object) -> datetime:
-    """``2026-01-05T00:00Z`` as an instant in UTC; any offset may be written, none may be left out."""
+    """Return ``2026-01-05T00:00Z`` as an instant in UTC; any offset may be written, none may be left out.
+
+    Raises:
+        mistake: the text is no time, or has no time zone.
+    """
     fix = "write date, time and zone: 2026-01-05T00:00Z"
     if isinstance(text, str):
         try:
@@ -83,28 +100,40 @@ def instant_of(text: object) -> datetime:
         raise mistake(f"{VALUE} is no time", fix) from None
 
 
+_NO_ZONE = (f"{VALUE} is no time zone", 'write an offset, "+08:00", or a name, Asia/Shanghai')
+
+
 def zone_of(text: object) -> tzinfo:
-    """``+08:00`` or an IANA name, ``Asia/Shanghai``, as a time zone."""
+    """Return ``+08:00`` or an IANA name, ``Asia/Shanghai``, as a time zone.
+
+    Raises:
+        mistake: the text is no time zone.
+    """
     if isinstance(text, tzinfo):
         return text
-    wrong = mistake(f"{VALUE} is no time zone", 'write an offset, "+08:00", or a name, Asia/Shanghai')
     if not isinstance(text, str):
-        raise wrong
+        raise mistake(*_NO_ZONE)
     found = _OFFSET.fullmatch(text)
     if found is not None:
         minutes = int(found.group(2)) * 60 + int(found.group(3))
         if minutes > 14 * 60 or int(found.group(3)) > 59:  # the widest offset in use is +14:00
-            raise wrong
+            raise mistake(*_NO_ZONE)
         return timezone(timedelta(minutes=minutes if found.group(1) == "+" else -minutes))
     try:
         return ZoneInfo(text)
     except (ValueError, OSError, KeyError):
-        raise wrong from None
+        raise mistake(*_NO_ZONE) from None
 
 
 def divides_a_day(every: timedelta) -> timedelta:
-    """A window's length: minutes that divide an hour or hours that divide a day. Every day has the same windows then, keys are
-    minutes, and a cron schedule can say where windows begin (it cannot for 90 minutes)."""
+    """Return a window's length that divides an hour in minutes or a day in hours.
+
+    Every day has the same windows then, keys are minutes, and a cron schedule can say where windows begin (it cannot for 90
+    minutes).
+
+    Raises:
+        mistake: windows of that length do not fill a day evenly.
+    """
     minute, hour, day = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
     of_an_hour = minute <= every <= hour and not hour % every and not every % minute
     of_a_day = hour <= every <= day and not day % every and not every % hour
@@ -117,12 +146,16 @@ def divides_a_day(every: timedelta) -> timedelta:
 
 
 def is_aligned(instant: datetime, every: timedelta) -> bool:
-    """Whether windows of that length, counted from midnight UTC, have a border at ``instant``."""
+    """Tell whether windows of a length, counted from midnight UTC, have a border at ``instant``."""
     return (instant - _EPOCH) % every == timedelta(0)
 
 
 def column_of(text: str) -> str:
-    """A column of a table, ``shopdb.orders.note``, with all parts of the table's name."""
+    """Return a column of a table, ``shopdb.orders.note``, with all parts of the table's name.
+
+    Raises:
+        mistake: a part is missing.
+    """
     parts = text.split(".")
     if len(parts) < 3 or not all(parts):
         raise mistake("the key names no column", "write database, table and column: shopdb.orders.note")
@@ -130,7 +163,11 @@ def column_of(text: str) -> str:
 
 
 def glob_of(text: object) -> str:
-    """A glob per name part, ``shopdb.*`` or ``sales.public.orders``; ``*`` alone is every table."""
+    """Return a glob per name part, ``shopdb.*`` or ``sales.public.orders``; ``*`` alone is every table.
+
+    Raises:
+        mistake: the text names no tables.
+    """
     if isinstance(text, str):
         parts = text.split(".")
         if text == "*" or (len(parts) in (2, 3) and all(part and part == part.strip() for part in parts)):
@@ -143,7 +180,11 @@ def glob_of(text: object) -> str:
 
 
 def lake_type_of(text: object) -> str:
-    """A column type of the lake, ``decimal(10,2)``."""
+    """Return a column type of the lake, ``decimal(10,2)``.
+
+    Raises:
+        mistake: the text is no column type.
+    """
     if isinstance(text, str) and is_lake_type(text):
         return text
     raise mistake(
@@ -152,10 +193,11 @@ def lake_type_of(text: object) -> str:
 
 
 class Hidden(Mapping[str, str]):
-    """Keys and values that are passed on as they are: connection settings, catalog properties, Spark configuration.
+    """Keys and values that are passed on as they are.
 
-    They may hold passwords, so neither ``repr`` nor ``str`` nor a dump of the settings shows a value; whoever reads one by its
-    key gets it. Flags become ``true`` and ``false``, numbers their text.
+    They are connection settings, catalog properties and Spark configuration. They may hold passwords, so neither ``repr`` nor
+    ``str`` nor a dump of the settings shows a value; a value is read by its key alone. Flags become ``true`` and ``false``,
+    numbers their text.
     """
 
     __slots__ = ("_values",)
@@ -189,7 +231,7 @@ class Hidden(Mapping[str, str]):
 
     @classmethod
     def _keys(cls) -> CoreSchema:
-        """How keys are checked."""
+        """Return the check of keys."""
         return core_schema.str_schema()
 
     @classmethod

@@ -74,7 +74,10 @@ ENTRIES = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """Something that could not be decoded: which input row of the call, which entry of it (None: all of it), and why."""
+    """An input that could not be decoded.
+
+    ``index`` is its row in the call and ``entry_number`` the entry in it (None: all of it).
+    """
 
     index: int
     entry_number: int | None
@@ -93,9 +96,9 @@ class TableShape:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A CHECKPOINT: which row of the entry batch, the position up to which all was sent, and the GTID set, if any.
+    """A CHECKPOINT: its row of the entry batch, and the position up to which all was sent.
 
-    ``fake_gtid`` says that the task makes GTIDs up, because the server has none.
+    ``gtid_set`` are the GTIDs sent, if any. ``fake_gtid`` says that the task makes GTIDs up, because the server has none.
     """
 
     index: int
@@ -107,7 +110,10 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class DecodedEntries:
-    """The entries of some entry sets. ``shapes`` are distinct; ``unknown`` counts what was kept although not known."""
+    """The entries of some entry sets.
+
+    ``shapes`` are distinct; ``unknown`` counts facts that were kept although this version does not know them.
+    """
 
     batch: pa.RecordBatch
     rejected: tuple[Rejected, ...]
@@ -120,7 +126,7 @@ class DecodedEntries:
 class TableChanges:
     """The row changes of one table, in the order of the entries they came from.
 
-    ``batch`` columns: ``entry_index`` int32 (row of the entry batch), ``row_number`` int32 (in its event), ``op`` string
+    ``batch`` has the columns ``entry_index`` int32 (row of the entry batch), ``row_number`` int32 (in its event), ``op`` string
     (``insert``, ``update``, ``delete``), ``before`` and ``after`` structs with one field per column of the table asked for
     (a missing image is a null struct), ``absent`` list<string>, ``invalid`` map<string, string>.
     """
@@ -131,7 +137,10 @@ class TableChanges:
 
 @dataclass(frozen=True, slots=True)
 class DecodedChanges:
-    """The changes of every table asked for; ``unsigned`` names columns with UINTn values although their type says otherwise."""
+    """The changes of every wanted table.
+
+    ``unsigned`` names columns with UINTn values although their type does not say so.
+    """
 
     tables: tuple[TableChanges, ...]
     rejected: tuple[Rejected, ...]
@@ -149,40 +158,50 @@ class WireFormat(Protocol):
 
     @classmethod
     def of(cls, settings: FormatSettings) -> Self:
-        """The format for a subscription. Raises WireFormatError for settings that it cannot be made from."""
+        """Return the format for a subscription.
+
+        Raises:
+            WireFormatError: the format cannot be made from the settings.
+        """
         ...
 
     @property
     def entries_fingerprint(self) -> str:
-        """A short text of the format and the settings that entries depend on: another text makes stored entries stale."""
+        """A short text of the format and the settings that entries depend on.
+
+        Another text makes stored entries stale.
+        """
         ...
 
     @property
     def changes_fingerprint(self) -> str:
-        """A short text of the format and the settings that typed rows depend on: another text makes stored changes stale."""
+        """A short text of the format and the settings that typed rows depend on.
+
+        Another text makes stored changes stale.
+        """
         ...
 
     @property
     def decoder(self) -> str:
-        """What parses, with its version, for people who compare runs: ``ptars 0.0.25``."""
+        """The parser with its version, for people who compare runs: ``ptars 0.0.25``."""
         ...
 
     def fragments(self, messages: pa.RecordBatch) -> pa.RecordBatch:
-        """FRAGMENTS of a batch of MESSAGES, row for row."""
+        """Return FRAGMENTS of a batch of MESSAGES, row for row."""
         ...
 
     def entries(self, sets: pa.Array) -> DecodedEntries:
-        """The entries of some whole entry sets (a binary array, one joined set per row)."""
+        """Return the entries of whole entry sets (a binary array, one joined set per row)."""
         ...
 
     def changes(self, entries: pa.RecordBatch, tables: Mapping[TableId, tuple[Column, ...]]) -> DecodedChanges:
-        """The row changes of DML entries (columns ``payload``, ``database``, ``schema``, ``table`` of ENTRIES).
+        """Return the row changes of DML entries, of the columns ``payload``, ``database``, ``schema``, ``table``.
 
         ``tables`` names the columns and types to produce; entries of other tables are passed over. A column that an event
-        does not carry is null and not absent; one that it carries and ``tables`` lacks is passed over.
+        does not carry is null and not absent; a column that it carries and ``tables`` lacks is passed over.
         """
         ...
 
     def column_type(self, original_type: str, *, unsigned: bool) -> str:
-        """The lake type of a column of this format's sources."""
+        """Return the lake type of a column of this format's sources."""
         ...

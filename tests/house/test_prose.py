@@ -31,10 +31,8 @@ NOT_YET = frozenset(
         "dts_assets/flows",
         "dts_assets/model",
         "dts_assets/planning",
-        "dts_assets/settings",
         "dts_assets/stages",
         "dts_assets/store",
-        "dts_assets/wire",
         "dts_emulator",
     }
 )

@@ -1,4 +1,4 @@
-"""Arrow buffers as numpy arrays and back, without copying: what the pivot needs beneath pyarrow's own functions."""
+"""Arrow buffers as numpy arrays and back, without copying."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ Bools: TypeAlias = npt.NDArray[np.bool_]
 
 
 def offsets_of(array: pa.Array) -> npt.NDArray[np.int32]:
-    """The ``len + 1`` offsets of a binary, string, list or map array, as they stand: they need not begin at zero."""
+    """Return the ``len + 1`` offsets of a binary, string, list or map array.
+
+    They are returned as they stand and need not begin at zero.
+    """
     buffer = array.buffers()[1]
     if buffer is None or len(array) == 0:
         return np.zeros(1, np.int32)
@@ -21,7 +24,7 @@ def offsets_of(array: pa.Array) -> npt.NDArray[np.int32]:
 
 
 def numbers_of(array: pa.Array) -> npt.NDArray[Any]:
-    """A view of the values of a number array that has no nulls, or whose nulls do not matter."""
+    """Return a view of a number array that has no nulls, or whose nulls do not matter."""
     dtype = np.dtype(array.type.to_pandas_dtype())
     buffer = array.buffers()[1]
     if buffer is None or len(array) == 0:
@@ -30,43 +33,49 @@ def numbers_of(array: pa.Array) -> npt.NDArray[Any]:
 
 
 def bitmap(valid: Bools) -> pa.Buffer:
-    """Arrow's validity bits of a mask."""
+    """Return a mask as the validity bits of Arrow."""
     return pa.py_buffer(np.packbits(valid, bitorder="little"))
 
 
 def binary_array(
     kind: pa.DataType, offsets: npt.NDArray[np.int32], data: pa.Buffer | None, valid: Bools | None
 ) -> pa.Array:
-    """A binary or string array over existing offsets and bytes. The text of a string array is not checked."""
+    """Return a binary or string array over existing offsets and bytes.
+
+    The text of a string array is not checked.
+    """
     validity = None if valid is None else bitmap(valid)
     buffers = [validity, pa.py_buffer(np.ascontiguousarray(offsets)), pa.py_buffer(b"") if data is None else data]
     return pa.Array.from_buffers(kind, len(offsets) - 1, buffers)
 
 
 def with_empty_last(array: pa.Array) -> pa.Array:
-    """A binary array with one empty value more, over the same bytes: where a value that was not sent can point to."""
+    """Return a binary array over the same bytes with one more, empty value at its end.
+
+    A value that was not sent can point to it.
+    """
     offsets = offsets_of(array)
     return binary_array(pa.binary(), np.append(offsets, offsets[-1]), array.buffers()[2], None)
 
 
 def masked(array: pa.Array, kind: pa.DataType, valid: Bools | None) -> pa.Array:
-    """The same bytes as another binary or string type, null where ``valid`` is false."""
+    """Return the bytes of an array as another binary or string type, null where ``valid`` is false."""
     return binary_array(kind, offsets_of(array), array.buffers()[2], valid)
 
 
 def empty_lists(count: int) -> pa.ListArray:
-    """``count`` empty lists of text."""
+    """Return ``count`` empty lists of text."""
     return pa.ListArray.from_arrays(pa.array(np.zeros(count + 1, np.int32)), pa.array([], pa.string()))
 
 
 def empty_maps(count: int) -> pa.MapArray:
-    """``count`` empty maps of text to text."""
+    """Return ``count`` empty maps of text to text."""
     nothing = pa.array([], pa.string())
     return pa.MapArray.from_arrays(pa.array(np.zeros(count + 1, np.int32)), nothing, nothing)
 
 
 def run_lengths(lengths: Ints) -> npt.NDArray[np.int32]:
-    """Offsets, from zero, of runs with these lengths."""
+    """Return the offsets, from zero, of runs with these lengths."""
     offsets = np.zeros(len(lengths) + 1, np.int32)
     np.cumsum(lengths, out=offsets[1:])
     return offsets

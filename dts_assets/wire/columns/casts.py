@@ -1,6 +1,7 @@
-"""Text to typed columns: one strict cast for all values of a type, and a slow way for the few that do not fit.
+"""Casts of text to typed columns: one strict cast for all values of a type.
 
-A value that does not fit its type (a zero date, an overflow, letters in a number) becomes null and is named, never guessed.
+A slow way serves the few values that do not fit. A value that does not fit its type (a zero date, an overflow, letters in a
+number) becomes null and is named, never guessed.
 """
 
 from __future__ import annotations
@@ -37,7 +38,11 @@ _REAL = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 
 
 def arrow_type(lake_type: str) -> pa.DataType:
-    """The Arrow type of a lake type. Raises ValueError for text that is no lake type."""
+    """Return the Arrow type of a lake type.
+
+    Raises:
+        ValueError: the text is no lake type.
+    """
     decimal = decimal_arguments(lake_type)
     if decimal is not None:
         return pa.decimal128(*decimal)
@@ -48,10 +53,10 @@ def arrow_type(lake_type: str) -> pa.DataType:
 
 @dataclass(frozen=True, slots=True)
 class _Parser:
-    """How text becomes one type.
+    """The way in which text becomes one type.
 
-    ``strict`` parses all values or raises ArrowInvalid; ``plausible`` matches the texts that may fit; ``refused`` finds what
-    Arrow takes although it does not fit.
+    ``strict`` parses all values or raises ArrowInvalid; ``plausible`` matches the texts that may fit; ``refused`` finds texts
+    that Arrow takes although they do not fit.
     """
 
     strict: Callable[[pa.Array], pa.Array]
@@ -60,10 +65,10 @@ class _Parser:
 
 
 def parse(values: pa.Array, lake_type: str, *, zone: str | None = None) -> tuple[pa.Array, Bools | None]:
-    """Typed values from binary ones holding ASCII text, and which of them did not fit (those are null; None: all fit).
+    """Return typed values from ASCII text in binary values, and which values do not fit their type.
 
-    Nulls stay null. ``zone`` (``+08:00`` or ``Asia/Shanghai``) is that of instants without an offset; None: they are in UTC.
-    Not for ``string`` and ``binary``.
+    Values that do not fit are null (the mask is None where all fit), and nulls stay null. ``zone`` (``+08:00`` or
+    ``Asia/Shanghai``) is the zone of instants without an offset; None is UTC. ``string`` and ``binary`` are not parsed here.
     """
     parser = _parser(lake_type, zone if lake_type == "timestamp" else None)
     texts = masked(values, pa.string(), None if values.null_count == 0 else np.asarray(values.is_valid()))
@@ -104,10 +109,10 @@ def _parser(lake_type: str, zone: str | None) -> _Parser:
 
 
 def _instants(texts: pa.Array) -> pa.Array:
-    """Instants from ``2021-05-17 07:22:42 +00:00``.
+    """Return instants from texts such as ``2021-05-17 07:22:42 +00:00``.
 
-    The vendor's documents show this form alone; other offsets are followed, and text without one is read as UTC, which is what
-    a consumer of an early version of the stream found it to be.
+    Tencent's page on the Protobuf demo (571/55396) shows this form alone. Other offsets are followed, and text without an
+    offset is read as UTC, as a consumer of an early version of the stream found it to be.
     """
     if len(texts) == texts.null_count or pc.all(pc.ends_with(texts, " +00:00")).as_py():
         clock = pc.binary_slice(texts.view(pa.binary()), 0, -7)
@@ -119,9 +124,12 @@ def _instants(texts: pa.Array) -> pa.Array:
 
 
 def _instants_in(texts: pa.Array, *, zone: str) -> pa.Array:
-    """Instants from wall clocks of a zone, ``2021-06-25 17:51:53``; a text with an offset of its own is followed.
+    """Return instants from wall clocks of a zone, ``2021-06-25 17:51:53``.
 
-    A clock that the zone shows twice or never (the hour around a change of its offset) says no instant: ArrowInvalid.
+    A text with an offset of its own is followed.
+
+    Raises:
+        ArrowInvalid: the zone shows a clock twice or never, in the hour around a change of its offset.
     """
     try:
         return _in_zone(pc.cast(texts, pa.timestamp("us")), zone)
@@ -143,7 +151,7 @@ def _in_zone(clocks: pa.Array, zone: str) -> pa.Array:
 
 
 def two_complement(values: pa.Array) -> pa.Array:
-    """Texts of 64 bits with the negative ones as the unsigned number of the same bits."""
+    """Return texts of 64 bits with each negative number as the unsigned number of the same bits."""
     texts = masked(values, pa.string(), _valid(values))
     negative = np.asarray(pc.fill_null(pc.starts_with(texts, "-"), False))
     if not negative.any():
@@ -162,7 +170,7 @@ def _valid(values: pa.Array) -> Bools | None:
 
 
 def matches(values: pa.Array, pattern: str) -> Bools:
-    """Which values match a pattern; bytes that are no text match nothing."""
+    """Return which values match a pattern; bytes that are no text match nothing."""
     try:
         texts = pc.cast(values, pa.string())
     except pa.ArrowInvalid:
@@ -176,7 +184,10 @@ def _nulled(texts: pa.Array, where: Bools) -> pa.Array:
 
 
 def _without_unfit(texts: pa.Array, strict: Callable[[pa.Array], pa.Array]) -> tuple[pa.Array, Bools]:
-    """All that fits, typed, and which values do not: halves are tried until those that fail are single values."""
+    """Return all values that fit, typed, and which values do not fit.
+
+    Halves are tried until only single values fail.
+    """
     bad = np.zeros(len(texts), np.bool_)
     waiting = [(0, len(texts))]
     while waiting:
@@ -197,7 +208,7 @@ def _nothing(parsed: pa.Array, texts: pa.Array) -> Bools | None:
 
 
 def _hexadecimal(parsed: pa.Array, texts: pa.Array) -> Bools | None:
-    """Arrow reads ``0xFF`` as a number and lets it wrap around."""
+    """Return which texts are hexadecimal: Arrow reads ``0xFF`` as a number and lets it wrap around."""
     data = texts.buffers()[2]
     if data is None or not np.any((np.frombuffer(data, np.uint8) | 0x20) == ord("x")):
         return None
@@ -205,7 +216,7 @@ def _hexadecimal(parsed: pa.Array, texts: pa.Array) -> Bools | None:
 
 
 def _overflowed(parsed: pa.Array, texts: pa.Array) -> Bools | None:
-    """Numbers too large for the type become infinite; only the word may."""
+    """Return which numbers are too large for the type and became infinite; only the word may."""
     infinite = np.isinf(numbers_of(parsed)) & np.asarray(parsed.is_valid())
     if not infinite.any():
         return None

@@ -1,4 +1,4 @@
-"""MySQL's character sets: which Python codec reads each, and text columns from bytes whose set stands beside them."""
+"""MySQL's character sets: the Python codec of each, and text columns from bytes in mixed sets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ import pyarrow.compute as pc
 from dts_assets.wire.columns.buffers import Bools, masked, offsets_of
 
 UTF8_NAMES = frozenset({b"", b"utf8", b"utf8mb3", b"utf8mb4", b"ascii", b"binary"})
-"""Sets whose bytes are UTF-8 or are no text at all; ``binary`` is text exactly where it happens to be UTF-8."""
+"""Sets whose bytes are UTF-8 or are no text at all.
+
+``binary`` is text exactly where it happens to be UTF-8.
+"""
 
 _CODECS = {
     "big5": "big5", "cp850": "cp850", "hp8": "hp_roman8", "koi8r": "koi8_r", "latin2": "iso8859_2", "ujis": "euc_jp",
@@ -31,7 +34,10 @@ _LATIN1 = "".join(bytes([byte]).decode("cp1252", "ignore") or chr(byte) for byte
 
 
 def decoder(charset: bytes) -> Callable[[bytes], str] | None:
-    """What turns bytes of a MySQL character set into text (raising UnicodeDecodeError); None for a set not known here."""
+    """Return the function that turns bytes of a MySQL character set into text.
+
+    The function raises UnicodeDecodeError. None stands for a set that is not known here.
+    """
     name = charset.decode("ascii", "replace").lower()
     if name == "latin1":
         return lambda data: codecs.charmap_decode(data, "strict", _LATIN1)[0]
@@ -43,19 +49,22 @@ def decoder(charset: bytes) -> Callable[[bytes], str] | None:
 
 @dataclass(frozen=True, slots=True)
 class Charsets:
-    """The character set of every value of an image: a code per value into ``names``; value ``len - 1`` is the empty one."""
+    """The character set of every value of an image: a code per value into ``names``.
+
+    Value ``len - 1`` is the empty value.
+    """
 
     codes: npt.NDArray[np.int32]
     names: tuple[bytes, ...]
 
     def unknown_name(self, code: int) -> str | None:
-        """The name of a set that no codec is known for; None for the others."""
+        """Return the name of a set without a known codec; None for every other set."""
         name = self.names[code]
         return None if decoder(name) is not None else name.decode("ascii", "backslashreplace")
 
 
 def charsets_of(names: pa.Array) -> Charsets | None:
-    """The sets of values, from their names; None if all are UTF-8, which nearly every stream is."""
+    """Return the sets of values from their names; None if all are UTF-8, as in nearly every stream."""
     if _all_one_utf8_name(names):
         return None
     encoded = names.dictionary_encode()
@@ -67,7 +76,10 @@ def charsets_of(names: pa.Array) -> Charsets | None:
 
 
 def _all_one_utf8_name(names: pa.Array) -> bool:
-    """Whether every name is empty or the same one, seen from the bytes without hashing a name per value."""
+    """Tell whether every name is empty or one name of UTF-8, from the bytes alone.
+
+    No name is hashed, which would take time for every value.
+    """
     offsets = offsets_of(names)
     data = names.buffers()[2]
     if data is None or offsets[-1] == offsets[0]:
@@ -82,7 +94,10 @@ def _all_one_utf8_name(names: pa.Array) -> bool:
 
 
 def text_of(values: pa.Array, charsets: Charsets | None, cells: npt.NDArray[np.int32]) -> tuple[pa.Array, Bools | None]:
-    """Text from the bytes of ``cells``, and which of them are no text in their character set (those are null)."""
+    """Return text from the bytes of ``cells``, and which values are no text in their character set.
+
+    Those values are null.
+    """
     bad: Bools | None = None
     if charsets is not None:
         values, bad = _recoded(values, charsets, cells)
@@ -95,7 +110,7 @@ def text_of(values: pa.Array, charsets: Charsets | None, cells: npt.NDArray[np.i
 
 
 def not_utf8(values: pa.Array) -> Bools:
-    """Which of some bytes are not UTF-8."""
+    """Return which values are not UTF-8."""
     wrong = np.zeros(len(values), np.bool_)
     for number, value in enumerate(values.to_pylist()):
         if value is not None:
@@ -107,7 +122,7 @@ def not_utf8(values: pa.Array) -> Bools:
 
 
 def readable(value: bytes) -> str:
-    """Bytes as text where they are UTF-8, else as ``0x`` and hexadecimal digits."""
+    """Return bytes as text where they are UTF-8, else as ``0x`` and hexadecimal digits."""
     try:
         return value.decode()
     except UnicodeDecodeError:
@@ -115,7 +130,7 @@ def readable(value: bytes) -> str:
 
 
 def _recoded(values: pa.Array, charsets: Charsets, cells: npt.NDArray[np.int32]) -> tuple[pa.Array, Bools | None]:
-    """The values with those of other character sets turned into UTF-8, and which of them could not be."""
+    """Return the values with all other character sets turned into UTF-8, and which values could not be."""
     codes = charsets.codes[cells]
     foreign = np.zeros(len(values), np.bool_)
     recoded: list[bytes | None] = []

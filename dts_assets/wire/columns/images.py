@@ -1,4 +1,4 @@
-"""The row images of decoded DML entries as flat arrays: where each row's values begin, and what kind of value each one is."""
+"""Row images of decoded DML entries as flat arrays: places and kinds of all values."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ from dts_assets.wire.columns.buffers import Bools
 from dts_assets.wire.columns.charsets import Charsets
 
 NULL, NUMBER, BYTES, UNSIGNED, ABSENT = 0, 1, 2, 4, 8
-"""Kinds of a value: NULL; its text is in ``sv``; its bytes are in ``bv``; beside NUMBER: the type is unsigned; not sent."""
+"""Kinds of a value: NULL, text in ``sv``, bytes in ``bv``, unsigned (beside NUMBER), not sent."""
 
 FIELD = NUMBER | BYTES
 
 
 @dataclass(slots=True)
 class Image:
-    """The before or the after images of all rows. Value ``nothing`` is one more than were sent, empty and NULL.
+    """The before or the after images of all rows.
 
-    ``starts`` holds the number of each row's first value, ``nothing`` for a row without this image; ``sizes`` how many it has.
-    Where ``sv`` and ``bv`` are one, it has two elements for each value: what stands before the value, and the value.
+    Value ``nothing`` is one more than were sent, empty and NULL. ``starts`` holds the number of each row's first value,
+    ``nothing`` for a row without this image; ``sizes`` holds how many values it has. Where ``sv`` and ``bv`` are one object,
+    it has two elements for each value: the bytes before the value, and the value.
     """
 
     starts: npt.NDArray[np.int32]
@@ -45,7 +46,7 @@ class Image:
         return len(self.kinds) - 1
 
     def take(self, cells: npt.NDArray[np.int32], usual: int) -> pa.Array:
-        """The bytes of values from the field where a kind, NUMBER or BYTES, stands."""
+        """Return the bytes of values from the field of a kind, NUMBER or BYTES."""
         if self.sv is self.bv:
             cells = cells * np.int32(2)
             cells += np.int32(1)
@@ -58,9 +59,9 @@ class Image:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ColumnList:
-    """The columns of an event. Compared by identity: equal bytes give the same object.
+    """The columns of an event, compared by identity: equal bytes give the same object.
 
-    ``unknown`` names what stands in them although the protocol does not have it.
+    ``unknown`` names the fields in them that the protocol does not have.
     """
 
     columns: tuple[ColumnShape, ...]
@@ -70,9 +71,9 @@ class ColumnList:
 
 @dataclass(frozen=True, slots=True)
 class TableRows:
-    """Rows ``start`` to ``end`` of the images are this table's; ``lists`` are the column lists they came with.
+    """The rows ``start`` to ``end`` of the images, which belong to one table.
 
-    ``list_numbers`` says which of them each row has; None where there is only one.
+    ``lists`` are the column lists they came with; ``list_numbers`` says which list each row has, None where there is only one.
     """
 
     table: TableId

@@ -1,7 +1,8 @@
-"""Values in the order they were sent to typed columns per table: one take and one cast per type and hundred thousand values.
+"""The pivot: values in the order they were sent become typed columns per table.
 
-Cost grows with the number of values, hardly with the number of tables: the values of all columns of one type, of all tables, are
-gathered by index, parsed together and handed out as slices that share the same memory.
+It takes one take and one cast per type and hundred thousand values. Cost grows with the number of values, hardly with the number
+of tables: the values of all columns of one type, of all tables, are gathered by index, parsed together and handed out as slices
+that share the same memory.
 """
 
 from __future__ import annotations
@@ -34,15 +35,18 @@ _UNSIGNED = re.compile(r"unsigned|zerofill", re.I)
 
 
 UNCARRIED = 1 << 30
-"""A position beyond the values of any call, whose bytes end at two gibibytes: added to a row's first value it finds none."""
+"""A position beyond the values of any call, whose bytes end at two gibibytes.
+
+Added to a row's first value it finds no value.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """What is taken and cast together: values of one lake type that stand in the same field of their messages.
+    """Values that are taken and cast together: one lake type, in one field of their messages.
 
-    ``number_field`` is ``sv``, where numbers are; the other is ``bv``. ``bits`` marks 64-bit BIT values, whose sign is no sign.
-    ``of_bytes`` marks binary columns that are binary at the source too, and not text that is declared to be bytes.
+    ``number_field`` is ``sv``, where numbers are; the other field is ``bv``. ``bits`` marks 64-bit BIT values, whose sign is
+    no sign. ``of_bytes`` marks binary columns that are binary at the source too, and not text that is declared to be bytes.
     """
 
     lake_type: str
@@ -55,8 +59,8 @@ class Bucket:
 class Share:
     """The columns of a table that belong to one bucket.
 
-    ``columns`` are their numbers in the table, ``positions`` (one row per column list, one column per column) where they stand
-    in the event, :data:`UNCARRIED` where the event does not carry them. ``signed``: their type text does not say unsigned.
+    ``columns`` are their numbers in the table, ``positions`` (one row per column list, one column per column) their places in the
+    event, :data:`UNCARRIED` where the event does not carry them. ``signed`` marks columns whose type text does not say unsigned.
     """
 
     columns: npt.NDArray[np.int32]
@@ -64,7 +68,7 @@ class Share:
     signed: npt.NDArray[np.bool_]
 
     def parts(self, width: int) -> Iterator[Share]:
-        """The same in parts of at most so many columns."""
+        """Yield the share in parts of at most ``width`` columns."""
         if len(self.columns) <= width:
             yield self
             return
@@ -75,7 +79,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Layout:
-    """A table's columns by bucket, those that no event carries, and the Arrow type of its images."""
+    """The columns of a table by bucket, the columns that no event carries, and the images' Arrow type."""
 
     struct: pa.StructType
     shares: Mapping[Bucket, Share]
@@ -84,7 +88,7 @@ class Layout:
 
 @lru_cache(maxsize=1 << 13)
 def layout_of(lists: tuple[ColumnList, ...], columns: tuple[Column, ...]) -> Layout:
-    """The layout of a table whose rows come with some column lists."""
+    """Return the layout of a table whose rows come with some column lists."""
     members: dict[Bucket, list[int]] = {}
     uncarried: list[int] = []
     signed: list[bool] = [False] * len(columns)
@@ -111,16 +115,22 @@ def layout_of(lists: tuple[ColumnList, ...], columns: tuple[Column, ...]) -> Lay
 
 @lru_cache(maxsize=1 << 13)
 def struct_type(columns: tuple[Column, ...]) -> pa.StructType:
-    """The Arrow type of a row image."""
+    """Return the Arrow type of a row image."""
     return pa.struct([pa.field(column.name, arrow_type(column.type)) for column in columns])
 
 
 _FEW_TABLES = 8
-"""Up to so many tables, one numpy call per table is quicker than flat arrays with a row and a position per value."""
+"""The most tables for which one numpy call per table is quicker than flat arrays.
+
+Flat arrays have a row and a position per value.
+"""
 
 
 _MOST_CELLS = 1 << 17
-"""Values of a type that are gathered and cast together: more would leave the processor's cache, and take memory for nothing."""
+"""The most values of a type that are gathered and cast together.
+
+More would leave the processor's cache, and take memory for nothing.
+"""
 
 
 @dataclass(slots=True)
@@ -149,7 +159,10 @@ class _Segment:
 
 @dataclass(slots=True)
 class _Work:
-    """The values of a bucket: where every table's columns stand, and for many tables the row and position of every value."""
+    """The values of a bucket: the places of every table's columns.
+
+    For many tables, ``flat`` has the row and the position of every value.
+    """
 
     bucket: Bucket
     segments: list[_Segment] = field(default_factory=list)
@@ -159,7 +172,7 @@ class _Work:
         self.segments.append(_Segment(table, share, self.segments[-1].end if self.segments else 0))
 
     def cells(self, image: Image) -> npt.NDArray[np.int32]:
-        """The number of every value in the image, column after column, table after table."""
+        """Return the number of every value in the image, column after column, table after table."""
         if len(self.segments) > _FEW_TABLES:
             if self.flat is None:
                 self.flat = self._flat()
@@ -174,7 +187,7 @@ class _Work:
         return cells
 
     def pair_starts(self) -> npt.NDArray[np.int64]:
-        """Where the values of each pair of table and column begin."""
+        """Return the places where the values of each pair of table and column begin."""
         counts = [segment.table.count for segment in self.segments]
         widths = [len(segment.share.columns) for segment in self.segments]
         lengths = np.repeat(np.asarray(counts, np.int64), widths)
@@ -199,7 +212,10 @@ class _Work:
 def typed_values(
     values: pa.Array, bucket: Bucket, image: Image, cells: npt.NDArray[np.int32]
 ) -> tuple[pa.Array, Bools | None]:
-    """DTS Protobuf's reading of the values of a bucket, and which of them do not fit (None: all do)."""
+    """Return the values of a bucket as DTS Protobuf sends them, typed, and which do not fit.
+
+    The mask is None where all fit.
+    """
     if bucket.lake_type == "binary":
         return values, None
     if bucket.lake_type == "string":
@@ -208,15 +224,19 @@ def typed_values(
 
 
 Reading: TypeAlias = Callable[[pa.Array, Bucket, Image, npt.NDArray[np.int32]], tuple[pa.Array, Bools | None]]
-"""How a format's values become typed: their bytes, the bucket, the image and their numbers in it -> as :func:`typed_values`."""
+"""The way in which a format's values become typed.
+
+From their bytes, the bucket, the image and their numbers in it follows a result as of :func:`typed_values`.
+"""
 
 
 def pivot(
     tables: Sequence[TableRows], before: Image, after: Image, beside: Beside, *, reading: Reading = typed_values
 ) -> tuple[tuple[TableChanges, ...], frozenset[tuple[TableId, str]]]:
-    """Return the changes of every table, and the columns whose values were unsigned although their type does not say so.
+    """Return the changes of every table, and the columns with unexpected unsigned values.
 
-    ``tables`` have at least one row each and follow one another in the rows of the images.
+    Those are columns whose type does not say that it is unsigned. ``tables`` have at least one row each and follow one another in
+    the rows of the images.
     """
     made: list[_Table] = []
     buckets: dict[Bucket, list[_Work]] = {}
@@ -275,7 +295,7 @@ def _table_cells(image: Image, segment: _Segment) -> npt.NDArray[np.int32]:
 
 
 def _gather(image: Image, cells: npt.NDArray[np.int32], kinds: npt.NDArray[np.uint8], usual: int) -> pa.Array:
-    """The bytes of values. Nearly always all stand in the field that their type makes one expect."""
+    """Return the bytes of values; nearly always all stand in the field that their type makes one expect."""
     other = (kinds & FIELD) == (FIELD - usual)
     if image.sv is image.bv or not other.any():
         return image.take(cells, usual)
@@ -283,7 +303,10 @@ def _gather(image: Image, cells: npt.NDArray[np.int32], kinds: npt.NDArray[np.ui
 
 
 def _note(places: npt.NDArray[np.int64], segments: Sequence[_Segment], side: int, values: pa.Array | None) -> None:
-    """Note values that did not fit (with their bytes) or were not sent, in the tables they belong to."""
+    """Note values that did not fit or were not sent, in the tables they belong to.
+
+    Values that did not fit are noted with their bytes.
+    """
     bounds = np.searchsorted(places, [segment.start for segment in segments] + [segments[-1].end])
     for segment, first, last in zip(segments, bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
         if first == last:
@@ -311,7 +334,7 @@ def _note_unsigned(work: _Work, kinds: npt.NDArray[np.uint8], unsigned: set[tupl
 
 
 def _struct(table: _Table, side: int, image: Image) -> pa.StructArray:
-    """The image of a table as one array; a row without it is null."""
+    """Return the image of a table as one array; a row without it is null."""
     kind, children = table.layout.struct, table.children[side]
     for number in table.layout.uncarried:
         children[number] = pa.nulls(table.count, kind.field(number).type)

@@ -1,4 +1,4 @@
-"""The ``properties`` map of entries: everything that the vendor sends and that has no column of its own."""
+"""The ``properties`` map of entries: every fact from the vendor without a column of its own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dts_assets.wire.columns.buffers import Bools, empty_maps, offsets_of, run_l
 
 
 class Properties:
-    """Gathers properties column by column; the map of each row holds them in the order they were added."""
+    """The properties of entries, gathered column by column; each row's map holds them in the order added."""
 
     def __init__(self, rows: int) -> None:
         self._count = rows
@@ -20,21 +20,24 @@ class Properties:
         self._values: list[pa.Array] = []
 
     def add(self, key: str, values: pa.Array, where: Bools) -> None:
-        """A property of the rows ``where``; ``values`` (any type) has a value per row."""
+        """Add a property of the rows ``where``; ``values`` (any type) has a value per row."""
         rows = np.flatnonzero(where)
         if len(rows):
             taken = values if len(rows) == len(values) else values.take(pa.array(rows))
             self._append(rows, pa.repeat(pa.scalar(key), len(rows)), pc.cast(taken, pa.string()))
 
     def add_pairs(self, pairs: pa.ListArray) -> None:
-        """The vendor's own key and value pairs: a list of structs of two byte strings, checked to be UTF-8."""
+        """Add the vendor's own pairs of key and value: lists of structs of two byte strings in UTF-8."""
         counts = np.diff(offsets_of(pairs))
         if counts.any():
             keys, values = (pc.cast(pairs.values.field(name), pa.string()) for name in ("key", "value"))
             self._append(np.repeat(np.arange(len(counts)), counts), keys, values)
 
     def maps(self) -> pa.MapArray:
-        """One map per row. Of a key that came twice the later value stands: readers refuse a map with a repeated key."""
+        """Return one map per row.
+
+        Of a key that came twice the later value stands: readers refuse a map with a repeated key.
+        """
         if not self._rows:
             return empty_maps(self._count)
         rows = np.concatenate(self._rows)
@@ -52,7 +55,7 @@ class Properties:
 
 
 def _last_of_each(rows: npt.NDArray[np.int64], keys: pa.Array) -> npt.NDArray[np.int64]:
-    """Numbers of the properties by row, without those that a later one of the same row and key replaces."""
+    """Return the numbers of the properties by row, each key of a row only once: its last."""
     order = np.argsort(rows, kind="stable")
     codes = keys.dictionary_encode()
     pairs = rows * len(codes.dictionary) + codes.indices.to_numpy()

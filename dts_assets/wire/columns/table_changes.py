@@ -1,4 +1,4 @@
-"""What the decoders of all formats share around the pivot: which entries are wanted, which are refused, the batch of a table."""
+"""The changes of tables around the pivot: wanted entries, rejected entries, the batch of each table."""
 
 from __future__ import annotations
 
@@ -40,20 +40,23 @@ class Rejections:
         self._found: dict[int, Rejected] = {}
 
     def add(self, number: int, reason: Reason, detail: str) -> None:
-        """Reject the entry that is ``number`` among those wanted."""
+        """Reject the entry that is ``number`` among the wanted entries."""
         index = int(self._wanted[number])
         payload = self._entries["payload"][index].as_py()
         self._found.setdefault(index, Rejected(index, None, reason, detail, payload))
 
     def all(self) -> tuple[Rejected, ...]:
-        """In the order of the entries."""
+        """Return all rejections in the order of the entries."""
         return tuple(self._found[index] for index in sorted(self._found))
 
 
 def table_codes(
     entries: pa.RecordBatch, numbers: Mapping[TableId, int]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """The entries of tables asked for, and the number of each one's table. Each distinct name is looked at once."""
+    """Return the entries of wanted tables, and the number of each entry's table.
+
+    Each distinct name is looked at once.
+    """
     parts = [pc.fill_null(entries[name], "").dictionary_encode() for name in ("database", "schema", "table")]
     sizes = [max(1, len(part.dictionary)) for part in parts]
     codes = [part.indices.to_numpy().astype(np.int64) for part in parts]
@@ -70,7 +73,7 @@ def table_codes(
 def table_changes(
     table: TableId, start: int, images: tuple[pa.StructArray, pa.StructArray], notes: ValueNotes, beside: Beside
 ) -> TableChanges:
-    """Return the changes of a table from its before and after images and its slice of the columns beside them."""
+    """Return the changes of a table from its images and its slice of the columns beside them."""
     before, after = images
     count = len(before)
     absent, invalid = notes.absent_lists(count), notes.invalid_maps(count)
@@ -87,7 +90,7 @@ def table_changes(
 
 
 class ValueNotes:
-    """Marks of one table, gathered type by type and turned into one column each at the end."""
+    """The notes on values of one table, gathered type by type and turned into one column each."""
 
     def __init__(self, columns: Sequence[Column]) -> None:
         self._columns = columns
@@ -95,15 +98,21 @@ class ValueNotes:
         self._invalid: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], pa.Array]] = []
 
     def absent(self, side: int, rows: npt.NDArray[np.int64], columns: npt.NDArray[np.int32]) -> None:
-        """Values of ``rows`` (of the table) and ``columns`` were not sent. ``side`` is 0 for before, 1 for after."""
+        """Note that values of ``rows`` (of the table) and ``columns`` were not sent.
+
+        ``side`` is 0 for the before image, 1 for the after image.
+        """
         self._absent.append((rows, side * len(self._columns) + columns.astype(np.int64)))
 
     def invalid(self, side: int, rows: npt.NDArray[np.int64], columns: npt.NDArray[np.int32], values: pa.Array) -> None:
-        """Values did not fit; ``values`` are their bytes."""
+        """Note that values did not fit; ``values`` are their bytes."""
         self._invalid.append((rows, side * len(self._columns) + columns.astype(np.int64), _texts(values)))
 
     def absent_lists(self, count: int) -> pa.ListArray | None:
-        """A list of ``before.<column>`` and ``after.<column>`` per row, in the order of the columns; None: all are empty."""
+        """Return a list of absent columns per row, such as ``["after.note"]``; None if all are empty.
+
+        The names are in the order of the columns.
+        """
         if not self._absent:
             return None
         rows = np.concatenate([part[0] for part in self._absent])
@@ -112,7 +121,7 @@ class ValueNotes:
         return pa.ListArray.from_arrays(_offsets(rows, count), self._names().take(pa.array(places[order])))
 
     def invalid_maps(self, count: int) -> pa.MapArray | None:
-        """A map of ``before.<column>`` and ``after.<column>`` to the original text per row; None: all are empty."""
+        """Return a map of original texts per row, such as ``{"after.day": "0000-00-00"}``; None if all are empty."""
         if not self._invalid:
             return None
         rows = np.concatenate([part[0] for part in self._invalid])

@@ -1,4 +1,4 @@
-"""The actions of an ALTER TABLE, each to its effects."""
+"""The actions of an ALTER TABLE, each to its effects (MySQL manual, "ALTER TABLE Statement")."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _PARTITIONS_LOST = frozenset(["DROP", "TRUNCATE", "DISCARD", "IMPORT", "EXCHANGE
 
 
 def table_name(reader: Reader, database: str) -> TableId:
-    """A table's name, with its database or without."""
+    """Take the name of a table, with its database or without."""
     name = reader.name()
     if reader.takes("."):
         return TableId(name, "", reader.name())
@@ -68,16 +68,19 @@ def table_name(reader: Reader, database: str) -> TableId:
 
 
 def wait(reader: Reader) -> None:
-    """Pass over how long MariaDB may wait for a lock."""
+    """Take the words that say how long MariaDB may wait for a lock."""
     if not reader.takes("NOWAIT") and reader.takes("WAIT"):
         reader.take()
 
 
 def alter_table(reader: Reader, table: TableId, database: str, *, ignores: bool) -> list[Effect]:
-    """The effects of the actions on ``table``, in their order; ``ignores`` says that rows in the way are dropped.
+    """Return the effects of the actions on ``table``, in their order.
 
-    The actions of one statement happen at once: old names are those before it, so that two columns may change names.
-    Errors: Unreadable.
+    The actions of one statement happen at once: old names are the names before it, so that two columns may change names.
+    ``ignores`` says that rows in the way are dropped.
+
+    Raises:
+        Unreadable: an action is not understood.
     """
     whole = _of_partitions(reader, table, database)
     if whole is not None:
@@ -93,7 +96,10 @@ def alter_table(reader: Reader, table: TableId, database: str, *, ignores: bool)
 
 
 def _of_partitions(reader: Reader, table: TableId, database: str) -> list[Effect] | None:
-    """The effect of a statement about partitions or tablespaces, which has no other actions; None for any other."""
+    """Return the effect of a statement about partitions or tablespaces; None for any other statement.
+
+    Such a statement has no other actions.
+    """
     first, second = reader.keywords(2)
     if (first in _PARTITIONS_LOST and second in ("PARTITION", "TABLESPACE")) or (first, second) == ("CONVERT", "TABLE"):
         tables = [table]
@@ -145,7 +151,7 @@ def _add(reader: Reader, table: TableId, database: str) -> list[Effect]:
 
 
 def _index(reader: Reader, table: TableId) -> Effect | None:
-    """The effect if an index or a constraint is added here."""
+    """Return the effect if an index or a constraint is added here."""
     if reader.keywords(1)[0] == "CONSTRAINT" and "PRIMARY" in (*(token.keyword for token in reader.rest[1:3]),):
         return Effect(EffectKind.PRIMARY_KEY, (table,))
     if reader.keywords(2) == ("PRIMARY", "KEY"):
@@ -210,7 +216,11 @@ def _rename(reader: Reader, table: TableId, database: str) -> list[Effect]:
 
 
 def _alter(reader: Reader, table: TableId, database: str) -> list[Effect]:
-    """Defaults and what is visible: nothing that rows hold."""
+    """Take a change of defaults or of visibility, which leaves all rows as they are.
+
+    Raises:
+        Unreadable: the change of the column is not known.
+    """
     if reader.takes_one_of("INDEX", "KEY", "CONSTRAINT", "CHECK"):
         return [Effect(EffectKind.INDEX, (table,))]
     reader.takes("COLUMN")
@@ -249,7 +259,11 @@ _ACTIONS: Mapping[str, Callable[[Reader, TableId, str], list[Effect]]] = Mapping
 
 
 def _options(tokens: list[Token], table: TableId) -> list[Effect]:
-    """Table options between spaces; only engines that are known to keep rows keep them."""
+    """Return the effects of table options between spaces; only engines that are known to keep rows keep them.
+
+    Raises:
+        Unreadable: an option is not known, or has no value.
+    """
     kind = EffectKind.OTHER
     reader = Reader(tokens)
     while reader.rest:

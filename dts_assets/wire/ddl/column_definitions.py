@@ -1,6 +1,6 @@
-"""What a column definition in a statement says: the type, whether it takes NULL, and what rows that were there hold.
+"""Column definitions in a statement: the type, whether NULL is taken, and the value of older rows.
 
-Read by sqlglot, which is imported at the first definition: it takes a quarter of a second, and most runs meet none.
+sqlglot reads them. It is imported at the first definition: that takes a quarter of a second, and most runs meet none.
 """
 
 from __future__ import annotations
@@ -55,7 +55,10 @@ _ZERO = {
     ),
     "time": "00:00:00",
 }
-"""What rows that were there get in a NOT NULL column without a default, by type; dates depend on the server's mode."""
+"""The value that rows already there get in a NOT NULL column without a default, by type.
+
+Dates depend on the server's mode.
+"""
 
 _TYPE_NAME = re.compile(r"[a-z]+")
 _DECIMAL = re.compile(r"(?:decimal|numeric|dec|fixed)\b(?:\s*\(\s*\d+\s*(?:,\s*(\d+)\s*)?\))?")
@@ -71,14 +74,14 @@ _SPELLED = {
     **dict.fromkeys(["datetime", "timestamp"], re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)?")),
     "time": re.compile(r"-?\d{2,3}:\d\d:\d\d(\.\d+)?"),
 }
-"""How a default is spelled that the server keeps as it is, by type."""
+"""The spelling of a default that the server keeps as it is, by type."""
 
 _TEXTS = frozenset(["char", "varchar", "tinytext", "text", "mediumtext", "longtext", "varbinary"])
 _CHOICES = frozenset({"enum", "set"})
 
 
 class Fill(StrEnum):
-    """What the rows that were there hold in an added column."""
+    """The kind of value that rows already there hold in an added column."""
 
     NULL = "null"
     VALUE = "value"
@@ -90,9 +93,9 @@ class Fill(StrEnum):
 class ColumnDefinition:
     """A column as a statement defines it.
 
-    ``type`` is the source's type text in small letters, ``default`` the SQL text of the default (None without one).
-    ``fill`` says what rows that were there hold when the column is added: NULL, a value (its text in ``fill_value``), the time
-    of the statement, or something that the statement alone does not say (generated, numbered, or of an expression).
+    ``type`` is the source's type text in small letters, ``default`` the SQL text of the default (None without one). ``fill``
+    says which value rows already there hold when the column is added: NULL, a value (its text in ``fill_value``), the time of
+    the statement, or a value that the statement alone does not say (generated, numbered, or of an expression).
     """
 
     name: str
@@ -105,7 +108,11 @@ class ColumnDefinition:
 
 
 def column_definition(tokens: Sequence[Token]) -> ColumnDefinition:
-    """The definition that begins with the column's name, without FIRST or AFTER. Errors: Unreadable."""
+    """Return the definition that begins with the column's name, without FIRST or AFTER.
+
+    Raises:
+        Unreadable: the definition is not understood.
+    """
     reader = Reader(tokens)
     name = reader.name()
     body = _without_place(reader.rest)
@@ -131,7 +138,11 @@ def column_definition(tokens: Sequence[Token]) -> ColumnDefinition:
 
 
 def _parsed(definition: str) -> exp.ColumnDef:
-    """The definition as sqlglot understands it, whole. A name of ours stands for the column's."""
+    """Return the definition as sqlglot understands it, whole; a name of ours stands for the column's.
+
+    Raises:
+        Unreadable: sqlglot does not understand all of the definition.
+    """
     import sqlglot
     from sqlglot import exp
     from sqlglot.errors import SqlglotError
@@ -161,7 +172,7 @@ def _without_place(tokens: list[Token]) -> list[Token]:
 
 
 def _type_text(body: list[Token]) -> str:
-    """The type with its arguments and what belongs to numbers, as servers show it."""
+    """Return the type with its arguments and the words that belong to numbers, as servers show it."""
     reader = Reader(body)
     text = reader.take().text.lower()
     if text == "double" and reader.takes("PRECISION"):
@@ -177,7 +188,11 @@ def _type_text(body: list[Token]) -> str:
 
 
 def _default_text(body: list[Token]) -> str | None:
-    """The SQL text of the default: what follows the word, up to the end of one value."""
+    """Return the SQL text of the default: from behind the word to the end of one value.
+
+    Raises:
+        Unreadable: the default has several parts.
+    """
     depth = 0
     for place, token in enumerate(body):
         depth += {"(": 1, ")": -1}.get(token.text, 0)
@@ -191,7 +206,7 @@ def _default_text(body: list[Token]) -> str | None:
 
 
 def _value(reader: Reader) -> list[Token]:
-    """One literal, signed number, call or parenthesized expression."""
+    """Take one literal, signed number, call or parenthesized expression."""
     before = reader.rest
     if before and before[0].text != "(":
         while reader.rest and reader.rest[0].text in ("+", "-"):
@@ -226,7 +241,10 @@ def _of_default(default: str, type_text: str) -> tuple[Fill, str | None]:
 
 
 def _kept_as_it_is(value: str, type_text: str, *, quoted: bool) -> bool:
-    """Whether a column of the type holds exactly this value, and not what the server makes of it: rounded, padded, an index."""
+    """Tell whether a column of the type holds exactly this value.
+
+    A server may make another of it: rounded, padded, or an index.
+    """
     found = _TYPE_NAME.match(type_text)
     name = found.group() if found else ""
     decimal = _DECIMAL.match(type_text)
@@ -253,7 +271,7 @@ def _unquoted(literal: str) -> str:
 
 
 def _implicit(type_text: str, body: list[Token]) -> tuple[Fill, str | None]:
-    """The value that a NOT NULL column without a default takes in rows that were there."""
+    """Return the value that a NOT NULL column without a default takes in rows already there."""
     found = _TYPE_NAME.match(type_text)
     name = found.group() if found else ""
     decimal = _DECIMAL.match(type_text)

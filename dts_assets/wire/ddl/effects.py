@@ -1,4 +1,4 @@
-"""What a statement may do to tables, as values and as a line of text."""
+"""The effects that a statement may have on tables, as values and as a line of text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from dts_assets.wire.ddl.column_definitions import ColumnDefinition
 
 
 class EffectKind(StrEnum):
-    """What an effect does; the value begins its text. ROWS: rows come or go by no event, as with a partition that is dropped."""
+    """The kind of an effect; the value begins its text.
+
+    With ROWS, rows come or go by no event, as with a partition that is dropped.
+    """
 
     CREATE_TABLE = "create"
     DROP_TABLE = "drop"
@@ -47,11 +50,11 @@ HARMLESS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """One effect.
+    """One effect of a statement.
 
-    ``tables``: the table (of a rename the old and the new one; none where no table is meant). ``columns``: the column (of a
-    rename the old and the new one; of ``create`` all that the statement names). ``definition`` of added and modified columns.
-    ``database`` of effects on a database.
+    ``tables`` is the table (of a rename the old and the new table; empty where no table is meant). ``columns`` is the column
+    (of a rename the old and the new column; of ``create`` all that the statement names). ``definition`` belongs to added and
+    modified columns, ``database`` to effects on a database.
     """
 
     kind: EffectKind
@@ -61,7 +64,7 @@ class Effect:
     database: str | None = None
 
     def __str__(self) -> str:
-        """One line for people and for comparing, such as ``truncate shopdb.orders``."""
+        """Return one line for people and for comparing, such as ``truncate shopdb.orders``."""
         renames = self.kind in (EffectKind.RENAME_TABLE, EffectKind.RENAME_COLUMN)
         words = [str(self.kind)]
         if self.kind is EffectKind.RENAME_COLUMN or (self.columns and self.kind is not EffectKind.CREATE_TABLE):
@@ -77,19 +80,19 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class ParsedDdl:
-    """What a statement does, in its order. ``parsed`` False: not understood, and it may do anything."""
+    """The effects of a statement, in its order; one that was not ``parsed`` may do anything."""
 
     parsed: bool
     effects: tuple[Effect, ...]
 
     @property
     def effect(self) -> str | None:
-        """All effects on one line; None if not understood."""
+        """All effects on one line; None if the statement was not understood."""
         return "; ".join(str(effect) for effect in self.effects) if self.parsed else None
 
     @property
     def harmless(self) -> bool:
-        """Whether every table surely has the rows, the columns and the key that it had."""
+        """The certainty that every table has the rows, the columns and the key that it had."""
         return self.parsed and all(effect.kind in HARMLESS for effect in self.effects)
 
 

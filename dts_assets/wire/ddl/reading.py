@@ -1,7 +1,7 @@
-"""What a MySQL or MariaDB statement does to tables: DDL text to effects.
+"""The reading of a MySQL or MariaDB statement: DDL text to effects.
 
-Strict on purpose. A statement is understood to its last word or not at all, and only what is known to leave rows alone is
-called harmless: statements are read that others wrote, on servers of any version.
+It is strict on purpose. A statement is understood to its last word or not at all, and only effects that are known to leave rows
+alone are called harmless: statements are read that others wrote, on servers of any version.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ UNPARSED = ParsedDdl(False, ())
 
 
 def effects_of(sql: str, default_database: str) -> ParsedDdl:
-    """The effects of one statement, or of several between semicolons; never an exception.
+    """Return the effects of one statement, or of several between semicolons; never raise.
 
     Names without a database are of ``default_database``. A statement whose version comments servers read in different ways
     is understood only if its effects are the same in all of them. Backslashes escape, as they do unless a server is told
@@ -45,7 +45,13 @@ def _statements(tokens: list[Token], database: str) -> list[Effect]:
 
 
 def _one_routine(tokens: list[Token]) -> None:
-    """Semicolons within BEGIN and END are the routine's own; behind any other a statement might follow."""
+    """Check that nothing follows a routine.
+
+    Semicolons within BEGIN and END are the routine's own; behind any other a statement might follow.
+
+    Raises:
+        Unreadable: a statement may follow the routine.
+    """
     *body, last = split(tokens, ";")
     texts = [token.keyword for token in (last or (body[-1] if body else []))]
     if body and last and "END" not in texts[-2:]:
@@ -53,7 +59,7 @@ def _one_routine(tokens: list[Token]) -> None:
 
 
 def _head(tokens: Sequence[Token]) -> list[str]:
-    """The keywords of a CREATE up to the first that names a kind of thing."""
+    """Return the keywords of a CREATE up to the first that names a kind of thing."""
     words = []
     for token in tokens[:40]:
         words.append(token.keyword)
@@ -143,7 +149,13 @@ def _create(reader: Reader, database: str) -> list[Effect]:
 
 
 def _thing(reader: Reader) -> str:
-    """What a statement creates, drops or alters, behind the words that may stand before it."""
+    """Take the kind of thing that a statement creates, drops or alters.
+
+    Words that may stand before it are passed over.
+
+    Raises:
+        Unreadable: the kind of thing is not known.
+    """
     while True:
         if reader.takes("DEFINER", "="):
             reader.take()
@@ -175,7 +187,7 @@ def _of_thing(thing: str, reader: Reader, database: str) -> list[Effect]:
 
 
 def _created_columns(reader: Reader) -> tuple[str, ...]:
-    """The columns that a CREATE TABLE names; none of ``LIKE`` and of a table made of a query alone."""
+    """Return the columns that a CREATE TABLE names; none for ``LIKE`` and for a query alone."""
     if not reader.rest or reader.rest[0].text != "(":
         return ()
     parts = split(reader.parenthesized(), ",")
@@ -236,7 +248,7 @@ def _drop(reader: Reader, database: str) -> list[Effect]:
 
 
 def _index_of(reader: Reader, database: str) -> Effect:
-    """CREATE or DROP INDEX ... ON a table; the index called PRIMARY is the key."""
+    """Return the effect of CREATE or DROP INDEX ... ON a table; the index called PRIMARY is the key."""
     reader.takes("IF", "NOT", "EXISTS")
     reader.takes("IF", "EXISTS")
     kind = EffectKind.PRIMARY_KEY if reader.name().upper() == "PRIMARY" else EffectKind.INDEX

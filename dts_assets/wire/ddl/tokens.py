@@ -1,7 +1,8 @@
 """The words of a MySQL-family statement: comments gone, version comments read, quoted names unquoted.
 
-Own work rather than a parser's: ``/*!40000 ... */`` is code to the server and a comment to every parser at hand, and ``--``
-begins a comment only before a space. A parser that takes the rest of a statement for a comment would lose what it does.
+The rules are in the MySQL manual, "Comments" and "Schema Object Names". The work is our own rather than a parser's:
+``/*!40000 ... */`` is code to the server and a comment to every parser at hand, and ``--`` begins a comment only before a space.
+A parser that takes the rest of a statement for a comment would lose its effects.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 _NEWEST_OF_ALL = 50699
-"""Up to this version MySQL and MariaDB agree on which version comments they carry out."""
+"""The newest version up to which MySQL and MariaDB agree on which version comments they carry out."""
 
 _PIECES = re.compile(
     r"""(?P<space>\s+|--(?=\s|$)[^\n]*|\#[^\n]*)
@@ -32,7 +33,7 @@ class Unreadable(Exception):
 
 
 class TokenKind(Enum):
-    """What a token is."""
+    """The kind of a token."""
 
     WORD = "word"
     NAME = "name"
@@ -42,7 +43,10 @@ class TokenKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A piece of a statement: ``text`` as it stands there, with a space before it or not, and the ``name`` it may be."""
+    """A piece of a statement: its ``text`` and the ``name`` it may be.
+
+    ``spaced`` says that a space stands before it.
+    """
 
     kind: TokenKind
     text: str
@@ -55,7 +59,10 @@ class Token:
 
     @property
     def name(self) -> str | None:
-        """The name that this token may be. ``"x"`` stands where a name must only with ANSI_QUOTES, and is one then."""
+        """The name that this token may be.
+
+        ``"x"`` stands in the place of a name only with ANSI_QUOTES, and is a name then.
+        """
         if self.kind is TokenKind.WORD:
             return self.text
         if self.kind is TokenKind.NAME:
@@ -66,9 +73,12 @@ class Token:
 
 
 def readings(sql: str) -> Iterator[list[Token]]:
-    """The tokens of a statement, in each way that servers may read its version comments: with and without newer code.
+    """Yield the tokens of a statement for each way in which servers may read its version comments.
 
-    Errors: :class:`Unreadable` for quotes or comments without an end.
+    There are two ways: with and without newer code.
+
+    Raises:
+        Unreadable: a quote or a comment has no end.
     """
     newer = _tokens(sql, newest=True)
     yield newer
@@ -107,12 +117,16 @@ def _tokens(sql: str, *, newest: bool) -> list[Token]:
 
 
 def source_text(tokens: Sequence[Token]) -> str:
-    """Tokens as text again, spaced as they were."""
+    """Return tokens as text again, spaced as they were."""
     return "".join((" " if token.spaced else "") + token.text for token in tokens).strip()
 
 
 def split(tokens: Sequence[Token], mark: str) -> list[list[Token]]:
-    """The parts between marks that stand in no parentheses. Errors: :class:`Unreadable` if those do not match."""
+    """Return the parts between marks that stand in no parentheses.
+
+    Raises:
+        Unreadable: the parentheses do not match.
+    """
     parts: list[list[Token]] = [[]]
     depth = 0
     for token in tokens:
@@ -129,7 +143,7 @@ def split(tokens: Sequence[Token], mark: str) -> list[list[Token]]:
 
 
 class Reader:
-    """Takes tokens from the front; what it does not expect raises :class:`Unreadable`."""
+    """A reader that takes tokens from the front and raises :class:`Unreadable` at the unexpected."""
 
     def __init__(self, tokens: Sequence[Token]) -> None:
         self._tokens = list(tokens)
@@ -137,16 +151,20 @@ class Reader:
 
     @property
     def rest(self) -> list[Token]:
-        """What was not taken yet."""
+        """The tokens that were not taken yet."""
         return self._tokens[self._place :]
 
     def keywords(self, count: int) -> tuple[str, ...]:
-        """The next tokens as keywords, without taking them; empty where there is no word."""
+        """Return the next tokens as keywords, without taking them; empty where there is no word."""
         ahead = self._tokens[self._place : self._place + count]
         return tuple(token.keyword for token in ahead) + ("",) * (count - len(ahead))
 
     def take(self) -> Token:
-        """The next token."""
+        """Take the next token.
+
+        Raises:
+            Unreadable: there is none.
+        """
         if self._place >= len(self._tokens):
             raise Unreadable("the statement ends early")
         self._place += 1
@@ -161,18 +179,26 @@ class Reader:
         return True
 
     def takes_one_of(self, *words: str) -> str | None:
-        """Take one of these keywords if it is next, and say which."""
+        """Take one of these keywords if it is next, and return it."""
         return next((word for word in words if self.takes(word)), None)
 
     def name(self) -> str:
-        """The next token as a name."""
+        """Take the next token as a name.
+
+        Raises:
+            Unreadable: it is no name.
+        """
         name = self.take().name
         if not name:
             raise Unreadable("a name is missing")
         return name
 
     def parenthesized(self) -> list[Token]:
-        """What stands in the parentheses that come next."""
+        """Take the parentheses that come next, and return the tokens in them.
+
+        Raises:
+            Unreadable: no parentheses come next.
+        """
         if not self.takes("("):
             raise Unreadable("a parenthesis is missing")
         depth = 1
@@ -185,6 +211,10 @@ class Reader:
             inner.append(token)
 
     def end(self) -> None:
-        """Nothing may be left."""
+        """Check that no token is left.
+
+        Raises:
+            Unreadable: more follows.
+        """
         if self.rest:
             raise Unreadable("more than was expected")

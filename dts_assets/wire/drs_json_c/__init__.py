@@ -28,9 +28,10 @@ _BIT = re.compile(r"\s*bit\b", re.I)
 
 @dataclass(frozen=True, slots=True)
 class DrsJsonC:
-    """:class:`dts_assets.wire.format.WireFormat` of DRS JSON-C.
+    """The :class:`dts_assets.wire.format.WireFormat` of DRS JSON-C.
 
-    ``source_time_zone`` is that of TIMESTAMP values, which the vendor writes as wall clocks: ``+08:00`` or ``Asia/Shanghai``.
+    ``source_time_zone`` (``+08:00`` or ``Asia/Shanghai``) is the zone of TIMESTAMP values, which the vendor writes as wall
+    clocks.
     """
 
     source_time_zone: str = "+00:00"
@@ -76,9 +77,9 @@ class DrsJsonC:
         return changes_of(entries, tables, zone=self.source_time_zone)
 
     def column_type(self, original_type: str, *, unsigned: bool) -> str:
-        """Return the lake type of a column, wide enough for a type text that has neither precision nor sign.
+        """Return the lake type of a column, wide enough without precision and sign.
 
-        The vendor's page does not say how BIT is written: it stays text.
+        The vendor's type texts have neither. Its page does not say how BIT is written: it stays text.
         """
         if _BARE.fullmatch(original_type) or _BIT.match(original_type):
             return "string"

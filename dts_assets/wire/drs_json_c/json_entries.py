@@ -1,4 +1,7 @@
-"""DRS JSON-C messages to the batch of ENTRIES: one entry per message, its rows only counted."""
+"""Messages of DRS JSON-C to the batch of ENTRIES ("Kafka Message Format", table 2).
+
+Each message is one entry; its rows are only counted.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ _PAIRS = pa.list_(pa.struct([("key", pa.binary()), ("value", pa.binary())]))
 
 @dataclass(slots=True)
 class _Found:
-    """The entries of a call, column by column, and what is known of them besides."""
+    """The entries of a call, column by column, with their shapes and unknown fields."""
 
     numbers: list[int] = field(default_factory=list)
     ids: list[int] = field(default_factory=list)
@@ -38,8 +41,14 @@ class _Found:
     shapes: dict[tuple[str, str, bytes, bytes], TableShape] = field(default_factory=dict)
     unknown: Counter[str] = field(default_factory=Counter)
 
-    def add(self, number: int, message: bytes) -> None:
-        """Add the entry of a message. Raises Refused, with nothing added."""
+    def add(self, number: int, message: bytes, *, readable: bool) -> None:
+        """Add the entry of a message.
+
+        Raises:
+            Refused: the message cannot be used; nothing was added.
+        """
+        if not readable:
+            raise Refused(Reason.UNDECODABLE_ENTRIES, _NO_UTF8)
         head, others = head_of(message)
         if head.type in DDL_TYPES:
             rows, database, table = None, head.database or None, head.table or None
@@ -61,7 +70,11 @@ class _Found:
         self.sql.append(head.sql or ("" if rows is None else None))
 
     def _data(self, head: Head) -> int:
-        """The number of rows of a message that has some; its shape is noted."""
+        """Return the number of rows of a message that has some, and note its shape.
+
+        Raises:
+            Refused: the rows or their columns make no sense.
+        """
         operation = OPERATIONS.get(head.type)
         if operation is None:
             raise Refused(Reason.UNKNOWN_OPERATION, "its type is not known")
@@ -97,15 +110,13 @@ def fragments_of(messages: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def entries_of(sets: pa.Array) -> DecodedEntries:
-    """The entries of some messages as :meth:`dts_assets.wire.format.WireFormat.entries` promises them."""
+    """Return the entries of messages, as :meth:`dts_assets.wire.format.WireFormat.entries` promises them."""
     found = _Found()
     rejected: list[Rejected] = []
     unreadable = _unreadable(sets)
     for number, message in enumerate(sets.to_pylist()):
         try:
-            if number in unreadable:
-                raise Refused(Reason.UNDECODABLE_ENTRIES, _NO_UTF8)
-            found.add(number, message)
+            found.add(number, message, readable=number not in unreadable)
         except Refused as refused:
             entry = None if refused.reason is Reason.UNDECODABLE_ENTRIES else 0
             rejected.append(Rejected(number, entry, refused.reason, refused.detail, message))
@@ -114,7 +125,10 @@ def entries_of(sets: pa.Array) -> DecodedEntries:
 
 
 def _unreadable(sets: pa.Array) -> frozenset[int]:
-    """Messages that are not UTF-8: the parser does not look into the texts that it passes over."""
+    """Return the numbers of messages that are not UTF-8.
+
+    The parser does not look into the texts that it passes over.
+    """
     try:
         pc.cast(sets, pa.string())
     except pa.ArrowInvalid:

@@ -1,7 +1,7 @@
-"""What a DRS JSON-C message says, by the vendor's table of its fields, with no more of it read than is asked for.
+"""The fields of a DRS JSON-C message (Huawei Cloud, "Kafka Message Format", tables 2 and 5).
 
-Fields (Huawei Cloud, "Kafka Message Format", tables 2 and 5): mysqlType, id, es, ts, database, table, type, isDdl, sql, sqlType,
-data, old, pkNames. A message of that form alone is read in one go; one with other fields or types is read part by part.
+They are mysqlType, id, es, ts, database, table, type, isDdl, sql, sqlType, data, old, pkNames. No more is read than is asked for.
+A message of that form alone is read in one go; a message with other fields or types is read part by part.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from dts_assets.model.problems import Reason
 from dts_assets.wire.columns.images import ColumnList
 
 MALFORMED = (ValueError, RecursionError)
-"""What a parser raises; every error of msgspec is a ValueError."""
+"""Exceptions that a parser raises; every error of msgspec is a ValueError."""
 
 DDL_TYPES = frozenset({"DDL", "INIT_DDL"})
 OPERATIONS: Mapping[str, int] = {"INSERT": 0, "UPDATE": 1, "DELETE": 2, "INIT": 3}
-"""Types of messages with rows. INIT is a row of the full load."""
+"""Types of messages with rows; INIT is a row of the full load."""
 _UPDATE, _DELETE = OPERATIONS["UPDATE"], OPERATIONS["DELETE"]
 
 _LAST_MILLISECOND = 253_402_300_799_999  # of the year 9999
@@ -67,7 +67,7 @@ class Head(Struct, forbid_unknown_fields=True):
 
 
 class Event(Struct):
-    """The rows of a message and what describes them."""
+    """The rows of a message with their types and key."""
 
     type: str
     mysqlType: Raw = _NULL
@@ -78,7 +78,7 @@ class Event(Struct):
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """The columns of a message: their names in the order sent, and what the pivot needs to know of them."""
+    """The columns of a message: their names in the order sent, and their list for the pivot."""
 
     names: tuple[str, ...]
     list: ColumnList
@@ -92,7 +92,11 @@ _KNOWN = frozenset(Head.__struct_fields__)
 
 
 def head_of(message: bytes) -> tuple[Head, Mapping[str, str]]:
-    """A message's head, and the fields that the vendor's table does not have, as text. Raises Refused."""
+    """Return a message's head, and as text the fields that the vendor's table does not have.
+
+    Raises:
+        Refused: the message is no JSON object, or a field of it makes no sense.
+    """
     try:
         return _HEAD.decode(message), {}
     except MALFORMED:
@@ -100,7 +104,11 @@ def head_of(message: bytes) -> tuple[Head, Mapping[str, str]]:
 
 
 def event_of(payload: bytes) -> Event:
-    """A message's rows. Raises Refused."""
+    """Return a message's rows.
+
+    Raises:
+        Refused: the message is no JSON object, or a row of it makes no sense.
+    """
     try:
         return _EVENT.decode(payload)
     except MALFORMED:
@@ -114,9 +122,12 @@ def event_of(payload: bytes) -> Event:
 def images_of(
     operation: int, data: Sequence[Any] | None, old: Sequence[Any] | None
 ) -> tuple[Sequence[Any] | None, Sequence[Any] | None]:
-    """The before and after images of an operation's rows, None for those that it has not. Raises Refused.
+    """Return the before and after images of an operation's rows, None for an image that it has not.
 
     A deleted row stands in ``data``, and in ``old`` where a message follows the sister format JSON.
+
+    Raises:
+        Refused: an image is missing, or the images differ in their number of rows.
     """
     if operation == _DELETE:
         before, after = data or old, None
@@ -133,7 +144,7 @@ def images_of(
 
 @lru_cache(maxsize=1 << 14)
 def described(mysql_type: bytes, pk_names: bytes) -> Described | None:
-    """The columns of a message from its ``mysqlType`` and ``pkNames`` as they stand in it; None if they cannot be read."""
+    """Return the columns of a message from its ``mysqlType`` and ``pkNames``; None if they cannot be read."""
     try:
         types, keys = _TYPES.decode(mysql_type), _KEYS.decode(pk_names) or []
     except MALFORMED:
@@ -181,7 +192,7 @@ def _part(parts: Mapping[str, Raw], name: str, decoder: Decoder[Any], detail: st
 
 
 def _plain_text(raw: Raw) -> str | None:
-    """A text as it is, null as None, and anything else as its JSON."""
+    """Return a text as it is, null as None, and anything else as its JSON."""
     try:
         value = _ANY.decode(raw)
     except MALFORMED:
@@ -192,7 +203,11 @@ def _plain_text(raw: Raw) -> str | None:
 
 
 def _cells(raw: Raw) -> list[Cells] | None:
-    """Rows whose values are not all texts: a number or a truth value is the text that stands for it."""
+    """Return rows whose values are not all texts: a number or a flag becomes its own text.
+
+    Raises:
+        Refused: the rows are no list of objects, or a value is an object or a list.
+    """
     try:
         rows = json.loads(bytes(raw), parse_int=str, parse_float=str)
         if rows is None:

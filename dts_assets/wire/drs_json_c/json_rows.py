@@ -1,7 +1,7 @@
-"""Entries of DRS JSON-C to the row changes of every table asked for.
+"""Entries of DRS JSON-C to the row changes of every wanted table ("Kafka Message Format", ``data`` and ``old``).
 
 Values are texts in JSON objects. A row of the usual form, all columns in the order of ``mysqlType``, is added to one long list
-with a single call; then the pivot that DTS Protobuf has takes over, with values read as this vendor writes them.
+with a single call; then the shared pivot takes over, with values read as this vendor writes them.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from dts_assets.wire.format import DecodedChanges
 _OPERATIONS = pa.array(["insert", "update", "delete", "read"])
 _NONE = -1
 _MOST_VALUES = 1 << 14
-"""Texts that are kept as objects: a million of them would take a hundred megabytes."""
+"""The most texts that are kept as objects: a million of them would take a hundred megabytes."""
 
 
 @dataclass(slots=True)
 class _Side:
-    """The before or the after images: all values one behind the other, and where each entry's begin.
+    """The before or the after images: all values one behind the other, and each entry's first.
 
-    ``values`` are those that are not Arrow yet, and ``base`` how many are.
+    ``values`` are the values that are not Arrow yet, and ``base`` is how many are.
     """
 
     values: list[str | None] = field(default_factory=list)
@@ -53,7 +53,11 @@ class _Side:
     absent: list[npt.NDArray[np.int64]] = field(default_factory=list)
 
     def add(self, rows: Sequence[Cells] | None, columns: Described) -> None:
-        """Add the rows of an entry; None where it has no such image. Raises Refused."""
+        """Add the rows of an entry; None where it has no such image.
+
+        Raises:
+            Refused: a row has a column that mysqlType does not describe.
+        """
         if rows is None:
             self.starts.append(_NONE)
             return
@@ -72,7 +76,7 @@ class _Side:
             add(map(row.get, names))
 
     def cut(self, entries: int) -> None:
-        """Forget what was added behind so many entries, which is still in ``values``."""
+        """Remove the values, still in ``values``, that were added behind so many entries."""
         if len(self.starts) > entries:
             start = self.starts.pop()
             if start != _NONE:
@@ -80,20 +84,23 @@ class _Side:
                 self.absent = [cells for cells in self.absent if cells[0] < start]
 
     def settle(self) -> None:
-        """Turn the values into Arrow and let go of them, so that memory does not grow with the call."""
+        """Turn the values into Arrow and let go of them.
+
+        So memory does not grow with the call.
+        """
         self.parts.append(pa.array(self.values, pa.binary()))
         self.base += len(self.values)
         self.values.clear()
 
     def array(self) -> pa.Array:
-        """All values."""
+        """Return all values."""
         self.settle()
         return self.parts[0] if len(self.parts) == 1 else pa.concat_arrays(self.parts)
 
 
 @dataclass(slots=True)
 class _Rows:
-    """The entries that can be used, those of a table together."""
+    """The entries that can be used, grouped by table."""
 
     numbers: list[int] = field(default_factory=list)
     tables: list[int] = field(default_factory=list)
@@ -104,7 +111,11 @@ class _Rows:
     after: _Side = field(default_factory=_Side)
 
     def add(self, number: int, table: int, payload: bytes) -> None:
-        """Add an entry. Raises Refused, with nothing added."""
+        """Add an entry.
+
+        Raises:
+            Refused: the entry cannot be used; nothing was added.
+        """
         event = event_of(payload)
         operation = OPERATIONS.get(event.type)
         if operation is None:
@@ -131,9 +142,9 @@ class _Rows:
 
 
 def changes_of(entries: pa.RecordBatch, tables: Mapping[TableId, tuple[Column, ...]], *, zone: str) -> DecodedChanges:
-    """The row changes of ``entries`` as :meth:`dts_assets.wire.format.WireFormat.changes` promises them.
+    """Return the row changes of entries, as :meth:`dts_assets.wire.format.WireFormat.changes` promises them.
 
-    ``zone`` is that of timestamps, which carry none.
+    ``zone`` is the zone of timestamps, which carry none.
     """
     names = list(tables)
     wanted, codes = table_codes(entries, {table: number for number, table in enumerate(names)})
@@ -186,7 +197,7 @@ def _image(
 def _chunks(
     found: _Rows, counts: npt.NDArray[np.int64], names: Sequence[TableId], tables: Mapping[TableId, tuple[Column, ...]]
 ) -> list[TableRows]:
-    """The rows of each table that has some, in their order, with the column lists they came with."""
+    """Return the rows of each table that has some, in their order, with their column lists."""
     ends = np.cumsum(counts)
     of_entry = np.asarray(found.tables, np.int64)
     chunks = []
@@ -221,13 +232,14 @@ def _reading(zone: str) -> Reading:
 _PRINT = r"^\[(-?\d{1,3}(, ?-?\d{1,3})*)?\]$"
 _ZERO, _MINUS = ord("0"), ord("-")
 _SMALLEST, _LARGEST = -128, 255
-"""Java's bytes are signed; those of another producer may not be."""
+"""The range of printed bytes: Java's bytes are signed, and another producer's may not be."""
 
 
 def printed_bytes(values: pa.Array) -> tuple[pa.Array, Bools | None]:
-    """The bytes that some texts (a binary array) stand for, and which texts are no such print (None: all are).
+    """Return the bytes behind texts such as ``[106, -3, 0]``, and which texts have another form.
 
-    Those are null, as nulls are.
+    Java prints an array of bytes so ("Kafka Message Format", types binary, varbinary and blob). Texts of another form are
+    null, as nulls are; the mask is None if there are none.
     """
     valid = np.asarray(values.is_valid())
     bad = valid & ~matches(values, _PRINT)

@@ -25,10 +25,10 @@ Engine: TypeAlias = Literal["ptars", "protobuf"]
 
 @dataclass(frozen=True, slots=True)
 class DtsProtobuf:
-    """:class:`dts_assets.wire.format.WireFormat` of DTS Protobuf.
+    """The :class:`dts_assets.wire.format.WireFormat` of DTS Protobuf.
 
-    ``engine`` is what parses: ptars, in columns, or protobuf's own parser, which every call of ptars that fails falls back to;
-    None is the best that is installed. Both give the same tables.
+    ``engine`` is the parser: ptars, in columns, or protobuf's own, which every call of ptars that fails falls back to; None
+    is the best that is installed. Both give the same tables.
     """
 
     engine: Engine | None = None
@@ -66,7 +66,10 @@ class DtsProtobuf:
         return fragments_of(messages, engine=self.engine)
 
     def entries(self, sets: pa.Array) -> DecodedEntries:
-        """Return the entries of whole entry sets; a set that is no protobuf message is rejected whole, an entry alone."""
+        """Return the entries of whole entry sets.
+
+        A set that is no protobuf message is rejected whole, an entry alone.
+        """
         from dts_assets.wire.dts_protobuf.entry_sets import entries_of
 
         return entries_of(sets, engine=self.engine)

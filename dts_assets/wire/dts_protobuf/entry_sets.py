@@ -1,4 +1,7 @@
-"""Entry sets to the batch of ENTRIES: the headers and events of entries as columns, their rows only counted."""
+"""Entry sets to the batch of ENTRIES (document 571/55396, Entries, Header and Event).
+
+Headers and events of entries become columns; their rows are only counted.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,10 @@ _LARGEST = np.uint64((1 << 63) - 1)
 
 @dataclass(slots=True)
 class _Heads:
-    """Entries of a call, row for row: where each came from, its own bytes, header, event, and column list by number."""
+    """Entries of a call, row for row.
+
+    Each has the set and number it came from, its own bytes, its header and event, and its column list by number.
+    """
 
     sets: npt.NDArray[np.int64]
     numbers: npt.NDArray[np.int64]
@@ -66,7 +72,7 @@ class _Heads:
 
 
 def entries_of(sets: pa.Array, *, engine: Engine | None) -> DecodedEntries:
-    """The entries of some sets as :meth:`dts_assets.wire.format.WireFormat.entries` promises them."""
+    """Return the entries of sets, as :meth:`dts_assets.wire.format.WireFormat.entries` promises them."""
     rejected: list[Rejected] = []
     heads, beside = _heads(sets, rejected, engine=engine)
     problems = _problems(heads)
@@ -80,9 +86,9 @@ def entries_of(sets: pa.Array, *, engine: Engine | None) -> DecodedEntries:
 
 
 def _heads(sets: pa.Array, rejected: list[Rejected], *, engine: Engine | None) -> tuple[_Heads, dict[str, int]]:
-    """Cut sets into entries and decode each entry's head; what cannot be read is added to ``rejected``.
+    """Return the decoded heads of all entries of some sets, and the unknown fields between entries.
 
-    Beside them: how often something unknown stands between the entries.
+    Sets and entries that cannot be read are added to ``rejected``. Unknown fields come with how often each was met.
     """
     cut = decode(sets, ENTRY_SET, engine=engine)
     for number in cut.poison:
@@ -116,7 +122,7 @@ def _rejected(heads: _Heads, row: int, reason: Reason, detail: str) -> Rejected:
 
 
 def _problems(heads: _Heads) -> dict[int, tuple[Reason, str]]:
-    """Entries that nobody can use, by row, with the first thing that is wrong with each."""
+    """Return the entries that nobody can use, by row, with the first fault of each."""
     found: dict[int, tuple[Reason, str]] = {}
 
     def refuse(wrong: Bools, reason: Reason, detail: str) -> None:
@@ -165,7 +171,7 @@ def _problems(heads: _Heads) -> dict[int, tuple[Reason, str]]:
 
 
 def _texts(heads: _Heads) -> list[tuple[str, pa.Array]]:
-    """Every text of an entry, by the name of its field."""
+    """Return every text of an entry, by the name of its field."""
     places: list[tuple[pa.StructArray, tuple[str, ...]]] = [
         (heads.header, ("fileName", "gtid", "schemaName", "tableName")),
         (heads.event(_BEGIN), ("transactionId",)),
@@ -199,7 +205,7 @@ def _valid(array: pa.Array) -> Bools:
 
 
 def _text(values: pa.Array, *, keep_empty: Bools | None = None) -> pa.Array:
-    """Text from bytes known to be UTF-8, null where it is empty (unless ``keep_empty``)."""
+    """Return text from bytes known to be UTF-8, null where it is empty (unless ``keep_empty``)."""
     sent = np.diff(offsets_of(values)) > 0
     return masked(values, pa.string(), sent if keep_empty is None else sent | keep_empty)
 
@@ -245,7 +251,7 @@ def _batch(heads: _Heads) -> tuple[pa.RecordBatch, dict[str, int]]:
 
 
 def _of_columns(heads: _Heads) -> dict[str, int]:
-    """Fields in the columns of events that the protocol does not have; an event is counted once for each."""
+    """Count fields in the columns of events that the protocol does not have, once for each event."""
     found: dict[str, int] = {}
     for number, group in enumerate(heads.groups):
         for what in () if group is None else group.unknown:
@@ -254,7 +260,7 @@ def _of_columns(heads: _Heads) -> dict[str, int]:
 
 
 def _source_types(codes: npt.NDArray[np.int32]) -> tuple[pa.Array, dict[str, int]]:
-    """Names of source types; one that is not known keeps its number as text and is counted."""
+    """Return names of source types; an unknown type keeps its number as text and is counted."""
     wrong = (codes < 0) | (codes >= len(SOURCE_TYPES))
     if not wrong.any():
         return pa.array(SOURCE_TYPES).take(pa.array(codes)), {}
@@ -290,7 +296,7 @@ def _properties(heads: _Heads) -> pa.MapArray:
 
 
 def _shapes(heads: _Heads, batch: pa.RecordBatch) -> tuple[TableShape, ...]:
-    """The distinct shapes of the tables that DML entries are about, in the order they came."""
+    """Return the distinct shapes of the tables of DML entries, in the order they came."""
     rows = np.flatnonzero(heads.types == _DML)
     if not len(rows):
         return ()
@@ -308,7 +314,7 @@ def _shapes(heads: _Heads, batch: pa.RecordBatch) -> tuple[TableShape, ...]:
 
 
 def _checkpoints(heads: _Heads) -> tuple[Checkpoint, ...]:
-    """Every CHECKPOINT that names a file; without one there is no position to speak of."""
+    """Return every CHECKPOINT that names a file; without a file there is no position."""
     event = heads.event(_CHECKPOINT)
     found = []
     for row in np.flatnonzero(heads.types == _CHECKPOINT).tolist():
@@ -321,10 +327,10 @@ def _checkpoints(heads: _Heads) -> tuple[Checkpoint, ...]:
 
 
 def column_lists(columns: pa.ListArray) -> tuple[npt.NDArray[np.int64], list[ColumnList | None]]:
-    """The number of each entry's column list, and the distinct lists (None: one that cannot be read).
+    """Return the number of each entry's column list, and the distinct lists.
 
-    Entries are told apart by all bytes of their columns and where each column begins, compared and not only hashed, so that
-    no two tables can ever be taken for one.
+    None is a list that cannot be read. Entries are told apart by all bytes of their columns and the place where each column
+    begins, compared and not only hashed, so that no two tables can ever be taken for one.
     """
     bounds, starts = offsets_of(columns), offsets_of(columns.values)
     joined = binary_array(pa.binary(), starts[bounds], columns.values.buffers()[2], None)
@@ -352,7 +358,7 @@ def _column(data: bytes) -> tuple[ColumnShape, tuple[str, ...]]:
 
 @lru_cache(maxsize=1 << 14)
 def column_list(data: tuple[bytes, ...]) -> ColumnList | None:
-    """The columns that some serialized ``Column`` messages describe; None if one of them cannot be read."""
+    """Return the columns of some serialized ``Column`` messages; None if one cannot be read."""
     try:
         read = [_column(column) for column in data]
     except DecodeError:

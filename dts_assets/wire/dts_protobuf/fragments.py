@@ -1,4 +1,4 @@
-"""Kafka messages to fragments: the envelope of a value, and what stands in a message's headers."""
+"""Kafka messages to fragments (document 571/55396, Envelope; the headers ``ps`` and ``ShardId``)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _DIGITS = re.compile(rb"\d{1,19}")
 
 
 def fragments_of(messages: pa.RecordBatch, *, engine: Engine | None) -> pa.RecordBatch:
-    """FRAGMENTS of messages as :meth:`dts_assets.wire.format.WireFormat.fragments` promises them."""
+    """Return FRAGMENTS of messages, as :meth:`dts_assets.wire.format.WireFormat.fragments` promises them."""
     plain = plain_envelopes(messages["value"]) if engine != "protobuf" else None
     if plain is not None:
         return _whole_batch(messages, plain)
@@ -64,7 +64,7 @@ def fragments_of(messages: pa.RecordBatch, *, engine: Engine | None) -> pa.Recor
 
 
 def _whole_batch(messages: pa.RecordBatch, envelopes: PlainEnvelopes) -> pa.RecordBatch:
-    """FRAGMENTS of messages all of whose envelopes are of the usual layout."""
+    """Return FRAGMENTS of messages all of whose envelopes are of the usual layout."""
     sequence, shard = _headers(messages["headers"])
     columns = {
         "shard": shard,
@@ -81,7 +81,7 @@ def _whole_batch(messages: pa.RecordBatch, envelopes: PlainEnvelopes) -> pa.Reco
 def _contradictions(
     total: npt.NDArray[np.int64], index: npt.NDArray[np.int64], data: pa.BinaryArray
 ) -> npt.NDArray[np.int8]:
-    """The number of the reason where a segment's number cannot be, or where it is a segment of nothing; else 0."""
+    """Return the number of the reason for each segment with an impossible number or no content, else 0."""
     reasons = np.where((total == 0) | (index >= total), 3, 0).astype(np.int8)
     sent = pc.fill_null(pc.greater(pc.binary_length(data), 0), False)
     reasons[~np.asarray(sent) & (reasons == 0)] = 1
@@ -97,7 +97,10 @@ def _spread(values: npt.NDArray[np.generic], kept: npt.NDArray[np.int64] | None,
 
 
 def _headers(headers: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """The sequence number (null without one) and the shard ("" without one) of each message; of a repeated header the last."""
+    """Return the sequence number and the shard of each message.
+
+    A message without them has null and ""; of a repeated header the last counts.
+    """
     count = len(headers)
     lists = pc.fill_null(pc.list_value_length(headers), 0).to_numpy()
     pairs = headers.flatten()
@@ -113,7 +116,7 @@ def _headers(headers: pa.Array) -> tuple[pa.Array, pa.Array]:
 
 
 def _numbers(values: pa.Array) -> pa.Array:
-    """Decimal numbers; a text that is none, or beyond 63 bits, counts as no header."""
+    """Return decimal numbers; a text that is no number, or beyond 63 bits, counts as no header."""
     if values.null_count == len(values):
         return pa.nulls(len(values), pa.int64())
     try:
@@ -148,7 +151,12 @@ class PlainEnvelopes:
 
 
 def plain_envelopes(values: pa.BinaryArray) -> PlainEnvelopes | None:
-    """What the values hold if every one is an envelope of the usual layout, else None."""
+    """Return the contents of values that all are envelopes of the usual layout, else None.
+
+    Nearly every message is ``version`` 1, ``total``, ``index`` and ``data``, in this order and nothing else. Then all that
+    has to be read are a dozen bytes before the data, in the same dozen steps for all messages at once; a parser would move
+    the data twice.
+    """
     if not len(values) or values.null_count:
         return None
     offsets = offsets_of(values)
@@ -170,9 +178,10 @@ def plain_envelopes(values: pa.BinaryArray) -> PlainEnvelopes | None:
 
 
 class _Cursor:
-    """A place in each of many messages, moved on in step; ``fits`` ends when any message is not as expected.
+    """A place in each of many messages, moved on in step.
 
-    A place beyond the end of all bytes reads the last one: then the message's size does not come out right.
+    ``fits`` ends when any message is not as expected. A place beyond the end of all bytes reads the last byte: then the
+    message's size does not come out right.
     """
 
     def __init__(self, data: npt.NDArray[np.uint8], at: npt.NDArray[np.int64]) -> None:
@@ -186,13 +195,13 @@ class _Cursor:
             self.at = self.at + 1
 
     def skip_if(self, byte: int) -> npt.NDArray[np.bool_]:
-        """Where the byte stands; it is passed there."""
+        """Return the messages in which the byte comes next, and pass over it there."""
         found: npt.NDArray[np.bool_] = self._here() == byte if self.fits else np.zeros(len(self.at), np.bool_)
         self.at = self.at + found
         return found
 
     def varint(self, where: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
-        """The numbers of up to 32 bits that stand at some places, 0 elsewhere."""
+        """Return the numbers of up to 32 bits that stand at some places, 0 elsewhere."""
         numbers = np.zeros(len(self.at), np.int64)
         going = where
         for shift in range(0, 7 * _MOST_VARINT_BYTES, 7):

@@ -1,9 +1,10 @@
-"""Fields that the protocol does not have: noticed by what the known ones leave over, and then named by protobuf itself.
+"""Fields that the protocol does not have, noticed by the bytes that known fields leave over.
 
-A parser passes over a field that it does not know. It may be one that the vendor has added since, or a known one whose tag was
-damaged on the way, so that its value is silently gone. The fields that were decoded are counted up, in columns, to the size that
-a producer gives them; only payloads of another size are parsed once more. A payload written in another way than producers write
-(a default value sent all the same) has another size, too, and turns out to hold nothing unknown.
+A parser passes over a field that it does not know. It may be a field that the vendor has added since, or a known field whose
+tag was damaged on the way, so that its value is silently gone. The fields that were decoded are counted up, in columns, to
+the size that a producer gives them; only payloads of another size are parsed once more, and protobuf names the fields. A
+payload written in another way than producers write (a default value sent all the same) has another size, too, and turns out
+to hold nothing unknown.
 """
 
 from __future__ import annotations
@@ -23,16 +24,16 @@ from dts_assets.wire.columns.buffers import Bools, numbers_of, offsets_of
 from dts_assets.wire.dts_protobuf.protobuf_parser import ENTRY_SET, HEADS
 
 MOST_PARSED = 256
-"""Payloads of a call that are parsed once more; the rest of those of another size are counted only."""
+"""The most payloads of a call that are parsed once more; further ones are counted only."""
 
 _Sizes = npt.NDArray[np.int32]
 _Rows = npt.NDArray[np.int64]
 
 
 def sizes_of(columns: pa.RecordBatch | pa.StructArray, descriptor: Descriptor, *, without: str = "") -> _Sizes:
-    """How many bytes a producer writes for each row's known fields; rows that are null count as if they were empty.
+    """Return how many bytes a producer writes for each row's known fields.
 
-    A field ``without`` counts is left out.
+    Rows that are null count as if they were empty; a field ``without`` counts is left out.
     """
     found: list[_Sizes] = []
     for field in descriptor.fields:
@@ -44,7 +45,7 @@ def sizes_of(columns: pa.RecordBatch | pa.StructArray, descriptor: Descriptor, *
 
 
 def framed(lengths: _Sizes, tag_size: int = 1) -> _Sizes:
-    """Sizes with tag and length before them."""
+    """Return sizes with tag and length before them."""
     found: _Sizes = lengths + np.int32(tag_size + 1)
     long = np.flatnonzero(lengths >= 0x80)
     if len(long):
@@ -53,7 +54,10 @@ def framed(lengths: _Sizes, tag_size: int = 1) -> _Sizes:
 
 
 def header_sizes(payloads: pa.Array, rows: _Rows | None = None) -> _Sizes:
-    """The size of the header of each entry (of some ``rows``), which is the first thing in it; -1 where it is not."""
+    """Return the size of the header, the first field of each entry; -1 where it is not first.
+
+    ``rows`` chooses entries.
+    """
     offsets = offsets_of(payloads).astype(np.int64)
     buffer = payloads.buffers()[2]
     data = np.zeros(1, np.uint8) if buffer is None or not buffer.size else np.frombuffer(buffer, np.uint8)
@@ -73,13 +77,13 @@ def header_sizes(payloads: pa.Array, rows: _Rows | None = None) -> _Sizes:
 
 
 def of_sets(sets: pa.Array, batch: pa.RecordBatch) -> dict[str, int]:
-    """Fields beside the entries in entry sets, given with the batch that they were decoded to."""
+    """Count fields beside the entries in entry sets, given the batch that they were decoded to."""
     rows = np.flatnonzero(np.diff(offsets_of(sets)) != sizes_of(batch, ENTRY_SET))
     return _counted(sets, rows, pb.Entries, _itself)
 
 
 def of_heads(payloads: pa.Array, batch: pa.RecordBatch, is_dml: Bools) -> dict[str, int]:
-    """Fields in entries, given with their HEADS; of DML only those outside of the event, whose rows are read later."""
+    """Count unknown fields in entries, given their HEADS; rows of DML events are read later."""
     header = sizes_of(batch["header"], _HEADER)
     wrong = np.diff(offsets_of(payloads)) != framed(header) + framed(
         sizes_of(batch["event"], _EVENT, without="dmlEvent")
@@ -90,7 +94,7 @@ def of_heads(payloads: pa.Array, batch: pa.RecordBatch, is_dml: Bools) -> dict[s
 
 
 def of_rows(payloads: pa.Array, batch: pa.RecordBatch, descriptor: Descriptor) -> dict[str, int]:
-    """Fields in the events of DML entries, given with their PLAIN_ROWS or ROWS."""
+    """Count unknown fields in the events of DML entries, given their PLAIN_ROWS or ROWS."""
     event = sizes_of(batch["event"], _message_in(descriptor, "event"))
     wrong = np.diff(offsets_of(payloads)) != framed(header_sizes(payloads)) + framed(event)
     return _counted(payloads, np.flatnonzero(wrong), pb.Entry, _of_event)
@@ -128,7 +132,7 @@ def _of_field(column: pa.Array, field: FieldDescriptor) -> _Sizes:
 
 
 def _summed(lists: pa.ListArray, each: _Sizes) -> _Sizes:
-    """The sum of each list's items."""
+    """Return the sum of each list's items."""
     if not len(each):
         return np.zeros(len(lists), np.int32)
     sums = np.zeros(len(each) + 1, np.int32)
@@ -144,7 +148,7 @@ def _lengths(column: pa.Array, field: FieldDescriptor) -> _Sizes:
 
 
 def _varint_sizes(numbers: npt.NDArray[Any]) -> _Sizes:
-    """The bytes that unsigned numbers take, seven bits in each."""
+    """Return the bytes that unsigned numbers take, seven bits in each."""
     least, largest = int(numbers.min(initial=0)), int(numbers.max(initial=0))
     found = np.ones(len(numbers), np.int32)
     for bits in range(7, 64, 7):
@@ -155,7 +159,7 @@ def _varint_sizes(numbers: npt.NDArray[Any]) -> _Sizes:
 
 
 def _counted(payloads: pa.Array, rows: _Rows, message: Any, unknown: Callable[[Any], Iterator[str]]) -> dict[str, int]:
-    """How often each field stands in some of the payloads, by what to call it."""
+    """Return how often each unknown field stands in some of the payloads, by its name for people."""
     found: dict[str, int] = {}
     for row in rows[:MOST_PARSED].tolist():
         try:
@@ -175,7 +179,7 @@ def _itself(message: Message) -> Iterator[str]:
 
 
 def fields_beside(message: Message) -> Iterator[str]:
-    """What to call every field that the protocol does not have, of a message and of those inside it."""
+    """Yield names of all unknown fields of a message and of the messages inside it."""
     yield from _itself(message)
     for field, value in message.ListFields():
         if field.message_type is not None:
