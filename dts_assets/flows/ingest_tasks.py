@@ -18,6 +18,7 @@ from dts_assets.model.runs import CheckpointMark, Run, StatementMark
 from dts_assets.model.spans import Cell
 from dts_assets.sources.source import Source
 from dts_assets.stages.collecting import BrokenSet, Tally
+from dts_assets.stages.entry_columns import EntryColumns
 from dts_assets.stages.entry_facts import EntryFacts, entry_rows
 from dts_assets.stages.heads import Head, find_head
 from dts_assets.stages.partial_sets import Fragment
@@ -267,9 +268,10 @@ class _EntriesRun:
         self._pending, self._pending_bytes = [], 0
         for sets in table.to_batches():
             decoded = self._format.entries(sets["data"])
-            self._facts.add(decoded)
-            self._delivery.see_entries(decoded.batch, sets, decoded.checkpoints)
-            self._runs.see(decoded.batch, sets, decoded.checkpoints, order=self._format.traits.order)
+            columns = EntryColumns.of(decoded.batch, sets, decoded.checkpoints)
+            self._facts.add(decoded, columns)
+            self._delivery.see_entries(columns)
+            self._runs.see(columns, order=self._format.traits.order)
             rows = entry_rows(decoded.batch, sets, cell=self._task.cell, epoch=self._task.epoch)
             self._entries.write_partition((self._task.cell.kafka_partition, self._task.cell.window.start), rows)
             self._keep([_rejected_row(rejection, sets) for rejection in decoded.rejected])

@@ -17,6 +17,11 @@ from typing import TypeAlias
 Interval: TypeAlias = tuple[int, int]
 """First and last number, both included."""
 
+MOST_DIGITS = 18
+SERVER_AND_NUMBER = rf"(?P<server>.+)[:-](?P<number>[0-9]{{1,{MOST_DIGITS}}})"
+"""The pattern of a GTID as the name of its server and its number, which fits 64 bits; columns of texts are matched by it, too."""
+
+_SERVER_AND_NUMBER = re.compile(SERVER_AND_NUMBER)
 _LARGEST = (1 << 64) - 1
 _UUID = re.compile(r"\{?([0-9a-f]{8})-?([0-9a-f]{4})-?([0-9a-f]{4})-?([0-9a-f]{4})-?([0-9a-f]{12})\}?", re.ASCII)
 _TAG = re.compile(r"[a-z_][a-z0-9_]{0,31}", re.ASCII)
@@ -160,6 +165,28 @@ def parse_mariadb_gtid(text: str) -> tuple[int, int, int]:
     if not found:
         raise ValueError(f"{text!r} is no GTID of MariaDB: write domain-server-sequence")
     return int(found[1]), int(found[2]), int(found[3])
+
+
+def server_and_number(text: str) -> tuple[str, int] | None:
+    """Return the server and number of a GTID: ``("uuid:tag", 7)``, ``("0-1", 812)``; None for a text that is none.
+
+    Unlike :func:`parse_gtid` the server is kept as it is written: lineages tell binlogs of one MariaDB domain apart by it.
+    """
+    found = _SERVER_AND_NUMBER.fullmatch(text)
+    return (found["server"], int(found["number"])) if found else None
+
+
+def greatest_numbers(gtid_set: str) -> dict[str, int]:
+    """Return the greatest number of every server in the text of a GTID set, servers as :func:`server_and_number` names them."""
+    found: dict[str, int] = {}
+    for part in filter(None, (one.strip() for one in gtid_set.split(","))):
+        server, separator, number = part.rpartition(":" if ":" in part else "-")
+        if ":" in part:
+            server = part.partition(":")[0]
+            number = number.rpartition("-")[2]
+        if separator and number.isdigit():
+            found[server] = max(found.get(server, -1), int(number))
+    return found
 
 
 def is_domain(source: str) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from dts_assets.model.formats import ChangeOrder
+from dts_assets.model.gtids import greatest_numbers
 from dts_assets.model.ledger_rows import IngestWindow
 from dts_assets.model.lineages import LineageRule
 from dts_assets.model.positions import SourcePosition
@@ -17,7 +18,7 @@ from dts_assets.planning.generations import input_text
 from dts_assets.planning.staleness import entries_input
 from dts_assets.planning.statement_copies import kept_statements
 from dts_assets.planning.suspicions import Suspicion, find_suspicions
-from dts_assets.planning.topic_lineages import Lineages, find_lineages, greatest_numbers
+from dts_assets.planning.topic_lineages import Lineages, find_lineages
 
 
 @dataclass(frozen=True, slots=True)

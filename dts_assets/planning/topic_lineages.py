@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from dts_assets.model.formats import ChangeOrder
+from dts_assets.model.gtids import server_and_number
 from dts_assets.model.ledger_rows import IngestWindow
 from dts_assets.model.lineages import Break, Lineage, LineageRule
 from dts_assets.model.positions import SourcePosition
@@ -52,7 +53,7 @@ class Lineages:
 
     def of_statement(self, kafka_partition: int, mark: StatementMark) -> SourcePosition:
         """The position of a statement with its lineage."""
-        server, number = (None, -1) if mark.gtid is None else gtid_parts(mark.gtid)
+        server, number = server_and_number(mark.gtid or "") or (None, -1)
         rule = self.rule(kafka_partition, mark.shard)
         lineage = rule.lineage(offset=mark.offset, server=server, number=number, time=mark.time)
         return SourcePosition(lineage, mark.position.file, mark.position.position)
@@ -166,8 +167,8 @@ def _break_at(kafka_partition: int, run: Run, seen: _Seen, *, trust_gtids: bool)
     if seen.highest is None or seen.latest is None:
         return None
     back = run.first <= seen.highest
-    if trust_gtids and run.gtid is not None:
-        server, number = run_gtid(run.gtid)
+    if trust_gtids and run.gtid is not None and (begun := server_and_number(run.gtid)):
+        server, number = begun
         is_new = number > seen.numbers.get(server, -1)
         another = server not in seen.servers
         # What was seen and then goes on to what was not, all of it at positions passed: another server's copy of the same.
@@ -230,30 +231,6 @@ def _break(lineage: int, group: Sequence[_Found], kafka_partition: int) -> Break
     return Break(lineage, seen, min(one.time for one in group), offset, group[0].by_gtid)
 
 
-def greatest_numbers(gtid_set: str) -> dict[str, int]:
-    """The greatest number of every server in a GTID set, under the names that :class:`ServerRange` gives servers."""
-    found: dict[str, int] = {}
-    for part in filter(None, (one.strip() for one in gtid_set.split(","))):
-        server, separator, number = part.rpartition(":" if ":" in part else "-")
-        if ":" in part:
-            server = part.partition(":")[0]
-            number = number.rpartition("-")[2]
-        if separator and number.isdigit():
-            found[server] = max(found.get(server, -1), int(number))
-    return found
-
-
-def run_gtid(gtid: str) -> tuple[str, int]:
-    """The GTID of a run, which always has a colon before its number."""
-    server, _, number = gtid.rpartition(":")
-    return server, int(number)
-
-
-def gtid_parts(gtid: str) -> tuple[str | None, int]:
-    """A GTID as its server and its number; no server and -1 for a text that is none."""
-    server, separator, number = gtid.rpartition(":" if ":" in gtid else "-")
-    return (server, int(number)) if separator and number.isdigit() else (None, -1)
-
-
 def _server(run: Run) -> str:
-    return run_gtid(run.gtid)[0] if run.gtid is not None else str(run.server_id)
+    begun = server_and_number(run.gtid or "")
+    return str(run.server_id) if begun is None else begun[0]

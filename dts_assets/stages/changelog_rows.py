@@ -6,7 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dts_assets.model.positions import SourcePosition, file_number
+from dts_assets.model.positions import SourcePosition
+from dts_assets.stages.entry_columns import file_numbers
 from dts_assets.wire.format import TableChanges
 
 ENTRY_COLUMNS = (
@@ -47,13 +48,6 @@ def changelog_rows(changes: TableChanges, entries: pa.RecordBatch) -> pa.RecordB
         "window_start": taken["window_start"],
     }
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
-
-
-def file_numbers(names: pa.StringArray) -> pa.Int64Array:
-    """The numbers in binlog file names, 0 where there is none. A batch names few files, so each is looked at once."""
-    codes = pc.fill_null(names, "").dictionary_encode()
-    numbers = pa.array([file_number(name) for name in codes.dictionary.to_pylist()], pa.int64())
-    return numbers.take(codes.indices)
 
 
 def position_bounds(rows: pa.RecordBatch) -> tuple[SourcePosition, SourcePosition]:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from dts_assets.model.columns import Column
 from dts_assets.model.tables import TableId
-from dts_assets.stages.changelog_rows import file_numbers
+from dts_assets.stages.entry_columns import file_numbers
 from dts_assets.wire.columns.pivot import struct_type
 from dts_assets.wire.ddl.effects import EffectKind, ParsedDdl
 from dts_assets.wire.ddl.reading import effects_of

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -18,13 +17,11 @@ import pyarrow.compute as pc
 from dts_assets.model.delivery import MOST_NAMED, CellDelivery, Hole, SeqIds, ShardSequence
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.problems import Problem, ProblemCode
+from dts_assets.stages.entry_columns import EntryColumns, Numbers
 from dts_assets.stages.transaction_tracker import TransactionTracker
-from dts_assets.wire.format import Checkpoint
 
 MOST_SHARDS = 256
 """Shards whose facts are kept; entries and messages of others are counted."""
-
-_Numbers: TypeAlias = npt.NDArray[Any]
 
 
 @dataclass(slots=True)
@@ -64,32 +61,20 @@ class Delivery:
                 known = self.sequences[shard] = _Sequence(shard)
             known.see(*((sequence, where) if len(rows) == len(sequence) else (sequence[rows], where[rows])))
 
-    def see_entries(
-        self, batch: pa.RecordBatch, sets: pa.RecordBatch, checkpoints: tuple[Checkpoint, ...] = ()
-    ) -> None:
-        """Take note of ENTRIES and of the sets they came from (``last_offset``, and ``shard`` where the column is there)."""
-        if not batch.num_rows:
-            return
-        self._see_seq_ids(batch["seq_id"])
-        shards = (
-            pc.fill_null(sets["shard"], "") if "shard" in sets.schema.names else pa.repeat("", sets.num_rows)
-        )  # most topics have no shards at all
-        of_entries = shards.take(batch["set_index"]) if len(pc.unique(shards)) > 1 else shards.slice(0, 1)
-        offsets = sets["last_offset"].take(batch["set_index"])
-        fake = [one.index for one in checkpoints if one.fake_gtid]
-        for shard, rows in _by_shard(of_entries, count=batch.num_rows):
+    def see_entries(self, entries: EntryColumns) -> None:
+        """Take note of the entries of a decoded batch."""
+        self._see_seq_ids(entries.seq_ids)
+        fake = {entries.shard(one.index) for one in entries.checkpoints if one.fake_gtid}
+        for shard, mine in entries.of_shards():
             known = self.transactions.get(shard)
             if known is None:
                 if len(self.transactions) >= MOST_SHARDS:
-                    self.more_shards += len(rows)
+                    self.more_shards += len(mine)
                     continue
                 known = self.transactions[shard] = TransactionTracker(shard)
-            if any(rows[0] <= row <= rows[-1] and row in rows for row in fake):
+            if shard in fake:
                 known.see_fake_gtids()
-            if len(rows) == batch.num_rows:
-                known.see(batch, offsets)
-            else:
-                known.see(batch.take(pa.array(rows)), offsets.take(pa.array(rows)))
+            known.see(mine)
 
     def until(self, end: int) -> None:
         """Say where the range ends: a window that is still open has got longer since it was begun."""
@@ -122,8 +107,7 @@ class Delivery:
         for _, transactions in sorted(self.transactions.items()):
             yield from transactions.problems()
 
-    def _see_seq_ids(self, column: pa.Int64Array) -> None:
-        numbers = pc.fill_null(column, 0).to_numpy()
+    def _see_seq_ids(self, numbers: Numbers) -> None:
         numbers = numbers[numbers > 0]
         if not len(numbers):
             return
@@ -144,7 +128,7 @@ class _Offsets:
     skipped: int = 0
     holes: list[Hole] = field(default_factory=list)
 
-    def see(self, where: _Numbers, *, start: int | None) -> None:
+    def see(self, where: Numbers, *, start: int | None) -> None:
         before = int(where[0] if start is None else start) - 1 if self.last is None else self.last
         if int(where[-1]) - before != len(where):
             steps = np.diff(where, prepend=before)
@@ -171,7 +155,7 @@ class _Sequence:
     count: int = 0
     named: list[Hole] = field(default_factory=list)
 
-    def see(self, numbers: _Numbers, where: _Numbers) -> None:
+    def see(self, numbers: Numbers, where: Numbers) -> None:
         if self.first < 0:
             self.first, self.first_offset = int(numbers[0]), int(where[0])
             self.last = self.greatest = self.first - 1
@@ -184,7 +168,7 @@ class _Sequence:
                 self.last = 0
             self._go_on(numbers[start:end], where[start:end])
 
-    def _go_on(self, numbers: _Numbers, where: _Numbers) -> None:
+    def _go_on(self, numbers: Numbers, where: Numbers) -> None:
         highest = np.maximum.accumulate(np.concatenate(([self.last], numbers)))
         steps = numbers - highest[:-1]
         self.repeats += int((steps <= 0).sum())
@@ -219,17 +203,15 @@ class _Sequence:
             yield Problem(ProblemCode.SEQUENCE, self.first_offset, self.last_offset, detail)
 
 
-def _by_shard(
-    shards: pa.StringArray, *, count: int | None = None, among: npt.NDArray[np.bool_] | None = None
-) -> Iterator[tuple[str, _Numbers]]:
-    """Ascending rows of each shard; of one shard alone all rows of ``among``, or ``count`` of them."""
+def _by_shard(shards: pa.StringArray, *, among: npt.NDArray[np.bool_]) -> Iterator[tuple[str, Numbers]]:
+    """Yield each shard with its rows among some, ascending."""
     encoded = pc.fill_null(shards, "").dictionary_encode()
     names = encoded.dictionary.to_pylist()
     if len(names) == 1:
-        yield names[0], np.flatnonzero(among) if among is not None else np.arange(count or len(shards))
+        yield names[0], np.flatnonzero(among)
         return
     codes = encoded.indices.to_numpy()
     for code, name in enumerate(names):
-        rows = np.flatnonzero((codes == code) if among is None else (codes == code) & among)
+        rows = np.flatnonzero((codes == code) & among)
         if len(rows):
             yield name, rows

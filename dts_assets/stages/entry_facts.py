@@ -14,6 +14,7 @@ from dts_assets.model.positions import SourcePosition, file_number
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.stages.ddl_statements import statements
+from dts_assets.stages.entry_columns import CHECKPOINT, DDL, DML, ROLLBACK, EntryColumns
 from dts_assets.stages.raw_rows import with_coordinates
 from dts_assets.wire.ddl.column_definitions import Fill
 from dts_assets.wire.ddl.effects import HARMLESS, Effect, EffectKind, ParsedDdl
@@ -52,26 +53,24 @@ class EntryFacts:
     emptying: int = 0
     """Statements that take away all rows of a table."""
 
-    def add(self, decoded: DecodedEntries) -> None:
-        """Count the entries of one call of the decoder."""
+    def add(self, decoded: DecodedEntries, columns: EntryColumns) -> None:
+        """Count the entries of one call of the decoder, ``columns`` being those of its batch."""
         batch = decoded.batch
-        types = dict.fromkeys(("DML", "ROLLBACK", "DDL"), 0) | {
-            row["values"]: row["counts"] for row in pc.value_counts(batch["message_type"]).to_pylist()
-        }
+        data, rollbacks, ddl = (int(np.count_nonzero(columns.kinds == kind)) for kind in (DML, ROLLBACK, DDL))
         rejected = sum(1 for rejection in decoded.rejected if rejection.entry_number is not None)
         self.entries += batch.num_rows + rejected
-        self.data += types["DML"]
-        self.control += batch.num_rows - types["DML"]
+        self.data += data
+        self.control += batch.num_rows - data
         self.changes += pc.sum(batch["rows"]).as_py() or 0
         self.quarantined_entries += rejected
-        self.rollbacks += types["ROLLBACK"]
-        self.ddl_statements += types["DDL"]
-        if types["DDL"]:
+        self.rollbacks += rollbacks
+        self.ddl_statements += ddl
+        if ddl:
             found = statements(batch)
             self.ddl_unapplied += sum(1 for one in found if not (one.is_first_state or _followed(one.parsed)))
             self.emptying += sum(1 for one in found if one.may_empty)
         self._see_checkpoints(decoded)
-        self._see_positions(batch)
+        self._see_positions(batch, columns)
         latest = pc.max(batch["event_time"]).as_py()
         if latest is not None and (self.latest_event is None or latest > self.latest_event):
             self.latest_event = latest
@@ -86,20 +85,17 @@ class EntryFacts:
             if self.checkpoint is None or position > self.checkpoint:
                 self.checkpoint, self.checkpoint_gtid_set = position, checkpoint.gtid_set
 
-    def _see_positions(self, batch: pa.RecordBatch) -> None:
-        """The smallest and greatest position per server; CHECKPOINT and HEARTBEAT are the vendor's own, not the server's."""
-        own = pc.invert(pc.is_in(batch["message_type"], value_set=pa.array(["CHECKPOINT", "HEARTBEAT"])))
-        table = pa.table({name: batch[name] for name in ("server_id", "file_name", "position")}).filter(own)
-        if not table.num_rows:
-            return
-        bounds = table.group_by(["server_id", "file_name"]).aggregate([("position", "min"), ("position", "max")])
-        for row in bounds.to_pylist():
-            if row["server_id"] is None or row["position_min"] is None:
-                continue
-            number = file_number(row["file_name"] or "")
-            low, high = SourcePosition(0, number, row["position_min"]), SourcePosition(0, number, row["position_max"])
-            before = self.positions.get(row["server_id"], (low, high))
-            self.positions[row["server_id"]] = (min(before[0], low), max(before[1], high))
+    def _see_positions(self, batch: pa.RecordBatch, columns: EntryColumns) -> None:
+        """Keep the smallest and greatest position per server; CHECKPOINT and HEARTBEAT are the vendor's own, not the server's."""
+        told = [np.asarray(batch[name].is_valid()) for name in ("server_id", "position") if batch[name].null_count]
+        rows = np.flatnonzero(np.logical_and.reduce([columns.kinds < CHECKPOINT, *told]))
+        servers = columns.server_ids[rows]
+        for server in np.unique(servers).tolist():
+            mine = rows[servers == server]
+            keys = columns.keys[mine]
+            low, high = (columns.position(int(mine[at])) for at in (keys.argmin(), keys.argmax()))
+            before = self.positions.get(server, (low, high))
+            self.positions[server] = (min(before[0], low), max(before[1], high))
 
 
 def entry_rows(batch: pa.RecordBatch, sets: pa.RecordBatch, *, cell: Cell, epoch: int) -> pa.RecordBatch:

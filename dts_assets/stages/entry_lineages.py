@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dts_assets.model.lineages import Break, LineageRule
-from dts_assets.stages.run_tracker import gtid_numbers
+from dts_assets.stages.gtid_columns import GtidColumn
 
 Lineages = npt.NDArray[np.int32]
 
@@ -38,10 +38,11 @@ def _by_rule(entries: pa.RecordBatch | pa.Table, rule: LineageRule) -> Lineages:
     times = _whole(
         pc.fill_null(entries["event_time"].cast(pa.timestamp("us", tz="UTC")).cast(pa.int64()), 0)
     ).to_numpy()
-    numbers, codes, names = gtid_numbers(_whole(entries["gtid"]))
+    gtids = GtidColumn.of(_whole(entries["gtid"]))
+    numbers, codes = gtids.row_numbers()
     found = np.full(entries.num_rows, rule.base, np.int32)
     for one in rule.breaks:
-        found[_belonging(one, offsets, times, numbers, codes, names)] = one.lineage
+        found[_belonging(one, offsets, times, numbers, codes, gtids.names)] = one.lineage
     return found
 
 

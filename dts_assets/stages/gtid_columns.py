@@ -1,8 +1,11 @@
-"""Columns of GTIDs to sets of them."""
+"""Columns of GTIDs, and the sets that are gathered from them.
+
+The rules are those of :mod:`dts_assets.model.gtids`; here they work on whole columns, where each distinct text is read once.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -10,14 +13,50 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dts_assets.model.gtids import GtidSet, gtid_source, is_domain
-from dts_assets.stages.run_tracker import gtid_numbers
+from dts_assets.model.gtids import MOST_DIGITS, SERVER_AND_NUMBER, GtidSet, gtid_source, is_domain
 
 MOST_INTERVALS = 10_000
 """Intervals kept: a Kafka partition that gets the marks of every other transaction alone has one for each."""
 
 Rows: TypeAlias = npt.NDArray[np.int64]
 """Whole numbers; of a collector a row per interval: its first and last number."""
+
+
+@dataclass(frozen=True, slots=True)
+class GtidColumn:
+    """GTIDs of entries: ``codes`` has one number per entry, the place of its text in ``texts``, or -1 without a GTID.
+
+    ``numbers`` and ``servers`` say per text what ``server_and_number`` of the model says, servers as places in ``names``. Both
+    are -1 for a text that is no GTID, and end with one -1 more, which the code -1 finds.
+    """
+
+    texts: pa.StringArray
+    codes: Rows
+    numbers: Rows
+    servers: Rows
+    names: list[str]
+
+    @classmethod
+    def of(cls, texts: pa.StringArray) -> GtidColumn:
+        """Return the column of some texts; null stands for an entry without a GTID."""
+        encoded = texts.dictionary_encode()
+        codes = pc.fill_null(encoded.indices, -1) if texts.null_count else encoded.indices
+        numbers, servers, names = _read(encoded.dictionary)
+        none = np.full(1, -1, np.int64)
+        of_text = (np.concatenate((numbers, none)), np.concatenate((servers, none)))
+        return cls(encoded.dictionary, codes.to_numpy().astype(np.int64), *of_text, names)
+
+    def take(self, rows: Rows) -> GtidColumn:
+        """Return the GTIDs of some entries."""
+        return replace(self, codes=self.codes[rows])
+
+    def text(self, code: int) -> str | None:
+        """Return the text of a code, None for -1."""
+        return None if code < 0 else self.texts[code].as_py()
+
+    def row_numbers(self) -> tuple[Rows, Rows]:
+        """Return number and server of each entry, -1 for an entry without a GTID and for a text that is none."""
+        return self.numbers[self.codes], self.servers[self.codes]
 
 
 @dataclass(slots=True, eq=False)
@@ -37,23 +76,24 @@ class GtidCollector:
         """The sources, each at the place that its code names."""
         return list(self.codes)
 
-    def add(self, texts: pa.StringArray) -> tuple[Rows, Rows]:
-        """Put GTIDs in. Gives the source of each by its place in ``names``, and its number; -1 for none, and for nonsense."""
-        numbers, of, names = _parts(texts)
-        known = np.array([self._code(name) for name in names] or [-1], np.int64)
-        codes = np.where(of < 0, -1, known[of])
-        self.unreadable += int((codes < 0).sum()) - texts.null_count
+    def add(self, gtids: GtidColumn) -> tuple[Rows, Rows]:
+        """Put GTIDs in. Return the place in ``names`` of each one's source, and its number; -1 for none and for nonsense."""
+        numbers, servers = gtids.row_numbers()
+        known = np.full(len(gtids.names) + 1, -1, np.int64)
+        for server in range(len(gtids.names)) if len(gtids.names) == 1 else np.unique(servers[servers >= 0]).tolist():
+            known[server] = self._code(gtids.names[server])
+        codes = np.where(numbers < 1, -1, known[servers])  # transactions are counted from 1
+        self.unreadable += int(np.count_nonzero(codes < 0)) - int(np.count_nonzero(gtids.codes < 0))
         numbers = np.where(codes < 0, -1, numbers)
         if len(codes) and not self.scattered:
-            one = codes[0] >= 0 and bool(
-                np.all(codes == codes[0])
-            )  # mostly: looking for others would cost more than the rest
+            # Mostly there is one source, and to look for others would cost more than the rest.
+            one = codes[0] >= 0 and bool(np.all(codes == codes[0]))
             for code in codes[:1].tolist() if one else np.unique(codes[codes >= 0]).tolist():
                 self._put(code, numbers if one else numbers[codes == code])
         return codes, numbers
 
     def result(self) -> GtidSet | None:
-        """The set, or None if it is too scattered to be kept."""
+        """Return the set, or None if it is too scattered to be kept."""
         if self.scattered:
             return None
         names = self.names
@@ -62,7 +102,7 @@ class GtidCollector:
         )
 
     def _code(self, name: str) -> int:
-        """The number of a source as GTIDs write it; -1 for what is none, and for one of another dialect than the first."""
+        """Return the number of a source, -1 for what is no source and for one of another dialect than the first."""
         try:
             source = gtid_source(name)
         except ValueError:
@@ -88,13 +128,19 @@ class GtidCollector:
             self.held.clear()
 
 
-def _parts(texts: pa.StringArray) -> tuple[Rows, Rows, list[str]]:
-    """As ``gtid_numbers``; where all GTIDs are of one server, as mostly, without taking each apart by a pattern."""
-    if len(texts) and not texts.null_count:
-        text = texts[0].as_py()
-        cut = max(text.rfind(":"), text.rfind("-")) + 1
-        if cut and pc.all(pc.starts_with(texts, text[:cut])).as_py():
-            digits = pc.utf8_slice_codeunits(texts, cut)
-            if pc.all(pc.ascii_is_decimal(digits)).as_py() and pc.max(pc.binary_length(digits)).as_py() <= 18:
-                return pc.cast(digits, pa.int64()).to_numpy(), np.zeros(len(texts), np.int64), [text[: cut - 1]]
-    return gtid_numbers(texts)
+def _read(texts: pa.StringArray) -> tuple[Rows, Rows, list[str]]:
+    """Return number, server and the servers' names of distinct texts: ``server_and_number`` of the model, in columns."""
+    if not len(texts):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64), []
+    text = texts[0].as_py()
+    cut = max(text.rfind(":"), text.rfind("-")) + 1
+    if cut > 1 and pc.all(pc.starts_with(texts, text[:cut])).as_py():  # one server, as mostly: no pattern is needed
+        digits = pc.utf8_slice_codeunits(texts, cut)
+        short = pc.max(pc.binary_length(digits)).as_py() <= MOST_DIGITS
+        if short and pc.all(pc.ascii_is_decimal(digits)).as_py() and "\n" not in text:
+            return pc.cast(digits, pa.int64()).to_numpy(), np.zeros(len(texts), np.int64), [text[: cut - 1]]
+    parts = pc.extract_regex(texts, f"^(?:{SERVER_AND_NUMBER})$")
+    names = pc.struct_field(parts, "server").dictionary_encode()  # null where the whole is: its own field is not
+    numbers = pc.fill_null(pc.cast(pc.struct_field(parts, "number"), pa.int64()), -1).to_numpy()
+    servers = pc.fill_null(names.indices, -1).to_numpy().astype(np.int64)
+    return numbers, servers, names.dictionary.to_pylist()

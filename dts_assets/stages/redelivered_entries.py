@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dts_assets.model.lineages import LineageRule
-from dts_assets.stages.changelog_rows import file_numbers
+from dts_assets.stages.entry_columns import file_numbers
 from dts_assets.stages.entry_lineages import entry_lineages
 
 KEY_COLUMNS = (

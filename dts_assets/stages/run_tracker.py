@@ -9,35 +9,18 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from dts_assets.model.formats import ChangeOrder
 from dts_assets.model.positions import SourcePosition, file_number
 from dts_assets.model.runs import CheckpointMark, Run, ServerRange, StatementMark
-from dts_assets.stages.changelog_rows import file_numbers
-from dts_assets.wire.format import Checkpoint
+from dts_assets.stages.entry_columns import BEGIN, CHECKPOINT, DDL, EntryColumns
 
 MOST_RUNS = 64
 """Runs kept of one Kafka partition and window; after them a re-read widens the last run instead of making another."""
 
-_POSITION_BITS = 40
-_GTID = r"^(?P<server>.+)[:-](?P<number>\d{1,18})$"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-Keys: TypeAlias = npt.NDArray[Any]
-"""Positions as numbers that compare as they do: int64, or Python's own where file or position is too large for it."""
-
-
-def position_keys(files: npt.NDArray[np.int64], positions: npt.NDArray[np.int64]) -> Keys:
-    """One number per position."""
-    if not len(files) or (int(files.max()) < 1 << 23 and int(positions.max()) < 1 << _POSITION_BITS):
-        return (files << _POSITION_BITS) | positions
-    return np.array([(file << 64) | at for file, at in zip(files.tolist(), positions.tolist(), strict=True)], object)
 
 
 @dataclass(slots=True)
@@ -80,40 +63,21 @@ class RunTracker:
     shards: dict[str, _Shard] = field(default_factory=dict)
     seen_statements: list[StatementMark] = field(default_factory=list)
 
-    def see(
-        self,
-        batch: pa.RecordBatch,
-        sets: pa.RecordBatch,
-        checkpoints: tuple[Checkpoint, ...],
-        *,
-        order: ChangeOrder = ChangeOrder.BINLOG_POSITION,
-    ) -> None:
-        """Take note of a decoded batch; ``sets`` (``last_offset``, ``shard``) are what it was decoded from."""
-        offsets = sets["last_offset"].take(batch["set_index"]).to_numpy()
-        shards = pc.fill_null(sets["shard"], "").take(batch["set_index"]).dictionary_encode()
-        for checkpoint in checkpoints:
-            shard = shards.dictionary[shards.indices[checkpoint.index].as_py()].as_py()
+    def see(self, entries: EntryColumns, *, order: ChangeOrder = ChangeOrder.BINLOG_POSITION) -> None:
+        """Take note of the entries of a decoded batch."""
+        for checkpoint in entries.checkpoints:
+            shard, offset = entries.shard(checkpoint.index), int(entries.offsets[checkpoint.index])
             position = SourcePosition(0, file_number(checkpoint.file_name), checkpoint.position)
-            mark = CheckpointMark(
-                shard, int(offsets[checkpoint.index]), position, checkpoint.gtid_set, checkpoint.fake_gtid
-            )
+            mark = CheckpointMark(shard, offset, position, checkpoint.gtid_set, checkpoint.fake_gtid)
             self._mark(self.shards.setdefault(shard, _Shard()), mark)
-        for row in np.flatnonzero(np.asarray(pc.equal(batch["message_type"], "DDL"))).tolist():
-            named = {name: batch[name][row].as_py() for name in ("file_name", "position", "gtid", "event_time")}
-            position = SourcePosition(0, file_number(named["file_name"] or ""), named["position"] or 0)
-            shard = shards.dictionary[shards.indices[row].as_py()].as_py()
-            time = named["event_time"] or _EPOCH
-            self.seen_statements.append(StatementMark(shard, int(offsets[row]), position, named["gtid"], time))
-        own = pc.invert(pc.is_in(batch["message_type"], value_set=_NOT_THE_SERVERS))
-        placed = pc.or_(batch["file_name"].is_valid(), pc.greater(pc.fill_null(batch["position"], 0), 0))
-        own = np.asarray(pc.and_(own, placed))
-        if not own.any():
-            return
-        codes = shards.indices.to_numpy()
-        for code, shard in enumerate(shards.dictionary.to_pylist()):
-            rows = np.flatnonzero(own & (codes == code)) if len(shards.dictionary) > 1 else np.flatnonzero(own)
-            if len(rows):
-                self._see(self.shards.setdefault(shard, _Shard()), _Entries.of(batch, offsets, rows), order)
+        for row in np.flatnonzero(entries.kinds == DDL).tolist():
+            gtid, time = entries.gtids.text(int(entries.gtids.codes[row])), _instant(int(entries.times[row]))
+            statement = StatementMark(entries.shard(row), int(entries.offsets[row]), entries.position(row), gtid, time)
+            self.seen_statements.append(statement)
+        for shard, mine in entries.of_shards():
+            own = mine.take(np.flatnonzero((mine.kinds < CHECKPOINT) & mine.placed))
+            if len(own):
+                self._see(self.shards.setdefault(shard, _Shard()), _Entries(own), order)
 
     def runs(self) -> tuple[Run, ...]:
         """The runs, by shard and offset."""
@@ -136,7 +100,7 @@ class RunTracker:
 
     def _see(self, known: _Shard, entries: _Entries, order: ChangeOrder) -> None:
         """Take note of entries of one shard: stretch by stretch, in each of which positions only grow."""
-        keys = entries.keys
+        keys = entries.columns.keys
         goes_back = np.flatnonzero(keys[1:] < keys[:-1]) + 1
         starts = sorted(
             {0, *goes_back.tolist(), *entries.first_of_servers(known.seen), *entries.begun_again(known.seen)}
@@ -150,8 +114,9 @@ class RunTracker:
 
     def _stretch(self, known: _Shard, entries: _Entries, start: int, end: int, order: ChangeOrder) -> int:
         """Take note of a stretch; return how many of its entries stand at positions that its run had held before."""
-        first, last = entries.position(start), entries.position(end - 1)
-        time, latest = int(entries.times[start]), int(entries.times[start:end].max())
+        first, last = entries.columns.place(start), entries.columns.place(end - 1)
+        columns = entries.columns
+        time, latest = int(columns.times[start]), int(columns.times[start:end].max())
         numbered, back = entries.numbered(start), first < known.previous
         passed = entries.passed(start, end, known.highest)
         # One binlog holds no new transactions at positions that were passed, and none of those seen at others. Without GTIDs
@@ -165,12 +130,12 @@ class RunTracker:
         run = known.runs[-1] if known.runs else None
         fresh = run is None or broken or unknown_server or (back and first < run.first)
         if run is None or (fresh and (broken or len(known.runs) < MOST_RUNS)):
-            server_id, gtid, begins = int(entries.server_ids[start]), entries.gtid(start), bool(entries.begins[start])
-            run = _Open(int(entries.offsets[start]), 0, first, last, time, latest, server_id, gtid, begins, broken)
+            server_id, gtid, begins = int(columns.server_ids[start]), entries.gtid(start), bool(entries.begins[start])
+            run = _Open(int(columns.offsets[start]), 0, first, last, time, latest, server_id, gtid, begins, broken)
             known.runs.append(run)
             if broken:
                 known.highest, passed = (-1, -1), 0
-        run.last_offset = int(entries.offsets[end - 1])
+        run.last_offset = int(columns.offsets[end - 1])
         run.first, run.last = min(run.first, first), max(run.last, last)
         run.last_time = max(run.last_time, latest)
         run.repeats += passed
@@ -183,46 +148,18 @@ class RunTracker:
         return passed
 
 
-_NOT_THE_SERVERS = pa.array(["CHECKPOINT", "HEARTBEAT"])
-"""Entries that the vendor adds; they have no place of their own in the server's binlog."""
-
-
-@dataclass(slots=True)
 class _Entries:
-    """Entries of one shard, in columns. ``numbers`` are those of GTIDs, -1 without one; ``codes`` index ``names``."""
+    """Entries of one shard. ``numbers`` are those of GTIDs, -1 without one; ``servers`` index ``names``."""
 
-    offsets: npt.NDArray[np.int64]
-    files: npt.NDArray[np.int64]
-    positions: npt.NDArray[np.int64]
-    keys: Keys
-    times: npt.NDArray[np.int64]
-    server_ids: npt.NDArray[np.int64]
-    begins: npt.NDArray[np.bool_]
-    numbers: npt.NDArray[np.int64]
-    codes: npt.NDArray[np.int64]
-    names: list[str]
-
-    @classmethod
-    def of(cls, batch: pa.RecordBatch, offsets: npt.NDArray[np.int64], rows: npt.NDArray[np.int64]) -> _Entries:
-        mine = pa.array(rows) if len(rows) < batch.num_rows else None
-        columns = {
-            name: batch[name] if mine is None else batch[name].take(mine)
-            for name in ("message_type", "file_name", "position", "event_time", "server_id", "gtid")
-        }
-        files, positions = (
-            file_numbers(columns["file_name"]).to_numpy(),
-            pc.fill_null(columns["position"], 0).to_numpy(),
-        )
-        times = pc.fill_null(columns["event_time"].view(pa.int64()), 0).to_numpy()
-        servers = pc.fill_null(columns["server_id"], 0).to_numpy()
-        numbers, codes, names = gtid_numbers(columns["gtid"])
-        begins = np.asarray(pc.equal(columns["message_type"], "BEGIN"))
-        keys = position_keys(files, positions)
-        return cls(offsets[rows], files, positions, keys, times, servers, begins, numbers, codes, names)
+    def __init__(self, columns: EntryColumns) -> None:
+        self.columns = columns
+        self.begins = columns.kinds == BEGIN
+        self.numbers, self.codes = columns.gtids.row_numbers()
+        self.names = columns.gtids.names
 
     def passed(self, start: int, end: int, highest: tuple[int, int]) -> int:
         """How many entries of a stretch stand at positions up to ``highest``."""
-        return bisect_right(range(start, end), highest, key=self.position)
+        return bisect_right(range(start, end), highest, key=self.columns.place)
 
     def any_new(self, start: int, end: int, seen: Mapping[str, int]) -> bool:
         """Whether any of some entries has a GTID greater than all of its server before."""
@@ -250,9 +187,6 @@ class _Entries:
             if len(mine):
                 yield name, (int(mine.min()), int(mine.max()))
 
-    def position(self, row: int) -> tuple[int, int]:
-        return int(self.files[row]), int(self.positions[row])
-
     def numbered(self, row: int) -> bool:
         return bool(self.numbers[row] >= 0)
 
@@ -263,24 +197,6 @@ class _Entries:
         return f"{self.server(row)}:{self.numbers[row]}" if self.numbered(row) else None
 
 
-def gtid_numbers(texts: pa.StringArray) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], list[str]]:
-    """The numbers of GTIDs (-1 without one) and their servers: a code per entry (-1 without one) into distinct names."""
-    encoded = texts.dictionary_encode()
-    parts = pc.extract_regex(encoded.dictionary, _GTID)
-    names = pc.struct_field(parts, "server").dictionary_encode()  # null where the whole is: its own field is not
-    numbers = pc.fill_null(pc.cast(pc.struct_field(parts, "number"), pa.int64()), -1).to_numpy()
-    codes = pc.fill_null(names.indices, -1).to_numpy().astype(np.int64)
-    rows = pc.fill_null(encoded.indices, -1).to_numpy()
-    without = rows < 0
-    if not len(numbers):
-        return np.full(len(rows), -1, np.int64), np.full(len(rows), -1, np.int64), []
-    return (
-        np.where(without, -1, numbers[rows]),
-        np.where(without, -1, codes[rows]),
-        names.dictionary.to_pylist(),
-    )
-
-
 def _frozen(shard: str, run: _Open) -> Run:
     servers = tuple(ServerRange(name, *bounds) for name, bounds in sorted(run.servers.items()))
     return Run(
@@ -289,8 +205,8 @@ def _frozen(shard: str, run: _Open) -> Run:
         run.last_offset,
         SourcePosition(0, *run.first),
         SourcePosition(0, *run.last),
-        _EPOCH + timedelta(microseconds=run.first_time),
-        _EPOCH + timedelta(microseconds=run.last_time),
+        _instant(run.first_time),
+        _instant(run.last_time),
         run.server_id,
         run.gtid,
         run.begins,
@@ -298,3 +214,7 @@ def _frozen(shard: str, run: _Open) -> Run:
         run.broken,
         run.repeats,
     )
+
+
+def _instant(microseconds: int) -> datetime:
+    return _EPOCH + timedelta(microseconds=microseconds)

@@ -13,24 +13,17 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from dts_assets.model.delivery import MOST_NAMED, ShardTransactions, Transaction
 from dts_assets.model.gtids import parse_gtid
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.problems import Problem, ProblemCode
-from dts_assets.stages.changelog_rows import file_numbers
-from dts_assets.stages.gtid_columns import GtidCollector
-from dts_assets.stages.run_tracker import Keys, position_keys
+from dts_assets.stages.entry_columns import BEGIN, CHECKPOINT, COMMIT, DDL, DML, ROLLBACK, EntryColumns
+from dts_assets.stages.gtid_columns import GtidCollector, Rows
 
 MOST_OPEN = 64
 """Transactions followed at a time that were begun and not ended."""
-
-_KINDS = pa.array(["BEGIN", "COMMIT", "DML", "DDL", "ROLLBACK"])
-_BEGIN, _COMMIT, _DML, _DDL, _ROLLBACK = range(5)
-
-_Rows = npt.NDArray[np.int64]
 
 
 @dataclass(slots=True)
@@ -68,12 +61,11 @@ class TransactionTracker:
     faults: list[tuple[int, int, str, bool]] = field(default_factory=list)
     more_faults: int = 0
 
-    def see(self, batch: pa.RecordBatch, offsets: pa.Int64Array) -> None:
-        """Take note of ENTRIES, each with the last offset of its set."""
-        kinds = pc.fill_null(pc.index_in(batch["message_type"], value_set=_KINDS), -1).to_numpy()
-        rows = np.flatnonzero(kinds >= 0)
-        if len(rows):
-            self._see(_Marks.of(batch, offsets, kinds, rows, self.last_gtid))
+    def see(self, entries: EntryColumns) -> None:
+        """Take note of entries of the shard."""
+        part = entries.take(np.flatnonzero((entries.kinds >= 0) & (entries.kinds < CHECKPOINT)))
+        if len(part):
+            self._see(_Marks(part, self.last_gtid))
 
     def result(self) -> ShardTransactions:
         """The facts so far."""
@@ -120,11 +112,11 @@ class TransactionTracker:
         before = np.concatenate(([self.open is not None], inside[:-1]))
         same = np.concatenate(([_agree(self.last_gtid, marks.gtid(0))], marks.same))
         grows = np.concatenate(([marks.position(0) >= self.last], keys[1:] >= keys[:-1]))
-        goes_on = np.where(kinds == _BEGIN, ~before, np.where(kinds == _DDL, ~before | same, before & same)) & grows
-        ended = np.flatnonzero((kinds == _COMMIT) | (kinds == _DDL) | (kinds == _ROLLBACK))
-        begins = np.flatnonzero(kinds == _BEGIN)
-        sources, numbers = self.gtids.add(marks.gtids.take(pa.array(ended)))
-        commits = int((kinds == _COMMIT).sum() + (kinds == _ROLLBACK).sum())
+        goes_on = np.where(kinds == BEGIN, ~before, np.where(kinds == DDL, ~before | same, before & same)) & grows
+        ended = np.flatnonzero((kinds == COMMIT) | (kinds == DDL) | (kinds == ROLLBACK))
+        begins = np.flatnonzero(kinds == BEGIN)
+        sources, numbers = self.gtids.add(marks.columns.gtids.take(ended))
+        commits = int((kinds == COMMIT).sum() + (kinds == ROLLBACK).sum())
         unmarked = not (self.begun or self.ended or len(begins) or commits)
         starts = [0] if unmarked else sorted({0, *np.flatnonzero(~goes_on).tolist()})
         before_all, names = (self.last_gtid, self.last_offset), self.gtids.names
@@ -141,12 +133,12 @@ class TransactionTracker:
                 name = names[source]
                 self.numbers[name] = max(self.numbers.get(name, 0), greatest)
         if unmarked:
-            self._without_marks(marks, np.flatnonzero((kinds == _DML) & ~same & grows), *before_all)
+            self._without_marks(marks, np.flatnonzero((kinds == DML) & ~same & grows), *before_all)
         self.begun += len(begins)
         self.ended += commits
-        self.changes += int((kinds == _DML).sum())
+        self.changes += int((kinds == DML).sum())
 
-    def _without_marks(self, marks: _Marks, changed: _Rows, gtid: str | None, offset: int) -> None:
+    def _without_marks(self, marks: _Marks, changed: Rows, gtid: str | None, offset: int) -> None:
         """A batch of changes alone: part of a long transaction, or of a partition without marks, as only the rest can tell."""
         self.more_faults += max(0, len(changed) - MOST_NAMED)
         for row in changed[:MOST_NAMED].tolist():
@@ -160,7 +152,7 @@ class TransactionTracker:
         """Judge a row that does not go on with the one before it as a binlog does."""
         kind, gtid = int(marks.kinds[row]), marks.gtid(row)
         if self.first is None:
-            begun = kind in (_BEGIN, _DDL)
+            begun = kind in (BEGIN, DDL)
             self.first = marks.transaction(row, begun=begun)
             if not begun:  # its beginning lies before this cell
                 self.open = _Open(self.first, marks.offset(row))
@@ -168,12 +160,12 @@ class TransactionTracker:
         if unmarked:
             return
         now = self.open
-        if kind == _BEGIN:
+        if kind == BEGIN:
             if now is not None and not self._is(now, marks, row):
                 self._leave_open(now)
             self.open = None
             return
-        if kind == _DDL:
+        if kind == DDL:
             if now is not None and not (gtid and gtid == now.seen.gtid):
                 self._leave_open(now)
                 self.open = None
@@ -190,7 +182,7 @@ class TransactionTracker:
             self._leave_open(now)
         self.open = resumed or _Open(marks.transaction(row, begun=False), marks.offset(row))
         if not seen and resumed is None:
-            what = "changes" if kind == _DML else "a COMMIT"
+            what = "changes" if kind == DML else "a COMMIT"
             text = f"{what} of {_named(gtid)}{{of}} without its BEGIN"
             self._fault(self.last_offset, marks.offset(row), text, by_gtid=gtid is not None)
 
@@ -204,7 +196,7 @@ class TransactionTracker:
                 return one
         return None
 
-    def _leave(self, marks: _Marks, end: int, *, inside: bool, begun: int, ended: _Rows) -> None:
+    def _leave(self, marks: _Marks, end: int, *, inside: bool, begun: int, ended: Rows) -> None:
         """Where a stretch stands at its end; ``begun`` is its last BEGIN, -1 without one."""
         last = end - 1
         if inside and begun > self._last_commit(marks, ended):
@@ -219,8 +211,8 @@ class TransactionTracker:
         self.highest = max(self.highest, self.last)
 
     @staticmethod
-    def _last_commit(marks: _Marks, ended: _Rows) -> int:
-        commits = ended[marks.kinds[ended] != _DDL]
+    def _last_commit(marks: _Marks, ended: Rows) -> int:
+        commits = ended[marks.kinds[ended] != DDL]
         return int(commits[-1]) if len(commits) else -1
 
     def _leave_open(self, one: _Open) -> None:
@@ -240,8 +232,8 @@ class TransactionTracker:
 
     def _settle(self, marks: _Marks, start: int, end: int) -> None:
         """Which of those left open a stretch holds again, so that they are followed there, and which it passes."""
-        rows = np.flatnonzero(marks.kinds[start:end] != _DML) + start
-        gtids = set(marks.gtids.take(pa.array(rows)).to_pylist()) - {None}
+        rows = np.flatnonzero(marks.kinds[start:end] != DML) + start
+        gtids = {marks.text(code) for code in np.unique(marks.told[rows]).tolist()} - {None}
         still = []
         for one in self.left:
             if one.seen.gtid in gtids or self._covers(one, marks, start, end):
@@ -258,13 +250,13 @@ class TransactionTracker:
         if not marks.position(start) <= at <= marks.position(end - 1):
             return False
         row = bisect_left(range(start, end), at, key=marks.position) + start
-        begins = marks.position(row) == at and int(marks.kinds[row]) == _BEGIN
+        begins = marks.position(row) == at and int(marks.kinds[row]) == BEGIN
         return one.seen.gtid is None or (one.seen.begun and begins)
 
     def _passes(self, one: _Open, marks: _Marks, start: int, end: int) -> int | None:
         """The offset at which a stretch begins a transaction that comes after one that never ended."""
         low = bisect_left(range(start, end), _after(_at(one.seen)), key=marks.position) + start
-        later = np.flatnonzero((marks.kinds[low:end] == _BEGIN) | (marks.kinds[low:end] == _DDL)) + low
+        later = np.flatnonzero((marks.kinds[low:end] == BEGIN) | (marks.kinds[low:end] == DDL)) + low
         source, number = _parsed(one.seen.gtid)
 
         def comes_after(row: int) -> bool:
@@ -299,57 +291,52 @@ class TransactionTracker:
             self.more_faults += 1
 
 
-@dataclass(slots=True)
 class _Marks:
-    """The entries of a batch that have a part in transactions; ``same`` compares each row's GTID with the row before it."""
+    """The entries of a batch that have a part in transactions; ``same`` compares each row's GTID with the row before it.
 
-    kinds: npt.NDArray[np.int32]
-    keys: Keys
-    files: _Rows
-    positions: _Rows
-    offsets: _Rows
-    servers: pa.Int64Array
-    gtids: pa.StringArray
-    same: npt.NDArray[np.bool_]
+    ``told`` are codes of GTIDs. Changes may leave theirs to their BEGIN: then it is that of the entry before, and at the head of
+    the batch ``before``.
+    """
 
-    @classmethod
-    def of(
-        cls,
-        batch: pa.RecordBatch,
-        offsets: pa.Int64Array,
-        kinds: npt.NDArray[np.int32],
-        rows: _Rows,
-        before: str | None,
-    ) -> _Marks:
-        part = None if len(rows) == len(kinds) else pa.array(rows)
-        names, at, servers, gtids = (
-            batch[name] if part is None else batch[name].take(part)
-            for name in ("file_name", "position", "server_id", "gtid")
-        )
-        kinds, where = kinds[rows], offsets.to_numpy()[rows]
-        files, positions = file_numbers(names).to_numpy(), pc.fill_null(at, 0).to_numpy()
-        told = gtids
-        if gtids.null_count and (
-            before is not None or gtids.null_count < len(gtids)
-        ):  # changes may leave it to their BEGIN
-            bare = pc.and_(pa.array(kinds == _DML), gtids.is_null())
-            filled = pc.fill_null_forward(gtids)
-            told = pc.if_else(bare, filled if before is None else pc.fill_null(filled, before), gtids)
-        same = np.asarray(pc.fill_null(pc.equal(told.slice(1), told.slice(0, len(told) - 1)), True))
-        return cls(kinds, position_keys(files, positions), files, positions, where, servers, told, same)
+    def __init__(self, columns: EntryColumns, before: str | None) -> None:
+        self.columns = columns
+        self.kinds, self.keys = columns.kinds, columns.keys
+        self._before = before
+        self.told = columns.gtids.codes
+        if before is not None or np.any(self.told >= 0):
+            bare = (self.kinds == DML) & (self.told < 0)
+            if bare.any():
+                self.told = np.where(bare, self._filled(), self.told)
+        unknown = self.told < 0
+        self.same = (self.told[1:] == self.told[:-1]) | unknown[1:] | unknown[:-1]
+
+    def _filled(self) -> Rows:
+        """Return the codes with that of the entry before where there is none."""
+        last = np.maximum.accumulate(np.where(self.told >= 0, np.arange(len(self.told)), -1))
+        return np.where(last < 0, self._code_before(), self.told[np.maximum(last, 0)])
+
+    def _code_before(self) -> int:
+        texts = self.columns.gtids.texts
+        if self._before is None:
+            return -1
+        at: int = pc.index(texts, self._before).as_py()
+        return len(texts) if at < 0 else at
+
+    def text(self, code: int) -> str | None:
+        """Return the GTID that a code of ``told`` stands for."""
+        return self._before if code == len(self.columns.gtids.texts) else self.columns.gtids.text(code)
 
     def position(self, row: int) -> tuple[int, int]:
-        return int(self.files[row]), int(self.positions[row])
+        return self.columns.place(row)
 
     def offset(self, row: int) -> int:
-        return int(self.offsets[row])
+        return int(self.columns.offsets[row])
 
     def gtid(self, row: int) -> str | None:
-        gtid: str | None = self.gtids[row].as_py()
-        return gtid
+        return self.text(int(self.told[row]))
 
     def server_id(self, row: int) -> int:
-        return int(self.servers[row].as_py() or 0)
+        return int(self.columns.server_ids[row])
 
     def transaction(self, row: int, *, begun: bool) -> Transaction:
         position = SourcePosition(0, *self.position(row))
@@ -358,15 +345,15 @@ class _Marks:
 
 def _inside(kinds: npt.NDArray[np.int32], before: bool) -> npt.NDArray[np.bool_]:
     """Whether a transaction is open behind each row; a DDL statement leaves that as it is."""
-    inside: npt.NDArray[np.bool_] = (kinds == _BEGIN) | (kinds == _DML)
-    statements = kinds == _DDL
+    inside: npt.NDArray[np.bool_] = (kinds == BEGIN) | (kinds == DML)
+    statements = kinds == DDL
     if statements.any():
         marks = np.maximum.accumulate(np.where(statements, -1, np.arange(len(kinds))))
         inside = np.where(marks < 0, before, inside[np.maximum(marks, 0)])
     return inside
 
 
-def _greatest(codes: _Rows, numbers: _Rows) -> Iterator[tuple[int, int]]:
+def _greatest(codes: Rows, numbers: Rows) -> Iterator[tuple[int, int]]:
     """The greatest number of each source."""
     if len(codes) and codes[0] >= 0 and np.all(codes == codes[0]):
         yield int(codes[0]), int(numbers.max())

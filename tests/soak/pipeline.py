@@ -34,6 +34,7 @@ from dts_assets.planning.topic_lineages import find_lineages
 from dts_assets.stages.changelog_rows import changelog_rows
 from dts_assets.stages.collecting import Tally
 from dts_assets.stages.delivery_tracker import Delivery
+from dts_assets.stages.entry_columns import EntryColumns
 from dts_assets.stages.entry_facts import EntryFacts, entry_rows
 from dts_assets.stages.entry_lineages import entry_lineages
 from dts_assets.stages.heads import Head, find_head
@@ -210,9 +211,10 @@ class _Lane:
             quarantine.append(Rejection(cell, broken.first_offset, broken.last_offset, broken.reason.value, "entries"))
         sets = _one_batch(pa.Table.from_batches(parts, SETS))
         decoded = FORMAT.entries(sets["data"])
-        facts.add(replace(decoded, shapes=()))  # the tables are known
-        delivery.see_entries(decoded.batch, sets, decoded.checkpoints)
-        runs.see(decoded.batch, sets, decoded.checkpoints)
+        columns = EntryColumns.of(decoded.batch, sets, decoded.checkpoints)
+        facts.add(replace(decoded, shapes=()), columns)  # the tables are known
+        delivery.see_entries(columns)
+        runs.see(columns)
         for one in decoded.rejected:
             first, final = sets["first_offset"][one.index].as_py(), sets["last_offset"][one.index].as_py()
             quarantine.append(Rejection(cell, first, final, one.reason.value, "entries"))

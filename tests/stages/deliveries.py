@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from itertools import pairwise
 
 import pyarrow as pa
@@ -18,7 +19,9 @@ from dts_assets.model.gtids import GtidSet
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.problems import Problem
 from dts_assets.stages.delivery_tracker import Delivery
+from dts_assets.stages.entry_columns import EntryColumns
 
+START = datetime(2026, 1, 5, tzinfo=UTC)
 SERVER = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 
 
@@ -150,7 +153,7 @@ def cell(topic: Topic, messages: Sequence[Message], offsets: OffsetRange, *, num
             ),
         )
         sets = [one for one in some if one.entries]
-        delivery.see_entries(entries_of(topic, sets), sets_of(sets))
+        delivery.see_entries(EntryColumns.of(entries_of(topic, sets), sets_of(sets)))
     return Seen(delivery.result(), tuple(delivery.problems()))
 
 
@@ -174,6 +177,7 @@ def entries_of(topic: Topic, sets: Sequence[Message]) -> pa.RecordBatch:
                 [f"{SERVER}:{one.number}" if topic.gtids and one.number else None for one in held], pa.string()
             ),
             "server_id": pa.array([1] * len(held), pa.int64()),
+            "event_time": pa.array([START] * len(held), pa.timestamp("us", tz="UTC")),
             "seq_id": pa.array([None] * len(held), pa.int64()),
             "file_name": pa.array(["bin.000003"] * len(held), pa.string()),
             "position": pa.array([one.position for one in held], pa.int64()),

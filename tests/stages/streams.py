@@ -154,6 +154,7 @@ def batches(delivered: Sequence[Delivered]) -> tuple[pa.RecordBatch, pa.RecordBa
             "event_time": pa.array([one.time for one in rows], pa.timestamp("us", tz="UTC")),
             "gtid": pa.array([one.gtid for one in rows], pa.string()),
             "server_id": pa.array([one.server for one in rows], pa.int64()),
+            "seq_id": pa.array([None] * len(rows), pa.int64()),
             "file_name": pa.array([f"bin.{one.file:06d}" for one in rows], pa.string()),
             "position": pa.array([one.position for one in rows], pa.int64()),
         }

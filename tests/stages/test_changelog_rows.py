@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from dts_assets.model.columns import Column
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
-from dts_assets.stages.changelog_rows import ENTRY_COLUMNS, changelog_rows, file_numbers, position_bounds
+from dts_assets.stages.changelog_rows import ENTRY_COLUMNS, changelog_rows, position_bounds
+from dts_assets.stages.entry_columns import file_numbers
 from dts_assets.store.columns import changelog_columns
 from dts_assets.wire.format import TableChanges
 

@@ -11,6 +11,7 @@ from dts_assets.model.delivery import MOST_NAMED, CellDelivery, Hole
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.problems import Problem, ProblemCode
 from dts_assets.stages.delivery_tracker import MOST_SHARDS, Delivery
+from dts_assets.stages.entry_columns import EntryColumns
 from dts_assets.stages.gtid_columns import MOST_INTERVALS
 from dts_assets.wire.format import Checkpoint
 
@@ -20,6 +21,35 @@ Row = tuple[str, str | None, int, int]
 """Kind, GTID, binlog file, position."""
 
 
+def columns(
+    rows: Sequence[Row],
+    start: int = 0,
+    *,
+    shards: Sequence[str] | None = None,
+    checkpoints: tuple[Checkpoint, ...] = (),
+) -> EntryColumns:
+    """Entries of one set each, at offsets from ``start`` on."""
+    batch = pa.RecordBatch.from_pydict(
+        {
+            "set_index": pa.array(range(len(rows)), pa.int32()),
+            "message_type": pa.array([kind for kind, *_ in rows], pa.string()),
+            "event_time": pa.array([None] * len(rows), pa.timestamp("us", tz="UTC")),
+            "gtid": pa.array([gtid for _, gtid, *_ in rows], pa.string()),
+            "server_id": pa.array([1] * len(rows), pa.int64()),
+            "seq_id": pa.array([start + number + 1 for number in range(len(rows))], pa.int64()),
+            "file_name": pa.array([f"bin.{file:06d}" for _, _, file, _ in rows], pa.string()),
+            "position": pa.array([position for *_, position in rows], pa.int64()),
+        }
+    )
+    sets = pa.RecordBatch.from_pydict(
+        {
+            "last_offset": pa.array(range(start, start + len(rows)), pa.int64()),
+            "shard": pa.array([None] * len(rows) if shards is None else shards, pa.string()),
+        }
+    )
+    return EntryColumns.of(batch, sets, checkpoints)
+
+
 def told(rows: Sequence[Row], *, fake: bool = False, shards: Sequence[str] | None = None) -> Delivery:
     """One entry per set, at offsets 0, 1, 2, ..., fed one at a time and all at once: both must say the same."""
     steps = []
@@ -27,24 +57,8 @@ def told(rows: Sequence[Row], *, fake: bool = False, shards: Sequence[str] | Non
         delivery = Delivery()
         for start in range(0, len(rows), size):
             some, names = rows[start : start + size], None if shards is None else shards[start : start + size]
-            at = pa.array(range(start, start + len(some)), pa.int64())
-            delivery.see_entries(
-                pa.RecordBatch.from_pydict(
-                    {
-                        "set_index": pa.array(range(len(some)), pa.int32()),
-                        "message_type": pa.array([kind for kind, *_ in some], pa.string()),
-                        "gtid": pa.array([gtid for _, gtid, *_ in some], pa.string()),
-                        "server_id": pa.array([1] * len(some), pa.int64()),
-                        "seq_id": pa.array([start + number + 1 for number in range(len(some))], pa.int64()),
-                        "file_name": pa.array([f"bin.{file:06d}" for _, _, file, _ in some], pa.string()),
-                        "position": pa.array([position for *_, position in some], pa.int64()),
-                    }
-                ),
-                pa.RecordBatch.from_pydict(
-                    {"last_offset": at} | ({} if names is None else {"shard": pa.array(names, pa.string())})
-                ),
-                (Checkpoint(0, "bin.000001", 1, None, True),) if fake else (),
-            )
+            made_up = (Checkpoint(0, "bin.000001", 1, None, True),) if fake else ()
+            delivery.see_entries(columns(some, start, shards=names, checkpoints=made_up))
         steps.append(delivery)
     assert [one.result() for one in steps[1:]] == [steps[0].result()]
     assert [list(one.problems()) for one in steps[1:]] == [list(steps[0].problems())]
@@ -135,6 +149,11 @@ def test_gtids_of_two_dialects_and_nonsense_are_counted() -> None:
     assert (shard.gtids, shard.unreadable_gtids) == (f"{A}:1", 2)
 
 
+def test_the_number_zero_is_no_transaction() -> None:
+    (shard,) = told([*ONE, ("BEGIN", f"{A}:0", 3, 900), ("COMMIT", f"{A}:0", 3, 910)]).result().transactions
+    assert (shard.gtids, shard.unreadable_gtids) == (f"{A}:1", 1)
+
+
 def test_gtids_of_mariadb() -> None:
     rows = [(kind, f"0-{server}-{number}", 3, number * 10) for number, server in ((5, 1), (6, 1), (7, 2)) for kind in ("BEGIN", "COMMIT")]  # fmt: skip # noqa: E501
     assert told(rows).result().transactions[0].gtids == "0:5-7"
@@ -143,21 +162,7 @@ def test_gtids_of_mariadb() -> None:
 def test_what_is_kept_is_bounded() -> None:
     delivery = Delivery()
     count = MOST_INTERVALS + 2
-    numbers = pa.array([2 * number for number in range(count)], pa.int64())
-    delivery.see_entries(
-        pa.RecordBatch.from_pydict(
-            {
-                "set_index": pa.array(range(count), pa.int32()),
-                "message_type": ["COMMIT"] * count,
-                "gtid": [f"{A}:{2 * number + 1}" for number in range(count)],
-                "server_id": pa.array([1] * count, pa.int64()),
-                "seq_id": numbers,
-                "file_name": ["bin.000001"] * count,
-                "position": numbers,
-            }
-        ),
-        pa.RecordBatch.from_pydict({"last_offset": numbers}),
-    )
+    delivery.see_entries(columns([("COMMIT", f"{A}:{2 * number + 1}", 1, 2 * number) for number in range(count)]))
     (shard,) = delivery.result().transactions
     assert shard.gtids is None
     problems = list(delivery.problems())

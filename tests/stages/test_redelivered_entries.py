@@ -17,6 +17,7 @@ from dts_assets.model.spans import Cell
 from dts_assets.model.windows import Window
 from dts_assets.planning.suspicions import find_suspicions
 from dts_assets.planning.topic_lineages import Lineages, find_lineages
+from dts_assets.stages.entry_columns import EntryColumns
 from dts_assets.stages.entry_lineages import entry_lineages
 from dts_assets.stages.redelivered_entries import find_redelivered, relevant
 from dts_assets.stages.run_tracker import RunTracker
@@ -45,7 +46,7 @@ def runs_of(delivered: Sequence[Delivered], *, chunk: int) -> tuple[Run, ...]:
     rows = sorted(delivered, key=lambda one: one.offset)
     for start in range(0, len(rows), chunk):
         entries, sets = batches(rows[start : start + chunk])
-        tracker.see(entries, sets, ())
+        tracker.see(EntryColumns.of(entries, sets))
     return tracker.runs()
 
 

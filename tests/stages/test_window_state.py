@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from dts_assets.model.columns import ColumnShape
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.tables import TableId
+from dts_assets.stages.entry_columns import EntryColumns
 from dts_assets.stages.window_state import MOST_BYTES, MOST_STORED_BYTES, STATE_VERSION, WindowState
 from dts_assets.wire.format import Checkpoint, DecodedEntries, TableShape
 from tests.stages.deliveries import SERVER, Entry, Message, Topic, entries_of, sets_of, topics
@@ -45,7 +46,7 @@ def decoded(topic: Topic, sets: Sequence[Message]) -> DecodedEntries:
         },
         "properties": pa.array([sql if one.kind == "DDL" else None for one in held], pa.map_(pa.string(), pa.string())),
     }
-    batch = entries_of(topic, sets)
+    batch = entries_of(topic, sets).drop_columns(["event_time"])
     batch = pa.RecordBatch.from_arrays([*batch.columns, *columns.values()], names=[*batch.schema.names, *columns])
     checkpoints = tuple(
         Checkpoint(row, "bin.000003", one.position, f"{SERVER}:1-{one.synced}", not topic.gtids)
@@ -70,9 +71,10 @@ def see(state: WindowState, topic: Topic, messages: Sequence[Message]) -> None:
     sets = [one for one in messages if one.entries]
     if sets:
         found = decoded(topic, sets)
-        state.facts.add(found)
-        state.delivery.see_entries(found.batch, sets_of(sets), found.checkpoints)
-        state.runs.see(found.batch, sets_of(sets), found.checkpoints)
+        columns = EntryColumns.of(found.batch, sets_of(sets), found.checkpoints)
+        state.facts.add(found, columns)
+        state.delivery.see_entries(columns)
+        state.runs.see(columns)
 
 
 def results(state: WindowState) -> tuple[Any, ...]:

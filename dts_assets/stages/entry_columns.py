@@ -1,0 +1,131 @@
+"""The columns of decoded entries by which runs, transactions and delivery are told, unpacked once for all trackers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dts_assets.model.positions import SourcePosition, file_number
+from dts_assets.stages.gtid_columns import GtidColumn
+from dts_assets.wire.format import Checkpoint
+
+BEGIN, COMMIT, DML, DDL, ROLLBACK, CHECKPOINT, HEARTBEAT = range(7)
+"""Numbers of the kinds of entries; -1 stands for any other kind. The vendor itself adds the last two."""
+
+_KINDS = pa.array(["BEGIN", "COMMIT", "DML", "DDL", "ROLLBACK", "CHECKPOINT", "HEARTBEAT"])
+_POSITION_BITS = 40
+
+Numbers: TypeAlias = npt.NDArray[np.int64]
+Keys: TypeAlias = npt.NDArray[Any]
+"""Positions as numbers that compare as they do: int64, or Python's own where file or position is too large for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class EntryColumns:
+    """Entries with one value each per column, without nulls: a number that is not there is 0, a GTID has the code -1.
+
+    ``offsets`` are those of the last message of each entry's set, ``times`` microseconds since 1970. ``shard_codes`` index
+    ``shards``, None where all entries are of one shard. ``checkpoints`` index the rows.
+    """
+
+    kinds: npt.NDArray[np.int32]
+    offsets: Numbers
+    files: Numbers
+    positions: Numbers
+    keys: Keys
+    times: Numbers
+    server_ids: Numbers
+    seq_ids: Numbers
+    placed: npt.NDArray[np.bool_]
+    gtids: GtidColumn
+    shards: tuple[str, ...]
+    shard_codes: Numbers | None
+    checkpoints: tuple[Checkpoint, ...]
+
+    @classmethod
+    def of(cls, batch: pa.RecordBatch, sets: pa.RecordBatch, checkpoints: tuple[Checkpoint, ...] = ()) -> EntryColumns:
+        """Return the columns of a decoded batch; ``sets`` (``last_offset``, ``shard``) are the sets that it was decoded from."""
+        index = batch["set_index"].to_numpy()
+        shards = pc.fill_null(sets["shard"], "").dictionary_encode()
+        names = tuple(shards.dictionary.to_pylist())
+        kinds = pc.fill_null(pc.index_in(batch["message_type"], value_set=_KINDS), -1).to_numpy()
+        files, positions = file_numbers(batch["file_name"]).to_numpy(), filled(batch["position"])
+        named = batch["file_name"]
+        placed = positions > 0 if named.null_count else np.ones(len(kinds), np.bool_)
+        return cls(
+            kinds=kinds,
+            offsets=sets["last_offset"].to_numpy()[index],
+            files=files,
+            positions=positions,
+            keys=position_keys(files, positions),
+            times=filled(batch["event_time"].view(pa.int64())),
+            server_ids=filled(batch["server_id"]),
+            seq_ids=filled(batch["seq_id"]),
+            placed=placed | np.asarray(named.is_valid()) if named.null_count else placed,
+            gtids=GtidColumn.of(batch["gtid"]),
+            shards=names,
+            shard_codes=shards.indices.to_numpy()[index].astype(np.int64) if len(names) > 1 else None,
+            checkpoints=checkpoints,
+        )
+
+    def __len__(self) -> int:
+        return len(self.kinds)
+
+    def of_shards(self) -> Iterator[tuple[str, EntryColumns]]:
+        """Yield each shard that has entries, with its entries alone."""
+        if self.shard_codes is None:
+            if len(self):
+                yield self.shards[0], self
+            return
+        for code, name in enumerate(self.shards):
+            rows = np.flatnonzero(self.shard_codes == code)
+            if len(rows):
+                yield name, self.take(rows)
+
+    def take(self, rows: Numbers) -> EntryColumns:
+        """Return some of the entries of one shard, without checkpoints."""
+        if len(rows) == len(self):
+            return self
+        picked = {name: getattr(self, name)[rows] for name in _BY_ROW}
+        return replace(self, **picked, gtids=self.gtids.take(rows), shard_codes=None, checkpoints=())
+
+    def shard(self, row: int) -> str:
+        """Return the shard of an entry."""
+        return self.shards[0 if self.shard_codes is None else int(self.shard_codes[row])]
+
+    def place(self, row: int) -> tuple[int, int]:
+        """Return file number and position of an entry."""
+        return int(self.files[row]), int(self.positions[row])
+
+    def position(self, row: int) -> SourcePosition:
+        """Return the position of an entry in lineage 0: lineages are decided later."""
+        return SourcePosition(0, int(self.files[row]), int(self.positions[row]))
+
+
+_BY_ROW = ("kinds", "offsets", "files", "positions", "keys", "times", "server_ids", "seq_ids", "placed")
+
+
+def file_numbers(names: pa.StringArray) -> pa.Int64Array:
+    """Return the numbers in binlog file names, 0 without a name. A batch names few files, and each is looked at once."""
+    codes = pc.fill_null(names, "").dictionary_encode()
+    numbers = pa.array([file_number(name) for name in codes.dictionary.to_pylist()], pa.int64())
+    return numbers.take(codes.indices)
+
+
+def filled(column: pa.Array) -> Numbers:
+    """Return a column of whole numbers with 0 in the place of nulls."""
+    found: Numbers = (pc.fill_null(column, 0) if column.null_count else column).to_numpy()
+    return found
+
+
+def position_keys(files: Numbers, positions: Numbers) -> Keys:
+    """Return one number per position."""
+    if not len(files) or (int(files.max()) < 1 << 23 and int(positions.max()) < 1 << _POSITION_BITS):
+        return (files << _POSITION_BITS) | positions
+    return np.array([(file << 64) | at for file, at in zip(files.tolist(), positions.tolist(), strict=True)], object)
