@@ -1,4 +1,6 @@
-"""Keeps the Java classes that a run loads in an archive which later JVMs map into memory, so that Spark starts in half the time.
+"""An archive of the Java classes that a run loads, which later JVMs map into memory.
+
+Spark then starts in half the time.
 
 Two windows of the example are made in a lake that is thrown away, since the archive holds what was loaded until the JVM ended:
 the first one appends to the snapshots, the second one merges. Spark uses the archive where it finds it
@@ -32,7 +34,7 @@ subscriptions:
 
 
 def make_windows(folder: Path) -> None:
-    """All stages of two windows, one after the other, and the end of the JVM."""
+    """Run all stages of two windows, one after the other, and end the JVM."""
     from pyspark import SparkContext
 
     from dts_assets.flows.entries import materialize_entries
@@ -64,7 +66,7 @@ def make_windows(folder: Path) -> None:
 
 
 def main() -> int:
-    """The command."""
+    """Run the command."""
     from dts_assets.store.session import CLASS_ARCHIVE
 
     CLASS_ARCHIVE.unlink(missing_ok=True)

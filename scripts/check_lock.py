@@ -1,7 +1,7 @@
-"""Says whether ``requirements.lock`` agrees with ``pyproject.toml``, without a network.
+"""The check that ``requirements.lock`` agrees with ``pyproject.toml``, without a network.
 
 Every requirement and every extra has a pinned version that satisfies it, every pinned version has hashes, the file names no
-index, and what is installed here is what the lock says. Whether a newer version exists is not asked: ``make lock`` finds that.
+index, and the installed versions are those of the lock. Newer versions are not looked for: ``make lock`` finds them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _PIN = re.compile(r"^(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)==(?P<version>[^\s;\\]+
 
 
 def pins(lock: str) -> dict[str, list[tuple[str, str | None, int]]]:
-    """Per package the pinned versions, each with its marker and the number of its hashes."""
+    """Return the pinned versions by package, each with its marker and the number of its hashes."""
     found: dict[str, list[tuple[str, str | None, int]]] = {}
     starts = list(_PIN.finditer(lock))
     for start, following in zip(starts, [*starts[1:], None], strict=True):
@@ -34,7 +34,7 @@ def pins(lock: str) -> dict[str, list[tuple[str, str | None, int]]]:
 
 
 def requirements(project: dict[str, object]) -> Iterator[Requirement]:
-    """What pyproject.toml asks for, extras included."""
+    """Return the requirements of pyproject.toml, extras included."""
     own = project["project"]
     assert isinstance(own, dict)
     for text in (*own["dependencies"], *(text for extra in own["optional-dependencies"].values() for text in extra)):
@@ -45,7 +45,7 @@ def requirements(project: dict[str, object]) -> Iterator[Requirement]:
 
 
 def disagreements(lock: str, project: dict[str, object], *, installed: bool = True) -> list[str]:
-    """One sentence per disagreement."""
+    """Yield one sentence per disagreement."""
     pinned = pins(lock)
     wrong = []
     for requirement in requirements(project):
@@ -77,7 +77,7 @@ def _not_installed(pinned: dict[str, list[tuple[str, str | None, int]]]) -> list
 
 
 def main() -> int:
-    """The command: 1 if there is a disagreement."""
+    """Run the command; return 1 if there is a disagreement."""
     project = tomllib.loads((HOUSE / "pyproject.toml").read_text())
     wrong = disagreements((HOUSE / "requirements.lock").read_text(), project)
     for sentence in wrong:

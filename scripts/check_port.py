@@ -9,7 +9,11 @@ from dts_assets.errors import PortInUseError
 
 
 def require_free(port: int, *, what: str) -> None:
-    """Raise PortInUseError unless a server can listen on that port of this machine."""
+    """Try to listen on a port of this machine.
+
+    Raises:
+        PortInUseError: Another program listens there.
+    """
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the server does: a port just left is free
         try:
@@ -19,7 +23,7 @@ def require_free(port: int, *, what: str) -> None:
 
 
 def main() -> int:
-    """The command."""
+    """Run the command."""
     try:
         require_free(int(sys.argv[1]), what=" ".join(sys.argv[2:]) or "the server")
     except PortInUseError as error:

@@ -1,7 +1,8 @@
-"""Fetches the jars of a Kafka broker, for tests and demonstrations: into the environment, once.
+"""The jars of a Kafka broker, fetched into the environment once, for tests and demonstrations.
 
-By the Ivy that comes with Spark, so that nothing else has to be installed; the Spark settings of the configuration file that
-name a mirror (``spark.jars.ivySettings``) or another cache (``spark.jars.ivy``) apply here too. Does nothing when all is there.
+The Ivy that comes with Spark fetches them, so that nothing else has to be installed; the Spark settings of the configuration file
+that name a mirror (``spark.jars.ivySettings``) or another cache (``spark.jars.ivy``) apply here too. Nothing is done if all jars
+are there.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from dts_emulator.errors import EmulatorError
 from dts_emulator.kafka.broker_files import COORDINATES, JARS, java_program
 
 _CACHE = "~/.ivy2.5.2"
-"""Where Spark 4.1 keeps what Ivy has fetched."""
+"""The cache of Ivy in Spark 4.1."""
 
 _MODULE = """<ivy-module version="2.0"><info organisation="dts-assets" module="broker"/>
 <configurations><conf name="default"/></configurations>
@@ -29,7 +30,7 @@ _DEPENDENCY = '<dependency org="{}" name="{}" rev="{}" conf="default->runtime,ma
 
 
 def fetch(conf: Mapping[str, str]) -> int:
-    """Ivy's exit code; its words go to the output. ``conf`` are Spark settings."""
+    """Run Ivy with some Spark settings, ``conf``, and return its exit code."""
     spark = find_spec("pyspark")
     if spark is None or spark.origin is None:
         sys.stderr.write("pyspark is not installed\n")
@@ -52,7 +53,7 @@ def fetch(conf: Mapping[str, str]) -> int:
 
 
 def _put(fetched: Path) -> None:
-    """Into the environment, whole or not at all."""
+    """Copy the jars into the environment, all or none."""
     unfinished = JARS.with_suffix(".part")
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.parent.mkdir(parents=True, exist_ok=True)
@@ -62,7 +63,7 @@ def _put(fetched: Path) -> None:
 
 
 def main() -> int:
-    """The command."""
+    """Run the command."""
     if JARS.is_dir():
         return 0
     try:

@@ -1,4 +1,4 @@
-"""Starts and stops one Spark session, so that the Iceberg jars are in Ivy's cache before anything is timed or tested.
+"""The start and stop of one Spark session, which puts the Iceberg jars into Ivy's cache.
 
 The Spark settings of the configuration file apply, so that a mirror named there (``spark.jars.ivySettings``) is used here too.
 """
@@ -15,7 +15,7 @@ from dts_assets.store.session import open_session
 
 
 def main() -> int:
-    """The command."""
+    """Run the command."""
     try:
         conf = dict(load_settings().spark.conf)
     except ConfigErrors:

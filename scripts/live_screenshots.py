@@ -14,11 +14,11 @@ from dts_emulator.machine.signals import interrupted_by_signals
 from scripts.screenshots import HEIGHT, Page, ScreenshotError, browser, find_browser, until
 
 MINUTES = 5
-"""How long the pipeline runs before it is looked at: some windows have closed then, and plots have points."""
+"""The time before the first picture: some windows have closed then, and plots have points."""
 
 
 def run_that_follows(stack: LiveStack) -> str:
-    """The run that follows live."""
+    """Return the run that follows live."""
     query = '{ runsOrError(filter: {pipelineName: "live_live"}, limit: 1) { ... on Runs { results { runId } } } }'
     return str(stack.ask(query)["runsOrError"]["results"][0]["runId"])
 
@@ -52,7 +52,7 @@ def look(stack: LiveStack, page: Page) -> None:
 
 
 def main() -> int:
-    """The command."""
+    """Run the command."""
     try:
         find_browser()
         with interrupted_by_signals(), ExitStack() as held:
@@ -73,7 +73,7 @@ def main() -> int:
 
 
 def print_line(line: str) -> None:
-    """Say something on the way."""
+    """Print a line of progress."""
     sys.stderr.write(f"{line}\n")
 
 

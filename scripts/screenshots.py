@@ -43,11 +43,15 @@ Found = TypeVar("Found")
 
 
 class ScreenshotError(Exception):
-    """The pictures cannot be taken; the text is a sentence for a person."""
+    """An obstacle to taking the pictures; the text is a sentence for a person."""
 
 
 def until(ask: Callable[[], Found | None], what: str, *, seconds: float) -> Found:
-    """The first answer that is not None or false. Raises ScreenshotError when it does not come in time."""
+    """Return the first answer that is not None or false.
+
+    Raises:
+        ScreenshotError: It does not come in time.
+    """
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         answer = ask()
@@ -58,7 +62,7 @@ def until(ask: Callable[[], Found | None], what: str, *, seconds: float) -> Foun
 
 
 def free_port() -> int:
-    """A port of this machine on which nothing listens."""
+    """Return a port of this machine on which nothing listens."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -66,7 +70,7 @@ def free_port() -> int:
 
 @contextmanager
 def running(command: Sequence[str], *, log: Path, environment: Mapping[str, str]) -> Iterator[subprocess.Popen[bytes]]:
-    """A process with its children in a group of their own, which all end with the block."""
+    """Run a process with its children in a group of their own; all end with the block."""
     with log.open("ab") as stream:
         process = subprocess.Popen(
             command, cwd=HOUSE, env=dict(environment), stdout=stream, stderr=stream, start_new_session=True
@@ -85,7 +89,11 @@ def running(command: Sequence[str], *, log: Path, environment: Mapping[str, str]
 
 
 def find_browser() -> str:
-    """The path of a Chromium, installed if that can be done here. Raises ScreenshotError."""
+    """Return the path of a Chromium, which is installed if possible.
+
+    Raises:
+        ScreenshotError: There is none, and none can be installed.
+    """
     for attempt in range(2):
         for name in BROWSERS:
             path = shutil.which(name)
@@ -97,7 +105,7 @@ def find_browser() -> str:
 
 
 def _install_browser() -> bool:
-    """As scripts/setup.sh does for what it needs: with apt, as root or where sudo asks nothing."""
+    """Install Chromium with apt, as root or where sudo asks nothing, like scripts/setup.sh."""
     root = [] if os.geteuid() == 0 else ["sudo", "-n"]
     if shutil.which("apt-get") is None or (root and shutil.which("sudo") is None):
         return False
@@ -115,7 +123,11 @@ class Page:
     number: int = 0
 
     def send(self, method: str, **parameters: Any) -> dict[str, Any]:
-        """The result of a command. Raises ScreenshotError with the browser's own words."""
+        """Return the result of a command.
+
+        Raises:
+            ScreenshotError: The browser refuses it; the text has the browser's words.
+        """
         self.number += 1
         self.socket.send(json.dumps({"id": self.number, "method": method, "params": parameters}))
         while True:
@@ -128,18 +140,18 @@ class Page:
         return result
 
     def evaluate(self, script: str) -> Any:
-        """The value of a JavaScript expression."""
+        """Return the value of a JavaScript expression."""
         found = self.send("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         return found["result"].get("value")
 
     def open(self, address: str, *, shows: Sequence[str], seconds: float = 60) -> None:
-        """Go to a page and wait until it shows these texts, nothing turns any more and no letter is missing."""
+        """Go to a page and wait until it shows these texts, complete and without a spinner."""
         self.send("Page.navigate", url=address)
         until(lambda: self.shows(shows), f"{address} with {shows}", seconds=seconds)
         self.settle()
 
     def shows(self, texts: Sequence[str]) -> bool:
-        """Whether the page has all texts now."""
+        """Return whether the page has all texts now."""
         return bool(
             self.evaluate(f"{json.dumps(list(texts))}.every(text => (document.body?.innerText ?? '').includes(text))")
         )
@@ -162,7 +174,11 @@ class Page:
             return  # a run that goes on is never at rest
 
     def click(self, text: str) -> None:
-        """Click the innermost element whose first line is this text."""
+        """Click the innermost element whose first line is this text.
+
+        Raises:
+            ScreenshotError: There is no such element.
+        """
         found = self.evaluate(
             "(() => { const all = [...document.querySelectorAll('button, a, [role=tab], [role=button], label, div, span')]"
             f".filter(one => one.innerText?.trim().split('\\n')[0] === {json.dumps(text)}); const one = all[all.length - 1];"
@@ -185,7 +201,11 @@ class Page:
         self.send("Emulation.setDeviceMetricsOverride", width=WIDTH, height=height, deviceScaleFactor=1, mobile=False)
 
     def picture(self, name: str) -> None:
-        """Write what is seen to docs/images; paths of this machine become those of a lake at the root."""
+        """Write a picture of the page to docs/images, with paths of a lake at the root.
+
+        Raises:
+            ScreenshotError: The picture is too large.
+        """
         self.evaluate(
             "(() => { const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);"
             f"for (let one; (one = walk.nextNode());) one.data = one.data.replaceAll({json.dumps(self.hidden)}, ''); }})()"
@@ -201,7 +221,7 @@ class Page:
 
 @contextmanager
 def browser(folder: Path) -> Iterator[Page]:
-    """A tab of a browser without a window, of the pictures' size."""
+    """Open a tab of a browser without a window, of the pictures' size."""
     profile = folder / "browser"
     command = [
         find_browser(), "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars",
@@ -229,7 +249,7 @@ class Dagster:
     environment: Mapping[str, str] = field(repr=False)
 
     def ask(self, query: str, **variables: Any) -> dict[str, Any] | None:
-        """The data of a GraphQL answer; None while nobody answers."""
+        """Return the data of a GraphQL answer; None while there is no answer."""
         body = json.dumps({"query": query, "variables": variables}).encode()
         request = urllib.request.Request(f"{self.address}/graphql", body, {"Content-Type": "application/json"})
         try:
@@ -240,7 +260,11 @@ class Dagster:
         return data
 
     def backfill(self, keys: Sequence[Sequence[str]], partitions: Sequence[str]) -> str:
-        """Begin a backfill of some assets, as the dialog of the UI does; its name."""
+        """Begin a backfill of some assets, as the dialog of the UI does, and return its name.
+
+        Raises:
+            ScreenshotError: Dagster refuses it.
+        """
         asked = {"assetSelection": [{"path": list(key)} for key in keys], "partitionNames": list(partitions)}
         query = (
             "mutation($asked: LaunchBackfillParams!) { launchPartitionBackfill(backfillParams: $asked) "
@@ -252,7 +276,7 @@ class Dagster:
         return str(answer["backfillId"])
 
     def backfill_state(self, name: str) -> tuple[str, list[dict[str, str]]]:
-        """The status of a backfill, and its runs (``id``, ``status``)."""
+        """Return the status of a backfill, and its runs: ``("COMPLETED", [{"id": "ab12", "status": "SUCCESS"}])``."""
         query = (
             "query($name: String!) { partitionBackfillOrError(backfillId: $name) "
             "{ ... on PartitionBackfill { status runs(limit: 50) { id status } } } }"
@@ -261,13 +285,17 @@ class Dagster:
         return str(found.get("status", "")), found.get("runs", [])
 
     def some_runs_ended(self, name: str) -> bool:
-        """Whether one run of a backfill or more has ended well. Raises ScreenshotError if the backfill failed."""
+        """Return whether at least one run of a backfill has succeeded.
+
+        Raises:
+            ScreenshotError: The backfill failed.
+        """
         self.ended(name)
         _, runs = self.backfill_state(name)
         return any(run["status"] == "SUCCESS" for run in runs)
 
     def materialized(self, asset: str) -> str:
-        """A partition of an asset of the example that is there."""
+        """Return a materialized partition of an asset of the example."""
         query = (
             "query($key: AssetKeyInput!) { assetNodeOrError(assetKey: $key) "
             "{ ... on AssetNode { assetMaterializations(limit: 1) { partition } } } }"
@@ -276,7 +304,11 @@ class Dagster:
         return str(found[0]["partition"])
 
     def ended(self, name: str) -> bool:
-        """Whether a backfill has ended well. Raises ScreenshotError if it failed."""
+        """Return whether a backfill has succeeded.
+
+        Raises:
+            ScreenshotError: The backfill failed.
+        """
         status, _ = self.backfill_state(name)
         if status.startswith(("FAIL", "CANCEL", "COMPLETED_FAILED")):
             raise ScreenshotError(f"screenshots: a backfill of the example ended as {status}.")
@@ -285,7 +317,7 @@ class Dagster:
 
 @contextmanager
 def dagster(folder: Path) -> Iterator[Dagster]:
-    """The example's definitions with an empty lake and an instance of its own, all in ``folder``."""
+    """Serve the example's definitions with an empty lake and an instance of its own, all in ``folder``."""
     home = folder / "dagster_home"
     home.mkdir()
     shutil.copy(HOUSE / "dagster_home" / "dagster.yaml", home)
@@ -336,14 +368,14 @@ def make_and_look(server: Dagster, page: Page) -> None:
 
 
 def look_at_backfill(server: Dagster, page: Page, name: str) -> None:
-    """How far a backfill is."""
+    """Take the picture of a backfill in progress."""
     page.resize(420)
     page.open(f"{server.address}/runs/b/{name}", shows=["shop / raw_envelopes", "shop / entries", "completed"])
     page.picture("backfill")
 
 
 def look_at_partitions(server: Dagster, page: Page) -> None:
-    """Every Kafka partition and window, some of them done, and what is known of one."""
+    """Take the picture of all partitions, some of them done, with the facts of one."""
     page.resize(HEIGHT)
     page.open(f"{server.address}/assets/shop/raw_envelopes?view=partitions", shows=KAFKA_PARTITIONS)
     done = server.materialized("raw_envelopes")
@@ -355,7 +387,7 @@ def look_at_partitions(server: Dagster, page: Page) -> None:
 
 
 def look_at_run(server: Dagster, page: Page, name: str) -> None:
-    """What the tables' run said of itself, without Dagster's own events."""
+    """Take the picture of the log of the tables' run, without Dagster's own events."""
     page.resize(HEIGHT)
     _, runs = server.backfill_state(name)
     page.open(f"{server.address}/runs/{runs[0]['id']}", shows=["RUN_SUCCESS"])
@@ -367,7 +399,7 @@ def look_at_run(server: Dagster, page: Page, name: str) -> None:
 
 
 def look_at_graph(server: Dagster, page: Page) -> None:
-    """All assets, in their groups."""
+    """Take the picture of all assets in their groups."""
     page.resize(1300)
     page.open(f"{server.address}/asset-groups", shows=["snapshot", "changelog"])
     page.press("e", alt=True)  # expands all groups
@@ -377,7 +409,7 @@ def look_at_graph(server: Dagster, page: Page) -> None:
 
 
 def look_at_plots(server: Dagster, page: Page) -> None:
-    """The numbers of entries over all Kafka partitions and windows."""
+    """Take the picture of the numbers of entries over all Kafka partitions and windows."""
     page.resize(1500)
     page.open(f"{server.address}/assets/shop/entries", shows=["Metadata"])
     for section in ("Status", "Description", "Columns", "Plots"):
@@ -388,7 +420,7 @@ def look_at_plots(server: Dagster, page: Page) -> None:
 
 
 def main() -> int:
-    """The command."""
+    """Run the command."""
 
     def stop(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt

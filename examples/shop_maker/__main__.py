@@ -1,4 +1,4 @@
-"""Makes ``examples/shop`` and ``examples/shop.expected`` again: ``python -m examples.shop_maker``.
+"""The command that makes ``examples/shop`` and ``examples/shop.expected`` again: ``python -m examples.shop_maker``.
 
 A private MariaDB is started for the shop and gone afterwards.
 """
@@ -24,13 +24,13 @@ OPTIONS = DtsOptions(
     bytes_per_second=256 * 1024,
     ddl_execution_seconds=0,
 )
-"""Small messages on a slow line, so that a small capture shows what a large one would: many fragments, seconds apart."""
+"""Small messages on a slow line: a small capture has many fragments, seconds apart, like a large one."""
 
 _FOLDER = Path(__file__).parent.parent
 
 
 def main() -> int:
-    """Run the workload, write the capture and the dump, and say what was made."""
+    """Run the workload, write the capture and the dump, and print their sizes."""
     with private_server(server_id=11) as source:
         work(source)
         messages = record(source, OPTIONS, until=END)

@@ -23,7 +23,7 @@ _HOURLY = (430, 520, 360, 40, 380, 560, 640, 420)
 """Transactions of each hour; the fourth is the quiet one."""
 
 _LAST_SECOND = END - 150
-"""Nothing happens after it, so that a CHECKPOINT behind the last commit still lies in the last hour."""
+"""The last event, early enough for a CHECKPOINT behind it in the last hour."""
 
 Happening = Callable[[Shop, float], None]
 
@@ -43,19 +43,19 @@ _ORDINARY: tuple[tuple[Happening, int], ...] = (
     (Shop.row_is_replaced, 3),
     (Shop.log_is_tidied, 2),
 )
-"""What happens at any time, with how often it does in relation to the others."""
+"""The events of any time, with their relative frequencies."""
 
 
 @dataclass(frozen=True, slots=True)
 class Appointment:
-    """Something that happens at a fixed second."""
+    """An event at a fixed second."""
 
     second: float
     happening: Happening
 
 
 def work(server: Server) -> None:
-    """The whole day on an empty server."""
+    """Run the whole day on an empty server."""
     with Session(server) as session:
         session.at(START + 1)
         session.run(tables.CREATE_DATABASE)
@@ -70,7 +70,7 @@ def work(server: Server) -> None:
 
 
 def _ordinary(random: Random) -> Iterator[Appointment]:
-    """Transactions at random times, more in busy hours."""
+    """Yield transactions at random times, more in busy hours."""
     happenings, weights = zip(*_ORDINARY, strict=True)
     for hour, count in enumerate(_HOURLY):
         first = START + hour * 3600 + (60 if hour == 0 else 0)
@@ -118,7 +118,7 @@ def _schema_changes() -> Iterator[Appointment]:
 
 
 def _documents() -> Iterator[Appointment]:
-    """Large rows. Those in the last second of an hour are still being sent when the next hour begins."""
+    """Yield large rows; some are still being sent when the next hour begins."""
 
     def written(number: int, size: int) -> Happening:
         return lambda shop, now: shop.document_is_written(now, number, size=size)
@@ -138,7 +138,7 @@ def _documents() -> Iterator[Appointment]:
 
 
 def _long_transaction(server: Server, start: float, *, seconds: int) -> Iterator[Appointment]:
-    """A transaction that stays open for minutes, over the end of an hour, while others commit."""
+    """Keep a transaction open for minutes, over the end of an hour, while others commit."""
     held: list[Session] = []
 
     def begin(shop: Shop, now: float) -> None:

@@ -1,4 +1,4 @@
-"""Values for the table that has a column of every usual type: the ends of ranges, what lies between them, and NULL."""
+"""Values of every usual type: the ends of ranges, values between them, and NULL."""
 
 from __future__ import annotations
 
@@ -139,11 +139,11 @@ MAKERS: Mapping[str, Maker] = {
     "c_longblob": _bytes(30),
     "größe_cm": _decimal(6, 1),
 }
-"""What each column may hold; NULL comes on top, everywhere."""
+"""The values of each column; any of them may also be NULL."""
 
 
 def row(random: Random) -> dict[str, object]:
-    """One row without its key. One row in twelve is NULL throughout."""
+    """Return one row without its key. One row in twelve is NULL throughout."""
     if random.random() < 1 / 12:
         return dict.fromkeys(MAKERS)
     return {name: None if random.random() < 0.15 else make(random) for name, make in MAKERS.items()}

@@ -1,4 +1,4 @@
-"""A database session that lives in simulated time: every transaction says what time it is before it does anything."""
+"""A database session in simulated time: every transaction sets the clock first."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class Session:
         self.run("SET TIMESTAMP = %s", Decimal(f"{instant:.3f}"))
 
     def run(self, sql: str, *values: object) -> int:
-        """Run a statement; how many rows it changed."""
+        """Run a statement and return the number of rows that it changed."""
         with self._connection.cursor() as cursor:
             return int(cursor.execute(sql, values or None))
 
     def insert(
         self, table: str, rows: Sequence[Mapping[str, object]], *, verb: str = "INSERT", suffix: str = ""
     ) -> int:
-        """One statement that inserts all rows; they name the same columns."""
+        """Insert all rows by one statement; they name the same columns."""
         columns = ", ".join(f"`{name}`" for name in rows[0])
         marks = f"({', '.join(['%s'] * len(rows[0]))})"
         values = [value for row in rows for value in row.values()]
@@ -46,7 +46,7 @@ class Session:
 
     @contextmanager
     def transaction(self, instant: float) -> Iterator[Session]:
-        """Everything in the block at one instant, committed at its end."""
+        """Run the block as one transaction at one instant, committed at its end."""
         self.at(instant)
         self.run("BEGIN")
         yield self

@@ -1,4 +1,4 @@
-"""What happens in the shop: each method is one transaction of the kind that its name says.
+"""Transactions of the shop, one for each method.
 
 The shop remembers what it needs to name rows that exist (keys of customers, orders, products), nothing else.
 """
@@ -38,7 +38,7 @@ class Shop:
     next_payment: int = 1
 
     def stock_the_shop(self, now: float, *, products: int) -> None:
-        """Categories, products and their inventory: the first rows, inserted many at a time."""
+        """Insert the first rows, many at a time: categories, products and their inventory."""
         self.categories = 24
         titles = [words.thing(self.random).split()[-1] for _ in range(self.categories)]
         with self.session.transaction(now) as session:
@@ -58,7 +58,7 @@ class Shop:
             self.new_products(now + 1 + start / 60, count=min(60, products - start))
 
     def new_products(self, now: float, *, count: int) -> None:
-        """Products with stock in some warehouses."""
+        """Insert products with stock in some warehouses."""
         rows = []
         for _ in range(count):
             sku = f"{self.random.choice('ABCDÄ')}-{self.next_sku:05d}"
@@ -89,7 +89,7 @@ class Shop:
             session.insert("inventory", stock)
 
     def customers_register(self, now: float, *, count: int = 1) -> None:
-        """New customers with their addresses."""
+        """Insert new customers with their addresses."""
         people, addresses = [], []
         for _ in range(count):
             number = self.next_customer
@@ -132,7 +132,7 @@ class Shop:
         }
 
     def order_is_placed(self, now: float) -> None:
-        """An order over five tables."""
+        """Insert an order over five tables."""
         random, number = self.random, self.next_order
         self.next_order += 1
         lines = random.sample(self.skus, k=random.randint(1, 7))
@@ -202,7 +202,7 @@ class Shop:
         )
 
     def orders_are_shipped(self, now: float) -> None:
-        """Some recent orders at once, by one statement."""
+        """Update some recent orders by one statement."""
         batch = self._recent(self.orders, 6)
         if batch:
             with self.session.transaction(now) as session:
@@ -210,7 +210,7 @@ class Shop:
                 self._log("orders shipped", len(batch), copies=self.random.randint(1, 3))
 
     def order_is_cancelled(self, now: float) -> None:
-        """An order, its items and its payments go, the stock comes back."""
+        """Delete an order, its items and its payments, and put the stock back."""
         if not self.orders:
             return
         order = self.orders.pop(self.random.randrange(len(self.orders)))
@@ -227,7 +227,7 @@ class Shop:
             self._log("order cancelled", order)
 
     def prices_change(self, now: float) -> None:
-        """All products of a category."""
+        """Update all products of a category."""
         with self.session.transaction(now) as session:
             session.run(
                 "UPDATE products SET price = price * %s, changed_at = NOW() WHERE category_id = %s",
@@ -236,7 +236,7 @@ class Shop:
             )
 
     def goods_arrive(self, now: float) -> None:
-        """Some stock is new, some is more than before."""
+        """Insert new stock, or add to stock that is there."""
         house = self.random.choice(WAREHOUSES)
         rows = [
             {"warehouse": house, "sku": sku, "quantity": self.random.randint(1, 80), "counted_on": "2026-01-05"}
@@ -250,7 +250,7 @@ class Shop:
             )
 
     def customer_changes(self, now: float) -> None:
-        """A customer edits the profile; after the loyalty programme began, points come with it."""
+        """Edit a customer's profile."""
         customer = self.random.choice(self.customers)
         with self.session.transaction(now) as session:
             session.run(
@@ -262,7 +262,7 @@ class Shop:
             )
 
     def points_are_given(self, now: float) -> None:
-        """Loyalty points for some customers; only after the column was added."""
+        """Give loyalty points to some customers; only after the column was added."""
         with self.session.transaction(now) as session:
             session.run(
                 "UPDATE customers SET loyalty_points = COALESCE(loyalty_points, 0) + %s WHERE id IN %s",
@@ -271,7 +271,7 @@ class Shop:
             )
 
     def customer_is_renumbered(self, now: float) -> None:
-        """The primary key changes; addresses follow."""
+        """Change a primary key; addresses follow."""
         position = self.random.randrange(len(self.customers))
         old, new = self.customers[position], self.next_customer + 3_000_000_000
         self.next_customer += 1
@@ -281,7 +281,7 @@ class Shop:
             session.run("UPDATE addresses SET customer_id = %s WHERE customer_id = %s", new, old)
 
     def sku_is_renamed(self, now: float) -> None:
-        """A text key changes, alone and as a part of composite keys."""
+        """Change a text key, alone and as a part of composite keys."""
         position = self.random.randrange(len(self.skus))
         old = self.skus[position]
         new = f"{old}/R" if len(old) < 36 else f"R-{self.next_sku:05d}"
@@ -292,14 +292,14 @@ class Shop:
                 session.run(f"UPDATE {table} SET sku = %s WHERE sku = %s", new, old)
 
     def skus_are_swapped(self, now: float) -> None:
-        """Two rows exchange their keys by way of a third."""
+        """Exchange the keys of two rows by way of a third key."""
         one, other = self.random.sample(self.skus, k=2)
         with self.session.transaction(now) as session:
             for new, old in (("swap", one), (one, other), (other, "swap")):
                 session.run("UPDATE products SET sku = %s WHERE sku = %s", new, old)
 
     def categories_shift(self, now: float) -> None:
-        """Every category from one on moves up by one, in one statement, to make room for a new one."""
+        """Move all categories from a place on up by one, by one statement, for a new category."""
         place = self.random.randint(2, self.categories)
         with self.session.transaction(now) as session:
             session.run("UPDATE categories SET id = id + 1 WHERE id >= %s ORDER BY id DESC", place)
@@ -317,7 +317,7 @@ class Shop:
         self.categories += 1
 
     def row_is_replaced(self, now: float) -> None:
-        """A key is deleted and inserted again in the same transaction, and once more by REPLACE."""
+        """Delete and insert a key in one transaction, and once more by REPLACE."""
         if not self.orders:
             return
         order = self.random.choice(self.orders)
@@ -327,7 +327,7 @@ class Shop:
             session.insert("orders", [self._order(order, now)], verb="REPLACE")
 
     def log_is_tidied(self, now: float) -> None:
-        """In the table without a key: one of several equal rows goes, others change."""
+        """Delete one of several equal rows of the table without a key, and change others."""
         with self.session.transaction(now) as session:
             self._log("tidy", None, copies=3)
             session.run("DELETE FROM audit_log WHERE action = 'tidy' LIMIT 2")
@@ -336,7 +336,7 @@ class Shop:
             )
 
     def gallery_grows(self, now: float, *, count: int = 2) -> None:
-        """Rows of every type."""
+        """Insert rows of every type."""
         rows = [{"id": self._next_gallery_id(), **gallery.row(self.random)} for _ in range(count)]
         with self.session.transaction(now) as session:
             session.insert("type_gallery", rows)
@@ -348,7 +348,7 @@ class Shop:
         return number
 
     def gallery_changes(self, now: float) -> None:
-        """Every column of a row changes, or the row goes."""
+        """Change every column of a row, or delete the row."""
         if not self.gallery_ids:
             return
         number = self.random.choice(self.gallery_ids)
@@ -362,7 +362,7 @@ class Shop:
                 session.run(f"UPDATE type_gallery SET {assignments} WHERE id = %s", *values.values(), number)
 
     def coupons_change(self, now: float) -> None:
-        """Coupons come, are used, change case (the same key to the database, other bytes) and go."""
+        """Insert, use, rename (in case only: equal to the database, other bytes) or delete a coupon."""
         code = f"Save{self.random.randint(1, 60)}é"
         with self.session.transaction(now) as session:
             session.insert(
@@ -376,7 +376,7 @@ class Shop:
                 session.run("DELETE FROM coupons WHERE code = %s", code)
 
     def document_is_written(self, now: float, number: int, *, size: int) -> None:
-        """A document of about ``size`` characters."""
+        """Insert a document of about ``size`` characters."""
         row = {
             "id": number,
             "title": f"Terms № {number}",
@@ -387,7 +387,7 @@ class Shop:
             session.insert("documents", [row])
 
     def documents_are_revised(self, now: float, numbers: Iterable[int]) -> None:
-        """All of them in one transaction, so that it takes long to send."""
+        """Change several documents in one transaction, so that it takes long to send."""
         with self.session.transaction(now) as session:
             for number in numbers:
                 session.run(

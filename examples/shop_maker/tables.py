@@ -171,4 +171,4 @@ CREATE_COUPONS = """CREATE TABLE coupons (
 """Created later than the others: a table that the first windows do not know."""
 
 ADD_LOYALTY = "ALTER TABLE customers ADD COLUMN loyalty_points INT UNSIGNED NULL AFTER email"
-"""Nullable and without a default, and not behind the last column: rows written before it have no value for it."""
+"""A nullable column without a default, not behind the last column: older rows have no value for it."""

@@ -49,32 +49,32 @@ _SENTENCES = (
 
 
 def person(random: Random) -> str:
-    """A name."""
+    """Return a name."""
     return f"{random.choice(_GIVEN)} {random.choice(_FAMILY)}"
 
 
 def thing(random: Random) -> str:
-    """An article's title."""
+    """Return an article's title."""
     return f"{random.choice(_LOOKS)} {random.choice(_LOOKS)} {random.choice(_THINGS)}"
 
 
 def street(random: Random) -> str:
-    """A street with a number."""
+    """Return a street with a number."""
     return f"{random.choice(_STREETS)} {random.randint(1, 240)}"
 
 
 def city(random: Random) -> str:
-    """A city that latin1 can write."""
+    """Return a city that latin1 can write."""
     return random.choice(_CITIES)
 
 
 def city_local(random: Random) -> str:
-    """A city that gbk can write."""
+    """Return a city that gbk can write."""
     return random.choice(_CITIES_LOCAL)
 
 
 def remark(random: Random) -> str | None:
-    """A note as customers leave them: mostly none, sometimes odd."""
+    """Return a customer's note: mostly none, sometimes odd."""
     roll = random.random()
     if roll < 0.6:
         return None
@@ -82,7 +82,7 @@ def remark(random: Random) -> str | None:
 
 
 def long_text(random: Random, size: int) -> str:
-    """About ``size`` characters of contract prose. It repeats itself, so it compresses well."""
+    """Return about ``size`` characters of contract prose, which repeats itself and so compresses well."""
     parts: list[str] = []
     length = 0
     while length < size:
@@ -93,6 +93,6 @@ def long_text(random: Random, size: int) -> str:
 
 
 def some_bytes(random: Random, most: int) -> bytes:
-    """Up to ``most`` random bytes, not rarely with zeros at the end, which packed columns like to lose."""
+    """Return up to ``most`` random bytes, often with zeros at the end, which packed columns may lose."""
     data = random.randbytes(random.randint(0, most))
     return data + b"\0" * min(2, most - len(data)) if random.random() < 0.3 else data
