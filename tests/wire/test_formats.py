@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import pickle
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -45,6 +47,19 @@ def test_traits_say_what_each_vendor_gives() -> None:
 def test_a_format_that_is_still_to_come_is_refused_by_name(name: str) -> None:
     with pytest.raises(WireFormatError, match=f"{name} .*cannot decode it yet; it decodes drs-json-c, dts-protobuf"):
         wire_format(name)
+
+
+def test_nobody_outside_wire_asks_for_a_formats_name() -> None:
+    house = Path(__file__).parents[2]
+    names = set(registered_formats())
+    found = [
+        f"{path.relative_to(house)}:{node.lineno}"
+        for path in (house / "dts_assets").rglob("*.py")
+        if "wire" not in path.relative_to(house).parts
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Constant) and (node.value in names or node.value in ("drs-", "dts-"))
+    ]
+    assert found == []
 
 
 def test_traits_are_read_without_an_engine() -> None:

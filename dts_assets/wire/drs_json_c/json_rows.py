@@ -19,8 +19,18 @@ from dts_assets.model.problems import Reason
 from dts_assets.model.tables import TableId
 from dts_assets.wire.columns.buffers import Bools, binary_array, empty_lists, empty_maps, offsets_of, with_empty_last
 from dts_assets.wire.columns.casts import matches, parse
-from dts_assets.wire.columns.images import ABSENT, FIELD, NULL, ColumnList, Image, TableRows
-from dts_assets.wire.columns.pivot import Bucket, Reading, pivot, typed_values
+from dts_assets.wire.columns.pivot import (
+    ABSENT,
+    FIELD,
+    NULL,
+    Bucket,
+    ColumnList,
+    Image,
+    Reading,
+    TableRows,
+    pivot,
+    typed_values,
+)
 from dts_assets.wire.columns.table_changes import Beside, Rejections, table_codes
 from dts_assets.wire.drs_json_c.json_messages import (
     OPERATIONS,

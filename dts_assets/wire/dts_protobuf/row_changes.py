@@ -23,9 +23,8 @@ from dts_assets.wire.columns.buffers import (
     offsets_of,
     with_empty_last,
 )
-from dts_assets.wire.columns.charsets import Charsets, charsets_of
-from dts_assets.wire.columns.images import ABSENT, BYTES, NULL, NUMBER, UNSIGNED, ColumnList, Image, TableRows
-from dts_assets.wire.columns.pivot import pivot
+from dts_assets.wire.columns.casts import Charsets, charsets_of
+from dts_assets.wire.columns.pivot import ABSENT, BYTES, NULL, NUMBER, UNSIGNED, ColumnList, Image, TableRows, pivot
 from dts_assets.wire.columns.table_changes import Beside, Rejections, table_codes
 from dts_assets.wire.dts_protobuf import Engine
 from dts_assets.wire.dts_protobuf.entry_sets import DELETE, INSERT, column_lists
