@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import time
 import uuid
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias
 
-from pyiceberg.exceptions import CommitFailedException
 from pyspark.sql import SparkSession
 
-from dts_assets.errors import IncompatibleLakeError, LakeTableError
+from dts_assets.errors import IncompatibleLakeError
 from dts_assets.flows.layers import LAYERS, Layer
 from dts_assets.model.frontier import Consistency
 from dts_assets.model.ledger_rows import IngestWindow
@@ -169,19 +167,8 @@ class Pipeline:
         return first
 
     def _remember(self, name: str, value: str) -> None:
-        """Keep a fact in the properties of the raw ledger, where it lasts as long as the lake. The first writer wins."""
-        for attempt in range(20):
-            table = self.lake.ensure(self.path("raw_windows"), RAW_WINDOWS)
-            if name in table.properties:
-                return
-            try:
-                with table.transaction() as transaction:
-                    transaction.set_properties({name: value})
-            except CommitFailedException:  # another run committed to the table meanwhile
-                time.sleep(0.05 * (attempt + 1))
-            else:
-                return
-        raise LakeTableError(f"{self.name}.raw_windows", "it is written by others all the time; run it again")
+        """Keep a fact in the properties of the raw ledger. The first writer wins."""
+        self.lake.remember(self.path("raw_windows"), RAW_WINDOWS, name=name, value=value)
 
     def _shape(self) -> dict[str, str | int]:
         return {

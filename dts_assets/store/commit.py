@@ -13,8 +13,6 @@ metadata some 20 times a commit (300 ms at 300 snapshots) and never merge manife
 from __future__ import annotations
 
 import hashlib
-import random
-import time
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -46,12 +44,11 @@ from pyiceberg.table.snapshots import (
 from pyiceberg.table.update import AddSnapshotUpdate, AssertRefSnapshotId, AssertTableUUID, SetSnapshotRefUpdate
 from pyiceberg.typedef import Identifier
 from pyiceberg.types import PrimitiveType
-from sqlalchemy.exc import OperationalError
 
 from dts_assets.errors import LakeTableError, StaleGenerationError
+from dts_assets.store.contention import until_it_gets_through
 from dts_assets.store.data_files import data_files, partition_value
 from dts_assets.store.files import WrittenFile
-from dts_assets.store.iceberg_tables import is_locked
 from dts_assets.store.locks import table_lock
 
 Rectangle: TypeAlias = Mapping[str, Collection[Any]]
@@ -64,7 +61,6 @@ MANIFEST_FILES = 250
 """Files per manifest, neighbours in partition order. A replacement rewrites the manifests that it takes files from: with all of
 2,000 files in one it took 0.6 s (narrow) to 1.4 s (two 30-column images)."""
 
-_GIVE_UP_AFTER = 120.0
 _COMPRESSION: Literal["deflate"] = "deflate"
 
 
@@ -96,22 +92,17 @@ def replace(
     name = ".".join(identifier)
     wanted = {field_name: frozenset(map(partition_value, values)) for field_name, values in rectangle.items()}
     attempt = _Attempt(name, wanted, dict(properties or {}), frozenset(base) if base is not None else None, keep)
-    deadline = time.monotonic() + _GIVE_UP_AFTER
-    tries = 0
-    while True:
+
+    def once() -> Replaced:
         try:
             return attempt.run(catalog, identifier, files)
-        except CommitFailedException:  # surely not committed
+        except (
+            CommitFailedException
+        ):  # surely not committed; of a state that is unknown the next try looks whether it landed
             attempt.clean_up()
-        except CommitStateUnknownException:  # the next try looks whether it landed
-            pass
-        except OperationalError as error:
-            if not is_locked(error):
-                raise
-        if time.monotonic() > deadline:
-            raise LakeTableError(name, f"other writers kept it busy for {_GIVE_UP_AFTER:.0f} s; run it again")
-        time.sleep(random.uniform(0, min(0.02 * 2 ** min(tries, 5), 0.5)))
-        tries += 1
+            raise
+
+    return until_it_gets_through(name, once, lost=(CommitFailedException, CommitStateUnknownException))
 
 
 def files_in(table: Table, rectangle: Rectangle, *, snapshot_id: int | None = None) -> list[DataFile]:

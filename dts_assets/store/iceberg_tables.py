@@ -6,9 +6,7 @@ ever grows: columns are added, types widened; nothing is dropped, because old wi
 
 from __future__ import annotations
 
-import random
 import re
-import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 
@@ -22,17 +20,16 @@ from pyiceberg.table import Table
 from pyiceberg.table.update.schema import UpdateSchema
 from pyiceberg.typedef import Identifier
 from pyiceberg.types import IcebergType, StructType
-from sqlalchemy.exc import OperationalError
 
 from dts_assets.errors import LakeTableError
 from dts_assets.model.columns import widened
 from dts_assets.store.columns import NamedType, quoted
+from dts_assets.store.contention import until_it_gets_through
+from dts_assets.store.schemas import TableLayout
 from dts_assets.store.types import arrow_schema, iceberg_type, lake_type
 
 CATALOG = "lake"
 """The catalog's name, on the Spark side and on the pyiceberg side: the SQLite catalog keeps tables by it."""
-
-_TRIES = 20
 
 _NOT_IN_PATHS = re.compile(r"[^A-Za-z0-9_\-]")
 
@@ -58,20 +55,21 @@ def ensure_table(
     properties: Mapping[str, str],
 ) -> Table:
     """The table, created with its namespaces if it is not there yet; safe when several processes do so at once."""
-    for attempt in range(_TRIES):
-        try:
-            return _load_or_create(catalog, identifier, schema, spec, properties)
-        except OperationalError as error:
-            if not is_locked(error):
-                raise
-            time.sleep(random.uniform(0, 0.02 * 2 ** min(attempt, 5)))
-    raise LakeTableError(".".join(identifier), "others write to its catalog all the time; run it again")
+    return until_it_gets_through(
+        ".".join(identifier), lambda: _load_or_create(catalog, identifier, schema, spec, properties)
+    )
 
 
-def is_locked(error: OperationalError) -> bool:
-    """Whether a SQLite catalog has refused because others write. Of two readers that both want to write one is refused at once,
-    however long it was ready to wait."""
-    return any(word in str(error) for word in ("locked", "busy"))
+def remember(catalog: Catalog, identifier: Identifier, layout: TableLayout, *, name: str, value: str) -> None:
+    """Keep a fact in the properties of a table, where it lasts as long as the lake. The first writer wins."""
+
+    def attempt() -> None:
+        table = ensure_table(catalog, identifier, layout.schema, layout.spec, layout.properties)
+        if name not in table.properties:
+            with table.transaction() as transaction:
+                transaction.set_properties({name: value})
+
+    until_it_gets_through(".".join(identifier), attempt, lost=(CommitFailedException,))
 
 
 def _load_or_create(
@@ -101,24 +99,18 @@ def evolve(catalog: Catalog, identifier: Identifier, columns: Sequence[NamedType
     New columns, and new fields of structs, go to the end; int, float and decimal widen as Iceberg allows. Raises LakeTableError
     for a type that cannot become the other without loss. A column that the table has in a wider type already stays as it is.
     """
-    for attempt in range(_TRIES):
+
+    def attempt() -> None:
         table = catalog.load_table(identifier)
         # Made when it is needed: to begin an update takes longer than to find that there is none.
         update = lru_cache(maxsize=1)(table.update_schema)
-        changed = False
-        for name, text in columns:
-            changed |= _widen(update, ".".join(identifier), table.schema().as_struct(), (name,), iceberg_type(text))
-        if not changed:
-            return arrow_schema(table.schema())
-        try:
+        struct = table.schema().as_struct()
+        changed = [_widen(update, ".".join(identifier), struct, (name,), iceberg_type(text)) for name, text in columns]
+        if any(changed):
             update().commit()
-        except CommitFailedException:
-            pass
-        except OperationalError as error:
-            if not is_locked(error):
-                raise
-        time.sleep(0.02 * (attempt + 1))
-    raise LakeTableError(".".join(identifier), "its columns are being changed by others all the time; run it again")
+
+    until_it_gets_through(".".join(identifier), attempt, lost=(CommitFailedException,))
+    return arrow_schema(catalog.load_table(identifier).schema())
 
 
 def table_schema(catalog: Catalog, identifier: Identifier) -> pa.Schema:

@@ -25,7 +25,7 @@ from dts_assets.store.catalog import LakeLocation, open_catalog
 from dts_assets.store.columns import NamedType
 from dts_assets.store.commit import Rectangle, Replaced, files_apart, files_in, replace
 from dts_assets.store.files import WriteTarget, WrittenFile
-from dts_assets.store.iceberg_tables import ensure_table, evolve, spark_name, table_identifier
+from dts_assets.store.iceberg_tables import ensure_table, evolve, remember, spark_name, table_identifier
 from dts_assets.store.schemas import FORMAT_PROPERTY, FORMAT_TABLE, LAKE_FORMAT, TableLayout
 from dts_assets.store.types import arrow_schema
 
@@ -112,6 +112,15 @@ class Lake:
         """
         self.require_format(path[0])
         return ensure_table(self.catalog, self.identifier(path), layout.schema, layout.spec, layout.properties)
+
+    def remember(self, path: Sequence[str], layout: TableLayout, *, name: str, value: str) -> None:
+        """Keep a fact in the properties of a table, which is created if it is not there. The first writer wins.
+
+        Raises:
+            LakeFormatError: Another version of dts-assets made the subscription's tables.
+        """
+        self.require_format(path[0])
+        remember(self.catalog, self.identifier(path), layout, name=name, value=value)
 
     def evolve(self, path: Sequence[str], columns: Sequence[NamedType]) -> pa.Schema:
         """Widen a table to hold ``columns``; its Arrow schema with field ids."""

@@ -7,9 +7,7 @@ are never lost, and a span's rows change all at once. Tables that do not exist y
 
 from __future__ import annotations
 
-import random
 import threading
-import time
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
@@ -41,6 +39,7 @@ from dts_assets.model.windows import Window
 from dts_assets.store.cast import cast_to_schema
 from dts_assets.store.columns import LEDGER_COLUMNS
 from dts_assets.store.commit import Rectangle, files_in, replace
+from dts_assets.store.contention import until_it_gets_through
 from dts_assets.store.files import TableWriter, WrittenFile
 from dts_assets.store.iceberg_tables import ensure_table, evolve
 from dts_assets.store.lake import write_target
@@ -48,7 +47,6 @@ from dts_assets.store.rows import Kind, from_arrow, to_arrow
 from dts_assets.store.schemas import DAY, SYSTEM_TABLES
 from dts_assets.store.types import arrow_schema
 
-_GIVE_UP_AFTER = 120.0
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 Chosen: TypeAlias = Callable[[pa.Table], pa.ChunkedArray]
@@ -179,9 +177,11 @@ class Ledger:
     def _replace(self, name: str, starts: Collection[datetime], chosen: Chosen, rows: Sequence[LedgerRow]) -> None:
         """Replace the chosen rows of the days of ``starts``, all of which ``rows`` must lie in."""
         days = {_day(start) for start in starts}
-        table = self._ensure(name) if rows else self._table(name)
-        deadline = time.monotonic() + _GIVE_UP_AFTER
-        while table is not None:
+
+        def attempt() -> None:
+            table = self._ensure(name) if rows else self._table(name)
+            if table is None:
+                return
             files = files_in(table, {DAY: days})
             old = _read_files(table, files)
             gone = chosen(old)
@@ -199,12 +199,9 @@ class Ledger:
                 for file in written:
                     with suppress(OSError):
                         table.io.delete(file.path)
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(random.uniform(0.005, 0.1))
-                table = self._table(name)
-            else:
-                return
+                raise
+
+        until_it_gets_through(self._qualified(name), attempt, lost=(StaleGenerationError,))
 
     def _read(
         self, kind: type[Kind], name: str, windows: Iterable[Window] | None, *, without: Sequence[str] = ()
