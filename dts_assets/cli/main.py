@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from dts_assets.errors import ConfigErrors, DtsAssetsError
+from dts_assets.errors import ConfigErrors, DtsAssetsError, MissingPackageError
 from dts_assets.settings import Settings, Subscription, config_file, json_schema, load_settings
 from dts_assets.settings.values import duration_text
 
@@ -75,14 +75,12 @@ def _command_of(entry: EntryPoint) -> click.Command:
     try:
         command = entry.load()
     except ImportError as error:
-        reason = (
-            f"`{entry.name}` cannot be loaded from {entry.value}: {error}. Install the package again, with its extras."
-        )
+        missing = MissingPackageError(entry.name, entry.value, str(error))
 
         @click.command(entry.name, short_help="Not available: a package is missing.", add_help_option=False)
         @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
         def unavailable(arguments: tuple[str, ...]) -> None:
-            raise click.ClickException(reason)
+            raise missing
 
         unavailable.ignore_unknown_options = True
         return unavailable

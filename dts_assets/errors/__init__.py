@@ -33,6 +33,7 @@ commands, such as a failed check, and no errors::
     │  └─ IncompleteWindowError             a window is known to be incomplete, and the configuration says block
     ├─ MachineError                     13  the machine that the command runs on
     │  ├─ MissingJavaError                  no Java that Spark can run on
+    │  ├─ MissingPackageError               the package of a command cannot be imported
     │  ├─ PortInUseError                    another program listens on the port of a server
     │  └─ SparkServerError                  a Spark Connect server ended before it answered
     └─ WireFormatError                  14  a wire format cannot be used as asked (bad bytes are quarantined instead)
@@ -69,7 +70,13 @@ from dts_assets.errors.lake import (
     StaleGenerationError,
     UnwritableLakeError,
 )
-from dts_assets.errors.machine import MachineError, MissingJavaError, PortInUseError, SparkServerError
+from dts_assets.errors.machine import (
+    MachineError,
+    MissingJavaError,
+    MissingPackageError,
+    PortInUseError,
+    SparkServerError,
+)
 from dts_assets.errors.source import CaptureError, CaptureGrownError, SourceError
 from dts_assets.errors.windows import IncompleteWindowError, NotClosedError, NotReadyError, WindowError
 
@@ -93,6 +100,7 @@ __all__ = [
     "MachineError",
     "MessagesGoneError",
     "MissingJavaError",
+    "MissingPackageError",
     "NotClosedError",
     "NotReadyError",
     "NothingFoundError",

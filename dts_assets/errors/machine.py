@@ -32,6 +32,25 @@ class MissingJavaError(MachineError):
 
 
 @dataclass(eq=False)
+class MissingPackageError(MachineError):
+    """A package, or one that it needs, that cannot be imported, so that its command is not available.
+
+    ``place`` is where the command was looked for, "dts_emulator.commands.live:live", and ``reason`` what Python says of it.
+    """
+
+    command: str
+    place: str
+    reason: str
+
+    def message(self) -> str:
+        """Return the command, its place, the reason and the way out."""
+        return (
+            f"The command {self.command} cannot be loaded from {self.place}: {self.reason}. Install the package again, with its "
+            f"extras."
+        )
+
+
+@dataclass(eq=False)
 class PortInUseError(MachineError):
     """A port on which another program listens already. ``what`` names the server that was to start there."""
 

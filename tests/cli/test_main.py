@@ -135,9 +135,9 @@ def test_a_command_of_another_package_is_one_of_ours() -> None:
 @pytest.mark.usefixtures("group")
 def test_a_command_whose_package_is_missing_is_one_sentence() -> None:
     result = CliRunner().invoke(cli, ["broken", "--rate", "5", "more"])
-    assert result.exit_code == 1
+    assert result.exit_code == 13
     assert result.stderr.count("\n") == 1
-    assert "`broken` cannot be loaded" in result.stderr
+    assert "The command broken cannot be loaded" in result.stderr
     assert "no_such_package" in result.stderr
 
 

@@ -73,6 +73,11 @@ EXAMPLES: tuple[tuple[errors.DtsAssetsError, str, str], ...] = (
     (errors.NotClosedError("shop", ("p00|2026-01-05-01:00",), latest=None), "p00|2026-01-05-01:00", "Ask again later"),
     (errors.NotReadyError("shop", {"2026-01-05-01:00": (0, 3)}), "2026-01-05-01:00: p00, p03", "Materialize"),
     (errors.MissingJavaError(found="11.0.2"), "this machine", "Install a Java 17"),
+    (
+        errors.MissingPackageError("live", "dts_emulator.commands.live:live", "No module named dts_emulator"),
+        "dts_emulator.commands.live:live",
+        "Install the package again",
+    ),
     (errors.PortInUseError(3000, what="Dagster"), "Port 3000", "choose another port"),
     (errors.SparkServerError(1, "spark.log"), "Spark Connect server", "spark.log says why"),
     (errors.WireFormatError("dts-avro", "it needs a schema; name its file"), "dts-avro", "name its file"),
