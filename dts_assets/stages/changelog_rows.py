@@ -1,4 +1,7 @@
-"""Row changes of one table to rows of its changelog: the decoder's columns with the source coordinates beside them."""
+"""Row changes of one table become rows of its changelog.
+
+The source coordinates stand beside the decoder's columns.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ ENTRY_COLUMNS = (
 
 
 def changelog_rows(changes: TableChanges, entries: pa.RecordBatch) -> pa.RecordBatch:
-    """Changelog rows, in the order of the changes; ``entries`` is the batch that they were decoded from."""
+    """Return changelog rows in the order of the changes; ``entries`` is the batch that they were decoded from."""
     index = changes.batch["entry_index"]
     taken = {name: entries[name].take(index) for name in (*ENTRY_COLUMNS, "lineage")}
     position = pa.StructArray.from_arrays(
@@ -51,7 +54,7 @@ def changelog_rows(changes: TableChanges, entries: pa.RecordBatch) -> pa.RecordB
 
 
 def position_bounds(rows: pa.RecordBatch) -> tuple[SourcePosition, SourcePosition]:
-    """The smallest and the greatest source position of some changelog rows (at least one)."""
+    """Return the smallest and the greatest source position of some changelog rows (at least one)."""
     parts = [rows["source_position"].field(name).to_numpy() for name in ("lineage", "file", "position")]
     order = np.lexsort(parts[::-1])
     first, last = (SourcePosition(*(int(part[row]) for part in parts)) for row in (order[0], order[-1]))

@@ -1,4 +1,6 @@
-"""Fragments that do not lie side by side, one by one: sets that are cut, repeated, interleaved, out of order or broken.
+"""Collection of fragments that do not lie side by side.
+
+Their sets are cut, repeated, interleaved, out of order or broken, so fragments are looked at one by one.
 
 Every shard has one set that is being collected. Another set's fragment puts it aside; what was put aside is decided late, because
 a set that begins again, or a fragment that comes late, may still make it whole:
@@ -49,7 +51,7 @@ class WaitingSet:
 
 @dataclass(frozen=True, slots=True)
 class CarriedSet:
-    """A set whose end the range has not seen and the next one should: it names the fragment that must come.
+    """A set whose end lies behind the range; it names the fragment that must come next.
 
     ``sequence`` is that fragment's number, None where messages have none. ``abandoned`` says that the producer gave that number
     to another message: then it must send the whole set again.
@@ -66,7 +68,7 @@ class CarriedSet:
 
 @dataclass(slots=True)
 class Tally:
-    """What became of the messages of a range; the terms of the ledger's equations."""
+    """The fate of the messages of a range, counted: the terms of the ledger's equations."""
 
     messages: int = 0
     whole: int = 0
@@ -82,7 +84,7 @@ class Tally:
 
 
 class Joined(NamedTuple):
-    """A set put together from fragments that were collected one by one."""
+    """A set joined from fragments that were collected one by one."""
 
     first_offset: int
     last_offset: int
@@ -92,7 +94,7 @@ class Joined(NamedTuple):
 
 
 class Collector:
-    """The unfinished sets of a range. What it finds out stands in ``tally``, ``broken``, ``waiting`` and ``carried``."""
+    """The unfinished sets of a range. Results stand in ``tally``, ``broken``, ``waiting`` and ``carried``."""
 
     def __init__(self, read_head: HeadReader, tally: Tally, *, nothing_follows: bool) -> None:
         self.broken: list[BrokenSet] = []
@@ -106,19 +108,19 @@ class Collector:
 
     @property
     def busy(self) -> bool:
-        """Whether any set is unfinished."""
+        """True if any set is unfinished."""
         return bool(self._current or self._aside)
 
     def current(self, shard: str) -> PartialSet | None:
-        """The set that is being collected."""
+        """Return the set that is being collected."""
         return self._current.get(shard)
 
     def aside(self) -> Mapping[str, Sequence[PartialSet]]:
-        """The sets put aside, by shard."""
+        """Return the sets put aside, by shard."""
         return self._aside
 
     def add(self, shard: str, fragment: Fragment) -> Joined | None:
-        """The set that the fragment makes whole, if it does."""
+        """Take a fragment and return the set that it makes whole, if it does."""
         current = self._current.get(shard)
         if current is None or not current.takes(fragment):
             current = self._taken_up(shard, fragment)
@@ -152,20 +154,20 @@ class Collector:
             self._settle(shard, waiting.pop(0))
 
     def see_whole(self, shard: str, total: int, data_of: Callable[[int], bytes | pa.Buffer]) -> None:
-        """A whole set has come: what was put aside before and is equal to it has come again."""
+        """Take note of a whole set: sets put aside before that are equal to it were copies."""
         for one in list(self._aside.get(shard, ())):
             if one.total == total and one.equals(data_of):
                 self._tally.superseded += len(one.parts)
                 self._forget(shard, one)
 
     def see_numbers(self, highest: Mapping[str, int]) -> None:
-        """The greatest sequence number of each shard that has come since sets were put aside, or with them."""
+        """Take note of the greatest sequence number of each shard since sets were put aside, or with them."""
         for shard, aside in self._aside.items():
             for one in aside:
                 one.seen_to = max(one.seen_to, highest.get(shard, -1))
 
     def finish(self) -> None:
-        """Decide everything: the range is over."""
+        """Decide about every unfinished set: the range is over."""
         for shard in self._aside.keys() | self._current.keys():
             going_on, sets = self._current.get(shard), list(self._aside.get(shard, ()))
             if going_on is not None and (self._nothing_follows or going_on.ended):
@@ -187,7 +189,7 @@ class Collector:
         self._current.clear()
 
     def _taken_up(self, shard: str, fragment: Fragment) -> PartialSet | None:
-        """The set put aside that a fragment names by its number; it is collected again."""
+        """Collect the set put aside that a fragment names by its number again, and return it."""
         for one in self._aside.get(shard, ()):
             numbered = one.base is not None and fragment.sequence is not None
             if numbered and one.takes(fragment) and not one.contradicted:
@@ -199,7 +201,7 @@ class Collector:
         return None
 
     def _begun(self, shard: str, fragment: Fragment) -> PartialSet:
-        """A new set."""
+        """Begin a new set with a fragment."""
         before, found = self._current.get(shard), PartialSet.of(fragment)
         if before is not None and fragment.index and _contradict(before, fragment):
             before.reason = found.reason = Reason.CONTRADICTORY_FRAGMENT
@@ -208,7 +210,7 @@ class Collector:
         return found
 
     def _end(self, shard: str, current: PartialSet) -> Joined | None:
-        """The last fragment has come, and none is missing between it and the first that came."""
+        """Join a set whose last fragment has come, with none missing since the first that came."""
         parts = current.fragments
         if current.low:
             head = self._read_head(shard, parts)
@@ -228,7 +230,7 @@ class Collector:
         return Joined(min(offsets), max(offsets), shard or None, parts[-1].sequence, tuple(one.data for one in parts))
 
     def _decided(self, one: PartialSet, head: Head) -> bool:
-        """Whether what was found before a set that is not whole says what becomes of it; else it is noted."""
+        """Tell whether the messages before an unfinished set decide its fate; else note them."""
         if head.outcome is Outcome.REPEATED:
             self._tally.superseded += len(one.parts)
             return True
@@ -241,7 +243,7 @@ class Collector:
         return False
 
     def _settle(self, shard: str, one: PartialSet) -> None:
-        """Say what becomes of a set that is not whole."""
+        """Decide the fate of a set that is not whole."""
         can_tell = one.base is not None or one.low > 0
         if not one.searched and can_tell and self._decided(one, self._read_head(shard, one.fragments)):
             return
@@ -280,14 +282,17 @@ class Collector:
 
 
 def _contradict(before: PartialSet, fragment: Fragment) -> bool:
-    """Whether a fragment that is not the first of its set says otherwise than the set it comes in."""
+    """Tell whether a fragment that is not the first of its set contradicts that set."""
     if before.base is None or fragment.base is None:
         return True
     return before.base == fragment.base and before.total != fragment.total
 
 
 def _begun_again(one: PartialSet, current: PartialSet) -> bool:
-    """Whether the current set is, as far as it came, the same from the start; numbers would have kept both together."""
+    """Tell whether the current set is equal to the other from its start.
+
+    Numbers would have kept both together.
+    """
     if one.reason is not None or (one.total, one.low, one.base) != (current.total, current.low, None) or one.low:
         return False
     both = one.parts.keys() & current.parts.keys()
@@ -295,13 +300,13 @@ def _begun_again(one: PartialSet, current: PartialSet) -> bool:
 
 
 def _claim_the_same(one: PartialSet, other: PartialSet) -> bool:
-    """Whether a number of one set, its head's included, is another's, or the one at which the other was given up."""
+    """Tell whether two sets claim a sequence number, heads and numbers given up included."""
     if one.base is None or other.base is None:
         return False
     return one.base <= other.base + other.high + other.abandoned and other.base + other.low <= one.base + one.high
 
 
 def _span(parts: Sequence[Fragment]) -> tuple[int, int]:
-    """The least and the greatest offset."""
+    """Return the least and the greatest offset."""
     offsets = [part.offset for part in parts]
     return min(offsets), max(offsets)

@@ -1,4 +1,4 @@
-"""DDL entries to rows of the ``ddl`` table, and to the changelog rows of the tables that they empty."""
+"""DDL entries become rows of the ``ddl`` table, and changelog rows of the tables that they empty."""
 
 from __future__ import annotations
 
@@ -39,12 +39,15 @@ FIRST_STATE = "INIT_DDL"
 
 _EMPTYING = frozenset({EffectKind.TRUNCATE_TABLE, EffectKind.DROP_TABLE})
 _EMPTYING_SOME = _EMPTYING | {EffectKind.DROP_DATABASE}
-"""With those that do not name the tables."""
+"""The same effects and those that do not name their tables."""
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A statement: which row of its batch, its text, and what it does (``parsed``; of a first state ``effect`` alone)."""
+    """A statement: the row of its batch, its text, and its effects.
+
+    Of a first state ``effect`` alone counts, not ``parsed``.
+    """
 
     index: int
     sql: str
@@ -55,17 +58,17 @@ class Statement:
 
     @property
     def effect(self) -> str | None:
-        """As it stands in the ``ddl`` table."""
+        """The effect as it stands in the ``ddl`` table."""
         return "create" if self.is_first_state else self.parsed.effect
 
     @property
     def may_empty(self) -> bool:
-        """Whether it takes away all rows of some table, be the table known or not."""
+        """True if the statement takes away all rows of some table, known or not."""
         return not self.is_first_state and any(effect.kind in _EMPTYING_SOME for effect in self.parsed.effects)
 
 
 def statements(entries: pa.RecordBatch) -> list[Statement]:
-    """The statements of a batch of entries, in its order; all other entries are passed over.
+    """Return the statements of a batch of entries in its order; all other entries are passed over.
 
     DRS writes DDL and INIT_DDL, which ``message_type`` or the property ``type`` says. Never raises for what a statement says.
     """
@@ -90,7 +93,7 @@ def statements(entries: pa.RecordBatch) -> list[Statement]:
 
 
 def ddl_rows(entries: pa.RecordBatch, found: list[Statement], *, stage: str = TABLES_STAGE) -> pa.RecordBatch:
-    """Rows of the ``ddl`` table of the statements that :func:`statements` found in the batch, in their order."""
+    """Return rows of the ``ddl`` table for the statements that :func:`statements` found in the batch, in their order."""
     index = pa.array([one.index for one in found], pa.int64())
     taken = entries.select([*DDL_ENTRY_COLUMNS, "lineage"]).take(index)
     position = pa.StructArray.from_arrays(
@@ -115,7 +118,9 @@ def ddl_rows(entries: pa.RecordBatch, found: list[Statement], *, stage: str = TA
 
 
 def truncations(found: list[Statement], tables: Mapping[TableId, tuple[Column, ...]]) -> tuple[TableChanges, ...]:
-    """The changes with ``op`` ``truncate``: one per statement and table that it empties or drops, row number 0, no image.
+    """Return the changes with ``op`` ``truncate``: one per statement and table that is emptied or dropped.
+
+    Their row number is 0, and they have no image.
 
     Only for ``tables``; a database that is dropped takes all of its own. ``changelog_rows`` gives them their coordinates.
     """

@@ -1,4 +1,4 @@
-"""Takes note of what was delivered in one Kafka partition and window, batch by batch, while its entries are decoded.
+"""Delivery in one Kafka partition and window, told batch by batch while its entries are decoded.
 
 Everything is compared as columns: of a clean stream no row is looked at one by one, and of another only those where something
 goes back, begins again or is missing.
@@ -77,12 +77,12 @@ class Delivery:
             known.see(mine)
 
     def until(self, end: int) -> None:
-        """Say where the range ends: a window that is still open has got longer since it was begun."""
+        """Set the end of the range: an open window has grown since it was begun."""
         if self.within is not None:
             self.within = OffsetRange(self.within.start, end)
 
     def result(self) -> CellDelivery:
-        """The facts so far."""
+        """Return the facts so far."""
         behind = 0
         if self.within is not None:
             seen_to = self.within.start if self.offsets.last is None else self.offsets.last + 1
@@ -101,7 +101,7 @@ class Delivery:
         )
 
     def problems(self) -> Iterator[Problem]:
-        """What is missing inside the cell, for its row in the ledger."""
+        """Yield the problems inside the cell, for its row in the ledger."""
         for _, known in sorted(self.sequences.items()):
             yield from known.problems()
         for _, transactions in sorted(self.transactions.items()):
@@ -121,7 +121,7 @@ class Delivery:
 
 @dataclass(slots=True)
 class _Offsets:
-    """Which offsets messages have, and the holes between them."""
+    """The offsets that messages have, and the holes between them."""
 
     first: int | None = None
     last: int | None = None

@@ -23,12 +23,17 @@ _POSITION_BITS = 40
 
 Numbers: TypeAlias = npt.NDArray[np.int64]
 Keys: TypeAlias = npt.NDArray[Any]
-"""Positions as numbers that compare as they do: int64, or Python's own where file or position is too large for it."""
+"""Positions as numbers that compare in the order of positions.
+
+They are int64, or Python's own integers where file or position is too large.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class EntryColumns:
-    """Entries with one value each per column, without nulls: a number that is not there is 0, a GTID has the code -1.
+    """Entries with one value each per column, without nulls.
+
+    A number that is not there is 0, a GTID that is not there has the code -1.
 
     ``offsets`` are those of the last message of each entry's set, ``times`` microseconds since 1970. ``shard_codes`` index
     ``shards``, None where all entries are of one shard. ``checkpoints`` index the rows.

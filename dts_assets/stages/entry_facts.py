@@ -1,4 +1,4 @@
-"""Entry sets to rows of ``entries``, and the facts about them that the ledger keeps."""
+"""Entry sets become rows of ``entries``, and facts that the ledger keeps."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dts_assets.wire.ddl.effects import HARMLESS, Effect, EffectKind, ParsedDdl
 from dts_assets.wire.format import DecodedEntries, TableShape
 
 _OF_A_SET = ("first_offset", "last_offset", "shard", "sequence")
-"""What an entry has from its set; the lake puts each where its table says."""
+"""The columns that an entry takes from its set."""
 
 _APPLIED = HARMLESS | {
     EffectKind.CREATE_TABLE,
@@ -29,12 +29,12 @@ _APPLIED = HARMLESS | {
     EffectKind.TRUNCATE_TABLE,
     EffectKind.DROP_DATABASE,
 }
-"""What statements do that changelogs and snapshots follow, or that touches no rows."""
+"""The effects of statements that changelogs and snapshots follow, or that touch no rows."""
 
 
 @dataclass(slots=True)
 class EntryFacts:
-    """What the entries of a cell amount to; grows batch by batch, and facts of two tasks can be added."""
+    """The facts of a cell's entries, which grow batch by batch."""
 
     entries: int = 0
     data: int = 0
@@ -99,8 +99,10 @@ class EntryFacts:
 
 
 def entry_rows(batch: pa.RecordBatch, sets: pa.RecordBatch, *, cell: Cell, epoch: int) -> pa.RecordBatch:
-    """Rows of ``entries`` from a decoded batch and the sets (``first_offset``, ``last_offset``, ``shard``, ``sequence``) it was
-    decoded from."""
+    """Return rows of ``entries`` from a decoded batch and the sets that it was decoded from.
+
+    ``sets`` has ``first_offset``, ``last_offset``, ``shard`` and ``sequence``.
+    """
     of_set = {name: sets[name].take(batch["set_index"]) for name in _OF_A_SET}
     names = [name for name in batch.schema.names if name != "set_index"]
     rows = pa.RecordBatch.from_arrays([*of_set.values(), *[batch[name] for name in names]], names=[*of_set, *names])
@@ -108,7 +110,7 @@ def entry_rows(batch: pa.RecordBatch, sets: pa.RecordBatch, *, cell: Cell, epoch
 
 
 def merge_shapes(parts: Iterable[Mapping[TableShape, SourcePosition]]) -> dict[TableShape, SourcePosition]:
-    """Every shape with the first position it was seen at."""
+    """Return every shape with the first position it was seen at."""
     merged: dict[TableShape, SourcePosition] = {}
     for part in parts:
         for shape, position in part.items():
@@ -117,12 +119,12 @@ def merge_shapes(parts: Iterable[Mapping[TableShape, SourcePosition]]) -> dict[T
 
 
 def _followed(parsed: ParsedDdl) -> bool:
-    """Whether changelogs and snapshots show all that a statement may do to rows and columns."""
+    """Tell whether changelogs and snapshots show every effect of a statement on rows and columns."""
     return parsed.parsed and all(effect.kind in _APPLIED or _fills_nothing(effect) for effect in parsed.effects)
 
 
 def _fills_nothing(effect: Effect) -> bool:
-    """Whether an added column is NULL in the rows that were there: each event shows the column itself."""
+    """Tell whether an added column is NULL in older rows: each event shows the column itself."""
     definition = effect.definition
     return effect.kind is EffectKind.ADD_COLUMN and definition is not None and definition.fill is Fill.NULL
 

@@ -16,7 +16,9 @@ Lineages = npt.NDArray[np.int32]
 
 
 def entry_lineages(entries: pa.RecordBatch | pa.Table, rules: Mapping[str, LineageRule]) -> Lineages:
-    """The lineage of each entry of one Kafka partition (``last_offset``, ``event_time``, ``gtid``, ``shard``).
+    """Return the lineage of each entry of one Kafka partition.
+
+    ``entries`` has ``last_offset``, ``event_time``, ``gtid`` and ``shard``.
 
     ``rules`` has the rule of each shard; a shard without one is lineage 0. The twin of ``LineageRule.lineage``.
     """

@@ -24,7 +24,9 @@ Rows: TypeAlias = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class GtidColumn:
-    """GTIDs of entries: ``codes`` has one number per entry, the place of its text in ``texts``, or -1 without a GTID.
+    """GTIDs of entries, as codes into distinct texts.
+
+    ``codes`` has one number per entry, the place of its text in ``texts``, or -1 without a GTID.
 
     ``numbers`` and ``servers`` say per text what ``server_and_number`` of the model says, servers as places in ``names``. Both
     are -1 for a text that is no GTID, and end with one -1 more, which the code -1 finds.
@@ -55,7 +57,7 @@ class GtidColumn:
         return None if code < 0 else self.texts[code].as_py()
 
     def row_numbers(self) -> tuple[Rows, Rows]:
-        """Return number and server of each entry, -1 for an entry without a GTID and for a text that is none."""
+        """Return number and server of each entry, -1 without a readable GTID."""
         return self.numbers[self.codes], self.servers[self.codes]
 
 
@@ -77,7 +79,10 @@ class GtidCollector:
         return list(self.codes)
 
     def add(self, gtids: GtidColumn) -> tuple[Rows, Rows]:
-        """Put GTIDs in. Return the place in ``names`` of each one's source, and its number; -1 for none and for nonsense."""
+        """Put GTIDs in; return the place in ``names`` of each one's source, and its number.
+
+        Both are -1 without a GTID and for nonsense.
+        """
         numbers, servers = gtids.row_numbers()
         known = np.full(len(gtids.names) + 1, -1, np.int64)
         for server in range(len(gtids.names)) if len(gtids.names) == 1 else np.unique(servers[servers >= 0]).tolist():
@@ -102,7 +107,7 @@ class GtidCollector:
         )
 
     def _code(self, name: str) -> int:
-        """Return the number of a source, -1 for what is no source and for one of another dialect than the first."""
+        """Return the code of a source, -1 for a text that names none in the set's dialect."""
         try:
             source = gtid_source(name)
         except ValueError:

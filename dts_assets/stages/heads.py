@@ -1,4 +1,4 @@
-"""What lies before a range: the head of a set whose tail came, or the whole set that the tail repeats.
+"""The search before a range for the head of a set, or for a whole copy of it.
 
 Raw is read backwards from the tail, and no further than a decision needs. With sequence numbers every message says how far from
 the tail it was sent, so a smaller number than the set's first ends the search. Without them a head must directly precede its
@@ -20,14 +20,17 @@ from dts_assets.model.problems import Reason
 from dts_assets.stages.partial_sets import Fragment
 
 FURTHEST_BY_SEQUENCE = 1024
-"""Messages of later numbers passed on the way back to a set that is repeated; a producer sends a handful at a time again."""
+"""Messages of later numbers passed on the way back to a repeated set.
+
+A producer sends a handful of messages again.
+"""
 
 FURTHEST_BY_CONTENT = 64
 """Messages looked at for a repeated set where none has a number."""
 
 
 class Outcome(Enum):
-    """What a search backwards found."""
+    """The result of a search backwards."""
 
     FOUND = auto()
     """Every fragment before the tail."""
@@ -36,12 +39,14 @@ class Outcome(Enum):
     WAITING = auto()
     """Nothing yet: earlier messages are not stored."""
     MISSING = auto()
-    """That there is no such head."""
+    """There is no such head."""
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The fragments before a tail, by index: all of them if they were found, those that there are if some are missing.
+    """The fragments before a tail, by index.
+
+    If the search failed they are those that are there.
 
     ``reason`` says why a head is missing.
     """
@@ -52,7 +57,7 @@ class Head:
 
 
 HeadReader: TypeAlias = Callable[[str, Sequence[Fragment]], Head]
-"""``(shard, fragments that came)`` to what lies before the first of them to arrive; fragments by index, at least one."""
+"""From shard and fragments (by index, at least one) to the messages before the first of them."""
 
 
 def find_head(
@@ -62,7 +67,9 @@ def find_head(
     tail: Sequence[Fragment],
     reaches_start: bool,
 ) -> Head:
-    """What precedes ``tail`` (fragments of one set, by index), from batches read backwards (offsets and FRAGMENTS).
+    """Search batches, read backwards (offsets and FRAGMENTS), for the head of ``tail``.
+
+    ``tail`` are fragments of one set, by index.
 
     ``reaches_start`` says that nothing earlier than these batches can ever be stored; else an exhausted search means waiting.
     A tail that begins at index 0 has no head: then only a whole set that it repeats can be found.
@@ -76,7 +83,7 @@ def find_head(
 
 
 class _BySequence:
-    """Every fragment's number is known in advance."""
+    """A search in which every fragment's number is known in advance."""
 
     def __init__(self, tail: Sequence[Fragment]) -> None:
         self._total, self._base = tail[0].total, tail[0].base or 0
@@ -114,7 +121,7 @@ class _BySequence:
 
 
 class _ByContent:
-    """Two searches at a time: for the fragments directly before the tail, and for a whole set with the same ones in it."""
+    """Two searches at a time: for fragments directly before the tail, and for a whole copy."""
 
     def __init__(self, tail: Sequence[Fragment]) -> None:
         self._total, self._below = tail[0].total, tail[0].index
@@ -181,7 +188,7 @@ def _in_order(head: dict[int, Fragment]) -> tuple[Fragment, ...]:
 
 
 def _shard_backwards(batches: Iterable[tuple[pa.Int64Array, pa.RecordBatch]], shard: str) -> Iterator[Fragment]:
-    """The shard's usable messages, last first. A whole message takes part too: it comes as total 1, index 0."""
+    """Yield the shard's usable messages, last first. A whole message comes as total 1, index 0."""
     for offsets, batch in batches:
         usable = pc.and_(
             pc.and_(batch["reason"].is_null(), pc.invert(batch["is_null"])), pc.equal(batch["shard"], shard)
@@ -191,7 +198,7 @@ def _shard_backwards(batches: Iterable[tuple[pa.Int64Array, pa.RecordBatch]], sh
 
 
 def fragment_at(row: int, offsets: pa.Int64Array, batch: pa.RecordBatch) -> Fragment:
-    """One row of FRAGMENTS."""
+    """Return one row of FRAGMENTS."""
     return Fragment(
         offsets[row].as_py(), batch["total"][row].as_py(), batch["index"][row].as_py(),
         batch["data"][row].as_buffer(), batch["sequence"][row].as_py(),

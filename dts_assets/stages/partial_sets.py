@@ -1,4 +1,4 @@
-"""Segments of entry sets, and sets that are not whole yet: which fragment belongs to which, and what is missing.
+"""Sets that are not whole yet: their fragments, and the fragments that are missing.
 
 Where messages carry sequence numbers (``ps``), fragment ``index`` of a set has number ``base`` + ``index``, so that every
 fragment names its set: none can be put into another's, whatever was lost, repeated or moved. Without them only order and
@@ -32,18 +32,18 @@ class Fragment:
         return None if self.sequence is None else self.sequence - self.index
 
     def repeats(self, other: Fragment) -> bool:
-        """Whether both have the same place in a set of as many fragments, and hold the same bytes."""
+        """Tell whether both have one place in sets of equal size, and hold equal bytes."""
         return (self.total, self.index) == (other.total, other.index) and same_bytes(self.data, other.data)
 
 
 def same_bytes(one: bytes | pa.Buffer, other: bytes | pa.Buffer) -> bool:
-    """Whether two segments hold the same; nothing is copied."""
+    """Tell whether two segments hold equal bytes; nothing is copied."""
     return bool(pa.py_buffer(one).equals(pa.py_buffer(other)))
 
 
 @dataclass(slots=True)
 class PartialSet:
-    """Fragments of one set, by index: what has come of it. It holds nothing for a fragment that has not.
+    """The fragments of one set that have come, by index.
 
     ``reason`` is set once something has spoken against it; ``head`` are fragments of it that were found before the range.
     ``abandoned`` says that the producer gave the number of its next fragment to another message; ``seen_to`` is the greatest
@@ -63,13 +63,16 @@ class PartialSet:
 
     @classmethod
     def of(cls, fragment: Fragment) -> PartialSet:
-        """A set of which this is the first fragment to come."""
+        """Return a set that begins with a fragment, the first to come."""
         one = cls(fragment.total, fragment.base, low=fragment.index)
         one.put(fragment)
         return one
 
     def takes(self, fragment: Fragment) -> bool:
-        """Whether the fragment is one of this set's. Without numbers a set is never filled up behind, and never begun again."""
+        """Tell whether the fragment belongs to this set.
+
+        Without numbers a set is never filled up behind, and never begun again.
+        """
         if fragment.total != self.total:
             return False
         if self.base is not None and fragment.base is not None:
@@ -84,29 +87,29 @@ class PartialSet:
 
     @property
     def fragments(self) -> list[Fragment]:
-        """By index."""
+        """The fragments that have come, by index."""
         return [self.parts[index] for index in sorted(self.parts)]
 
     @property
     def ended(self) -> bool:
-        """Whether the last fragment has come."""
+        """True if the last fragment has come."""
         return self.high == self.total - 1
 
     @property
     def unbroken(self) -> bool:
-        """Whether no fragment is missing between those that have come."""
+        """True if no fragment is missing between those that have come."""
         return self.high - self.low + 1 == len(self.parts)
 
     def equals(self, data_of: Callable[[int], bytes | pa.Buffer]) -> bool:
-        """Whether every fragment holds what a whole set of as many has in its place."""
+        """Tell whether every fragment holds the bytes that a whole set has in its place."""
         return all(same_bytes(fragment.data, data_of(index)) for index, fragment in self.parts.items())
 
     def with_head(self) -> list[Fragment]:
-        """Everything that is known of it, by index; what came in the range goes before what was found before it."""
+        """Return all known fragments by index; those of the range go before those of the head."""
         return [one for _, one in sorted({**{one.index: one for one in self.head}, **self.parts}.items())]
 
     def first_missing(self, start: int = 0) -> int:
-        """The least index from ``start`` on that is not there."""
+        """Return the least index from ``start`` on that is not there."""
         there = {one.index for one in self.with_head()}
         return next(index for index in range(start, self.total + 1) if index not in there)
 
@@ -119,19 +122,21 @@ class PartialSet:
 
     @property
     def contradicted(self) -> bool:
-        """Whether fragments say different things of the same place."""
+        """True if fragments contradict each other about one place."""
         return self.reason is Reason.CONTRADICTORY_FRAGMENT
 
     @property
     def may_go_on(self) -> bool:
-        """Whether nothing but its end is missing, and nothing shows that it was lost: no later number has come, or the producer
-        itself gave it up."""
+        """True if only the end is missing and may still come.
+
+        No later number has come, or the producer itself gave the set up.
+        """
         if self.base is None or not self.unbroken or self.low != len(self.head):
             return False
         return self.abandoned or self.seen_to <= self.base + self.high
 
 
 def indexes_text(indexes: Iterable[int]) -> str:
-    """``0-2, 5`` of ascending numbers."""
+    """Return ascending numbers as text: ``0-2, 5`` for 0, 1, 2, 5."""
     runs = [[index for _, index in run] for _, run in groupby(enumerate(indexes), lambda one: one[1] - one[0])]
     return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)

@@ -1,4 +1,7 @@
-"""Kafka messages to rows of ``raw_envelopes``: every message kept as it came, with the partition and window it belongs to."""
+"""Kafka messages become rows of ``raw_envelopes``.
+
+Every message is kept as it came, with the Kafka partition and window it belongs to.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ class ContentDigest:
         self._columns: dict[str, hashlib._Hash] = {}
 
     def add(self, messages: pa.RecordBatch) -> None:
-        """Messages that follow those of the calls before."""
+        """Add messages that follow those of the calls before."""
         for name in ("offset", "timestamp"):
             self._add_numbers(name, messages[name].cast(pa.int64()))
         for name in ("key", "value"):
@@ -38,7 +41,7 @@ class ContentDigest:
             self._add_bytes(f"headers.{name}", pairs.field(name).cast(pa.binary()))
 
     def text(self) -> str:
-        """The digest so far, 16 hex digits."""
+        """Return the digest so far, 16 hex digits."""
         parts = (f"{name}={column.hexdigest()}" for name, column in sorted(self._columns.items()))
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
@@ -55,19 +58,19 @@ class ContentDigest:
 
 
 def _bytes_of(values: pa.Array) -> Iterator[memoryview]:
-    """The bytes of all values, one behind the other, without a copy."""
+    """Yield the bytes of all values, one behind the other, without a copy."""
     data, offsets = values.buffers()[2], offsets_of(values)
     if data is not None:
         yield memoryview(data)[int(offsets[0]) : int(offsets[-1])]
 
 
 def raw_rows(messages: pa.RecordBatch, *, cell: Cell, epoch: int) -> pa.RecordBatch:
-    """The messages with ``kafka_partition`` int32, ``epoch`` int32 and ``window_start`` (instant) behind their columns."""
+    """Return the messages with ``kafka_partition`` int32, ``epoch`` int32 and ``window_start`` behind their columns."""
     return with_coordinates(messages, cell=cell, epoch=epoch)
 
 
 def with_coordinates(batch: pa.RecordBatch, *, cell: Cell, epoch: int) -> pa.RecordBatch:
-    """A batch whose rows all belong to one cell, with the columns that say so."""
+    """Return a batch of one cell with the columns that name the cell."""
     rows = batch.num_rows
     columns = {
         "kafka_partition": pa.repeat(pa.scalar(cell.kafka_partition, pa.int32()), rows),

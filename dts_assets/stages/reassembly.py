@@ -1,4 +1,4 @@
-"""Fragments to entry sets: the segments of a split set joined again, in order, whatever happened on the way.
+"""Fragments become entry sets: split sets are joined again in order, whatever happened on the way.
 
 The vendor cuts the bytes of a large event into ``total`` segments and sends them in order to one Kafka partition; segments of
 different shards may interleave (TDSQL). Delivery is at least once, so a set may begin again in the middle of itself. A set
@@ -55,7 +55,7 @@ class Reassembler:
 
     @property
     def busy(self) -> bool:
-        """Whether any set is unfinished."""
+        """True if any set is unfinished."""
         return self._collector.busy
 
     @property
@@ -74,7 +74,7 @@ class Reassembler:
         return self._collector.carried
 
     def feed(self, offsets: pa.Int64Array, fragments: pa.RecordBatch) -> pa.Table:
-        """The SETS that end in this batch, by last offset.
+        """Take a batch of messages and return the SETS that end in it, by last offset.
 
         ``fragments`` are the FRAGMENTS of the messages at ``offsets``, row for row. A message with a reason is only counted:
         the caller puts it into quarantine.
@@ -109,7 +109,10 @@ class Reassembler:
     def _one_by_one(
         self, alone: _Rows, first: _Rows, offsets: pa.Int64Array, fragments: pa.RecordBatch
     ) -> list[Joined]:
-        """The sets that the fragments in rows ``alone`` make whole. Sets that begin in rows ``first`` stand between them."""
+        """Return the sets that the fragments in rows ``alone`` make whole.
+
+        Sets that begin in rows ``first`` stand between them.
+        """
         between = {shard: deque(rows.tolist()) for shard, rows in _rows_by_shard(fragments["shard"], first).items()}
         joined = []
         for row in alone.tolist():
@@ -124,7 +127,10 @@ class Reassembler:
         return joined
 
     def _pass(self, shard: str, between: deque[int] | None, row: int, fragments: pa.RecordBatch) -> None:
-        """Sets that are all there and begin before a row interrupt an unfinished one of their shard, and may be its copies."""
+        """Take note of whole sets that begin before a row.
+
+        They interrupt an unfinished set of their shard, and may be its copies.
+        """
         while between and between[0] < row:
             start = between.popleft()
             if self._collector.current(shard) is not None:
@@ -134,7 +140,7 @@ class Reassembler:
                 self._collector.see_whole(shard, fragments["total"][start].as_py(), data_of)
 
     def _highest(self, fragments: pa.RecordBatch) -> dict[str, int]:
-        """The greatest sequence number of each shard that has sets put aside."""
+        """Take note of the greatest sequence number of each shard that has sets put aside."""
         found = {}
         for shard in self._collector.aside():
             numbers = fragments["sequence"].filter(pc.equal(fragments["shard"], shard))
@@ -143,7 +149,10 @@ class Reassembler:
 
 
 def whole_sets(fragments: pa.RecordBatch) -> int:
-    """How many of the first FRAGMENTS can be taken so that no set is left unfinished, if they lie as a producer sends them."""
+    """Return the number of first FRAGMENTS that leave no set unfinished.
+
+    They must lie as a producer sends them.
+    """
     usable = np.asarray(fragments["reason"].is_null()) & ~np.asarray(fragments["is_null"])
     total, index = (fragments[name].fill_null(0).to_numpy() for name in ("total", "index"))
     split = usable & (total > 1)
@@ -155,7 +164,10 @@ def whole_sets(fragments: pa.RecordBatch) -> int:
 
 
 def _complete(usable: _Rows, total: _Rows, index: _Rows, fragments: pa.RecordBatch) -> tuple[_Rows, _Rows]:
-    """The first and last rows of sets all of whose fragments follow each other; a whole message is a set of one."""
+    """Return the first and last rows of sets whose fragments all follow each other.
+
+    A whole message is a set of one.
+    """
     last = np.flatnonzero(usable & (index == total - 1))
     first = last - index[last]
     if not len(last) or int(index[last].max()) == 0:
@@ -173,12 +185,12 @@ def _complete(usable: _Rows, total: _Rows, index: _Rows, fragments: pa.RecordBat
 
 
 def _data_from(row: int, data: pa.BinaryArray) -> Callable[[int], pa.Buffer]:
-    """The bytes of the fragments of a set that begins in a row, by index."""
+    """Return the bytes of the fragments of a set that begins in a row, by index."""
     return lambda index: data[row + index].as_buffer()
 
 
 def _covered(first: _Rows, last: _Rows, count: int) -> npt.NDArray[np.bool_]:
-    """Which rows lie in any of the runs ``first`` to ``last``, which never overlap."""
+    """Return the rows in any of the runs ``first`` to ``last``, which never overlap."""
     borders = np.zeros(count + 1, np.int64)
     borders[first] += 1
     borders[last + 1] -= 1
@@ -188,7 +200,7 @@ def _covered(first: _Rows, last: _Rows, count: int) -> npt.NDArray[np.bool_]:
 def _side_by_side(
     offsets: pa.Int64Array, fragments: pa.RecordBatch, first: _Rows, last: _Rows, inside: npt.NDArray[np.bool_]
 ) -> pa.Table:
-    """The SETS that lie in rows ``first`` to ``last``."""
+    """Return the SETS that lie in rows ``first`` to ``last``."""
     ends = pa.array(last)
     shards = fragments["shard"].take(ends)
     columns = [
@@ -202,7 +214,10 @@ def _side_by_side(
 
 
 def _joined_in_place(data: pa.BinaryArray, first: _Rows, last: _Rows, inside: npt.NDArray[np.bool_]) -> pa.BinaryArray:
-    """One value for each run of rows, over the same bytes: the borders between its rows are left out."""
+    """Return one value for each run of rows, over the bytes of its rows.
+
+    Only the borders between rows are left out.
+    """
     starts = ~inside
     starts[first] = True
     rows = np.flatnonzero(starts)
@@ -215,7 +230,10 @@ def _joined_in_place(data: pa.BinaryArray, first: _Rows, last: _Rows, inside: np
 
 
 def _merged(sets: pa.Table, joined: Sequence[Joined]) -> pa.Table:
-    """Sets that were joined one by one put between the others by last offset; of the others nothing is copied."""
+    """Merge sets that were joined one by one with the others, by last offset.
+
+    Of the others nothing is copied.
+    """
     joined = sorted(joined, key=lambda one: one.last_offset)
     ends = np.cumsum([0, *(sum(map(len, one.parts)) for one in joined)]).astype(np.int32)
     data = pa.py_buffer(b"".join(part for one in joined for part in one.parts))
@@ -232,7 +250,7 @@ def _merged(sets: pa.Table, joined: Sequence[Joined]) -> pa.Table:
 
 
 def _rows_by_shard(shards: pa.StringArray, rows: _Rows) -> dict[str, _Rows]:
-    """Ascending row numbers per shard."""
+    """Return ascending row numbers per shard."""
     codes = pc.fill_null(shards.take(pa.array(rows)), "").dictionary_encode()
     numbers = codes.indices.to_numpy()
     return {name: rows[numbers == number] for number, name in enumerate(codes.dictionary.to_pylist())}

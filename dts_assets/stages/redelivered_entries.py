@@ -59,7 +59,7 @@ _Numbers = npt.NDArray[np.int64]
 
 
 def relevant(entries: pa.RecordBatch, *, positions: pa.Array | None, gtids: pa.Array | None) -> pa.RecordBatch:
-    """The entries that identity is about: DML, and BEGIN where transactions are compared.
+    """Return the entries that identity is about: DML, and BEGIN where transactions are compared.
 
     ``positions`` and ``gtids`` keep those of an earlier window that can be the same as any of the window in question.
     """
@@ -78,7 +78,9 @@ def find_redelivered(
     trust_gtids: bool,
     by_gtid: bool,
 ) -> pa.Table:
-    """REDELIVERED: the DML entries of ``own`` that stand in ``earlier`` (tables of KEY_COLUMNS, oldest first) or before in it.
+    """Return REDELIVERED: DML entries of ``own`` that stand in ``earlier`` or before in ``own``.
+
+    ``earlier`` are tables of KEY_COLUMNS, oldest first.
 
     ``trust_gtids`` is False where the vendor made the GTIDs up: it may give a re-read transaction another one.
     """
@@ -138,7 +140,7 @@ def _ordered(entries: pa.Table) -> pa.Table:
 
 
 def _first_of(chosen: npt.NDArray[np.bool_], columns: Sequence[_Numbers]) -> _Numbers:
-    """For each chosen row the first one with equal columns; for the others themselves."""
+    """Return for each chosen row the first one with equal columns, for others the row itself."""
     found = np.arange(len(chosen))
     rows = np.flatnonzero(chosen)
     if len(rows):
@@ -149,7 +151,10 @@ def _first_of(chosen: npt.NDArray[np.bool_], columns: Sequence[_Numbers]) -> _Nu
 
 
 def _dense(columns: Sequence[_Numbers]) -> _Numbers:
-    """One number per row, equal exactly where all columns are, and ordered as they are, the first one first."""
+    """Return one number per row, equal exactly where all columns are equal.
+
+    The numbers are ordered as the columns are, the first column first.
+    """
     codes = np.zeros(len(columns[0]), np.int64)
     for column in columns:
         _, inverse = np.unique(column, return_inverse=True)
@@ -159,7 +164,9 @@ def _dense(columns: Sequence[_Numbers]) -> _Numbers:
 
 
 def _copies(gtids: _Numbers, begins: npt.NDArray[np.bool_], places: _Numbers) -> _Numbers:
-    """Which telling of its transaction each entry belongs to: the place of the BEGIN before it, -1 without one.
+    """Return the copy of its transaction to which each entry belongs.
+
+    A copy is named by the place of its BEGIN, -1 without one.
 
     One binlog has a transaction at one place, so a restart tells the same copy again and another server another one.
     """
@@ -173,7 +180,7 @@ def _copies(gtids: _Numbers, begins: npt.NDArray[np.bool_], places: _Numbers) ->
 
 
 def _ordinals(groups: _Numbers, places: _Numbers) -> _Numbers:
-    """The number of each row's place among the distinct places of its group, in their order."""
+    """Return the number of each row's place among the distinct places of its group, in their order."""
     pairs = _dense([groups, places])
     first = np.full(int(groups.max(initial=-1)) + 1, np.iinfo(np.int64).max, np.int64)
     np.minimum.at(first, groups, pairs)

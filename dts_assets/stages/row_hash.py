@@ -24,7 +24,10 @@ Hashes: TypeAlias = npt.NDArray[np.uint64]
 
 _MASK = (1 << 64) - 1
 _LONG = 1024
-"""Bytes from which on a value is hashed for itself: hashing in step takes as many steps as the longest value has words."""
+"""Bytes from which on a value is hashed for itself.
+
+Hashing in step takes as many steps as the longest value has words.
+"""
 
 _SHIFT = np.uint64(32)
 _ODD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 by the golden ratio, as in SplitMix64
@@ -33,7 +36,7 @@ _TAILS = np.array([(1 << (8 * size)) - 1 for size in range(8)], np.uint64)
 
 
 def row_hashes(rows: pa.RecordBatch) -> Hashes:
-    """The hash of every row."""
+    """Return the hash of every row."""
     total = np.zeros(rows.num_rows, np.uint64)
     if rows.num_rows:
         for name, column in zip(rows.schema.names, rows.columns, strict=True):
@@ -43,18 +46,18 @@ def row_hashes(rows: pa.RecordBatch) -> Hashes:
 
 
 def summed(hashes: Hashes) -> int:
-    """Hashes added up, as a signed 64-bit number."""
+    """Return the sum of hashes as a signed 64-bit number."""
     return signed(int(np.sum(hashes, dtype=np.uint64)))
 
 
 def signed(number: int) -> int:
-    """A sum of hashes folded into the range of a lake bigint."""
+    """Fold a sum of hashes into the range of a lake bigint."""
     number &= _MASK
     return number - (1 << 64) if number >> 63 else number
 
 
 def _leaves(name: str, column: pa.Array) -> list[tuple[str, pa.Array]]:
-    """The columns under a column, by their whole name. Lists and maps that hold nothing are as good as null."""
+    """Return the columns under a column, by their whole name. Empty lists and maps count as null."""
     if pa.types.is_struct(column.type):
         children = zip(column.type, column.flatten(), strict=True)
         return [leaf for child, values in children for leaf in _leaves(f"{name}.{child.name}", values)]
@@ -67,7 +70,7 @@ def _leaves(name: str, column: pa.Array) -> list[tuple[str, pa.Array]]:
 
 
 def _of_column(name: str, column: pa.Array) -> Hashes:
-    """A hash of each value and the column's name, 0 where the value is null."""
+    """Return a hash of each value and the column's name, 0 where the value is null."""
     if column.null_count == len(column):
         return np.zeros(len(column), np.uint64)
     hashes = _values(column) + _seed(name)
@@ -80,7 +83,7 @@ def _of_column(name: str, column: pa.Array) -> Hashes:
 
 
 def _valid(column: pa.Array) -> Hashes:
-    """1 where there is a value, 0 where it is null."""
+    """Return 1 for each value, 0 for each null."""
     bits = np.frombuffer(column.buffers()[0], np.uint8)
     first = column.offset >> 3
     flags = np.unpackbits(bits[first : (column.offset + len(column) + 7) >> 3], bitorder="little")
@@ -93,7 +96,7 @@ def _seed(name: str) -> np.uint64:
 
 
 def _mixed(numbers: Hashes) -> Hashes:
-    """Numbers in which every bit depends on every bit of those given."""
+    """Return numbers in which every bit depends on every bit of the given ones."""
     mixed = numbers ^ (numbers >> _SHIFT)
     for _ in range(2):
         mixed *= _MULTIPLIER
@@ -102,7 +105,10 @@ def _mixed(numbers: Hashes) -> Hashes:
 
 
 def _values(column: pa.Array) -> Hashes:
-    """A 64-bit number for each value, whatever for nulls. Floats go by way of double and instants by way of microseconds."""
+    """Return a 64-bit number for each value, any number for nulls.
+
+    Floats go by way of double and instants by way of microseconds.
+    """
     kind = column.type
     if pa.types.is_string(kind) or pa.types.is_binary(kind):
         return _of_bytes(column)
@@ -120,7 +126,7 @@ def _values(column: pa.Array) -> Hashes:
 
 
 def _of_decimals(column: pa.Array) -> Hashes:
-    """The digits as a number; one that a bigint can hold is the same as there."""
+    """Return the digits as a number, equal to the bigint of that value if there is one."""
     words = np.frombuffer(column.buffers()[1], np.uint64, count=2 * len(column), offset=16 * column.offset)
     low, high = words[::2], words[1::2]
     sign = (low.view(np.int64) >> 63).view(np.uint64)
@@ -128,7 +134,10 @@ def _of_decimals(column: pa.Array) -> Hashes:
 
 
 def _of_bytes(column: pa.Array) -> Hashes:
-    """All values in step, eight bytes at a time, the longest first, so that those that still go on are always the first ones."""
+    """Hash all values in step, eight bytes at a time.
+
+    The longest come first, so that those that still go on are always the first ones.
+    """
     offsets = offsets_of(column).astype(np.int64)
     starts, sizes = offsets[:-1], np.diff(offsets)
     data = _with_a_word_more(column.buffers()[2], int(offsets[-1]))
@@ -161,7 +170,10 @@ def _of_bytes(column: pa.Array) -> Hashes:
 
 
 def _with_a_word_more(buffer: pa.Buffer | None, end: int) -> npt.NDArray[np.uint8]:
-    """The bytes of a buffer with at least eight behind ``end``: the last word of a value may reach beyond it."""
+    """Return the bytes of a buffer with at least eight behind ``end``.
+
+    The last word of a value may reach beyond it.
+    """
     if buffer is not None and buffer.size >= end + 8:
         return np.frombuffer(buffer, np.uint8)
     data = np.zeros(end + 8, np.uint8)

@@ -1,4 +1,4 @@
-"""Entries to runs: where in a Kafka partition and window source positions go back, and what is known there.
+"""Entries become runs, which end where source positions go back in a Kafka partition and window.
 
 In columns: a clean window is one run, found by comparing neighbours. Python looks at the places alone where positions go back.
 """
@@ -18,7 +18,10 @@ from dts_assets.model.runs import CheckpointMark, Run, ServerRange, StatementMar
 from dts_assets.stages.entry_columns import BEGIN, CHECKPOINT, DDL, EntryColumns
 
 MOST_RUNS = 64
-"""Runs kept of one Kafka partition and window; after them a re-read widens the last run instead of making another."""
+"""Runs kept of one Kafka partition and window.
+
+After them a re-read widens the last run instead of making another.
+"""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -43,7 +46,7 @@ class _Open:
 
 @dataclass(slots=True)
 class _Shard:
-    """What is known of one shard so far; ``seen`` has the greatest GTID number of every server."""
+    """The facts of one shard; ``seen`` has the greatest GTID number of every server."""
 
     runs: list[_Open] = field(default_factory=list)
     marks: list[CheckpointMark] = field(default_factory=list)
@@ -80,15 +83,15 @@ class RunTracker:
                 self._see(self.shards.setdefault(shard, _Shard()), _Entries(own), order)
 
     def runs(self) -> tuple[Run, ...]:
-        """The runs, by shard and offset."""
+        """Return the runs by shard and offset."""
         return tuple(_frozen(shard, one) for shard, known in sorted(self.shards.items()) for one in known.runs)
 
     def statements(self) -> tuple[StatementMark, ...]:
-        """The DDL entries, by offset."""
+        """Return the DDL entries by offset."""
         return tuple(self.seen_statements)
 
     def checkpoints(self) -> tuple[CheckpointMark, ...]:
-        """The greatest CHECKPOINT of every stretch, by shard and offset."""
+        """Return the greatest CHECKPOINT of every stretch, by shard and offset."""
         return tuple(mark for _, known in sorted(self.shards.items()) for mark in known.marks)
 
     @staticmethod
@@ -113,7 +116,7 @@ class RunTracker:
                 known.runs[-1].repeats += int(np.searchsorted(equal, end) - np.searchsorted(equal, new))
 
     def _stretch(self, known: _Shard, entries: _Entries, start: int, end: int, order: ChangeOrder) -> int:
-        """Take note of a stretch; return how many of its entries stand at positions that its run had held before."""
+        """Take note of a stretch; return the number of entries at positions held before."""
         first, last = entries.columns.place(start), entries.columns.place(end - 1)
         columns = entries.columns
         time, latest = int(columns.times[start]), int(columns.times[start:end].max())
@@ -158,21 +161,21 @@ class _Entries:
         self.names = columns.gtids.names
 
     def passed(self, start: int, end: int, highest: tuple[int, int]) -> int:
-        """How many entries of a stretch stand at positions up to ``highest``."""
+        """Return the number of a stretch's entries at positions up to ``highest``."""
         return bisect_right(range(start, end), highest, key=self.columns.place)
 
     def any_new(self, start: int, end: int, seen: Mapping[str, int]) -> bool:
-        """Whether any of some entries has a GTID greater than all of its server before."""
+        """Tell whether any of some entries has a GTID greater than all of its server before."""
         return any(greatest > seen.get(server, -1) for server, (_, greatest) in self.servers(start, end))
 
     def first_of_servers(self, seen: Mapping[str, int]) -> Iterator[int]:
-        """Where servers stand that were never seen before."""
+        """Yield the first rows of servers that were never seen before."""
         for code, name in enumerate(self.names):
             if name not in seen:
                 yield int(np.argmax(self.codes == code))
 
     def begun_again(self, seen: Mapping[str, int]) -> Iterator[int]:
-        """Where a transaction begins that is not newer than all of its server before."""
+        """Yield the rows that begin a transaction not newer than all of its server before."""
         for code, name in enumerate(self.names):
             rows = np.flatnonzero(self.codes == code) if len(self.names) > 1 else np.flatnonzero(self.numbers >= 0)
             numbers = self.numbers[rows]
@@ -180,7 +183,7 @@ class _Entries:
             yield from rows[self.begins[rows] & (numbers <= before)].tolist()
 
     def servers(self, start: int, end: int) -> Iterator[tuple[str, tuple[int, int]]]:
-        """The least and the greatest GTID number of each server among some entries."""
+        """Yield the least and the greatest GTID number of each server among some entries."""
         numbers, codes = self.numbers[start:end], self.codes[start:end]
         for code, name in enumerate(self.names):
             mine = numbers[codes == code]

@@ -1,4 +1,6 @@
-"""Changes taken over into current rows, in Arrow: the twin of ``stages/snapshot_in_spark.py`` for the few changes of a refresh.
+"""Changes applied to current rows in Arrow, for the few changes of an open window.
+
+This stage is the twin of ``stages/snapshot_in_spark.py``.
 
 Spark plans, compiles and runs several jobs to merge into one table: with twenty tables and 500 changes each that took 26 to 50 s
 and 45 to 70 s of processor time, whatever had changed. Here the last operation on every key is found by sorting, and the rows
@@ -28,7 +30,7 @@ CHANGE_COLUMNS = (
 """The columns of a changelog that this stage needs."""
 
 SHOWN = {"_event_time": "event_time", "_kafka_partition": "kafka_partition", "_kafka_offset": "kafka_offset"}
-"""What a snapshot shows of a row's last change, and where a changelog has it."""
+"""The columns that a snapshot shows of a row's last change, and their names in a changelog."""
 
 _Numbers: TypeAlias = npt.NDArray[np.int64]
 _Mask: TypeAlias = npt.NDArray[np.bool_]
@@ -38,7 +40,7 @@ class Keys:
     """Distinct keys, of one or more columns, and where they are found again. Nulls are found nowhere."""
 
     def __init__(self, columns: Sequence[pa.Array]) -> None:
-        """The keys that stand in ``columns``, which hold no null; ``codes`` has the number of each row's key."""
+        """Take the keys in ``columns``, which hold no null; ``codes`` has the number of each row's key."""
         self._dictionaries: list[pa.Array] = []
         self._steps: list[_Numbers] = []
         self.codes: _Numbers = np.zeros(len(columns[0]), np.int64)
@@ -51,7 +53,7 @@ class Keys:
             self.codes = codes.astype(np.int64)
 
     def among(self, columns: Sequence[pa.Array]) -> _Mask:
-        """Which rows of other columns, of the same types and in the same order, have one of these keys."""
+        """Tell which rows of other columns, of equal types and order, have one of these keys."""
         count = len(columns[0])
         codes, found = np.zeros(count, np.int64), np.ones(count, np.bool_)
         for column, dictionary, distinct in zip(columns, self._dictionaries, self._steps, strict=True):
@@ -66,7 +68,7 @@ class Keys:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What changes make of the keys they touch: all of these ``keys`` are left, and ``rows`` are those that live afterwards."""
+    """The effect of changes on their keys: ``keys`` are left, and ``rows`` live afterwards."""
 
     keys: Keys
     rows: pa.RecordBatch
@@ -81,7 +83,7 @@ def take_changes(
     before: Frontier,
     after: Frontier,
 ) -> Taken | None:
-    """What the changes that ``after`` holds and ``before`` does not make of their keys; None where a key has a null.
+    """Apply the changes that ``after`` holds and ``before`` does not; None where a key has a null.
 
     ``changes`` are changelog rows (:data:`CHANGE_COLUMNS`) without absent columns; ``schema`` is the snapshot's, whose names of
     ``columns`` are ``names``.
@@ -113,7 +115,7 @@ def take_changes(
 
 
 def _last(rows: pa.RecordBatch, codes: _Numbers, source: _Numbers, takes: _Mask) -> _Numbers:
-    """The place, among the operations, of the last operation on every key."""
+    """Return the place, among the operations, of the last operation on every key."""
     position = rows.column("source_position")
     lineage, file, offset = (_numbers(_of_struct(position, name))[source] for name in ("lineage", "file", "position"))
     piece = _numbers(rows.column("kafka_partition"))[source]
@@ -126,7 +128,7 @@ def _last(rows: pa.RecordBatch, codes: _Numbers, source: _Numbers, takes: _Mask)
 
 
 def _ends(order: _Numbers, *columns: npt.NDArray[Any]) -> _Mask:
-    """Where, in some order, the last row of each run of equal values is."""
+    """Return the places, in some order, of the last row of each run of equal values."""
     differs = np.zeros(max(0, len(order) - 1), np.bool_)
     for column in columns:
         ordered = column[order]
@@ -135,12 +137,12 @@ def _ends(order: _Numbers, *columns: npt.NDArray[Any]) -> _Mask:
 
 
 def _fresh(changes: pa.RecordBatch, before: Frontier, after: Frontier) -> _Mask:
-    """The rows that ``after`` holds and ``before`` does not; a truncation is none of them."""
+    """Tell the rows that ``after`` holds and ``before`` does not; a truncation is none of them."""
     return _held(changes, after) & ~_held(changes, before) & ~_is(changes, "truncate")
 
 
 def _held(changes: pa.RecordBatch, frontier: Frontier) -> _Mask:
-    """``Frontier.holds`` of many rows."""
+    """Apply ``Frontier.holds`` to many rows."""
     if frontier.window is None:
         return np.zeros(changes.num_rows, np.bool_)
     start = changes.column("window_start")
@@ -157,7 +159,7 @@ def _held(changes: pa.RecordBatch, frontier: Frontier) -> _Mask:
 
 
 def _with_images(changes: pa.RecordBatch, images: pa.StructType) -> pa.RecordBatch:
-    """Both images with exactly these fields: a file may be older than a column, or than its type."""
+    """Give both images exactly these fields: a file may be older than a column, or than its type."""
     made = {name: changes.column(name) for name in CHANGE_COLUMNS}
     for name in ("before", "after"):
         image = made[name]
@@ -172,7 +174,7 @@ def _with_images(changes: pa.RecordBatch, images: pa.StructType) -> pa.RecordBat
 
 
 def _joined(batches: Sequence[pa.RecordBatch], images: pa.StructType) -> pa.RecordBatch:
-    """All rows in one batch."""
+    """Return all rows in one batch."""
     if not batches:
         kinds = {**_EMPTY, "before": images, "after": images}
         return pa.RecordBatch.from_pydict({name: pa.array([], kinds[name]) for name in CHANGE_COLUMNS})
@@ -195,7 +197,7 @@ _EMPTY = {
 
 
 def _of(struct: pa.StructArray, number: int) -> pa.Array:
-    """A field of a struct, null where the struct is; by number, because names may hold dots."""
+    """Return a field of a struct by number, null where the struct is null: names may hold dots."""
     return pc.struct_field(struct, [number])
 
 

@@ -1,5 +1,7 @@
-"""Changes to current rows: the relational stage behind the snapshot tables. DataFrames in, DataFrames out; nothing is read,
-written or collected here, and everything works on a classic session and on Spark Connect alike.
+"""Changes become current rows: the relational stage behind the snapshot tables.
+
+DataFrames go in and come out; nothing is read, written or collected here. Everything works on a classic session and on Spark
+Connect alike.
 
 A change is seen from the keys it touches: it *takes* a key (insert, update, full-load read) or *leaves* one (delete, and the
 old key of an update that moves its row). The last operation on a key decides whether the row lives and what it holds.
@@ -30,7 +32,7 @@ TRUNCATE = "truncate"
 
 
 def held(frontier: Frontier) -> SparkColumn:
-    """The changes that a frontier holds, as a condition on changelog rows; the relational twin of ``Frontier.holds``."""
+    """Return the condition on changelog rows that a frontier holds them: the relational ``Frontier.holds``."""
     if frontier.window is None:
         return F.lit(False)
     inside = F.col("window_start") <= F.lit(frontier.window)
@@ -40,7 +42,7 @@ def held(frontier: Frontier) -> SparkColumn:
 
 
 def in_windows(starts: Sequence[datetime], known: Collection[datetime]) -> SparkColumn:
-    """The changes of some windows, as a condition on changelog rows.
+    """Return the condition on changelog rows that they are of some windows.
 
     Where no other of the ``known`` windows lies between them it is a stretch of time: a list of a thousand instants, which
     Iceberg holds against every file, doubled the time of reading a thousand files.
@@ -54,7 +56,7 @@ def in_windows(starts: Sequence[datetime], known: Collection[datetime]) -> Spark
 
 
 def at_or_before(position: SourcePosition) -> SparkColumn:
-    """The changes at or before a position, as a condition on changelog rows."""
+    """Return the condition on changelog rows that they stand at or before a position."""
     return _position() <= F.struct(
         F.lit(position.lineage).cast("int").alias("lineage"),
         F.lit(position.file).cast("bigint").alias("file"),
@@ -63,7 +65,10 @@ def at_or_before(position: SourcePosition) -> SparkColumn:
 
 
 def with_images_of(changes: DataFrame, columns: Sequence[Column]) -> DataFrame:
-    """Changelog rows whose images have a field for each of ``columns``: a changelog state may be older than a column."""
+    """Give the images of changelog rows a field for each of ``columns``.
+
+    A changelog state may be older than a column.
+    """
     for image in ("before", "after"):
         fields = set(changes.schema[image].dataType.fieldNames())  # type: ignore[attr-defined]
         if any(column.name not in fields for column in columns):
@@ -80,7 +85,7 @@ def with_images_of(changes: DataFrame, columns: Sequence[Column]) -> DataFrame:
 
 
 def after_truncation(changes: DataFrame) -> DataFrame:
-    """The changes later than the last truncation among them, by source position; all of them if there is none.
+    """Return the changes later than the last truncation among them, by source position.
 
     Give it what a frontier holds, and no less: a truncation behind the frontier has emptied nothing yet, and one left out
     lets rows that it removed come back.
@@ -93,7 +98,9 @@ def after_truncation(changes: DataFrame) -> DataFrame:
 def whole_snapshot(
     changes: DataFrame, columns: Sequence[Column], *, names: Sequence[str], fold_absent: bool = False
 ) -> DataFrame:
-    """All rows of a snapshot from all changes that its frontier holds: what replaces the rows of a table that was emptied.
+    """Return all rows of a snapshot from all changes that its frontier holds.
+
+    They replace the rows of a table that was emptied.
 
     The columns are ``names`` (the snapshot's names of ``columns``) and what the snapshot shows of a row's last change.
     ``fold_absent`` says that some change lacks columns.
@@ -105,9 +112,11 @@ def whole_snapshot(
 
 
 def key_operations(changes: DataFrame, columns: Sequence[Column]) -> DataFrame:
-    """One row per key that a change touches: ``key`` (struct), ``takes``, ``at`` (position struct), ``kafka_partition``,
-    ``row_number``, ``row`` (struct of the table's columns; null where the key is left), ``absent``, and what the snapshot
-    shows of the change (``_event_time``, ``_kafka_partition``, ``_kafka_offset``).
+    """Return one row per key that a change touches.
+
+    The columns are ``key`` (struct), ``takes``, ``at`` (position struct), ``kafka_partition``, ``row_number``, ``row`` (struct
+    of the table's columns; null where the key is left), ``absent``, and the columns that the snapshot shows of the change
+    (``_event_time``, ``_kafka_partition``, ``_kafka_offset``).
 
     A server with minimal row images does not send the key of an updated row that kept it: it is the old image's.
     Truncations touch no key of their own; see :func:`after_truncation`.
@@ -133,7 +142,7 @@ def key_operations(changes: DataFrame, columns: Sequence[Column]) -> DataFrame:
 
 
 def latest(operations: DataFrame) -> DataFrame:
-    """The last operation on every key, with the columns of :func:`key_operations`."""
+    """Return the last operation on every key, with the columns of :func:`key_operations`."""
     facts = F.struct("takes", "row", "absent", "_event_time", "_kafka_partition", "_kafka_offset")
     in_piece = operations.groupBy("key", "at", "kafka_partition").agg(
         F.max_by(facts, F.struct("row_number", "takes")).alias("facts")
@@ -143,7 +152,9 @@ def latest(operations: DataFrame) -> DataFrame:
 
 
 def folded(operations: DataFrame, columns: Sequence[Column]) -> DataFrame:
-    """Like :func:`latest`, for changes that lack columns: an absent column keeps the value it had since the key was last left.
+    """Return the last operation on every key where changes lack columns.
+
+    As :func:`latest`, but an absent column keeps the value it had since the key was last left.
 
     Each column's value is the one of the last operation that carries it. Costs one aggregate per column, so it is used
     only where the ledger knows of absent columns.
@@ -172,7 +183,7 @@ def folded(operations: DataFrame, columns: Sequence[Column]) -> DataFrame:
 
 
 def as_operations(snapshot: DataFrame, columns: Sequence[Column], *, names: Sequence[str]) -> DataFrame:
-    """Current rows as operations older than any change: what absent columns fall back on.
+    """Return current rows as operations older than any change, for absent columns.
 
     ``names`` are the snapshot's names of ``columns``, in the same order.
     """
@@ -195,7 +206,9 @@ def as_operations(snapshot: DataFrame, columns: Sequence[Column], *, names: Sequ
 
 
 def merge_source(result: DataFrame, columns: Sequence[Column], *, names: Sequence[str]) -> DataFrame:
-    """What is merged into a snapshot table: its columns under their names there, the key as ``__key_n``, ``__takes``.
+    """Return the rows that are merged into a snapshot table.
+
+    Their columns have the snapshot's names, the key is ``__key_n``, beside ``__takes``.
 
     Key columns come from the key, since the row's image may lack them.
     """
@@ -219,17 +232,20 @@ def _keys(columns: Sequence[Column]) -> list[Column]:
 
 
 def _old_key(columns: Sequence[Column]) -> SparkColumn:
-    """The key that a change found; of a key column that the old image lacks (Canal's has changed columns only), the new one's."""
+    """Return the key of the old image, with the new image's value where the old lacks one.
+
+    Canal's old image has changed columns only.
+    """
     return _key_of(columns, "before", "after")
 
 
 def _new_key(columns: Sequence[Column]) -> SparkColumn:
-    """The key of the new image; of a key column that was not sent, what the old image says."""
+    """Return the key of the new image, with the old image's value where none was sent."""
     return _key_of(columns, "after", "before")
 
 
 def _key_of(columns: Sequence[Column], image: str, other: str) -> SparkColumn:
-    """The key of an image. Fields are numbered: names of two images must not make two different types."""
+    """Return the key of an image. Fields are numbered: two images must have one type."""
     fields = [
         F.when(_is_absent(column.name, image), F.col(other)[column.name]).otherwise(F.col(image)[column.name])
         for column in _keys(columns)

@@ -1,4 +1,4 @@
-"""Transactions of one shard in one Kafka partition and window: which ended, which are open, and what is missing of them.
+"""Transactions of one shard in one Kafka partition and window: ended, open, and not whole.
 
 A binlog is one transaction after the other, so in what a task sends BEGIN, changes and COMMIT follow each other and positions
 grow. Delivery is at least once: after a restart the task goes back and sends again, wherever it was. Rows that follow each other
@@ -68,7 +68,7 @@ class TransactionTracker:
             self._see(_Marks(part, self.last_gtid))
 
     def result(self) -> ShardTransactions:
-        """The facts so far."""
+        """Return the facts so far."""
         open_now = [one for one in self.left if one.passed is None]
         if self.open is not None:
             open_now.append(self.open)
@@ -85,7 +85,7 @@ class TransactionTracker:
         )  # fmt: skip
 
     def problems(self) -> Iterator[Problem]:
-        """What is missing, where marks of transactions are sent at all."""
+        """Yield the transactions that are not whole, where BEGIN and COMMIT are sent at all."""
         if not self.begun and not self.ended:
             return
         of = f" of shard {self.shard}" if self.shard else ""
@@ -139,7 +139,10 @@ class TransactionTracker:
         self.changes += int((kinds == DML).sum())
 
     def _without_marks(self, marks: _Marks, changed: Rows, gtid: str | None, offset: int) -> None:
-        """A batch of changes alone: part of a long transaction, or of a partition without marks, as only the rest can tell."""
+        """Take note of a batch of changes alone.
+
+        It is part of a long transaction, or of a partition without marks, as only the rest can tell.
+        """
         self.more_faults += max(0, len(changed) - MOST_NAMED)
         for row in changed[:MOST_NAMED].tolist():
             before = (marks.gtid(row - 1), marks.offset(row - 1)) if row else (gtid, offset)
@@ -187,7 +190,7 @@ class TransactionTracker:
             self._fault(self.last_offset, marks.offset(row), text, by_gtid=gtid is not None)
 
     def _resumed(self, marks: _Marks, row: int) -> _Open | None:
-        """The transaction left open before a re-read that a row goes on with."""
+        """Return the transaction left open before a re-read with which a row goes on."""
         gtid = marks.gtid(row)
         for one in reversed(self.left):
             told = gtid is not None and one.seen.gtid is not None
@@ -197,7 +200,7 @@ class TransactionTracker:
         return None
 
     def _leave(self, marks: _Marks, end: int, *, inside: bool, begun: int, ended: Rows) -> None:
-        """Where a stretch stands at its end; ``begun`` is its last BEGIN, -1 without one."""
+        """Take note of the end of a stretch; ``begun`` is its last BEGIN, -1 without one."""
         last = end - 1
         if inside and begun > self._last_commit(marks, ended):
             self.open = _Open(marks.transaction(begun, begun=True), marks.offset(last))
@@ -216,7 +219,10 @@ class TransactionTracker:
         return int(commits[-1]) if len(commits) else -1
 
     def _leave_open(self, one: _Open) -> None:
-        """Another has begun: remember this one, unless it had ended before and was only being read again."""
+        """Remember an open transaction as another begins, unless it had ended before.
+
+        Then it was only being read again.
+        """
         source, number = _parsed(one.seen.gtid)
         if source is None:
             ended = _at(one.seen) <= self.highest_ended
@@ -231,7 +237,7 @@ class TransactionTracker:
         self.left.append(one)
 
     def _settle(self, marks: _Marks, start: int, end: int) -> None:
-        """Which of those left open a stretch holds again, so that they are followed there, and which it passes."""
+        """Follow transactions left open that a stretch holds again, and note those that it passes."""
         rows = np.flatnonzero(marks.kinds[start:end] != DML) + start
         gtids = {marks.text(code) for code in np.unique(marks.told[rows]).tolist()} - {None}
         still = []
@@ -245,7 +251,10 @@ class TransactionTracker:
 
     @staticmethod
     def _covers(one: _Open, marks: _Marks, start: int, end: int) -> bool:
-        """Whether a stretch holds a transaction by its place: GTIDs that are made up may differ when it is read again."""
+        """Tell whether a stretch holds a transaction by its place.
+
+        GTIDs that are made up may differ when it is read again.
+        """
         at = _at(one.seen)
         if not marks.position(start) <= at <= marks.position(end - 1):
             return False
@@ -254,7 +263,7 @@ class TransactionTracker:
         return one.seen.gtid is None or (one.seen.begun and begins)
 
     def _passes(self, one: _Open, marks: _Marks, start: int, end: int) -> int | None:
-        """The offset at which a stretch begins a transaction that comes after one that never ended."""
+        """Return the offset at which a stretch begins a transaction later than one that never ended."""
         low = bisect_left(range(start, end), _after(_at(one.seen)), key=marks.position) + start
         later = np.flatnonzero((marks.kinds[low:end] == BEGIN) | (marks.kinds[low:end] == DDL)) + low
         source, number = _parsed(one.seen.gtid)
@@ -270,12 +279,12 @@ class TransactionTracker:
         return marks.offset(int(later[bisect_left(later.tolist(), True, key=comes_after)]))
 
     def _is(self, one: _Open, marks: _Marks, row: int) -> bool:
-        """Whether a BEGIN is that of a transaction which is open already."""
+        """Tell whether a BEGIN is that of a transaction which is open already."""
         gtid = marks.gtid(row)
         return (gtid is not None and gtid == one.seen.gtid) or (one.seen.begun and marks.position(row) == _at(one.seen))
 
     def _was_seen(self, marks: _Marks, row: int) -> bool:
-        """Whether a row can be one that the task reads again from the middle of a transaction."""
+        """Tell whether a row can be a re-read from the middle of a transaction."""
         source, number = _parsed(marks.gtid(row))
         if source is not None:
             others = [_parsed(one.seen.gtid) for one in (self.open, *self.left) if one is not None]
@@ -292,7 +301,9 @@ class TransactionTracker:
 
 
 class _Marks:
-    """The entries of a batch that have a part in transactions; ``same`` compares each row's GTID with the row before it.
+    """The entries of a batch that have a part in transactions.
+
+    ``same`` compares each row's GTID with the row before it.
 
     ``told`` are codes of GTIDs. Changes may leave theirs to their BEGIN: then it is that of the entry before, and at the head of
     the batch ``before``.
@@ -344,7 +355,7 @@ class _Marks:
 
 
 def _inside(kinds: npt.NDArray[np.int32], before: bool) -> npt.NDArray[np.bool_]:
-    """Whether a transaction is open behind each row; a DDL statement leaves that as it is."""
+    """Tell whether a transaction is open behind each row; a DDL statement leaves that as it is."""
     inside: npt.NDArray[np.bool_] = (kinds == BEGIN) | (kinds == DML)
     statements = kinds == DDL
     if statements.any():
@@ -354,7 +365,7 @@ def _inside(kinds: npt.NDArray[np.int32], before: bool) -> npt.NDArray[np.bool_]
 
 
 def _greatest(codes: Rows, numbers: Rows) -> Iterator[tuple[int, int]]:
-    """The greatest number of each source."""
+    """Yield the greatest number of each source."""
     if len(codes) and codes[0] >= 0 and np.all(codes == codes[0]):
         yield int(codes[0]), int(numbers.max())
         return
@@ -367,7 +378,7 @@ def _agree(one: str | None, other: str | None) -> bool:
 
 
 def _parsed(gtid: str | None) -> tuple[str | None, int]:
-    """Source and number of a GTID, (None, 0) without one and for what is none."""
+    """Return source and number of a GTID, (None, 0) for none and for a text that is none."""
     try:
         return (None, 0) if gtid is None else parse_gtid(gtid)
     except ValueError:

@@ -28,7 +28,10 @@ STATE_VERSION = 1
 
 MOST_STORED_BYTES = 2 << 20
 MOST_BYTES = 8 << 20
-"""Bounds of a state as it is stored and as it is read; 64 runs with marks take about 20 KB. A larger one is not kept."""
+"""Bounds of a state, stored and read; a larger one is not kept.
+
+64 runs with marks take about 20 KB.
+"""
 
 _INT64 = np.iinfo(np.int64)
 _LEVEL = 1
@@ -71,7 +74,11 @@ class WindowState:
 
 
 def _inflated(stored: bytes) -> bytes:
-    """Return the encoded state, without ever inflating more than a state may have."""
+    """Return the encoded state, without ever inflating more than a state may have.
+
+    Raises:
+        ValueError: The bytes are of another version, too many, or damaged.
+    """
     if len(stored) > MOST_STORED_BYTES:
         raise ValueError(f"it has {len(stored)} bytes, and a state has at most {MOST_STORED_BYTES}")
     if stored[:1] != bytes([STATE_VERSION]):
@@ -96,13 +103,18 @@ def _plain(value: Any) -> Any:
 
 
 def _restored(_kind: type, value: Any) -> Any:
-    """Return the intervals of GTIDs that a list of pairs stands for: the one kind of array in a state."""
+    """Return the intervals of GTIDs that pairs stand for, the one array in a state."""
     pairs = msgspec.convert(value, list[tuple[int, int]])
     return np.array(pairs, np.int64).reshape(-1, 2)
 
 
 def _refuse_nonsense(state: WindowState) -> None:
-    """Raise what the results of a state raise, so that no later batch and no ledger row meets it."""
+    """Refuse a state with nonsense in it, before any later batch or ledger row meets it.
+
+    Raises:
+        OverflowError: A number does not fit 64 bits.
+        ValueError: Its results cannot be made.
+    """
     if any(not _INT64.min <= number <= _INT64.max for number in _numbers(state)):
         raise OverflowError("a number is too large")
     state.runs.runs()

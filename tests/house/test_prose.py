@@ -30,7 +30,6 @@ NOT_YET = frozenset(
         "dts_assets/flows",
         "dts_assets/model",
         "dts_assets/planning",
-        "dts_assets/stages",
         "dts_assets/store",
         "dts_emulator",
     }
