@@ -1,5 +1,5 @@
-"""A producer of the vendor's messages without a cloud account: the row binlog of a real MySQL-family server, encoded as
-the vendor describes it and recorded as a capture.
+"""The laboratory beside the product: vendors' tasks without a cloud account, a busy database, faults, judges.
 
-It shares the model and the generated protocol with the decoder and nothing else, so that it cannot share its mistakes.
+The row binlog of a real MySQL-family server is encoded as the vendors describe it, and recorded as a capture or sent to Kafka.
+The producers share the model and the generated protocol with the decoder and nothing else: they cannot share its mistakes.
 """

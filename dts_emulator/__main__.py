@@ -30,7 +30,7 @@ from dts_emulator.tasks.vendor_tasks import FORMATS, options_of
 
 
 def counted(messages: Iterable[Message], counts: list[int]) -> Iterator[Message]:
-    """The messages as they come, adding to ``counts`` (messages, bytes) on the way."""
+    """Yield the messages as they come, and add to ``counts`` (messages, bytes) on the way."""
     for message in messages:
         counts[0] += 1
         counts[1] += len(message.value)
@@ -102,7 +102,11 @@ def main(
     chosen: str,
     **given: Any,
 ) -> None:
-    """Record, then say what was recorded."""
+    """Record, then say how many messages there are.
+
+    Raises:
+        click.ClickException: The server cannot be read.
+    """
     options = options_of(chosen, given)
     counts = [0, 0]
     try:

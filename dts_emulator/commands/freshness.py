@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -25,12 +26,20 @@ def freshness(commits: Path, subscription: str | None, last: float | None, confi
     from dts_emulator.live.freshness_report import freshness_lines  # the lake's library takes its time to load
 
     settings = settings_of(config)
-    name = subscription or next(iter(settings.subscriptions))
-    if name not in settings.subscriptions:
-        raise click.BadParameter(
-            f"there is no subscription {name}; there are {', '.join(settings.subscriptions)}",
-            param_hint="--subscription",
-        )
+    name = _name_of(subscription, list(settings.subscriptions))
     console = Console(highlight=False)
     for line in freshness_lines(settings, name, commits, last=last):
         console.print(line, soft_wrap=True, markup=False)
+
+
+def _name_of(asked: str | None, known: Sequence[str]) -> str:
+    """Return the subscription that was asked for, else the first one.
+
+    Raises:
+        click.BadParameter: There is no such subscription.
+    """
+    if asked is not None and asked not in known:
+        raise click.BadParameter(
+            f"there is no subscription {asked}; there are {', '.join(known)}", param_hint="--subscription"
+        )
+    return asked or known[0]

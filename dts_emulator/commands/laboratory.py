@@ -1,4 +1,4 @@
-"""How the laboratory's commands end: an error that is meant for a person is a sentence and an exit code."""
+"""Errors at the end of the laboratory's commands: a sentence for a person, and an exit code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an emulated Huawei DRS task is told, and the choices that the vendor's documents leave open."""
+"""The settings of an emulated Huawei DRS task, and the choices that the vendor's documents leave open."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ class DrsOptions:
     source_time_zone: tzinfo = UTC
     """The zone that TIMESTAMP values are written in."""
     full_load_until: int | None = None
-    """Seconds since the epoch: what was committed by then is sent as the full load, everything later as increments."""
+    """The end of the full load, in seconds since the epoch. Everything that is committed later is an increment."""
     pause_every: int | None = None
     """The task is paused and resumed after every so many messages; None: never."""
     repeated: int = 0
-    """How many messages a resumed task sends again, with the ids that they had."""
+    """The number of messages that a resumed task sends again, with the ids that they had."""
 
     rows_per_message: int = 1
     """Most rows of one message; the samples show one."""
     old: Literal["all", "changed"] = "all"
-    """Columns in ``old`` of an UPDATE: all of them, as in the sample, or those that changed, as Canal has it."""
+    """The columns in ``old`` of an UPDATE. ``all``, as in the vendor's sample; ``changed``, as Canal has it."""
     json_as: Literal["json", "text"] = "json"
-    """JSON columns, which MariaDB stores as longtext with a json_valid check: as a MySQL server has them, or as they are."""
+    """The form of JSON columns. ``json``: as a MySQL server has them; ``text``: as the longtext that MariaDB makes of them."""
     latency_ms: int = 120
     """From the commit's source time to the first of its messages."""
     bytes_per_second: int = 16_000_000
-    """How fast messages are sent."""
+    """The rate at which messages are sent."""
     first_offset: int = 0
     """Kafka offset of the first message of every partition: the topic is the customer's own."""
 

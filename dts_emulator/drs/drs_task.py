@@ -20,7 +20,11 @@ from dts_emulator.source.events import Coordinates, Ddl, RowChange, Rows, Source
 
 
 def produce_drs(transactions: Iterable[Transaction], options: DrsOptions) -> Iterator[Message]:
-    """The messages of a task that reads ``transactions``, in sending order. Raises UnsupportedSource, see :class:`FullLoad`."""
+    """Yield the messages of a task that reads ``transactions``, in sending order.
+
+    Raises:
+        UnsupportedSource: The full load cannot be computed, see :class:`FullLoad`.
+    """
     task = DrsTask(options, SourceClock(options.bytes_per_second))
     load = None if options.full_load_until is None else FullLoad()
     for transaction in transactions:
@@ -74,7 +78,7 @@ class DrsTask:
         yield from ()
 
     def load(self, load: FullLoad) -> Iterator[Message]:
-        """The messages of a full load."""
+        """Yield the messages of a full load."""
         self._wait_for(load.seconds)
         for statement in load.statements:
             fields = self.encoder.statement(statement.database, statement.sql, seconds=load.seconds, load=True)
@@ -83,7 +87,7 @@ class DrsTask:
             yield from self._rows(table, rows, seconds=load.seconds, load=True)
 
     def send(self, transaction: Transaction) -> Iterator[Message]:
-        """The messages of a transaction."""
+        """Yield the messages of a transaction."""
         self._wait_for(transaction.end.timestamp)
         for event in transaction.events:
             seconds = event.at.timestamp

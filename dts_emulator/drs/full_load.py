@@ -1,4 +1,4 @@
-"""The full load of a DRS task: what the first transactions of a binlog add up to, as the rows that a SELECT would find."""
+"""The full load of a DRS task: the rows that the first transactions of a binlog leave behind."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ class FullLoad:
     def take(self, transaction: Transaction) -> None:
         """Add one more transaction.
 
-        Raises UnsupportedSource for a statement other than CREATE once there are rows: what it does to them only a server knows.
+        Raises:
+            UnsupportedSource: A statement other than CREATE comes after rows: only a server knows how it changes them.
         """
         self.seconds = transaction.end.timestamp
         for event in transaction.events:

@@ -1,6 +1,7 @@
-"""MySQL values as DRS JSON-C writes them: every value is a text, binary ones as Java prints an array of signed bytes.
+"""MySQL values as DRS JSON-C writes them: each is a text.
 
-How the vendor writes BIT, YEAR and zero dates is not documented: numbers and texts as the server has them.
+Binary values are written as Java prints an array of signed bytes. The vendor does not document BIT, YEAR and zero dates: here
+they are numbers and texts as the server has them.
 """
 
 from __future__ import annotations
@@ -28,19 +29,19 @@ _OTHER = 1111
 
 
 def type_name(column: SourceColumn, options: DrsOptions) -> str:
-    """The type of a column without length, precision and sign: ``varchar``."""
+    """Return the type of a column without length, precision and sign: ``varchar``."""
     if column.kind is Kind.JSON and options.json_as == "json":
         return "json"
     return column.column_type.lower().partition("(")[0].split()[0]
 
 
 def sql_type(name: str) -> int:
-    """The number that goes with a type's name."""
+    """Return the number that goes with a type's name."""
     return _SQL_TYPES.get(name, _OTHER)
 
 
 def to_text(column: SourceColumn, options: DrsOptions) -> ToText:
-    """What turns the values of a column, but not NULL and what was not logged, into texts."""
+    """Return a function from the values of a column, other than NULL and absent ones, to texts."""
     kind = column.kind
     if kind is Kind.FLOAT32:
         return lambda value: java_single_text(float_of(value))
@@ -58,7 +59,7 @@ def to_text(column: SourceColumn, options: DrsOptions) -> ToText:
 
 
 def object_of(row: tuple[Value, ...], columns: tuple[tuple[str, ToText], ...]) -> dict[str, str | None]:
-    """A row image as the object that stands for it; a column that it leaves out is left out."""
+    """Return a row image as an object, without the columns that it leaves out."""
     return {
         name: None if value is None else text(value)
         for value, (name, text) in zip(row, columns, strict=True)

@@ -1,4 +1,4 @@
-"""Source events as the messages of DRS JSON-C, without what only their sending decides: the number and the time of it."""
+"""Source events as the messages of DRS JSON-C, without their numbers and times, which sending decides."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ESCAPES = str.maketrans({character: f"\\u{ord(character):04x}" for character in
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """What every message of a table repeats, and how its values are written."""
+    """The fields that every message of a table repeats, and the encoding of its values."""
 
     common: Fields
     columns: tuple[tuple[str, ToText], ...]
@@ -35,7 +35,10 @@ class DrsEncoder:
     def rows(
         self, table: SourceTable, rows: Sequence[RowChange], *, seconds: int, load: bool = False
     ) -> Iterator[Fields]:
-        """The messages of rows of one table and operation; ``load``: they are rows of the full load."""
+        """Yield the messages of rows of one table and operation.
+
+        ``load`` says that they are rows of the full load.
+        """
         known = self.tables.get(table)
         if known is None:
             known = self.tables[table] = _table(table, self.options)
@@ -54,7 +57,7 @@ class DrsEncoder:
             }
 
     def statement(self, database: str, sql: str, *, seconds: int, load: bool = False) -> Fields:
-        """The message of a DDL statement."""
+        """Return the message of a DDL statement."""
         return {
             "es": seconds * 1000, "type": "INIT_DDL" if load else "DDL", "isDdl": True, "sql": sql, "data": None, "old": None,
             "database": database, "table": "", "mysqlType": None, "sqlType": None, "pkNames": None,
@@ -76,7 +79,7 @@ class DrsEncoder:
 
 
 def encoded(fields: Fields, *, number: int, milliseconds: int) -> bytes:
-    """A message's bytes: its fields in the order of the vendor's sample."""
+    """Return the bytes of a message: its fields in the order of the vendor's sample."""
     message = {"id": number, "ts": milliseconds, **fields}
     ordered = {name: message[name] for name in _ORDER}
     text = json.dumps(ordered, ensure_ascii=False, separators=(",", ":"))

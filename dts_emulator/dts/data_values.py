@@ -26,7 +26,7 @@ _INTEGERS = {
 
 
 def encoder(column: SourceColumn, options: DtsOptions) -> Encoder:
-    """What turns the values of a column into Data messages."""
+    """Return a function from the values of a column to Data messages."""
     encode = _encoder(column, options)
 
     def with_marks(value: Value) -> pb.Data:
@@ -40,7 +40,7 @@ def encoder(column: SourceColumn, options: DtsOptions) -> Encoder:
 
 
 def original_type(column: SourceColumn, options: DtsOptions) -> str:
-    """The type text of a column as entries carry it: the server's COLUMN_TYPE."""
+    """Return the type text of a column as entries carry it: the server's COLUMN_TYPE."""
     if column.kind is Kind.JSON and options.json_as == "json":
         return "json"
     text = column.column_type

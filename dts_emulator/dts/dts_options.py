@@ -1,4 +1,4 @@
-"""What the emulated task is told, and the choices that the vendor's documents leave open.
+"""The settings of an emulated Tencent DTS task, and the choices that the vendor's documents leave open.
 
 Everything the documents do say is code, not an option: how entries are merged and cut, the order of fragments, the texts of
 values, contiguous ``ps`` headers.
@@ -26,11 +26,11 @@ class DtsOptions:
     """``table``: all rows of a table in one partition. ``table+key``: by table and primary key."""
 
     source_type: Literal["MYSQL", "MARIADB"] = "MYSQL"
-    """What headers say the source is. Partition policies and ``uuid:n`` GTIDs exist for MySQL sources only."""
+    """The kind of source in headers. Partition policies and ``uuid:n`` GTIDs exist for MySQL sources only."""
     max_message_bytes: int = 1_000_000
     """Most bytes of Entries in one message. Entries are merged below it; an entry set above it is cut into envelopes."""
     linger_ms: int = 0
-    """How long entries wait for more to merge with. 0: until the end of their transaction."""
+    """The time that entries wait for more to merge with. 0: until the end of their transaction."""
 
     checkpoint_seconds: int = 10
     """Source time between two CHECKPOINTs in every partition, on whole multiples of it since the epoch."""
@@ -38,37 +38,39 @@ class DtsOptions:
     """Source time between two HEARTBEATs in every partition; 0 sends none. When the vendor sends them is not documented."""
 
     transaction_marks: Marks = "broadcast"
-    """Partitions that get BEGIN and COMMIT: all of them, or those that hold rows of the transaction (none: partition 0)."""
+    """The partitions that get BEGIN and COMMIT: all, or those that hold the transaction's rows (else partition 0)."""
     ddl_routing: Literal["broadcast", "first"] = "broadcast"
     """Partitions that get a DDL entry: all of them, or partition 0."""
     key_change_routing: Literal["old", "new"] = "old"
-    """Where an UPDATE goes that changes the primary key: the partition of its old key, or of its new one."""
+    """The key that routes an UPDATE which changes the primary key."""
 
     ddl_execution_seconds: int | None = None
-    """What DDL entries say they took. None: what the binlog says, which is wrong where a session set its own clock."""
+    """The duration in DDL entries. None: that of the binlog, which is wrong where a session set its own clock."""
 
     header_position: Literal["end", "start"] = "end"
     """The position in an entry's header: the end of its binlog event (end_log_pos), or its first byte."""
     transaction_id_on_begin: bool = False
-    """Whether BEGIN carries the transaction id too. A binlog knows it at COMMIT only."""
+    """BEGIN carries the transaction id too. A binlog knows it at COMMIT only."""
     binary_as: Literal["string", "bytes"] = "string"
     """BINARY and VARBINARY: STRING with charset ``binary``, as the type table reads, or BYTES."""
     json_as: Literal["json", "text"] = "json"
-    """JSON columns, which MariaDB stores as longtext with a json_valid check: as a MySQL server has them (type ``json``,
-    BYTES), or as the longtext they are."""
+    """The form of JSON columns, which MariaDB stores as longtext.
+
+    ``json``: as a MySQL server has them (type ``json``, BYTES); ``text``: as the longtext they are.
+    """
     original_type_sign: bool = True
-    """Whether originalType keeps ``unsigned`` and ``zerofill``; the samples show lengths, but no unsigned column."""
+    """The field originalType keeps ``unsigned`` and ``zerofill``. The samples show lengths, but no unsigned column."""
     utf8_name: Literal["utf8", "utf8mb3"] = "utf8"
-    """What the three-byte UTF-8 charset is called; the samples say ``utf8``."""
+    """The name of the three-byte UTF-8 charset; the samples say ``utf8``."""
     plain_charset: str = "utf8"
     """The charset of STRING values that have none in the database: dates and times."""
     zero_timestamp: str = "0000-00-00 00:00:00"
-    """What stands for the zero TIMESTAMP, which is no instant, before any offset."""
+    """The text of the zero TIMESTAMP, which is no instant, before any offset."""
 
     latency_ms: int = 120
     """From the commit's source time to the first of its messages."""
     bytes_per_second: int = 16_000_000
-    """How fast messages are sent, which spreads the message times of fragments."""
+    """The rate at which messages are sent, which spreads the message times of fragments."""
     first_offset: int = 0
     """Kafka offset of the first message of every partition; ``ps`` begins at 1 whatever it is."""
     shard_id: str | None = None

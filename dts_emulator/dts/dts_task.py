@@ -20,9 +20,9 @@ from dts_emulator.source.events import Coordinates, Transaction
 
 
 def produce(transactions: Iterable[Transaction], options: DtsOptions, *, until: int | None = None) -> Iterator[Message]:
-    """The messages of a task that reads ``transactions``, in sending order.
+    """Yield the messages of a task that reads ``transactions``, in sending order.
 
-    ``until``: seconds since the epoch up to which CHECKPOINTs and HEARTBEATs go on after the last transaction.
+    ``until`` is the time in seconds since the epoch up to which CHECKPOINTs and HEARTBEATs go on after the last transaction.
     """
     task = DtsTask(options, SourceClock(options.bytes_per_second))
     latency = options.latency_ms * 1000
@@ -73,7 +73,7 @@ class DtsTask:
         return tick if oldest is None else min(tick, oldest + self.options.linger_ms * 1000)
 
     def send(self, transaction: Transaction) -> Iterator[Message]:
-        """The messages of a transaction, as far as they do not wait for more to merge with."""
+        """Yield the messages of a transaction, as far as they do not wait for more to merge with."""
         for routed in self.encoder.transaction(transaction):
             yield from self._add(routed.partition, as_item(routed.entry))
         self.committed = transaction.end
@@ -154,7 +154,7 @@ class DtsTask:
             yield from self._send_pending(partition)
 
     def _overdue(self) -> Iterator[Message]:
-        """The tick that fell due while earlier sets were on their way, if one did."""
+        """Return the tick that fell due while earlier sets were on their way, if one did."""
         if self._next_tick * SECOND + self._latency <= self._clock.now:
             yield from self._tick()
 
@@ -164,7 +164,7 @@ class DtsTask:
             yield from self._send(partition, self._pending[partition].take())
 
     def _send(self, partition: int, entries: bytes) -> Iterator[Message]:
-        """The messages of one entry set, in order and with nothing between them in their partition."""
+        """Yield the messages of one entry set, in order and with nothing between them in their partition."""
         for value in envelopes(entries, limit=self.options.max_message_bytes):
             self.sent[partition] += 1
             sequence = self.sent[partition]

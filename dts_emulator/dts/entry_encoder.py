@@ -43,7 +43,10 @@ class EntryEncoder:
     tables: dict[SourceTable, tuple[tuple[pb.Column, ...], tuple[Encoder, ...]]] = field(default_factory=dict)
 
     def transaction(self, transaction: Transaction) -> Iterator[Routed]:
-        """The entries of a transaction in order. Pieces of one rows event and copies of a broadcast share one ``seqId``."""
+        """Yield the entries of a transaction in order.
+
+        Pieces of one rows event and copies of a broadcast share one ``seqId``.
+        """
         pieces = [
             split_by_partition(event.table, event.rows, self.options.routing) if isinstance(event, Rows) else {}
             for event in transaction.events
@@ -65,7 +68,7 @@ class EntryEncoder:
             yield from (Routed(partition, encoded) for partition in targets)
 
     def checkpoint(self, at: Coordinates, *, timestamp: int, synced: str) -> bytes:
-        """A CHECKPOINT: everything up to the end of ``at`` has been sent."""
+        """Return a CHECKPOINT: everything up to the end of ``at`` has been sent."""
         self.seq_id += 1
         entry = pb.Entry(
             header=pb.Header(
@@ -79,7 +82,7 @@ class EntryEncoder:
         return entry.SerializeToString()
 
     def heartbeat(self, at: Coordinates, *, timestamp: int) -> bytes:
-        """A HEARTBEAT with the source's clock, at the position reached."""
+        """Return a HEARTBEAT with the source's clock, at the position reached."""
         self.seq_id += 1
         entry = pb.Entry(
             header=pb.Header(

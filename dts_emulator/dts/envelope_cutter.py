@@ -16,7 +16,7 @@ _ITEM_TAG = b"\x0a"
 
 
 def as_item(entry: bytes) -> bytes:
-    """An entry's bytes as one item of an ``Entries`` message."""
+    """Return an entry's bytes as one item of an ``Entries`` message."""
     length, encoded = len(entry), bytearray()
     while length > 0x7F:
         encoded.append(length & 0x7F | 0x80)
@@ -34,12 +34,12 @@ class PendingSet:
     size: int = 0
 
     def fits(self, item: bytes) -> bool:
-        """Whether the set stays within the limit with the item in it. An empty set takes anything."""
+        """Return True if the set stays within the limit with the item in it. An empty set takes anything."""
         return not self.items or self.size + len(item) <= self.limit
 
     @property
     def is_full(self) -> bool:
-        """Whether nothing more can be merged; an item above the limit fills a set alone."""
+        """True if nothing more can be merged; an item above the limit fills a set alone."""
         return self.size >= self.limit
 
     def add(self, item: bytes) -> None:
@@ -48,14 +48,14 @@ class PendingSet:
         self.size += len(item)
 
     def take(self) -> bytes:
-        """The bytes of the set, which is empty afterwards."""
+        """Return the bytes of the set, which is empty afterwards."""
         data = b"".join(self.items)
         self.items, self.size = [], 0
         return data
 
 
 def envelopes(entries: bytes, *, limit: int) -> tuple[bytes, ...]:
-    """The envelopes of an entry set: one if it is within the limit, else as many as it takes, in order."""
+    """Return the envelopes of an entry set in order: one if the set is within the limit."""
     segments = [entries[start : start + limit] for start in range(0, len(entries), limit)] or [b""]
     return tuple(
         pb.Envelope(version=PROTOCOL_VERSION, total=len(segments), index=index, data=segment).SerializeToString()

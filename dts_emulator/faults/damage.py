@@ -1,4 +1,4 @@
-"""What a reader can know of a damaged message, told by parsing it before and after with protobuf itself.
+"""The evidence of damage in a message, found by parsing the message before and after with protobuf itself.
 
 The formats carry no checksum. Damage shows if the message does not parse any more, contradicts itself, or says of a transaction
 what its neighbours deny; a value, a name or a position that was changed into another valid one shows nowhere.
@@ -17,7 +17,7 @@ from dts_assets.protocol import subscribe_pb2 as pb
 
 
 class FoundBy(StrEnum):
-    """What shows a fault to a reader of the topic."""
+    """The evidence that shows a fault to a reader of the topic."""
 
     SEQUENCE = "sequence"
     """``ps`` headers: a hole, a repeat, or a number that is out of place."""
@@ -45,7 +45,7 @@ _EVENTS = {
 
 
 def envelope_of(value: bytes | None) -> pb.Envelope | None:
-    """The envelope, None if the value is none that can be used."""
+    """Return the envelope in a message; None if it cannot be used."""
     try:
         envelope = pb.Envelope.FromString(value or b"")
     except DecodeError:
@@ -54,7 +54,7 @@ def envelope_of(value: bytes | None) -> pb.Envelope | None:
 
 
 def entries_of(values: Sequence[bytes | None]) -> tuple[pb.Entry, ...] | None:
-    """The entries of a set, of which these are all messages; None if they do not make up one."""
+    """Return the entries of a set from the values of its messages; None if they make up none."""
     envelopes = [envelope_of(value) for value in values]
     data = b""
     for index, envelope in enumerate(envelopes):
@@ -115,7 +115,10 @@ def _marks(entries: Sequence[pb.Entry]) -> list[int]:
 
 
 def _contradiction(entry: pb.Entry) -> bool:
-    """Whether an entry says what no producer says: an unknown kind, an event of another kind, a row of another width."""
+    """Return True if an entry contradicts itself.
+
+    Its kind is unknown, its event is of another kind, or a row is of another width.
+    """
     wanted = _EVENTS.get(entry.header.messageType)
     present = [name for name in _EVENTS.values() if entry.event.HasField(name)]
     if wanted is None or present != [wanted]:
@@ -128,7 +131,7 @@ def _contradiction(entry: pb.Entry) -> bool:
 
 
 def _unknown(message: Message) -> bool:
-    """Whether a message, or one inside it, holds a field that the protocol does not have."""
+    """Return True if a message, or one inside it, holds a field that the protocol does not have."""
     if len(UnknownFieldSet(message)):
         return True
     for field, value in message.ListFields():

@@ -1,4 +1,4 @@
-"""Seeded faults in a recorded topic, and for each of them what must be found: where it shows, and by what.
+"""Seeded faults in a recorded topic, each with its place and the evidence that a reader must find.
 
 A capture is read whole, some of its messages are dropped, repeated, damaged or moved, and the result is written as another
 capture. Offsets are counted anew, so that it looks like a topic; the ``ps`` headers stay as the producer gave them, since they
@@ -31,7 +31,7 @@ _TRIES = 2_000
 
 
 class Kind(StrEnum):
-    """What is done to the topic."""
+    """The kinds of faults."""
 
     DROP = "drop"
     """A message is gone."""
@@ -54,7 +54,10 @@ class Kind(StrEnum):
 
 
 _FIRST = (Kind.END, Kind.CUT, Kind.REREAD)
-"""What is behind an end takes no part in anything; and new numbers are given before messages with numbers of others come."""
+"""The kinds that come first.
+
+Messages behind an end take part in no fault, and new numbers are given before messages come with the numbers of others.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +155,11 @@ class _Injector:
         }  # fmt: skip
 
     def add(self, kind: Kind) -> None:
-        """One fault of a kind, somewhere."""
+        """Do one fault of a kind, somewhere.
+
+        Raises:
+            NoRoomForFault: No message was found that such a fault can be done to.
+        """
         lanes = [number for number, lane in self.topic.partitions.items() if lane]
         for _ in range(_TRIES if lanes else 0):
             partition = self._chance.choice(lanes)
@@ -163,7 +170,7 @@ class _Injector:
         raise NoRoomForFault(kind.value)
 
     def faults(self) -> Iterator[Fault]:
-        """What was done; offsets must have been counted."""
+        """Yield the faults that were done; offsets must have been counted."""
         for done in self._done:
             shown, found = list(done.shown), done.found_by
             if done.gone is not None:
@@ -178,7 +185,7 @@ class _Injector:
             )  # fmt: skip
 
     def _claim(self, messages: Sequence[Recorded]) -> bool:
-        """Whether no other fault has any of these, nor their neighbours; if so they are this one's."""
+        """Claim messages for a fault; return False if another fault has one of them or of their neighbours."""
         wanted: set[int] = set()
         for message in messages:
             lane = self.topic.partitions[message.partition]
@@ -330,7 +337,7 @@ class _Injector:
         )
 
     def _is_free(self, lane: Sequence[Recorded], place: int) -> bool:
-        """Whether a message may come between two, because neither takes part in a fault."""
+        """Return True if a message may come between two, because neither takes part in a fault."""
         return not any(one.gone or id(one) in self._touched for one in lane[max(0, place - 1) : place + 1])
 
     def _insert(self, partition: int, place: int, messages: Sequence[Recorded]) -> None:
@@ -338,7 +345,7 @@ class _Injector:
         self._touched |= {id(message) for message in messages}
 
     def _loss_shows(self, gone: Recorded, following: Recorded | None) -> FoundBy:
-        """What shows that a message is missing."""
+        """Return the evidence that a message is missing."""
         before = self.topic.previous_of_shard(gone)
         if following is not None and before is not None and None not in (before.sequence, following.sequence):
             return FoundBy.SEQUENCE
@@ -369,7 +376,7 @@ def _messages(count: int) -> str:
 
 
 def _entries(message: Recorded) -> Sequence[pb.Entry]:
-    """The entries of a message that is a whole entry set; none of any other."""
+    """Return the entries of a message that is a whole entry set; none of any other."""
     return entries_of([message.value]) or ()
 
 
@@ -380,7 +387,7 @@ def _marks(message: Recorded) -> Iterator[int]:
 
 
 def _gtids(message: Recorded) -> set[tuple[str, int]]:
-    """The transactions that begin in a message: server and number."""
+    """Return the transactions that begin in a message: ``{("03b4169b-9ef3-5cb1-b1ba-ad0380a42bc7", 812)}``."""
     found = set()
     for entry in _entries(message):
         if entry.header.messageType == pb.BEGIN:
@@ -394,7 +401,7 @@ def _has_checkpoint(message: Recorded) -> bool:
 
 
 def _open_transaction(messages: Sequence[Recorded]) -> FoundBy:
-    """Whether what is left ends inside a transaction."""
+    """Return the evidence that a partition ends inside a transaction; FoundBy.NOTHING if it does not."""
     for message in reversed(messages):
         if marks := list(_marks(message)):
             return FoundBy.TRANSACTION if marks[-1] == pb.BEGIN else FoundBy.NOTHING

@@ -1,4 +1,4 @@
-"""A recorded topic in memory: its messages by partition in order, which of them are one entry set, and how it is kept."""
+"""A recorded topic in memory: its messages by partition, in order, and its entry sets."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Recorded:
         return self.partition, self.offset
 
     def copy(self, *, timestamp: datetime | None = None, partition: int | None = None) -> Recorded:
-        """The same message once more."""
+        """Return a copy of the message."""
         return replace(
             self,
             timestamp=timestamp or self.timestamp,
@@ -48,7 +48,7 @@ class Recorded:
         )
 
     def row(self, topic: str) -> dict[str, Any]:
-        """A row of a capture."""
+        """Return the message as a row of a capture."""
         headers = None if self.headers is None else [
             {"key": key, "value": str(self.sequence).encode() if key == _SEQUENCE and self.sequence is not None else value}
             for key, value in self.headers
@@ -94,17 +94,20 @@ class Topic:
                 message.sequence += by if message.sequence > last else 0
 
     def next_of_shard(self, message: Recorded) -> Recorded | None:
-        """The next message of the same partition and shard that is there."""
+        """Return the next message of the same partition and shard that is there."""
         lane = self.partitions[message.partition]
         return self._first(lane[lane.index(message) + 1 :], message.shard)
 
     def previous_of_shard(self, message: Recorded) -> Recorded | None:
-        """The message of the same partition and shard before it that is there."""
+        """Return the message of the same partition and shard before it that is there."""
         lane = self.partitions[message.partition]
         return self._first(lane[: lane.index(message)][::-1], message.shard)
 
     def number(self, *, keep_offsets: bool) -> None:
-        """Count the offsets of every partition from its first one on, those of messages that are gone too if they are kept."""
+        """Count the offsets of every partition from its first one on.
+
+        ``keep_offsets`` counts messages that are gone, too, so that holes are left.
+        """
         for number, lane in self.partitions.items():
             offset = self._first_offsets.get(number, 0)  # another message than at first may be the first one now
             for message in lane:
@@ -117,7 +120,11 @@ class Topic:
 
 
 def read_topic(folder: Path) -> Topic:
-    """All messages of a capture, each offset once. Raises NotACapture."""
+    """Return all messages of a capture, each offset once.
+
+    Raises:
+        NotACapture: The folder holds no Parquet files, other ones, or several topics.
+    """
     files = sorted(folder.glob("**/*.parquet")) if folder.is_dir() else []
     if not files:
         raise NotACapture(folder, "there is no Parquet file in it; name the folder of a capture")
@@ -138,7 +145,11 @@ def read_topic(folder: Path) -> Topic:
 
 
 def check_folder(folder: Path, others: Sequence[str]) -> None:
-    """Raise NotACapture unless a folder is empty, or holds what was written there before and has a plan beside it."""
+    """Refuse a folder that is neither empty nor a mutated capture of an earlier call.
+
+    Raises:
+        NotACapture: The folder is a file, or holds none of ``others``.
+    """
     if not folder.exists():
         return
     if not folder.is_dir():
@@ -149,7 +160,10 @@ def check_folder(folder: Path, others: Sequence[str]) -> None:
 
 
 def write_topic(topic: Topic, folder: Path) -> None:
-    """Write the messages that are there as a capture, one file a partition, in place of an earlier one."""
+    """Write the messages that are there as a capture, in place of an earlier one.
+
+    Each partition has a file.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     for stale in folder.glob("part-*.parquet"):
         stale.unlink()

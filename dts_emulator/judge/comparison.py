@@ -48,7 +48,7 @@ _BINARY = (
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a comparison found. ``keys`` are the first few differing keys as ``column=text``; empty for bags."""
+    """The result of a comparison. ``keys`` are the first few differing keys as ``column=text``; empty for bags."""
 
     table: TableId
     rows_expected: int
@@ -60,7 +60,7 @@ class Verdict:
 
     @property
     def equal(self) -> bool:
-        """Whether the snapshot is the table, no more and no less."""
+        """True if the snapshot is the table, no more and no less."""
         return not (self.differing_rows or self.missing_columns or self.extra_columns)
 
     def __str__(self) -> str:
@@ -86,12 +86,12 @@ class _SourceColumn:
 
     @property
     def lake_name(self) -> str:
-        """What the lake calls it: names of the snapshot's own columns are prefixed."""
+        """The name of the column in the lake: names of the snapshot's own columns are prefixed."""
         return f"_source_{self.name}" if self.name in COORDINATES else self.name
 
 
 def differences(snapshots: Mapping[TableId, pa.Table], content: Path) -> tuple[Verdict, ...]:
-    """The verdicts on what is not equal, given the snapshots of a lake and a folder with the dumps of one moment.
+    """Return the verdicts on all snapshots that differ from the dumps of one moment in a folder.
 
     A table that one side alone has is empty on the other: a subscription speaks of a table with its first row, and the lake
     may know one that the database makes after that moment. So it is with columns that hold nothing but NULL. Of dumped tables
@@ -115,7 +115,11 @@ def _one_sided(table: TableId, *, expected: int, found: int) -> Verdict:
 
 
 def _described(file: Path, schema: pa.Schema) -> tuple[TableId, list[_SourceColumn]]:
-    """Which table a dump is of, and its columns. Raises ValueError if the file is no dump."""
+    """Return the table that a dump is of, and its columns.
+
+    Raises:
+        ValueError: The file is no dump.
+    """
     metadata = schema.metadata or {}
     if _METADATA_KEY not in metadata:
         raise ValueError(f"{file.name} is no dump of a table: it does not say which table, with what columns, it is of")
@@ -125,11 +129,13 @@ def _described(file: Path, schema: pa.Schema) -> tuple[TableId, list[_SourceColu
 
 
 def compare(snapshot: pa.Table, expected_file: Path, *, columns_ahead: bool = False) -> Verdict:
-    """The verdict on a snapshot, given the file that the database's dump has for its table.
+    """Return the verdict on a snapshot, given the file with the database's dump of its table.
 
     Rows of a table with a primary key are matched by it, others as a bag. The order of rows and columns does not matter.
     ``columns_ahead`` allows the snapshot columns that the database does not have yet, as long as they hold nothing but NULL.
-    Raises ValueError if the file is no such dump.
+
+    Raises:
+        ValueError: The file is no such dump.
     """
     expected = pq.read_table(expected_file)
     table, columns = _described(expected_file, expected.schema)
@@ -152,7 +158,7 @@ def compare(snapshot: pa.Table, expected_file: Path, *, columns_ahead: bool = Fa
 
 
 def _is_ahead(snapshot: pa.Table, name: str, columns: Sequence[_SourceColumn]) -> bool:
-    """Whether a column of the snapshot is not the dump's and holds nothing but NULL."""
+    """Return True if a column of the snapshot is not the dump's and holds nothing but NULL."""
     return (
         name not in {column.lake_name for column in columns} and snapshot.column(name).null_count == snapshot.num_rows
     )
@@ -167,7 +173,10 @@ def _rows(table: pa.Table, rules: Sequence[Rule]) -> list[Row]:
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Timestamps as microseconds since the epoch: no zone database, no year limit of a Python object in the way."""
+    """Return timestamps as microseconds since the epoch, and any other column as it is.
+
+    Neither a zone database nor the year limit of Python's objects is in the way then.
+    """
     if pa.types.is_timestamp(column.type):
         return column.cast(pa.timestamp("us", tz=column.type.tz)).cast(pa.int64())
     return column
@@ -176,7 +185,10 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
 def _difference(
     wanted: Sequence[Row], found: Sequence[Row], keys: tuple[int, ...], names: Sequence[str]
 ) -> tuple[int, tuple[str, ...]]:
-    """How many rows differ, and the first few of their keys. A row on one side only is one, a changed row is one."""
+    """Return the number of rows that differ, and the first few of their keys.
+
+    A row on one side only counts once, and so does a changed row.
+    """
     if not keys:
         one, other = Counter(map(_exact, wanted)), Counter(map(_exact, found))
         return max((one - other).total(), (other - one).total()), ()
@@ -234,7 +246,7 @@ def _expected_rule(column: _SourceColumn) -> Rule:
 
 
 def _or_null(rule: Callable[[str], int]) -> Rule:
-    """A date that no calendar has (``0000-00-00``, a day 31 too many) has no typed value: it is NULL in the lake."""
+    """Return a rule that makes dates of no calendar NULL, as in the lake: ``0000-00-00``."""
 
     def of(value: object) -> Canonical:
         try:
@@ -286,7 +298,7 @@ def _microseconds(instant: datetime) -> int:
 
 
 def _time_microseconds(text: str) -> int | str:
-    """A TIME, which runs from -838 to 838 hours, in microseconds; what is no TIME stays as it is."""
+    """Return a TIME, from -838 to 838 hours, in microseconds; any other text as it is."""
     clock, _, fraction = text.lstrip("-").partition(".")
     parts = clock.split(":")
     if len(parts) != 3 or not all(part.isdigit() for part in parts):

@@ -71,7 +71,7 @@ def _dump_table(connection: Connection, database: str, table: str, folder: Path)
 
 
 def _as_text(column: CatalogColumn) -> str:
-    """The SELECT expression for a column's text."""
+    """Return the SELECT expression for a column's text."""
     name = _quoted(column.name)
     kind = column.column_type.lower().partition("(")[0].split()[0]
     if kind in _HEX:

@@ -30,9 +30,9 @@ _ERROR_CODE = re.compile(rb"ERROR (\d+)")
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """Where a replay stops: at ``stop``, a byte position in the last of ``files`` or a GTID, as ``mariadb-binlog`` takes it.
+    """The end of a replay: ``stop``, a byte position in the last of ``files`` or a GTID.
 
-    ``name`` is what it is called in errors.
+    ``mariadb-binlog`` takes it so. Errors call the moment ``name``.
     """
 
     files: tuple[str, ...]
@@ -41,9 +41,12 @@ class Moment:
 
 
 def moment_of_position(server: Server, file: int, position: int) -> Moment:
-    """The moment at which a binlog file, by its number, had been written up to a position: a ``cut`` of the ledger.
+    """Return the moment at which a binlog file had been written up to a position.
 
-    Of a transaction that ends behind it there is nothing in the content. Raises NoSuchMoment if no event ends there.
+    Both are those of a ``cut`` of the ledger. Of a transaction that ends behind it there is nothing in the content.
+
+    Raises:
+        NoSuchMoment: The server does not have the file, or no event ends there.
     """
     name = f"binlog file {file}, position {position}"
     with server.connect() as connection, connection.cursor() as cursor:
@@ -59,10 +62,13 @@ def moment_of_position(server: Server, file: int, position: int) -> Moment:
 
 
 def moment_of_gtids(server: Server, gtid_set: str) -> Moment:
-    """The moment at which a server had committed a set of GTIDs and no more: a ``gtid_set`` of the ledger, ``uuid:1-13``.
+    """Return the moment at which a server had committed a set of GTIDs and no more.
 
-    The uuids are those of :mod:`dts_emulator.source.mariadb_gtids`. Raises NoSuchMoment for a set that this server never had, and
-    where it writes in several GTID domains, which have no order among them; ValueError for what is no set.
+    The set is a ``gtid_set`` of the ledger, ``uuid:1-13``; its uuids are those of :mod:`dts_emulator.source.mariadb_gtids`.
+
+    Raises:
+        NoSuchMoment: This server never had the set, or it writes in several GTID domains, which have no order among them.
+        ValueError: The text is no set of GTIDs.
     """
     wanted = GtidSet.parse(gtid_set)
     with server.connect() as connection, connection.cursor() as cursor:
@@ -85,10 +91,13 @@ def moment_of_gtids(server: Server, gtid_set: str) -> Moment:
 
 @contextmanager
 def content_at(server: Server, moment: Moment) -> Iterator[Server]:
-    """A private server that holds what ``server`` held at a moment, for the length of the block; nothing writes to it.
+    """Run a private server with the content of ``server`` at a moment, for the block.
 
-    Raises NoSuchMoment for one that has not come yet, ReplayFailed where the binlogs do not make sense from their
-    beginning on.
+    Nothing writes to it.
+
+    Raises:
+        NoSuchMoment: The moment has not come yet.
+        ReplayFailed: The binlogs do not make sense from their beginning on.
     """
     with private_server(server_id=_REPLAY_ID, extra=("--skip-log-bin",)) as past:
         _replay(server, moment, past)
@@ -132,7 +141,7 @@ def _replay(server: Server, moment: Moment, past: Server) -> None:
 
 
 def _options(server: Server, file: Path) -> str:
-    """A file with the connection's settings, readable by its owner only, as the tools' first argument."""
+    """Return a tool's first argument: a file with the connection's settings, readable by its owner only."""
     place = f"socket={server.socket}" if server.socket else f"host={server.host}\nport={server.port}\nprotocol=tcp"
     password = server.password.replace("\\", "\\\\").replace('"', '\\"')
     file.touch(mode=0o600)

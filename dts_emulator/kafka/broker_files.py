@@ -1,4 +1,4 @@
-"""What a Kafka broker reads before it starts: its jars, its settings, its certificate.
+"""The files of a Kafka broker: its jars, its settings, its certificate.
 
 The jars are those of the Maven coordinates below with all that they need at run time, as ``scripts/fetch_broker.py`` puts them
 into the environment. Secrets stand in files that only their owner can read, never in the arguments of a process.
@@ -82,7 +82,11 @@ class Ports:
 
 
 def java_program(name: str = "java") -> str:
-    """Where Java's program ``name`` is: below JAVA_HOME, else on the path. Raises BrokerUnavailable."""
+    """Return the path of Java's program ``name``: below JAVA_HOME, else on the path.
+
+    Raises:
+        BrokerUnavailable: There is none.
+    """
     home = java_home()
     found = shutil.which(name, path=str(Path(home) / "bin") if home else None)
     if found is None:
@@ -94,7 +98,11 @@ def java_program(name: str = "java") -> str:
 
 
 def class_path() -> str:
-    """Java's class path of the broker. Raises BrokerUnavailable if its jars have not been fetched."""
+    """Return Java's class path of the broker.
+
+    Raises:
+        BrokerUnavailable: The jars have not been fetched.
+    """
     if not JARS.is_dir():
         raise BrokerUnavailable(
             f"the jars of Kafka are not in {JARS}: run make setup, or {sys.executable} scripts/fetch_broker.py in the checkout"
@@ -119,7 +127,7 @@ def free_ports() -> Ports:
 
 
 def write_settings(folder: Path, ports: Ports, users: Mapping[str, str], settings: Mapping[str, str]) -> Path:
-    """The broker's ``server.properties`` in ``folder``, and the settings of its log beside it.
+    """Write the broker's ``server.properties`` into ``folder``, and the settings of its log beside it.
 
     ``users`` are the names and passwords of the mechanism PLAIN; those of SCRAM are kept by the broker. ``settings`` are Kafka's
     own names and replace ours.
@@ -171,7 +179,11 @@ def make_certificate(folder: Path) -> subprocess.Popen[bytes] | None:
 
 
 def end_certificate(folder: Path, making: subprocess.Popen[bytes] | None) -> None:
-    """Wait for the certificate and write it for clients, as what they are to trust. Raises BrokerUnavailable."""
+    """Wait for the certificate and write it for clients, which have to trust it.
+
+    Raises:
+        BrokerUnavailable: Java's keytool has failed.
+    """
     if making is None:
         return
     said, _ = making.communicate()
@@ -197,12 +209,12 @@ def write_private(path: Path, text: str) -> None:
 
 
 def _quoted(text: str) -> str:
-    """A value of Java's login configuration, whose quotes take C's escapes."""
+    """Return a value of Java's login configuration, whose quotes take C's escapes."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def _escaped(value: str) -> str:
-    """A value of a Java properties file: ASCII, one line."""
+    """Return a value of a Java properties file: ASCII, one line."""
     units = value.encode("utf-16-be")
     codes = (int.from_bytes(units[at : at + 2], "big") for at in range(0, len(units), 2))
     return "".join(chr(code) if 0x20 <= code <= 0x7E and code != 0x5C else f"\\u{code:04x}" for code in codes)

@@ -1,4 +1,4 @@
-"""A private Kafka: one real broker with its own folder, ports and users, gone when the block is left.
+"""A private Kafka: one real broker with its own folder, ports and users, for one block.
 
     with private_broker() as broker:
         broker.create_topic("topic-subs", 4)
@@ -63,7 +63,7 @@ _ITERATIONS = 4096
 """Of SCRAM: the fewest that Kafka takes."""
 
 _QUICK = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
-"""For a machine that others share: one thread for the garbage, and the quick one of Java's two compilers alone."""
+"""Options for a machine that others share: one thread for the garbage, the quicker of Java's compilers."""
 _HEAP = ("-Xms512m", "-Xmx512m")
 
 
@@ -71,14 +71,15 @@ _HEAP = ("-Xms512m", "-Xmx512m")
 def private_broker(
     folder: Path | None = None, *, users: Mapping[str, str] | None = None, settings: Mapping[str, str] | None = None
 ) -> Iterator[Broker]:
-    """A broker that runs for the length of the block; it ends too when this process is killed.
+    """Run a broker for the length of the block; it ends too when this process is killed.
 
     ``folder`` keeps topics and users for the next time (the ports are others then); without one they go with the block.
     ``users`` are names with passwords, valid for both mechanisms; without any there is :data:`USER` with a password made here.
     ``settings`` are broker settings in Kafka's own names (``{"log.retention.check.interval.ms": "200"}``).
 
-    Raises BrokerUnavailable if Java or the jars of Kafka are not there, or if the broker does not come up; ValueError for a
-    user name with other characters than letters, digits, ``_`` and ``-``.
+    Raises:
+        BrokerUnavailable: Java or the jars of Kafka are not there, or the broker does not come up.
+        ValueError: A user name has other characters than letters, digits, ``_`` and ``-``.
     """
     known = dict(users or {USER: secrets.token_urlsafe(12)})
     for name in known:
@@ -107,7 +108,7 @@ class Broker:
     """A broker and how to reach it. Its representation shows no password."""
 
     folder: Path
-    """Where its data, its log (``server.log``) and its certificate lie."""
+    """The folder of its data, its log (``server.log``) and its certificate."""
     ports: Ports
     users: Mapping[str, str] = field(repr=False)
     """Passwords by name."""
@@ -154,11 +155,18 @@ class Broker:
         return None if self._process is None else self._process.pid
 
     def address(self, listener: str) -> str:
-        """The bootstrap address of a listener, by the name of its protocol. Raises KeyError."""
+        """Return the bootstrap address of a listener, by the name of its protocol.
+
+        Raises:
+            KeyError: There is no such listener.
+        """
         return f"{HOST}:{self.ports.of[listener]}"
 
     def client_config(self, listener: str = "PLAINTEXT", *, mechanism: str = MECHANISMS[0]) -> dict[str, str]:
-        """What a client needs to connect, in librdkafka's names: the first user's password with it where one is asked for."""
+        """Return the settings that a client needs to connect, in librdkafka's names.
+
+        The first user's password is among them where the listener asks for one.
+        """
         config = {"bootstrap.servers": self.address(listener), "security.protocol": listener.lower()}
         if listener.startswith("SASL"):
             config |= {"sasl.mechanism": mechanism, "sasl.username": self.user, "sasl.password": self.password}
@@ -224,7 +232,11 @@ class Broker:
         self._wait_until_led(admin, {str(topic.topic): len(topic.partitions) for topic in topics})
 
     def _wait_until_led(self, admin: AdminClient, topics: Mapping[str, int]) -> None:
-        """Wait until the broker serves all partitions of the topics; for a moment after it took them over it does not."""
+        """Wait until the broker serves all partitions of the topics, which it does a moment after its start.
+
+        Raises:
+            BrokerUnavailable: It still does not serve all of them.
+        """
         latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # the library has not typed it
         asked = {TopicPartition(name, number): latest for name, count in topics.items() for number in range(count)}
 
@@ -239,7 +251,11 @@ class Broker:
             raise BrokerUnavailable("the private Kafka broker does not serve its partitions")
 
     def _keep_users(self) -> None:
-        """Give the users to the broker's SCRAM, and wait until it knows them."""
+        """Give the users to the broker's SCRAM, and wait until it knows them.
+
+        Raises:
+            BrokerUnavailable: It does not take them over.
+        """
         mechanism = ScramMechanism.SCRAM_SHA_512
         info = ScramCredentialInfo(mechanism, _ITERATIONS)
         admin = self._admin()
@@ -269,7 +285,10 @@ def _wait(answers: Mapping[Any, Future[Any]]) -> None:
 
 
 def _prepare(folder: Path, ports: Ports, users: Mapping[str, str], settings: Mapping[str, str]) -> None:
-    """Everything that has to lie in the folder before a broker starts; its certificate and its storage are made side by side."""
+    """Write everything that has to lie in the folder before a broker starts.
+
+    Certificate and storage are made side by side.
+    """
     certificate = make_certificate(folder)
     write_settings(folder, ports, users, settings)
     try:
@@ -284,7 +303,11 @@ def _java(folder: Path) -> tuple[str, ...]:
 
 
 def _format(folder: Path) -> None:
-    """Make the storage of a new folder; nothing for one that has been used."""
+    """Make the storage of a new folder; do nothing for one that has been used.
+
+    Raises:
+        BrokerUnavailable: Kafka's own tool has failed.
+    """
     if (folder / "data" / "meta.properties").exists():
         return
     command = (
@@ -299,14 +322,17 @@ def _format(folder: Path) -> None:
 
 
 def _cluster_id() -> str:
-    """A random id in Kafka's spelling: 16 bytes as 22 characters. The first is no dash, which would begin an option."""
+    """Return a random id in Kafka's spelling: 16 bytes as 22 characters.
+
+    Its first character is no dash, which would begin an option.
+    """
     while (name := urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")).startswith("-"):
         pass
     return name
 
 
 def _said(sentence: str, log: str) -> str:
-    """The sentence with the first error that was logged, since the log goes away with the folder."""
+    """Return the sentence with the first error that was logged, since the log goes away with the folder."""
     lines = log.splitlines()
     errors = [line for line in lines if "ERROR" in line or "Exception" in line] or lines[-1:]
     return f"{sentence}: {errors[0].strip()}" if errors else sentence

@@ -1,4 +1,7 @@
-"""A Kafka topic as an emulated task writes it: in order, each message once, for as long as the broker may be away."""
+"""A Kafka topic as a task writes it: in order, each message once.
+
+The broker may be away for however long.
+"""
 
 from __future__ import annotations
 
@@ -46,9 +49,9 @@ class Topic:
     name: str
     partitions: int
     config: Mapping[str, str]
-    """What a client needs, in librdkafka's names."""
+    """The settings that a client needs, in librdkafka's names."""
     ended: threading.Event
-    """Whether to give up what cannot be sent because the broker is away."""
+    """The event that lets messages be given up that cannot be sent because the broker is away."""
     skew: Callable[[int], int] | None = None
     """From a message's own time to the one that it is given, in milliseconds since the epoch."""
     acknowledged: list[int] = field(init=False)
@@ -64,7 +67,11 @@ class Topic:
         self._producer = Producer({**_SETTINGS, **self.config, "error_cb": self._error})
 
     def check(self) -> None:
-        """Raise BrokerUnavailable unless the topic is there and has the partitions that are expected."""
+        """Check that the topic is there and has the partitions that are expected.
+
+        Raises:
+            BrokerUnavailable: It cannot be used, has other partitions, or nobody answers.
+        """
         found = self._metadata().topics[self.name]
         if found.error is not None:
             raise BrokerUnavailable(f"the topic {self.name} cannot be used: {found.error.str()}")
@@ -75,7 +82,11 @@ class Topic:
             )
 
     def _metadata(self) -> ClusterMetadata:
-        """What the broker says of the topic. It is asked again and again: why it does not answer is told in between."""
+        """Return the broker's metadata of the topic, asked for until it answers.
+
+        Raises:
+            BrokerUnavailable: There is no answer in time, or the broker refuses the task.
+        """
         asking = Retrying(**_UNTIL_ANSWERED, after=lambda _: self.poll())
         try:
             found: ClusterMetadata = asking(self._producer.list_topics, self.name, timeout=1)
@@ -84,10 +95,12 @@ class Topic:
         return found
 
     def last_numbers(self, otherwise: Sequence[int]) -> list[int]:
-        """The header ``ps`` of the last message of each partition.
+        """Return the header ``ps`` of the last message of each partition.
 
-        ``otherwise`` where there has been none; where there is none any more, as many as there have been. Raises
-        BrokerUnavailable.
+        A partition that was never written to has its number of ``otherwise``; where messages are gone, their count is given.
+
+        Raises:
+            BrokerUnavailable: There is no answer in time.
         """
         config = {"log_level": 2, **self.config, "group.id": "emulator", "enable.auto.commit": False}
         consumer = Consumer({**config, "auto.offset.reset": "earliest", "isolation.level": "read_uncommitted"})
@@ -116,7 +129,11 @@ class Topic:
         raise BrokerUnavailable(f"the last message of partition {partition} of {self.name} could not be read")
 
     def send(self, message: Message) -> None:
-        """Give a message to be sent; waits while too much is under way. Raises BrokerUnavailable if it waits in vain."""
+        """Give a message to be sent, and wait while too many are under way.
+
+        Raises:
+            BrokerUnavailable: The task is to end while the broker is away, or the broker refuses the message.
+        """
         timestamp = message.timestamp if self.skew is None else self.skew(message.timestamp)
         while True:
             try:
@@ -160,7 +177,10 @@ class Topic:
 
 
 def _watermarks(consumer: Consumer, place: TopicPartition) -> tuple[int, int]:
-    """The first and the next offset of a partition. A broker that has just started does not lead it yet, and is asked again."""
+    """Return the first and the next offset of a partition.
+
+    A broker that has just started does not lead the partition yet, and is asked again.
+    """
     asking = Retrying(**_UNTIL_ANSWERED, wait=wait_fixed(0.2))
     low, high = asking(consumer.get_watermark_offsets, place, timeout=1, cached=False)
     return low, high

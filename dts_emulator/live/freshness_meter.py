@@ -1,4 +1,4 @@
-"""How long a change takes from its commit in the database until it is visible in the snapshots, measured and not estimated.
+"""A meter of the time from a change's commit in the database until the snapshots hold it.
 
 The workload writes down where the binlog stood after its commits. The ledger's ``cuts`` say where all snapshots of a subscription
 stand, and each of its commits has a time: the mark of a window is written last, when every table of it is there, so a table
@@ -22,12 +22,15 @@ from dts_assets.model.positions import SourcePosition, file_number
 from dts_assets.planning.cuts import WindowCut, frontier
 
 Place: TypeAlias = tuple[int, int]
-"""A position in the binlog of the one server that is followed: the file's number and the position in it."""
+"""A position in the binlog of the one server that is followed: file number and byte, ``(12, 812345)``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """The source right after a commit: the time in seconds since the epoch, all row changes so far, where the binlog ended."""
+    """The source right after a commit: the time, all row changes so far, the binlog's end.
+
+    The time is in seconds since the epoch.
+    """
 
     time: float
     rows: int
@@ -44,7 +47,7 @@ class Sighting:
 
 @dataclass(frozen=True, slots=True)
 class Freshness:
-    """Of the row changes of a stretch of time: how many there were, how many are visible, and what these took in seconds.
+    """The row changes of a stretch of time: all, those that are visible, and their seconds.
 
     ``p50``, ``p95`` and ``worst`` are None while nothing is visible. ``since`` is the time from which changes are not visible
     yet, None if all are.
@@ -65,7 +68,7 @@ def freshness(
     begin: float = float("-inf"),
     end: float = float("inf"),
 ) -> Freshness:
-    """The freshness of what was committed between two times, percentiles over row changes.
+    """Return the freshness of row changes committed between two times, percentiles over row changes.
 
     Rows of a commit count from the commit before it, so from a little too early and never too late. ``commits`` are in the order
     of time; sightings need no order, and a snapshot does not go back.
@@ -95,13 +98,13 @@ def freshness(
 
 
 def visible_rows(commits: Sequence[Commit], place: Place | None) -> int:
-    """How many of the row changes committed so far snapshots hold that stand at ``place``."""
+    """Return the number of row changes committed so far that snapshots at ``place`` hold."""
     number = 0 if place is None else bisect_right(commits, place, key=lambda commit: commit.place)
     return commits[number - 1].rows if number else 0
 
 
 def _reached(sightings: Iterable[Sighting]) -> list[Sighting]:
-    """The sightings at which the snapshots moved on, by time and thus by place, too."""
+    """Return the sightings at which the snapshots moved on, by time and thus by place, too."""
     reached: list[Sighting] = []
     for sighting in sorted(sightings, key=lambda sighting: sighting.time):
         if not reached or sighting.place > reached[-1].place:
@@ -110,7 +113,7 @@ def _reached(sightings: Iterable[Sighting]) -> list[Sighting]:
 
 
 def _percentile(taken: Sequence[tuple[float, int]], share: float) -> float | None:
-    """The least seconds within which that share of the rows was visible, of (seconds, rows) in order."""
+    """Return the least seconds within which a share of the rows was visible, of (seconds, rows) in order."""
     wanted, seen = share * sum(rows for _, rows in taken), 0
     for seconds, rows in taken:
         seen += rows
@@ -152,7 +155,7 @@ class CutLog:
 
     @property
     def place(self) -> Place | None:
-        """Where the snapshots stand as far as was read; None before the first cut."""
+        """The place of the snapshots as far as was read; None before the first cut."""
         return max((sighting.place for sighting in self.sightings), default=None)
 
     def read(self) -> list[Sighting]:

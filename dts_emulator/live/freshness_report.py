@@ -12,7 +12,10 @@ from dts_emulator.live.freshness_meter import CommitLog, CutLog, freshness
 
 
 def freshness_lines(settings: Settings, subscription: str, commits: Path, *, last: float | None) -> Iterator[str]:
-    """Yield lines on the row changes of a commit log; ``last`` leaves out commits older than so many seconds."""
+    """Yield lines on the row changes of a commit log.
+
+    ``last`` leaves out commits that are older than so many seconds.
+    """
     now = time.time()
     cuts = CutLog(open_pipeline(settings, subscription)).read()
     begin = float("-inf") if last is None else now - last

@@ -1,5 +1,6 @@
-"""Everything that a live pipeline consists of, on one machine: a busy MariaDB, the emulator that sends its changes to Kafka,
-Spark, and Dagster that follows. ``make live``, the freshness benchmark and the soak run on it.
+"""All processes of a live pipeline on one machine, for ``make live``, the freshness benchmark and the soak.
+
+They are a busy MariaDB, the emulated task that sends its changes to Kafka, Spark, and Dagster that follows.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ WORKLOAD, EMULATOR, SPARK, CODE, DAEMON, WEBSERVER = (
 """The names of the processes, and of their log files."""
 
 _ORDER = ((EMULATOR, SPARK, CODE), (DAEMON, WEBSERVER), (WORKLOAD,))
-"""What starts side by side. The workload is the last, so that nothing is late from the beginning."""
+"""Processes that start side by side. The workload is the last, so that nothing is late from the beginning."""
 
 _MARKER = ".dts-assets-live"
 """A file in the folder of a live pipeline; a folder without it is not ours to empty."""
@@ -74,12 +75,15 @@ subscriptions:
 """
 
 _WITHOUT_CHECKPOINTS = ("window", ", grace: 20s")
-"""No cut is known to stop at, and a Kafka partition that nothing is written to closes its windows by grace alone."""
+"""The settings of a format without CHECKPOINTs.
+
+No cut is known to stop at, and a Kafka partition that nothing is written to closes its windows by grace alone.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class LiveOptions:
-    """What a live pipeline is to be like.
+    """The settings of a live pipeline.
 
     ``folder`` is emptied. ``rate`` are row changes per second, ``every`` is the length of a window as the configuration writes
     it, ``port`` the UI's (0: any that is free). With ``ddl`` the workload alters and adds tables, too.
@@ -98,7 +102,7 @@ class LiveOptions:
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """How many Dagster runs there are: those that ended well, those that did not, those that have not ended."""
+    """The numbers of Dagster runs that ended well, that failed, and that have not ended."""
 
     done: int
     failed: int
@@ -120,7 +124,13 @@ class LiveStack:
     cuts: CutLog
 
     def check(self) -> None:
-        """Raise ChildEnded or EmulatorError if a part of it has ended."""
+        """Check that every part of the pipeline runs.
+
+        Raises:
+            ChildEnded: A process has ended.
+            ServerUnavailable: MariaDB has ended.
+            BrokerUnavailable: Kafka has ended.
+        """
         self.supervisor.check()
         with self.server.connect():
             pass
@@ -128,7 +138,7 @@ class LiveStack:
             raise BrokerUnavailable("Kafka has ended")
 
     def wait_until(self, holds: Callable[[], bool], *, seconds: float, every: float = 1.0) -> bool:
-        """Wait until ``holds`` is true, as long as every part runs; return False if it still is not after ``seconds``.
+        """Wait until ``holds`` is true, as long as every part runs; return False after ``seconds`` in vain.
 
         Raises:
             EmulatorError: A part of the pipeline has ended.
@@ -154,7 +164,11 @@ class LiveStack:
         return self.wait_until(reached, seconds=seconds, every=0.5)
 
     def ask(self, query: str) -> dict[str, Any]:
-        """The data that Dagster's GraphQL answers. Raises OSError if it does not."""
+        """Return the data that Dagster's GraphQL answers.
+
+        Raises:
+            OSError: It does not answer, or does not understand.
+        """
         request = urllib.request.Request(
             f"{self.url}/graphql", json.dumps({"query": query}).encode(), {"content-type": "application/json"}
         )
@@ -168,7 +182,11 @@ class LiveStack:
         return data
 
     def runs(self) -> Runs:
-        """The runs of the instance. Raises OSError if the webserver does not answer."""
+        """Return the runs of the instance.
+
+        Raises:
+            OSError: The webserver does not answer.
+        """
         kinds = {
             "done": "SUCCESS",
             "failed": "FAILURE, CANCELED",
@@ -186,11 +204,19 @@ class LiveStack:
 def live_stack(
     options: LiveOptions, *, say: Callable[[str], None], without: frozenset[str] = frozenset()
 ) -> Iterator[LiveStack]:
-    """A live pipeline from nothing, gone when the block is left; ``say`` gets a line for each part that is up. The processes
-    ``without`` are left to be started by whoever called.
+    """Run a live pipeline from nothing for the length of the block.
 
-    To be called from the main thread: servers end with the thread that started them. Raises PortInUseError, ChildEnded,
-    ChildNotReady, EmulatorError and, for a folder that holds something else, FolderTaken.
+    ``say`` gets a line for each part that is up.
+
+    The processes ``without`` are left to be started by the caller. To be called from the main thread: servers end with the
+    thread that started them.
+
+    Raises:
+        PortInUseError: The UI's port is taken.
+        FolderTaken: The folder holds something else.
+        ChildEnded: A process has ended.
+        ChildNotReady: A process does not become ready.
+        EmulatorError: MariaDB or Kafka does not start.
     """
     port = options.port or free_port()
     if listens(port):
@@ -228,7 +254,11 @@ def live_stack(
 
 
 def _empty(folder: Path) -> None:
-    """Make the folder what it was before anything ran in it."""
+    """Make the folder as it was before anything ran in it.
+
+    Raises:
+        FolderTaken: The folder holds something that no live pipeline has made.
+    """
     marker = folder / _MARKER
     if folder.exists() and any(folder.iterdir()) and not marker.exists():
         raise FolderTaken(folder)
@@ -243,7 +273,7 @@ def _commit_file(folder: Path) -> Path:
 
 
 def _configuration(options: LiveOptions, broker: Broker, spark_port: int) -> str:
-    """The pipeline.yaml: as a customer would write one, the password in the environment."""
+    """Return the pipeline.yaml as a customer would write one, the password in the environment."""
     config = broker.client_config("SASL_PLAINTEXT")
     bootstrap = config.pop("bootstrap.servers")
     with_checkpoints = Evidence.CHECKPOINTS in traits_of(options.format).evidence
@@ -268,7 +298,7 @@ def _configuration(options: LiveOptions, broker: Broker, spark_port: int) -> str
 
 
 def _border(every: timedelta) -> datetime:
-    """The start of the window that it is now."""
+    """Return the start of the window that it is now."""
     now = datetime.now(UTC)
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
     return midnight + (now - midnight) // every * every
@@ -284,7 +314,7 @@ def _children(
     spark_port: int,
     port: int,
 ) -> Iterator[Child]:
-    """The processes."""
+    """Yield the processes."""
     python = (sys.executable, "-W", "ignore", "-m")
     programs = Path(sys.executable).parent
     emulator = (

@@ -1,4 +1,4 @@
-"""A live pipeline in the terminal: how many row changes are committed and visible, and how fresh the tables are.
+"""A live pipeline in the terminal: row changes committed and visible, and the freshness of its tables.
 
 In a terminal it is a table that changes, elsewhere a line every few seconds.
 """
@@ -26,7 +26,7 @@ _RECENT = 300.0
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What is shown: row changes committed and visible, the age of the oldest one that is not visible, and the recent past."""
+    """The facts that are shown: row changes, the oldest hidden change, the recent freshness."""
 
     running: float
     committed: int
@@ -61,7 +61,7 @@ class View:
 
 
 def look(stack: LiveStack, *, began: float, runs: Runs | None) -> View:
-    """How it stands. ``runs`` is what is shown while Dagster does not answer."""
+    """Return the view of a pipeline as it stands. ``runs`` is shown while Dagster does not answer."""
     commits, sightings, now = stack.commits.read(), stack.cuts.read(), time.time()
     hidden_since = freshness(commits, sightings).since
     with suppress(OSError):  # a webserver that is busy is no reason to end

@@ -1,4 +1,4 @@
-"""What ends the processes of a supervisor that could not do it itself, because it was killed.
+"""A process that ends the processes of a supervisor which was killed and could not do it itself.
 
 ``python process_guard.py MARK`` reads its standard input until whoever holds the other end is gone, then ends every process of
 this machine that was started with ``MARK`` in its environment: also one that left its process group, or whose parent has ended.
@@ -21,7 +21,7 @@ _PROCESSES = Path("/proc")
 
 
 def marked(mark: str) -> set[int]:
-    """The living processes that were started with ``mark`` in their environment, this one not among them."""
+    """Return the living processes that were started with ``mark`` in their environment, without this one."""
     wanted = mark.encode()
     found: set[int] = set()
     if not _PROCESSES.is_dir():
@@ -42,7 +42,7 @@ def end(processes: Collection[int], sign: signal.Signals) -> None:
 
 
 def sweep(mark: str, *, patience: float = _PATIENCE) -> set[int]:
-    """End all marked processes, at first with TERM, after ``patience`` seconds with KILL; those that are left even then.
+    """End all marked processes, with TERM and after ``patience`` seconds with KILL; return those that are left.
 
     A process that has ended has no environment any more, so those that nobody has waited for yet are not counted.
     """

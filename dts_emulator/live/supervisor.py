@@ -35,7 +35,7 @@ _TAIL_BYTES = 8192
 
 
 def at_once() -> bool:
-    """The readiness of a child that others need not wait for."""
+    """Return True: others need not wait for this child."""
     return True
 
 
@@ -86,9 +86,13 @@ class Supervisor:
         self.stop_all()
 
     def start(self, *children: Child) -> None:
-        """Start children side by side and wait until all are ready. One that was stopped or killed before may be started again.
+        """Start children side by side and wait until all are ready.
 
-        Raises ChildEnded and ChildNotReady; what is not ready is ended when the block is left.
+        A child that was stopped or killed before may be started again. A child that is not ready is ended when the block is left.
+
+        Raises:
+            ChildEnded: A child has ended.
+            ChildNotReady: A child was not ready within its patience.
         """
         began = time.monotonic()
         for child in children:
@@ -121,7 +125,11 @@ class Supervisor:
         self._running[child.name] = _Running(child, process)
 
     def check(self) -> None:
-        """Raise ChildEnded for the first child that has ended although nobody stopped it."""
+        """Check that no child has ended although nobody stopped it.
+
+        Raises:
+            ChildEnded: The first child that has.
+        """
         for name, running in list(self._running.items()):
             code = running.process.poll()
             if code is not None:
@@ -129,7 +137,7 @@ class Supervisor:
                 raise ChildEnded(name, code=code, log=self.log(name), last_lines=self.said(name))
 
     def stop(self, name: str) -> None:
-        """End a child as it wants to be ended, at last by force, and with it all that is left of its group."""
+        """End a child with TERM, at last by force, and all that is left of its group."""
         running = self._running.pop(name)
         running.process.terminate()
         # A process that is stopped would get TERM only when it goes on.
@@ -158,7 +166,7 @@ class Supervisor:
                     guard.wait()
 
     def pid(self, name: str) -> int:
-        """The process id of a running child, which is that of its group, too."""
+        """Return the process id of a running child, which is that of its group, too."""
         return self._running[name].process.pid
 
     @property
@@ -171,11 +179,11 @@ class Supervisor:
         return process_guard.marked(self._mark)
 
     def log(self, name: str) -> Path:
-        """The log file of a child."""
+        """Return the log file of a child."""
         return self._logs / f"{name}.log"
 
     def said(self, name: str) -> tuple[str, ...]:
-        """The last lines that a child has written since it was last started."""
+        """Return the last lines that a child has written since it was last started."""
         with self.log(name).open("rb") as log:
             log.seek(max(self._began[name], log.seek(0, os.SEEK_END) - _TAIL_BYTES))
             return tuple(log.read().decode(errors="replace").splitlines()[-_LAST_LINES:])
@@ -189,7 +197,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 @contextmanager
 def _undisturbed() -> Iterator[None]:
-    """A block in which INT and TERM are not heard. Outside of the main thread they never are."""
+    """Run the block without hearing INT and TERM. Outside of the main thread they never are heard."""
     before: dict[signal.Signals, Any] = {}
     with suppress(ValueError):
         for sign in (signal.SIGINT, signal.SIGTERM):

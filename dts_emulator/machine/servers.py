@@ -9,10 +9,10 @@ from pathlib import Path
 
 
 def start_server(command: Sequence[str], log: Path, *, on_death: str = "TERM") -> subprocess.Popen[bytes]:
-    """The process, without input, its output in ``log``, in a session of its own: the Ctrl-C of a terminal is its owner's matter.
+    """Start a server without input, its output in ``log``, in a session of its own.
 
-    Where there is a ``setpriv`` (on every Linux), the system sends it the signal ``on_death`` when the thread that called this
-    ends, also if that was killed. So it is called by a thread that lives as long as the server is to.
+    The Ctrl-C of a terminal does not reach it. Where there is a ``setpriv`` (on every Linux), the system sends it the signal
+    ``on_death`` when the thread that called this ends, also if that was killed. So the thread lives as long as the server.
     """
     setpriv = shutil.which("setpriv")
     bound = [setpriv, "--pdeathsig", on_death, *command] if setpriv else list(command)

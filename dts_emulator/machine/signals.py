@@ -1,4 +1,4 @@
-"""How INT, TERM and HUP end a process of the laboratory."""
+"""The signals INT, TERM and HUP, which end a process of the laboratory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 
 def ended_by_signals() -> threading.Event:
-    """An event that is set when this process is to end: at INT (Ctrl-C) and TERM."""
+    """Return an event that is set when this process is to end: at INT (Ctrl-C) and TERM."""
     ended = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: ended.set())
@@ -18,7 +18,10 @@ def ended_by_signals() -> threading.Event:
 
 @contextmanager
 def interrupted_by_signals() -> Iterator[None]:
-    """A block that TERM and a closed terminal leave as Ctrl-C does, so that what was started is ended."""
+    """Run a block that TERM and a closed terminal leave as Ctrl-C does.
+
+    So a block that started processes ends them.
+    """
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt

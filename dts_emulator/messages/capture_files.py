@@ -28,15 +28,19 @@ _COMPRESSION_LEVEL = 15
 _FILE_BYTES = 256_000_000
 _GROUP_MESSAGES = 4_000
 _GROUP_BYTES = 8_000_000
-"""Readers skip and split by row group, so a group holds one Kafka partition and stays small even where messages are large."""
+"""The size of a row group, by which readers skip and split.
+
+A group holds one Kafka partition and stays small even where messages are large.
+"""
 
 
 def write_capture(
     messages: Iterable[Message], folder: Path, *, topic: str, messages_per_file: int = 100_000
 ) -> tuple[Path, ...]:
-    """The files written, in sending order; inside each, messages are sorted by partition and offset.
+    """Write messages as a capture and return its files in sending order.
 
-    The folder is created if need be; files of an earlier capture in it are removed first.
+    Inside each file messages are sorted by partition and offset. The folder is created if need be; files of an earlier one are
+    removed first.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for stale in folder.glob("part-*.parquet"):

@@ -10,7 +10,7 @@ SECOND = 1_000_000
 
 
 class Clock(Protocol):
-    """What time it is for a task."""
+    """The time of a task."""
 
     @property
     def now(self) -> int:
@@ -22,7 +22,7 @@ class Clock(Protocol):
         ...
 
     def sent(self, size: int) -> None:
-        """A message of so many bytes has been sent."""
+        """Take note that a message of so many bytes has been sent."""
         ...
 
 
@@ -34,9 +34,9 @@ class SourceClock:
     now: int = 0
 
     def reach(self, instant: int) -> None:
-        """The time is not earlier from here on."""
+        """Let the time be no earlier from here on."""
         self.now = max(self.now, instant)
 
     def sent(self, size: int) -> None:
-        """The time that the bytes took has passed."""
+        """Let the time pass that the bytes took."""
         self.now += size * SECOND // self.bytes_per_second

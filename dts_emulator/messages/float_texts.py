@@ -13,22 +13,22 @@ _SMALLEST, _LARGEST = -4, 6
 
 
 def double_text(value: float) -> str:
-    """The shortest text that reads back as the same double: ``0.1``, ``1e+06``, ``1.2510357e+07``."""
+    """Return the shortest text that reads back as the same double: ``0.1``, ``1e+06``, ``1.2510357e+07``."""
     return _text(np.format_float_scientific(np.float64(value), unique=True, trim="-", exp_digits=1))
 
 
 def single_text(value: float) -> str:
-    """The shortest text that reads back as the same single; ``value`` is a single's exact value."""
+    """Return the shortest text that reads back as the same single; ``value`` is a single's exact value."""
     return _text(np.format_float_scientific(np.float32(value), unique=True, trim="-", exp_digits=1))
 
 
 def java_double_text(value: float) -> str:
-    """The same digits as Java prints a double: ``10357.0``, ``1.2510357E7`` (Java API, ``Double.toString``)."""
+    """Return a double with these digits as Java prints it: ``10357.0``, ``1.2510357E7`` (Java API, ``Double.toString``)."""
     return _java_text(np.format_float_scientific(np.float64(value), unique=True, trim="-", exp_digits=1))
 
 
 def java_single_text(value: float) -> str:
-    """The same of a single; ``value`` is a single's exact value."""
+    """Return a single as Java prints it; ``value`` is a single's exact value."""
     return _java_text(np.format_float_scientific(np.float32(value), unique=True, trim="-", exp_digits=1))
 
 

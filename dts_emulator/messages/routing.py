@@ -22,12 +22,16 @@ class Routing:
 
 
 def partition_of_table(database: str, table: str, *, partitions: int) -> int:
-    """The partition of a whole table: CRC-32 of its name, modulo the partitions."""
+    """Return the partition of a whole table: CRC-32 of its name, modulo the partitions."""
     return _hash(database, table) % partitions
 
 
 def partition_of_row(table: SourceTable, change: RowChange, routing: Routing) -> int:
-    """The partition of one row change. Without a primary key the table's rows stay together."""
+    """Return the partition of one row change. Without a primary key the table's rows stay together.
+
+    Raises:
+        ValueError: The change has neither image.
+    """
     keys = table.key_indexes
     if not routing.by_key or not keys:
         return partition_of_table(table.database, table.table, partitions=routing.partitions)
@@ -54,7 +58,7 @@ def _hash(*parts: bytes | str) -> int:
 def split_by_partition(
     table: SourceTable, rows: tuple[RowChange, ...], routing: Routing
 ) -> dict[int, tuple[RowChange, ...]]:
-    """The rows of one event by partition, each piece in the event's order; partitions ascending."""
+    """Return the rows of one event by partition, each piece in the event's order; partitions ascend."""
     pieces: dict[int, list[RowChange]] = {}
     for row in rows:
         pieces.setdefault(partition_of_row(table, row, routing), []).append(row)

@@ -1,8 +1,9 @@
-"""The row binlog of a running server as transactions, oldest first: up to where it ends now, or without end.
+"""The row binlog of a running server as transactions, oldest first.
 
-The protocol and the framing of events are the work of ``mysql-replication``; row images are read by
-:mod:`dts_emulator.source.row_image` from the event's bytes. MariaDB opens a transaction with its GTID event and has no BEGIN
-query; that event is BEGIN here. A GTID marked standalone belongs to one DDL statement.
+They are read up to where the binlog ends now, or without end. The protocol and the framing of events are the work of
+``mysql-replication``; row images are read by :mod:`dts_emulator.source.row_image` from the event's bytes. MariaDB opens a
+transaction with its GTID event and has no BEGIN query; that event is BEGIN here. A GTID marked standalone belongs to one DDL
+statement.
 """
 
 from __future__ import annotations
@@ -70,12 +71,13 @@ _BEGINNING = 4
 def read_transactions(
     server: Server, catalog: Catalog, *, start: Place | None = None, follow: bool = False
 ) -> Iterator[Transaction]:
-    """The transactions in the server's binlogs, with ``catalog`` replaying their DDL on the way.
+    """Yield the transactions in the server's binlogs, with ``catalog`` replaying their DDL on the way.
 
-    From ``start``, which ``catalog`` must stand at; without one all of them. ``follow``: waits for more, without end.
+    They begin at ``start``, which ``catalog`` must stand at, or with the oldest. ``follow`` waits for more, without end.
 
-    Raises UnsupportedSource where an event cannot be read without loss, ServerUnavailable for a server that does not
-    answer, or not any more, or does not write what is needed.
+    Raises:
+        UnsupportedSource: An event cannot be read without loss.
+        ServerUnavailable: The server does not answer, or not any more, or does not write the needed details.
     """
     place = start or first_place(server)
     stream = BinLogStreamReader(
@@ -96,7 +98,11 @@ def read_transactions(
 
 
 def first_place(server: Server) -> Place:
-    """The beginning of the oldest binlog. Raises ServerUnavailable if the server does not write what can be read."""
+    """Return the beginning of the oldest binlog.
+
+    Raises:
+        ServerUnavailable: The server writes no binlog that can be read.
+    """
     with server.connect() as connection, connection.cursor() as cursor:
         cursor.execute("SELECT @@log_bin, @@binlog_format, @@binlog_row_image, @@binlog_row_metadata")
         (log_bin, *settings) = cursor.fetchone() or (0,)
@@ -194,7 +200,11 @@ class _Assembler:
             self.pending.append(Ddl(at, database, sql, int(event.execution_time)))
 
     def _table(self, event: Any, at: Coordinates) -> _Known:
-        """The table of a TABLE_MAP event, which stands before every statement but changes with DDL only."""
+        """Return the table of a TABLE_MAP event, which stands before every statement but changes with DDL only.
+
+        Raises:
+            UnsupportedSource: A column cannot be read without loss.
+        """
         name = f"{event.schema}.{event.table}"
         try:
             catalog = self.catalog.columns(event.schema, event.table)

@@ -26,7 +26,7 @@ them; None is NULL."""
 
 
 class Kind(StrEnum):
-    """What a column's values are, as far as the encoding tells them apart."""
+    """The kinds of a column's values, as far as the encoding tells them apart."""
 
     INT8 = "int8"
     INT16 = "int16"
@@ -74,7 +74,7 @@ class SourceTable:
 
 @dataclass(frozen=True, slots=True)
 class Coordinates:
-    """Where an event lies in the binlog, its own time, and the transaction it belongs to."""
+    """The place of an event in the binlog, its own time, and the transaction it belongs to."""
 
     file_name: str
     start: int
@@ -147,19 +147,27 @@ class Transaction:
 
     @property
     def end(self) -> Coordinates:
-        """The coordinates of its last event: the position up to which all has been read, and the time of the commit."""
+        """The coordinates of its last event, with the time of the commit."""
         return self.events[-1].at
 
 
 def float_of(value: Value) -> float:
-    """The value as a float. Raises TypeError if it is no number."""
+    """Return the value as a float.
+
+    Raises:
+        TypeError: It is no number.
+    """
     if not isinstance(value, int | float):
         raise TypeError(f"a number was expected, not {type(value).__name__}")
     return float(value)
 
 
 def bytes_of(value: Value) -> bytes:
-    """The value as bytes. Raises TypeError if it is something else."""
+    """Return the value as bytes.
+
+    Raises:
+        TypeError: It is something else.
+    """
     if not isinstance(value, bytes):
         raise TypeError(f"bytes were expected, not {type(value).__name__}")
     return value

@@ -40,7 +40,10 @@ _DIGIT_BYTES = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 
 
 class BinlogColumn(Protocol):
-    """What a TABLE_MAP event says about a column (the reader's own class; which members exist depends on ``type``)."""
+    """The facts of a TABLE_MAP event about a column.
+
+    It is the reader's own class; which members exist depends on ``type``.
+    """
 
     type: int
     unsigned: bool
@@ -60,7 +63,10 @@ class ImageReader:
     readers: tuple[Reader, ...]
 
     def read(self, data: bytes, offset: int, *, present: bytes) -> tuple[Image, int]:
-        """The image at ``offset`` and the offset behind it; ``present`` is the event's bitmap of columns in the image."""
+        """Return the image at ``offset`` and the offset behind it.
+
+        ``present`` is the event's bitmap of columns in the image.
+        """
         included = [bool(present[index >> 3] >> (index & 7) & 1) for index in range(len(self.readers))]
         nulls, position = offset, offset + (sum(included) + 7) // 8
         values: list[Value] = []
@@ -79,7 +85,11 @@ class ImageReader:
 
 
 def kind_of(column: CatalogColumn) -> Kind:
-    """What the values of a column are. Raises ValueError for a type that the vendor's table does not have."""
+    """Return the kind of a column's values.
+
+    Raises:
+        ValueError: The vendor's table does not have the type.
+    """
     if column.is_json:
         return Kind.JSON
     name = column.column_type.lower().partition("(")[0].split()[0]
@@ -89,7 +99,11 @@ def kind_of(column: CatalogColumn) -> Kind:
 
 
 def reader_of(binlog: BinlogColumn, catalog: CatalogColumn) -> Reader:
-    """The reader of one column. Raises ValueError for a binary type that is not read here, and for a contradiction."""
+    """Return the reader of one column.
+
+    Raises:
+        ValueError: The binary type is not read here, or contradicts the catalog.
+    """
     if binlog.unsigned != catalog.is_unsigned and binlog.type in _INTEGERS:
         raise ValueError(f"column {catalog.name}: the event and the schema history disagree about its sign")
     if binlog.type in _INTEGERS:

@@ -1,4 +1,4 @@
-"""A private MariaDB: its own data folder and socket, no network, no password, gone when the block is left.
+"""A private MariaDB with its own data folder and socket, without network and password, for one block.
 
 The server writes its row binlog with everything in it (full images, full metadata). It is for making captures and for
 tests, so durability is traded for speed.
@@ -29,7 +29,7 @@ BINLOG_NAME = "mysql-bin"
 """Base name of the binlog files, as a managed MySQL calls them: ``mysql-bin.000001``."""
 
 _FOLDERS = ("/usr/sbin", "/usr/local/sbin", "/usr/libexec", "/usr/local/libexec")
-"""Where distributions put mariadbd; a normal user's PATH often leaves them out."""
+"""Folders in which distributions put mariadbd; a normal user's PATH often leaves them out."""
 
 _START_SECONDS = 60.0
 _STOP_SECONDS = 30.0
@@ -37,7 +37,7 @@ _STOP_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A server that is up, and how to reach it: through its socket if it has one, else by host and port."""
+    """The address of a server that is up: its socket if it has one, else host and port."""
 
     socket: Path | None = None
     host: str = "127.0.0.1"
@@ -52,9 +52,10 @@ class Server:
         return {**place, "user": self.user, "password": self.password}
 
     def connect(self, *, database: str | None = None) -> Connection:
-        """A new connection in utf8mb4 that commits by itself, with the session's time zone set to UTC.
+        """Return a new connection in utf8mb4 that commits by itself, with the session's time zone set to UTC.
 
-        Raises ServerUnavailable if the server does not answer or does not let the user in.
+        Raises:
+            ServerUnavailable: The server does not answer, or does not let the user in.
         """
         try:
             return pymysql.connect(
@@ -72,11 +73,13 @@ class Server:
 
 @contextmanager
 def private_server(*, server_id: int = 1, extra: tuple[str, ...] = ()) -> Iterator[Server]:
-    """A fresh MariaDB for the length of the block, for root and normal users alike; ``extra`` are further server options.
+    """Run a fresh MariaDB for the length of the block, for root and normal users alike.
 
-    It listens on a socket in its own folder and on no network; its user is ``root`` without a password.
+    It listens on a socket in its own folder and on no network; its user is ``root`` without a password. ``extra`` are further
+    server options.
 
-    Raises ServerUnavailable if MariaDB is not installed or does not come up.
+    Raises:
+        ServerUnavailable: MariaDB is not installed, or does not come up.
     """
     mariadbd, installer = program("mariadbd", "mysqld"), program("mariadb-install-db", "mysql_install_db")
     # A short path of its own: a socket's path may not be longer than 107 bytes.
@@ -94,7 +97,11 @@ def private_server(*, server_id: int = 1, extra: tuple[str, ...] = ()) -> Iterat
 
 
 def program(*names: str) -> str:
-    """Where one of MariaDB's programs is, by the first of its names that is found. Raises ServerUnavailable."""
+    """Return the path of one of MariaDB's programs, by the first of its names that is found.
+
+    Raises:
+        ServerUnavailable: None is found.
+    """
     for name in names:
         found = shutil.which(name) or shutil.which(name, path=os.pathsep.join(_FOLDERS))
         if found:
@@ -148,7 +155,7 @@ def _answers(path: Path) -> bool:
 
 
 def _said(sentence: str, log: Path) -> str:
-    """The sentence with the server's own error, since the log goes away with the folder."""
+    """Return the sentence with the server's own error, since the log goes away with the folder."""
     lines = log.read_text(errors="replace").splitlines() if log.exists() else []
     errors = [line for line in lines if "ERROR" in line.upper()] or lines[-1:]
     return f"{sentence}: {errors[0].strip()}" if errors else sentence

@@ -1,4 +1,4 @@
-"""What the emulator's commands share: the options that name the server, and how a signal ends them."""
+"""The command-line options that name a server."""
 
 from __future__ import annotations
 

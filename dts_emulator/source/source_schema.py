@@ -1,4 +1,4 @@
-"""What a table looked like when one of its rows was logged: the server's own words for its columns, with their history.
+"""The server's own words for the columns of a table at the time when a row was logged.
 
 A row event tells the binary types of its columns, but not the server's text of them (``int(11) unsigned``), and the catalog
 of the running server tells only how tables look now. So the history is replayed: every DDL statement of the binlog runs, in
@@ -25,7 +25,10 @@ _CODECS = {
     "ujis": "euc_jp", "koi8r": "koi8-r", "cp1250": "cp1250", "cp1251": "cp1251", "greek": "iso8859-7", "ucs2": "utf-16-be",
     "utf16": "utf-16-be", "utf32": "utf-32-be",
 }  # fmt: skip
-"""Python's names of MySQL's charsets; needed for ENUM and SET labels, and where a format has no text but Unicode."""
+"""Python's names of MySQL's charsets.
+
+They are needed for ENUM and SET labels, and where a format has no text but Unicode.
+"""
 
 
 def codec_of(charset: str | None) -> str:
@@ -51,7 +54,7 @@ class CatalogColumn:
 
     @property
     def is_unsigned(self) -> bool:
-        """Whether a numeric column has no sign; ``zerofill`` implies it."""
+        """True if a numeric column has no sign; ``zerofill`` implies it."""
         rest = self.column_type.rpartition(")")[2] or self.column_type
         return "unsigned" in rest or "zerofill" in rest
 
@@ -60,7 +63,11 @@ class Catalog(Protocol):
     """Tables as they stood at the point of the binlog that has been replayed so far."""
 
     def columns(self, database: str, table: str) -> Mapping[str, CatalogColumn]:
-        """The columns of a table by name, in the table's order. Raises KeyError for a table that is not there."""
+        """Return the columns of a table by name, in the table's order.
+
+        Raises:
+            KeyError: The table is not there.
+        """
         ...
 
     def apply(self, database: str, sql: str) -> None:
@@ -69,7 +76,7 @@ class Catalog(Protocol):
 
 
 def labels_of(column_type: str) -> tuple[str, ...]:
-    """The labels in ``enum('a','b''c')`` or ``set(...)``; none for other types."""
+    """Return the labels in ``enum('a','b''c')`` or ``set(...)``; none for other types."""
     if not column_type.lower().startswith(("enum(", "set(")):
         return ()
     return tuple(_unescaped(found.group(1)) for found in _LABELS.finditer(column_type))
@@ -92,7 +99,11 @@ class ReplayedCatalog:
         self._tables: dict[tuple[str, str], dict[str, CatalogColumn]] = {}
 
     def columns(self, database: str, table: str) -> Mapping[str, CatalogColumn]:
-        """The columns of a table by name; read once between two statements."""
+        """Return the columns of a table by name; they are read once between two statements.
+
+        Raises:
+            KeyError: The table is not there.
+        """
         found = self._tables.get((database, table))
         if found is None:
             found = {column.name: column for column in read_columns(self._connection, database, table)}
@@ -118,7 +129,10 @@ def _exists(cursor: Cursor, database: str) -> bool:
 
 
 def read_columns(connection: Connection, database: str, table: str) -> tuple[CatalogColumn, ...]:
-    """The columns of a table as the server's catalog has them now, in order; empty if there is no such table."""
+    """Return the columns of a table in order, as the server's catalog has them now.
+
+    There are none if there is no such table.
+    """
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT COLUMN_NAME FROM information_schema.STATISTICS "

@@ -1,7 +1,6 @@
 """``python -m dts_emulator.tasks``: an emulated task that follows a live MariaDB and sends its changes to Kafka.
 
-    python -m dts_emulator.tasks --socket /run/mysqld/mysqld.sock --bootstrap-servers localhost:9092 \\
-        --topic topic-subs --partitions 4 --checkpoint task.json
+    python -m dts_emulator.tasks --socket /run/mysqld/mysqld.sock --bootstrap-servers localhost:9092 --topic topic-subs
 
 It begins with the server's oldest binlog, or where the checkpoint file says, and goes on until SIGTERM or Ctrl-C. The server must
 write what a recording needs (``python -m dts_emulator --help``). A second, private MariaDB replays DDL here too: the
@@ -34,7 +33,11 @@ from dts_emulator.tasks.vendor_tasks import FORMATS, VENDOR_TASKS, options_of
 
 
 def _config(bootstrap: str, lines: Iterable[str]) -> dict[str, str]:
-    """Settings of the client out of ``KEY=VALUE``; empty lines and comments are none. Raises BadParameter."""
+    """Return the client's settings from lines of ``KEY=VALUE``, without empty lines and comments.
+
+    Raises:
+        click.BadParameter: A line has no ``=``.
+    """
     config = {"bootstrap.servers": bootstrap}
     for line in filter(None, map(str.strip, lines)):
         key, equals, value = line.partition("=")
@@ -89,7 +92,7 @@ def main(
     clock_jump_every: float,
     **given: Any,
 ) -> None:
-    """The command."""
+    """Run the command."""
     ended = ended_by_signals()
     clock = WallClock(ended, rate, bytes_per_second)
     settings = _config(bootstrap_servers, (*(config_file or ()), *config))

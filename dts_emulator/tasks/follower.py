@@ -1,4 +1,4 @@
-"""The process between a live server and a topic: reads transactions ahead, lets a task send them, keeps its progress."""
+"""A process between a live server and a topic, which reads ahead, sends, and keeps its progress."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _HISTORY_ID = 4_000_000_004
 _SAVE_SECONDS = 2.0
 """Between two moments that the checkpoint file is written for."""
 _IDLE_SECONDS = 0.2
-"""How long a signal may wait for its effect."""
+"""The longest time that a signal waits for its effect."""
 _LAST_SECONDS = 10.0
-"""How long the end waits for the broker."""
+"""The longest time that the end waits for the broker."""
 _READ_AHEAD = 500
 """Transactions that are read and not yet sent, at most."""
 
@@ -74,7 +74,11 @@ class Feed:
         threading.Thread(target=self._read, name="binlog", daemon=True).start()
 
     def next(self, seconds: float) -> tuple[float, Transaction] | None:
-        """The next one with its time; None if there is none within ``seconds``. Raises what reading has raised."""
+        """Return the next transaction with its time; None if there is none within ``seconds``.
+
+        Raises:
+            Exception: Whatever reading has raised.
+        """
         try:
             read_at, found = self._queue.get(timeout=max(seconds, 0.001))
         except queue.Empty:
@@ -164,7 +168,7 @@ class Follower:
             self.topic.send(message)
 
     def _save(self) -> None:
-        """Write the checkpoint file when Kafka has everything before the moment that it is for; then choose the next moment."""
+        """Write the checkpoint file when Kafka has everything before its moment; then choose the next moment."""
         if self._checkpoint is None:
             return
         if self._waiting is not None:
@@ -201,8 +205,10 @@ def follow(server: Server, follower: Follower, checkpoint: Path | None) -> None:
 
 @contextmanager
 def _history(checkpoint: Path | None) -> Iterator[Server]:
-    """The server that replays DDL. A task that was killed leaves a folder of a hundred megabytes: its name is kept beside the
-    checkpoint, and the next start removes it.
+    """Run the server that replays DDL for the length of the block.
+
+    A task that was killed leaves a folder of a hundred megabytes: its name is kept beside the checkpoint, and
+    the next start removes it.
     """
     note = None if checkpoint is None else checkpoint.with_suffix(".history")
     if note is not None and note.exists():
@@ -217,6 +223,9 @@ def _history(checkpoint: Path | None) -> Iterator[Server]:
 
 
 def jumping(seconds: float, every: float) -> Callable[[int], int]:
-    """What shifts message times, in milliseconds: by nothing, ahead, by nothing, back, each for ``every`` seconds."""
+    """Return a function that shifts message times in milliseconds.
+
+    It shifts them by nothing, ahead, by nothing, back, each for ``every`` seconds.
+    """
     shifts = (0, int(seconds * 1000), 0, -int(seconds * 1000))
     return lambda timestamp: timestamp + shifts[int(timestamp / 1000 // every) % len(shifts)]

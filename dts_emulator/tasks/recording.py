@@ -14,10 +14,13 @@ _HISTORY_ID = 4_000_000_002
 
 
 def record(server: Server, options: TaskOptions, *, until: int | None = None) -> Iterator[Message]:
-    """The messages that a task with these options sends for everything in the server's binlogs.
+    """Yield the messages that a task with these options sends for everything in the server's binlogs.
 
-    The options say which vendor's task it is. ``until``: seconds since the epoch up to which CHECKPOINTs and HEARTBEATs go on,
-    where the vendor sends them. Raises EmulatorError.
+    The options say which vendor's task it is. ``until`` is the time in seconds since the epoch up to which CHECKPOINTs and
+    HEARTBEATs go on, where the vendor sends them.
+
+    Raises:
+        EmulatorError: The server cannot be read, or the second one does not start.
     """
     server.connect().close()  # before the second server is started, which takes a second or two
     with private_server(server_id=_HISTORY_ID) as history, history.connect() as connection:

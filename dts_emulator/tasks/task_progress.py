@@ -1,4 +1,4 @@
-"""How far a task that follows a live server has come, in a file that it goes on from when it is started again."""
+"""The progress of a task that follows a live server, in a file for its next start."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Progress:
     sent: tuple[int, ...]
     """Messages of each Kafka partition."""
     statements: tuple[tuple[str, str], ...]
-    """Every DDL statement before it, each with its default database: what makes the tables as they are at that moment."""
+    """Every DDL statement before it, each with its default database. They make the tables as they are at that moment."""
 
     def write(self, path: Path) -> None:
         """Replace the file, whole or not at all."""
@@ -40,7 +40,12 @@ class Progress:
 
 
 def read_progress(path: Path) -> Progress | None:
-    """What :meth:`Progress.write` has written; None without the file. Raises ValueError or KeyError for another file."""
+    """Return the progress in a file that :meth:`Progress.write` has written; None without the file.
+
+    Raises:
+        ValueError: The file is another one.
+        KeyError: The file is another one.
+    """
     if not path.exists():
         return None
     said = json.loads(path.read_text(encoding="utf-8"))

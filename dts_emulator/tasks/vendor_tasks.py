@@ -1,4 +1,4 @@
-"""The tasks of all vendors by the wire format that they send: the one table of the laboratory that names formats."""
+"""The tasks of all vendors by their wire format: the one table of the laboratory that names formats."""
 
 from __future__ import annotations
 
@@ -50,7 +50,9 @@ def vendor_of(options: TaskOptions) -> VendorTask:
 
 
 def options_of(chosen: str, given: Mapping[str, Any]) -> TaskOptions:
-    """Return the options of a format's task from the parameters of the running command; None stands for the default.
+    """Return the options of a format's task from the parameters of the running command.
+
+    A parameter that is None has its default.
 
     Raises:
         click.UsageError: A parameter is another format's, or a value is none that the task can have.

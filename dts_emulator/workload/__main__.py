@@ -81,7 +81,11 @@ class Session:
         self._connection.close()
 
     def run(self, statements: Iterable[str]) -> int:
-        """Run statements in one round trip; how many rows they changed."""
+        """Run statements in one round trip; return the number of rows they changed.
+
+        Raises:
+            ServerUnavailable: The server refuses a statement, or has gone.
+        """
         try:
             with self._connection.cursor() as cursor:
                 rows = cursor.execute(";".join(statements))
@@ -96,13 +100,13 @@ class Session:
         return self.run(["BEGIN", *statements, "COMMIT"])
 
     def rows(self, sql: str) -> list[tuple[object, ...]]:
-        """The rows that a statement gives."""
+        """Return the rows that a statement gives."""
         with self._connection.cursor() as cursor:
             cursor.execute(sql)
             return list(cursor.fetchall())
 
     def position(self) -> tuple[str, str, int]:
-        """The GTID of the last transaction of this session, as messages spell it, and where the binlog ends."""
+        """Return the GTID of the session's last transaction, as messages spell it, and the binlog's end."""
         ((last,),) = self.rows("SELECT @@last_gtid")
         ((file, position, *_),) = self.rows("SHOW MASTER STATUS")
         gtid = str(Gtid.parse(str(last))) if last else ""
@@ -110,9 +114,9 @@ class Session:
 
 
 def prepare(session: Session, database: str, tables: int, random: Random) -> list[Table]:
-    """The database with its tables, where they are not there: ``tables`` in all, the bank's two among them.
+    """Make the database with its tables, where they are not there, and return the tables as they stand.
 
-    The other tables are returned, as they stand.
+    There are ``tables`` in all, the bank's two among them, which are not returned.
     """
     session.run([f"CREATE DATABASE IF NOT EXISTS {database}", f"USE {database}", *open_bank()])
     there = {str(name) for (name,) in session.rows("SHOW TABLES")}
@@ -181,7 +185,7 @@ def main(
     ddl: bool,
     log_file: Path | None,
 ) -> None:
-    """The command."""
+    """Run the command."""
     ended = ended_by_signals()
     if seconds is not None:
         timer = threading.Timer(seconds, ended.set)

@@ -8,7 +8,7 @@ from random import Random
 from dts_emulator.workload.workload_tables import Table, table_number, transfer
 
 FIRST_ROWS = 50
-"""What a new table gets at once."""
+"""The number of rows that a new table gets at once."""
 
 _TRANSFERS = 0.2
 """Which share of transactions moves money."""

@@ -24,7 +24,7 @@ _PLAIN_WORDS = ("door", "lamp", "motor", "pump", "relay", "valve")
 
 
 def quoted(text: str) -> str:
-    """A text as SQL writes it."""
+    """Return a text as SQL writes it."""
     return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
@@ -96,7 +96,7 @@ def _set_of(*labels: str) -> Literal:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What tables of one kind have besides ``changes``. ``keys`` is None for a table without a primary key."""
+    """The columns and keys that tables of one kind have besides ``changes``. ``keys`` is None without a primary key."""
 
     name: str
     key: str
@@ -198,7 +198,7 @@ class Table:
         return f"INSERT INTO {self.name} ({names}) VALUES {','.join(made)}"
 
     def update(self, random: Random, rows: int) -> str:
-        """New values in one or two columns of so many rows that are there."""
+        """Return an UPDATE with new values in one or two columns of so many rows that are there."""
         chosen = random.sample(self._values, k=min(2, len(self._values)))
         told = ",".join(f"{name}={value(random)}" for name, value in chosen)
         return f"UPDATE {self.name} SET changes=changes+1,{told} WHERE id IN ({','.join(self._some(random, rows))})"
@@ -215,7 +215,7 @@ class Table:
         return f"DELETE FROM {self.name} WHERE id IN ({','.join(gone)})"
 
     def add_column(self, random: Random) -> str | None:
-        """An ALTER TABLE with one more column; None where there have been enough."""
+        """Return an ALTER TABLE with one more column; None where there have been enough."""
         if len(self.added) == _MOST_ADDED:
             return None
         kind = random.randrange(len(_ADDED))
@@ -251,7 +251,7 @@ class Table:
 
 
 def table_number(number: int) -> Table:
-    """The table with a number from 0: kinds by turns, ``orders_00``, ``people_01``."""
+    """Return the table with a number from 0; kinds alternate: ``orders_00``, ``people_01``."""
     shape = _SHAPES[number % len(_SHAPES)]
     return Table(f"{shape.name}_{number:02d}", shape)
 
@@ -264,7 +264,7 @@ OPENING_BALANCE = 1000
 
 
 def open_bank() -> list[str]:
-    """The statements that make both tables with their accounts, where they are not there."""
+    """Return the statements that make both tables with their accounts, where they are not there."""
     rows = ",".join(
         f"({number},{quoted(_PLAIN_WORDS[number % 6])},{OPENING_BALANCE})" for number in range(ACCOUNTS_EACH)
     )

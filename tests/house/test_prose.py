@@ -31,7 +31,6 @@ NOT_YET = frozenset(
         "dts_assets/model",
         "dts_assets/planning",
         "dts_assets/store",
-        "dts_emulator",
     }
 )
 
