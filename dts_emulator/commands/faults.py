@@ -1,4 +1,4 @@
-"""``dts-assets faults``: a recorded topic with faults in it, and the list of what must be found."""
+"""``dts-assets faults``: a recorded topic with faults in it, and the list of their evidence."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _kinds(_context: click.Context, _parameter: click.Parameter, value: str) -> 
 @click.option("--keep-offsets", is_flag=True, help="Leave holes in the offsets where messages are gone.")
 @laboratory_command
 def faults(capture: Path, out: Path, *, seed: int, kinds: tuple[Kind, ...], count: int, keep_offsets: bool) -> None:
-    """Write a recorded topic with faults in it, and what a reader must find."""
+    """Write a recorded topic with faults in it, and the evidence that a reader must find."""
     found = inject(capture, out, seed=seed, kinds=kinds, count=count, keep_offsets=keep_offsets)
     console = Console(highlight=False)
     _show(found, out, console if console.is_terminal else Console(highlight=False, width=_WIDTH))

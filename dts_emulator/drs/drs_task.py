@@ -40,7 +40,7 @@ def produce_drs(transactions: Iterable[Transaction], options: DrsOptions) -> Ite
 
 
 class DrsTask:
-    """A task of the vendor. It sends what it is given."""
+    """A task of the vendor, which sends a message for every change."""
 
     def __init__(self, options: DrsOptions, clock: Clock) -> None:
         self.options = options

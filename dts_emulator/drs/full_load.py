@@ -12,7 +12,7 @@ from dts_emulator.source.events import Ddl, Image, RowChange, Rows, SourceTable,
 
 @dataclass(slots=True)
 class FullLoad:
-    """Transactions added up. Statements are those that made the tables; ``seconds`` the time of the last commit."""
+    """Transactions added up. ``statements`` made the tables; ``seconds`` is the time of the last commit."""
 
     seconds: int = 0
     statements: list[Ddl] = field(default_factory=list)

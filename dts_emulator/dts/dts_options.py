@@ -17,7 +17,7 @@ Partitioning = Literal["table", "table+key"]
 
 @dataclass(frozen=True, slots=True)
 class DtsOptions:
-    """One subscription task. The first group is what a user of the vendor sets; the rest is where the vendor is silent."""
+    """One subscription task. A user of the vendor sets the first group; on the rest the vendor is silent."""
 
     topic: str = "topic-subs-emulator-cdb"
     partitions: int = 1

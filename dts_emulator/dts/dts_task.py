@@ -35,7 +35,7 @@ def produce(transactions: Iterable[Transaction], options: DtsOptions, *, until: 
 
 
 class DtsTask:
-    """A task of the vendor. It sends what it is given and, as time passes, CHECKPOINTs and HEARTBEATs."""
+    """A task of the vendor, which sends changes and, as time passes, CHECKPOINTs and HEARTBEATs."""
 
     def __init__(self, options: DtsOptions, clock: Clock) -> None:
         self.options = options

@@ -1,4 +1,4 @@
-"""Entries into messages' values: merging up to a size, and cutting what is larger into envelopes.
+"""Entries into messages' values: merged up to a size, and cut into envelopes beyond it.
 
 An ``Entries`` message is one repeated field, so the bytes of a set are the bytes of its items one after the other, and a cut
 may fall anywhere.

@@ -118,7 +118,11 @@ def inject(
     """Write ``capture`` with ``count`` faults to ``out``, the plan beside it; kinds take turns in the order given.
 
     ``keep_offsets`` leaves a hole in the offsets where a message is gone, as compaction does. The same seed gives the same
-    faults. Raises NoRoomForFault and NotACapture; then nothing has been written.
+    faults. Nothing has been written where an error is raised.
+
+    Raises:
+        NoRoomForFault: No message is left for another fault of some kind.
+        NotACapture: ``capture`` is none, or ``out`` holds something else.
     """
     check_folder(out, (PLAN_FILE,))
     topic = read_topic(capture)

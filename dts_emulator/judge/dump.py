@@ -1,4 +1,4 @@
-"""The database's own content by SELECT: what every copy of it is judged by.
+"""The database's own content by SELECT, by which every copy is judged.
 
 Values are the server's own texts, so nothing of this project's reading or writing of types is in them. One Parquet file per
 table: all columns are strings (NULL is null), binary types in upper-case hex, FLOAT widened to the double it stands for (the

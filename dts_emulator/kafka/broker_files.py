@@ -111,7 +111,7 @@ def class_path() -> str:
 
 
 def free_ports() -> Ports:
-    """Ports that nobody listens on now. Below those that the system gives to outgoing connections, which come and go."""
+    """Return ports that nobody listens on now, below those of outgoing connections, which come and go."""
     chosen: list[int] = []
     while len(chosen) < len(LISTENERS) + 1:
         port = random.randrange(10_240, 32_768)

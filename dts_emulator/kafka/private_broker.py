@@ -175,24 +175,40 @@ class Broker:
         return config
 
     def create_topic(self, name: str, partitions: int, config: Mapping[str, str] | None = None) -> None:
-        """Make a topic; ``config`` in Kafka's own names. Raises KafkaException, for one that exists already too."""
+        """Make a topic; ``config`` is in Kafka's own names.
+
+        Raises:
+            KafkaException: The broker refuses it, as it does a topic that exists already.
+        """
         topic = NewTopic(name, num_partitions=partitions, replication_factor=1, config=dict(config or {}))
         admin = self._admin()  # gone too early, it would take its answers along
         _wait(admin.create_topics([topic]))
         self._wait_until_led(admin, {name: partitions})
 
     def ensure_topic(self, name: str, partitions: int) -> None:
-        """Make a topic if it is not there. Raises KafkaException."""
+        """Make a topic if it is not there.
+
+        Raises:
+            KafkaException: The broker refuses it.
+        """
         if name not in self._admin().list_topics(timeout=_ANSWER_SECONDS).topics:
             self.create_topic(name, partitions)
 
     def delete_records(self, topic: str, before: Mapping[int, int]) -> None:
-        """Delete the messages before an offset, by partition, as retention does. Raises KafkaException."""
+        """Delete the messages before an offset, by partition, as retention does.
+
+        Raises:
+            KafkaException: The broker refuses it.
+        """
         admin = self._admin()
         _wait(admin.delete_records([TopicPartition(topic, number, end) for number, end in before.items()]))
 
     def start(self) -> None:
-        """Start it, with the data and ports that it had; does nothing while it runs. Raises BrokerUnavailable."""
+        """Start the broker with the data and ports that it had; do nothing while it runs.
+
+        Raises:
+            BrokerUnavailable: It does not come up.
+        """
         if self._process is not None:
             return
         log = self.folder / "server.log"
@@ -298,7 +314,7 @@ def _prepare(folder: Path, ports: Ports, users: Mapping[str, str], settings: Map
 
 
 def _java(folder: Path) -> tuple[str, ...]:
-    """Java with what both of Kafka's programs are told."""
+    """Return Java with the options of both of Kafka's programs."""
     return (java_program(), *_QUICK, f"-Dlog4j2.configurationFile={folder / 'log4j2.yaml'}")
 
 

@@ -150,7 +150,11 @@ class Topic:
             return
 
     def poll(self, seconds: float = 0.0) -> None:
-        """Take what the broker has said. Raises BrokerUnavailable if it refuses what cannot be refused without a loss."""
+        """Take the answers of the broker.
+
+        Raises:
+            BrokerUnavailable: It refuses a message, so that one would be lost.
+        """
         self._producer.poll(seconds)
         self._raise_failed()
 

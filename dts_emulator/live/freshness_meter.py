@@ -123,7 +123,7 @@ def _percentile(taken: Sequence[tuple[float, int]], share: float) -> float | Non
 
 
 class CommitLog:
-    """The workload's file, read as it grows. ``commits`` has what was read so far."""
+    """The workload's file, read as it grows. ``commits`` are all commits read so far."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -146,7 +146,7 @@ def _commit(said: dict[str, Any]) -> Commit:
 
 
 class CutLog:
-    """The commits of a subscription's ``cuts``, each read once. ``sightings`` has what was read so far."""
+    """The commits of a subscription's ``cuts``, each read once. ``sightings`` are all read so far."""
 
     def __init__(self, pipeline: Pipeline) -> None:
         self._pipeline = pipeline

@@ -21,7 +21,7 @@ from dts_emulator.machine.signals import interrupted_by_signals
 _LOOK_EVERY = 2.0
 _LINE_EVERY = 10.0
 _RECENT = 300.0
-"""Seconds of which the percentiles are shown: what was slow an hour ago says nothing of now."""
+"""Seconds of which the percentiles are shown: an hour ago says nothing of now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,11 @@ def look(stack: LiveStack, *, began: float, runs: Runs | None) -> View:
 
 
 def watch(stack: LiveStack, console: Console, *, seconds: float | None) -> View:
-    """Show it for so long, or until it is interrupted; the last view. Raises ChildEnded if a part of it has ended."""
+    """Show a pipeline for ``seconds``, or until an interrupt, and return the last view.
+
+    Raises:
+        EmulatorError: A part of the pipeline has ended.
+    """
     began = time.time()
     view = look(stack, began=began, runs=None)
     with Live(view.table(), console=console, auto_refresh=False) if console.is_terminal else _lines(console) as shown:
@@ -101,7 +105,11 @@ def _lines(console: Console) -> Iterator[Console]:
 
 
 def run_live(options: LiveOptions, console: Console, *, seconds: float | None) -> None:
-    """Run a live pipeline and show it, for ``seconds`` or until Ctrl-C. Raises EmulatorError and DtsAssetsError."""
+    """Run a live pipeline and show it, for ``seconds`` or until Ctrl-C.
+
+    Raises:
+        EmulatorError: A part of the pipeline does not start, or has ended.
+    """
     began = time.monotonic()
     try:
         with interrupted_by_signals(), live_stack(options, say=lambda line: _say(console, line, began)) as stack:

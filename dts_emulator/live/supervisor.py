@@ -63,7 +63,7 @@ class _Running:
 
 
 class Supervisor:
-    """A context manager; what was started in its block is gone behind it. ``logs`` is the folder of the log files."""
+    """A context manager: processes that were started in its block are gone behind it. ``logs`` is the folder of the log files."""
 
     def __init__(self, logs: Path) -> None:
         self._logs = logs
@@ -106,7 +106,11 @@ class Supervisor:
         self.check()
 
     def _is_ready(self, child: Child) -> bool:
-        """Return whether a child that has been started is ready. Raises ChildEnded."""
+        """Return True if a child that has been started is ready.
+
+        Raises:
+            ChildEnded: It has ended before it was.
+        """
         ready = child.ready()
         if not ready:
             self.check()

@@ -50,8 +50,10 @@ _STANDALONE = 1
 """The bit of a GTID event's flags that says that no COMMIT will follow."""
 
 _REPLICA_ID = 4_000_000_001
-"""Under which the reader registers; only has to differ from the server's own. The server ends an older reader with the same
-number, so those that follow have one each, from the numbers above."""
+"""The number under which the reader registers; it only has to differ from the server's own.
+
+The server ends an older reader of that number, so each reader that follows has a number of its own, from those above.
+"""
 
 _SAVEPOINT_WORDS = ("SAVEPOINT", "ROLLBACK TO")
 
@@ -138,7 +140,7 @@ _Known = tuple[SourceTable, ImageReader]
 
 @dataclass(slots=True)
 class _Assembler:
-    """Turns the stream's events into transactions. The state is what an event leaves to the ones behind it."""
+    """Turns the stream's events into transactions. Its state is kept from one event to the next."""
 
     catalog: Catalog
     file_name: str

@@ -48,7 +48,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SourceColumn:
-    """A column of a row event: what it is and what the server calls it."""
+    """A column of a row event: its kind, and the server's names for it."""
 
     name: str
     kind: Kind

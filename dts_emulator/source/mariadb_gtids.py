@@ -15,7 +15,7 @@ from uuid import UUID, uuid5
 from dts_assets.model.gtids import GtidSet, parse_mariadb_gtid
 
 NAMESPACE = UUID("7d1f2f6e-52a3-5b0e-9c39-0d5c6f1a4b10")
-"""Of this mapping alone; a constant so that GTIDs are the same in every run."""
+"""The namespace of this mapping alone; a constant, so that a transaction has one GTID in all runs."""
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -113,7 +113,11 @@ class Follower:
         self._saved = time.monotonic()
 
     def begin(self, at: Coordinates, progress: Progress | None) -> None:
-        """Stand at the end of ``at``; go on with the numbers of ``progress``. Raises BrokerUnavailable."""
+        """Stand at the end of ``at``; go on with the numbers of ``progress``.
+
+        Raises:
+            BrokerUnavailable: Kafka does not answer.
+        """
         self._at = at
         known = progress or Progress(at, "", 0, (0,) * self.topic.partitions, ())
         self._statements = list(known.statements)
@@ -121,7 +125,11 @@ class Follower:
         self.task.resume(at, synced=GtidSet.parse(known.synced), number=known.number, sent=numbers)
 
     def run(self, feed: Feed) -> None:
-        """Send until the clock's ``ended`` is set, then wait for the broker and save. Raises EmulatorError."""
+        """Send until the clock's ``ended`` is set, then wait for the broker and save.
+
+        Raises:
+            EmulatorError: The server or the broker has gone for good.
+        """
         ended = self._clock.ended
         while not ended.is_set():
             if self.paused:
@@ -146,7 +154,7 @@ class Follower:
         return _IDLE_SECONDS if due is None else (due - self._clock.now) / SECOND
 
     def _wait_until(self, moment: float) -> None:
-        """Let the time of a transaction come, and what falls due before it."""
+        """Wait for the time of a transaction, and send the messages that fall due before."""
         while (left := moment - time.monotonic()) > 0 and not self._clock.ended.is_set():
             self._advance()
             self._clock.ended.wait(min(left, max(self._seconds_until_due(), 0.001), _IDLE_SECONDS))
@@ -188,7 +196,11 @@ class Follower:
 
 
 def follow(server: Server, follower: Follower, checkpoint: Path | None) -> None:
-    """Send what the server writes until the follower's clock has ended. Raises EmulatorError."""
+    """Send the server's transactions until the follower's clock has ended.
+
+    Raises:
+        EmulatorError: The server or the broker has gone for good.
+    """
     progress = read_progress(checkpoint) if checkpoint is not None else None
     follower.topic.check()
     with _history(checkpoint) as history, history.connect() as connection:

@@ -13,7 +13,7 @@ from dts_emulator.source.mariadb_gtids import Gtid
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A moment between two transactions. All messages of what comes before it have been delivered."""
+    """A moment between two transactions. All messages of earlier transactions have been delivered."""
 
     at: Coordinates
     """Of the last event before it."""

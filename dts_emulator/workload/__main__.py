@@ -67,7 +67,11 @@ class _Log:
 
 
 class Session:
-    """A connection that sends several statements at once. Raises ServerUnavailable."""
+    """A connection that sends several statements at once.
+
+    Raises:
+        ServerUnavailable: There is no server.
+    """
 
     def __init__(self, server: Server) -> None:
         server.connect().close()  # says what is wrong if there is no server

@@ -224,7 +224,7 @@ class Table:
         return f"ALTER TABLE {self.name} ADD COLUMN {name} {_ADDED[kind][0]}"
 
     def take_over(self, columns: Iterable[str], keys: Iterable[int | str]) -> None:
-        """Know what an earlier run has left in the table: its columns and the values of ``id``."""
+        """Take over the columns and the values of ``id`` that an earlier run has left in the table."""
         for name in columns:
             if name.startswith("added_"):
                 self.added.append((name, _ADDED[int(name[-1])][1]))
