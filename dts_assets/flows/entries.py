@@ -124,6 +124,7 @@ def _decode(
     entries, quarantine = (lake.target(pipeline.path(name), run) for name in ("entries", "quarantine"))
     files = _raw_files(pipeline, span, raw)
     watermarks = pipeline.source.watermarks()
+    wire = pipeline.format
 
     def task(cell: Cell, most: int | None) -> EntriesTask:
         earlier = before[cell].nearest(most)
@@ -137,7 +138,7 @@ def _decode(
                 appends[cell].offsets.end if cell in appends else raw[cell].offsets.start, raw[cell].offsets.end
             ),
             epoch=raw[cell].epoch,
-            format=pipeline.format,
+            format=wire,
             own=RawFiles(cell, files.get(cell, ())),
             earlier=tuple(RawFiles(one, files.get(one, ())) for one in earlier),
             reaches_start=reaches_start,

@@ -121,11 +121,12 @@ def _tasks(
         lake.ensure(pipeline.path(name), system)
     quarantine, ddl = (lake.target(pipeline.path(name), plan.run) for name in ("quarantine", "ddl"))
     by_window = entries_files(pipeline, plan.windows_again, plan.history.rows, plan.appends)
+    wire = pipeline.format
     return [
         TablesTask(
             paths,
             sizes,
-            pipeline.format,
+            wire,
             targets,
             quarantine,
             ddl,
