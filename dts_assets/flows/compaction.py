@@ -18,7 +18,7 @@ from dts_assets.flows.pipeline import Pipeline, SparkProvider
 from dts_assets.flows.reports import Progress
 from dts_assets.flows.spark_tasks import run_tasks
 from dts_assets.model.ledger_rows import Cut, IngestWindow, RawWindow
-from dts_assets.model.refreshes import runs_of, together
+from dts_assets.model.refreshes import compacted_name, runs_of
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.planning.compactions import is_worth_compacting
@@ -43,7 +43,7 @@ class CompactionTask:
 def compact_files(task: CompactionTask, attempt: str) -> tuple[int, tuple[WrittenFile, ...]]:
     """The file that takes the place of those of a task, with the task's number."""
     columns = task.target.arrow_schema.names
-    with TableWriter(task.target, f"{together(task.paths)}-{attempt}") as writer:
+    with TableWriter(task.target, f"{compacted_name(task.paths)}-{attempt}") as writer:
         for batch in read_batches(task.target.io_properties, task.paths, columns):
             writer.write_partition(task.partition, batch)
         return task.number, writer.close()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -18,9 +18,7 @@ from dts_assets.flows.reports import EntriesCellReport, Progress, TablesReport
 from dts_assets.flows.tables import materialize_tables
 from dts_assets.model.ledger_rows import QuarantineRow
 from dts_assets.model.problems import Reason
-from dts_assets.model.spans import Cell
-from dts_assets.model.windows import Window
-from dts_assets.planning.rectangles import rectangles, window_runs
+from dts_assets.planning.redriven import entries_to_redrive, quarantined_cells, tables_to_redrive
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,20 +63,17 @@ def redrive(pipeline: Pipeline, chosen: Quarantined, *, spark: SparkProvider, pr
     """Make what is in quarantine anew, and all that follows from it. Without any such row Spark is not even started."""
     began = time.monotonic()
     rows = [row for row in pipeline.ledger.quarantine() if chosen.holds(row)]
-    cells = {Cell(row.kafka_partition, pipeline.grid.of_start(row.window_start)) for row in rows}
+    cells = quarantined_cells(rows, pipeline.grid)
     progress(f"redrive: {len(rows)} rows are in quarantine, in {len(cells)} partitions")
-    again = {cell for cell in cells if any(_of(row, cell) and row.stage == "entries" for row in rows)}
     entries = [
         report
-        for span in rectangles(again)
-        for report in materialize_entries(pipeline, span, spark=spark, progress=progress).cells
+        for run in entries_to_redrive(rows, pipeline.grid).ingest_runs()
+        for report in materialize_entries(pipeline, run.span, spark=spark, progress=progress).cells
     ]
-    still = {_key(row) for row in pipeline.ledger.quarantine() if row.stage == "entries"}
-    changed = {row.window_start for row in rows if row.stage == "tables" or _key(row) not in still}
-    again_made = {cell for cell in cells if cell.window.start in changed}
+    cuts = pipeline.ledger.cuts({cell.window for cell in cells}) if cells else []
     tables = [
         materialize_tables(pipeline, windows, spark=spark, progress=progress)
-        for windows in window_runs(_computed(pipeline, again_made))
+        for windows in tables_to_redrive(rows, pipeline.ledger.quarantine(), cuts).tables_runs()
     ]
     places = {(cell.kafka_partition, cell.window.start) for cell in cells}
     left = [row for row in pipeline.ledger.quarantine() if (row.kafka_partition, row.window_start) in places]
@@ -87,20 +82,6 @@ def redrive(pipeline: Pipeline, chosen: Quarantined, *, spark: SparkProvider, pr
     report = RedriveReport(found, stayed, tuple(entries), tuple(tables), time.monotonic() - began)
     progress(f"redrive: {report.moved} of {len(rows)} rows moved on, after {report.seconds:.1f} s")
     return report
-
-
-def _computed(pipeline: Pipeline, cells: Collection[Cell]) -> Iterable[Window]:
-    """The windows of some cells whose tables are there: those of the others come with their first run."""
-    windows = {cell.window for cell in cells}
-    return [row.window for row in pipeline.ledger.cuts(windows)] if windows else []
-
-
-def _key(row: QuarantineRow) -> tuple[object, ...]:
-    return row.kafka_partition, row.window_start, row.stage, row.first_offset, row.last_offset, row.reason
-
-
-def _of(row: QuarantineRow, cell: Cell) -> bool:
-    return row.kafka_partition == cell.kafka_partition and row.window_start == cell.window.start
 
 
 def _counted(rows: Iterable[QuarantineRow]) -> dict[tuple[str, Reason], int]:

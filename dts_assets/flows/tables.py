@@ -35,8 +35,8 @@ def materialize_tables(
         IncompleteWindowError: A window is incomplete, and the settings say that such windows block.
         IncompatibleLakeError: The lake was built with other settings.
     """
-    waits = "tables: another run of them is going on in this lake; waiting for it to end"
-    with hold_lock(pipeline.lake.location, f"{pipeline.name}-tables", on_wait=lambda: progress(waits)):
+    said = "tables: another run of them is going on in this lake; waiting for it to end"
+    with hold_lock(pipeline.lake.location, f"{pipeline.name}-tables", on_wait=lambda: progress(said)):
         return _materialize(pipeline, sorted(windows), selection, spark, progress)
 
 

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-_TOGETHER = "together-"
+_COMPACTED = "compacted-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +34,12 @@ def run_of(path: str) -> str:
     return path.rsplit("/", 2)[-2]
 
 
-def together(paths: Iterable[str]) -> str:
+def compacted_name(paths: Iterable[str]) -> str:
     """How the name of a file begins that holds the rows of others: whoever knows these can tell that nothing else changed."""
-    return _TOGETHER + hashlib.sha256("\n".join(sorted(paths)).encode()).hexdigest()[:32]
+    return _COMPACTED + hashlib.sha256("\n".join(sorted(paths)).encode()).hexdigest()[:32]
 
 
 def is_made_of(path: str, paths: Iterable[str]) -> bool:
     """Whether a file holds the rows of exactly these files."""
     name = path.rsplit("/", 1)[-1]
-    return name.startswith(_TOGETHER) and name.startswith(together(paths))
+    return name.startswith(_COMPACTED) and name.startswith(compacted_name(paths))

@@ -206,7 +206,7 @@ def replaced_windows(
         start
         for start in before.keys() | now.keys()
         if not _same_rows(before.get(start, none), now.get(start, none))
-        and not _only_grown(state, start, before.get(start, none), chains)
+        and not _only_appended(state, start, before.get(start, none), chains)
     )
 
 
@@ -214,7 +214,7 @@ def _same_rows(before: frozenset[str], now: frozenset[str]) -> bool:
     return before == now or (len(now) == 1 and all(is_made_of(path, before) for path in now))
 
 
-def _only_grown(
+def _only_appended(
     state: SnapshotState, start: datetime, before: frozenset[str], chains: Mapping[datetime, Chain]
 ) -> bool:
     chain, stands_at = chains.get(start), state.frontier

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from dts_assets.model.frontier import Consistency, Frontier
 from dts_assets.model.positions import SourcePosition
-from dts_assets.model.refreshes import together
+from dts_assets.model.refreshes import compacted_name
 from dts_assets.model.windows import WindowGrid
 from dts_assets.planning.cuts import WindowCut, frontier, not_behind
 from dts_assets.planning.snapshot_plans import (
@@ -296,10 +296,10 @@ def test_windows_are_replaced_where_their_files_are_others() -> None:
     assert replaced_windows(before, before) == frozenset()
 
 
-def test_files_that_were_only_put_together_change_nothing() -> None:
+def test_files_that_were_only_compacted_change_nothing() -> None:
     start = datetime(2026, 3, 1, tzinfo=UTC)
     old = frozenset({"lake/data/r1/a.parquet", "lake/data/r2/b.parquet"})
-    joined = frozenset({f"lake/data/r2/{together(old)}-0-1234.parquet"})
+    joined = frozenset({f"lake/data/r2/{compacted_name(old)}-0-1234.parquet"})
     assert replaced_windows({start: old}, {start: joined}) == frozenset()
     assert replaced_windows({start: old | {"lake/data/r3/c.parquet"}}, {start: joined}) == {start}
     assert replaced_windows({start: old}, {start: joined | {"lake/data/r3/c.parquet"}}) == {start}
