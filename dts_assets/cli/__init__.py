@@ -1,1 +1,1 @@
-"""The dts-assets command: what Dagster has no word for."""
+"""The `dts-assets` command, for tasks that Dagster has no word for."""

@@ -1,4 +1,4 @@
-"""``dts-assets capture``: record the topic of a subscription into a capture folder."""
+"""The command ``dts-assets capture``, which records the topic of a subscription into a capture folder."""
 
 from __future__ import annotations
 
@@ -9,13 +9,17 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from dts_assets.cli.main import config_option, settings_of
+from dts_assets.cli.main import config_option, settings_of, subscription_of
 from dts_assets.flows.pipeline import open_source
 from dts_assets.sources.recorder import Recorded, record
 
 
 def _offset_or_time(context: click.Context, option: click.Parameter, value: str | None) -> int | datetime | None:
-    """``1200`` as an offset, ``2026-01-05T08:00`` as a time in UTC unless it says another zone."""
+    """Return ``1200`` as an offset, ``2026-01-05T08:00`` as a time, in UTC unless it names another zone.
+
+    Raises:
+        click.BadParameter: The value is neither.
+    """
     if value is None or value.isdecimal():
         return None if value is None else int(value)
     try:
@@ -31,16 +35,14 @@ def _offset_or_time(context: click.Context, option: click.Parameter, value: str 
 @click.option(
     "--from", "since", callback=_offset_or_time, help="An offset or a time (UTC). Default: the first message."
 )
-@click.option("--seconds", type=click.FloatRange(0), default=0.0, help="Go on for so long. Default: until now.")
+@click.option("--seconds", type=click.FloatRange(0), default=0.0, help="Record for so many seconds. Default: the messages that are there now.")
 @config_option
 def capture(subscription: str, folder: Path, since: int | datetime | None, seconds: float, config: Path | None) -> None:
-    """Record the topic of a SUBSCRIPTION into FOLDER; a recording that is there already goes on where it ends."""
-    settings = settings_of(config)
-    if subscription not in settings.subscriptions:
-        raise click.BadParameter(
-            f"there is no subscription {subscription}; there are {', '.join(settings.subscriptions)}"
-        )
-    chosen = settings.subscriptions[subscription]
+    """Record the topic of a SUBSCRIPTION into FOLDER.
+
+    A recording that FOLDER holds already is continued at its end.
+    """
+    chosen = subscription_of(settings_of(config), subscription)
     recorded = record(open_source(chosen), chosen.partitions, folder, since=since, seconds=seconds)
     _show(recorded, folder)
 

@@ -1,4 +1,4 @@
-"""``dts-assets inspect``: one message, entry, transaction or window, looked at without Spark."""
+"""The command ``dts-assets inspect``, which shows one message, entry, transaction or window without Spark."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from dts_assets.sources.capture_source import CaptureSource
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 _WIDTH = 160
-"""Columns of output where it is no terminal: lines are for reading and for ``grep``."""
+"""The width of output that is no terminal: lines are for reading and for ``grep``."""
 
 
 def _partition(_context: click.Context, _parameter: click.Parameter, value: str) -> int:
@@ -43,16 +43,16 @@ def _window_start(_context: click.Context, _parameter: click.Parameter, value: s
 
 
 def _places(command: _Function) -> _Function:
-    """The options that say where to look, and whether values may be seen."""
+    """Add the options that say where to look, and whether values may be seen."""
     for option in (
         config_option,
-        click.option("--values", is_flag=True, help="Show payload. Otherwise values are shown as type and length."),
+        click.option("--values", is_flag=True, help="Show values. Without it, only their type and length are shown."),
         click.option(
             "--capture",
             type=click.Path(path_type=Path, exists=True, file_okay=False),
             help="Look into this capture instead of the lake.",
         ),
-        click.option("--subscription", help="Needed where the configuration has several."),
+        click.option("--subscription", help="The subscription. Needed where the configuration has several."),
     ):
         command = option(command)
     return command
@@ -97,7 +97,7 @@ def entry(
     values: bool,
     config: Path | None,
 ) -> None:
-    """Show an entry by its NUMBER in the entry set that the message at OFFSET is of: all it carries, and its rows."""
+    """Show the entry with a NUMBER in the entry set of the message at OFFSET: its fields and its rows."""
     pipeline, stock = _stock(settings_of(config), subscription, capture)
     stock.message(partition, offset)
     rows = stock.entries_at(partition, offset, payload=True).to_pylist()
@@ -128,7 +128,7 @@ def transaction(gtid: str, subscription: str | None, capture: Path | None, value
 @click.argument("start", callback=_window_start)
 @_places
 def window(start: datetime, subscription: str | None, capture: Path | None, values: bool, config: Path | None) -> None:
-    """Show what proves a window (START in UTC): counts, equations, level, problems, checkpoints, and its cut."""
+    """Show the evidence of a window (START in UTC): counts, equations, completeness, problems, CHECKPOINTs, and cut."""
     if capture is not None:
         raise click.UsageError("A capture has no ledger: windows are in the lake.")
     pipeline, _ = _stock(settings_of(config), subscription, None)
@@ -165,7 +165,7 @@ def _stock(settings: Settings, name: str | None, capture: Path | None) -> tuple[
 
 
 def _place(row: dict[str, Any]) -> tuple[int, ...]:
-    """By source position as numbers; copies of one entry by where they stand in Kafka."""
+    """Return the sort key of an entry: its source position as numbers, then its place in Kafka."""
     return (
         file_number(row["file_name"] or ""),
         row["position"] or 0,

@@ -1,6 +1,7 @@
-"""Where ``inspect`` looks: messages, entries and transactions, in the lake or in a capture. No Spark, nothing is written.
+"""The places where ``inspect`` looks for messages, entries and transactions: the lake or a capture.
 
-A capture is decoded on the spot, so that a recording can be looked at before a window of it was ever materialized.
+It reads without Spark and writes nothing. A capture is decoded on the spot, so that a recording can be looked at before any of
+its windows is materialized.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ ENTRY_COLUMNS = (
     "rows",
     "properties",
 )
-"""What is shown of an entry; its bytes are read only where its rows are shown."""
+"""The columns of an entry that are shown; its bytes are read only where its rows are shown."""
 
 _AROUND = 2000
 """Offsets before and after a message among which the other fragments of its entry set are looked for."""
@@ -50,7 +51,7 @@ _AROUND = 2000
 
 @dataclass(frozen=True, slots=True)
 class FoundMessage:
-    """A message: one row of MESSAGES, and the key of its window (None from a capture)."""
+    """A message as one row of MESSAGES, and the key of its window (None from a capture)."""
 
     batch: pa.RecordBatch
     window: str | None
@@ -60,25 +61,25 @@ class Stock(Protocol):
     """A place where messages and entries are. Each method raises NothingFoundError if it finds nothing."""
 
     def message(self, kafka_partition: int, offset: int) -> FoundMessage:
-        """The message at an offset."""
+        """Return the message at an offset."""
         ...
 
     def entries_at(self, kafka_partition: int, offset: int, *, payload: bool = False) -> pa.Table:
-        """The entries of the set that the message at an offset is of, in order; none if the set is not whole here."""
+        """Return the entries of the entry set of a message, in order; none if the set is not whole here."""
         ...
 
     def transaction(self, gtid: str) -> pa.Table:
-        """All copies of all entries with that GTID, in no order."""
+        """Return all copies of all entries with a GTID, in no order."""
         ...
 
     def shapes(self, entry: Mapping[str, object]) -> tuple[ColumnShape, ...]:
-        """The columns of a DML entry's table."""
+        """Return the columns of a DML entry's table."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class LakeStock:
-    """What was materialized."""
+    """The lake, with the rows that were materialized."""
 
     pipeline: Pipeline
 
@@ -124,7 +125,7 @@ class LakeStock:
         return found
 
     def shapes(self, entry: Mapping[str, object]) -> tuple[ColumnShape, ...]:
-        """The columns that events of the entry's window described: the first shape names most of them."""
+        """Return the columns that events of the entry's window described."""
         table = table_of(entry)
         columns: dict[str, ColumnShape] = {}
         for row in self.pipeline.ledger.table_shapes():
@@ -135,7 +136,7 @@ class LakeStock:
 
 @dataclass(slots=True)
 class CaptureStock:
-    """What a capture holds, decoded as the subscription says."""
+    """A capture, decoded as the subscription says."""
 
     source: CaptureSource
     format: WireFormat
@@ -171,11 +172,11 @@ class CaptureStock:
         return entries
 
     def shapes(self, entry: Mapping[str, object]) -> tuple[ColumnShape, ...]:
-        """The columns that the decoded entries described for the entry's table."""
+        """Return the columns that the decoded entries described for the entry's table."""
         return self._shapes.get(table_of(entry), ())
 
     def _sets(self, kafka_partition: int, offsets: OffsetRange) -> Iterator[tuple[int, int, bytes]]:
-        """The whole entry sets among some offsets, as first and last offset and bytes; what is broken is passed over."""
+        """Give the whole entry sets among some offsets as first and last offset and bytes; broken sets are left out."""
         open_sets: dict[str, tuple[int, list[bytes]]] = {}
         for batch in self.source.read(kafka_partition, offsets):
             fragments = self.format.fragments(_as_messages(pa.Table.from_batches([batch])))
@@ -205,7 +206,7 @@ class CaptureStock:
 
 
 def nothing(kafka_partition: int, offset: int, place: str, there: Iterable[OffsetRange]) -> NothingFoundError:
-    """The error for an offset that is not there: it says which are."""
+    """Return the error for an offset that is not there; it names the offsets that are."""
     joined: list[list[int]] = []
     for one in sorted((one.start, one.end) for one in there if len(one)):
         if joined and one[0] <= joined[-1][1]:
@@ -218,7 +219,7 @@ def nothing(kafka_partition: int, offset: int, place: str, there: Iterable[Offse
 
 
 def table_of(entry: Mapping[str, object]) -> TableId:
-    """The table that an entry names."""
+    """Return the table that an entry names."""
     return TableId(*(str(entry[part] or "") for part in ("database", "schema", "table")))
 
 

@@ -1,4 +1,4 @@
-"""How ``inspect`` shows what it found: plain text, values as type and length unless they are asked for."""
+"""The output of ``inspect``: plain text, with values as type and length unless they are asked for."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ _OPEN_PROPERTIES = frozenset(
         *("type", "isDdl", "ts", "readerTimestamp", "safePosition"),
     }
 )
-"""Properties in which nobody writes values of rows; all others may hold some, statements above all."""
+"""Properties that never hold values of rows; all others may, statements above all."""
 
 
 class Shown:
-    """Writes to a console. ``values`` says whether payload may be seen."""
+    """The writer to a console. ``values`` says whether values of rows may be seen."""
 
     def __init__(self, console: Console, *, values: bool) -> None:
         self._console = console
         self._values = values
 
     def message(self, subscription: str, kafka_partition: int, found: FoundMessage, wire: WireFormat) -> None:
-        """A message with its headers and its envelope."""
+        """Show a message with its headers and its envelope."""
         (row,) = found.batch.to_pylist()
         (fragment,) = wire.fragments(found.batch).to_pylist()
         self._line(f"message {partition_key(kafka_partition)} {row['offset']} of {subscription}")
@@ -63,7 +63,7 @@ class Shown:
         self._facts(facts)
 
     def entries(self, entries: pa.Table) -> None:
-        """A line per entry."""
+        """Show a line for each entry."""
         grid = _grid("entry", "offsets", "type", "time", "table", "rows", "position", "gtid")
         for row in entries.to_pylist():
             first, last = row["first_offset"], row["last_offset"]
@@ -80,7 +80,7 @@ class Shown:
         self._console.print(grid)
 
     def entry(self, row: Mapping[str, Any], stock: Stock, wire: WireFormat) -> None:
-        """All that an entry carries, and its row changes."""
+        """Show the fields of an entry and its row changes."""
         first, last = row["first_offset"], row["last_offset"]
         self._line(
             f"entry {row['entry_number']} of the set at {partition_key(row['kafka_partition'])} {first} to {last}"
@@ -105,7 +105,7 @@ class Shown:
             self._changes(row, stock, wire)
 
     def window(self, rows: Sequence[IngestWindow], tables: Iterable[WindowTable], cut: Cut | None) -> None:
-        """What proves a window: per Kafka partition what was read, the equations, the problems; then its cut."""
+        """Show the evidence of a window: counts, equations and problems of each Kafka partition, then its cut."""
         by_partition: dict[int, list[WindowTable]] = {}
         for one in tables:
             by_partition.setdefault(one.kafka_partition, []).append(one)
@@ -232,7 +232,7 @@ def _changes(tables: Sequence[WindowTable]) -> str | None:
 
 
 def _balance(total: int, terms: Sequence[tuple[str, int]], *, left: str | None = None) -> str:
-    """One equation with its terms, and by how much it is wrong if it is."""
+    """Return one equation with its terms, and its difference if it does not hold."""
     text = f"{left or total} = " + " + ".join(f"{count} {name}" for name, count in terms)
     off = total - sum(count for _, count in terms)
     return text if not off else f"{text}   DOES NOT HOLD, by {off}"

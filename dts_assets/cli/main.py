@@ -1,10 +1,10 @@
 """The ``dts-assets`` command: its subcommands, how it speaks, and how it ends.
 
-Whatever goes wrong and is meant for a person is one sentence on stderr and an exit code (``dts_assets.errors`` lists them), never
-a traceback. What is asked for goes to stdout, so that it can be piped.
+An error that is meant for a person is one sentence on stderr and an exit code (``dts_assets.errors`` lists them), never a
+traceback. Results go to stdout, so that they can be piped.
 
-A subcommand that needs heavy imports lives in a module of its own and is named in ``COMMANDS_IN_MODULES``: it is imported when it
-is called, so that checking a configuration takes no second to start. Other packages add commands by the entry-point group
+A subcommand that needs heavy imports lives in a module of its own and is named in ``COMMANDS_IN_MODULES``. It is imported when it
+is called, so that checking a configuration starts in less than a second. Other packages add commands by the entry-point group
 ``dts_assets.commands``.
 """
 
@@ -36,7 +36,7 @@ COMMANDS_IN_MODULES = {
 }
 
 COMMAND_GROUP = "dts_assets.commands"
-"""The entry-point group in which other packages name commands of theirs. The product itself imports none of these packages."""
+"""The entry-point group in which other packages name their commands. The product itself imports none of these packages."""
 
 EXIT_CODES = """\b
 Exit codes: 0 done, 1 something failed, 2 configuration or usage, 3 a check failed,
@@ -46,13 +46,15 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 class _Commands(click.Group):
-    """A group that loads some commands when they are called, and turns errors into a sentence and an exit code."""
+    """The group of all commands. It loads some of them when they are called, and turns errors into sentences and exit codes."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all commands."""
         there = [name for name, (module, _) in COMMANDS_IN_MODULES.items() if importlib.util.find_spec(module)]
         return sorted({*super().list_commands(ctx), *there, *entry_points(group=COMMAND_GROUP).names})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command, and import its module if it lives in one."""
         if cmd_name not in self.list_commands(ctx) or cmd_name in self.commands:
             return super().get_command(ctx, cmd_name)
         if cmd_name not in COMMANDS_IN_MODULES:
@@ -63,6 +65,7 @@ class _Commands(click.Group):
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
+        """Call the command, and end with the sentence and the exit code of an error for people."""
         try:
             return super().invoke(ctx)
         except DtsAssetsError as error:
@@ -89,11 +92,22 @@ def _command_of(entry: EntryPoint) -> click.Command:
 
 
 def say_error(error: DtsAssetsError) -> None:
-    """Write an error to stderr as it is: no markup, no line breaks that would keep a path from being copied."""
+    """Write an error to stderr without markup and without line breaks, so that paths can be copied."""
     console = Console(stderr=True, soft_wrap=True, markup=False, highlight=False)
     console.print(str(error))
     if isinstance(error, ConfigErrors) and len(error.mistakes) > 1:
         console.print(f"{len(error.mistakes)} mistakes.")
+
+
+def subscription_of(settings: Settings, name: str) -> Subscription:
+    """Return the subscription that a command was given.
+
+    Raises:
+        click.BadParameter: The configuration has no subscription of this name.
+    """
+    if name not in settings.subscriptions:
+        raise click.BadParameter(f"there is no subscription {name}; there are {', '.join(settings.subscriptions)}")
+    return settings.subscriptions[name]
 
 
 def config_option(command: _Function) -> _Function:
@@ -106,14 +120,14 @@ def config_option(command: _Function) -> _Function:
 
 
 def config_of(config: Path | None) -> Path:
-    """The configuration file that a command was given, before or after its name; else the default one."""
+    """Return the configuration file that a command was given before or after its name; else the default file."""
     context = click.get_current_context(silent=True)
     given = context.find_root().params.get("config") if context else None
     return config_file(config or given)
 
 
 def settings_of(config: Path | None) -> Settings:
-    """The settings for a command. Raises ConfigErrors, which the command group turns into sentences."""
+    """Return the settings for a command; the command group turns ConfigErrors into sentences."""
     return load_settings(config_of(config))
 
 
@@ -126,14 +140,14 @@ def cli(config: Path | None) -> None:
 
 @cli.group("config")
 def config_commands() -> None:
-    """The configuration file."""
+    """Check the configuration file, or print its schema."""
 
 
 @config_commands.command("check")
 @click.option("--connect", is_flag=True, help="Also ask every Kafka broker for its topics.")
 @config_option
 def check(config: Path | None, *, connect: bool) -> None:
-    """Say what the configuration means, or name every mistake in it."""
+    """Show the meaning of the configuration file, or name every mistake in it."""
     settings = settings_of(config)
     if connect:
         _connect(settings)
@@ -168,7 +182,7 @@ def _source(subscription: Subscription) -> str:
 
 
 def _connect(settings: Settings) -> None:
-    """Ask the brokers of all subscriptions. Raises the first BrokerError."""
+    """Ask the brokers of all subscriptions; the first BrokerError ends it."""
     from dts_assets.sources.kafka_source import KafkaSource  # the client library takes its time to load
 
     for subscription in settings.subscriptions.values():
@@ -183,5 +197,5 @@ def schema() -> None:
 
 
 def main() -> None:
-    """The entry point of the command."""
+    """Run the command."""
     cli(prog_name="dts-assets")

@@ -1,4 +1,4 @@
-"""``dts-assets redrive``: what is in quarantine read again, through the same job as the button in the UI."""
+"""The command ``dts-assets redrive``, which reads quarantine again through the job that the UI has, too."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from dts_assets.cli.dagster_runs import Request, definitions_of, open_dagster
-from dts_assets.cli.main import config_of, config_option
+from dts_assets.cli.main import config_of, config_option, subscription_of
 from dts_assets.cli.run import FAILED
 from dts_assets.defs.redrive import redrive_job_name
 from dts_assets.flows.pipeline import open_pipeline
@@ -24,8 +24,8 @@ _TIMES = click.DateTime(formats=["%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%
 
 @click.command("redrive")
 @click.argument("subscription")
-@click.option("--from", "start", type=_TIMES, help="Windows that start here or later (UTC).")
-@click.option("--to", "end", type=_TIMES, help="Windows that start before this (UTC).")
+@click.option("--from", "start", type=_TIMES, help="Windows that start at this time or later (UTC).")
+@click.option("--to", "end", type=_TIMES, help="Windows that start before this time (UTC).")
 @click.option(
     "--partition", "partitions", type=int, multiple=True, help="A Kafka partition; may be given several times."
 )
@@ -41,13 +41,13 @@ def redrive(
     reasons: tuple[str, ...],
     config: Path | None,
 ) -> None:
-    """Read what is in quarantine again with the code and settings of now; what can be used moves on, the rest stays."""
+    """Read the quarantine of a SUBSCRIPTION again with the code and settings of now.
+
+    Rows that can be used now move on, the others stay in quarantine.
+    """
     path = config_of(config)
     settings = load_settings(path)
-    if subscription not in settings.subscriptions:
-        raise click.BadParameter(
-            f"there is no subscription {subscription}; there are {', '.join(settings.subscriptions)}"
-        )
+    subscription_of(settings, subscription)
     start, end = (None if time is None else time.replace(tzinfo=UTC) for time in (start, end))
     chosen = Quarantined(
         start, end, frozenset(partitions) or None, frozenset(Reason(reason) for reason in reasons) or None
@@ -56,7 +56,7 @@ def redrive(
     before = [row for row in pipeline.ledger.quarantine() if chosen.holds(row)]
     console = Console(highlight=False)
     if not before:
-        console.print("Nothing of that is in quarantine.")
+        console.print("No such row is in quarantine.")
         return
     values = {
         "start": "" if start is None else start.isoformat(),

@@ -1,4 +1,4 @@
-"""``dts-assets run``: every closed window that is missing or stale, materialized through Dagster in this process.
+"""The command ``dts-assets run``: it materializes every closed window that is missing or stale, through Dagster.
 
 The command does what a person would do in the UI: it makes runs of the two jobs over rectangles of partitions, on the same
 Dagster instance, so that the UI shows them all. It asks again after each round until nothing is left, because new entries make
@@ -34,7 +34,7 @@ FAILED, CHECK_FAILED = 1, 3
 
 _LONGEST = 250
 """The most windows in one run. Each run of the tables merges every snapshot once, some ten seconds for a handful of tables,
-however few its windows are. A killed run's uncommitted windows are done again by the next run."""
+however few its windows are. The windows that a killed run has not committed are done again by the next run."""
 
 
 @dataclass(slots=True)

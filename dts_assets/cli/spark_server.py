@@ -1,4 +1,4 @@
-"""``dts-assets spark-server``: a warm Spark that runs share, in the foreground."""
+"""The command ``dts-assets spark-server``, a Spark Connect server in the foreground that runs share."""
 
 from __future__ import annotations
 
@@ -17,12 +17,15 @@ from dts_assets.store.connect import serve
 
 
 @click.command("spark-server")
-@click.option("--port", type=click.IntRange(0, 65535), default=15002, show_default=True, help="0: any that is free.")
-@click.option("--master", help="What computes. Default: the configuration's master, else local[2].")
+@click.option("--port", type=click.IntRange(0, 65535), default=15002, show_default=True, help="0: any port that is free.")
+@click.option("--master", help="The Spark master. Default: the master of the configuration, else local[2].")
 @click.option("--end-with-input", is_flag=True, hidden=True, help="End when standard input does.")
 @config_option
 def spark_server(port: int, master: str | None, end_with_input: bool, config: Path | None) -> None:
-    """Keep a Spark warm for the runs of this lake until Ctrl-C. Its address goes into `spark: {remote: ...}`."""
+    """Keep a Spark server running for the runs of this lake, until Ctrl-C.
+
+    Put its address, which is printed, into `spark: {remote: ...}` of the configuration.
+    """
     settings = load_settings(config_of(config))
     ended = threading.Event()
 

@@ -1,1 +1,1 @@
-"""All that Dagster sees: partition keys to spans, one call of a flow, reports to metadata and checks."""
+"""The Dagster side: partition keys become spans, one flow is called, its report becomes metadata and checks."""

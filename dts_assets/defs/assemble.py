@@ -1,4 +1,4 @@
-"""All definitions of a configuration: the assets, jobs and sensors of every subscription, and what they share."""
+"""The definitions of a configuration: assets, jobs and sensors of every subscription, and the resources that they share."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ from dts_assets.settings.models import Settings, Subscription
 
 
 def assemble(settings: Settings, config_path: Path) -> dg.Definitions:
-    """The definitions. Needs no network, no JVM and no lake: only the configuration and the registry files."""
+    """Return the definitions of a configuration.
+
+    Needed are the configuration and the registry files: no network, no JVM and no lake.
+    """
     shared = dg.Definitions(
         resources={
             "pipelines": PipelineResource(config_path=str(config_path)),

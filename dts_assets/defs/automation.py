@@ -1,7 +1,7 @@
 """AutomationConditions for tables, offered where graphs are small: ``automation: conditions`` of a subscription.
 
-Dagster's own way to say when an asset is due. It looks at every partition of every asset at each tick, which takes seconds from
-some hundred tables on, and it knows partitions, not the ledger: a window whose tables are stale because of another window (a head
+Conditions are Dagster's own way to say when an asset is due. Dagster looks at every partition of every asset at each tick, which takes seconds from
+some hundred tables on, and knows partitions but not the ledger: a window whose tables are stale because of another window (a head
 that arrived late, a lineage) is not asked for. So a sensor that reads the ledger drives tables by default.
 """
 
@@ -17,22 +17,22 @@ CONDITION = "every Kafka partition of the window is there, or was made again"
 
 
 def tables_condition() -> dg.AutomationCondition[dg.AssetKey]:
-    """A window of a table is due when every Kafka partition of it has entries, and again when any of them is made again.
+    """Return the condition: every Kafka partition of a window has entries, or has got new entries.
 
-    As Dagster's ``eager()``, but for every window: ``eager()`` acts on the latest one alone, and a replay would not propagate.
-    Windows that were missing when it was switched on are not asked for: a backfill makes those.
+    The condition is like Dagster's ``eager()``, but for every window: ``eager()`` acts on the latest window alone, and a replay would not propagate.
+    Windows that were missing when the condition was switched on are not asked for: a backfill makes them.
     """
     every_window = dg.AutomationCondition.eager().without(dg.AutomationCondition.in_latest_time_window())
     return (every_window & dg.AutomationCondition.all_deps_blocking_checks_passed()).with_label(CONDITION)
 
 
 def automation_sensor_name(subscription: str) -> str:
-    """The sensor that evaluates the conditions."""
+    """Return the name of the sensor that evaluates the conditions."""
     return f"{subscription}_automation"
 
 
 def automation_sensor(subscription: Subscription, assets: Iterable[dg.AssetKey]) -> dg.SensorDefinition:
-    """Evaluates the conditions of a subscription's tables, and asks for the runs."""
+    """Return the sensor that evaluates the conditions of a subscription's tables and asks for runs."""
     return dg.AutomationConditionSensorDefinition(
         automation_sensor_name(subscription.name),
         target=dg.AssetSelection.assets(*assets),

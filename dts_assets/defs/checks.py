@@ -1,8 +1,8 @@
 """Check results from ledger rows, one per partition.
 
-Dagster stores the result of a run over several partitions under no partition at all, so there each partition's evaluation is
-logged as an event of the run, and the run's own result sums them up. (Evaluations outside a run are no way: their table takes
-one per check and partition, for ever.)
+Dagster stores the result of a run over several partitions under no partition at all. In such a run the evaluation of each
+partition is therefore logged as an event of the run, and the result of the run sums the evaluations up. (Evaluations outside a
+run would not do: their table takes one for each check and partition, for ever.)
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ BALANCE = "balance"
 
 
 def completeness_result(row: IngestWindow) -> dg.AssetCheckResult:
-    """Passes unless the ledger knows that something is missing from the partition."""
+    """Return a result that fails if the ledger knows that a part of the partition is missing."""
     return _completeness(row.completeness, row.problems)
 
 
 def window_completeness_result(row: Cut) -> dg.AssetCheckResult:
-    """Passes unless some Kafka partition of the window is incomplete."""
+    """Return a result that fails if a Kafka partition of the window is incomplete."""
     return _completeness(row.completeness, row.problems)
 
 
 def balance_result(row: IngestWindow) -> dg.AssetCheckResult:
-    """Passes if every message, fragment and entry of the partition went somewhere."""
+    """Return a result that passes if every message, fragment and entry of the partition is accounted for."""
     return dg.AssetCheckResult(
         check_name=BALANCE,
         passed=row.counts.balanced,
@@ -50,7 +50,10 @@ def balance_result(row: IngestWindow) -> dg.AssetCheckResult:
 
 
 def window_balance_result(report: WindowReport) -> dg.AssetCheckResult:
-    """Passes if every change that entries of the window announced was kept, found to be delivered before, or is in quarantine."""
+    """Return a result that passes if every change of the window is accounted for.
+
+    A change that entries announce is kept, was delivered before, or is in quarantine.
+    """
     return dg.AssetCheckResult(
         check_name=BALANCE,
         passed=not report.unbalanced,
@@ -66,7 +69,7 @@ def window_balance_result(report: WindowReport) -> dg.AssetCheckResult:
 def report_per_partition(
     context: dg.AssetExecutionContext, asset: dg.AssetKey, results: Mapping[str, dg.AssetCheckResult]
 ) -> dg.AssetCheckResult:
-    """Store each partition's result under its partition; what is given back stands for the run."""
+    """Store the result of each partition under its partition; return the result of the run."""
     if len(results) == 1:
         return next(iter(results.values()))
     for partition, result in results.items():
@@ -82,7 +85,7 @@ def report_per_partition(
 
 
 def evaluation(asset: dg.AssetKey, result: dg.AssetCheckResult, partition: str) -> dg.AssetCheckEvaluation:
-    """A result as the event of one partition."""
+    """Return a result as the event of one partition."""
     return dg.AssetCheckEvaluation(
         asset_key=asset,
         check_name=str(result.check_name),

@@ -1,10 +1,10 @@
-"""Dagster's own SQLite storage, with an event log that is written in batches over connections that stay open.
+"""The SQLite storage of Dagster, with an event log that is written in batches over connections that stay open.
 
 A run writes two events for each partition and asset, and two for each check of them. Dagster's SQLite storage opens and closes a
 connection two to five times an event and waits for the disk at each; see docs/decisions/0007 for what that costs. Files, tables
 and everything that is read stay Dagster's: the two storages can be exchanged at any time.
 
-What is not Dagster's documented interface is pinned by a test.
+A test pins the parts that are not Dagster's documented interface.
 """
 
 from __future__ import annotations
@@ -27,15 +27,18 @@ from sqlalchemy import Connection, Engine, create_engine, event
 from dts_assets.settings.environment import set_where_unset
 
 BATCH_EVENTS = 500
-"""Events in one transaction. Other writers of the home wait for it, half a second."""
+"""The most events in one transaction. Other writers of the home wait for its end, half a second."""
 
 _OPEN_FILES = 8
-"""Logs of runs that stay open; a webserver looks into many."""
+"""The most logs of runs that stay open; a webserver looks into many."""
 
 
 @dataclass(slots=True)
 class _Batch:
-    """Events being stored in one transaction a file; ``last`` has the last one of each asset and kind, with its number."""
+    """The events that are being stored, in one transaction for each file.
+
+    ``last`` has the last event of each asset and kind, with its number.
+    """
 
     stack: ExitStack
     connections: dict[str, Connection] = field(default_factory=dict)
@@ -63,7 +66,7 @@ class BatchedEventLog(SqliteEventLogStorage):
                     super()._store_asset_event(connection, event, number)
 
     def has_table(self, table_name: str) -> bool:
-        """Whether a table is there; one that was there once is not looked for again, as Dagster does at every event."""
+        """Return whether a table exists. A table that was found once is not looked for again, as Dagster does at every event."""
         if table_name not in self._there and super().has_table(table_name):
             self._there.add(table_name)
         return table_name in self._there
@@ -74,7 +77,7 @@ class BatchedEventLog(SqliteEventLogStorage):
         return column_name in self._there
 
     def _store_asset_event(self, conn: Connection, event: EventLogEntry, event_id: int) -> None:
-        """Note in the row of an asset what happened to it last; of a batch, the last event of each kind is enough."""
+        """Note the last event of an asset in its row; of a batch, the last event of each kind is enough."""
         if self._batch is None:
             super()._store_asset_event(conn, event, event_id)
             return
@@ -101,7 +104,7 @@ class BatchedEventLog(SqliteEventLogStorage):
         super().dispose()
 
     def _engine(self, shard: str) -> Engine:
-        """The engine of a file, whose one connection stays open while the file is among the last ones used."""
+        """Return the engine of a file. Its one connection stays open while the file is among the last files used."""
         engine = self._engines.get(shard)
         if engine is None:
             engine = create_engine(
@@ -121,9 +124,9 @@ class BatchedEventLog(SqliteEventLogStorage):
 
 
 class BatchedSqliteStorage(DagsterSqliteStorage):
-    """Dagster's SQLite storage where it keeps it by default, in the home itself, with the batched event log.
+    """The SQLite storage in the place of Dagster's default, the home itself, with the batched event log.
 
-    It also asks Dagster to hand over events in batches, which it does only where the environment says so.
+    It also sets the environment variable that makes Dagster hand over events in batches.
     """
 
     def __init__(self, home: str, inst_data: ConfigurableClassData | None = None) -> None:
@@ -133,12 +136,12 @@ class BatchedSqliteStorage(DagsterSqliteStorage):
 
     @classmethod
     def config_type(cls) -> dict[str, Any]:
-        """``home``: the folder of dagster.yaml."""
+        """Return the configuration: ``home`` is the folder of dagster.yaml."""
         return {"home": StringSource}
 
     @classmethod
     def from_config_value(cls, inst_data: ConfigurableClassData | None, config_value: Any) -> Self:
-        """The storage that dagster.yaml describes."""
+        """Return the storage that dagster.yaml describes."""
         return cls(config_value["home"], inst_data)
 
 

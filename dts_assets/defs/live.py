@@ -1,7 +1,7 @@
-"""The job that follows a source live: one run for a quarter of an hour, which refreshes the open window every ten seconds.
+"""The job that follows a source live: a run of a quarter of an hour, which refreshes the open window every ten seconds.
 
-Runs of their own for each refresh would cost more than the refreshes: a process, a Spark session and their imports take ten
-seconds of processor time, and so does all the work on five thousand row changes in twenty tables.
+A run for each refresh would cost more than the refresh: a process, a Spark session and their imports take ten seconds of
+processor time, as much as all the work on five thousand row changes in twenty tables.
 """
 
 import time
@@ -29,35 +29,37 @@ if TYPE_CHECKING:
     from dts_assets.flows.reports import TablesReport
 
 FOLLOWS_FROM = "dts-assets/follows-from"
-"""A run tag: the start of the first window that the run follows. Everything from there on is its business alone."""
+"""A run tag: the start of the first window that the run follows. No other run touches this window and later windows."""
 
 LASTS = timedelta(minutes=15)
-"""How long one run follows. Then the sensor asks for the next: a run that goes on for ever shows nothing in the list of runs."""
+"""The time that one run follows. Then the sensor asks for the next run: the list of runs shows little of an endless run."""
 
 _TELL_AGAIN = 60.0
-"""Seconds before a partition that is still open is told of again: events stay in Dagster's storage for ever."""
+"""Seconds between two reports of a partition that is still open: events stay in Dagster's storage for ever."""
 
 
 def live_job_name(subscription: str) -> str:
-    """The job that follows the source live."""
+    """Return the name of the job that follows the source live."""
     return f"{subscription}_live"
 
 
 class LiveConfig(dg.Config):
-    """From which window on, ISO 8601 (in UTC where no zone is named; the one that is open if left empty), and for how many
-    seconds."""
+    """The start of the first window to follow, and the number of seconds to follow.
+
+    The start is ISO 8601, in UTC where it names no zone; empty means the window that is open now.
+    """
 
     since: str = ""
     seconds: int = int(LASTS.total_seconds())
 
 
 def live_config(subscription: str, since: datetime) -> dict[str, Any]:
-    """The run config of a run that follows from a window on."""
+    """Return the run config of a run whose first window starts at ``since``."""
     return {"ops": {_op_name(subscription): {"config": {"since": since.isoformat()}}}}
 
 
 def live_job(subscription: Subscription, assets: tuple[TableAsset, ...]) -> dg.JobDefinition:
-    """Follows the source: raw, entries and all tables of the open window, as they grow."""
+    """Return the job that follows the source: raw, entries and all tables of the open window."""
 
     @dg.op(name=_op_name(subscription.name), tags={"subscription": subscription.name}, out=dg.Out(dg.Nothing))
     def follow_live(
@@ -77,7 +79,7 @@ def live_job(subscription: Subscription, assets: tuple[TableAsset, ...]) -> dg.J
 
     @dg.job(
         name=live_job_name(subscription.name),
-        description="Follows the source live: raw, entries and all tables of the window that is still open, as they grow.",
+        description="Follows the source live: refreshes raw, entries and all tables of the open window every ten seconds.",
         # The sensor asks for the next run when one has ended, however it did. Dagster's own retry of a crashed run would be a
         # second one beside it, and the two would do everything twice.
         tags={"dagster/max_retries": "0"},
@@ -94,13 +96,17 @@ def _op_name(subscription: str) -> str:
 
 @dataclass
 class _Told:
-    """What the run has told of each partition: the same again only now and then, and once when its window has closed."""
+    """The record of the partitions that the run has reported.
+
+    A partition that is still open is reported again only now and then, and once more when its window has closed.
+    """
 
     subscription: str
     checks: tuple[TableCheck, ...]
     last: dict[tuple[dg.AssetKey | dg.AssetCheckKey, str], tuple[float, bool]] = field(default_factory=dict)
 
     def events(self, done: "Refreshed") -> Iterator[TableEvent]:
+        """Give the events of a refresh that are due."""
         raw, entries = (asset_key(self.subscription, name) for name in ("raw_envelopes", "entries"))
         for cell in (cell for report in done.raw for cell in report.cells):
             partition = str(cell.row.cell)
@@ -136,7 +142,7 @@ class _Told:
 
 
 def _open_windows(done: "Refreshed") -> frozenset[str]:
-    """The windows of a refresh that have not closed in every Kafka partition."""
+    """Return the windows of a refresh that have not closed in every Kafka partition, by key."""
     return frozenset(
         cell.row.window.key for report in done.entries for cell in report.cells if cell.row.closed_by is ClosedBy.OPEN
     )

@@ -1,6 +1,6 @@
-"""Reports as Dagster metadata: plain numbers under plain names, so that the UI plots them over partitions.
+"""The reports of flows as Dagster metadata: plain numbers under plain names, which the UI plots over partitions.
 
-Numbers of time, the same in every layer:
+Numbers of time, equal in meaning in every layer:
 
 - ``seconds`` is how long the tasks of the partition took on the workers, without the planning and the commits that the partitions
   of a run share; rates are per second of it. ``run_seconds`` is the whole run, the same for all its partitions.
@@ -29,14 +29,14 @@ Metadata = Mapping[str, Any]
 
 
 def column_schema(columns: Iterable[tuple[str, str]], *, keys: Iterable[str] = ()) -> dg.TableSchema:
-    """A table's columns (name and lake type) as the UI shows them; ``keys`` are marked."""
+    """Return the columns of a table (name and lake type) as the UI shows them; columns of ``keys`` are marked."""
     marked = set(keys)
     return dg.TableSchema(columns=[_column(name, kind, name in marked) for name, kind in columns])
 
 
 @lru_cache(maxsize=10_000)
 def _column(name: str, kind: str, is_key: bool) -> dg.TableColumn:
-    """Kept, because tables repeat columns: those of the source coordinates alone are most of a graph's."""
+    """Return a column. Columns are kept, because tables repeat them: source coordinates alone are most of a graph."""
     return dg.TableColumn(
         name,
         type=kind,
@@ -46,7 +46,7 @@ def _column(name: str, kind: str, is_key: bool) -> dg.TableColumn:
 
 
 def raw_metadata(report: RawCellReport) -> Metadata:
-    """One cell of raw."""
+    """Return the metadata of one cell of raw."""
     row = report.row
     return {
         "dagster/partition_row_count": row.messages,
@@ -65,7 +65,7 @@ def raw_metadata(report: RawCellReport) -> Metadata:
 
 
 def entries_metadata(report: EntriesCellReport) -> Metadata:
-    """One cell of entries: its counts, and what is known of its completeness."""
+    """Return the metadata of one cell of entries: its counts and its completeness."""
     row, counts = report.row, report.row.counts
     return {
         "dagster/partition_row_count": counts.entries - counts.quarantined_entries,
@@ -93,7 +93,10 @@ def entries_metadata(report: EntriesCellReport) -> Metadata:
 
 
 def changelog_metadata(report: TableReport, window: WindowReport) -> Metadata:
-    """One window of a changelog. The seconds and their rate are those of all tables, which the same tasks decode."""
+    """Return the metadata of one window of a changelog.
+
+    The seconds and their rate count all tables, which are decoded by the same tasks.
+    """
     start = window.row.window.start
     return {
         "dagster/partition_row_count": report.changes.get(start, 0),
@@ -111,7 +114,7 @@ def changelog_metadata(report: TableReport, window: WindowReport) -> Metadata:
 
 
 def snapshot_metadata(report: TableReport, window: WindowReport) -> Metadata:
-    """One window of a snapshot; ``applied`` says whether the frontier has reached it."""
+    """Return the metadata of one window of a snapshot; ``applied`` says whether the frontier has reached the window."""
     outcome = report.layers[SNAPSHOT.name]
     return {
         "row_changes": report.changes.get(window.row.window.start, 0),
@@ -133,7 +136,7 @@ def of_run(
     location: str | None = None,
     decoder: str = "",
 ) -> Metadata:
-    """What holds for all partitions that a run made of one table; ``decoder`` names the parser and its version."""
+    """Return the metadata that all partitions of a run share; ``decoder`` names the parser and its version."""
     found: dict[str, Any] = {
         "run_seconds": round(seconds, 3),
         "dagster/column_schema": column_schema(columns, keys=keys),
@@ -144,7 +147,7 @@ def of_run(
 
 
 def problems_text(problems: Iterable[Problem]) -> str:
-    """Problems as a list in Markdown; never a payload."""
+    """Return problems as a list in Markdown; it never holds a payload."""
     lines = [f"- **{problem.code.value}**{_where(problem)}: {problem.detail}" for problem in problems]
     return "\n".join(lines) or "none"
 
@@ -167,7 +170,7 @@ def _known(**numbers: float | None) -> Metadata:
 
 
 def _work(seconds: float, **amounts: int) -> Metadata:
-    """Seconds of work and what was done in each of them; nothing where no task ran."""
+    """Return the seconds of work and the amounts per second; nothing where no task ran."""
     if seconds <= 0:
         return {}
     return {"seconds": round(seconds, 3), **{name: round(amount / seconds, 1) for name, amount in amounts.items()}}

@@ -1,4 +1,7 @@
-"""Partitions as Dagster knows them, and back: Kafka partition times window for what Kafka orders, windows alone for tables."""
+"""The partitions of assets as Dagster knows them, and the way back to spans and windows.
+
+Assets in Kafka's own order are partitioned by Kafka partition and window, tables by window alone.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from dts_assets.settings.models import Subscription
 
 KAFKA_PARTITION = "kafka_partition"
 WINDOW = "window"
-"""The names of the two dimensions. Dagster orders them by name, so they decide how a key is written: never rename them."""
+"""The names of the two dimensions. Dagster writes keys in the order of the names: never rename them."""
 
 RANGE_START, RANGE_END = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
 """Run tags that make one run of a whole rectangle: the range of each dimension, crossed."""
@@ -21,7 +24,7 @@ _DAY = timedelta(days=1)
 
 
 def window_partitions(subscription: Subscription) -> dg.TimeWindowPartitionsDefinition:
-    """One partition per window; with ``live`` the open window too."""
+    """Return partitions that are windows; with ``live`` the open window is one of them."""
     grid = subscription.grid
     return dg.TimeWindowPartitionsDefinition(
         start=grid.start.astimezone(UTC).replace(tzinfo=None),
@@ -34,7 +37,10 @@ def window_partitions(subscription: Subscription) -> dg.TimeWindowPartitionsDefi
 
 
 def cell_partitions(subscription: Subscription) -> dg.MultiPartitionsDefinition:
-    """One partition per Kafka partition and window. Kafka partitions are static keys: their number only ever grows."""
+    """Return partitions that are cells, ``p00|2026-01-05-00:00``.
+
+    Kafka partitions are static keys: their number only ever grows.
+    """
     keys = [partition_key(number) for number in range(subscription.partitions)]
     return dg.MultiPartitionsDefinition(
         {KAFKA_PARTITION: dg.StaticPartitionsDefinition(keys), WINDOW: window_partitions(subscription)}
@@ -42,7 +48,11 @@ def cell_partitions(subscription: Subscription) -> dg.MultiPartitionsDefinition:
 
 
 def cron_of(every: timedelta) -> str:
-    """The cron schedule of windows that divide a day: ``*/15 * * * *`` for a quarter of an hour."""
+    """Return the cron schedule of windows that divide a day: ``*/15 * * * *`` for a quarter of an hour.
+
+    Raises:
+        ValueError: The windows divide neither an hour nor a day.
+    """
     minutes = every // timedelta(minutes=1)
     if every == _DAY:
         return "0 0 * * *"
@@ -56,7 +66,11 @@ def cron_of(every: timedelta) -> str:
 
 
 def span_of(keys: list[str], grid: WindowGrid) -> Span:
-    """The rectangle that some partition keys of cells make; a run is always given a whole one."""
+    """Return the rectangle of some partition keys of cells.
+
+    Raises:
+        ValueError: The cells are no whole rectangle; Dagster gives a run nothing else.
+    """
     cells = {_cell(key, grid) for key in keys}
     partitions = tuple(sorted({cell.kafka_partition for cell in cells}))
     windows = tuple(sorted({cell.window for cell in cells}))
@@ -67,25 +81,25 @@ def span_of(keys: list[str], grid: WindowGrid) -> Span:
 
 
 def span_of_range(first: str, last: str, grid: WindowGrid) -> Span:
-    """The rectangle between two keys of cells: the ranges of both dimensions, crossed."""
+    """Return the rectangle between two keys of cells: the ranges of both dimensions, crossed."""
     start, end = _cell(first, grid), _cell(last, grid)
     partitions = tuple(range(start.kafka_partition, end.kafka_partition + 1))
     return Span(partitions, windows_of_range(start.window.key, end.window.key, grid))
 
 
 def windows_of_range(first: str, last: str, grid: WindowGrid) -> tuple[Window, ...]:
-    """The windows between two keys of windows, both included."""
+    """Return the windows between two keys of windows, both included."""
     start, end = (grid.number(grid.of_key(key).start) for key in (first, last))
     return tuple(grid.at(number) for number in range(start, end + 1))
 
 
 def windows_of(keys: list[str], grid: WindowGrid) -> tuple[Window, ...]:
-    """The windows that some partition keys of tables name, in order."""
+    """Return the windows of some partition keys of tables, in order."""
     return tuple(sorted(grid.of_key(key) for key in keys))
 
 
 def span_tags(span: Span) -> dict[str, str]:
-    """The run tags that ask for a contiguous rectangle in one run."""
+    """Return the run tags that ask for a contiguous rectangle in one run."""
     partitions, windows = span.kafka_partitions, span.windows
     return {
         RANGE_START: f"{partition_key(partitions[0])}|{windows[0].key}",
@@ -94,7 +108,7 @@ def span_tags(span: Span) -> dict[str, str]:
 
 
 def window_tags(windows: tuple[Window, ...]) -> dict[str, str]:
-    """The run tags that ask for windows that follow each other in one run."""
+    """Return the run tags that ask for windows that follow each other in one run."""
     return {RANGE_START: windows[0].key, RANGE_END: windows[-1].key}
 
 

@@ -1,4 +1,4 @@
-"""A run's progress as plain lines in a terminal: what flows say, without Dagster's own events around it."""
+"""The progress of a run as plain lines in a terminal: the lines of flows, without Dagster's own events."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ import dagster as dg
 
 
 class _PlainLine(logging.Formatter):
-    """The message as the flow gave it; Dagster keeps it beside the decorated one."""
+    """The format of a message as the flow gave it; Dagster keeps it beside the decorated message."""
 
     def format(self, record: logging.LogRecord) -> str:
+        """Return the message, indented."""
         meta = getattr(record, "dagster_meta", None) or {}
         return f"  {meta.get('orig_message', record.getMessage())}"
 
 
 @dg.logger(None, description="Progress lines on stdout, for commands that run a job in their own process.")
 def progress_logger(_: dg.InitLoggerContext) -> logging.Logger:
-    """A logger that shows what assets log at INFO and above."""
+    """Return a logger that shows the lines that assets log at INFO and above."""
     logger = logging.Logger("dts_assets.progress", logging.INFO)
     handler = logging.StreamHandler(sys.stdout)
     handler.setFormatter(_PlainLine())

@@ -1,4 +1,4 @@
-"""The job that drives quarantine again: a button in the UI's Launchpad, and what ``dts-assets redrive`` runs."""
+"""The job that drives quarantine again, started in the UI's Launchpad or by ``dts-assets redrive``."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 
 class RedriveConfig(dg.Config):
-    """Which part of the quarantine; what is left empty means all. Times are ISO 8601, in UTC where they name no zone."""
+    """The part of the quarantine to drive again; a field left empty means all.
+
+    Times are ISO 8601, in UTC where they name no zone.
+    """
 
     start: str = ""
     end: str = ""
@@ -29,12 +32,12 @@ class RedriveConfig(dg.Config):
 
 
 def redrive_job_name(subscription: str) -> str:
-    """The job that drives quarantine again."""
+    """Return the name of the job that drives quarantine again."""
     return f"{subscription}_redrive"
 
 
 def redrive_job(subscription: Subscription) -> dg.JobDefinition:
-    """Reads what is in quarantine anew and makes all that follows from it."""
+    """Return the job that reads quarantined messages and entries again and makes the tables behind them."""
     entries = asset_key(subscription.name, "entries")
 
     @dg.op(
@@ -56,7 +59,8 @@ def redrive_job(subscription: Subscription) -> dg.JobDefinition:
 
     @dg.job(
         name=redrive_job_name(subscription.name),
-        description="Reads what is in quarantine again with the code and settings of now; what can be used moves on.",
+        description="Reads quarantined messages and entries again with the code and settings of now. Rows that can be used now move on, "
+        "the others stay in quarantine.",
     )
     def job() -> None:
         read_quarantine_again()
@@ -76,7 +80,7 @@ def _chosen(config: RedriveConfig) -> "Quarantined":
 
 
 def entries_events(entries: dg.AssetKey, cell: "EntriesCellReport") -> Iterator[TableEvent]:
-    """What a job that is no asset's tells of a partition of entries: that it was made, and what its checks found."""
+    """Give the events of a partition of entries that a job of no asset has made: its materialization and its checks."""
     partition = str(cell.row.cell)
     yield dg.AssetMaterialization(entries, metadata=entries_metadata(cell), partition=partition)
     for result in (completeness_result(cell.row), balance_result(cell.row)):
@@ -84,7 +88,7 @@ def entries_events(entries: dg.AssetKey, cell: "EntriesCellReport") -> Iterator[
 
 
 def instant_of(text: str) -> datetime | None:
-    """The instant that a field of a run's config names, in UTC where it names no zone; None if it is empty."""
+    """Return the instant in a field of a run's config, in UTC where it names no zone; None if the field is empty."""
     if not text:
         return None
     instant = datetime.fromisoformat(text)

@@ -1,7 +1,7 @@
-"""New tables in the graph: Dagster reads definitions once, so the code location has to be reloaded before it shows them.
+"""The reload that brings new tables into the graph: Dagster reads definitions only when it loads a code location.
 
-Nothing in Dagster tells a sensor where the UI is; where ``DTS_ASSETS_UI`` does, a sensor asks it for the reload, as the button of
-the UI would. Without it, a person presses the button.
+Nothing in Dagster tells a sensor the address of the UI. Where ``DTS_ASSETS_UI`` names it, a sensor asks the UI for the reload, as
+its button would. Otherwise a person presses the button.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ mutation Reload($location: String!) {
 }"""
 
 _WAIT_SECONDS = 2.0
-"""A reload takes longer than that, and goes on without us: the process that asks is the one that is replaced by it."""
+"""The time to wait for an answer. A reload takes longer, and replaces the process that has asked for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reload:
-    """Whether a reload was taken on, and what came of it, as a clause."""
+    """The answer to a request for a reload: whether the UI took it on, and a clause that says so."""
 
     taken: bool
     said: str
 
 
 def reload_code_location(address: str, location: str = LOCATION) -> Reload:
-    """Ask the UI at ``address`` to reload a code location. Raises nothing."""
+    """Ask the UI at ``address`` to reload a code location. Errors become part of the answer."""
     body = json.dumps({"query": _MUTATION, "variables": {"location": location}}).encode()
     request = urllib.request.Request(f"{address}/graphql", body, {"Content-Type": "application/json"})
     # The UI is near, whatever proxy the environment names for the rest of the world.
@@ -60,11 +60,11 @@ def reload_code_location(address: str, location: str = LOCATION) -> Reload:
 
 @dataclass
 class TableReloader:
-    """Asks for a reload when the registry has tables that the loaded definitions lack.
+    """The asker for reloads, when the registry has tables that the loaded definitions lack.
 
-    Made when definitions are, called by a sensor at each tick. It needs no cursor: a reload starts a new process, whose
-    definitions have the tables. This one remembers for which tables a reload was taken on, so that a process that is not replaced
-    (a daemon with a code server of its own) asks once for each set of tables; a UI that did not answer is asked again at the next
+    It is made together with the definitions; a sensor calls it at each tick. It needs no cursor: a reload starts a new process,
+    whose definitions have the tables. It remembers for which tables a reload was taken on. So a process that is not replaced (a
+    daemon with a code server of its own) asks once for each set of tables. A UI that did not answer is asked again at the next
     tick.
     """
 
@@ -75,11 +75,11 @@ class TableReloader:
 
     @classmethod
     def of(cls, subscription: Subscription, shown: Iterable[TableAsset], address: str | None) -> TableReloader:
-        """For definitions that show the tables ``shown``."""
+        """Return the asker for definitions that show the tables ``shown``."""
         return cls(subscription, frozenset(asset.key for asset in shown), address)
 
     def reload_if_new_tables(self) -> str | None:
-        """A sentence about new tables that the graph lacks, and what was done about it; None if it lacks none."""
+        """Ask for a reload if the graph lacks tables; return a sentence about it, None if it lacks none."""
         now = frozenset(asset.key for asset in graph_tables(self.subscription))
         new = sorted(key.to_user_string() for key in now - self.shown)
         if not new or now == self.taken:

@@ -1,7 +1,8 @@
-"""What assets and sensors are given: the pipeline of a subscription, and a Spark session at first use.
+"""The resources of assets and sensors: the pipeline of a subscription, and a Spark session at first use.
 
-Resources hold the path of the configuration and nothing else: no connection, no secret, so that the UI may show them. Everything
-heavy is imported when it is needed: definitions load in every Dagster process, and pyspark and pyiceberg cost over a second.
+Resources hold the path of the configuration and nothing else: no connection, no secret, so that the UI may show them. Heavy
+modules are imported when they are needed: definitions load in every Dagster process, and pyspark and pyiceberg cost over a
+second.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ class PipelineResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     config_path: str
 
     def pipeline(self, subscription: str) -> Pipeline:
-        """Return the pipeline of a subscription, from the configuration as it is now, with all layers that Dagster shows."""
+        """Return the pipeline of a subscription by the configuration as it is now, with all layers of the graph."""
         from dts_assets.defs.layers import stored_layers
         from dts_assets.flows.pipeline import open_pipeline
         from dts_assets.settings import load_settings
@@ -34,7 +35,7 @@ class PipelineResource(dg.ConfigurableResource):  # type: ignore[type-arg]
 
 
 class SparkResource(dg.ConfigurableResource):  # type: ignore[type-arg]
-    """A Spark session with the lake's catalog, opened once per process when a flow first needs it, and never before.
+    """The Spark session with the lake's catalog, opened once per process when a flow first needs it.
 
     A step that is sure to need it calls :meth:`start` first: the JVM takes seconds to come up, and so does importing the flows.
     The session is dagster-pyspark's; this resource computes its settings at run time, because they may hold secrets.
@@ -43,7 +44,7 @@ class SparkResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     config_path: str
 
     def start(self) -> None:
-        """Begin to open the session in the background. What goes wrong is raised by :meth:`session`."""
+        """Begin to open the session in the background; errors are raised by :meth:`session`."""
         # What the session imports is imported here: packages with circular imports must not be imported by two threads at once.
         import dagster_pyspark  # noqa: F401
         import pandas  # noqa: F401
@@ -52,7 +53,10 @@ class SparkResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         _ = self._opening
 
     def session(self) -> SparkSession:
-        """The session. Raises MissingJavaError before Spark is started."""
+        """Return the session, and open it if it is not open.
+
+        Errors are those of opening, such as MissingJavaError.
+        """
         return self._opening.result()
 
     @cached_property

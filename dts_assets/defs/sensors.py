@@ -1,7 +1,7 @@
-"""Sensors: windows become runs of raw and entries, ready windows become runs of the tables.
+"""The sensors: closed windows become runs of raw and entries, ready windows become runs of the tables.
 
-The decisions are in ``planning.ticks``; here is only what Dagster needs around them. Where windows are followed live both run
-from the start; elsewhere a person switches them on.
+The decisions are in ``planning.ticks`` and ``planning.work``; this module adds only the calls of Dagster. Where windows are
+followed live, the sensors run from the start; elsewhere a person switches them on.
 """
 
 from collections import Counter
@@ -34,15 +34,15 @@ _UNFINISHED = [
 
 _EVERY = 30
 _EVERY_LIVE = 10
-"""Seconds between two ticks. Where windows are followed live a tick costs less than what it is late by."""
+"""Seconds between two ticks. Where windows are followed live, a late tick costs more than a tick."""
 
 _FAILED_SINCE = timedelta(hours=6)
 _MOST_FAILED = 100
-"""How far back, and how many, failed runs are looked at."""
+"""The time to look back for failed runs, and the most failed runs to look at."""
 
 
 def ingest_sensor(subscription: Subscription) -> dg.SensorDefinition:
-    """Follows the source: a Kafka topic, or a capture folder that grows."""
+    """Return the sensor that follows the source: a Kafka topic, or a capture folder that is still recorded into."""
     job = ingest_job_name(subscription.name)
     reloader = TableReloader.of(subscription, graph_tables(subscription), ui_address())
 
@@ -51,7 +51,7 @@ def ingest_sensor(subscription: Subscription) -> dg.SensorDefinition:
         job_name=job,
         minimum_interval_seconds=_interval(subscription),
         default_status=_from_the_start(subscription),
-        description="Asks for raw_envelopes and entries of windows that have closed at the source; of the open one, too, where "
+        description="Asks for raw_envelopes and entries of windows that have closed at the source, and of the open window where "
         "windows are followed live.",
     )
     @skips_with_reason
@@ -80,7 +80,7 @@ def ingest_sensor(subscription: Subscription) -> dg.SensorDefinition:
 
 
 def tables_sensor(subscription: Subscription) -> dg.SensorDefinition:
-    """Follows the ledger."""
+    """Return the sensor that follows the ledger and asks for tables."""
     job = tables_job_name(subscription.name)
 
     @dg.sensor(
@@ -88,7 +88,7 @@ def tables_sensor(subscription: Subscription) -> dg.SensorDefinition:
         job_name=job,
         minimum_interval_seconds=_interval(subscription),
         default_status=_from_the_start(subscription),
-        description="Asks for the tables of windows whose entries are all there, and of windows whose entries are newer.",
+        description="Asks for the tables of windows whose entries are all there, and again when entries are newer than their tables.",
     )
     @skips_with_reason
     def follow_ledger(
@@ -117,7 +117,7 @@ def tables_sensor(subscription: Subscription) -> dg.SensorDefinition:
 
 
 def live_sensor(subscription: Subscription) -> dg.SensorDefinition:
-    """Keeps a run going that follows the source live."""
+    """Return the sensor that keeps one run going, which follows the source live."""
     job = live_job_name(subscription.name)
 
     @dg.sensor(
@@ -125,7 +125,7 @@ def live_sensor(subscription: Subscription) -> dg.SensorDefinition:
         job_name=job,
         minimum_interval_seconds=_EVERY_LIVE,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description="Asks for a run that refreshes the open window, when there is none.",
+        description="Asks for a run that refreshes the open window, when no such run is going on.",
     )
     @skips_with_reason
     def follow_live(
@@ -159,12 +159,15 @@ def live_sensor(subscription: Subscription) -> dg.SensorDefinition:
 
 
 def has_live_job(subscription: Subscription) -> bool:
-    """Whether one job refreshes the open window through all steps. Conditions see each step's own runs, and need them."""
+    """Return whether one job refreshes the open window through all steps.
+
+    AutomationConditions need the runs of each step, so with them no such job exists.
+    """
     return subscription.window.live and subscription.automation == "sensors"
 
 
 def _followed_from(instance: dg.DagsterInstance, subscription: Subscription) -> datetime:
-    """The start of the first window that an unfinished run follows live; the end of time if there is none."""
+    """Return the start of the first window that an unfinished run follows live; the end of time without such a run."""
     if has_live_job(subscription):
         following = dg.RunsFilter(job_name=live_job_name(subscription.name), statuses=_UNFINISHED)
         for record in instance.get_run_records(following, limit=1):
@@ -182,7 +185,7 @@ def _from_the_start(subscription: Subscription) -> dg.DefaultSensorStatus:
 
 
 def _runs(instance: dg.DagsterInstance, job: str, grid: WindowGrid) -> Runs:
-    """What the runs of the ingest job are doing now, and which of them have failed lately."""
+    """Return the cells of unfinished runs of the ingest job, and the cells of runs that have failed lately."""
     unfinished = instance.get_run_records(dg.RunsFilter(job_name=job, statuses=_UNFINISHED))
     return Runs(
         frozenset(cell for record in unfinished for cell in _cells(record.dagster_run, grid)),
@@ -191,7 +194,7 @@ def _runs(instance: dg.DagsterInstance, job: str, grid: WindowGrid) -> Runs:
 
 
 def _failed(instance: dg.DagsterInstance, job: str) -> list[dg.DagsterRun]:
-    """The runs of a job that have failed lately, and might not fail again."""
+    """Return the runs of a job that have failed lately, and might not fail again."""
     since = datetime.now(UTC) - _FAILED_SINCE
     failed = dg.RunsFilter(job_name=job, statuses=[dg.DagsterRunStatus.FAILURE], created_after=since)
     runs = [record.dagster_run for record in instance.get_run_records(failed, limit=_MOST_FAILED)]
@@ -199,7 +202,7 @@ def _failed(instance: dg.DagsterInstance, job: str) -> list[dg.DagsterRun]:
 
 
 def _windows(run: dg.DagsterRun, grid: WindowGrid) -> tuple[Window, ...]:
-    """The windows that a run of the tables makes; none for a run that says it otherwise than ours do."""
+    """Return the windows of a run of the tables; none for a run that has no range in its tags."""
     first, last = run.tags.get(RANGE_START), run.tags.get(RANGE_END)
     if first is None or last is None:
         return ()
@@ -207,7 +210,7 @@ def _windows(run: dg.DagsterRun, grid: WindowGrid) -> tuple[Window, ...]:
 
 
 def _cells(run: dg.DagsterRun, grid: WindowGrid) -> Iterator[Cell]:
-    """The cells that a run of raw or entries makes; none for a run that says it otherwise than ours do."""
+    """Give the cells of a run of raw or entries; none for a run that has no partitions in its tags."""
     first, last = run.tags.get(RANGE_START), run.tags.get(RANGE_END)
     if first is None or last is None:
         first = last = run.tags.get("dagster/partition")

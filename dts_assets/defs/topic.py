@@ -1,7 +1,7 @@
 """The topic as Dagster shows it: a sensor that observes it, and a check of how long its unread messages are safe.
 
 Observations are plain numbers, which the UI plots over time on the page of the topic's asset. The check is evaluated by the
-sensor and can be executed from the UI, too; both tell the same.
+sensor, and can also be executed from the UI.
 """
 
 from collections.abc import Mapping
@@ -24,23 +24,23 @@ if TYPE_CHECKING:
 TIME_TO_LOSS = "time_to_loss"
 
 _PLOTTED_PARTITIONS = 16
-"""Of a topic with more Kafka partitions only the totals are plotted: its check has a table of all."""
+"""The most Kafka partitions that are plotted. Of a larger topic only the totals are; its check has a table of all."""
 
 _MINUTE, _DIGITS = 60.0, 1
 
 
 def watch_sensor_name(subscription: str) -> str:
-    """The sensor that observes the topic."""
+    """Return the name of the sensor that observes the topic."""
     return f"{subscription}_watch_topic"
 
 
 def topic_check(subscription: Subscription) -> dg.AssetChecksDefinition:
-    """Whether unread messages are about to be deleted, or are gone."""
+    """Return the check that warns before messages are deleted that were never stored."""
 
     @dg.asset_check(
         asset=_key(subscription),
         name=TIME_TO_LOSS,
-        description="How long until messages that were never stored are deleted: warns in time, fails once some are gone.",
+        description="The time until Kafka deletes messages that were never stored: warns in time, fails once messages are gone.",
     )
     def time_to_loss(context: dg.AssetCheckExecutionContext, pipelines: PipelineResource) -> dg.AssetCheckResult:
         from dts_assets.flows.broker_admin import impatient, open_broker
@@ -54,14 +54,17 @@ def topic_check(subscription: Subscription) -> dg.AssetChecksDefinition:
 
 
 def watch_sensor(subscription: Subscription) -> dg.SensorDefinition:
-    """Observes the topic. It runs from the start where messages can be lost or windows are followed live."""
+    """Return the sensor that observes the topic.
+
+    It runs from the start where messages can be lost or windows are followed live.
+    """
     runs = subscription.source.kafka is not None or subscription.window.live
 
     @dg.sensor(
         name=watch_sensor_name(subscription.name),
         minimum_interval_seconds=30,
         default_status=dg.DefaultSensorStatus.RUNNING if runs else dg.DefaultSensorStatus.STOPPED,
-        description="Observes the topic: its end, how far the lake is behind, and how long unread messages are safe.",
+        description="Observes the topic: its end, the messages that are not stored yet, and the time until Kafka deletes them.",
     )
     @skips_with_reason
     def watch_topic(
@@ -94,7 +97,10 @@ def watch_sensor(subscription: Subscription) -> dg.SensorDefinition:
 
 
 def topic_metadata(state: "TopicState") -> dict[str, Any]:
-    """A topic as numbers under plain names: totals, then those of each Kafka partition; what is not known is left out."""
+    """Return a topic as numbers under plain names: totals, then numbers of each Kafka partition.
+
+    A number that is not known is left out.
+    """
     totals: dict[str, float | int | None] = {
         "end_offset": sum(one.watermark.high for one in state.partitions),
         "lag_messages": sum(one.lag_messages for one in state.partitions),
@@ -114,7 +120,11 @@ def topic_metadata(state: "TopicState") -> dict[str, Any]:
 
 
 def loss_result(state: "TopicState") -> dg.AssetCheckResult:
-    """Fails where messages are gone, or were within the last lifetime; warns where the first unread ones are half way there."""
+    """Return the result of the check.
+
+    It fails where messages are gone, or were within the last lifetime. It warns where the first messages that are not stored
+    have passed half of their time in Kafka.
+    """
     gone = state.state is LossState.LOST or bool(state.gaps)
     metadata: dict[str, Any] = {
         "said": sentence(state),
@@ -137,7 +147,7 @@ def loss_result(state: "TopicState") -> dg.AssetCheckResult:
 
 
 def sentence(state: "TopicState") -> str:
-    """What there is to know in one sentence."""
+    """Return the state of the topic in one sentence."""
     lag = sum(one.lag_messages for one in state.partitions)
     behind = f"{lag:,} messages are not stored yet, the first is {state.lag_seconds:,.0f} s old"
     left = "" if state.remaining is None else f", and is kept for {_minutes(state.remaining):,.0f} more minutes"
@@ -158,7 +168,7 @@ def _evaluation(key: dg.AssetKey, result: dg.AssetCheckResult) -> dg.AssetCheckE
 
 
 def _gaps(state: "TopicState") -> list[str]:
-    """What is gone, first what nothing names yet."""
+    """Return the lost messages as texts: first the offsets that no stored problem names yet."""
     unnamed = [
         f"{partition_key(one.kafka_partition)} offsets {lost}" for one in state.partitions for lost in one.loss.lost
     ]
@@ -180,7 +190,7 @@ def _of(one: "PartitionState", state: "TopicState") -> list[tuple[str, float | i
 
 
 def _moving(state: "TopicState") -> Mapping[str, object]:
-    """What only moves when something happens: no ages, which always do."""
+    """Return the numbers that move only when something happens: no ages, which always move."""
     return {
         f"{one.kafka_partition}:{name}": value
         for one in state.partitions
@@ -192,7 +202,7 @@ def _moving(state: "TopicState") -> Mapping[str, object]:
 
 
 def _verdict(state: "TopicState") -> str:
-    """What a change of is worth telling at once."""
+    """Return a text whose change is worth telling at once."""
     states = (one.loss.state for one in state.partitions)
     return ";".join([*(one.value if one.rank > LossState.SAFE.rank else "" for one in states), *_gaps(state)])
 
