@@ -35,7 +35,12 @@ def _offset_or_time(context: click.Context, option: click.Parameter, value: str 
 @click.option(
     "--from", "since", callback=_offset_or_time, help="An offset or a time (UTC). Default: the first message."
 )
-@click.option("--seconds", type=click.FloatRange(0), default=0.0, help="Record for so many seconds. Default: the messages that are there now.")
+@click.option(
+    "--seconds",
+    type=click.FloatRange(0),
+    default=0.0,
+    help="Record for so many seconds. Default: until now.",
+)
 @config_option
 def capture(subscription: str, folder: Path, since: int | datetime | None, seconds: float, config: Path | None) -> None:
     """Record the topic of a SUBSCRIPTION into FOLDER.

@@ -1,4 +1,4 @@
-"""Runs of Dagster jobs in this process, for commands: on the same instance as the UI, which therefore shows them."""
+"""The runs of Dagster jobs in the process of a command, on the instance that the UI shows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dagster_shared.error import SerializableErrorInfo
 
 SPARK_LOG = "spark.log"
-"""Where Spark's own messages of a command go, in Dagster's home."""
+"""The file in Dagster's home for Spark's own messages during a command."""
 
 IN_THE_UI = "see the run in the Dagster UI"
 
@@ -86,7 +86,7 @@ def quiet() -> Iterator[None]:
 
 
 def failure_sentence(result: dg.ExecuteInProcessResult) -> str:
-    """Return the sentence of the first step that failed: that of our own error if there is one among its causes."""
+    """Return the sentence of the first step that failed; see :func:`error_sentence`."""
     for event in result.all_events:
         if event.is_step_failure:
             failure = event.step_failure_data
@@ -100,8 +100,8 @@ def failure_sentence(result: dg.ExecuteInProcessResult) -> str:
 def error_sentence(error: SerializableErrorInfo | None) -> str:
     """Return the sentence of an error as Dagster keeps it.
 
-    Of a chain of causes the outermost error of our tree counts: its causes are a library's text. Without one the outermost
-    error that is not Dagster's own is named with its class.
+    Of a chain of causes the outermost error of our tree counts: its own causes are texts of libraries. A chain without an error
+    of ours gives the outermost error that is not Dagster's, with its class.
     """
     chain: list[SerializableErrorInfo] = []
     while error is not None:
@@ -123,7 +123,7 @@ def _names(cls: type) -> frozenset[str]:
 
 @contextmanager
 def _stderr_in(log: Path) -> Iterator[None]:
-    """Send the stderr of this process and of the JVM that it starts to a file: Spark writes there all the time."""
+    """Send the stderr of this process and its JVM to a file: Spark writes much to it."""
     sys.stderr.flush()
     before = os.dup(2)
     with log.open("ab") as stream:

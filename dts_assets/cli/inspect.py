@@ -13,14 +13,16 @@ from rich.console import Console
 
 from dts_assets.cli.inspect_found import CaptureStock, LakeStock, Stock
 from dts_assets.cli.inspect_shown import Shown
-from dts_assets.cli.main import config_option, settings_of
+from dts_assets.cli.main import config_option, settings_of, subscription_of
 from dts_assets.errors import NothingFoundError
 from dts_assets.flows.pipeline import Pipeline, open_pipeline
+from dts_assets.model.ledger_rows import IngestWindow
 from dts_assets.model.positions import file_number
 from dts_assets.model.spans import partition_of_key
-from dts_assets.model.windows import KEY_FORMAT
+from dts_assets.model.windows import KEY_FORMAT, Window
 from dts_assets.settings import Settings
 from dts_assets.sources.capture_source import CaptureSource
+from dts_assets.store.ledger import Ledger
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -70,7 +72,10 @@ def inspect() -> None:
 def message(
     partition: int, offset: int, subscription: str | None, capture: Path | None, values: bool, config: Path | None
 ) -> None:
-    """Show a message: its envelope, its headers, and the entries of its entry set."""
+    """Show a message.
+
+    Shown are its envelope, its headers, and the entries of its entry set.
+    """
     pipeline, stock = _stock(settings_of(config), subscription, capture)
     wire = pipeline.format
     found = stock.message(partition, offset)
@@ -97,23 +102,22 @@ def entry(
     values: bool,
     config: Path | None,
 ) -> None:
-    """Show the entry with a NUMBER in the entry set of the message at OFFSET: its fields and its rows."""
+    """Show an entry, with its fields and its rows.
+
+    NUMBER is its number in the entry set of the message at OFFSET.
+    """
     pipeline, stock = _stock(settings_of(config), subscription, capture)
-    stock.message(partition, offset)
-    rows = stock.entries_at(partition, offset, payload=True).to_pylist()
-    row = next((one for one in rows if one["entry_number"] == number), None)
-    if row is None:
-        numbers = [one["entry_number"] for one in rows]
-        there = f"its entries are {min(numbers)} to {max(numbers)}" if numbers else "it has none that could be decoded"
-        raise NothingFoundError(f"The entry set at offset {offset}", f"entry {number}", there)
-    _shown(values).entry(row, stock, pipeline.format)
+    _shown(values).entry(_find_entry(stock, partition, offset, number), stock, pipeline.format)
 
 
 @inspect.command("transaction")
 @click.argument("gtid")
 @_places
 def transaction(gtid: str, subscription: str | None, capture: Path | None, values: bool, config: Path | None) -> None:
-    """Show all entries with a GTID, over all Kafka partitions, in the order of the source."""
+    """Show all entries with a GTID.
+
+    They come from all Kafka partitions, in the order of the source.
+    """
     _, stock = _stock(settings_of(config), subscription, capture)
     entries = stock.transaction(gtid)
     rows = entries.select(["file_name", "position", "kafka_partition", "last_offset", "entry_number"]).to_pylist()
@@ -128,10 +132,43 @@ def transaction(gtid: str, subscription: str | None, capture: Path | None, value
 @click.argument("start", callback=_window_start)
 @_places
 def window(start: datetime, subscription: str | None, capture: Path | None, values: bool, config: Path | None) -> None:
-    """Show the evidence of a window (START in UTC): counts, equations, completeness, problems, CHECKPOINTs, and cut."""
+    """Show the evidence of a window.
+
+    START is its start in UTC. Shown are counts, equations, completeness, problems, CHECKPOINTs and the cut.
+    """
+    ledger, chosen, rows = _find_window(settings_of(config), subscription, start, capture)
+    cuts = ledger.cuts([chosen])
+    _shown(values).window(rows, ledger.window_tables([chosen]), cuts[0] if cuts else None)
+
+
+def _find_entry(stock: Stock, partition: int, offset: int, number: int) -> dict[str, Any]:
+    """Return the row of one entry.
+
+    Raises:
+        NothingFoundError: The entry set has no entry of this number.
+    """
+    stock.message(partition, offset)
+    rows: list[dict[str, Any]] = stock.entries_at(partition, offset, payload=True).to_pylist()
+    row = next((one for one in rows if one["entry_number"] == number), None)
+    if row is None:
+        numbers = [one["entry_number"] for one in rows]
+        there = f"its entries are {min(numbers)} to {max(numbers)}" if numbers else "it has none that could be decoded"
+        raise NothingFoundError(f"The entry set at offset {offset}", f"entry {number}", there)
+    return row
+
+
+def _find_window(
+    settings: Settings, subscription: str | None, start: datetime, capture: Path | None
+) -> tuple[Ledger, Window, list[IngestWindow]]:
+    """Return the ledger, the window that starts at `start`, and its rows in the ledger.
+
+    Raises:
+        click.UsageError: The place to look is a capture, which has no ledger.
+        NothingFoundError: No window starts then, or the ledger has no row of the window.
+    """
     if capture is not None:
         raise click.UsageError("A capture has no ledger: windows are in the lake.")
-    pipeline, _ = _stock(settings_of(config), subscription, None)
+    pipeline, _ = _stock(settings, subscription, None)
     chosen = pipeline.grid.containing(start)
     if chosen is None or chosen.start != start:
         every = pipeline.grid.every
@@ -146,17 +183,21 @@ def window(start: datetime, subscription: str | None, capture: Path | None, valu
         known = sorted({row.window for row in ledger.windows()})
         there = f"there are {known[0]} to {known[-1]}" if known else "none has been materialized yet"
         raise NothingFoundError("The ledger", f"window {chosen}", there)
-    cuts = ledger.cuts([chosen])
-    _shown(values).window(rows, ledger.window_tables([chosen]), cuts[0] if cuts else None)
+    return ledger, chosen, rows
 
 
 def _stock(settings: Settings, name: str | None, capture: Path | None) -> tuple[Pipeline, Stock]:
-    there = ", ".join(settings.subscriptions)
+    """Return the pipeline of a subscription and the place to look: its lake, or a capture.
+
+    Raises:
+        click.UsageError: The configuration has several subscriptions, and none is named.
+    """
     if name is None and len(settings.subscriptions) > 1:
-        raise click.UsageError(f"Say which subscription: --subscription with one of {there}.")
+        raise click.UsageError(
+            f"Say which subscription: --subscription with one of {', '.join(settings.subscriptions)}."
+        )
     chosen = name or next(iter(settings.subscriptions))
-    if chosen not in settings.subscriptions:
-        raise click.BadParameter(f"there is no subscription {chosen}; there are {there}", param_hint="--subscription")
+    subscription_of(settings, chosen, hint="--subscription")
     pipeline = open_pipeline(settings, chosen)
     if capture is None:
         return pipeline, LakeStock(pipeline)

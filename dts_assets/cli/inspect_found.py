@@ -65,7 +65,7 @@ class Stock(Protocol):
         ...
 
     def entries_at(self, kafka_partition: int, offset: int, *, payload: bool = False) -> pa.Table:
-        """Return the entries of the entry set of a message, in order; none if the set is not whole here."""
+        """Return the entries of a message's entry set, in order; none if the set is not whole here."""
         ...
 
     def transaction(self, gtid: str) -> pa.Table:
@@ -84,12 +84,16 @@ class LakeStock:
     pipeline: Pipeline
 
     def message(self, kafka_partition: int, offset: int) -> FoundMessage:
-        """See :class:`Stock`."""
+        """Return the message at an offset.
+
+        Raises:
+            NothingFoundError: No message is there.
+        """
         lake = self.pipeline.lake
         marks = [row for row in self.pipeline.ledger.raw_windows() if row.kafka_partition == kafka_partition]
         mark = next((row for row in marks if row.offsets.start <= offset < row.offsets.end), None)
         if mark is None:
-            raise nothing(kafka_partition, offset, "raw_envelopes", [row.offsets for row in marks])
+            raise NothingFoundError(*_missing(kafka_partition, offset, "raw_envelopes", [row.offsets for row in marks]))
         where = (
             f"kafka_partition = {kafka_partition} and window_start = '{mark.window.start.isoformat()}' and "
             f"offset = {offset}"
@@ -105,7 +109,11 @@ class LakeStock:
         return FoundMessage(_as_messages(found), mark.window.key)
 
     def entries_at(self, kafka_partition: int, offset: int, *, payload: bool = False) -> pa.Table:
-        """See :class:`Stock`."""
+        """Return the entries of the entry set of a message.
+
+        Raises:
+            NothingFoundError: The lake has no entries at all.
+        """
         columns = (*ENTRY_COLUMNS, "window_start", *(("payload",) if payload else ()))
         where = f"kafka_partition = {kafka_partition} and first_offset <= {offset} and last_offset >= {offset}"
         found = self.pipeline.lake.scan(self.pipeline.path("entries"), columns=columns, where=where)
@@ -114,7 +122,11 @@ class LakeStock:
         return found.sort_by([("last_offset", "ascending"), ("entry_number", "ascending")])
 
     def transaction(self, gtid: str) -> pa.Table:
-        """See :class:`Stock`."""
+        """Return all copies of all entries with a GTID.
+
+        Raises:
+            NothingFoundError: No entry has the GTID.
+        """
         found = self.pipeline.lake.scan(
             self.pipeline.path("entries"), columns=ENTRY_COLUMNS, where=f"gtid = {_literal(gtid)}"
         )
@@ -143,15 +155,19 @@ class CaptureStock:
     _shapes: dict[TableId, tuple[ColumnShape, ...]] = field(default_factory=dict)
 
     def message(self, kafka_partition: int, offset: int) -> FoundMessage:
-        """See :class:`Stock`."""
+        """Return the message at an offset.
+
+        Raises:
+            NothingFoundError: No message is there.
+        """
         for batch in self.source.read(kafka_partition, OffsetRange(offset, offset + 1)):
             return FoundMessage(_as_messages(pa.Table.from_batches([batch])), None)
         mark = self.source.watermarks().get(kafka_partition)
         there = [] if mark is None or mark.low == mark.high else [OffsetRange(mark.low, mark.high)]
-        raise nothing(kafka_partition, offset, "The capture", there)
+        raise NothingFoundError(*_missing(kafka_partition, offset, "The capture", there))
 
     def entries_at(self, kafka_partition: int, offset: int, *, payload: bool = False) -> pa.Table:
-        """See :class:`Stock`."""
+        """Return the entries of the entry set of a message."""
         self.message(kafka_partition, offset)
         around = OffsetRange(max(0, offset - _AROUND), offset + _AROUND)
         whole = [one for one in self._sets(kafka_partition, around) if one[0] <= offset <= one[1]]
@@ -159,7 +175,11 @@ class CaptureStock:
         return self._entries(kafka_partition, whole).select(columns)
 
     def transaction(self, gtid: str) -> pa.Table:
-        """See :class:`Stock`."""
+        """Return all copies of all entries with a GTID.
+
+        Raises:
+            NothingFoundError: No entry has the GTID.
+        """
         found = []
         for partition, mark in self.source.watermarks().items():
             entries = self._entries(partition, list(self._sets(partition, OffsetRange(mark.low, mark.high))))
@@ -176,7 +196,10 @@ class CaptureStock:
         return self._shapes.get(table_of(entry), ())
 
     def _sets(self, kafka_partition: int, offsets: OffsetRange) -> Iterator[tuple[int, int, bytes]]:
-        """Give the whole entry sets among some offsets as first and last offset and bytes; broken sets are left out."""
+        """Give the whole entry sets among some offsets: first and last offset, and bytes.
+
+        Broken entry sets are left out.
+        """
         open_sets: dict[str, tuple[int, list[bytes]]] = {}
         for batch in self.source.read(kafka_partition, offsets):
             fragments = self.format.fragments(_as_messages(pa.Table.from_batches([batch])))
@@ -205,8 +228,8 @@ class CaptureStock:
         return pa.table(columns)
 
 
-def nothing(kafka_partition: int, offset: int, place: str, there: Iterable[OffsetRange]) -> NothingFoundError:
-    """Return the error for an offset that is not there; it names the offsets that are."""
+def _missing(kafka_partition: int, offset: int, place: str, there: Iterable[OffsetRange]) -> tuple[str, str, str]:
+    """Return the facts of an error: `("The capture", "offset 9 of p00", "there are 0 to 5")`."""
     joined: list[list[int]] = []
     for one in sorted((one.start, one.end) for one in there if len(one)):
         if joined and one[0] <= joined[-1][1]:
@@ -215,7 +238,7 @@ def nothing(kafka_partition: int, offset: int, place: str, there: Iterable[Offse
             joined.append(list(one))
     shown = ", ".join(f"{first} to {end - 1}" for first, end in joined)
     known = f"there are {shown}" if shown else "there are none of this Kafka partition"
-    return NothingFoundError(place, f"offset {offset} of {partition_key(kafka_partition)}", known)
+    return place, f"offset {offset} of {partition_key(kafka_partition)}", known
 
 
 def table_of(entry: Mapping[str, object]) -> TableId:

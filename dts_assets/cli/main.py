@@ -99,14 +99,15 @@ def say_error(error: DtsAssetsError) -> None:
         console.print(f"{len(error.mistakes)} mistakes.")
 
 
-def subscription_of(settings: Settings, name: str) -> Subscription:
+def subscription_of(settings: Settings, name: str, *, hint: str | None = None) -> Subscription:
     """Return the subscription that a command was given.
 
     Raises:
         click.BadParameter: The configuration has no subscription of this name.
     """
     if name not in settings.subscriptions:
-        raise click.BadParameter(f"there is no subscription {name}; there are {', '.join(settings.subscriptions)}")
+        there = ", ".join(settings.subscriptions)
+        raise click.BadParameter(f"there is no subscription {name}; there are {there}", param_hint=hint)
     return settings.subscriptions[name]
 
 
@@ -147,7 +148,10 @@ def config_commands() -> None:
 @click.option("--connect", is_flag=True, help="Also ask every Kafka broker for its topics.")
 @config_option
 def check(config: Path | None, *, connect: bool) -> None:
-    """Show the meaning of the configuration file, or name every mistake in it."""
+    """Name every mistake in the configuration.
+
+    Without a mistake, its meaning is shown.
+    """
     settings = settings_of(config)
     if connect:
         _connect(settings)

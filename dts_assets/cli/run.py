@@ -33,13 +33,16 @@ FAILED, CHECK_FAILED = 1, 3
 """Exit codes: a partition failed; all partitions are there, but a check of some failed."""
 
 _LONGEST = 250
-"""The most windows in one run. Each run of the tables merges every snapshot once, some ten seconds for a handful of tables,
-however few its windows are. The windows that a killed run has not committed are done again by the next run."""
+"""The most windows in one run.
+
+Each run of the tables merges every snapshot once, some ten seconds for a handful of tables, however few
+its windows are. The windows that a killed run has not committed are done again by the next run.
+"""
 
 
 @dataclass(slots=True)
 class Outcome:
-    """The result of a call of ``run``: the number of runs, and the sentences of the runs that failed."""
+    """The result of a call of ``run``: how many runs, and the sentences of failed runs."""
 
     runs: int = 0
     failures: list[str] = field(default_factory=list)
@@ -96,7 +99,7 @@ def _run_subscription(
 
 
 def _requests(name: str, work: Work) -> Sequence[Request]:
-    """Return the next runs: first those that bring messages in, and only when none is left, those of the tables."""
+    """Return the next runs: runs that bring messages in; when none is left, runs of the tables."""
     requests = []
     for run in work.ingest_runs(longest=_LONGEST):
         inputs = {text for cell in run.span.cells() for text in work.entries_inputs.get(cell, ())}

@@ -17,7 +17,9 @@ from dts_assets.store.connect import serve
 
 
 @click.command("spark-server")
-@click.option("--port", type=click.IntRange(0, 65535), default=15002, show_default=True, help="0: any port that is free.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=15002, show_default=True, help="0: any port that is free."
+)
 @click.option("--master", help="The Spark master. Default: the master of the configuration, else local[2].")
 @click.option("--end-with-input", is_flag=True, hidden=True, help="End when standard input does.")
 @config_option

@@ -1,8 +1,8 @@
 """AutomationConditions for tables, offered where graphs are small: ``automation: conditions`` of a subscription.
 
-Conditions are Dagster's own way to say when an asset is due. Dagster looks at every partition of every asset at each tick, which takes seconds from
-some hundred tables on, and knows partitions but not the ledger: a window whose tables are stale because of another window (a head
-that arrived late, a lineage) is not asked for. So a sensor that reads the ledger drives tables by default.
+Conditions are Dagster's own way to say when an asset is due. Dagster looks at every partition of every asset at each tick, which
+takes seconds from some hundred tables on, and knows partitions but not the ledger: a window whose tables are stale because of
+another window (a head that arrived late, a lineage) is not asked for. So a sensor that reads the ledger drives tables by default.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ CONDITION = "every Kafka partition of the window is there, or was made again"
 def tables_condition() -> dg.AutomationCondition[dg.AssetKey]:
     """Return the condition: every Kafka partition of a window has entries, or has got new entries.
 
-    The condition is like Dagster's ``eager()``, but for every window: ``eager()`` acts on the latest window alone, and a replay would not propagate.
+    The condition is like Dagster's ``eager()``, but for every window: ``eager()`` acts on the latest window alone, and a
+    replay would not propagate.
     Windows that were missing when the condition was switched on are not asked for: a backfill makes them.
     """
     every_window = dg.AutomationCondition.eager().without(dg.AutomationCondition.in_latest_time_window())

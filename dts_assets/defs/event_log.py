@@ -1,4 +1,4 @@
-"""The SQLite storage of Dagster, with an event log that is written in batches over connections that stay open.
+"""The SQLite storage of Dagster, with an event log written in batches over connections that stay open.
 
 A run writes two events for each partition and asset, and two for each check of them. Dagster's SQLite storage opens and closes a
 connection two to five times an event and waits for the disk at each; see docs/decisions/0007 for what that costs. Files, tables
@@ -46,7 +46,7 @@ class _Batch:
 
 
 class BatchedEventLog(SqliteEventLogStorage):
-    """The event log in the files of Dagster's SQLite storage: one for each run, and the index of all."""
+    """The event log in the files of Dagster's SQLite storage: a log of each run, and an index."""
 
     def __init__(self, base_dir: str) -> None:
         self._engines: OrderedDict[str, Engine] = OrderedDict()
@@ -66,7 +66,7 @@ class BatchedEventLog(SqliteEventLogStorage):
                     super()._store_asset_event(connection, event, number)
 
     def has_table(self, table_name: str) -> bool:
-        """Return whether a table exists. A table that was found once is not looked for again, as Dagster does at every event."""
+        """Return whether a table exists; Dagster asks at every event, so a table found once is remembered."""
         if table_name not in self._there and super().has_table(table_name):
             self._there.add(table_name)
         return table_name in self._there
@@ -77,7 +77,7 @@ class BatchedEventLog(SqliteEventLogStorage):
         return column_name in self._there
 
     def _store_asset_event(self, conn: Connection, event: EventLogEntry, event_id: int) -> None:
-        """Note the last event of an asset in its row; of a batch, the last event of each kind is enough."""
+        """Note the last event of an asset in its row; a batch does so at its end, once."""
         if self._batch is None:
             super()._store_asset_event(conn, event, event_id)
             return
@@ -146,5 +146,5 @@ class BatchedSqliteStorage(DagsterSqliteStorage):
 
 
 def _without_waiting(connection: Any, _: Any) -> None:
-    """Commit without waiting for the disk: a killed process loses nothing, a power failure may lose the last events."""
+    """Commit without waiting for the disk: only a power failure may lose the last events."""
     connection.execute("PRAGMA synchronous=NORMAL")

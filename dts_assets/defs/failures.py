@@ -39,7 +39,7 @@ def explained(
 
 
 def skips_with_reason(tick: Tick) -> Tick:
-    """Let a sensor's function skip a tick that fails by an error for people, with the error's sentence as the reason."""
+    """Let a sensor skip a tick that raises an error for people: its sentence is the reason."""
 
     @wraps(tick)
     def skipping(*arguments: Any, **resources: Any) -> dg.SensorResult | dg.SkipReason:

@@ -1,4 +1,4 @@
-"""The wrapper of every step that runs a flow: it starts Spark, opens the pipeline, explains errors and reports."""
+"""The wrapper of steps that run a flow: it starts Spark, opens the pipeline, explains errors and reports."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ class CellReport(Protocol):
     """The report of one cell, with its ledger row."""
 
     @property
-    def row(self) -> _Row: ...
+    def row(self) -> _Row:
+        """The ledger row."""
+        ...
 
 
 Report = TypeVar("Report", bound=CellReport)
@@ -41,7 +43,10 @@ Report = TypeVar("Report", bound=CellReport)
 
 @dataclass(frozen=True, slots=True)
 class FlowStep:
-    """The arguments that a step gives to its flow; `reopen` opens the pipeline by the configuration as it is now."""
+    """The arguments that a step gives to its flow.
+
+    `reopen` opens the pipeline by the configuration as it is then.
+    """
 
     pipeline: Pipeline
     spark: SparkProvider
@@ -53,7 +58,7 @@ class FlowStep:
 def flow_step(
     context: StepContext, subscription: str, pipelines: PipelineResource, spark: SparkResource, *, start: bool = True
 ) -> Iterator[FlowStep]:
-    """Open the pipeline of a subscription for a flow, and turn errors for people into explained failures.
+    """Open a subscription's pipeline for a flow, and turn errors for people into explained failures.
 
     Spark starts in the background; with `start` off it starts when the flow asks for it. Flows are imported inside of the
     block, so that they load while Spark starts.
@@ -76,7 +81,7 @@ def cells_result(
     run: Mapping[str, Any],
     checks: Sequence[dg.AssetCheckResult] = (),
 ) -> dg.MaterializeResult[Any]:
-    """Return the result of a step of cells: `metadata` for the partition of each cell, `run` for all of them."""
+    """Return the result of a step: `metadata` for the partition of each cell, `run` for all partitions."""
     add_partition_metadata(context, key, {str(cell.row.cell): metadata(cell) for cell in cells})
     return dg.MaterializeResult(metadata=run, check_results=checks)
 

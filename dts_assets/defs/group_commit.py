@@ -1,4 +1,4 @@
-"""The end of a run of entries: the consumer group is moved behind the messages that are stored now."""
+"""The end of a run of entries: the consumer group is moved behind the stored messages."""
 
 from __future__ import annotations
 

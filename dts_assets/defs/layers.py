@@ -53,7 +53,7 @@ class AssetLayer:
         return asset_key(subscription, self.name, *table.path)
 
     def source_key(self, subscription: str, table: TableId) -> dg.AssetKey:
-        """Return the key of the asset that a table is made from: a table of another layer, or the subscription's entries."""
+        """Return the key of the asset that a table is made from: another layer's table, or entries."""
         source = self.stored.made_from
         return asset_key(subscription, *(("entries",) if source is None else (source.name, *table.path)))
 

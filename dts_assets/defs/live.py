@@ -1,7 +1,7 @@
-"""The job that follows a source live: a run of a quarter of an hour, which refreshes the open window every ten seconds.
+"""The job that follows a source live: for a quarter of an hour it refreshes the open window.
 
-A run for each refresh would cost more than the refresh: a process, a Spark session and their imports take ten seconds of
-processor time, as much as all the work on five thousand row changes in twenty tables.
+It refreshes every ten seconds. A run for each refresh would cost more than the refresh: a process, a Spark session and their
+imports take ten seconds of processor time, as much as all the work on five thousand row changes in twenty tables.
 """
 
 import time

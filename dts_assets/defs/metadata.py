@@ -29,7 +29,7 @@ Metadata = Mapping[str, Any]
 
 
 def column_schema(columns: Iterable[tuple[str, str]], *, keys: Iterable[str] = ()) -> dg.TableSchema:
-    """Return the columns of a table (name and lake type) as the UI shows them; columns of ``keys`` are marked."""
+    """Return columns (name and lake type) as the UI shows them; columns of ``keys`` are marked."""
     marked = set(keys)
     return dg.TableSchema(columns=[_column(name, kind, name in marked) for name, kind in columns])
 

@@ -48,7 +48,7 @@ def cell_partitions(subscription: Subscription) -> dg.MultiPartitionsDefinition:
 
 
 def cron_of(every: timedelta) -> str:
-    """Return the cron schedule of windows that divide a day: ``*/15 * * * *`` for a quarter of an hour.
+    """Return the cron schedule of windows: ``*/15 * * * *`` for a quarter of an hour.
 
     Raises:
         ValueError: The windows divide neither an hour nor a day.

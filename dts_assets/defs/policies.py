@@ -1,4 +1,4 @@
-"""The policies that all assets of a subscription share: owners, code version, kinds, tags and the lake table they name."""
+"""The policies that all assets of a subscription share, such as owners, code version, kinds and tags."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The progress of a run as plain lines in a terminal: the lines of flows, without Dagster's own events."""
+"""The progress of a run as plain lines in a terminal, without Dagster's own events."""
 
 from __future__ import annotations
 

@@ -59,8 +59,8 @@ def redrive_job(subscription: Subscription) -> dg.JobDefinition:
 
     @dg.job(
         name=redrive_job_name(subscription.name),
-        description="Reads quarantined messages and entries again with the code and settings of now. Rows that can be used now move on, "
-        "the others stay in quarantine.",
+        description="Reads quarantined messages and entries again with the code and settings of now. Rows that can be used "
+        "now move on, the others stay in quarantine.",
     )
     def job() -> None:
         read_quarantine_again()
@@ -80,7 +80,7 @@ def _chosen(config: RedriveConfig) -> "Quarantined":
 
 
 def entries_events(entries: dg.AssetKey, cell: "EntriesCellReport") -> Iterator[TableEvent]:
-    """Give the events of a partition of entries that a job of no asset has made: its materialization and its checks."""
+    """Give the events of a partition of entries: its materialization and its checks."""
     partition = str(cell.row.cell)
     yield dg.AssetMaterialization(entries, metadata=entries_metadata(cell), partition=partition)
     for result in (completeness_result(cell.row), balance_result(cell.row)):
@@ -88,7 +88,10 @@ def entries_events(entries: dg.AssetKey, cell: "EntriesCellReport") -> Iterator[
 
 
 def instant_of(text: str) -> datetime | None:
-    """Return the instant in a field of a run's config, in UTC where it names no zone; None if the field is empty."""
+    """Return the instant in a field of a run's config; None if the field is empty.
+
+    An instant without a zone is in UTC.
+    """
     if not text:
         return None
     instant = datetime.fromisoformat(text)

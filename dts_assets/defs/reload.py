@@ -1,7 +1,7 @@
-"""The reload that brings new tables into the graph: Dagster reads definitions only when it loads a code location.
+"""The reload that brings new tables into the graph.
 
-Nothing in Dagster tells a sensor the address of the UI. Where ``DTS_ASSETS_UI`` names it, a sensor asks the UI for the reload, as
-its button would. Otherwise a person presses the button.
+Dagster reads definitions only when it loads a code location. Nothing in Dagster tells a sensor the address of the UI. Where
+``DTS_ASSETS_UI`` names it, a sensor asks the UI for the reload, as its button would. Otherwise a person presses the button.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ mutation Reload($location: String!) {
 }"""
 
 _WAIT_SECONDS = 2.0
-"""The time to wait for an answer. A reload takes longer, and replaces the process that has asked for it."""
+"""Seconds to wait for an answer. A reload takes longer, and replaces the process that has asked for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reload:
-    """The answer to a request for a reload: whether the UI took it on, and a clause that says so."""
+    """The answer to a request for a reload: whether the UI took it on, and a clause."""
 
     taken: bool
     said: str
@@ -79,7 +79,7 @@ class TableReloader:
         return cls(subscription, frozenset(asset.key for asset in shown), address)
 
     def reload_if_new_tables(self) -> str | None:
-        """Ask for a reload if the graph lacks tables; return a sentence about it, None if it lacks none."""
+        """Ask for a reload if the graph lacks tables, and return a sentence about it; else None."""
         now = frozenset(asset.key for asset in graph_tables(self.subscription))
         new = sorted(key.to_user_string() for key in now - self.shown)
         if not new or now == self.taken:

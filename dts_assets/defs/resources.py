@@ -26,7 +26,7 @@ class PipelineResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     config_path: str
 
     def pipeline(self, subscription: str) -> Pipeline:
-        """Return the pipeline of a subscription by the configuration as it is now, with all layers of the graph."""
+        """Return a subscription's pipeline by the configuration as it is now, with all layers."""
         from dts_assets.defs.layers import stored_layers
         from dts_assets.flows.pipeline import open_pipeline
         from dts_assets.settings import load_settings

@@ -42,7 +42,7 @@ _MOST_FAILED = 100
 
 
 def ingest_sensor(subscription: Subscription) -> dg.SensorDefinition:
-    """Return the sensor that follows the source: a Kafka topic, or a capture folder that is still recorded into."""
+    """Return the sensor that follows the source: a Kafka topic, or a growing capture folder."""
     job = ingest_job_name(subscription.name)
     reloader = TableReloader.of(subscription, graph_tables(subscription), ui_address())
 
@@ -88,7 +88,7 @@ def tables_sensor(subscription: Subscription) -> dg.SensorDefinition:
         job_name=job,
         minimum_interval_seconds=_interval(subscription),
         default_status=_from_the_start(subscription),
-        description="Asks for the tables of windows whose entries are all there, and again when entries are newer than their tables.",
+        description="Asks for the tables of windows whose entries are all there, and again where entries are newer.",
     )
     @skips_with_reason
     def follow_ledger(
@@ -167,7 +167,7 @@ def has_live_job(subscription: Subscription) -> bool:
 
 
 def _followed_from(instance: dg.DagsterInstance, subscription: Subscription) -> datetime:
-    """Return the start of the first window that an unfinished run follows live; the end of time without such a run."""
+    """Return the start of the first window that a run follows live; without a run, datetime.max."""
     if has_live_job(subscription):
         following = dg.RunsFilter(job_name=live_job_name(subscription.name), statuses=_UNFINISHED)
         for record in instance.get_run_records(following, limit=1):
@@ -185,7 +185,7 @@ def _from_the_start(subscription: Subscription) -> dg.DefaultSensorStatus:
 
 
 def _runs(instance: dg.DagsterInstance, job: str, grid: WindowGrid) -> Runs:
-    """Return the cells of unfinished runs of the ingest job, and the cells of runs that have failed lately."""
+    """Return the cells of unfinished ingest runs, and of ingest runs that failed lately."""
     unfinished = instance.get_run_records(dg.RunsFilter(job_name=job, statuses=_UNFINISHED))
     return Runs(
         frozenset(cell for record in unfinished for cell in _cells(record.dagster_run, grid)),
@@ -202,7 +202,7 @@ def _failed(instance: dg.DagsterInstance, job: str) -> list[dg.DagsterRun]:
 
 
 def _windows(run: dg.DagsterRun, grid: WindowGrid) -> tuple[Window, ...]:
-    """Return the windows of a run of the tables; none for a run that has no range in its tags."""
+    """Return the windows of a run of the tables; none if its tags name no range."""
     first, last = run.tags.get(RANGE_START), run.tags.get(RANGE_END)
     if first is None or last is None:
         return ()
@@ -210,7 +210,7 @@ def _windows(run: dg.DagsterRun, grid: WindowGrid) -> tuple[Window, ...]:
 
 
 def _cells(run: dg.DagsterRun, grid: WindowGrid) -> Iterator[Cell]:
-    """Give the cells of a run of raw or entries; none for a run that has no partitions in its tags."""
+    """Give the cells of a run of raw or entries; none if its tags name no partition."""
     first, last = run.tags.get(RANGE_START), run.tags.get(RANGE_END)
     if first is None or last is None:
         first = last = run.tags.get("dagster/partition")

@@ -1,4 +1,4 @@
-"""The assets of source tables: one for each layer of a table, by window, all made by one step and one Spark job.
+"""The assets of source tables, one for each layer of a table, all made by one step.
 
 Outputs have neutral names, `t0`, `t1`, ...: Dagster allows only letters, digits and underscores there, and table names may hold
 anything. A table that entries bring before the graph shows it is made all the same and is reported under its key.
@@ -31,7 +31,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TableAsset:
-    """One layer of one source table, with the name of its output; `columns` is empty where no event has described it yet."""
+    """The asset of one layer of one source table, with the name of its output.
+
+    `columns` is empty where no event has described the table yet.
+    """
 
     output: str
     layer: AssetLayer
@@ -47,7 +50,7 @@ class TableAsset:
 
 @dataclass(frozen=True, slots=True)
 class TableCheck:
-    """A check of a layer where it stands in the graph: at the key of the layer's first table."""
+    """A check of a layer in its place in the graph: the layer's first table."""
 
     check: LayerCheck
     asset: dg.AssetKey
@@ -94,10 +97,10 @@ def graph_checks(assets: Sequence[TableAsset]) -> tuple[TableCheck, ...]:
 
 
 def table_assets(subscription: Subscription, assets: Sequence[TableAsset]) -> dg.AssetsDefinition | None:
-    """Return one step for all tables of a subscription, of which any may be selected; None while no table is known.
+    """Return one step for all tables of a subscription; None while no table is known.
 
-    It is made from an op and specs, because Dagster's decorator for assets with named outputs makes each spec three times:
-    2,000 assets took it 0.7 s, and take 0.25 s so.
+    A run may select any tables of it. The step is made from an op and specs, because Dagster's decorator for assets with
+    named outputs makes each spec three times: 2,000 assets took 0.7 s with it, and take 0.25 s without.
     """
     if not assets:
         return None
@@ -118,7 +121,6 @@ def _tables_op(
     subscription: Subscription, assets: Sequence[TableAsset], checks: Sequence[TableCheck]
 ) -> dg.OpDefinition:
     """Return the step that makes all tables of some windows."""
-
     outputs = [*(asset.output for asset in assets), *(check.output for check in checks)]
 
     @dg.op(
@@ -203,7 +205,7 @@ def _result(context: dg.AssetExecutionContext, asset: TableAsset, report: "Table
 def _report_new(
     context: dg.AssetExecutionContext, subscription: str, known: set[dg.AssetKey], report: "TablesReport"
 ) -> None:
-    """Report tables that the graph does not show yet: their rows are written, so their keys must say so."""
+    """Report the tables that the graph does not show yet: their rows are written all the same."""
     for table in report.tables:
         for layer in layers_of(table):
             key = layer.key(subscription, table.table)

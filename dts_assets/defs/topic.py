@@ -1,4 +1,4 @@
-"""The topic as Dagster shows it: a sensor that observes it, and a check of how long its unread messages are safe.
+"""The topic as Dagster shows it: a sensor observes it, a check warns before messages are lost.
 
 Observations are plain numbers, which the UI plots over time on the page of the topic's asset. The check is evaluated by the
 sensor, and can also be executed from the UI.

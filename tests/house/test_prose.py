@@ -25,8 +25,6 @@ LONGEST = 18
 
 NOT_YET = frozenset(
     {
-        "dts_assets/cli",
-        "dts_assets/defs",
         "dts_assets/flows",
         "dts_assets/model",
         "dts_assets/planning",
