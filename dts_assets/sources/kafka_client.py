@@ -155,9 +155,8 @@ class Client:
             ]
             if wrong:
                 self._laid_out = float("-inf")  # partitions may have moved, or the topic is gone
-                raise min(
-                    wrong, key=lambda problem: isinstance(problem, PassingError)
-                )  # one that stays, if there is any
+                staying = [problem for problem in wrong if not isinstance(problem, PassingError)]
+                raise (staying or wrong)[0]
             return {key: answer.result() for key, answer in answers.items()}
 
         try:

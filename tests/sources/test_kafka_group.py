@@ -24,8 +24,8 @@ from dts_assets.sources.kafka_group import GroupOffsets
 servers, topic, config = json.loads(sys.argv[1])
 group = GroupOffsets(KafkaPlace(servers, (topic,), 1, "restarted", tuple(config.items())))
 group.commit({0: 5})
+said = [group.committed()]
 print("asking", flush=True)
-said = []
 least, deadline = time.monotonic() + 12, time.monotonic() + 120  # a broker takes its time to start on a busy machine
 while time.monotonic() < least or (said[-1] != {0: 5} and time.monotonic() < deadline):
     try:
