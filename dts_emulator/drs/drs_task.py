@@ -1,6 +1,6 @@
 """A DRS task: transactions in binlog order in, Kafka messages in sending order out.
 
-There are no marks of transactions, no checkpoints and no numbers per partition: a message has an ``id`` that grows by one over
+There are no BEGIN and COMMIT, no checkpoints and no numbers per partition: a message has an ``id`` that grows by one over
 the whole task, and a task that is resumed sends some messages again with the ids that they had.
 """
 

@@ -29,14 +29,14 @@ def encoder(column: SourceColumn, options: DtsOptions) -> Encoder:
     """Return a function from the values of a column to Data messages."""
     encode = _encoder(column, options)
 
-    def with_marks(value: Value) -> pb.Data:
+    def with_null_and_absent(value: Value) -> pb.Data:
         if value is None:
             return pb.Data()
         if value is ABSENT:
             return pb.Data(dataType=pb.NA)
         return encode(value)
 
-    return with_marks
+    return with_null_and_absent
 
 
 def original_type(column: SourceColumn, options: DtsOptions) -> str:

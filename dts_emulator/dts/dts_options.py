@@ -11,7 +11,7 @@ from typing import Literal
 
 from dts_emulator.messages.routing import Routing
 
-Marks = Literal["broadcast", "touched"]
+Boundaries = Literal["broadcast", "touched"]
 Partitioning = Literal["table", "table+key"]
 
 
@@ -37,7 +37,7 @@ class DtsOptions:
     heartbeat_seconds: int = 60
     """Source time between two HEARTBEATs in every partition; 0 sends none. When the vendor sends them is not documented."""
 
-    transaction_marks: Marks = "broadcast"
+    transaction_boundaries: Boundaries = "broadcast"
     """The partitions that get BEGIN and COMMIT: all, or those that hold the transaction's rows (else partition 0)."""
     ddl_routing: Literal["broadcast", "first"] = "broadcast"
     """Partitions that get a DDL entry: all of them, or partition 0."""

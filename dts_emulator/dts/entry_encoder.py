@@ -53,7 +53,7 @@ class EntryEncoder:
         ]
         everyone = tuple(range(self.options.partitions))
         touched = tuple(sorted({partition for piece in pieces for partition in piece})) or (0,)
-        marks = everyone if self.options.transaction_marks == "broadcast" else touched
+        boundaries = everyone if self.options.transaction_boundaries == "broadcast" else touched
         transaction_id = next((event.transaction_id for event in transaction.events if isinstance(event, Commit)), "")
         for event, piece in zip(transaction.events, pieces, strict=True):
             self.seq_id += 1
@@ -61,7 +61,7 @@ class EntryEncoder:
                 for partition, rows in piece.items():
                     yield Routed(partition, self._dml(event, rows).SerializeToString())
                 continue
-            targets = marks
+            targets = boundaries
             if isinstance(event, Ddl):
                 targets = everyone if self.options.ddl_routing == "broadcast" else (0,)
             encoded = self._control(event, transaction_id).SerializeToString()

@@ -83,8 +83,8 @@ def found_by(before: Sequence[bytes | None], after: Sequence[bytes | None]) -> t
         return FoundBy.DECODING, "it contradicts itself"
     if not any(map(_unknown, old)) and any(map(_unknown, (*envelopes, *new))):
         return FoundBy.DECODING, "it has a field that the protocol does not have"
-    if _marks(old) != _marks(new):
-        return FoundBy.TRANSACTION, "the marks of a transaction"
+    if _boundaries(old) != _boundaries(new):
+        return FoundBy.TRANSACTION, "BEGIN and COMMIT"
     if len(old) != len(new):
         return FoundBy.NOTHING, "how many entries there are"
     pairs = [(one.header, other.header) for one, other in zip(old, new, strict=True)]
@@ -109,7 +109,7 @@ def _of_text(before: Sequence[bytes | None], after: Sequence[bytes | None]) -> t
     return None if old == new else (FoundBy.NOTHING, "unknown")
 
 
-def _marks(entries: Sequence[pb.Entry]) -> list[int]:
+def _boundaries(entries: Sequence[pb.Entry]) -> list[int]:
     """BEGIN, COMMIT and ROLLBACK. Their transaction ids vouch for nothing: of one transaction only COMMIT need have it."""
     return [one.header.messageType for one in entries if one.header.messageType in (pb.BEGIN, pb.COMMIT, pb.ROLLBACK)]
 

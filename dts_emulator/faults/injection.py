@@ -135,7 +135,7 @@ def inject(
 def inject_into(
     topic: Topic, *, seed: int, kinds: Sequence[Kind], count: int, keep_offsets: bool = False
 ) -> tuple[Fault, ...]:
-    """:func:`inject` for a topic in memory, which is changed: its messages that are gone stay in it, marked."""
+    """:func:`inject` for a topic in memory, which is changed: its messages that are gone stay in it."""
     injector = _Injector(topic, random.Random(seed))
     turns = [kinds[number % len(kinds)] for number in range(count)]
     for kind in sorted(turns, key=lambda one: _FIRST.index(one) if one in _FIRST else len(_FIRST)):
@@ -356,8 +356,8 @@ class _Injector:
         together = self.topic.set_of(gone)
         if len(together) > 1:
             return FoundBy.DECODING if any(not one.gone for one in together) else FoundBy.NOTHING
-        marks = list(_marks(gone))
-        begun, ended = marks.count(pb.BEGIN), marks.count(pb.COMMIT)
+        boundaries = list(_boundaries(gone))
+        begun, ended = boundaries.count(pb.BEGIN), boundaries.count(pb.COMMIT)
         # What comes first of all may have begun before the topic did; behind what comes last only an end is missed.
         if before is not None and (begun != ended if following is not None else begun < ended):
             return FoundBy.TRANSACTION
@@ -384,7 +384,7 @@ def _entries(message: Recorded) -> Sequence[pb.Entry]:
     return entries_of([message.value]) or ()
 
 
-def _marks(message: Recorded) -> Iterator[int]:
+def _boundaries(message: Recorded) -> Iterator[int]:
     for entry in _entries(message):
         if entry.header.messageType in (pb.BEGIN, pb.COMMIT, pb.ROLLBACK):
             yield entry.header.messageType
@@ -407,6 +407,6 @@ def _has_checkpoint(message: Recorded) -> bool:
 def _open_transaction(messages: Sequence[Recorded]) -> FoundBy:
     """Return the evidence that a partition ends inside a transaction; FoundBy.NOTHING if it does not."""
     for message in reversed(messages):
-        if marks := list(_marks(message)):
-            return FoundBy.TRANSACTION if marks[-1] == pb.BEGIN else FoundBy.NOTHING
+        if boundaries := list(_boundaries(message)):
+            return FoundBy.TRANSACTION if boundaries[-1] == pb.BEGIN else FoundBy.NOTHING
     return FoundBy.NOTHING

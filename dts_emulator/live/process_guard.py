@@ -1,7 +1,7 @@
 """A process that ends the processes of a supervisor which was killed and could not do it itself.
 
-``python process_guard.py MARK`` reads its standard input until whoever holds the other end is gone, then ends every process of
-this machine that was started with ``MARK`` in its environment: also one that left its process group, or whose parent has ended.
+``python process_guard.py TAG`` reads its standard input until whoever holds the other end is gone, then ends every process of
+this machine that was started with ``TAG`` in its environment: also one that left its process group, or whose parent has ended.
 It needs ``/proc``; elsewhere it finds nothing. Only the standard library is imported, and nothing of this package: it sits there
 all the time.
 """
@@ -20,9 +20,9 @@ _PATIENCE = 3.0
 _PROCESSES = Path("/proc")
 
 
-def marked(mark: str) -> set[int]:
-    """Return the living processes that were started with ``mark`` in their environment, without this one."""
-    wanted = mark.encode()
+def tagged(tag: str) -> set[int]:
+    """Return the living processes that were started with ``tag`` in their environment, without this one."""
+    wanted = tag.encode()
     found: set[int] = set()
     if not _PROCESSES.is_dir():
         return found
@@ -41,19 +41,19 @@ def end(processes: Collection[int], sign: signal.Signals) -> None:
             os.kill(process, sign)
 
 
-def sweep(mark: str, *, patience: float = _PATIENCE) -> set[int]:
-    """End all marked processes, with TERM and after ``patience`` seconds with KILL; return those that are left.
+def sweep(tag: str, *, patience: float = _PATIENCE) -> set[int]:
+    """End all tagged processes, with TERM and after ``patience`` seconds with KILL; return those that are left.
 
     A process that has ended has no environment any more, so those that nobody has waited for yet are not counted.
     """
     for sign in (signal.SIGTERM, signal.SIGKILL):
-        end(marked(mark), sign)
+        end(tagged(tag), sign)
         deadline = time.monotonic() + patience
-        while marked(mark) and time.monotonic() < deadline:
+        while tagged(tag) and time.monotonic() < deadline:
             time.sleep(0.05)
             if sign is signal.SIGKILL:
-                end(marked(mark), sign)  # what was started by one that is dead now
-    return marked(mark)
+                end(tagged(tag), sign)  # what was started by one that is dead now
+    return tagged(tag)
 
 
 def main() -> int:

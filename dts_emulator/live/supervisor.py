@@ -1,7 +1,7 @@
 """Processes that belong together: started one after the other, watched, and ended in reverse order, whatever happens.
 
 Each child has a process group of its own, so that Ctrl-C in a terminal reaches the supervisor alone and the order of ending is
-its own, and a log file. All carry a mark in their environment, by which those are found that left their group; a small process
+its own, and a log file. All carry a tag in their environment, by which those are found that left their group; a small process
 beside (:mod:`dts_emulator.live.process_guard`) ends what is left if the supervisor is killed.
 """
 
@@ -26,7 +26,7 @@ from dts_emulator.live import process_guard
 from dts_emulator.machine.process_environment import child_environment
 from dts_emulator.machine.waiting import wait_until
 
-MARK_VARIABLE = "DTS_ASSETS_SUPERVISOR"
+TAG_VARIABLE = "DTS_ASSETS_SUPERVISOR"
 """The variable by which a supervisor knows its processes again."""
 
 _POLL = 0.1
@@ -69,13 +69,13 @@ class Supervisor:
         self._logs = logs
         self._running: dict[str, _Running] = {}
         self._began: dict[str, int] = {}
-        self._mark = f"{MARK_VARIABLE}={uuid.uuid4().hex}"
+        self._tag = f"{TAG_VARIABLE}={uuid.uuid4().hex}"
         self._guard: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Supervisor:
         self._logs.mkdir(parents=True, exist_ok=True)
         self._guard = subprocess.Popen(
-            [sys.executable, "-I", "-S", process_guard.__file__, self._mark],
+            [sys.executable, "-I", "-S", process_guard.__file__, self._tag],
             stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
         )  # fmt: skip
         return self
@@ -119,7 +119,7 @@ class Supervisor:
     def _spawn(self, child: Child) -> None:
         assert self._guard is not None, "children are started inside of the block"
         assert child.name not in self._running, f"{child.name} is running"
-        name, _, value = self._mark.partition("=")
+        name, _, value = self._tag.partition("=")
         with self.log(child.name).open("ab") as log:
             self._began[child.name] = log.tell()
             process = subprocess.Popen(
@@ -164,7 +164,7 @@ class Supervisor:
             finally:
                 guard, self._guard = self._guard, None
                 if guard is not None:
-                    process_guard.sweep(self._mark)
+                    process_guard.sweep(self._tag)
                     assert guard.stdin is not None
                     guard.stdin.close()
                     guard.wait()
@@ -180,7 +180,7 @@ class Supervisor:
 
     def processes(self) -> set[int]:
         """All living processes of this supervisor: its children, theirs, and so on."""
-        return process_guard.marked(self._mark)
+        return process_guard.tagged(self._tag)
 
     def log(self, name: str) -> Path:
         """Return the log file of a child."""

@@ -10,7 +10,7 @@ from dts_emulator.source.mariadb_gtids import Gtid
 
 
 class Absent:
-    """The mark of a column that a row image leaves out; not NULL."""
+    """The value of a column that a row image leaves out; not NULL."""
 
     __slots__ = ()
 

@@ -14,23 +14,23 @@ from uuid import uuid4
 
 import pytest
 
-from dts_emulator.live.process_guard import marked, sweep
+from dts_emulator.live.process_guard import sweep, tagged
 
 pytestmark = [pytest.mark.spark, pytest.mark.database, pytest.mark.kafka, pytest.mark.e2e]
 
 HOUSE = Path(__file__).parents[2]
-MARK = "DTS_ASSETS_TEST_LIVE"
+TAG = "DTS_ASSETS_TEST_LIVE"
 
 
 @pytest.fixture
-def mark() -> Iterator[str]:
+def tag() -> Iterator[str]:
     """What the environment of everything that a test starts has in it."""
     name = uuid4().hex
     yield name
-    sweep(f"{MARK}={name}")
+    sweep(f"{TAG}={name}")
 
 
-def start(folder: Path, mark: str, *options: str) -> subprocess.Popen[str]:
+def start(folder: Path, tag: str, *options: str) -> subprocess.Popen[str]:
     command = [
         sys.executable,
         "-W",
@@ -48,7 +48,7 @@ def start(folder: Path, mark: str, *options: str) -> subprocess.Popen[str]:
     }
     return subprocess.Popen(
         [*command, "--rate", "100", "--tables", "4", "--window", "1m", *options],
-        env={**environment, MARK: mark}, cwd=HOUSE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        env={**environment, TAG: tag}, cwd=HOUSE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
     )  # fmt: skip
 
 
@@ -60,8 +60,8 @@ def number(name: str, line: str) -> int:
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
-def test_rows_become_visible_and_nothing_is_left(tmp_path: Path, mark: str) -> None:
-    with start(tmp_path / "live", mark, "--seconds", "100") as live:
+def test_rows_become_visible_and_nothing_is_left(tmp_path: Path, tag: str) -> None:
+    with start(tmp_path / "live", tag, "--seconds", "100") as live:
         assert live.stdout is not None
         said = live.stdout.read()
     assert live.returncode == 0, said
@@ -70,32 +70,32 @@ def test_rows_become_visible_and_nothing_is_left(tmp_path: Path, mark: str) -> N
     assert number("row changes visible", last) > 1000
     assert number("row changes committed", last) >= number("row changes visible", last)
     assert re.search(r"runs \d+ done, 0 failed", last), said
-    assert marked(f"{MARK}={mark}") == set()
+    assert tagged(f"{TAG}={tag}") == set()
     assert "password" not in said
 
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("sign", [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.long)])
-def test_nothing_is_left_when_it_is_interrupted_or_killed(tmp_path: Path, mark: str, sign: signal.Signals) -> None:
-    with start(tmp_path / "live", mark) as live:
+def test_nothing_is_left_when_it_is_interrupted_or_killed(tmp_path: Path, tag: str, sign: signal.Signals) -> None:
+    with start(tmp_path / "live", tag) as live:
         assert live.stdout is not None
         for line in live.stdout:
             if "Everything is up" in line:
                 break
-        assert len(marked(f"{MARK}={mark}")) >= 9
+        assert len(tagged(f"{TAG}={tag}")) >= 9
         live.send_signal(sign)
         rest = live.stdout.read() if sign is signal.SIGINT else ""
     assert live.returncode == (0 if sign is signal.SIGINT else -9)
     assert ("nothing is left running" in rest) is (sign is signal.SIGINT)
     deadline = time.monotonic() + 60
-    while marked(f"{MARK}={mark}") and time.monotonic() < deadline:
+    while tagged(f"{TAG}={tag}") and time.monotonic() < deadline:
         time.sleep(0.2)
-    assert marked(f"{MARK}={mark}") == set()
+    assert tagged(f"{TAG}={tag}") == set()
 
 
-def test_a_folder_with_something_else_in_it_is_not_emptied(tmp_path: Path, mark: str) -> None:
+def test_a_folder_with_something_else_in_it_is_not_emptied(tmp_path: Path, tag: str) -> None:
     (tmp_path / "mine.txt").write_text("important")
-    with start(tmp_path, mark) as live:
+    with start(tmp_path, tag) as live:
         assert live.stdout is not None
         said = live.stdout.read()
     assert live.returncode == 13

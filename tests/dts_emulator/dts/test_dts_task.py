@@ -214,10 +214,10 @@ def test_fragments_lie_apart_and_nothing_comes_between_them() -> None:
     assert large[0].timestamp < (T0 + 10) * 1000 < large[-1].timestamp
 
 
-@pytest.mark.parametrize(("marks", "partitions"), [("broadcast", [0, 1, 2, 3]), ("touched", [crc32(KEY_11) % 4])])
-def test_marks_go_to_all_partitions_or_those_with_rows(marks: str, partitions: list[int]) -> None:
+@pytest.mark.parametrize(("boundaries", "partitions"), [("broadcast", [0, 1, 2, 3]), ("touched", [crc32(KEY_11) % 4])])
+def test_boundaries_go_to_all_partitions_or_those_with_rows(boundaries: str, partitions: list[int]) -> None:
     options = DtsOptions(
-        partitions=4, heartbeat_seconds=0, transaction_marks="touched" if marks == "touched" else "broadcast"
+        partitions=4, heartbeat_seconds=0, transaction_boundaries="touched" if boundaries == "touched" else "broadcast"
     )
     messages = list(produce([transaction(1, 0, b"a")], options))
     assert [m.partition for m in messages if "COMMIT" in kinds(sets([m], m.partition)[0])] == partitions

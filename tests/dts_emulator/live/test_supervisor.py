@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from dts_emulator.errors import ChildEnded, ChildNotReady
-from dts_emulator.live.process_guard import marked, sweep
-from dts_emulator.live.supervisor import MARK_VARIABLE, Child, Supervisor
+from dts_emulator.live.process_guard import sweep, tagged
+from dts_emulator.live.supervisor import TAG_VARIABLE, Child, Supervisor
 
 STUBBORN = (
     "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(600)"
@@ -212,13 +212,13 @@ def test_nothing_is_left_of_a_supervisor_that_is_interrupted_or_killed(
 
 
 def test_only_marked_processes_are_swept() -> None:
-    mark = f"{MARK_VARIABLE}=one-of-a-test"
+    tag = f"{TAG_VARIABLE}=one-of-a-test"
     with (
-        subprocess.Popen(["sleep", "600"], env={**os.environ, MARK_VARIABLE: "one-of-a-test"}) as ours,
-        subprocess.Popen(["sleep", "600"], env={**os.environ, MARK_VARIABLE: "one-of-a-test-too"}) as other,
+        subprocess.Popen(["sleep", "600"], env={**os.environ, TAG_VARIABLE: "one-of-a-test"}) as ours,
+        subprocess.Popen(["sleep", "600"], env={**os.environ, TAG_VARIABLE: "one-of-a-test-too"}) as other,
     ):
-        assert comes_true(lambda: marked(mark) == {ours.pid})
-        assert sweep(mark, patience=2) == set()
+        assert comes_true(lambda: tagged(tag) == {ours.pid})
+        assert sweep(tag, patience=2) == set()
         assert ours.wait(5) == -signal.SIGTERM
         assert other.poll() is None
         other.kill()
