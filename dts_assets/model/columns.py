@@ -34,7 +34,7 @@ _MYSQL = {
 
 @dataclass(frozen=True, slots=True)
 class ColumnShape:
-    """A column as an event describes it: name, the source's type text, and whether it is part of the primary key."""
+    """A column as an event describes it: name, source type, and whether it is in the primary key."""
 
     name: str
     original_type: str
@@ -57,13 +57,13 @@ def decimal_arguments(lake_type: str) -> tuple[int, int] | None:
 
 
 def is_lake_type(text: str) -> bool:
-    """Whether ``text`` is a type that a column of the lake may be declared as."""
+    """Return whether ``text`` is a type that a column of the lake may be declared as."""
     arguments = decimal_arguments(text)
     return text in SIMPLE_TYPES or (arguments is not None and 1 <= arguments[0] <= 38 and arguments[1] <= arguments[0])
 
 
 def mysql_type(original_type: str, *, unsigned: bool = False) -> str | None:
-    """The lake type of a MySQL-family column, from its type text (``int(11) unsigned``); None where it is not known.
+    """Return the lake type of a MySQL type text, such as ``int(11) unsigned``; None for an unknown type.
 
     ``unsigned`` says that a value's data type was UINTn, for servers whose type text leaves the sign out.
     """
@@ -86,7 +86,10 @@ def mysql_type(original_type: str, *, unsigned: bool = False) -> str | None:
 
 
 def widened(one: str, other: str) -> str | None:
-    """The lake type that holds both types without loss and that Iceberg can promote to; None where there is none."""
+    """Return the lake type that holds both types without loss; None if there is none.
+
+    Iceberg must be able to promote each of the two to it.
+    """
     if one == other:
         return one
     for narrow, wide in (("int", "bigint"), ("float", "double")):

@@ -1,7 +1,7 @@
-"""What was delivered in one cell (a Kafka partition and window), as facts from which completeness is proven.
+"""The facts about the delivery of one cell (a Kafka partition and window), from which completeness is proven.
 
-Each cell is read alone, so that any one can be read again; what lies between two of them is for planning to judge. The facts are
-small and bounded whatever arrives. Positions have lineage 0: lineages are decided later, over all cells.
+Each cell is read alone, so that any one can be read again; what lies between two of them is for planning to judge. The facts
+are small and bounded whatever arrives. Positions have lineage 0: lineages are decided later, over all cells.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ class Hole:
 
 @dataclass(frozen=True, slots=True)
 class ShardSequence:
-    """The ``ps`` headers of one shard: the first one and the last one that was new, with their offsets.
+    """The ``ps`` headers of one shard: the first and the last new number, with their offsets.
 
-    ``greatest`` is the greatest of all; it differs from ``last`` where numbering began again (``restarts``). ``repeats`` counts
-    numbers that had come before, ``holes`` how many there are; the first of them are ``named``.
+    ``greatest`` is the greatest of all; it differs from ``last`` where numbering began again (``restarts``). ``repeats``
+    counts numbers that had come before, ``holes`` how many there are; the first of them are ``named``.
     """
 
     shard: str
@@ -82,7 +82,7 @@ class ShardTransactions:
 
     @property
     def marked(self) -> bool:
-        """Whether BEGIN or COMMIT were seen."""
+        """True if BEGIN or COMMIT were seen."""
         return self.begun > 0 or self.ended > 0
 
     @property
@@ -102,10 +102,10 @@ class SeqIds:
 
 @dataclass(frozen=True, slots=True)
 class CellDelivery:
-    """What one cell's messages and entries say of their own completeness.
+    """The evidence that the messages and entries of a cell give of their own completeness.
 
-    ``numbered`` and ``unnumbered`` count messages with and without the ``ps`` header; ``skipped_offsets`` counts offsets between
-    them that no message has. ``more_shards`` counts entries of shards beyond those that are kept.
+    ``numbered`` and ``unnumbered`` count messages with and without the ``ps`` header; ``skipped_offsets`` counts offsets
+    between them that no message has. ``more_shards`` counts entries of shards beyond those that are kept.
     """
 
     first_message: int | None = None
@@ -120,17 +120,20 @@ class CellDelivery:
     seq_ids: SeqIds | None = None
 
     def sequence(self, shard: str) -> ShardSequence | None:
-        """The sequence numbers of one shard."""
+        """Return the sequence numbers of one shard."""
         return next((one for one in self.sequences if one.shard == shard), None)
 
     def of_shard(self, shard: str) -> ShardTransactions | None:
-        """The transactions of one shard."""
+        """Return the transactions of one shard."""
         return next((one for one in self.transactions if one.shard == shard), None)
 
 
 @lru_cache(maxsize=256)
 def _parsed(text: str) -> GtidSet:
-    """A cell's set is asked for several times while its window is judged, and a scattered one takes milliseconds to read."""
+    """Return the parsed set of GTIDs.
+
+    A cell's set is asked for several times while its window is judged, and a scattered set takes milliseconds to read.
+    """
     return GtidSet.parse(text)
 
 

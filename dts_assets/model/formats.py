@@ -1,4 +1,4 @@
-"""The vocabulary of wire formats: the traits that other rooms ask for, and the settings that a format is made from."""
+"""The vocabulary of wire formats: their traits, and the settings that a format is made from."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ChangeOrder(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FormatTraits:
-    """The facts about a format that the rest of the house must know; each format class has them as ``traits``.
+    """The facts about a format that other rooms must know; each format class has them as ``traits``.
 
     ``kind`` is the format's kind in Dagster's UI, such as ``protobuf``. ``needs_schema`` says that messages are read with a
     schema file of the customer's own.

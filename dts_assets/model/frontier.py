@@ -18,15 +18,18 @@ class Consistency(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Frontier:
-    """What snapshots hold: every change of windows up to ``whole_until`` (their start; None: none), and of the windows after
-    it up to ``window`` those at or before ``cut``."""
+    """The changes that snapshots hold.
+
+    They hold every change of windows up to ``whole_until`` (their start; None: none), and of the windows after it up to
+    ``window`` the changes at or before ``cut``.
+    """
 
     window: datetime | None
     whole_until: datetime | None
     cut: SourcePosition | None
 
     def holds(self, window_start: datetime, position: SourcePosition) -> bool:
-        """Whether a change of that window at that position is part of the snapshots."""
+        """Return whether a change of a window at a position is part of the snapshots."""
         if self.window is None or window_start > self.window:
             return False
         if self.whole_until is not None and window_start <= self.whole_until:

@@ -19,7 +19,10 @@ Interval: TypeAlias = tuple[int, int]
 
 MOST_DIGITS = 18
 SERVER_AND_NUMBER = rf"(?P<server>.+)[:-](?P<number>[0-9]{{1,{MOST_DIGITS}}})"
-"""The pattern of a GTID as the name of its server and its number, which fits 64 bits; columns of texts are matched by it, too."""
+"""The pattern of a GTID as the name of its server and its number.
+
+The number fits 64 bits. Columns of texts are matched by it, too.
+"""
 
 _SERVER_AND_NUMBER = re.compile(SERVER_AND_NUMBER)
 _LARGEST = (1 << 64) - 1
@@ -41,9 +44,12 @@ class GtidSet:
 
     @classmethod
     def of(cls, intervals: Iterable[tuple[str, int, int]]) -> GtidSet:
-        """A set of ``(source, first, last)``, in any order, overlapping or not. Sources are those of :func:`gtid_source`.
+        """Return a set of ``(source, first, last)``, in any order, overlapping or not.
 
-        Raises ValueError for numbers that no GTID has, and for sources of both dialects.
+        Sources are those of :func:`gtid_source`.
+
+        Raises:
+            ValueError: No GTID has such a number, or sources of both dialects are given.
         """
         found: dict[str, list[Interval]] = {}
         for source, first, last in intervals:
@@ -54,10 +60,13 @@ class GtidSet:
 
     @classmethod
     def parse(cls, text: str) -> GtidSet:
-        """The set that a text stands for, in either dialect; the empty text is the empty set.
+        """Return the set that a text stands for, in either dialect; the empty text is the empty set.
 
         ``domain-server-sequence`` stands for everything up to it in its domain. ``domain:5-9`` is what :meth:`__str__` writes
-        for a MariaDB set, which has no words of its own for one that does not begin at 1. Raises ValueError.
+        for a MariaDB set, which has no words of its own for an interval that does not begin at 1.
+
+        Raises:
+            ValueError: The text is no set of GTIDs.
         """
         parts = [part.strip() for part in text.split(",")]
         if parts == [""]:
@@ -97,22 +106,26 @@ class GtidSet:
         return self - (self - other)
 
     def __contains__(self, gtid: str) -> bool:
-        """Whether one transaction, named as the source does, is in the set. Raises ValueError for what is no GTID."""
+        """Return whether a transaction, named as the source does, is in the set.
+
+        Raises:
+            ValueError: The text is no GTID.
+        """
         source, number = parse_gtid(gtid)
         return self.holds(source, number)
 
     def holds(self, source: str, number: int) -> bool:
-        """Whether the transaction of a source and number is in the set."""
+        """Return whether the transaction of a source and number is in the set."""
         intervals = self.of_source(source)
         at = bisect_right(intervals, (number, _LARGEST)) - 1
         return at >= 0 and intervals[at][1] >= number
 
     def covers(self, other: GtidSet) -> bool:
-        """Whether every transaction of ``other`` is in the set."""
+        """Return whether every transaction of ``other`` is in the set."""
         return not other - self
 
     def of_source(self, source: str) -> tuple[Interval, ...]:
-        """The intervals of one source; empty for one that is not there."""
+        """Return the intervals of one source; empty for one that is not there."""
         return dict(self.sources).get(source, ())
 
     def intervals(self) -> Iterator[tuple[str, int, int]]:
@@ -121,21 +134,24 @@ class GtidSet:
 
     @property
     def count(self) -> int:
-        """How many transactions are in the set."""
+        """The number of transactions are in the set."""
         return sum(last - first + 1 for _, first, last in self.intervals())
 
     @property
     def holes(self) -> GtidSet:
-        """What is missing between the least and the greatest number of each source."""
+        """The transactions that are missing between the least and the greatest number of each source."""
         return self._of(
             {source: _without(((mine[0][0], mine[-1][1]),), mine) for source, mine in self.sources},
         )
 
 
 def gtid_source(text: str) -> str:
-    """The source that a GTID without its number names: ``uuid``, ``uuid:tag``, or ``domain-server``, of which the domain counts.
+    """Return the source that a GTID without its number names: ``uuid``, ``uuid:tag`` or a domain.
 
-    Raises ValueError for anything else.
+    Of ``domain-server`` the domain counts.
+
+    Raises:
+        ValueError: The text is none of them.
     """
     domain, dash, server = text.partition("-")
     if dash and _DOMAIN.fullmatch(domain) and _DOMAIN.fullmatch(server):
@@ -145,7 +161,11 @@ def gtid_source(text: str) -> str:
 
 
 def parse_gtid(text: str) -> tuple[str, int]:
-    """The source and number of one transaction. Raises ValueError for a set, and for what is no GTID."""
+    """Return the source and number of one transaction.
+
+    Raises:
+        ValueError: The text is a set, or no GTID.
+    """
     mariadb = _MARIADB.fullmatch(text)
     if mariadb:
         return str(int(mariadb[1])), int(mariadb[3])
@@ -168,7 +188,7 @@ def parse_mariadb_gtid(text: str) -> tuple[int, int, int]:
 
 
 def server_and_number(text: str) -> tuple[str, int] | None:
-    """Return the server and number of a GTID: ``("uuid:tag", 7)``, ``("0-1", 812)``; None for a text that is none.
+    """Return the server and number of a GTID: ``("uuid:tag", 7)``; None for another text.
 
     Unlike :func:`parse_gtid` the server is kept as it is written: lineages tell binlogs of one MariaDB domain apart by it.
     """
@@ -177,7 +197,10 @@ def server_and_number(text: str) -> tuple[str, int] | None:
 
 
 def greatest_numbers(gtid_set: str) -> dict[str, int]:
-    """Return the greatest number of every server in the text of a GTID set, servers as :func:`server_and_number` names them."""
+    """Return the greatest number of every server in the text of a GTID set: ``{"0-1": 812}``.
+
+    Servers are named as by :func:`server_and_number`.
+    """
     found: dict[str, int] = {}
     for part in filter(None, (one.strip() for one in gtid_set.split(","))):
         server, separator, number = part.rpartition(":" if ":" in part else "-")
@@ -190,7 +213,7 @@ def greatest_numbers(gtid_set: str) -> dict[str, int]:
 
 
 def is_domain(source: str) -> bool:
-    """Whether a source is a domain of MariaDB; else it is a uuid of MySQL."""
+    """Return whether a source is a domain of MariaDB; else it is a uuid of MySQL."""
     return len(source) <= 10 and source.isdecimal()
 
 
@@ -206,7 +229,11 @@ def _source(uuid: str, tag: str | None = None) -> str:
 
 
 def _intervals(part: str) -> Iterator[tuple[str, int, int]]:
-    """``(source, first, last)`` of one part of a set's text."""
+    """Yield ``(source, first, last)`` of one part of a set's text.
+
+    Raises:
+        ValueError: The text is no set of GTIDs.
+    """
     mariadb = _MARIADB.fullmatch(part)
     if mariadb:
         if int(mariadb[3]):  # sequence 0 is a domain in which nothing has happened

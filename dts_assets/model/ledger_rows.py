@@ -1,7 +1,4 @@
-"""Rows of the ledger as typed values: what was read, what closed it, how complete it is, up to where all tables agree.
-
-Instants are UTC.
-"""
+"""The rows of the ledger as typed values. Instants are UTC."""
 
 from __future__ import annotations
 
@@ -46,7 +43,7 @@ class RawWindow:
 
     @property
     def cell(self) -> Cell:
-        """What the row stands for."""
+        """The cell that the row describes."""
         return Cell(self.kafka_partition, self.window)
 
 
@@ -85,7 +82,7 @@ class Counts:
 
     @property
     def balanced(self) -> bool:
-        """Whether the three equations hold."""
+        """True if the three equations hold."""
         return (
             self.messages == self.whole + self.fragments + self.null_messages + self.quarantined_messages
             and self.carried_in + self.fragments
@@ -136,14 +133,16 @@ class IngestWindow:
 
     @property
     def cell(self) -> Cell:
-        """What the row stands for."""
+        """The cell that the row describes."""
         return Cell(self.kafka_partition, self.window)
 
 
 @dataclass(frozen=True, slots=True)
 class WindowTable:
-    """What a window's run of the tables made of one Kafka partition's entries of one table. ``run`` names the run that counted
-    last."""
+    """The result of a tables run for one table in one Kafka partition and window.
+
+    ``run`` names the run that counted last.
+    """
 
     kafka_partition: int
     window_start: datetime
@@ -162,7 +161,7 @@ class WindowTable:
 
     @property
     def balanced(self) -> bool:
-        """Whether changes = kept + redelivered + quarantined."""
+        """True if changes = kept + redelivered + quarantined."""
         return self.changes == self.kept + self.redelivered + self.quarantined
 
 

@@ -1,4 +1,4 @@
-"""Lineages: unbroken runs of one server's binlog, and the rule by which an entry is told to belong to one."""
+"""Lineages: unbroken runs of one server's binlog, and the rule by which entries belong to one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dts_assets.model.positions import SourcePosition
 
 @dataclass(frozen=True, slots=True)
 class Break:
-    """Where a lineage begins.
+    """The place where a lineage begins.
 
     With GTIDs: an entry belongs to it if its number is greater than ``seen`` says of its server (a server not named: any
     number). Without: if its event time is at or after ``time``. ``offset`` is where this Kafka partition saw it begin (None:
@@ -26,13 +26,16 @@ class Break:
 
 @dataclass(frozen=True, slots=True)
 class LineageRule:
-    """How entries of a Kafka partition and shard get their lineage: ``base``, or the last of ``breaks`` that holds for them."""
+    """The rule that gives entries of a Kafka partition and shard their lineage.
+
+    The lineage is ``base``, or the last of ``breaks`` that holds for an entry.
+    """
 
     base: int
     breaks: tuple[Break, ...] = ()
 
     def lineage(self, *, offset: int, server: str | None, number: int, time: datetime) -> int:
-        """The lineage of one entry; ``server`` and ``number`` are its GTID's, None without one."""
+        """Return the lineage of one entry; ``server`` and ``number`` are its GTID's, None without one."""
         found = self.base
         for one in self.breaks:
             if _belongs(one, offset=offset, server=server, number=number, time=time):
@@ -42,7 +45,7 @@ class LineageRule:
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
-    """One lineage; ``server`` is the one that its first entry names, ``first_position`` the least position of its first run."""
+    """A lineage: the server that its first entry names, and the least position of its first run."""
 
     lineage: int
     shard: str

@@ -22,7 +22,10 @@ class OffsetRange:
 
 @dataclass(frozen=True, slots=True)
 class Watermark:
-    """What a source holds of one Kafka partition: offsets ``[low, high)``, the first message's time and the greatest."""
+    """The extent of a Kafka partition at the source.
+
+    It has the offsets ``[low, high)``, the time of the first message, and the greatest time.
+    """
 
     low: int
     high: int

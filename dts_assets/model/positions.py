@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, order=True)
 class SourcePosition:
-    """Where a change stands: the lineage (one unbroken run of one server's binlog), the file's number, the position in it."""
+    """The place of a change: lineage, number of the binlog file, position in the file.
+
+    A lineage is one unbroken run of one server's binlog.
+    """
 
     lineage: int
     file: int
@@ -18,6 +21,6 @@ class SourcePosition:
 
 
 def file_number(file_name: str) -> int:
-    """The number in a binlog file's name: 5 for ``mysql-bin.000005``; 0 where there is none, as in an empty name."""
+    """Return the number in a binlog file's name: 5 for ``mysql-bin.000005``; 0 for a name without a number."""
     digits = file_name.rpartition(".")[2]
     return int(digits) if digits.isdigit() else 0

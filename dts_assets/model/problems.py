@@ -1,4 +1,7 @@
-"""What can be wrong with a message, a window or a row: fixed lists of codes that ledgers, checks and documents share."""
+"""The problems that a message, a window or a row can have.
+
+They are fixed lists of codes that ledgers, checks and documents share.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ class ProblemCode(StrEnum):
     GTIDS = "gtids"
     """Transactions that a CHECKPOINT says were sent and that no Kafka partition gave."""
     SEQUENCE = "sequence"
-    """The numbers in ``ps`` began again at 1; what was lost just before that cannot be seen from them."""
+    """The numbers in ``ps`` began again at 1; they cannot show what was lost just before."""
     UNKNOWN = "unknown"
     """Fields, data types or charset names that this version does not know; the values were kept."""
     DDL = "ddl"
@@ -51,7 +54,7 @@ class Reason(StrEnum):
 
 
 class Completeness(StrEnum):
-    """How complete a window is known to be, weakest first."""
+    """The completeness level of a window, weakest first."""
 
     INCOMPLETE = "incomplete"
     OBSERVED = "observed"

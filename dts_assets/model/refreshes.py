@@ -1,4 +1,4 @@
-"""Windows that are read while they are still open: each reading takes what has come since, and leaves what is there."""
+"""Refreshes: readings of an open window, each of which takes the messages that have come since."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ _COMPACTED = "compacted-"
 
 @dataclass(frozen=True, slots=True)
 class Refresh:
-    """One reading of a Kafka partition and window: the offset it went up to, the generation of everything up to there, and the
-    run whose folder has its files."""
+    """A reading of a Kafka partition and window.
+
+    It has the offset that it went up to, the generation of everything up to there, and the run whose folder has its files.
+    """
 
     end_offset: int
     generation: str
@@ -20,26 +22,35 @@ class Refresh:
 
 
 def reached(refreshes: Iterable[Refresh], generation: str, end_offset: int) -> bool:
-    """Whether what was read up to ``end_offset``, when all was of ``generation``, is still the beginning of what is there."""
+    """Return whether an earlier reading is still the beginning of the present content.
+
+    The reading went up to ``end_offset``, and all of it was of ``generation``.
+    """
     return any(one.generation == generation and one.end_offset >= end_offset for one in refreshes)
 
 
 def runs_of(refreshes: Sequence[Refresh]) -> tuple[str, ...]:
-    """The runs that have a part in the window, in the order of their offsets; none where it was read in one go."""
+    """Return the runs that have a part in the window, in offset order.
+
+    There is none where the window was read in one go.
+    """
     return tuple(dict.fromkeys(one.run for one in refreshes))
 
 
 def run_of(path: str) -> str:
-    """The run whose folder a data file lies in."""
+    """Return the run whose folder a data file lies in."""
     return path.rsplit("/", 2)[-2]
 
 
 def compacted_name(paths: Iterable[str]) -> str:
-    """How the name of a file begins that holds the rows of others: whoever knows these can tell that nothing else changed."""
+    """Return the beginning of a compacted file's name: a digest of the files that went in.
+
+    Whoever knows these files can tell that no row has changed.
+    """
     return _COMPACTED + hashlib.sha256("\n".join(sorted(paths)).encode()).hexdigest()[:32]
 
 
 def is_made_of(path: str, paths: Iterable[str]) -> bool:
-    """Whether a file holds the rows of exactly these files."""
+    """Return whether a file holds the rows of exactly these files."""
     name = path.rsplit("/", 1)[-1]
     return name.startswith(_COMPACTED) and name.startswith(compacted_name(paths))

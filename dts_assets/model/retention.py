@@ -1,4 +1,4 @@
-"""How long a topic keeps messages, as its broker says."""
+"""Retention: the time for which a topic keeps messages, as its broker says."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from datetime import timedelta
 
 @dataclass(frozen=True, slots=True)
 class BrokerRetention:
-    """How long and how much (bytes) of each Kafka partition a topic keeps; None where it sets no limit."""
+    """The retention of a topic: the longest time, and the most bytes of each Kafka partition.
+
+    None stands for no limit.
+    """
 
     age: timedelta | None
     bytes: int | None

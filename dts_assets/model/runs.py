@@ -1,7 +1,7 @@
-"""Runs: stretches of entries in which source positions only grow, as the ledger keeps them of every Kafka partition and window.
+"""Runs: stretches of entries of a Kafka partition and window in which source positions only grow.
 
-They are all that planning needs in order to tell a re-read of a binlog from another binlog, and a window that may hold changes
-which were delivered before from one that cannot.
+They are all that planning needs in order to tell a re-read of a binlog from another binlog, and a window that may hold
+changes which were delivered before from one that cannot.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ class ServerRange:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Entries of one shard that follow each other in a Kafka partition and window, without a break in their coordinates.
+    """A stretch of entries of one shard in a cell, without a break in their coordinates.
 
     ``first`` and ``last`` are the least and the greatest position (lineage 0: the ledger's rows are made before lineages are
     known), ``last_time`` is the latest event time. ``server_id`` and ``gtid`` (None without GTIDs) are those that the run
-    begins with; ``begins`` says that it does so with a BEGIN. ``broken`` says that its coordinates do not go with those before
-    it: new GTIDs at positions that were passed, or GTIDs seen before at positions that were not, neither of which one binlog
-    can have. ``repeats`` counts entries at positions that the window had held before.
+    begins with; ``begins`` says that it does so with a BEGIN. ``broken`` says that its coordinates do not go with those
+    before it: new GTIDs at positions that were passed, or GTIDs seen before at positions that were not, neither of which one
+    binlog can have. ``repeats`` counts entries at positions that the window had held before.
     """
 
     shard: str
@@ -49,7 +49,10 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class StatementMark:
-    """A DDL entry: where it arrived, where it stands at the source, and its GTID, by which copies of a broadcast are told."""
+    """A DDL entry: its offset, its position at the source, and its GTID.
+
+    The copies of a statement that was sent into every Kafka partition are told by them.
+    """
 
     shard: str
     offset: int
@@ -60,7 +63,7 @@ class StatementMark:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointMark:
-    """The greatest CHECKPOINT of a stretch in which their positions only grow: offset of its set, position, GTID set.
+    """The greatest CHECKPOINT of a stretch in which their positions only grow.
 
     ``fake_gtid`` says that GTIDs are the task's own invention, so that the same transaction may come under another one.
     """

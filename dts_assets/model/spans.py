@@ -9,12 +9,16 @@ from dts_assets.model.windows import Window
 
 
 def partition_key(kafka_partition: int) -> str:
-    """The Dagster key of a Kafka partition: ``p03``. Zero-padded so that text order is number order below 100."""
+    """Return the Dagster key of a Kafka partition: ``p03``. Zero-padded so that text order is number order below 100."""
     return f"p{kafka_partition:02d}"
 
 
 def partition_of_key(key: str) -> int:
-    """The Kafka partition that a key names. Raises ValueError if it names none."""
+    """Return the Kafka partition that a key names.
+
+    Raises:
+        ValueError: The key names none.
+    """
     if not (key.startswith("p") and key[1:].isdigit()):
         raise ValueError(f"{key} is not the key of a Kafka partition")
     return int(key[1:])

@@ -8,17 +8,20 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 
 _CARRIED = re.compile(r"[^A-Za-z0-9_\-\u0080-\uffff ]")
-"""What the catalog, a path or Dagster cannot carry. Dots among them: Iceberg lists a dotted namespace as nested."""
+"""The characters that the catalog, a path or Dagster cannot carry.
+
+Dots are among them: Iceberg lists a dotted namespace as nested.
+"""
 
 
 @lru_cache(maxsize=65536)
 def encode_part(part: str) -> str:
-    """A name part with every character that cannot be carried percent-encoded (UTF-8, upper-case hex); reversible."""
+    """Return a name part with every character that cannot be carried percent-encoded (UTF-8, upper-case hex); reversible."""
     return _CARRIED.sub(lambda found: "".join(f"%{byte:02X}" for byte in found.group().encode()), part)
 
 
 def decode_part(part: str) -> str:
-    """The inverse of :func:`encode_part`."""
+    """Return the inverse of :func:`encode_part`."""
     return re.sub(r"(?:%[0-9A-F]{2})+", lambda found: bytes.fromhex(found.group().replace("%", "")).decode(), part)
 
 
@@ -41,7 +44,10 @@ class TableId:
         return tuple(encode_part(part) for part in self.parts)
 
     def matches(self, pattern: str) -> bool:
-        """Whether a glob per name part, ``shopdb.*``, names this table; ``*`` alone names every table. Case counts."""
+        """Return whether a glob per name part, ``shopdb.*``, names this table.
+
+        ``*`` alone names every table. Case counts.
+        """
         if pattern == "*":
             return True
         globs = pattern.split(".")

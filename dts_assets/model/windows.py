@@ -8,11 +8,14 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
 KEY_FORMAT = "%Y-%m-%d-%H:%M"
-"""How a window is written in a Dagster partition key: its start, in UTC, to the minute."""
+"""The format of a window in a Dagster partition key: its start, in UTC, to the minute."""
 
 
 class ClosedBy(StrEnum):
-    """What ended a window: a later message, the declared grace, the end of a complete capture; ``open`` if nothing did."""
+    """The event that ended a window.
+
+    It is a later message, the declared grace, or the end of a complete capture; ``open`` if nothing ended it.
+    """
 
     MESSAGE = "message"
     GRACE = "grace"
@@ -45,22 +48,26 @@ class WindowGrid:
     end: datetime | None = None
 
     def number(self, instant: datetime) -> int:
-        """How many whole windows lie between the grid's start and ``instant`` (negative before it)."""
+        """Return the number of whole windows between the grid's start and ``instant``, negative before it."""
         return (instant - self.start) // self.every
 
     def at(self, number: int) -> Window:
-        """The window with that number, counted from zero."""
+        """Return the window with that number, counted from zero."""
         start = self.start + number * self.every
         return Window(start, start + self.every)
 
     def containing(self, instant: datetime) -> Window | None:
-        """The window that ``instant`` falls in; None outside the grid."""
+        """Return the window that ``instant`` falls in; None outside the grid."""
         if instant < self.start or (self.end is not None and instant >= self.end):
             return None
         return self.at(self.number(instant))
 
     def of_key(self, key: str) -> Window:
-        """The window that a partition key names. Raises ValueError if the key names none of this grid."""
+        """Return the window that a partition key names.
+
+        Raises:
+            ValueError: The key names no window of this grid.
+        """
         start = datetime.strptime(key, KEY_FORMAT).replace(tzinfo=UTC)
         window = self.containing(start)
         if window is None or window.start != start:
@@ -68,19 +75,22 @@ class WindowGrid:
         return window
 
     def of_start(self, start: datetime) -> Window:
-        """The window that starts at ``start``."""
+        """Return the window that starts at ``start``."""
         return Window(start, start + self.every)
 
     def previous(self, window: Window) -> Window | None:
-        """The window before, None for the first."""
+        """Return the window before, None for the first."""
         return None if window.start <= self.start else self.of_start(window.start - self.every)
 
     def next(self, window: Window) -> Window | None:
-        """The window after, None for the last."""
+        """Return the window after, None for the last."""
         return None if self.end is not None and window.end >= self.end else self.of_start(window.end)
 
     def until(self, instant: datetime, *, since: datetime | None = None) -> Iterator[Window]:
-        """Every window that has ended at ``instant``, in order; those before ``since``, the start of one, are left out."""
+        """Yield every window that has ended at ``instant``, in order.
+
+        Windows before ``since``, the start of a window, are left out.
+        """
         limit = instant if self.end is None else min(instant, self.end)
         for number in range(0 if since is None else self.number(since), max(0, self.number(limit))):
             yield self.at(number)

@@ -1,4 +1,4 @@
-"""Appends: windows that were read while they were open, to which the next run only adds what has come since."""
+"""Appends: windows that were read while open, to which the next run only adds new rows."""
 
 from __future__ import annotations
 
@@ -36,7 +36,10 @@ class Appends:
         }
 
     def of_next_run(self, marks: Iterable[Cut], rows: Mapping[Cell, IngestWindow]) -> frozenset[datetime]:
-        """Return the starts of the windows to which the next run may append: windows that are open or that were."""
+        """Return the starts of the windows to which the next run may append.
+
+        They are the windows that are open, and those that this run appends to.
+        """
         still = open_windows(rows.values())
         return frozenset(start for mark in marks if (start := mark.window.start) in still or start in self.marks)
 
@@ -49,7 +52,7 @@ class Appends:
         firsts: Mapping[datetime, Sequence[SourcePosition]],
         stood_at: SourcePosition | None,
     ) -> list[Cut]:
-        """Return the marks of windows that `run` has written or appended to, with all that the next run needs.
+        """Return the marks of windows that `run` has written or appended to.
 
         Args:
             marks: The marks without that.
@@ -80,7 +83,7 @@ NO_APPENDS = Appends({})
 
 
 def open_windows(rows: Iterable[IngestWindow]) -> frozenset[datetime]:
-    """Return the starts of the windows that have not closed in all Kafka partitions, as far as they are stored."""
+    """Return the starts of the stored windows that have not closed in all Kafka partitions."""
     return frozenset(row.window.start for row in rows if row.closed_by is ClosedBy.OPEN)
 
 

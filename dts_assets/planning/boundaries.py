@@ -19,7 +19,7 @@ from dts_assets.model.windows import ClosedBy, Window
 
 @dataclass(frozen=True, slots=True)
 class Closing:
-    """How windows of a subscription close."""
+    """The rule by which windows of a subscription close."""
 
     complete: bool
     grace: timedelta
@@ -28,8 +28,10 @@ class Closing:
 
 @dataclass(frozen=True, slots=True)
 class PlannedCell:
-    """A cell with its offsets; ``stored`` if they were in the ledger already. ``behind_open``: the window before has not closed
-    either, so that nobody knows yet where this one begins."""
+    """A cell with its offsets; ``stored`` if they were in the ledger already.
+
+    ``behind_open``: the window before has not closed either, so that nobody knows yet where this one begins.
+    """
 
     cell: Cell
     offsets: OffsetRange
@@ -46,8 +48,11 @@ class _Boundary:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What stored rows say of one Kafka partition: the offset of a boundary from either neighbour, what closed it from the
-    earlier one alone, and how far a window that is still open was read."""
+    """The boundaries of one Kafka partition that stored rows give.
+
+    The offset of a boundary comes from either neighbour, ``closed_by`` from the earlier one alone; ``read_to`` says how far
+    an open window was read.
+    """
 
     offsets: dict[datetime, int]
     closed_by: dict[datetime, ClosedBy]
@@ -55,8 +60,10 @@ class _Known:
     read_to: dict[datetime, int]
 
     def between(self, instant: datetime, offset: int) -> int:
-        """``offset``, but never before an earlier boundary nor behind a later one, nor before what was read already: a message
-        that was dated too far ahead to count may do so now."""
+        """Return ``offset``, moved between the stored boundaries around an instant.
+
+        It never lies before what was read already: a message that was dated too far ahead to count may do so now.
+        """
         offset = max(offset, self.read_to.get(instant, 0))
         after = bisect_left(self.instants, instant)
         if after:
@@ -70,7 +77,10 @@ _UNKNOWN = _Known({}, {}, [], {})
 
 
 def instants_to_find(cells: Iterable[Cell], stored: Iterable[RawWindow]) -> frozenset[tuple[int, datetime]]:
-    """What to ask the source for: the (Kafka partition, instant) pairs at which no stored window has closed."""
+    """Return the (Kafka partition, instant) pairs to ask the source for.
+
+    They are the borders at which no stored window has closed.
+    """
     known = _known(stored)
     wanted = {(cell.kafka_partition, instant) for cell in cells for instant in (cell.window.start, cell.window.end)}
     return frozenset(pair for pair in wanted if pair[1] not in known.get(pair[0], _UNKNOWN).closed_by)
@@ -84,7 +94,10 @@ def plan_cells(
     watermarks: Mapping[int, Watermark],
     closing: Closing,
 ) -> tuple[PlannedCell, ...]:
-    """The offsets of every cell; a cell that nothing has closed yet comes back as ``open``, up to the high watermark."""
+    """Return every cell with its offsets.
+
+    A cell that nothing has closed yet comes back as ``open``, up to the high watermark.
+    """
     cells, stored = tuple(cells), tuple(stored)
     known = _known(stored)
     rows = {row.cell for row in stored if row.closed_by is not ClosedBy.OPEN}
@@ -118,8 +131,10 @@ def closed_windows(
     watermark: Watermark,
     closing: Closing,
 ) -> tuple[Window, ...]:
-    """Those of ``windows`` that have closed in a Kafka partition, judged by its greatest message time alone. A message dated too
-    far ahead makes it say too much; where the boundaries are says :func:`plan_cells`."""
+    """Return the windows that have closed in a Kafka partition, judged by its greatest message time.
+
+    A message dated too far ahead makes it say too much; :func:`plan_cells` says where the boundaries are.
+    """
     return tuple(window for window in windows if _closed_by_time(window.end, watermark, closing) is not ClosedBy.OPEN)
 
 
@@ -146,7 +161,7 @@ def _boundaries(
     high: int,
     closing: Closing,
 ) -> dict[datetime, _Boundary]:
-    """The boundaries of one Kafka partition at ascending instants, with offsets that never go back.
+    """Return the boundaries of one Kafka partition at ascending instants, with offsets that never go back.
 
     A partition closed by grace may get messages of an earlier time afterwards: what the source finds then lies behind what is
     stored of a later window. And messages may arrive between two questions. Stored numbers win over both.

@@ -6,7 +6,10 @@ FEW = 2
 """So many files are left as they are."""
 
 EVERY = 16
-"""After so many readings the files of a window that is still open are compacted, too: each refresh of a snapshot reads all."""
+"""The files of an open window are compacted after so many readings.
+
+Each refresh of a snapshot looks through all of them.
+"""
 
 
 def needs_compaction(readings: int, *, still_open: bool) -> bool:

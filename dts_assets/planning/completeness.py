@@ -1,8 +1,8 @@
-"""How complete a cell and a window are known to be, from what their messages say of themselves.
+"""Completeness levels of cells and windows, from the evidence that their messages give.
 
 The vendor promises delivery at least once, in order within a Kafka partition (Tencent Cloud, documents 571/55396 and
-571/92710). So repeats and re-reads are no fault, and whatever is missing left a mark: a number, a transaction that
-is not whole, a GTID that a CHECKPOINT counts. Each rule names the vendor's words that it rests on.
+571/92710). So repeats and re-reads are no fault, and whatever is missing left a mark: a number, a transaction that is not
+whole, a GTID that a CHECKPOINT counts. Each rule names the vendor's words that it rests on.
 """
 
 from __future__ import annotations
@@ -42,23 +42,23 @@ def completeness_of_cell(problems: Iterable[Problem]) -> Completeness:
 
 
 def completeness_of_window(cells: Iterable[Completeness]) -> Completeness:
-    """The weakest of a window's cells."""
+    """Return the weakest of a window's cells."""
     return min(cells, key=lambda level: level.rank)
 
 
 def level_of_cell(
     problems: Sequence[Problem], delivery: CellDelivery, *, nothing_follows: bool = False
 ) -> Completeness:
-    """The level of one Kafka partition and window, by itself: never ``proven``.
+    """Return the level of one Kafka partition and window, by itself: never ``proven``.
 
     ``contiguous``: nothing is missing between the messages, every entry set is whole, and changes stand between the BEGIN and
-    COMMIT of their transactions. Nothing missing: by the header ``ps`` if every message carries it, which the vendor's consumer
-    demo expects to grow by one with each message and to begin again at 1 alone; by offsets if none does. Kafka itself leaves out
-    offsets (Apache Kafka, "Message Format": control batches; "Log Compaction"), so without ``ps`` a hole is no loss, but no
-    contiguity either. Transactions: a BEGIN and a COMMIT entry around the changes (Tencent Cloud, the page on the Protobuf
-    demo, document 571/55396). ROLLBACK is not in use there, so one leaves doubts. Huawei Cloud's messages have neither
-    ("Kafka Message Format", drs_03_0052): ``observed``. So is what ends inside a transaction where nothing can follow, and a cell
-    without messages, for which nothing speaks.
+    COMMIT of their transactions. Nothing missing: by the header ``ps`` if every message carries it, which the vendor's
+    consumer demo expects to grow by one with each message and to begin again at 1 alone; by offsets if none does. Kafka
+    itself leaves out offsets (Apache Kafka, "Message Format": control batches; "Log Compaction"), so without ``ps`` a hole is
+    no loss, but no contiguity either. Transactions: a BEGIN and a COMMIT entry around the changes (Tencent Cloud, the page on
+    the Protobuf demo, document 571/55396). ROLLBACK is not in use there, so one leaves doubts. Huawei Cloud's messages have
+    neither ("Kafka Message Format", drs_03_0052): ``observed``. So is what ends inside a transaction where nothing can
+    follow, and a cell without messages, for which nothing speaks.
     """
     level = completeness_of_cell(problems)
     if level is Completeness.INCOMPLETE or any(problem.code in _DOUBTS for problem in problems):
@@ -69,7 +69,7 @@ def level_of_cell(
 
 
 def _numbered(delivery: CellDelivery) -> bool:
-    """Whether numbers or offsets show that nothing is missing between a cell's messages."""
+    """Return whether numbers or offsets show that nothing is missing between a cell's messages."""
     if delivery.more_shards:
         return False
     if delivery.numbered == 0:
@@ -81,9 +81,10 @@ def _numbered(delivery: CellDelivery) -> bool:
 
 
 def _in_transactions(delivery: CellDelivery) -> bool:
-    """Whether marks of transactions vouch for all changes; of a shard without changes there is nothing to vouch for.
+    """Return whether marks of transactions vouch for all changes.
 
-    Where no message has a number, a cell must show that it comes from a task which sends marks, or CHECKPOINTs at least.
+    Of a shard without changes there is nothing to vouch for. Where no message has a number, a cell must show that it comes
+    from a task which sends marks, or CHECKPOINTs at least.
     """
     if delivery.numbered:
         return all(one.marked or not one.changes for one in delivery.transactions)
@@ -91,10 +92,10 @@ def _in_transactions(delivery: CellDelivery) -> bool:
 
 
 def joined(before: CellDelivery, after: CellDelivery) -> CellDelivery:
-    """Two cells of a Kafka partition that follow each other as one: what the next one after them has to be compared with.
+    """Return two cells of a Kafka partition that follow each other as one cell.
 
-    Counts add up. Only what one of them names is named; GTIDs are united, and of a scattered set only the bounds of each source
-    are kept: a year of windows must not become a set of millions.
+    The next cell is compared with it. Counts add up. What one of them names stays named; GTIDs are united, and of a scattered
+    set only the bounds of each source are kept: a year of windows must not become a set of millions.
     """
     shards = sorted({one.shard for one in (*before.sequences, *after.sequences)})
     transactions = sorted({one.shard for one in (*before.transactions, *after.transactions)})
@@ -113,12 +114,13 @@ def joined(before: CellDelivery, after: CellDelivery) -> CellDelivery:
 
 
 def seam(before: CellDelivery, after: CellDelivery) -> tuple[Problem, ...]:
-    """What is missing between two cells of a Kafka partition whose offsets meet. Of a shard that one lacks nothing is said.
+    """Return the problems between two cells of a Kafka partition whose offsets meet.
 
-    ``before`` may be several cells, :func:`joined`. Numbers: the next ``ps`` is one more than the last, not more than the
-    greatest (a repeat), or 1 (the vendor's consumer demo reads 1 as a numbering begun anew). Transactions: one that was open goes
-    on or is read again, for a task that is restarted reads again what it had not finished (Tencent Cloud, document 571/53454: the
-    data between two checkpoints is sent again as a whole); one that goes on was begun or is a re-read.
+    Of a shard that one lacks nothing is said. ``before`` may be several cells, :func:`joined`. Numbers: the next ``ps`` is
+    one more than the last, not more than the greatest (a repeat), or 1 (the vendor's consumer demo reads 1 as a numbering
+    begun anew). Transactions: one that was open goes on or is read again, for a task that is restarted reads again what it
+    had not finished (Tencent Cloud, document 571/53454: the data between two checkpoints is sent again as a whole); one that
+    goes on was begun or is a re-read.
     """
     found: list[Problem] = []
     for sequence in after.sequences:
@@ -133,10 +135,10 @@ def seam(before: CellDelivery, after: CellDelivery) -> tuple[Problem, ...]:
 def excused(
     before: CellDelivery, after: CellDelivery, problems: Iterable[Problem]
 ) -> tuple[tuple[Problem, ...], CellDelivery]:
-    """The problems and facts of a cell without holes in ``ps`` that are none: their numbers had all come in the cells before it.
+    """Return the problems and facts of a cell without holes in ``ps`` that earlier cells fill.
 
-    Producers may send a message again long after (Apache Kafka, producer setting ``retries``), and the vendor's demo drops what
-    is not greater than the last number.
+    All numbers of such a hole had come in the cells before. Producers may send a message again long after (Apache Kafka,
+    producer setting ``retries``), and the vendor's demo drops what is not greater than the last number.
     """
     known: set[int] = set()
     sequences = []
@@ -176,7 +178,7 @@ def gtid_holes(seen_before: GtidSet, seen_now: GtidSet, synced_before: GtidSet |
 
 
 def holes_behind(seen: GtidSet, synced: GtidSet) -> GtidSet:
-    """What is missing between the last CHECKPOINT and the last transaction that came, where nothing can follow.
+    """Return the transactions missing between the last CHECKPOINT and the last transaction, where nothing can follow.
 
     The numbers of one source grow by one with each transaction (MySQL Reference Manual, "GTID Format and Storage").
     """
@@ -185,11 +187,12 @@ def holes_behind(seen: GtidSet, synced: GtidSet) -> GtidSet:
 
 @dataclass(frozen=True, slots=True)
 class WindowEvidence:
-    """What speaks for a window beside its cells.
+    """The evidence for a window beside its cells.
 
-    ``gtids_missing`` is :func:`gtid_holes` up to the cut's CHECKPOINT (and :func:`holes_behind` where a complete capture ends);
-    None while no CHECKPOINT tells: the next window that has one can still prove this one. ``real_gtids``: no CHECKPOINT calls
-    them fake, all could be read and kept. ``kafka_partitions`` is how many the topic has, ``given`` how many of them are here.
+    ``gtids_missing`` is :func:`gtid_holes` up to the cut's CHECKPOINT (and :func:`holes_behind` where a complete capture
+    ends); None while no CHECKPOINT tells: the next window that has one can still prove this one. ``real_gtids``: no
+    CHECKPOINT calls them fake, all could be read and kept. ``kafka_partitions`` is how many the topic has, ``given`` how many
+    of them are here.
     """
 
     seams: tuple[Problem, ...] = ()
@@ -202,14 +205,15 @@ class WindowEvidence:
 def level_of_window(
     cells: Sequence[tuple[Completeness, CellDelivery]], evidence: WindowEvidence
 ) -> tuple[Completeness, tuple[Problem, ...]]:
-    """The level of a window, and the problems that its cells do not show.
+    """Return the level of a window, and the problems that its cells do not show.
 
-    ``proven``: all cells of all Kafka partitions are contiguous, nothing is missing between them and the cells before, and the
-    union of partitions has every transaction that a CHECKPOINT counts. GTIDs count only if they are the server's: ``fakeGtid``
-    says that DTS made them up: "if gtid_mode is not enabled, DTS will forge a GTID" (the page on the Avro demo), and forged ones
-    are contiguous whatever was lost. They count only with marks: in topics of one partition, transactions on tables that are not
-    subscribed are sent too, empty, so that GTIDs stay contiguous (documents 571/55403 and 571/57018); of others it is not said.
-    So missing GTIDs make a window of one partition ``incomplete``, and others too unless ``ps`` vouches for every message.
+    ``proven``: all cells of all Kafka partitions are contiguous, nothing is missing between them and the cells before, and
+    the union of partitions has every transaction that a CHECKPOINT counts. GTIDs count only if they are the server's:
+    ``fakeGtid`` says that DTS made them up: "if gtid_mode is not enabled, DTS will forge a GTID" (the page on the Avro demo),
+    and forged ones are contiguous whatever was lost. They count only with marks: in topics of one partition, transactions on
+    tables that are not subscribed are sent too, empty, so that GTIDs stay contiguous (documents 571/55403 and 571/57018); of
+    others it is not said. So missing GTIDs make a window of one partition ``incomplete``, and others too unless ``ps``
+    vouches for every message.
     """
     deliveries = [delivery for _, delivery in cells]
     level = completeness_of_window(own for own, _ in _speaking(cells))
@@ -236,7 +240,7 @@ def level_of_window(
 
 
 def _speaking(cells: Sequence[tuple[Completeness, CellDelivery]]) -> Sequence[tuple[Completeness, CellDelivery]]:
-    """The cells without those in which nothing arrived and nothing is wrong, unless all are such."""
+    """Return the cells without those in which nothing arrived and nothing is wrong, unless all are such."""
     speaking = [
         (level, delivery)
         for level, delivery in cells
@@ -246,8 +250,10 @@ def _speaking(cells: Sequence[tuple[Completeness, CellDelivery]]) -> Sequence[tu
 
 
 def gtids_by_shard(deliveries: Iterable[CellDelivery]) -> Mapping[str, GtidSet | None]:
-    """The transactions that ended in some cells, by shard: each shard is a server of its own. None where they prove nothing:
-    fake, unreadable, of two dialects, or too scattered to have been kept."""
+    """Return the transactions that ended in some cells, by shard: each shard is a server of its own.
+
+    None stands for GTIDs that prove nothing: fake, unreadable, of two dialects, or too scattered to have been kept.
+    """
     found: dict[str, GtidSet | None] = {}
     for delivery in deliveries:
         for one in delivery.transactions:
@@ -318,7 +324,7 @@ def _bounded(gtids: GtidSet) -> GtidSet:
 
 
 def _missing_numbers(before: ShardSequence | None, after: ShardSequence) -> list[Problem]:
-    """What ``ps`` says is missing between two cells."""
+    """Return the problems that ``ps`` shows between two cells."""
     if before is None or after.first in (1, before.greatest + 1) or after.first <= before.last + 1:
         return []
     missing = after.first - before.last - 1
@@ -352,7 +358,10 @@ def _torn(before: ShardTransactions, after: ShardTransactions) -> list[Problem]:
 
 
 def _ends(after: ShardTransactions, one: Transaction) -> bool:
-    """Whether a transaction that was open ends in a later cell, or may have where GTIDs cannot tell."""
+    """Return whether a transaction that was open ends in a later cell.
+
+    Where GTIDs cannot tell, it may have.
+    """
     if after.first is not None and not after.first.begun and _agree(after.first, one):
         return after.open[:1] != (after.first,)
     source, number = _parsed(one)
@@ -363,7 +372,7 @@ def _ends(after: ShardTransactions, one: Transaction) -> bool:
 
 
 def _passes(before: ShardTransactions, after: ShardTransactions, one: Transaction) -> bool:
-    """Whether a later cell has gone on beyond a transaction without ending it."""
+    """Return whether a later cell has gone on beyond a transaction without ending it."""
     first = after.first
     if first is None or (not first.begun and _agree(first, one)):
         return False
@@ -382,7 +391,10 @@ def _passes(before: ShardTransactions, after: ShardTransactions, one: Transactio
 
 
 def _goes_on(before: ShardTransactions, first: Transaction) -> bool:
-    """Whether entries without a BEGIN belong to a transaction that was open, or are read again from the middle of one."""
+    """Return whether entries without a BEGIN belong to a transaction that was open.
+
+    They may also be read again from the middle of one.
+    """
     if any(_agree(one, first) for one in before.open) or before.more_open:
         return True
     source, number = _parsed(first)
@@ -408,7 +420,7 @@ def _named(one: Transaction) -> str:
 
 
 def _missing_text(missing: GtidSet) -> str:
-    """How many transactions are missing and which, the first intervals of them."""
+    """Return the number of missing transactions and the first intervals of them, as text."""
     intervals = list(missing.intervals())
     named = str(GtidSet.of(intervals[:MOST_NAMED]))
     more = f" and {len(intervals) - MOST_NAMED} more intervals" if len(intervals) > MOST_NAMED else ""

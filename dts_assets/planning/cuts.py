@@ -19,8 +19,10 @@ from dts_assets.model.windows import ClosedBy, Window, WindowGrid
 
 @dataclass(frozen=True, slots=True)
 class WindowCut:
-    """What one window adds to the frontier. ``still_open``: it had not closed in every Kafka partition when it was made, so that
-    more of it may come."""
+    """The part of one window in the frontier.
+
+    ``still_open``: the window had not closed in every Kafka partition when it was made, so that more of it may come.
+    """
 
     window: Window
     cut: SourcePosition | None
@@ -52,11 +54,11 @@ def cut_of_window(
 
 
 def frontier(cuts: Mapping[datetime, WindowCut], grid: WindowGrid, *, first: datetime | None) -> Frontier:
-    """Where tables stand, from the cuts of all computed windows (by window start).
+    """Return the frontier of all tables, from the cuts of all computed windows (by window start).
 
-    ``first`` is the start of the first window that counts, the one with the first offset ever seen; None if none was. What was
-    applied is never taken back: the cut only grows. A window that was made while it was open is the last one: what came of it
-    afterwards is not in the changelogs yet, however far later windows have come.
+    ``first`` is the start of the first window that counts, the one with the first offset ever seen; None if none was. What
+    was applied is never taken back: the cut only grows. A window that was made while it was open is the last one: what came
+    of it afterwards is not in the changelogs yet, however far later windows have come.
     """
     if first is None:
         return EMPTY_FRONTIER

@@ -12,10 +12,10 @@ from dts_assets.model.windows import WindowGrid
 
 @dataclass(frozen=True, slots=True)
 class EarlierCells:
-    """The cells before a cell whose raw is stored without a hole; ``beyond`` is the first cell that is not stored, if any.
+    """The cells before a cell whose raw is stored without a hole.
 
-    They are the first ``count`` of ``chain``, ascending: all cells of a run share it, because a tuple for each of a thousand
-    windows would be half a million cells.
+    ``beyond`` is the first cell that is not stored, if any. The cells are the first ``count`` of ``chain``, ascending: all
+    cells of a run share it, because a tuple for each of a thousand windows would be half a million cells.
     """
 
     chain: Sequence[Cell]
@@ -29,7 +29,10 @@ class EarlierCells:
 
 
 def find_earlier_cells(span: Span, raw: Mapping[Cell, RawWindow], grid: WindowGrid) -> dict[Cell, EarlierCells]:
-    """Return the earlier cells of each stored cell of a span, in one pass over the stored windows of a Kafka partition."""
+    """Return the earlier cells of each stored cell of a span.
+
+    The stored windows of a Kafka partition are gone through once.
+    """
     wanted = frozenset(span.windows)
     found: dict[Cell, EarlierCells] = {}
     for kafka_partition in span.kafka_partitions:

@@ -15,18 +15,18 @@ ABSENT = "absent"
 
 
 def generation(inputs: Iterable[str], *, code_version: str) -> str:
-    """A digest (16 hex digits) of the inputs, in any order, and the code version."""
+    """Return a digest (16 hex digits) of the inputs, in any order, and the code version."""
     text = "\n".join([code_version, *sorted(inputs)])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def input_text(name: str, generation_now: str) -> str:
-    """How one input stands in a row's ``inputs``: ``name=generation``."""
+    """Return the text of an input in a row's ``inputs``: ``name=generation``."""
     return f"{name}={generation_now}"
 
 
 def changed_inputs(recorded: Iterable[str], now: Mapping[str, str]) -> tuple[str, ...]:
-    """The names of recorded inputs whose generation is another now, or that are gone."""
+    """Return the names of recorded inputs whose generation is another now, or that are gone."""
     changed = []
     for text in recorded:
         name, _, before = text.rpartition("=")

@@ -1,6 +1,7 @@
-"""How far a consumer group may be moved: behind the last CHECKPOINT of what is stored and decoded without a hole, never back.
+"""The offset that a consumer group may be moved to.
 
-The group is a courtesy to the vendor's console, which shows its lag; what is read next is decided by the ledger alone.
+It lies behind the last CHECKPOINT of the stored and decoded messages without a hole, and the group never moves back. The
+group is a courtesy to the vendor's console, which shows its lag; what is read next is decided by the ledger alone.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from dts_assets.model.ledger_rows import IngestWindow
 def offset_to_commit(
     decoded: Iterable[IngestWindow], *, start: int, committed: int | None, by_checkpoint: bool
 ) -> int | None:
-    """The next offset to read, as Kafka wants it; None to leave the group where it is.
+    """Return the next offset to read, as Kafka wants it; None to leave the group where it is.
 
-    ``start`` is where the chain of windows begins: all before it is stored, or was never wanted. ``by_checkpoint`` says that the
-    format has CHECKPOINTs; without them the end of what is stored counts.
+    ``start`` is where the chain of windows begins: all before it is stored, or was never wanted. ``by_checkpoint`` says that
+    the format has CHECKPOINTs; without them the end of what is stored counts.
     """
     at, reached = start, None
     for row in sorted(decoded, key=lambda one: one.offsets):

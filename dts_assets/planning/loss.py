@@ -16,15 +16,16 @@ from dts_assets.model.offsets import OffsetRange, Watermark
 from dts_assets.model.retention import BrokerRetention
 
 WARN_BELOW = 0.5
-"""A warning comes when less than this share of the lifetime of messages is left to the first unread one.
+"""The share of the lifetime of messages below which a warning comes.
 
-Half: of the usual 24 hours that is 12, a night in which nobody looks. Windows of a day in such a topic always warn, and rightly:
-the first message of a day would be read when it is about to go.
+Compared is the time that is left to the first unread message. Half of the usual 24 hours is 12, a night in which nobody
+looks. Windows of a day in such a topic always warn, and rightly: the first message of a day would be read when it is about to
+go.
 """
 
 
 class LossState(StrEnum):
-    """How safe the unread messages of a Kafka partition are, safest first."""
+    """The safety of the unread messages of a Kafka partition, safest first."""
 
     NOTHING_UNREAD = "nothing_unread"
     SAFE = "safe"
@@ -40,7 +41,10 @@ class LossState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Keeping:
-    """How long messages are kept: ``age`` (None: for ever), and whether the topic may delete by size before that."""
+    """The time for which messages are kept.
+
+    ``age`` is None for ever; ``by_size`` says whether the topic may delete by size before that.
+    """
 
     age: timedelta | None
     by_size: bool
@@ -52,7 +56,10 @@ FOR_EVER = Keeping(None, by_size=False)
 
 @dataclass(frozen=True, slots=True)
 class OldestSeen:
-    """What was seen of a Kafka partition's first message at one look; ``young`` says that deletion by size was seen since."""
+    """The first message of a Kafka partition as it was at one look.
+
+    ``young`` says that deletion by size was seen since.
+    """
 
     low: int
     time: datetime | None
@@ -61,23 +68,26 @@ class OldestSeen:
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """What of a Kafka partition was never stored: offset ranges, ascending, and the time of the first message that is there."""
+    """The messages of a Kafka partition that were never stored.
+
+    They are offset ranges, ascending, and the time of the first message that is there.
+    """
 
     offsets: tuple[OffsetRange, ...]
     first_time: datetime | None
 
     @property
     def count(self) -> int:
-        """How many offsets."""
+        """The number of offsets."""
         return sum(map(len, self.offsets))
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """How safe the unread messages of a Kafka partition are.
+    """The risk that unread messages of a Kafka partition are deleted.
 
-    ``remaining`` is the time until the first unread one may be deleted (never negative), ``lifetime`` how long messages live now;
-    both None where nothing is unread or nothing is ever deleted. ``lost`` are the offsets that are gone.
+    ``remaining`` is the time until the first unread one may be deleted (never negative), ``lifetime`` how long messages live
+    now; both None where nothing is unread or nothing is ever deleted. ``lost`` are the offsets that are gone.
     """
 
     state: LossState
@@ -88,7 +98,10 @@ class Loss:
 
 
 def keeping(configured: timedelta, broker: BrokerRetention | None) -> Keeping:
-    """How long messages are kept: the shorter age counts. A broker that was not asked may delete by size."""
+    """Return the time for which messages are kept: the shorter age counts.
+
+    A broker that was not asked may delete by size.
+    """
     ages = [configured] + ([] if broker is None or broker.age is None else [broker.age])
     return Keeping(min(ages), by_size=broker is None or broker.bytes is not None)
 
@@ -105,7 +118,7 @@ def unread_ranges(stored: Iterable[OffsetRange], *, start: int, high: int) -> tu
 
 
 def look_at_oldest(before: OldestSeen | None, watermark: Watermark, *, kept: Keeping, now: datetime) -> OldestSeen:
-    """What is seen now, and whether the topic is known to delete by size.
+    """Return the oldest message as it is now, and whether the topic is known to delete by size.
 
     It is if the first message of the look before was deleted younger than any deletion by age would have it, until the first
     message grows as old as that.
@@ -118,7 +131,10 @@ def look_at_oldest(before: OldestSeen | None, watermark: Watermark, *, kept: Kee
 
 
 def judge_loss(unread: Unread, watermark: Watermark, *, kept: Keeping, oldest: OldestSeen, now: datetime) -> Loss:
-    """How safe unread messages are. Where the time of the first unread one is not known, that of the oldest message stands in."""
+    """Return the risk of unread messages.
+
+    Where the time of the first unread one is not known, that of the oldest message stands in.
+    """
     lost = _below(unread.offsets, watermark.low)
     there = unread.count > sum(map(len, lost))
     lifetime = kept.age
@@ -141,7 +157,7 @@ def judge_loss(unread: Unread, watermark: Watermark, *, kept: Keeping, oldest: O
 
 
 def worst(states: Iterable[LossState]) -> LossState:
-    """The least safe of some states; nothing unread if there are none."""
+    """Return the least safe of some states; nothing unread if there are none."""
     return max(states, key=lambda state: state.rank, default=LossState.NOTHING_UNREAD)
 
 

@@ -1,7 +1,7 @@
-"""The proof of every window: its cells put beside the windows before them, and beside what CHECKPOINTs say was sent.
+"""The proof of every window, from its cells, the windows before them, and CHECKPOINTs.
 
-One pass over all stored windows in their order. What a window's proof rests on beside its own cells is summed up in a digest, so
-that a window knows when it has to be judged anew, and only then.
+One pass over all stored windows in their order. What a window's proof rests on beside its own cells is summed up in a digest,
+so that a window knows when it has to be judged anew, and only then.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ from dts_assets.planning.completeness import (
 
 @dataclass(frozen=True, slots=True)
 class WindowProof:
-    """What is known of a window: its level, and every problem with the Kafka partition it is of (None: of all together).
+    """The proof of a window: its level, and every problem with its Kafka partition.
 
-    ``rests_on`` is a digest of what was read of earlier windows.
+    The partition is None for a problem of all partitions together. ``rests_on`` is a digest of what was read of earlier
+    windows.
     """
 
     level: Completeness
@@ -54,9 +55,10 @@ class _Chain:
 def prove_windows(
     rows: Iterable[IngestWindow], *, kafka_partitions: int, synced: Mapping[datetime, str | None], trust_gtids: bool
 ) -> dict[datetime, WindowProof]:
-    """The proof of every window that has a stored cell, by window start.
+    """Return the proof of every window that has a stored cell, by window start.
 
-    ``synced`` has the GTID set of each window's cut, None where there is none; ``trust_gtids`` is False where they are made up.
+    ``synced`` has the GTID set of each window's cut, None where there is none; ``trust_gtids`` is False where they are made
+    up.
     """
     by_window: dict[datetime, list[IngestWindow]] = {}
     for row in rows:
@@ -105,7 +107,10 @@ def prove_windows(
 
 
 def _given_up(one: IngestWindow, left_open: int) -> bool:
-    """Whether a set that was open at the border does not go on. With several shards it may, behind messages of the others."""
+    """Return whether a set that was open at the border does not go on.
+
+    With several shards it may, behind messages of the others.
+    """
     came = one.delivery.numbered or one.delivery.unnumbered
     return bool(came) and one.counts.carried_in < left_open and len(one.delivery.sequences) <= 1
 
@@ -127,7 +132,7 @@ class _Transactions:
 
     @property
     def text(self) -> str:
-        """What is remembered of earlier windows."""
+        """The memory of earlier windows, as text."""
         return f"{self._seen}|{self._synced}"
 
     def see(self, cells: Iterable[IngestWindow], synced: str | None, *, goes_on: bool) -> GtidSet | None:
@@ -160,7 +165,10 @@ class _Transactions:
 
 
 def _digest(before: Mapping[int, CellDelivery | None], left: Mapping[int, int], gtids: str) -> str:
-    """What a proof rests on: the last numbers, the open sets and transactions, and the GTIDs of the windows before."""
+    """Return a digest of the facts that a proof rests on.
+
+    They are the last numbers, the open sets and transactions, and the GTIDs of the windows before.
+    """
     facts: list[object] = [gtids]
     for partition, delivery in sorted(before.items()):
         if delivery is None:

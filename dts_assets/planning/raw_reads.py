@@ -48,7 +48,10 @@ def plan_read(plan: PlannedCell, row: RawWindow | None) -> RawRead:
 
 
 def is_gone(plan: PlannedCell, watermark: Watermark) -> bool:
-    """Return whether a stored cell can no longer be read again in full, so that its stored messages are worth more."""
+    """Return whether a stored cell can no longer be read again in full.
+
+    Then its stored messages are worth more.
+    """
     return plan.stored and bool(len(plan.offsets)) and watermark.low > plan.offsets.start
 
 

@@ -16,13 +16,16 @@ def quarantined_cells(rows: Iterable[QuarantineRow], grid: WindowGrid) -> frozen
 
 
 def entries_to_redrive(rows: Iterable[QuarantineRow], grid: WindowGrid) -> Work:
-    """Return the entries to make again: of the cells in which messages, fragments or entries could not be used."""
+    """Return the entries to make again.
+
+    They are of the cells in which messages, fragments or entries could not be used.
+    """
     cells = quarantined_cells((row for row in rows if row.stage == "entries"), grid)
     return Work((), tuple(sorted(cells)), ())
 
 
 def tables_to_redrive(rows: Iterable[QuarantineRow], left: Iterable[QuarantineRow], cuts: Iterable[Cut]) -> Work:
-    """Return the tables to make again: those whose entries have changed, and those that could not use a change.
+    """Return the tables to make again, where entries have changed or a change could not be used.
 
     ``left`` is the quarantine after the entries were made again. Tables that are not in ``cuts`` come with their first run.
     """

@@ -1,4 +1,4 @@
-"""What one snapshot table must do to stand at a new frontier: nothing, take over newer changes, or recompute some keys.
+"""The work of one snapshot table: nothing, taking newer changes over, or computing keys again.
 
 A snapshot commit carries the frontier it stands at and the changelog state it was made from. The next one works on the
 difference alone: the changes between the two frontiers, and the windows that were replaced between the two changelog states.
@@ -19,7 +19,10 @@ from dts_assets.model.refreshes import is_made_of, run_of
 
 @dataclass(frozen=True, slots=True)
 class TableWindow:
-    """What the ledger knows of one table in one window, over all Kafka partitions; ``first`` and ``last`` by source position."""
+    """The counts of one table in one window, over all Kafka partitions.
+
+    ``first`` and ``last`` are the least and the greatest source position.
+    """
 
     window_start: datetime
     changes: int
@@ -31,10 +34,11 @@ class TableWindow:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotState:
-    """Where a snapshot stands: its frontier, the greatest position it has applied, the changelog's Iceberg snapshot.
+    """The state of a snapshot: its frontier, the greatest position it has applied, the changelog's Iceberg snapshot.
 
-    ``truncated`` says that a truncation was among what it was made from. ``chain`` names the runs that made the changelogs of the
-    frontier's window, if it was open: as long as it is the same, they have only added rows that the frontier did not hold.
+    ``truncated`` says that a truncation was among what it was made from. ``chain`` names the runs that made the changelogs of
+    the frontier's window, if it was open: as long as it is the same, they have only added rows that the frontier did not
+    hold.
     """
 
     frontier: Frontier = EMPTY_FRONTIER
@@ -60,7 +64,7 @@ class SnapshotState:
 
     @classmethod
     def of_text(cls, text: str) -> SnapshotState:
-        """The inverse of :meth:`to_text`."""
+        """Return the inverse of :meth:`to_text`."""
         raw = json.loads(text)
         frontier = Frontier(_instant(raw["window"]), _instant(raw["whole_until"]), _position(raw["cut"]))
         return cls(
@@ -74,7 +78,7 @@ EMPTY_STATE = SnapshotState()
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Runs that made the changelogs of a window while it was open, each only adding to what was there."""
+    """The runs that made the changelogs of an open window, each only by appending."""
 
     name: str
     runs: frozenset[str]
@@ -102,12 +106,12 @@ class SnapshotPlan:
 
     @property
     def nothing(self) -> bool:
-        """Whether the snapshot already holds what the new frontier asks for."""
+        """True if the snapshot already holds what the new frontier asks for."""
         return not (self.newer or self.replaced)
 
     @property
     def recomputes(self) -> bool:
-        """Whether some keys have to be computed again from the changelog."""
+        """True if some keys have to be computed again from the changelog."""
         return bool(self.replaced) or self.suspect_until is not None
 
 
@@ -120,7 +124,7 @@ def plan_snapshot(
     replaced: Iterable[datetime],
     chains: Mapping[datetime, Chain] = NO_CHAINS,
 ) -> SnapshotPlan:
-    """The work that brings a snapshot from ``before`` to ``after``.
+    """Return the work that brings a snapshot from ``before`` to ``after``.
 
     ``windows`` is what the ledger knows of the table in every computed window, as the changelog stands now. ``replaced`` are
     the windows whose changelog rows are others than in the state the snapshot was made from. ``chains`` names the chains of
@@ -155,12 +159,15 @@ def _chain(frontier: Frontier, chains: Mapping[datetime, Chain]) -> str:
 
 
 def _brings_more(after: Frontier, before: Frontier, window: TableWindow) -> bool:
-    """Whether ``after`` may hold changes of a window that ``before`` does not; a window that both cut alike is no work."""
+    """Return whether ``after`` may hold changes of a window that ``before`` does not.
+
+    A window that both cut alike is no work.
+    """
     return not before.holds(window.window_start, _last_held(after, window))
 
 
 def _first_new(before: Frontier, window: TableWindow) -> SourcePosition:
-    """A lower bound of the positions that ``before`` does not hold."""
+    """Return a lower bound of the positions that ``before`` does not hold."""
     if before.cut is not None and before.holds(window.window_start, window.first):
         return SourcePosition(before.cut.lineage, before.cut.file, before.cut.position + 1)
     return window.first
@@ -199,8 +206,11 @@ def replaced_windows(
     state: SnapshotState = EMPTY_STATE,
     chains: Mapping[datetime, Chain] = NO_CHAINS,
 ) -> frozenset[datetime]:
-    """Windows whose data files are others in one changelog state than in the other; but not those whose files were only put
-    together, nor the open one that a snapshot in ``state`` stands in, if rows behind its cut alone were added to it."""
+    """Return the windows whose data files differ between two changelog states.
+
+    Windows whose files were only compacted are left out. So is the open window that a snapshot in ``state`` stands in, if
+    only rows behind its cut were appended.
+    """
     none = frozenset[str]()
     return frozenset(
         start

@@ -1,7 +1,8 @@
-"""What is missing and what is stale, from the rows of the ledger alone.
+"""Staleness of stored rows, from the ledger alone.
 
-Each stored row names the inputs it was computed from, with their generations. It is stale when the inputs it would read now are
-others: a head that has arrived since, newer entries, other settings. Nothing here is stored; it is computed at every look.
+Each stored row names the inputs it was computed from, with their generations. It is stale when the inputs it would read now
+are others: a head that has arrived since, newer entries, other settings. Nothing here is stored; it is computed at every
+look.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from dts_assets.planning.generations import ABSENT, changed_inputs, input_text
 
 
 def raw_input(cell: Cell) -> str:
-    """The name under which entries record the raw messages of a cell."""
+    """Return the name under which entries record the raw messages of a cell."""
     return f"raw:{cell}"
 
 
 def entries_input(cell: Cell) -> str:
-    """The name under which tables record the entries of a cell."""
+    """Return the name under which tables record the entries of a cell."""
     return f"entries:{cell}"
 
 
@@ -44,7 +45,7 @@ def tables_inputs(
     settings: str,
     beside: Mapping[datetime, Iterable[str]] = NOTHING_BESIDE,
 ) -> tuple[str, ...]:
-    """The inputs that the tables of a window would read now.
+    """Return the inputs that the tables of a window would read now.
 
     ``beside`` has, by window start, what they depend on beside their own entries: lineages, earlier windows to compare with.
     """

@@ -1,4 +1,7 @@
-"""Which copy of a DDL statement counts: the vendor may send it into every Kafka partition, and again after a restart."""
+"""The copy of a DDL statement that counts.
+
+The vendor may send a statement into every Kafka partition, and again after a restart.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,10 @@ from dts_assets.planning.topic_lineages import Lineages
 
 
 def kept_statements(rows: Iterable[IngestWindow], lineages: Lineages) -> Mapping[Cell, frozenset[int]]:
-    """The offsets of the statements that count, by cell: of equal ones the first by window, Kafka partition and offset.
+    """Return the offsets of the statements that count, by cell.
 
-    By window first, and not by Kafka partition as changes are told apart: so a statement never moves to a later window when that
-    one is computed.
+    Of equal statements the first by window, Kafka partition and offset counts. By window first, and not by Kafka partition as
+    changes are told apart: so a statement never moves to a later window when that one is computed.
     """
     first: dict[tuple[str, SourcePosition], tuple[Cell, int]] = {}
     for one in sorted(rows, key=lambda row: (row.epoch, row.window.start, row.kafka_partition)):

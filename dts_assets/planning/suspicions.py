@@ -20,9 +20,10 @@ from dts_assets.planning.topic_lineages import Lineages
 
 @dataclass(frozen=True, slots=True)
 class Suspicion:
-    """What a Kafka partition and window has to be compared with: ``earlier`` windows, nearest last, and itself if ``itself``.
+    """The windows that a cell has to be compared with.
 
-    ``by_gtid`` says that transactions may have come from two servers, at positions of each.
+    They are ``earlier`` windows, nearest last, and the cell itself if ``itself``. ``by_gtid`` says that transactions may have
+    come from two servers, at positions of each.
     """
 
     cell: Cell
@@ -32,13 +33,16 @@ class Suspicion:
 
     @property
     def nothing(self) -> bool:
-        """Whether no change of the window can have been delivered before."""
+        """True if no change of the window can have been delivered before."""
         return not (self.earlier or self.itself)
 
 
 @dataclass(frozen=True, slots=True)
 class _Bounds:
-    """A run with the lineages that its entries may have; ``several`` says that its topic has more than one."""
+    """A run with the lineages that its entries may have.
+
+    ``several`` says that its topic has more than one lineage.
+    """
 
     cell: Cell
     run: Run
@@ -47,7 +51,10 @@ class _Bounds:
 
 
 def find_suspicions(rows: Iterable[IngestWindow], lineages: Lineages) -> dict[Cell, Suspicion]:
-    """What every cell has to be compared with; a cell left out holds nothing that was delivered before."""
+    """Return the windows that every cell has to be compared with.
+
+    A cell that is left out holds nothing that was delivered before.
+    """
     found: dict[Cell, Suspicion] = {}
     by_partition: dict[int, list[IngestWindow]] = {}
     for one in rows:
@@ -69,7 +76,10 @@ def find_suspicions(rows: Iterable[IngestWindow], lineages: Lineages) -> dict[Ce
 
 
 class _Same(Enum):
-    """What an earlier run may have in common with a later one; a transaction that goes on has its GTID in both."""
+    """The overlap of an earlier and a later run.
+
+    A transaction that goes on has its GTID in both.
+    """
 
     NOTHING = auto()
     POSITIONS = auto()
@@ -78,7 +88,10 @@ class _Same(Enum):
 
 
 class _Before:
-    """The runs of earlier windows of one Kafka partition, and the greatest position per shard, which settles nearly all."""
+    """The runs of earlier windows of one Kafka partition, and the greatest position per shard.
+
+    The greatest position settles nearly all comparisons.
+    """
 
     def __init__(self) -> None:
         self._runs: list[_Bounds] = []
@@ -91,9 +104,10 @@ class _Before:
             self._highest[one.run.shard] = max(self._highest.get(one.run.shard, top), top)
 
     def overlapping(self, one: _Bounds, *, is_first: bool) -> list[tuple[_Bounds, _Same]]:
-        """The earlier runs that may hold the same changes; empty at once for a run behind all of them.
+        """Return the earlier runs that may hold the same changes.
 
-        ``is_first`` says that the run is the first of its window: a transaction may go on in it from the very run before.
+        There is none for a run behind all of them. ``is_first`` says that the run is the first of its window: a transaction
+        may go on in it from the very run before.
         """
         highest = self._highest.get(one.run.shard)
         if highest is None or (not one.several and not one.run.broken and one.run.first > highest[1]):
@@ -136,7 +150,10 @@ def _overlap(one: _Bounds, other: _Bounds) -> bool:
 
 
 def _compare(earlier: _Bounds, later: _Bounds, *, adjacent: bool) -> _Same:
-    """What two runs may have in common; the later one follows the earlier one directly if ``adjacent``."""
+    """Return the overlap of two runs.
+
+    The later one follows the earlier one directly if ``adjacent``.
+    """
     if earlier.run.shard != later.run.shard:
         return _Same.NOTHING
     found = _Same.POSITIONS if _overlap(earlier, later) else _Same.NOTHING

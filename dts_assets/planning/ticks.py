@@ -1,8 +1,9 @@
-"""What a sensor asks for at one tick, and the cursor it leaves: pure, so that every case can be tested without Dagster.
+"""The requests of a sensor at one tick, and the cursor that it leaves.
 
-Two sensors follow a subscription. The one at the edge maps closed windows to runs of raw and entries, and remembers how far it
-has asked; the other reads the ledger and asks for the tables of windows that are ready. Run keys are remembered by Dagster for
-ever, so they carry what decides the result: offsets there, a digest of the inputs here.
+All is pure, so that every case can be tested without Dagster. Two sensors follow a subscription. The one at the edge maps
+closed windows to runs of raw and entries, and remembers how far it has asked; the other reads the ledger and asks for the
+tables of windows that are ready. Run keys are remembered by Dagster for ever, so they carry what decides the result: offsets
+there, a digest of the inputs here.
 """
 
 from __future__ import annotations
@@ -23,7 +24,10 @@ MOST_REQUESTS = 25
 """Runs asked for at one tick: each costs a process start."""
 
 LONGEST_RUN = 24
-"""Windows in one run: a day of hours, so that a failure costs a day and not a month."""
+"""The most windows in one run.
+
+It is a day of hours, so that a failure costs a day and not a month.
+"""
 
 MOST_TRIES = 3
 """Runs of one Kafka partition and window that may fail before nobody asks again by himself."""
@@ -33,8 +37,10 @@ _CURSOR_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """What the runs of a job are doing: the cells that unfinished ones hold, and how often runs of a cell have failed so that
-    the same may succeed now."""
+    """The state of the runs of a job.
+
+    It has the cells that unfinished runs hold, and how often runs of a cell have failed that may succeed now.
+    """
 
     unfinished: frozenset[Cell] = frozenset()
     failed: Mapping[Cell, int] = field(default_factory=dict)
@@ -57,7 +63,7 @@ class Cursor:
 
     @classmethod
     def of_text(cls, text: str | None) -> Cursor:
-        """The cursor that ``text`` holds; an empty one for None and for a version that is not known."""
+        """Return the cursor that a text holds; an empty cursor for None and for an unknown version."""
         raw = json.loads(text) if text else {}
         if raw.get("v") != _CURSOR_VERSION:
             return cls()
@@ -83,7 +89,7 @@ class WindowsRequest:
 
 @dataclass(frozen=True, slots=True)
 class IngestTick:
-    """What the edge sensor asks for, and where it stands then."""
+    """The requests of the edge sensor, and the cursor that it leaves."""
 
     requests: tuple[SpanRequest, ...]
     cursor: Cursor
@@ -95,10 +101,11 @@ def ingest_tick(
     *,
     runs: Runs = NO_RUNS,
 ) -> IngestTick:
-    """Requests for closed cells that were not asked for before, for those whose run has failed, for open cells that are
-    followed live, and for stale entries.
+    """Return the requests for raw and entries.
 
-    A Kafka partition that an unfinished run is reading waits for its end before its open window is asked for.
+    They are for closed cells that were not asked for before or whose run has failed, for open cells that are followed live,
+    and for stale entries. A Kafka partition that an unfinished run is reading waits for its end before its open window is
+    asked for.
     """
     busy = {cell.kafka_partition for cell in runs.unfinished}
     fresh = [
@@ -167,7 +174,7 @@ def _offsets_text(span: Span, ends: Mapping[Cell, int]) -> str:
 
 
 def _tries_text(span: Span, runs: Runs) -> str:
-    """A key of its own for what was tried before."""
+    """Return a key of its own for what was tried before."""
     tries = max(runs.failed.get(cell, 0) for cell in span.cells())
     return f":again{tries}" if tries else ""
 

@@ -1,4 +1,4 @@
-"""The history of a topic as its stored windows tell it: lineages, suspicions of redelivery, and the statements that count."""
+"""The history of a topic: lineages, suspicions of redelivery, and the statements that count."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from dts_assets.planning.topic_lineages import Lineages, find_lineages
 
 @dataclass(frozen=True, slots=True)
 class TopicHistory:
-    """What the stored windows of a subscription say together: lineages, and what may have been delivered before.
+    """The history that the stored windows of a subscription tell together.
 
-    ``tables`` is a digest of the tables that are known, ``statements`` has the offsets of the DDL that counts, ``trusts_gtids``
-    says that GTIDs are the server's own; a task may make them up where the server has none.
+    ``tables`` is a digest of the tables that are known, ``statements`` has the offsets of the DDL that counts,
+    ``trusts_gtids`` says that GTIDs are the server's own; a task may make them up where the server has none.
     """
 
     rows: Mapping[Cell, IngestWindow]
@@ -38,8 +38,10 @@ class TopicHistory:
 
     @classmethod
     def of(cls, rows: Iterable[IngestWindow], tables: Iterable[TableId], *, order: ChangeOrder) -> TopicHistory:
-        """The history that some rows of ``windows`` tell, which should be all of them; ``tables`` are all that are known,
-        ``order`` is the format's."""
+        """Return the history that all rows of ``windows`` tell.
+
+        ``tables`` are all known tables, ``order`` is the format's.
+        """
         by_cell = {row.cell: row for row in rows}
         once = list(by_cell.values())
         real = not any(mark.fake_gtid for row in once for mark in row.checkpoints)
@@ -49,7 +51,10 @@ class TopicHistory:
         )
 
     def inputs(self, window: Window, kafka_partitions: Iterable[int]) -> tuple[str, ...]:
-        """What the tables of a window depend on beside its own entries: lineages, and windows it is compared with."""
+        """Return the inputs of a window's tables beside its own entries.
+
+        They are lineages, and windows that it is compared with.
+        """
         texts: list[str] = []
         for partition in kafka_partitions:
             cell = Cell(partition, window)
@@ -70,13 +75,13 @@ class TopicHistory:
         return tuple(sorted(set(texts)))
 
     def rules(self, cell: Cell) -> dict[str, LineageRule]:
-        """The rule of every shard of a cell; empty where all is lineage 0."""
+        """Return the rule of every shard of a cell; empty where all is lineage 0."""
         shards = {run.shard for run in self.rows[cell].runs}
         rules = {shard: self.lineages.rule(cell.kafka_partition, shard) for shard in shards}
         return {shard: rule for shard, rule in rules.items() if rule.base or rule.breaks}
 
     def checkpoint(self, cell: Cell) -> tuple[SourcePosition, str | None] | None:
-        """The greatest CHECKPOINT of a cell with its lineage, and its GTID set."""
+        """Return the greatest CHECKPOINT of a cell with its lineage, and its GTID set."""
         marks = []
         for mark in self.rows[cell].checkpoints:
             synced = greatest_numbers(mark.gtid_set or "")
@@ -90,7 +95,7 @@ class TopicHistory:
         return frozenset(run.shard for row in self.rows.values() for run in row.runs)
 
     def _lineages_text(self, cell: Cell) -> str:
-        """The lineages of a cell: one number where all its entries have the same, else what decides."""
+        """Return the lineages of a cell as text: one number if all entries have it, else the rules."""
         bounds = {self.lineages.of_run(cell.kafka_partition, run) for run in self.rows[cell].runs}
         numbers = {number for pair in bounds for number in pair}
         if len(numbers) <= 1:

@@ -25,18 +25,21 @@ from dts_assets.model.runs import CheckpointMark, Run, StatementMark
 
 @dataclass(frozen=True, slots=True)
 class Lineages:
-    """All lineages of a topic, by number, and the rule of every (Kafka partition, shard) that has more than one."""
+    """All lineages of a topic, by number.
+
+    ``rules`` has the rule of every (Kafka partition, shard) that has more than one lineage.
+    """
 
     all: tuple[Lineage, ...]
     rules: Mapping[tuple[int, str], LineageRule]
     bases: Mapping[str, int]
 
     def rule(self, kafka_partition: int, shard: str) -> LineageRule:
-        """How entries of a Kafka partition and shard get their lineage."""
+        """Return the rule that gives entries of a Kafka partition and shard their lineage."""
         return self.rules.get((kafka_partition, shard)) or LineageRule(self.bases.get(shard, 0))
 
     def of_run(self, kafka_partition: int, run: Run) -> tuple[int, int]:
-        """The least and the greatest lineage that entries of a run can have."""
+        """Return the least and the greatest lineage that entries of a run can have."""
         rule = self.rule(kafka_partition, run.shard)
         if not rule.breaks:
             return rule.base, rule.base
@@ -52,14 +55,14 @@ class Lineages:
         return min(found), max(found)
 
     def of_statement(self, kafka_partition: int, mark: StatementMark) -> SourcePosition:
-        """The position of a statement with its lineage."""
+        """Return the position of a statement with its lineage."""
         server, number = server_and_number(mark.gtid or "") or (None, -1)
         rule = self.rule(kafka_partition, mark.shard)
         lineage = rule.lineage(offset=mark.offset, server=server, number=number, time=mark.time)
         return SourcePosition(lineage, mark.position.file, mark.position.position)
 
     def of_checkpoint(self, kafka_partition: int, mark: CheckpointMark, synced: Mapping[str, int]) -> int:
-        """The lineage of a CHECKPOINT; ``synced`` has the greatest number of every server in its GTID set."""
+        """Return the lineage of a CHECKPOINT; ``synced`` has the greatest number of every server in its GTID set."""
         rule = self.rule(kafka_partition, mark.shard)
         found = rule.base
         for one in rule.breaks:
@@ -72,7 +75,10 @@ class Lineages:
 
 @dataclass(slots=True)
 class _Found:
-    """A break as one Kafka partition saw it: between ``lo`` (not included) and ``hi``, a GTID number of ``server`` or a time."""
+    """A break as one Kafka partition saw it.
+
+    It lies between ``lo`` (not included) and ``hi``, a GTID number of ``server`` or a time.
+    """
 
     kafka_partition: int
     offset: int
@@ -87,7 +93,7 @@ class _Found:
 
 @dataclass(slots=True)
 class _Seen:
-    """What one Kafka partition and shard has seen up to some offset."""
+    """The servers, numbers and positions that one Kafka partition and shard has shown up to an offset."""
 
     numbers: dict[str, int] = field(default_factory=dict)
     servers: set[str] = field(default_factory=set)
@@ -96,10 +102,10 @@ class _Seen:
 
 
 def find_lineages(rows: Iterable[IngestWindow], *, trust_gtids: bool, order: ChangeOrder) -> Lineages:
-    """The lineages of a topic from the runs of all its stored windows.
+    """Return the lineages of a topic from the runs of all its stored windows.
 
-    ``trust_gtids`` is False where the vendor says that it made the GTIDs up. Message ids belong to the vendor's task and not to
-    a server, so that where they give the ``order`` no lineage ends.
+    ``trust_gtids`` is False where the vendor says that it made the GTIDs up. Message ids belong to the vendor's task and not
+    to a server, so that where they give the ``order`` no lineage ends.
     """
     by_shard: dict[str, dict[int, list[Run]]] = {}
     for one in sorted(rows, key=lambda row: (row.kafka_partition, row.epoch, row.window.start)):
@@ -147,7 +153,10 @@ def _not_before(
 
 
 def _breaks(kafka_partition: int, runs: Sequence[Run], *, trust_gtids: bool) -> list[_Found]:
-    """Where another binlog begins in the runs of one Kafka partition and shard, in offset order."""
+    """Return the breaks in the runs of one Kafka partition and shard, in offset order.
+
+    At a break another binlog begins.
+    """
     found: list[_Found] = []
     seen = _Seen()
     for run in runs:
@@ -193,7 +202,7 @@ def _break_at(kafka_partition: int, run: Run, seen: _Seen, *, trust_gtids: bool)
 
 
 def _merged(found: Iterable[_Found]) -> list[list[_Found]]:
-    """Breaks that several Kafka partitions saw, put together: those whose bounds can be met by one point."""
+    """Return the breaks in groups: a group can be met by one point, and several partitions saw it."""
     groups: list[list[_Found]] = []
     for one in sorted(found, key=lambda one: (one.by_gtid, one.server, one.hi, one.lo)):
         last = groups[-1] if groups else None

@@ -1,4 +1,4 @@
-"""The mark of a window's tables run: where the cut is, how complete the window is, and what all of that was decided from."""
+"""The mark of a window's tables run: its cut, its completeness, and its inputs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ from dts_assets.planning.staleness import tables_inputs
 from dts_assets.planning.topic_history import TopicHistory
 
 PROOF_INPUT = "proof:"
-"""How the names of inputs begin that decide a window's level and problems alone, and none of its rows."""
+"""The beginning of the names of inputs that decide a window's level and problems alone.
+
+No row depends on them.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +118,7 @@ class TopicMarks:
 
 
 def same_rows(stored: Cut | None, mark: Cut) -> bool:
-    """Return whether a stored mark and the mark of now differ in the proof alone, so that the rows can stay."""
+    """Return whether two marks differ in the proof alone, so that the rows can stay."""
     if stored is None or stored.code_version != mark.code_version or set(stored.inputs) == set(mark.inputs):
         return False
     return row_inputs(stored.inputs) == row_inputs(mark.inputs)
@@ -127,7 +130,10 @@ def row_inputs(inputs: Iterable[str]) -> set[str]:
 
 
 def proven_anew(marks: Iterable[Cut], stored: Mapping[datetime, Cut]) -> list[Cut]:
-    """Return marks of windows that keep their rows, with all that the next run needs to append to them."""
+    """Return marks of windows that keep their rows.
+
+    They have all that the next run needs to append to them.
+    """
     pairs = ((mark, stored[mark.window.start]) for mark in marks)
     return [replace(mark, ends=one.ends, made_by=one.made_by, chain=one.chain) for mark, one in pairs]
 
@@ -135,7 +141,7 @@ def proven_anew(marks: Iterable[Cut], stored: Mapping[datetime, Cut]) -> list[Cu
 def _cut(
     history: TopicHistory, rows: Sequence[IngestWindow], *, wanted: Consistency
 ) -> tuple[SourcePosition | None, Consistency, str | None]:
-    """Return the cut of a window, from those of its cells that are stored, with the GTID set of its CHECKPOINT."""
+    """Return the cut of a window from its stored cells, with the GTID set of its CHECKPOINT."""
     checkpoints = [history.checkpoint(row.cell) for row in rows]
     positions = [None if mark is None else mark[0] for mark in checkpoints]
     cut, consistency = cut_of_window(positions, {row.closed_by for row in rows}, wanted=wanted)

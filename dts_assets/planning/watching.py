@@ -1,9 +1,9 @@
-"""What the watching sensor tells Dagster at one tick, and the cursor it leaves.
+"""The report of the watching sensor at one tick, and the cursor that it leaves.
 
 Dagster keeps observations and evaluations outside of runs for ever, so each has to say something: an observation comes when a
-number has moved, after a pause, an evaluation when the verdict has, and both again after a while, so that a plot has points and
-nobody wonders whether the sensor still runs. An observation of four Kafka partitions takes 10 KB of Dagster's files: 30 MB a day
-at every tick of 30 seconds, 3 MB every five minutes.
+number has moved, after a pause, an evaluation when the verdict has, and both again after a while, so that a plot has points
+and nobody wonders whether the sensor still runs. An observation of four Kafka partitions takes 10 KB of Dagster's files: 30
+MB a day at every tick of 30 seconds, 3 MB every five minutes.
 """
 
 from __future__ import annotations
@@ -21,18 +21,21 @@ OBSERVE_MOVES = timedelta(minutes=5)
 """The pause between two observations of a topic that moves, where nobody follows its windows live."""
 
 OBSERVE_AGAIN = timedelta(minutes=10)
-"""How long a topic in which nothing moves is left unobserved."""
+"""The time for which a topic in which nothing moves is left unobserved."""
 
 JUDGE_AGAIN = timedelta(hours=1)
 JUDGE_TROUBLE_AGAIN = timedelta(minutes=10)
-"""How long the same verdict is not told again; while messages are in danger the minutes left are told more often."""
+"""The time after which the same verdict is told again.
+
+While messages are in danger the minutes left are told more often.
+"""
 
 _VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
 class WatchCursor:
-    """What was told last and when, and what was seen of the oldest messages."""
+    """The last report with its time, and the oldest messages as they were seen."""
 
     observed: str = ""
     observed_at: datetime | None = None
@@ -51,7 +54,7 @@ class WatchCursor:
 
     @classmethod
     def of_text(cls, text: str | None) -> WatchCursor:
-        """The cursor that ``text`` holds; an empty one for None and for a version that is not known."""
+        """Return the cursor that a text holds; an empty cursor for None and for an unknown version."""
         raw = json.loads(text) if text else {}
         if raw.get("v") != _VERSION:
             return cls()
@@ -65,7 +68,7 @@ class WatchCursor:
 
 @dataclass(frozen=True, slots=True)
 class WatchTick:
-    """Whether to observe and to judge now, and the cursor then."""
+    """The decision to observe and to judge now, and the cursor then."""
 
     observe: bool
     judge: bool

@@ -52,7 +52,7 @@ class Work:
 
     @property
     def nothing(self) -> bool:
-        """Whether all closed windows are computed."""
+        """True if all closed windows are computed."""
         return not (self.ingest or self.stale_entries or self.tables)
 
     @property
@@ -84,7 +84,10 @@ class Work:
         return (*(IngestRun(span) for span in fresh), *(IngestRun(span, entries_only=True) for span in again))
 
     def tables_runs(self, *, longest: int | None = None) -> tuple[tuple[Window, ...], ...]:
-        """Return the windows of each run of the tables; ``longest`` is the greatest number of windows in one run."""
+        """Return the windows of each run of the tables.
+
+        ``longest`` is the greatest number of windows in one run.
+        """
         return window_runs(self.tables, longest=longest)
 
 

@@ -26,8 +26,6 @@ LONGEST = 18
 NOT_YET = frozenset(
     {
         "dts_assets/flows",
-        "dts_assets/model",
-        "dts_assets/planning",
         "dts_assets/store",
     }
 )
