@@ -24,9 +24,9 @@ import pyarrow.compute as pc
 from benchmarks import plain_loop, traffic
 from benchmarks.columns import FAT
 from benchmarks.command import Options, finish, least_in_turns
-from dts_assets.flows.tables_tasks import CHUNK_BYTES, MANY_TABLES, MANY_TABLES_CHUNK_BYTES
 from dts_assets.model.columns import Column
 from dts_assets.model.tables import TableId
+from dts_assets.stages.changelog_decoder import CHUNK_BYTES, MANY_TABLES, MANY_TABLES_CHUNK_BYTES
 from dts_assets.wire.dts_protobuf import DtsProtobuf, Engine
 from dts_assets.wire.dts_protobuf.protobuf_parser import BEST_ENGINE
 

@@ -22,9 +22,9 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.command import Options, finish, least_in_turns
-from dts_assets.flows.tables_tasks import CHUNK_BYTES
 from dts_assets.model.columns import Column
 from dts_assets.model.tables import TableId
+from dts_assets.stages.changelog_decoder import CHUNK_BYTES
 from dts_assets.wire.columns.casts import arrow_type
 from dts_assets.wire.drs_json_c import DrsJsonC
 

@@ -18,7 +18,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from benchmarks.workbench import Workbench
-from dts_assets.flows.ingest_tasks import CHUNK_BYTES
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.spark_tasks import run_tasks
@@ -26,6 +25,7 @@ from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.sources.source import Source
+from dts_assets.stages.cell_decoder import CHUNK_BYTES
 from dts_assets.stages.raw_rows import raw_rows
 from dts_assets.store.commit import Rectangle
 from dts_assets.store.files import TableWriter, WriteTarget, WrittenFile, read_batches

@@ -25,8 +25,9 @@ from typing import Any
 from benchmarks import columns, traffic
 from benchmarks.command import Options, finish
 from benchmarks.workbench import Workbench, all_windows, whole
-from dts_assets.flows import entries, raw, tables, tables_decode, tables_tasks
+from dts_assets.flows import entries, raw, tables, tables_decode
 from dts_assets.flows.layers import Selection
+from dts_assets.stages import changelog_decoder
 from dts_assets.store.catalog import LakeLocation, open_catalog
 
 BASE, TIMES = 0.6e9, 6
@@ -84,7 +85,7 @@ def worker(given: Path, found: Path) -> None:
     """What the process of a stage does."""
     work, items, chunk = pickle.loads(given.read_bytes())
     if chunk is not None:
-        tables_tasks.CHUNK_BYTES = chunk
+        changelog_decoder.CHUNK_BYTES = chunk
     results = [work(item, f"task-{number}") for number, item in enumerate(items)]
     found.write_bytes(pickle.dumps((results, _peak())))
 
@@ -152,7 +153,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         peak = max(found.values())
         ordinary = ordinary or peak
         if case.event is None:
-            limit = (BASE + TIMES * (case.chunk or tables_tasks.MANY_TABLES_CHUNK_BYTES)) / 1e6
+            limit = (BASE + TIMES * (case.chunk or changelog_decoder.MANY_TABLES_CHUNK_BYTES)) / 1e6
             ratios[case.name] = round(peak / limit, 2)
         else:
             limit = ordinary + TIMES * payload / 1e6

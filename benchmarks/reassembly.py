@@ -27,11 +27,12 @@ import pyarrow.compute as pc
 
 from benchmarks import traffic
 from benchmarks.command import Options, finish
-from dts_assets.flows.ingest_tasks import CHUNK_BYTES, MESSAGE_COLUMNS
+from dts_assets.flows.ingest_tasks import MESSAGE_COLUMNS
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.spans import Cell
 from dts_assets.model.windows import Window
 from dts_assets.sources.capture_source import CaptureSource
+from dts_assets.stages.cell_decoder import CHUNK_BYTES
 from dts_assets.stages.heads import Head, Outcome
 from dts_assets.stages.partial_sets import Fragment
 from dts_assets.stages.raw_rows import raw_rows

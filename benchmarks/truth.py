@@ -28,9 +28,10 @@ import pyarrow.parquet as pq
 from benchmarks import traffic
 from benchmarks.command import Options, finish, load
 from benchmarks.workbench import Recording, Workbench, all_windows, whole
-from dts_assets.flows import entries, raw, redelivered, tables, tables_decode, tables_tasks
+from dts_assets.flows import entries, raw, redelivered, tables, tables_decode
 from dts_assets.flows.layers import Selection
 from dts_assets.flows.redelivered import NOTHING_BEFORE
+from dts_assets.stages import changelog_decoder
 from dts_assets.stages.delivery_tracker import Delivery
 from dts_assets.stages.raw_rows import ContentDigest
 from dts_assets.stages.run_tracker import RunTracker
@@ -159,7 +160,7 @@ def _without_the_work() -> Iterator[None]:
             (Delivery, "see_messages", lambda *_: None),
             (Delivery, "see_entries", lambda *_: None),
             (ContentDigest, "add", lambda *_: None),
-            (tables_tasks, "row_hashes", lambda rows: np.zeros(rows.num_rows, np.uint64)),
+            (changelog_decoder, "row_hashes", lambda rows: np.zeros(rows.num_rows, np.uint64)),
             (tables, "find_redelivered_changes", lambda *_, **__: NOTHING_BEFORE),
         ):
             stack.enter_context(mock.patch.object(owner, name, nothing))

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from dts_assets.flows.open_windows import files_of_cells
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
-from dts_assets.flows.redelivered_tasks import EntryKeys, IdentityResult, IdentityTask, find_in_cell
+from dts_assets.flows.redelivered_tasks import IdentityResult, IdentityTask, find_in_cell
 from dts_assets.flows.reports import Progress, of_bytes
 from dts_assets.flows.spark_tasks import Watched, run_tasks
 from dts_assets.model.spans import Cell
@@ -16,6 +16,7 @@ from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
 from dts_assets.planning.suspicions import Suspicion
 from dts_assets.planning.topic_history import TopicHistory
+from dts_assets.stages.redelivered_entries import EntryKeys
 from dts_assets.store.commit import Rectangle
 from dts_assets.store.schemas import REDELIVERIES
 

@@ -6,20 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from dts_assets.model.lineages import LineageRule
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
-from dts_assets.stages.redelivered_entries import KEY_COLUMNS, find_redelivered, relevant
+from dts_assets.stages.redelivered_entries import KEY_COLUMNS, EntryKeys, keys_of, redelivered_in_cell
 from dts_assets.store.files import TableWriter, WriteTarget, WrittenFile, read_batches
-
-EntryKeys = npt.NDArray[np.int64]
-
-_ENTRY_BITS = 24
-"""An entry set of 10 MB has far fewer than 16 million entries, and offsets stay below 2 to the 39."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,20 +41,14 @@ class IdentityResult:
     files: tuple[WrittenFile, ...]
 
 
-def entry_keys(last_offsets: pa.Array, entry_numbers: pa.Array) -> EntryKeys:
-    """One number per entry of a Kafka partition."""
-    keys: EntryKeys = (last_offsets.to_numpy() << _ENTRY_BITS) | entry_numbers.to_numpy()
-    return keys
-
-
 def find_in_cell(task: IdentityTask, attempt: str) -> IdentityResult:
     """Find and list what was delivered before among the entries of a cell."""
-    own = _read(task, task.own, positions=None, gtids=pa.array([], pa.string()) if task.by_gtid else None)
-    positions = pc.unique(own["position"])
-    gtids = pc.unique(own["gtid"]).drop_null() if task.by_gtid else None
-    earlier = [_read(task, paths, positions=positions, gtids=gtids) for paths in task.earlier]
-    found = find_redelivered(earlier, own, task.rules, trust_gtids=task.trust_gtids, by_gtid=task.by_gtid)
-    keys = entry_keys(found["last_offset"].combine_chunks(), found["entry_number"].combine_chunks())
+    found = redelivered_in_cell(
+        read_batches(task.io_properties, task.own, KEY_COLUMNS),
+        (read_batches(task.io_properties, paths, KEY_COLUMNS) for paths in task.earlier),
+        task.rules, trust_gtids=task.trust_gtids, by_gtid=task.by_gtid,
+    )  # fmt: skip
+    keys = keys_of(found)
     counts = found.group_by(["database", "schema", "table"]).aggregate([("rows", "sum")])
     changes = {
         table: row["rows_sum"]
@@ -71,16 +59,6 @@ def find_in_cell(task: IdentityTask, attempt: str) -> IdentityResult:
         for batch in _listed(task, found).to_batches():
             writer.write(batch)
         return IdentityResult(task.cell, keys, changes, writer.close())
-
-
-def _read(
-    task: IdentityTask, paths: tuple[str, ...], *, positions: pa.Array | None, gtids: pa.Array | None
-) -> pa.Table:
-    batches = [
-        relevant(batch, positions=positions, gtids=gtids)
-        for batch in read_batches(task.io_properties, paths, KEY_COLUMNS)
-    ]
-    return pa.Table.from_batches(batches) if batches else _NO_ENTRIES
 
 
 def _listed(task: IdentityTask, found: pa.Table) -> pa.Table:
@@ -112,22 +90,3 @@ def _listed(task: IdentityTask, found: pa.Table) -> pa.Table:
         "reason": each["reason"],
     }
     return pa.table(columns)
-
-
-_NO_ENTRIES = pa.schema(
-    [
-        ("last_offset", pa.int64()),
-        ("entry_number", pa.int32()),
-        ("message_type", pa.string()),
-        ("event_time", pa.timestamp("us", tz="UTC")),
-        ("gtid", pa.string()),
-        ("file_name", pa.string()),
-        ("position", pa.int64()),
-        ("database", pa.string()),
-        ("schema", pa.string()),
-        ("table", pa.string()),
-        ("rows", pa.int32()),
-        ("shard", pa.string()),
-        ("sequence", pa.int64()),
-    ]
-).empty_table()

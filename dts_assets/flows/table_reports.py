@@ -9,9 +9,10 @@ from typing import TypeVar
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.reports import LayerOutcome, TableReport
-from dts_assets.flows.tables_tasks import TablesResult, TableTally, TallyKey
+from dts_assets.flows.tables_tasks import TablesResult
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
+from dts_assets.stages.changelog_decoder import TableTally, TallyKey
 
 Number = TypeVar("Number", int, float)
 

@@ -15,11 +15,12 @@ from dts_assets.flows.reports import Progress, rate
 from dts_assets.flows.table_reports import stored_tallies
 from dts_assets.flows.tables_decode import Decoded
 from dts_assets.flows.tables_plan import TablesPlan
-from dts_assets.flows.tables_tasks import TablesResult, TableTally, TallyKey
+from dts_assets.flows.tables_tasks import TablesResult
 from dts_assets.model.ledger_rows import WindowTable
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.spans import partition_key
 from dts_assets.model.tables import TableId
+from dts_assets.stages.changelog_decoder import TableTally, TallyKey
 from dts_assets.store.commit import Rectangle
 from dts_assets.store.files import WrittenFile
 

@@ -12,18 +12,19 @@ from dts_assets.flows.known_tables import known_tables, widen_unsigned
 from dts_assets.flows.layers import CHANGELOG
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
 from dts_assets.flows.redelivered import NOTHING_BEFORE, Redelivered, find_redelivered_changes
-from dts_assets.flows.redelivered_tasks import EntryKeys
 from dts_assets.flows.reports import Progress, of_bytes
 from dts_assets.flows.spark_tasks import Watched, run_tasks
 from dts_assets.flows.tables_files import entries_files
 from dts_assets.flows.tables_plan import TablesPlan
-from dts_assets.flows.tables_tasks import CellKey, TablesResult, TablesTask, TableTarget, decode_changes
+from dts_assets.flows.tables_tasks import TablesResult, TablesTask, TableTarget, decode_changes
 from dts_assets.model.columns import Column
 from dts_assets.model.lineages import LineageRule
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.planning.task_shares import shared_files
 from dts_assets.planning.topic_marks import same_rows
+from dts_assets.stages.changelog_decoder import CellKey
+from dts_assets.stages.redelivered_entries import EntryKeys
 from dts_assets.store.columns import changelog_columns
 from dts_assets.store.schemas import DDL, QUARANTINE, changelog_layout
 

@@ -7,7 +7,8 @@ positions of its own; there the same GTID and the same place among the transacti
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -55,7 +56,50 @@ REDELIVERED = pa.schema(
 TRANSPORT, REREAD = "transport", "reread"
 """Reasons: a repeated ``ps`` header, and a binlog that was read again."""
 
+EntryKeys: TypeAlias = npt.NDArray[np.int64]
+"""One number per entry of a Kafka partition, of its offset and its place in the entry set."""
+
+_ENTRY_BITS = 24
+"""An entry set of 10 MB has far fewer than 16 million entries, and offsets stay below 2 to the 39."""
+
 _Numbers = npt.NDArray[np.int64]
+
+
+def entry_keys(last_offsets: pa.Array, entry_numbers: pa.Array) -> EntryKeys:
+    """Return one number per entry of a Kafka partition."""
+    keys: EntryKeys = (last_offsets.to_numpy() << _ENTRY_BITS) | entry_numbers.to_numpy()
+    return keys
+
+
+def keys_of(found: pa.Table) -> EntryKeys:
+    """Return the keys of rows of REDELIVERED."""
+    return entry_keys(found["last_offset"].combine_chunks(), found["entry_number"].combine_chunks())
+
+
+def redelivered_in_cell(
+    own: Iterable[pa.RecordBatch],
+    earlier: Iterable[Iterable[pa.RecordBatch]],
+    rules: Mapping[str, LineageRule],
+    *,
+    trust_gtids: bool,
+    by_gtid: bool,
+) -> pa.Table:
+    """Return REDELIVERED: the entries of a cell that stand in ``earlier`` cells (oldest first) or before in itself.
+
+    All are batches of KEY_COLUMNS; of the earlier cells only entries that can be the same as one of the cell are kept.
+    """
+    mine = _of_batches(relevant(batch, positions=None, gtids=_NO_TEXTS if by_gtid else None) for batch in own)
+    positions = pc.unique(mine["position"])
+    gtids = pc.unique(mine["gtid"]).drop_null() if by_gtid else None
+    before = [
+        _of_batches(relevant(batch, positions=positions, gtids=gtids) for batch in batches) for batches in earlier
+    ]
+    return find_redelivered(before, mine, rules, trust_gtids=trust_gtids, by_gtid=by_gtid)
+
+
+def _of_batches(batches: Iterable[pa.RecordBatch]) -> pa.Table:
+    found = [batch.select(KEY_COLUMNS) for batch in batches]
+    return pa.Table.from_batches(found) if found else _NO_ENTRIES
 
 
 def relevant(entries: pa.RecordBatch, *, positions: pa.Array | None, gtids: pa.Array | None) -> pa.RecordBatch:
@@ -191,3 +235,24 @@ def _codes(column: pa.ChunkedArray) -> _Numbers:
     encoded = column.combine_chunks().dictionary_encode()
     codes: _Numbers = pc.fill_null(encoded.indices, -1).to_numpy().astype(np.int64)
     return codes + 1
+
+
+_NO_ENTRIES = pa.schema(
+    [
+        ("last_offset", pa.int64()),
+        ("entry_number", pa.int32()),
+        ("message_type", pa.string()),
+        ("event_time", pa.timestamp("us", tz="UTC")),
+        ("gtid", pa.string()),
+        ("file_name", pa.string()),
+        ("position", pa.int64()),
+        ("database", pa.string()),
+        ("schema", pa.string()),
+        ("table", pa.string()),
+        ("rows", pa.int32()),
+        ("shard", pa.string()),
+        ("sequence", pa.int64()),
+    ]
+).empty_table()
+
+_NO_TEXTS = pa.array([], pa.string())

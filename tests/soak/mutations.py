@@ -163,8 +163,9 @@ def sets_of(outcome: Outcome) -> dict[tuple[int, int], int]:
     """The first offset of every entry set, by Kafka partition and last offset."""
     found = {}
     for cell, one in outcome.cells.items():
-        firsts, lasts = one.entries["first_offset"].to_pylist(), one.entries["last_offset"].to_pylist()
-        found.update({(cell.kafka_partition, last): first for first, last in zip(firsts, lasts, strict=True)})
+        for part in one.parts:
+            firsts, lasts = part["first_offset"].to_pylist(), part["last_offset"].to_pylist()
+            found.update({(cell.kafka_partition, last): first for first, last in zip(firsts, lasts, strict=True)})
     return found
 
 
@@ -393,7 +394,7 @@ def equations(outcome: Outcome, tables: Tables) -> list[str]:
             wrong.append(f"{cell}: fragments {tally}")
         if facts.entries != facts.data + facts.control + facts.quarantined_entries:
             wrong.append(f"{cell}: entries")
-        changes += _changes(one.entries, tables)
+        changes += sum(_changes(part, tables) for part in one.parts)
     if changes != outcome.kept + outcome.redelivered_changes + outcome.quarantined_changes:
         wrong.append(
             f"changes: {changes} are not {outcome.kept} kept, {outcome.redelivered_changes} redelivered, "

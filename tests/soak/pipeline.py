@@ -8,7 +8,7 @@ topic, rows decoded. Nothing here decides anything by itself.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -19,34 +19,25 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dts_assets.flows.redelivered_tasks import entry_keys
 from dts_assets.model.columns import Column
 from dts_assets.model.delivery import CellDelivery
-from dts_assets.model.lineages import LineageRule
 from dts_assets.model.offsets import OffsetRange
-from dts_assets.model.problems import Problem, ProblemCode
+from dts_assets.model.problems import Problem
 from dts_assets.model.runs import CheckpointMark, Run, StatementMark
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
-from dts_assets.planning.suspicions import Suspicion, find_suspicions
+from dts_assets.planning.suspicions import find_suspicions
 from dts_assets.planning.topic_lineages import find_lineages
-from dts_assets.stages.changelog_rows import changelog_rows
+from dts_assets.stages.cell_decoder import CellDecoder, CellReading
+from dts_assets.stages.changelog_decoder import CellKey, ChangelogDecoder, EntriesWanted
 from dts_assets.stages.collecting import Tally
-from dts_assets.stages.delivery_tracker import Delivery
-from dts_assets.stages.entry_columns import EntryColumns
-from dts_assets.stages.entry_facts import EntryFacts, entry_rows
-from dts_assets.stages.entry_lineages import entry_lineages
-from dts_assets.stages.heads import Head, find_head
-from dts_assets.stages.partial_sets import Fragment
-from dts_assets.stages.reassembly import SETS, Reassembler
-from dts_assets.stages.redelivered_entries import KEY_COLUMNS, find_redelivered, relevant
+from dts_assets.stages.entry_facts import EntryFacts
+from dts_assets.stages.redelivered_entries import EntryKeys, keys_of, redelivered_in_cell
 from dts_assets.stages.row_hash import row_hashes
-from dts_assets.stages.run_tracker import RunTracker
 from dts_assets.store.registry import read_registry
 from dts_assets.wire.columns.buffers import offsets_of
 from dts_assets.wire.dts_protobuf import DtsProtobuf
-from dts_assets.wire.format import FRAGMENTS
 from tests.planning.rows import ingest_row
 
 FORMAT = DtsProtobuf()
@@ -82,7 +73,8 @@ class Ingested:
     runs: tuple[Run, ...]
     checkpoints: tuple[CheckpointMark, ...]
     statements: tuple[StatementMark, ...]
-    entries: pa.RecordBatch
+    parts: list[pa.RecordBatch]
+    """Rows of ``entries``."""
 
 
 @dataclass(slots=True)
@@ -188,41 +180,20 @@ class _Lane:
 
     def __init__(self, batch: pa.RecordBatch, feed: int) -> None:
         self._feed = feed
+        self._batch = batch
         self._offsets = batch["offset"]
-        self._fragments = FORMAT.fragments(batch) if batch.num_rows else FRAGMENTS.empty_table().to_batches()[0]
 
     def ingest(self, cell: Cell, rows: tuple[int, int], quarantine: list[Rejection], *, last: bool) -> Ingested:
         """Join and decode the messages in some rows."""
         start, end = rows
-        offsets = self._range(start, end)
-        delivery, facts, runs = Delivery(offsets), EntryFacts(), RunTracker()
-        joiner = Reassembler(self._read_head, nothing_follows=last)
-        parts: list[pa.RecordBatch] = []
-        for begin in range(start, end, self._feed):
-            size = min(self._feed, end - begin)
-            where, fragments = self._offsets.slice(begin, size), self._fragments.slice(begin, size)
-            delivery.see_messages(where, fragments)
-            for row in np.flatnonzero(np.asarray(fragments["reason"].is_valid())).tolist():
-                at, reason = where[row].as_py(), fragments["reason"][row].as_py()
-                quarantine.append(Rejection(cell, at, at, reason, "entries"))
-            parts += joiner.feed(where, fragments).to_batches()
-        joiner.finish()
-        for broken in joiner.broken:
-            quarantine.append(Rejection(cell, broken.first_offset, broken.last_offset, broken.reason.value, "entries"))
-        sets = _one_batch(pa.Table.from_batches(parts, SETS))
-        decoded = FORMAT.entries(sets["data"])
-        columns = EntryColumns.of(decoded.batch, sets, decoded.checkpoints)
-        facts.add(replace(decoded, shapes=()), columns)  # the tables are known
-        delivery.see_entries(columns)
-        runs.see(columns)
-        for one in decoded.rejected:
-            first, final = sets["first_offset"][one.index].as_py(), sets["last_offset"][one.index].as_py()
-            quarantine.append(Rejection(cell, first, final, one.reason.value, "entries"))
-        entries = entry_rows(decoded.batch, sets, cell=cell, epoch=0)
-        problems = [*delivery.problems(), *_problems(joiner, facts)]
+        offsets, kept = self._range(start, end), _Kept(cell, quarantine)
+        reading = CellReading(cell, offsets, 0, FORMAT, before=self._before, reaches_start=True, nothing_follows=last)
+        decoder = CellDecoder(reading, kept)
+        decoder.read(self._batch.slice(begin, min(self._feed, end - begin)) for begin in range(start, end, self._feed))
+        runs = decoder.runs
         return Ingested(
-            cell, offsets, joiner.tally, facts, delivery.result(), problems,
-            runs.runs(), runs.checkpoints(), runs.statements(), entries,
+            cell, offsets, decoder.tally, decoder.facts, decoder.delivery.result(), list(decoder.problems()),
+            runs.runs(), runs.checkpoints(), runs.statements(), kept.parts,
         )  # fmt: skip
 
     def _range(self, start: int, end: int) -> OffsetRange:
@@ -232,26 +203,29 @@ class _Lane:
         low, high = (self._offsets[row].as_py() if row < len(self._offsets) else behind for row in (start, end))
         return OffsetRange(low, high)
 
-    def _read_head(self, shard: str, tail: Sequence[Fragment]) -> Head:
-        before = int(np.searchsorted(self._offsets.to_numpy(), min(one.offset for one in tail)))
-
-        def backwards() -> Iterator[tuple[pa.Int64Array, pa.RecordBatch]]:
-            for end in range(before, 0, -_BACK):
-                start = max(0, end - _BACK)
-                yield self._offsets.slice(start, end - start), self._fragments.slice(start, end - start)
-
-        return find_head(backwards(), shard=shard, tail=tail, reaches_start=True)
+    def _before(self, offset: int) -> Iterator[pa.RecordBatch]:
+        before = int(np.searchsorted(self._offsets.to_numpy(), offset))
+        for end in range(before, 0, -_BACK):
+            start = max(0, end - _BACK)
+            yield self._batch.slice(start, end - start)
 
 
-def _problems(joiner: Reassembler, facts: EntryFacts) -> Iterator[Problem]:
-    """What the ledger says of a cell beside what is missing in it."""
-    lost = joiner.tally.quarantined_messages + joiner.tally.quarantined_fragments + facts.quarantined_entries
-    if lost:
-        yield Problem(ProblemCode.QUARANTINED, None, None, f"{lost} in quarantine")
-    if facts.rollbacks:
-        yield Problem(ProblemCode.ROLLBACK, None, None, f"{facts.rollbacks} ROLLBACK entries")
-    for what, count in sorted(facts.unknown.items()):
-        yield Problem(ProblemCode.UNKNOWN, None, None, f"{what}: {count}")
+@dataclass(slots=True)
+class _Kept:
+    """The rows of a cell, kept in memory."""
+
+    cell: Cell
+    quarantine: list[Rejection]
+    parts: list[pa.RecordBatch] = field(default_factory=list)
+
+    def entries(self, rows: pa.RecordBatch) -> None:
+        self.parts.append(rows)
+
+    def rejected(self, rows: pa.RecordBatch) -> None:
+        for row in rows.to_pylist():
+            self.quarantine.append(
+                Rejection(self.cell, row["first_offset"], row["last_offset"], row["reason"], row["stage"])
+            )
 
 
 def _tables(cells: dict[Cell, Ingested], quarantine: list[Rejection], tables: Tables) -> Outcome:
@@ -264,74 +238,63 @@ def _tables(cells: dict[Cell, Ingested], quarantine: list[Rejection], tables: Ta
     lineages = find_lineages(runs, trust_gtids=real, order=FORMAT.traits.order)
     suspicions = find_suspicions(runs, lineages)
     outcome = Outcome(cells, _NO_ROWS, quarantine, lineages=len(lineages.all))
-    wanted: list[pa.RecordBatch] = []
-    for cell, one in cells.items():
-        rules = {run.shard: lineages.rule(cell.kafka_partition, run.shard) for run in one.runs}
-        dml = one.entries.filter(pc.equal(one.entries["message_type"], "DML"))
-        if cell in suspicions:
-            dml = _fresh(dml, _redelivered(cells, suspicions[cell], rules, trust_gtids=real), outcome, tables)
-        if dml.num_rows:
-            wanted.append(dml.append_column("lineage", pa.array(entry_lineages(dml, rules))))
-    if wanted:
-        entries = _one_batch(pa.Table.from_batches(wanted))
-        _decode(entries, outcome, tables)
+    rules = {
+        key_of(cell): {run.shard: lineages.rule(cell.kafka_partition, run.shard) for run in one.runs}
+        for cell, one in cells.items()
+    }
+    redelivered: dict[CellKey, EntryKeys] = {}
+    for cell, suspicion in suspicions.items():
+        found = redelivered_in_cell(
+            cells[cell].parts,
+            [cells[one].parts for one in suspicion.earlier],
+            rules[key_of(cell)], trust_gtids=real, by_gtid=suspicion.by_gtid,
+        )  # fmt: skip
+        redelivered[key_of(cell)] = keys_of(found)
+        outcome.redelivered.setdefault(cell.kafka_partition, set()).update(found["last_offset"].to_pylist())
+        for row in found.select(("database", "schema", "table", "rows")).to_pylist():
+            if TableId(row["database"] or "", row["schema"] or "", row["table"] or "") in tables:
+                outcome.redelivered_changes += row["rows"] or 0
+    sink = _Changelogs(outcome)
+    decoder = ChangelogDecoder(FORMAT, tables, EntriesWanted(rules, redelivered), sink)
+    decoder.read(part for one in cells.values() for part in one.parts)
+    outcome.unknown = decoder.unknown
+    outcome.quarantined_changes = sum(tally.quarantined for tally in decoder.tallies.values())
+    outcome.kept = sum(tally.changes for tally in decoder.tallies.values())
+    names = ("identities", "contents", "partitions", "offsets")
+    outcome.rows = Rows(*(np.concatenate([getattr(one, name) for one in (_NO_ROWS, *sink.found)]) for name in names))
     return outcome
 
 
-def _redelivered(
-    cells: Mapping[Cell, Ingested], suspicion: Suspicion, rules: Mapping[str, LineageRule], *, trust_gtids: bool
-) -> pa.Table:
-    own = relevant(
-        cells[suspicion.cell].entries, positions=None, gtids=pa.array([], pa.string()) if suspicion.by_gtid else None
-    )
-    positions = pc.unique(own["position"])
-    gtids = pc.unique(own["gtid"]).drop_null() if suspicion.by_gtid else None
-    earlier = [
-        pa.Table.from_batches([relevant(cells[one].entries, positions=positions, gtids=gtids).select(KEY_COLUMNS)])
-        for one in suspicion.earlier
-    ]
-    mine = pa.Table.from_batches([own.select(KEY_COLUMNS)])
-    return find_redelivered(earlier, mine, rules, trust_gtids=trust_gtids, by_gtid=suspicion.by_gtid)
+def key_of(cell: Cell) -> CellKey:
+    """A cell as the decoder of changelogs names it."""
+    return cell.kafka_partition, cell.window.start
 
 
-def _fresh(dml: pa.RecordBatch, found: pa.Table, outcome: Outcome, tables: Tables) -> pa.RecordBatch:
-    """The entries that were not delivered before; the others are noted."""
-    if not found.num_rows or not dml.num_rows:
-        return dml
-    keys = entry_keys(found["last_offset"].combine_chunks(), found["entry_number"].combine_chunks())
-    partition = dml["kafka_partition"][0].as_py()
-    outcome.redelivered.setdefault(partition, set()).update(found["last_offset"].to_pylist())
-    for row in found.select(("database", "schema", "table", "rows")).to_pylist():
-        if TableId(row["database"] or "", row["schema"] or "", row["table"] or "") in tables:
-            outcome.redelivered_changes += row["rows"] or 0
-    return dml.filter(pa.array(~np.isin(entry_keys(dml["last_offset"], dml["entry_number"]), keys)))
+@dataclass(slots=True)
+class _Changelogs:
+    """The rows of all tables, kept in memory."""
 
+    outcome: Outcome
+    found: list[Rows] = field(default_factory=list)
 
-def _decode(entries: pa.RecordBatch, outcome: Outcome, tables: Tables) -> None:
-    decoded = FORMAT.changes(entries, tables)
-    outcome.unknown = dict(decoded.unknown)
-    windows = {cell.window.start: cell.window for cell in outcome.cells}
-    for one in decoded.rejected:
-        row = {
-            name: entries[name][one.index].as_py()
-            for name in ("kafka_partition", "window_start", "last_offset", "rows")
-        }
-        cell = Cell(row["kafka_partition"], windows[row["window_start"]])
-        at, count = row["last_offset"], row["rows"] or 1
-        outcome.quarantine.append(Rejection(cell, at, at, one.reason.value, "tables", count))
-        outcome.quarantined_changes += count
-    found = []
-    for changes in decoded.tables:
-        rows = changelog_rows(changes, entries)
-        found.append(_rows(rows, str(changes.table)))
+    def rows(self, table: TableId, rows: pa.RecordBatch) -> None:
+        self.found.append(_rows(rows, str(table)))
         doubtful = rows.filter(pa.array(np.diff(offsets_of(rows["invalid"])) > 0))
         for partition, at in zip(
             *(doubtful[name].to_pylist() for name in ("kafka_partition", "kafka_offset")), strict=True
         ):
-            outcome.invalid.setdefault(partition, set()).add(at)
-    names = ("identities", "contents", "partitions", "offsets")
-    outcome.rows = Rows(*(np.concatenate([getattr(one, name) for one in (_NO_ROWS, *found)]) for name in names))
-    outcome.kept = len(outcome.rows.offsets)
+            self.outcome.invalid.setdefault(partition, set()).add(at)
+
+    def rejected(self, rows: pa.RecordBatch) -> None:
+        windows = {cell.window.start: cell.window for cell in self.outcome.cells}
+        for row in rows.to_pylist():
+            cell = Cell(row["kafka_partition"], windows[row["window_start"]])
+            self.outcome.quarantine.append(
+                Rejection(cell, row["first_offset"], row["last_offset"], row["reason"], row["stage"])
+            )
+
+    def statements(self, rows: pa.RecordBatch) -> None:
+        """Statements are not asked for."""
 
 
 def _rows(rows: pa.RecordBatch, table: str) -> Rows:
@@ -347,9 +310,3 @@ def _rows(rows: pa.RecordBatch, table: str) -> Rows:
 
 
 _NO_ROWS = Rows(np.zeros(0, np.uint64), np.zeros(0, np.uint64), np.zeros(0, np.int64), np.zeros(0, np.int64))
-
-
-def _one_batch(table: pa.Table) -> pa.RecordBatch:
-    whole = table.combine_chunks()
-    found = whole.to_batches()
-    return found[0] if found else pa.RecordBatch.from_pylist([], whole.schema)

@@ -1,0 +1,214 @@
+"""The messages of one cell joined and decoded, with the facts that its mark rests on; rows go to a sink.
+
+A cell is read here in the same way from files in the lake (``flows/ingest_tasks.py``) and from memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from dts_assets.model.offsets import OffsetRange
+from dts_assets.model.problems import Problem, ProblemCode, Reason
+from dts_assets.model.spans import Cell
+from dts_assets.stages.collecting import BrokenSet
+from dts_assets.stages.entry_columns import EntryColumns
+from dts_assets.stages.entry_facts import entry_rows
+from dts_assets.stages.heads import Head, find_head
+from dts_assets.stages.partial_sets import Fragment
+from dts_assets.stages.reassembly import Reassembler, whole_sets
+from dts_assets.stages.window_state import WindowState
+from dts_assets.wire.format import Rejected, WireFormat
+
+CHUNK_BYTES = 16 << 20
+"""Bytes of entry sets decoded in one call: larger gains nothing measurable below a hundred tables and costs memory."""
+
+MessagesBefore: TypeAlias = Callable[[int], Iterable[pa.RecordBatch]]
+"""The stored messages before an offset, last batch first."""
+
+_Quarantined: TypeAlias = tuple[int, int, str, str, bytes | None]
+"""First offset, last offset, reason, detail, payload."""
+
+
+class EntriesSink(Protocol):
+    """The place where the rows of a cell go, batch by batch."""
+
+    def entries(self, rows: pa.RecordBatch) -> None:
+        """Take rows of ``entries``."""
+
+    def rejected(self, rows: pa.RecordBatch) -> None:
+        """Take rows of ``quarantine``."""
+
+
+@dataclass(frozen=True, slots=True)
+class CellReading:
+    """One reading of a cell: which messages, and what is known of those before and behind them.
+
+    ``before`` gives the messages before an offset, and ``reaches_start`` says that nothing before them can ever be stored.
+    ``nothing_follows`` says that the source has ended. ``is_open`` says that the window has not closed: the fragments at the
+    end whose set is not whole yet are left for the next reading. ``resume`` is the state in which an earlier reading of the
+    messages before ``offsets`` ended.
+    """
+
+    cell: Cell
+    offsets: OffsetRange
+    epoch: int
+    format: WireFormat
+    before: MessagesBefore
+    reaches_start: bool
+    nothing_follows: bool
+    is_open: bool = False
+    resume: bytes | None = None
+
+
+class CellDecoder:
+    """One pass over the messages of a cell. Give it all of them with :meth:`read`; then its facts are those of the cell.
+
+    ``end`` is the offset up to which messages were decoded: before the end of ``offsets`` where the window is open.
+    """
+
+    def __init__(self, reading: CellReading, sink: EntriesSink) -> None:
+        self._reading = reading
+        self._sink = sink
+        self._format = reading.format
+        state = WindowState.begin(reading.offsets) if reading.resume is None else WindowState.of_bytes(reading.resume)
+        self.facts, self.runs, self.delivery = state.facts, state.runs, state.delivery
+        self.end = reading.offsets.end
+        self._joiner = Reassembler(self._read_head, nothing_follows=reading.nothing_follows, tally=state.tally)
+        self.tally = self._joiner.tally
+        self._pending: list[pa.RecordBatch] = []
+        self._pending_bytes = 0
+
+    def read(self, batches: Iterable[pa.RecordBatch]) -> None:
+        """Join and decode the messages of the reading, given as MESSAGES in offset order."""
+        for batch in self._whole_sets(batches) if self._reading.is_open else batches:
+            self._add(batch)
+        self._decode()
+        self._joiner.finish()
+        self._reject([_broken_row(broken) for broken in self._joiner.broken])
+        self.delivery.until(self.end)
+
+    def resume(self) -> bytes | None:
+        """Return the state with which the next reading goes on.
+
+        None where a set is not whole, since messages that come later may still decide about it, and where it is too large.
+        """
+        if not self._reading.is_open or self._joiner.broken or self._joiner.waiting or self._joiner.carried:
+            return None
+        return WindowState(self.tally, self.facts, self.runs, self.delivery).to_bytes()
+
+    def problems(self) -> Iterator[Problem]:
+        """Yield the problems that the cell's mark names."""
+        yield from self.delivery.problems()
+        for waiting in self._joiner.waiting:
+            yield Problem(ProblemCode.WAITING, waiting.first_offset, waiting.last_offset, "its head is not stored yet")
+        lost = self.tally.quarantined_messages + self.tally.quarantined_fragments
+        if lost:
+            yield Problem(ProblemCode.QUARANTINED, None, None, f"{lost} messages are in quarantine")
+        facts = self.facts
+        if facts.quarantined_entries:
+            detail = f"{facts.quarantined_entries} entries are in quarantine"
+            yield Problem(ProblemCode.QUARANTINED, None, None, detail)
+        if facts.rollbacks:
+            yield Problem(ProblemCode.ROLLBACK, None, None, f"{facts.rollbacks} ROLLBACK entries")
+        if facts.ddl_unapplied:
+            detail = (
+                f"{facts.ddl_unapplied} statements whose effect on rows is not applied (see entries, message_type DDL)"
+            )
+            yield Problem(ProblemCode.DDL, None, None, detail)
+        for what, count in sorted(facts.unknown.items()):
+            yield Problem(ProblemCode.UNKNOWN, None, None, f"{what}: {count}")
+
+    def _whole_sets(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the messages of an open window up to the end of the last set that is whole."""
+        held: pa.RecordBatch | None = None
+        for batch in batches:
+            if held is not None:
+                yield held
+            held = batch
+        if held is None:
+            return
+        whole = whole_sets(self._format.fragments(held)) if not self._joiner.busy else held.num_rows
+        if whole < held.num_rows:
+            self.end = held["offset"][whole].as_py()
+        if whole:
+            yield held.slice(0, whole)
+
+    def _add(self, messages: pa.RecordBatch) -> None:
+        fragments = self._format.fragments(messages)
+        offsets = messages["offset"]
+        self.delivery.see_messages(offsets, fragments)
+        reasons = fragments["reason"]
+        if reasons.null_count < len(reasons):
+            self._reject(
+                [
+                    (
+                        offsets[row].as_py(),
+                        offsets[row].as_py(),
+                        reasons[row].as_py(),
+                        "",
+                        messages["value"][row].as_py(),
+                    )
+                    for row in np.flatnonzero(np.asarray(reasons.is_valid())).tolist()
+                ]
+            )
+        sets = self._joiner.feed(offsets, fragments)
+        if sets.num_rows:
+            self._pending += sets.to_batches()
+            self._pending_bytes += sets.nbytes
+        if self._pending_bytes >= CHUNK_BYTES // 2:  # a batch is mostly a chunk: joining two of them would copy both
+            self._decode()
+
+    def _decode(self) -> None:
+        if not self._pending:
+            return
+        table = pa.Table.from_batches(self._pending).combine_chunks()
+        self._pending, self._pending_bytes = [], 0
+        for sets in table.to_batches():
+            decoded = self._format.entries(sets["data"])
+            columns = EntryColumns.of(decoded.batch, sets, decoded.checkpoints)
+            self.facts.add(decoded, columns)
+            self.delivery.see_entries(columns)
+            self.runs.see(columns, order=self._format.traits.order)
+            self._sink.entries(entry_rows(decoded.batch, sets, cell=self._reading.cell, epoch=self._reading.epoch))
+            self._reject([_rejected_row(rejection, sets) for rejection in decoded.rejected])
+
+    def _reject(self, rows: Sequence[_Quarantined]) -> None:
+        """Hand rows of quarantine to the sink."""
+        if not rows:
+            return
+        first, last, reason, detail, payload = (list(column) for column in zip(*rows, strict=True))
+        cell, count = self._reading.cell, len(rows)
+        batch = pa.RecordBatch.from_pydict(
+            {
+                "kafka_partition": pa.array([cell.kafka_partition] * count, pa.int32()),
+                "window_start": pa.array([cell.window.start] * count, pa.timestamp("us", tz="UTC")),
+                "stage": ["entries"] * count,
+                "first_offset": first,
+                "last_offset": last,
+                "reason": reason,
+                "detail": detail,
+                "payload": pa.array(payload, pa.binary()),
+            }
+        )
+        self._sink.rejected(batch)
+
+    def _read_head(self, shard: str, tail: Sequence[Fragment]) -> Head:
+        """Return what lies before a set's tail, read back from the stored messages."""
+        earlier = self._reading.before(min(fragment.offset for fragment in tail))
+        fragments = ((batch["offset"], self._format.fragments(batch)) for batch in earlier)
+        return find_head(fragments, shard=shard, tail=tail, reaches_start=self._reading.reaches_start)
+
+
+def _broken_row(broken: BrokenSet) -> _Quarantined:
+    return broken.first_offset, broken.last_offset, broken.reason.value, broken.detail, broken.data
+
+
+def _rejected_row(rejected: Rejected, sets: pa.RecordBatch) -> _Quarantined:
+    first, last = sets["first_offset"][rejected.index].as_py(), sets["last_offset"][rejected.index].as_py()
+    where = "" if rejected.entry_number is None else f"entry {rejected.entry_number}: "
+    return first, last, Reason(rejected.reason).value, f"{where}{rejected.detail}", rejected.payload

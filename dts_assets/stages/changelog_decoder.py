@@ -1,0 +1,291 @@
+"""Entries decoded to changelog rows, without those that were delivered before, and counted; rows go to a sink.
+
+Entries are decoded here in the same way from files in the lake (``flows/tables_tasks.py``) and from memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import pairwise
+from typing import Protocol, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dts_assets.model.columns import Column
+from dts_assets.model.lineages import LineageRule
+from dts_assets.model.positions import SourcePosition
+from dts_assets.model.problems import Reason
+from dts_assets.model.tables import TableId
+from dts_assets.stages.changelog_rows import ENTRY_COLUMNS, changelog_rows, position_bounds
+from dts_assets.stages.ddl_statements import ddl_rows, statements, truncations
+from dts_assets.stages.entry_lineages import entry_lineages
+from dts_assets.stages.redelivered_entries import EntryKeys, entry_keys
+from dts_assets.stages.row_hash import Hashes, row_hashes, signed, summed
+from dts_assets.wire.columns.buffers import numbers_of
+from dts_assets.wire.format import Rejected, TableChanges, WireFormat
+
+CHUNK_BYTES = 16 << 20
+MANY_TABLES = 100
+MANY_TABLES_CHUNK_BYTES = 32 << 20
+"""Above so many tables each chunk pays about 0.2 ms per table, so chunks grow."""
+
+DML_ENTRY_COLUMNS = (
+    *ENTRY_COLUMNS, "entry_number", "shard", "message_type", "database", "schema", "table", "rows", "payload",
+)  # fmt: skip
+"""The columns of ``entries`` that are decoded."""
+
+CellKey: TypeAlias = tuple[int, datetime]
+"""Kafka partition, window start."""
+
+TallyKey: TypeAlias = tuple[datetime, int, TableId]
+"""Window start, Kafka partition, table."""
+
+
+class ChangelogSink(Protocol):
+    """The place where decoded rows go, batch by batch."""
+
+    def rows(self, table: TableId, rows: pa.RecordBatch) -> None:
+        """Take changelog rows of a table."""
+
+    def rejected(self, rows: pa.RecordBatch) -> None:
+        """Take rows of ``quarantine``."""
+
+    def statements(self, rows: pa.RecordBatch) -> None:
+        """Take rows of ``ddl``."""
+
+
+@dataclass(slots=True)
+class TableTally:
+    """The counts of one table in one Kafka partition and window.
+
+    ``announced`` are the rows that entries said they hold, before any was decoded: the other side of the equation.
+    """
+
+    announced: int = 0
+    changes: int = 0
+    quarantined: int = 0
+    truncations: int = 0
+    row_hash: int = 0
+    absent_rows: int = 0
+    invalid_values: int = 0
+    first: SourcePosition | None = None
+    last: SourcePosition | None = None
+    latest_event: datetime | None = None
+
+    def add(self, rows: pa.RecordBatch, hashes: Hashes) -> None:
+        """Count changelog rows of one Kafka partition and window, given with their hashes."""
+        truncations = int(pc.sum(pc.equal(rows["op"], "truncate")).as_py() or 0)
+        self.changes += rows.num_rows - truncations
+        self.truncations += truncations
+        self.row_hash = signed(self.row_hash + summed(hashes))
+        self.absent_rows += int(
+            pc.sum(pc.greater(pc.fill_null(pc.list_value_length(rows["absent"]), 0), 0)).as_py() or 0
+        )
+        self.invalid_values += _length(rows["invalid"])
+        self.see(*position_bounds(rows))
+        self._see_event(pc.max(rows["event_time"]).as_py())
+
+    def _see_event(self, latest: datetime | None) -> None:
+        if latest is not None and (self.latest_event is None or latest > self.latest_event):
+            self.latest_event = latest
+
+    def see(self, first: SourcePosition, last: SourcePosition) -> None:
+        """Widen the bounds."""
+        self.first = first if self.first is None else min(self.first, first)
+        self.last = last if self.last is None else max(self.last, last)
+
+    def merge(self, other: TableTally) -> None:
+        """Add the counts that another task made of the same table, Kafka partition and window."""
+        self.announced += other.announced
+        self.changes += other.changes
+        self.quarantined += other.quarantined
+        self.truncations += other.truncations
+        self.row_hash = signed(self.row_hash + other.row_hash)
+        self.absent_rows += other.absent_rows
+        self.invalid_values += other.invalid_values
+        if other.first is not None and other.last is not None:
+            self.see(other.first, other.last)
+        self._see_event(other.latest_event)
+
+
+@dataclass(frozen=True, slots=True)
+class EntriesWanted:
+    """The entries that count, by cell.
+
+    ``rules`` tells lineages where not all is lineage 0, ``redelivered`` has the entries that are left out, ``statements`` the
+    offsets of the DDL that counts. Of cells in ``from_offsets`` only entries at or behind that offset are decoded.
+    """
+
+    rules: Mapping[CellKey, Mapping[str, LineageRule]] = field(default_factory=dict)
+    redelivered: Mapping[CellKey, EntryKeys] = field(default_factory=dict)
+    statements: Mapping[CellKey, frozenset[int]] = field(default_factory=dict)
+    from_offsets: Mapping[CellKey, int] = field(default_factory=dict)
+
+
+class ChangelogDecoder:
+    """One pass over entries. Its tallies, unsigned columns and unknown things are those of all that was read."""
+
+    def __init__(
+        self,
+        wire: WireFormat,
+        columns: Mapping[TableId, tuple[Column, ...]],
+        wanted: EntriesWanted,
+        sink: ChangelogSink,
+    ) -> None:
+        self._format = wire
+        self._columns = columns
+        self._wanted = wanted
+        self._sink = sink
+        few = len(columns) <= MANY_TABLES
+        self.chunk_bytes = CHUNK_BYTES if few else MANY_TABLES_CHUNK_BYTES
+        self._enough = self.chunk_bytes // 3 if few else self.chunk_bytes // 2  # to join batches is to copy them
+        self.tallies: dict[TallyKey, TableTally] = {}
+        self.unsigned: set[tuple[TableId, str]] = set()
+        self.unknown: dict[str, int] = {}
+
+    def read(self, batches: Iterable[pa.RecordBatch]) -> None:
+        """Decode the DML among entries; each batch is of one cell."""
+        for chunk in self._chunks(batches):
+            self._decode(chunk)
+
+    def read_statements(self, batches: Iterable[pa.RecordBatch]) -> None:
+        """List the statements that count, and write a truncation into the changelog of every table that one empties."""
+        for batch in batches:
+            ddl = batch.filter(pc.equal(batch["message_type"], "DDL"))
+            if not ddl.num_rows:
+                continue
+            cell = _cell_of(ddl)
+            least = self._wanted.from_offsets.get(cell, 0)
+            counted = pa.array(sorted(one for one in self._wanted.statements.get(cell, ()) if one >= least), pa.int64())
+            ddl = ddl.filter(pc.is_in(ddl["last_offset"], value_set=counted))
+            lineages = entry_lineages(ddl, self._wanted.rules.get(cell, {}))
+            ddl = ddl.append_column("lineage", pa.array(lineages))
+            found = statements(ddl)
+            if found:
+                self._sink.statements(ddl_rows(ddl, found))
+            for changes in truncations(found, self._columns):
+                self._write(changes, ddl)
+
+    def _chunks(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield DML entries in batches of about a chunk of payload."""
+        pending: list[pa.RecordBatch] = []
+        size = 0
+        for dml in map(self._changes_only, batches):
+            pending.append(dml)
+            size += dml["payload"].nbytes
+            if size >= self._enough:
+                yield _joined(pending)
+                pending, size = [], 0
+        if pending:
+            yield _joined(pending)
+
+    def _changes_only(self, entries: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the DML entries of a cell that were not delivered before, with the ``lineage`` of each."""
+        wanted = self._wanted
+        dml = entries.filter(pc.equal(entries["message_type"], "DML"))
+        if dml.num_rows and wanted.from_offsets:
+            dml = dml.filter(pc.greater_equal(dml["last_offset"], wanted.from_offsets.get(_cell_of(dml), 0)))
+        lineages = np.zeros(dml.num_rows, np.int32)
+        self._count(dml)
+        if dml.num_rows and (wanted.rules or wanted.redelivered):
+            cell = _cell_of(dml)
+            before = wanted.redelivered.get(cell)
+            if before is not None:
+                fresh = ~np.isin(entry_keys(dml["last_offset"], dml["entry_number"]), before)
+                dml = dml.filter(pa.array(fresh))
+            lineages = entry_lineages(dml, wanted.rules.get(cell, {}))
+        return dml.append_column("lineage", pa.array(lineages))
+
+    def _count(self, dml: pa.RecordBatch) -> None:
+        """Add up the rows that entries of one cell announce, by table."""
+        if not dml.num_rows:
+            return
+        partition, start = _cell_of(dml)
+        named = pa.table({name: dml[name] for name in ("database", "schema", "table", "rows")})
+        for row in named.group_by(["database", "schema", "table"]).aggregate([("rows", "sum")]).to_pylist():
+            table = TableId(row["database"] or "", row["schema"] or "", row["table"] or "")
+            if table in self._columns and row["rows_sum"]:
+                self._tally(start, partition, table).announced += row["rows_sum"]
+
+    def _decode(self, entries: pa.RecordBatch) -> None:
+        if not entries.num_rows:
+            return
+        decoded = self._format.changes(entries, self._columns)
+        for changes in decoded.tables:
+            self._write(changes, entries)
+        self.unsigned |= decoded.unsigned
+        for what, count in decoded.unknown.items():
+            self.unknown[what] = self.unknown.get(what, 0) + count
+        for rejection in decoded.rejected:
+            self._reject(rejection, entries)
+
+    def _write(self, changes: TableChanges, entries: pa.RecordBatch) -> None:
+        rows = changelog_rows(changes, entries)
+        if not rows.num_rows:
+            return
+        self._sink.rows(changes.table, rows)
+        hashes = row_hashes(rows)
+        for start, end in _stretches(rows):
+            partition, window = rows["kafka_partition"][start].as_py(), rows["window_start"][start].as_py()
+            self._tally(window, partition, changes.table).add(rows.slice(start, end - start), hashes[start:end])
+
+    def _reject(self, rejection: Rejected, entries: pa.RecordBatch) -> None:
+        names = ("kafka_partition", "window_start", "last_offset", "rows", "database", "schema", "table")
+        row = {name: entries[name][rejection.index].as_py() for name in names}
+        table = TableId(row["database"] or "", row["schema"] or "", row["table"] or "")
+        self._tally(row["window_start"], row["kafka_partition"], table).quarantined += row["rows"] or 0
+        rejected = {
+            "kafka_partition": row["kafka_partition"],
+            "window_start": row["window_start"],
+            "stage": "tables",
+            "first_offset": row["last_offset"],
+            "last_offset": row["last_offset"],
+            "reason": Reason(rejection.reason).value,
+            "detail": f"{table}: {rejection.detail}",
+            "payload": rejection.payload,
+        }
+        self._sink.rejected(pa.RecordBatch.from_pylist([rejected]).cast(_QUARANTINE))
+
+    def _tally(self, window_start: datetime, kafka_partition: int, table: TableId) -> TableTally:
+        return self.tallies.setdefault((window_start, kafka_partition, table), TableTally())
+
+
+_QUARANTINE = pa.schema(
+    [
+        ("kafka_partition", pa.int32()),
+        ("window_start", pa.timestamp("us", tz="UTC")),
+        ("stage", pa.string()),
+        ("first_offset", pa.int64()),
+        ("last_offset", pa.int64()),
+        ("reason", pa.string()),
+        ("detail", pa.string()),
+        ("payload", pa.binary()),
+    ]
+)
+
+
+def _cell_of(entries: pa.RecordBatch) -> CellKey:
+    return entries["kafka_partition"][0].as_py(), entries["window_start"][0].as_py()
+
+
+def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    if len(batches) == 1:
+        return batches[0]
+    table = pa.Table.from_batches(batches).combine_chunks()
+    return table.to_batches()[0] if table.num_rows else batches[0]
+
+
+def _stretches(rows: pa.RecordBatch) -> Iterator[tuple[int, int]]:
+    """Yield where rows of one Kafka partition and window begin and end: they are in the order of the entries."""
+    partitions, windows = numbers_of(rows["kafka_partition"]), numbers_of(rows["window_start"].view(pa.int64()))
+    changes = (np.diff(partitions) != 0) | (np.diff(windows) != 0)
+    return pairwise([0, *(np.flatnonzero(changes) + 1).tolist(), rows.num_rows])
+
+
+def _length(maps: pa.MapArray) -> int:
+    """Return how many items the maps hold together."""
+    return maps.offsets[-1].as_py() - maps.offsets[0].as_py() if len(maps) else 0
