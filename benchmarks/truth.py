@@ -161,7 +161,7 @@ def _without_the_work() -> Iterator[None]:
             (Delivery, "see_entries", lambda *_: None),
             (ContentDigest, "add", lambda *_: None),
             (changelog_decoder, "row_hashes", lambda rows: np.zeros(rows.num_rows, np.uint64)),
-            (tables, "find_redelivered_changes", lambda *_, **__: NOTHING_BEFORE),
+            (tables_decode, "find_redelivered_changes", lambda *_, **__: NOTHING_BEFORE),
         ):
             stack.enter_context(mock.patch.object(owner, name, nothing))
         yield
