@@ -1,4 +1,4 @@
-"""The messages of one cell joined and decoded, with the facts that its mark rests on; rows go to a sink.
+"""The decoding of one cell: messages are joined and decoded, facts collected, rows handed to a sink.
 
 A cell is read here in the same way from files in the lake (``flows/ingest_tasks.py``) and from memory.
 """
@@ -25,7 +25,10 @@ from dts_assets.stages.window_state import WindowState
 from dts_assets.wire.format import Rejected, WireFormat
 
 CHUNK_BYTES = 16 << 20
-"""Bytes of entry sets decoded in one call: larger gains nothing measurable below a hundred tables and costs memory."""
+"""Bytes of entry sets decoded in one call.
+
+More gains nothing measurable below a hundred tables and costs memory.
+"""
 
 MessagesBefore: TypeAlias = Callable[[int], Iterable[pa.RecordBatch]]
 """The stored messages before an offset, last batch first."""

@@ -280,7 +280,7 @@ def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def _stretches(rows: pa.RecordBatch) -> Iterator[tuple[int, int]]:
-    """Yield where rows of one Kafka partition and window begin and end: they are in the order of the entries."""
+    """Yield the first row and the end of each stretch of one Kafka partition and window."""
     partitions, windows = numbers_of(rows["kafka_partition"]), numbers_of(rows["window_start"].view(pa.int64()))
     changes = (np.diff(partitions) != 0) | (np.diff(windows) != 0)
     return pairwise([0, *(np.flatnonzero(changes) + 1).tolist(), rows.num_rows])

@@ -60,7 +60,10 @@ EntryKeys: TypeAlias = npt.NDArray[np.int64]
 """One number per entry of a Kafka partition, of its offset and its place in the entry set."""
 
 _ENTRY_BITS = 24
-"""An entry set of 10 MB has far fewer than 16 million entries, and offsets stay below 2 to the 39."""
+"""Bits of a key for the place in an entry set.
+
+A set of 10 MB has far fewer than 16 million entries, and offsets stay below 2 to the 39.
+"""
 
 _Numbers = npt.NDArray[np.int64]
 
