@@ -21,7 +21,7 @@ from dts_assets.wire.dts_protobuf import DtsProtobuf
 from dts_assets.wire.format import DecodedChanges
 from tests.dts_messages import ABSENT, NULL, dml, number, raw, text
 from tests.tiers import examples
-from tests.wire import oracle
+from tests.wire import dts_oracle as oracle
 from tests.wire.made import batch, messages
 
 FAST, PLAIN = DtsProtobuf("ptars"), DtsProtobuf("protobuf")
