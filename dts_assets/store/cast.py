@@ -1,4 +1,7 @@
-"""Batches brought to a table's schema: columns and nested fields matched by name, missing ones null, safe casts only."""
+"""Casts of batches to a table's schema.
+
+Columns and nested fields are matched by name; missing ones are null; only safe casts are made.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,10 @@ from dts_assets.errors import LakeTableError
 
 
 def cast_to_schema(batch: pa.RecordBatch, schema: pa.Schema, table: str) -> pa.RecordBatch:
-    """``batch`` with exactly the columns of ``schema``.
+    """Return a batch with exactly the columns of ``schema``.
 
-    Raises LakeTableError, which names ``table``, for a column it lacks or a value that does not fit its type.
+    Raises:
+        LakeTableError: The batch has a column that ``table`` lacks, or a value that does not fit its type.
     """
     names = batch.schema.names
     if extra := set(names) - set(schema.names):

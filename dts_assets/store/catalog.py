@@ -1,4 +1,4 @@
-"""Where the lake is, and how pyiceberg and Spark open the same Iceberg catalog there."""
+"""The lake's catalog: its place, and how pyiceberg and Spark open it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ from dts_assets.store.iceberg_tables import CATALOG
 ICEBERG_RUNTIME = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0"
 SQLITE_JDBC = "org.xerial:sqlite-jdbc:3.51.0.0"
 SQLITE_WAIT_SECONDS = 60
-"""How long SQLite waits for another writer. Without it 157 of 271 calls of one of four writers failed."""
+"""The seconds for which SQLite waits for another writer.
+
+Without them 157 of 271 calls of one of four writers failed.
+"""
 
 _METADATA_FILES = 128
 """Metadata files whose content is held in memory, the latest used."""
@@ -34,7 +37,7 @@ _FLAT_CATALOGS = ("hive", "glue")
 
 @dataclass(frozen=True, slots=True)
 class LakeLocation:
-    """A lake: its warehouse (a local path or a URI) and its catalog's properties, as Iceberg names them; picklable.
+    """A lake: its warehouse (a local path or a URI) and its catalog's properties, as Iceberg names them.
 
     ``properties["type"]`` is ``sqlite`` if nothing is said; its database is ``catalog.db`` in the warehouse unless ``uri``, a
     local path, names another. ``joined`` says that the catalog has one namespace level, None that its type decides.
@@ -51,7 +54,7 @@ class LakeLocation:
 
     @property
     def joins_names(self) -> bool:
-        """Whether the parts of a table's name are joined by ``__``."""
+        """True if the parts of a table's name are joined by ``__``."""
         return self.catalog_type in _FLAT_CATALOGS if self.joined is None else self.joined
 
     @property
@@ -63,12 +66,19 @@ class LakeLocation:
 
     @property
     def warehouse_uri(self) -> str:
-        """The warehouse as Iceberg is told it; a local one as ``file://``, so that no engine takes it for another store."""
+        """The warehouse as Iceberg is told it.
+
+        A local one begins with ``file://``, so that no engine takes it for another store.
+        """
         return f"file://{self.local_path}" if self.local_path is not None else self.warehouse.rstrip("/")
 
     @property
     def database(self) -> Path:
-        """The SQLite catalog's file. Raises UnwritableLakeError where none can be."""
+        """The SQLite catalog's file.
+
+        Raises:
+            UnwritableLakeError: The warehouse is on no local disk, and no ``uri`` names a file.
+        """
         if "uri" in self.properties:
             return Path(self.properties["uri"].removeprefix("sqlite:///")).absolute()
         if self.local_path is None:
@@ -79,14 +89,15 @@ class LakeLocation:
 
     @property
     def file_store_properties(self) -> dict[str, str]:
-        """What workers need to reach the files: of the catalog's properties those of the file stores."""
+        """The properties with which workers reach the files: those of the file stores."""
         return {name: value for name, value in self.properties.items() if name.startswith(_FILE_STORE_PROPERTIES)}
 
 
 class _SqliteCatalog(SqlCatalog):
-    """Reads each metadata file once: they never change, and a refresh of twenty tables loads tables five hundred times.
+    """A catalog that reads each metadata file once.
 
-    Not pyiceberg's documented interface; a test pins it.
+    Metadata files never change, and a refresh of twenty tables loads tables five hundred times. This is not pyiceberg's
+    documented interface; a test pins it.
     """
 
     def _convert_orm_to_iceberg(self, orm_table: IcebergTables) -> Table:
@@ -105,12 +116,19 @@ class _SqliteCatalog(SqlCatalog):
 
 @lru_cache(maxsize=_METADATA_FILES)
 def _metadata(location: str, properties: tuple[tuple[str, str], ...]) -> TableMetadata:
-    """What a metadata file says. Whoever changes it makes a copy, as pyiceberg does."""
+    """Return the content of a metadata file.
+
+    Whoever changes it makes a copy, as pyiceberg does.
+    """
     return FromInputFile.table_metadata(load_file_io(dict(properties), location).new_input(location))
 
 
 def open_catalog(lake: LakeLocation) -> Catalog:
-    """The catalog ``lake``, made if it is a SQLite one that does not exist yet. Raises UnwritableLakeError."""
+    """Return the catalog ``lake``, made if it is a SQLite one that does not exist yet.
+
+    Raises:
+        UnwritableLakeError: The catalog cannot be opened, or its folder cannot be written.
+    """
     if lake.catalog_type != "sqlite":
         return load_catalog(CATALOG, **{**lake.properties, "warehouse": lake.warehouse_uri})
     database = _ready(lake)
@@ -130,7 +148,7 @@ def open_catalog(lake: LakeLocation) -> Catalog:
 
 
 def spark_catalog_conf(lake: LakeLocation) -> dict[str, str]:
-    """The Spark settings under which the catalog ``lake`` is the same lake; all of them must stand when Spark starts.
+    """Return the Spark settings of the catalog ``lake``; all of them must stand when Spark starts.
 
     The table cache is off: with it Spark went on reading old rows after a commit by pyiceberg, in 3 of 3 tries.
     """
@@ -154,7 +172,11 @@ def spark_catalog_conf(lake: LakeLocation) -> dict[str, str]:
 
 
 def _ready(lake: LakeLocation) -> Path:
-    """The database's path, its folder made and writable."""
+    """Return the database's path, its folder made and writable.
+
+    Raises:
+        UnwritableLakeError: The folder cannot be made or written, or its path has a character that no location can carry.
+    """
     folders = [folder for folder in (lake.local_path, lake.database.parent) if folder is not None]
     for folder in folders:
         if any(sign in str(folder) for sign in "#?%"):

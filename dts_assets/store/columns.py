@@ -1,8 +1,10 @@
-"""The columns of every lake table of a fixed shape, as text; standard library only, so that definitions may read it.
+"""The columns of every lake table of a fixed shape, as text.
 
-A type is written as Spark writes it: the lake types of :mod:`dts_assets.model.columns`, and ``array<...>``, ``map<...>``
-and ``struct<name:type,...>`` of them. ``timestamp`` is an instant in UTC, ``timestamp_ntz`` a wall clock. This is the one
-place where a table's shape is stated; Iceberg, Arrow and Dagster shapes are derived from it.
+Only the standard library is needed, so that definitions may read them.
+
+A type is written as Spark writes it: the lake types of :mod:`dts_assets.model.columns`, and ``array<...>``, ``map<...>`` and
+``struct<name:type,...>`` of them. ``timestamp`` is an instant in UTC, ``timestamp_ntz`` a wall clock. This is the one place
+where a table's shape is stated; Iceberg, Arrow and Dagster shapes are derived from it.
 """
 
 from __future__ import annotations
@@ -50,7 +52,7 @@ DELIVERY: tuple[NamedType, ...] = (
     ("more_shards", "bigint"),
     ("seq_ids", "struct<smallest:bigint,greatest:bigint,repeats:bigint>"),
 )
-"""What the messages of a Kafka partition and window say of their own completeness."""
+"""The evidence that the messages of a cell give of their own completeness."""
 
 RAW_ENVELOPES: tuple[NamedType, ...] = (
     ("topic", "string"),
@@ -104,7 +106,10 @@ QUARANTINE: tuple[NamedType, ...] = (
     ("detail", "string"),
     ("payload", "binary"),
 )
-"""What could not be used, with its bytes; ``stage`` is ``entries`` or ``tables``."""
+"""Messages, fragments, entries and changes that could not be used, with their bytes.
+
+``stage`` is ``entries`` or ``tables``.
+"""
 
 RAW_WINDOWS: tuple[NamedType, ...] = (
     ("kafka_partition", "int"),
@@ -123,7 +128,7 @@ RAW_WINDOWS: tuple[NamedType, ...] = (
     ("code_version", "string"),
     ("refreshes", REFRESHES),
 )
-"""The mark of raw: what was read of a Kafka partition and window, half-open offsets, and what closed it."""
+"""The mark of raw: the half-open offsets of a Kafka partition and window, and what closed it."""
 
 COUNTS = (
     "messages",
@@ -189,8 +194,11 @@ WINDOW_TABLES: tuple[NamedType, ...] = (
     ("last_position", POSITION),
     ("run", "string"),
 )
-"""What a window's run of the tables made of one Kafka partition's entries of one table. The positions bound its changes, so that
-a snapshot knows without reading them whether any is a re-read of what it has applied."""
+"""The result of a tables run for one table in one Kafka partition and window.
+
+The positions bound its changes, so that a snapshot knows without reading them whether any is a re-read of what it has
+applied.
+"""
 
 CUTS: tuple[NamedType, ...] = (
     ("window_start", "timestamp"),
@@ -217,7 +225,7 @@ LINEAGES: tuple[NamedType, ...] = (
     ("first_event_time", "timestamp"),
     ("first_position", POSITION),
 )
-"""Every unbroken run of one server's binlog that the topic has shown, in the order of their first events."""
+"""Every unbroken run of one server's binlog in the topic, in the order of first events."""
 
 REDELIVERIES: tuple[NamedType, ...] = (
     ("kafka_partition", "int"),
@@ -287,17 +295,20 @@ RESERVED = frozenset({name for name, _ in SNAPSHOT_SYSTEM} | set(HISTORY_SYSTEM_
 
 
 def flat_name(source_name: str) -> str:
-    """The name of a source column in the flat tables (snapshot, history)."""
+    """Return the name of a source column in the flat tables (snapshot, history)."""
     return f"_source_{source_name}" if source_name in RESERVED else source_name
 
 
 def struct_type(columns: Iterable[Column]) -> str:
-    """The struct type of a row image: one field per source column, exact names in backticks."""
+    """Return the struct type of a row image: one field per source column, exact names in backticks."""
     return "struct<" + ",".join(f"{quoted(column.name)}:{column.type}" for column in columns) + ">"
 
 
 def changelog_columns(columns: Sequence[Column]) -> tuple[NamedType, ...]:
-    """The columns of a changelog of a source table: the operation, both images, and the source coordinates."""
+    """Return the columns of a changelog of a source table.
+
+    They are the operation, both images, and the source coordinates.
+    """
     image = struct_type(columns)
     return (
         ("op", "string"),
@@ -317,10 +328,13 @@ def changelog_columns(columns: Sequence[Column]) -> tuple[NamedType, ...]:
 
 
 def snapshot_columns(columns: Sequence[Column]) -> tuple[NamedType, ...]:
-    """The columns of a snapshot of a source table: its own, flat and typed, then where the row's last change came from."""
+    """Return the columns of a snapshot of a source table.
+
+    They are its own, flat and typed, then the origin of the row's last change.
+    """
     return (*((flat_name(column.name), column.type) for column in columns), *SNAPSHOT_SYSTEM)
 
 
 def quoted(name: str) -> str:
-    """A name in backticks, as Spark reads it."""
+    """Return a name in backticks, as Spark reads it."""
     return "`" + name.replace("`", "``") + "`"

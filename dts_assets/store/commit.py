@@ -1,13 +1,13 @@
-"""The one way in which files become rows of a table: a rectangle of partitions is replaced in a single overwrite snapshot.
+"""The commit of files to a table: a rectangle of partitions is replaced in one Iceberg snapshot.
 
 Exact: every data file inside the rectangle goes, the new ones come, an empty new set included; a file that lies across its
-border is refused. Atomic: readers see the old generation or the new one. Several writers are serialized by the catalog's compare
-and swap, each try planned anew from the table as it then is: pyiceberg's own retry keeps the old plan, and two replacements of an
-empty rectangle would then both stay. Works alike on every catalog and needs no Spark.
+border is refused. Atomic: readers see the old generation or the new one. Several writers are serialized by the catalog's
+compare and swap, each try planned anew from the table as it then is: pyiceberg's own retry keeps the old plan, and two
+replacements of an empty rectangle would then both stay. Works alike on every catalog and needs no Spark.
 
-All that is not pyiceberg's documented interface is used here and in :mod:`dts_assets.store.data_files`, and pinned by a test: its
-manifest and snapshot writers as such, and ``Table._do_commit``. Its snapshot producers are not used: they copy the table's whole
-metadata some 20 times a commit (300 ms at 300 snapshots) and never merge manifests.
+All that is not pyiceberg's documented interface is used here and in :mod:`dts_assets.store.data_files`, and pinned by a test:
+its manifest and snapshot writers as such, and ``Table._do_commit``. Its snapshot producers are not used: they copy the
+table's whole metadata some 20 times a commit (300 ms at 300 snapshots) and never merge manifests.
 """
 
 from __future__ import annotations
@@ -52,7 +52,10 @@ from dts_assets.store.files import WrittenFile
 from dts_assets.store.locks import table_lock
 
 Rectangle: TypeAlias = Mapping[str, Collection[Any]]
-"""Partition field -> its values; a field left out is unbounded, so an empty mapping is the whole table."""
+"""The values of partition fields, by field.
+
+A field left out is unbounded, so an empty mapping is the whole table.
+"""
 
 MERGE_AT = 20
 """Manifests less than half full are merged when there are so many."""
@@ -66,7 +69,10 @@ _COMPRESSION: Literal["deflate"] = "deflate"
 
 @dataclass(frozen=True, slots=True)
 class Replaced:
-    """What a replacement did. ``snapshot_id`` is None where there was nothing to remove, to add and to say."""
+    """The outcome of a replacement.
+
+    ``snapshot_id`` is None where there was nothing to remove, to add and to say.
+    """
 
     snapshot_id: int | None
     added: tuple[str, ...]
@@ -106,14 +112,14 @@ def replace(
 
 
 def files_in(table: Table, rectangle: Rectangle, *, snapshot_id: int | None = None) -> list[DataFile]:
-    """The live data files of a snapshot (None: the current one) inside a rectangle."""
+    """Return the live data files of a snapshot (None: the current one) inside a rectangle."""
     snapshot = table.current_snapshot() if snapshot_id is None else table.snapshot_by_id(snapshot_id)
     wanted = {name: frozenset(map(partition_value, values)) for name, values in rectangle.items()}
     return [entry.data_file for entry in _plan(table, snapshot, wanted).removed]
 
 
 def files_apart(table: Table, one: int, other: int) -> tuple[list[DataFile], list[DataFile]]:
-    """The live data files of two snapshots, each without those that stand in a manifest that both have.
+    """Return the live data files of two Iceberg snapshots, without those in manifests that both have.
 
     A commit of a few files leaves nearly all manifests as they were, so this costs what has changed, not what a table holds.
     """
@@ -134,7 +140,7 @@ def files_apart(table: Table, one: int, other: int) -> tuple[list[DataFile], lis
 
 
 def generation_of(paths: Iterable[str]) -> str:
-    """A short digest of a set of files: equal exactly if the files are."""
+    """Return a short digest of a set of files: equal exactly if the files are."""
     return hashlib.sha256("\n".join(sorted(paths)).encode()).hexdigest()[:12]
 
 
@@ -158,7 +164,10 @@ class _Plan:
 
 
 class _Attempt:
-    """A replacement through all its tries; its snapshot id stays the same, so that a landed try is recognized."""
+    """A replacement through all its tries.
+
+    Its snapshot id stays the same, so that a landed try is recognized.
+    """
 
     def __init__(
         self,
@@ -212,7 +221,7 @@ class _Attempt:
         return self._made
 
     def _landed(self, table: Table) -> bool:
-        """Whether an earlier try of unknown outcome is in the table's history."""
+        """Return whether an earlier try of unknown outcome is in the table's history."""
         if self._snapshot_id is None or not self._written:
             return False
         return any(
@@ -300,7 +309,7 @@ class _Attempt:
         return [self._manifest(table, touched.manifest.partition_spec_id, entries)]
 
     def _merged(self, table: Table, manifests: Sequence[ManifestFile]) -> list[ManifestFile]:
-        """The manifests that nothing was taken from, small ones merged when they have become many."""
+        """Return the manifests that nothing was taken from; small ones are merged when they are many."""
         small = {
             one.manifest_path: one
             for one in manifests
@@ -364,7 +373,13 @@ def _plan(
     wanted: Mapping[str, frozenset[Any]],
     keep: Callable[[DataFile], bool] | None = None,
 ) -> _Plan:
-    """What of a snapshot lies inside and is not kept, manifest by manifest; manifests without a live file are left out."""
+    """Return the files of an Iceberg snapshot that lie inside and are not kept, manifest by manifest.
+
+    Manifests without a live file are left out.
+
+    Raises:
+        LakeTableError: A file lies across the border of the rectangle, or the table has other partition fields.
+    """
     plan = _Plan()
     names = _field_names(table)
     for manifest in snapshot.manifests(table.io) if snapshot is not None else ():
@@ -388,7 +403,7 @@ def _plan(
 
 
 def _may_meet(table: Table, manifest: ManifestFile, wanted: Mapping[str, frozenset[Any]]) -> bool:
-    """Whether the partition bounds of a manifest leave room for a file inside."""
+    """Return whether the partition bounds of a manifest leave room for a file inside."""
     spec = table.metadata.specs()[manifest.partition_spec_id]
     fields = spec.partition_type(table.metadata.schema()).fields
     for one, bounds in zip(fields, manifest.partitions or (), strict=False):
@@ -404,7 +419,10 @@ def _may_meet(table: Table, manifest: ManifestFile, wanted: Mapping[str, frozens
 
 
 def _inside(names: Sequence[str], file: DataFile, wanted: Mapping[str, frozenset[Any]]) -> bool:
-    """Whether all rows of a file lie inside; a partition field that the file lacks or holds null puts it outside."""
+    """Return whether all rows of a file lie inside.
+
+    A partition field that the file lacks or holds null puts it outside.
+    """
     values = {name: file.partition[number] for number, name in enumerate(names)}
     return all(partition_value(values.get(name)) in inside for name, inside in wanted.items())
 

@@ -1,8 +1,8 @@
-"""A warm Spark: a Spark Connect server with the lake's settings, which many short runs share instead of starting a JVM each.
+"""A warm Spark: a Spark Connect server with the lake's settings.
 
-The server is Spark's own plug-in inside a classic session, so it gets the settings, jars and quick start of every other session
-(``store/session.py``), and its JVM ends with this Python process, whatever ends that. It listens on loopback only and asks
-nobody for a password: do not open it to a network.
+Many short runs share it instead of starting a JVM each. The server is Spark's own plug-in inside a classic session, so it
+gets the settings, jars and quick start of every other session (``store/session.py``), and its JVM ends with this Python
+process, whatever ends that. It listens on loopback only and asks nobody for a password: do not open it to a network.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class WarmServer:
 def serve(
     lake: LakeLocation, conf: Mapping[str, str] | None = None, *, master: str = "local[2]", port: int = 0
 ) -> Iterator[WarmServer]:
-    """A server in this process, which can then open no Connect session itself; ``port`` 0 is any that is free.
+    """Yield a server in this process, which can then open no Connect session itself.
 
-    Raises MissingJavaError, PortInUseError.
+    ``port`` 0 is any that is free. Raises MissingJavaError, PortInUseError.
     """
     _require_free(port)
     plugins = [_PLUGIN, *filter(None, [(conf or {}).get("spark.plugins")])]
@@ -69,7 +69,11 @@ def serve(
 
 
 def _require_free(port: int) -> None:
-    """Raise PortInUseError where something listens already: Spark's own error is forty lines long."""
+    """Raise an error where something listens already: Spark's own error is forty lines long.
+
+    Raises:
+        PortInUseError: Something listens on the port.
+    """
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -80,7 +84,7 @@ def _require_free(port: int) -> None:
 
 @contextmanager
 def server_process(config: Path, *, port: int = 0, log: Path | None = None) -> Iterator[str]:
-    """The address of a server of its own for the length of the block: ``dts-assets spark-server`` as a child process.
+    """Yield the address of a server of its own, run by ``dts-assets spark-server`` as a child process.
 
     It answers when the block begins, and ends with this process even if that is killed. ``log`` gets what Spark says. Raises
     SparkServerError if it does not start.
@@ -106,7 +110,11 @@ def server_process(config: Path, *, port: int = 0, log: Path | None = None) -> I
 
 
 def _address(process: subprocess.Popen[str], output: IO[str], log: Path | None) -> str:
-    """The address that a server says when it is ready."""
+    """Return the address that a server says when it is ready.
+
+    Raises:
+        SparkServerError: The server ended, or did not say it in time.
+    """
     timer = threading.Timer(_READY_SECONDS, process.kill)
     timer.start()
     try:

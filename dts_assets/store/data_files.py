@@ -1,4 +1,4 @@
-"""Iceberg data files made from Parquet footers, after checking that a file is what its writer said it is.
+"""Iceberg data files made from Parquet footers, after a check of each file against its writer's report.
 
 Checked: the row count, every column by field id, name and type against the table, and the partition tuple against the least
 and greatest value of the partition columns. Iceberg itself accepts a wrong tuple silently, and queries then miss rows.
@@ -37,7 +37,10 @@ _THREADS = 8
 
 
 def partition_value(value: Any) -> Any:
-    """A Python value as Iceberg keeps it in a partition tuple: instants as microseconds, dates as days, the rest as is."""
+    """Return a Python value as Iceberg keeps it in a partition tuple.
+
+    Instants are microseconds, dates are days, the rest is as it was.
+    """
     if isinstance(value, datetime):
         return (value - _EPOCH) // timedelta(microseconds=1)
     if isinstance(value, date):
@@ -46,7 +49,10 @@ def partition_value(value: Any) -> Any:
 
 
 def data_files(table: Table, files: Sequence[WrittenFile]) -> list[DataFile]:
-    """The data files of ``files`` as ``table`` would hold them. Raises LakeTableError for one that is not what it says."""
+    """Return the data files of ``files`` as ``table`` would hold them.
+
+    Raises LakeTableError for one that is not what it says.
+    """
     reader = _FooterReader(table)
     if len(files) < 2:
         return [reader.data_file(file) for file in files]
@@ -55,7 +61,10 @@ def data_files(table: Table, files: Sequence[WrittenFile]) -> list[DataFile]:
 
 
 def _kept(wanted: StatisticsCollector) -> StatisticsCollector:
-    """What is taken of a column's statistics: of bytes nothing, since writers leave them out and pyiceberg would warn of it."""
+    """Return the collector of a column's statistics.
+
+    Of bytes it takes nothing, since writers leave them out and pyiceberg would warn of it.
+    """
     none = MetricsMode(MetricModeTypes.NONE)
     return replace(wanted, mode=none) if isinstance(wanted.iceberg_type, BinaryType) else wanted
 
@@ -75,7 +84,11 @@ class _FooterReader:
         self._paths: dict[bytes, Mapping[str, int]] = {}
 
     def data_file(self, file: WrittenFile) -> DataFile:
-        """The data file of a written file."""
+        """Return the data file of a written file.
+
+        Raises:
+            LakeTableError: The file is not what its writer reported.
+        """
         source = self._io.new_input(file.path)
         try:
             size = len(source)
@@ -103,7 +116,10 @@ class _FooterReader:
         return made
 
     def _checked_paths(self, file: WrittenFile, footer: pq.FileMetaData) -> Mapping[str, int]:
-        """Field ids by Parquet path, once every id names the same column, with a type that can be read as the table's."""
+        """Return field ids by Parquet path, after a check of names and types.
+
+        Every id must name the same column as in the table, with a type that can be read as the table's.
+        """
         arrow = footer.schema.to_arrow_schema()
         key = arrow.remove_metadata().serialize().to_pybytes()
         if key not in self._paths:
@@ -146,7 +162,7 @@ class _FooterReader:
         return values
 
     def _bounds(self, file: WrittenFile, footer: pq.FileMetaData, column: str) -> tuple[Any, Any]:
-        """The least and greatest value of a column without nulls."""
+        """Return the least and greatest value of a column without nulls."""
         first = footer.row_group(0)
         position = next((i for i in range(footer.num_columns) if first.column(i).path_in_schema == column), None)
         if position is None:

@@ -1,8 +1,9 @@
-"""Old Iceberg snapshots leave a table's metadata, which every commit reads and writes whole, and their files leave the disk.
+"""The expiry of old Iceberg snapshots: they leave a table's metadata, and their files leave the disk.
 
-A table that is refreshed three times a minute makes four thousand versions of itself a day. A file goes once every snapshot that
-holds it has gone; what a snapshot that stays holds, a tag's among them, is never touched. pyiceberg forgets snapshots and leaves
-their files where they are, so these are found here: linear history makes that easy.
+Every commit reads and writes the metadata whole. A table that is refreshed three times a minute makes four thousand versions
+of itself a day. A file goes once every snapshot that holds it has gone; what a snapshot that stays holds, a tag's among them,
+is never touched. pyiceberg forgets snapshots and leaves their files where they are, so these are found here: linear history
+makes that easy.
 """
 
 from __future__ import annotations
@@ -22,13 +23,22 @@ KEEP_SNAPSHOTS = 100
 """Snapshots that always stay, the newest ones."""
 
 KEEP_FOR = timedelta(days=2)
-"""How long a snapshot stays at least: longer than any run that reads a table as it stood when the run began."""
+"""The least time for which an Iceberg snapshot stays.
+
+It is longer than any run that reads a table as it stood when the run began.
+"""
 
 KEEP_FOR_LIVE = timedelta(minutes=30)
-"""The same where tables are refreshed all the time: every version of a table of 5 MB kept for two days would be 40 GB."""
+"""The least time where tables are refreshed all the time.
+
+Every version of a table of 5 MB kept for two days would be 40 GB.
+"""
 
 AT_ONCE = 50
-"""Snapshots that must have become superfluous before a table is touched: each expiry is a commit of its own."""
+"""Superfluous Iceberg snapshots below which a table is left alone.
+
+Each expiry is a commit of its own.
+"""
 
 
 def expire_snapshots(
@@ -39,10 +49,10 @@ def expire_snapshots(
     keep_for: timedelta = KEEP_FOR,
     now: datetime | None = None,
 ) -> int:
-    """Expire what is neither among the newest, nor younger than ``keep_for``, nor ``needed`` (snapshot ids), and remove the
-    files that nobody else holds; how many snapshots went.
+    """Expire old Iceberg snapshots of a table, remove the files that only they held, and return their number.
 
-    Branches and tags keep theirs. A table that is not there, or that somebody else is committing to, is left alone.
+    The newest stay, and so do those younger than ``keep_for``, and the ``needed`` ones (snapshot ids). Branches and tags keep
+    theirs. A table that is not there, or that somebody else is committing to, is left alone.
     """
     try:
         table = catalog.load_table(identifier)
@@ -69,9 +79,10 @@ def expire_snapshots(
 
 
 def _held_by_these_alone(table: Table, ordered: Sequence[Snapshot], gone: frozenset[int]) -> list[str]:
-    """The files that no snapshot needs once some have gone; ``ordered`` are all of them, each the parent of the next.
+    """Return the files that no Iceberg snapshot needs once some have gone.
 
-    A data file is needed by the snapshots before the one that deleted it. So it can go if all of those do.
+    ``ordered`` are all of them, each the parent of the next. A data file is needed by the snapshots before the one that
+    deleted it. So it can go if all of those do.
     """
     stay = [one for one in ordered if one.snapshot_id not in gone]
     kept = {manifest.manifest_path for one in stay for manifest in one.manifests(table.io)}

@@ -1,8 +1,8 @@
-"""Parquet files as workers write and read them: no catalog, no Spark, only a table's folder, its schema and its file store.
+"""Parquet files as workers write and read them, without a catalog or Spark.
 
-A writer holds little: rows of a partition tuple are buffered up to one row group, all tuples together up to a limit. A file
-belongs to no table until :mod:`dts_assets.store.commit` says so; what a failed or repeated task leaves behind is an orphan
-under ``data/<run id>/``, never a duplicate.
+They need a table's folder, its schema and its file store. A writer holds little: rows of a partition tuple are buffered up to
+one row group, all tuples together up to a limit. A file belongs to no table until :mod:`dts_assets.store.commit` says so;
+what a failed or repeated task leaves behind is an orphan under ``data/<run id>/``, never a duplicate.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from dts_assets.model.offsets import OffsetRange
 from dts_assets.store.cast import cast_to_schema
 
 ROW_GROUP_BYTES = 32 << 20
-"""Bytes of Arrow data per row group: what a reader of raw holds at a time, forwards or backwards."""
+"""The bytes of Arrow data per row group: a reader of raw holds one at a time."""
 
 BUFFER_BYTES = 128 << 20
 """Bytes that a writer buffers over all its partition tuples before it writes the largest out."""
@@ -34,13 +34,15 @@ BUFFER_BYTES = 128 << 20
 _WRITE_BATCH_BYTES = 1 << 20
 
 _SMALL_BYTES = 32 << 10
-"""Bytes of Arrow data below which a file is written without zstd and dictionaries, which are set up for every column anew: a
-changelog file of 13 rows takes 1 ms instead of 4, and is no larger."""
+"""The bytes of Arrow data below which a file is written without zstd and dictionaries.
+
+These are set up for every column anew: a changelog file of 13 rows takes 1 ms instead of 4, and is no larger.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class WriteTarget:
-    """Where a worker writes files of one table; picklable.
+    """The place for the files that a worker writes for one table; picklable.
 
     ``schema`` is the table's Arrow schema with field ids, as Arrow IPC bytes; ``partition_by`` names the partition columns in
     the order of the table's partition fields; ``run`` is the folder under ``data`` that this run's files share.
@@ -61,7 +63,7 @@ class WriteTarget:
 
 @dataclass(frozen=True, slots=True)
 class WrittenFile:
-    """A finished file: its path, the partition tuple that all its rows share, its rows, and its bytes in the store."""
+    """A finished file: its path, the partition tuple of its rows, their number, and its bytes."""
 
     path: str
     partition: tuple[Any, ...]
@@ -141,7 +143,10 @@ class TableWriter:
 
 
 class _OpenFile:
-    """A file being written; its Parquet writer is opened at the first row group, when the size of a row is known."""
+    """A file being written.
+
+    Its Parquet writer is opened at the first row group, when the size of a row is known.
+    """
 
     def __init__(self, target: WriteTarget, schema: pa.Schema, attempt: str, partition: tuple[Any, ...]) -> None:
         self.path = f"{target.location}/data/{target.run}/{attempt}-{uuid.uuid4().hex}.parquet"
@@ -220,11 +225,15 @@ def read_batches(
     batch_bytes: int = ROW_GROUP_BYTES,
     backwards: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """Batches of some columns of some files, in the order of the files and of their rows, one row group in memory at a time.
+    """Yield batches of some columns of some files, in the order of files and rows.
 
-    ``offsets`` keeps only rows whose ``offset_column`` lies in the range; row groups and files whose footer excludes them are
-    not read. A row group of more than ``batch_bytes`` comes in several batches of about the same number of rows. ``backwards``
-    takes files and row groups last first, each row group being one batch in its own ascending order.
+    One row group is in memory at a time. ``offsets`` keeps only rows whose ``offset_column`` lies in the range; row groups
+    and files whose footer excludes them are not read. A row group of more than ``batch_bytes`` comes in several batches of
+    about the same number of rows. ``backwards`` takes files and row groups last first, each row group being one batch in its
+    own ascending order.
+
+    Raises:
+        LakeTableError: A file lacks a column.
     """
     for path in reversed(paths) if backwards else paths:
         with file_io(io_properties, path).new_input(path).open() as stream, pq.ParquetFile(stream) as opened:
@@ -264,7 +273,7 @@ def _group_batches(
 
 
 def _rows_of(group: pq.RowGroupMetaData, columns: Sequence[str], batch_bytes: int | None) -> int:
-    """How many rows of a row group to read at a time."""
+    """Return the number of rows of a row group to read at a time."""
     rows: int = group.num_rows
     if batch_bytes is None:
         return max(1, rows)
@@ -274,7 +283,7 @@ def _rows_of(group: pq.RowGroupMetaData, columns: Sequence[str], batch_bytes: in
 
 
 def _row_groups(metadata: pq.FileMetaData, offset_column: str, offsets: OffsetRange | None) -> list[int]:
-    """The row groups whose bounds of the offset column meet ``offsets``."""
+    """Return the row groups whose bounds of the offset column meet ``offsets``."""
     numbers = list(range(metadata.num_row_groups))
     if offsets is None or not numbers:
         return numbers
@@ -291,7 +300,7 @@ def _row_groups(metadata: pq.FileMetaData, offset_column: str, offsets: OffsetRa
 
 
 def file_io(properties: Mapping[str, str], location: str) -> FileIO:
-    """The file store of a location, local or remote; one per process and set of properties."""
+    """Return the file store of a location, local or remote; one per process and set of properties."""
     scheme = location.partition("://")[0] if "://" in location else ""
     return _file_io(tuple(sorted(properties.items())), scheme)
 
@@ -302,7 +311,11 @@ def _file_io(properties: tuple[tuple[str, str], ...], scheme: str) -> FileIO:
 
 
 def _split(batch: pa.RecordBatch, target: WriteTarget) -> Iterator[tuple[tuple[Any, ...], pa.RecordBatch]]:
-    """The rows of each partition tuple, in their order, tuples in the order of their first rows."""
+    """Yield the rows of each partition tuple, in their order, tuples in the order of their first rows.
+
+    Raises:
+        LakeTableError: A partition column is null.
+    """
     names = target.partition_by
     if not names:
         yield (), batch
@@ -329,7 +342,7 @@ def _split(batch: pa.RecordBatch, target: WriteTarget) -> Iterator[tuple[tuple[A
 
 
 def _pieces(batch: pa.RecordBatch, limit: int) -> Iterator[pa.RecordBatch]:
-    """The batch, cut so that no piece is much larger than ``limit`` bytes."""
+    """Yield a batch in pieces, none of them much larger than ``limit`` bytes."""
     parts = min(batch.num_rows, max(1, -(-batch.nbytes // limit)))
     step = -(-batch.num_rows // parts)
     for start in range(0, batch.num_rows, step):

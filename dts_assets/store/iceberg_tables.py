@@ -29,13 +29,13 @@ from dts_assets.store.schemas import TableLayout
 from dts_assets.store.types import arrow_schema, iceberg_type, lake_type
 
 CATALOG = "lake"
-"""The catalog's name, on the Spark side and on the pyiceberg side: the SQLite catalog keeps tables by it."""
+"""The catalog's name for Spark and for pyiceberg: the SQLite catalog keeps tables by it."""
 
 _NOT_IN_PATHS = re.compile(r"[^A-Za-z0-9_\-]")
 
 
 def table_identifier(path: Sequence[str], *, joined: bool = False) -> Identifier:
-    """The identifier of the table of an asset key; ``joined`` for catalogs with a single namespace level.
+    """Return the identifier of the table of an asset key.
 
     Then the subscription is the namespace and the other parts are joined: ``("shop", "changelog__shopdb__orders")``.
     """
@@ -43,7 +43,7 @@ def table_identifier(path: Sequence[str], *, joined: bool = False) -> Identifier
 
 
 def spark_name(identifier: Identifier) -> str:
-    """The table's name in Spark SQL, every part quoted."""
+    """Return the table's name in Spark SQL, every part quoted."""
     return ".".join((CATALOG, *(quoted(part) for part in identifier)))
 
 
@@ -54,7 +54,10 @@ def ensure_table(
     spec: PartitionSpec,
     properties: Mapping[str, str],
 ) -> Table:
-    """The table, created with its namespaces if it is not there yet; safe when several processes do so at once."""
+    """Return the table, created with its namespaces if it is not there yet.
+
+    Several processes may do so at once.
+    """
     return until_it_gets_through(
         ".".join(identifier), lambda: _load_or_create(catalog, identifier, schema, spec, properties)
     )
@@ -94,10 +97,11 @@ def _load_or_create(
 
 
 def evolve(catalog: Catalog, identifier: Identifier, columns: Sequence[NamedType]) -> pa.Schema:
-    """Widen a table to hold ``columns`` (names and lake types as in its layout); its Arrow schema with field ids then.
+    """Widen a table to hold ``columns``, and return its Arrow schema with field ids then.
 
-    New columns, and new fields of structs, go to the end; int, float and decimal widen as Iceberg allows. Raises LakeTableError
-    for a type that cannot become the other without loss. A column that the table has in a wider type already stays as it is.
+    ``columns`` are names and lake types as in its layout. New columns, and new fields of structs, go to the end; int, float
+    and decimal widen as Iceberg allows. Raises LakeTableError for a type that cannot become the other without loss. A column
+    that the table has in a wider type already stays as it is.
     """
 
     def attempt() -> None:
@@ -114,14 +118,18 @@ def evolve(catalog: Catalog, identifier: Identifier, columns: Sequence[NamedType
 
 
 def table_schema(catalog: Catalog, identifier: Identifier) -> pa.Schema:
-    """The Arrow schema of a table, with field ids."""
+    """Return the Arrow schema of a table, with field ids."""
     return arrow_schema(catalog.load_table(identifier).schema())
 
 
 def _widen(
     update: Callable[[], UpdateSchema], table: str, struct: StructType, path: tuple[str, ...], wanted: IcebergType
 ) -> bool:
-    """Stage what it takes for the field at ``path``, in ``struct``, to hold ``wanted``; whether it took anything."""
+    """Stage what the field at ``path`` in ``struct`` needs to hold ``wanted``, and return whether it needs anything.
+
+    Raises:
+        LakeTableError: The field cannot hold it without loss.
+    """
     present = next((field for field in struct.fields if field.name == path[-1]), None)
     if present is None:
         update().add_column(path, wanted)
@@ -155,7 +163,7 @@ def _ensure_namespace(catalog: Catalog, namespace: Identifier) -> None:
 
 
 def _location(catalog: Catalog, identifier: Identifier) -> str | None:
-    """The table's folder: its parts below the warehouse, so that the lake's folders read like its assets.
+    """Return the table's folder: its parts below the warehouse, so that the folders read like the assets.
 
     Other catalogs choose it themselves. Characters beyond letters, digits, ``_`` and ``-`` are written as ``~`` and hex: a
     percent sign in a location means one thing to a URI and another to a path.

@@ -1,6 +1,6 @@
-"""The lake as flows see it: tables by asset key, their files, their snapshots, and the one way to write them.
+"""The lake as flows see it: tables by asset key, their files, and the way to write them.
 
-Holds only where the lake is, so it can be sent to another process; the catalog is opened at first use.
+It holds only where the lake is, so it can be sent to another process; the catalog is opened at first use.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """A live data file: its path, the values of its partition fields by name, its rows and its bytes."""
+    """A live data file: its path, the values of its partition fields, its rows and its bytes."""
 
     path: str
     partition: Mapping[str, Any]
@@ -66,11 +66,11 @@ class Lake:
         return self._catalog
 
     def identifier(self, path: Sequence[str]) -> Identifier:
-        """The table's identifier in the catalog."""
+        """Return the table's identifier in the catalog."""
         return table_identifier(path, joined=self.location.joins_names)
 
     def spark_name(self, path: Sequence[str]) -> str:
-        """The table's quoted name in Spark SQL."""
+        """Return the table's quoted name in Spark SQL."""
         return spark_name(self.identifier(path))
 
     def require_format(self, subscription: str) -> None:
@@ -127,7 +127,7 @@ class Lake:
         return evolve(self.catalog, self.identifier(path), columns)
 
     def target(self, path: Sequence[str], run: str) -> WriteTarget:
-        """Where workers of ``run`` write files of a table that exists."""
+        """Return the place for the files of ``run`` in a table that exists."""
         return write_target(self.catalog.load_table(self.identifier(path)), run, self.location.file_store_properties)
 
     def replace(
@@ -147,7 +147,10 @@ class Lake:
     def data_files(
         self, path: Sequence[str], rectangle: Rectangle | None = None, *, snapshot_id: int | None = None
     ) -> list[StoredFile]:
-        """The live files inside ``rectangle`` (None: all), by partition and path; none if there is no table."""
+        """Return the live files inside ``rectangle`` (None: all), by partition and path.
+
+        There is none if there is no table.
+        """
         table = self.table(path)
         if table is None:
             return []
@@ -155,13 +158,16 @@ class Lake:
         return sorted(found, key=lambda file: ([str(value) for value in file.partition.values()], file.path))
 
     def files_apart(self, path: Sequence[str], one: int, other: int) -> tuple[list[StoredFile], list[StoredFile]]:
-        """The live files of two snapshots of a table that exists; see :func:`dts_assets.store.commit.files_apart`."""
+        """Return the live files that two Iceberg snapshots of a table do not share.
+
+        See :func:`dts_assets.store.commit.files_apart`.
+        """
         table = self.catalog.load_table(self.identifier(path))
         first, second = files_apart(table, one, other)
         return [_stored(table, file) for file in first], [_stored(table, file) for file in second]
 
     def state(self, path: Sequence[str]) -> TableState | None:
-        """The table's current snapshot; None if there is no table, or nothing was ever committed to it."""
+        """Return the table's current Iceberg snapshot; None if nothing was ever committed to it."""
         table = self.table(path)
         head = table.current_snapshot() if table is not None else None
         if head is None:
@@ -191,7 +197,7 @@ class Lake:
 
 
 def write_target(table: Table, run: str, io_properties: Mapping[str, str]) -> WriteTarget:
-    """Where workers write files of a table, with its columns as they are now."""
+    """Return the place for files of a table, with its columns as they are now."""
     spec, schema = table.spec(), table.schema()
     return WriteTarget(
         location=table.location(),

@@ -61,24 +61,24 @@ class Ledger:
         self._subscription = subscription
 
     def raw_windows(self, windows: Iterable[Window] | None = None) -> list[RawWindow]:
-        """The marks of raw, by window and Kafka partition."""
+        """Return the marks of raw, by window and Kafka partition."""
         return sorted(self._read(RawWindow, "raw_windows", windows), key=lambda row: (row.window, row.kafka_partition))
 
     def windows(self, windows: Iterable[Window] | None = None) -> list[IngestWindow]:
-        """The marks of ingest, by window and Kafka partition."""
+        """Return the marks of ingest, by window and Kafka partition."""
         return sorted(self._read(IngestWindow, "windows", windows), key=lambda row: (row.window, row.kafka_partition))
 
     def cuts(self, windows: Iterable[Window] | None = None) -> list[Cut]:
-        """The marks of the tables runs, by window."""
+        """Return the marks of the tables runs, by window."""
         return sorted(self._read(Cut, "cuts", windows), key=lambda row: row.window)
 
     def window_tables(self, windows: Iterable[Window] | None = None) -> list[WindowTable]:
-        """What was made of each table, by window, table and Kafka partition."""
+        """Return the counts of each table, by window, table and Kafka partition."""
         rows = self._read(WindowTable, "window_tables", windows)
         return sorted(rows, key=lambda row: (row.window_start, row.table, row.kafka_partition))
 
     def table_shapes(self, windows: Iterable[Window] | None = None) -> list[TableShapeRow]:
-        """The shapes that events described, by window, Kafka partition, table and first position."""
+        """Return the shapes that events described, by window, Kafka partition, table and first position."""
         rows = self._read(TableShapeRow, "table_shapes", windows)
         return sorted(
             rows,
@@ -92,11 +92,11 @@ class Ledger:
         )
 
     def lineages(self) -> list[Lineage]:
-        """The lineages of the topic, by number."""
+        """Return the lineages of the topic, by number."""
         return sorted(self._read(Lineage, "lineages", None), key=lambda row: row.lineage)
 
     def quarantine(self, windows: Iterable[Window] | None = None, *, payload: bool = False) -> list[QuarantineRow]:
-        """What is in quarantine, by window, Kafka partition and offset; with the bytes only if ``payload``."""
+        """Return the rows in quarantine, by window, Kafka partition and offset; with bytes only if ``payload``."""
         rows = self._read(QuarantineRow, "quarantine", windows, without=() if payload else ("payload",))
         return sorted(
             rows, key=lambda row: (row.window_start, row.kafka_partition, row.stage, row.first_offset or 0, row.reason)
@@ -232,7 +232,7 @@ class Ledger:
         return self._with_all_columns(name, table)
 
     def _with_all_columns(self, name: str, table: Table) -> Table:
-        """The table with the columns that an earlier version of this code did not know."""
+        """Return the table with the columns that an earlier version of this code did not know."""
         declared = LEDGER_COLUMNS.get(name, ())
         if {column for column, _ in declared} <= set(table.schema().column_names):
             return table
@@ -285,8 +285,10 @@ def _read_files(table: Table, files: Sequence[DataFile], *, without: Sequence[st
 
 
 def _rows_of_file(table: Table, file: DataFile, kind: type[Kind], without: Sequence[str]) -> tuple[Kind, ...]:
-    """All rows of a file. Files never change, and a sensor asks for all of them every few seconds: a day of 1,152 rows takes half
-    a second to read."""
+    """Return all rows of a file, kept in memory.
+
+    Files never change, and a sensor asks for all of them every few seconds: a day of 1,152 rows takes half a second to read.
+    """
     key = (file.file_path, kind.__name__, tuple(without))
     found = _FILES.get(key)
     if found is None:
@@ -306,7 +308,10 @@ _KEPT_ROWS = 50_000
 
 
 def _write(table: Table, pieces: Sequence[tuple[Any, pa.Table]]) -> tuple[WrittenFile, ...]:
-    """Write rows from here, one file per piece; a piece is its partition value (None: found from the rows) and its rows."""
+    """Write rows in this process, one file per piece.
+
+    A piece is its partition value (None: found from the rows) and its rows.
+    """
     with TableWriter(write_target(table, "ledger", dict(table.io.properties))) as writer:
         for value, rows in pieces:
             for batch in rows.combine_chunks().to_batches():

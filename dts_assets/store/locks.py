@@ -1,5 +1,8 @@
-"""One at a time, on one host: runs that would get in each other's way (Dagster's pool says so too, but only to runs that it
-queues), and commits of one table."""
+"""Locks of one host.
+
+They keep apart runs that would get in each other's way (Dagster's pool does so, too, but only for runs that it queues), and
+commits of one table.
+"""
 
 from __future__ import annotations
 

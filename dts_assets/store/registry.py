@@ -1,7 +1,8 @@
-"""The table registry: which source tables a subscription has and their columns, in a file that people can read and diff.
+"""The table registry: the source tables of a subscription and their columns.
 
-Definitions read it to draw the graph without a network, so this module imports nothing but the standard library. Entries are only
-ever added or widened; a table that the source dropped stays, because its windows are still in the lake.
+It is a file that people can read and diff. Definitions read it to draw the graph without a network, so this module imports
+nothing but the standard library. Entries are only ever added or widened; a table that the source dropped stays, because its
+windows are still in the lake.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class RegisteredColumn:
-    """A column: its exact name, the source's type text when last seen, its lake type, and whether it is part of the key."""
+    """A column: its name, the source's latest type text, its lake type, and whether it is key."""
 
     name: str
     original_type: str
@@ -52,7 +53,11 @@ class RegisteredTable:
 
 
 def read_registry(path: Path) -> dict[TableId, RegisteredTable]:
-    """The registered tables, by name; none if there is no file. Raises LakeTableError for a file that is not a registry."""
+    """Return the registered tables, by name; none if there is no file.
+
+    Raises:
+        LakeTableError: The file is no registry.
+    """
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -90,7 +95,10 @@ def merge_registry(path: Path, tables: Iterable[RegisteredTable]) -> dict[TableI
 
 
 def merged(old: RegisteredTable, new: RegisteredTable) -> RegisteredTable:
-    """The columns of both: the old order, new columns at the end, what ``new`` says of a column it has."""
+    """Return the columns of both: the old order, then new columns.
+
+    Of a column that both have ``new`` counts.
+    """
     named = {column.name: column for column in new.columns}
     kept = tuple(named.pop(column.name, column) for column in old.columns)
     return RegisteredTable(old.table, kept + tuple(named.values()))
@@ -124,7 +132,10 @@ def _document(tables: Mapping[TableId, RegisteredTable]) -> dict[str, Any]:
 
 
 def _write(path: Path, tables: Mapping[TableId, RegisteredTable]) -> None:
-    """Put the new file in the place of the old one at once, one line per column so that a diff shows what came."""
+    """Put the new file in the place of the old one at once.
+
+    It has one line per column, so that a diff shows what came.
+    """
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as stream:

@@ -1,8 +1,8 @@
-"""How every lake table is laid out: its schema, how its files are partitioned, and its table properties.
+"""Layouts of all lake tables: schema, partitioning, and table properties.
 
 Columns are declared in :mod:`dts_assets.store.columns`. Raw, entries, changelogs and quarantine are written by workers, one
-file per partition tuple, and replaced by whole tuples. Ledgers hold few rows per window, so they are one file per day, rewritten
-under compare-and-swap: a year of hourly windows is 365 files, where a file per window would be 8,760.
+file per partition tuple, and replaced by whole tuples. Ledgers hold few rows per window, so they are one file per day,
+rewritten under compare-and-swap: a year of hourly windows is 365 files, where a file per window would be 8,760.
 """
 
 from __future__ import annotations
@@ -37,7 +37,10 @@ PROPERTIES: Mapping[str, str] = MappingProxyType(
         "commit.retry.max-wait-ms": "1000",
     }
 )
-"""What every table has. Version 2: pyiceberg cannot write version 3."""
+"""The properties of every table.
+
+Version 2: pyiceberg cannot write version 3.
+"""
 
 _COPY_ON_WRITE = {f"write.{operation}.mode": "copy-on-write" for operation in ("delete", "update", "merge")}
 
@@ -54,10 +57,11 @@ class TableLayout:
 def layout(
     schema: Schema, *, partition_by: Sequence[str] = (), by_day: str | None = None, metrics: Iterable[str] | None = None
 ) -> TableLayout:
-    """A layout partitioned by the values of columns, or by the UTC day of one; with bounds kept for ``metrics`` only.
+    """Return a layout partitioned by the values of columns, or by the UTC day of one.
 
-    ``metrics`` None keeps Iceberg's default (bounds of the first hundred columns). Elsewhere bounds of payloads and of
-    before and after images prune nothing, while every commit pays for them: 4.8 ms a file with two 30-column images.
+    Bounds are kept for ``metrics`` only; None keeps Iceberg's default (bounds of the first hundred columns). Elsewhere bounds
+    of payloads and of before and after images prune nothing, while every commit pays for them: 4.8 ms a file with two
+    30-column images.
     """
     properties = dict(PROPERTIES)
     if metrics is not None:
@@ -76,12 +80,15 @@ def layout(
 
 
 def changelog_schema(columns: Sequence[Column]) -> Schema:
-    """The schema of a changelog of a source table with these columns."""
+    """Return the schema of a changelog of a source table with these columns."""
     return iceberg_schema(changelog_columns(columns))
 
 
 def snapshot_schema(columns: Sequence[Column]) -> Schema:
-    """The schema of a snapshot; a source column with a reserved name is ``_source_<name>``, and its comment says so."""
+    """Return the schema of a snapshot.
+
+    A source column with a reserved name is ``_source_<name>``, and its comment says so.
+    """
     renamed = {flat_name(column.name): column.name for column in columns if flat_name(column.name) != column.name}
     docs = {
         flat: f"The source column {source}, renamed because the name is taken here." for flat, source in renamed.items()
@@ -90,7 +97,7 @@ def snapshot_schema(columns: Sequence[Column]) -> Schema:
 
 
 def changelog_layout(columns: Sequence[Column]) -> TableLayout:
-    """A changelog: replaced window by window."""
+    """Return the layout of a changelog, which is replaced window by window."""
     return layout(
         changelog_schema(columns),
         partition_by=("window_start",),
@@ -99,9 +106,10 @@ def changelog_layout(columns: Sequence[Column]) -> TableLayout:
 
 
 def snapshot_layout(columns: Sequence[Column]) -> TableLayout:
-    """A snapshot: unpartitioned, merged by Spark, read at full speed because changed files are rewritten.
+    """Return the layout of a snapshot: unpartitioned, merged by Spark.
 
-    Files of 128 MB rather than 512: a merge rewrites every file that holds a changed row.
+    It is read at full speed because changed files are rewritten. Files of 128 MB rather than 512: a merge rewrites every file
+    that holds a changed row.
     """
     extra = {**_COPY_ON_WRITE, "write.target-file-size-bytes": str(128 << 20)}
     return _with_properties(layout(snapshot_schema(columns)), extra)
@@ -132,12 +140,18 @@ DDL = _system(declared.DDL, (*CELL, "stage"), ("kafka_offset",))
 LINEAGES = _system(declared.LINEAGES, ())
 
 LAKE_FORMAT = "1"
-"""How all tables of a subscription are laid out and what their columns mean. Raised when an older reader would go wrong."""
+"""The version of the layouts of a subscription's tables and of the meaning of their columns.
+
+It is raised when an older reader would go wrong.
+"""
 
 FORMAT_TABLE = "raw_windows"
 FORMAT_PROPERTY = "dts-assets.lake-format"
-"""Where the format stands: a property of the ledger table that is made first, given when it is made, so that no subscription
-is ever seen with tables and without a format."""
+"""The property that holds the format.
+
+It is a property of the ledger table that is made first, given when that is made, so that no subscription is ever seen with
+tables and without a format.
+"""
 
 RAW_WINDOWS = _with_properties(_ledger(declared.RAW_WINDOWS), {FORMAT_PROPERTY: LAKE_FORMAT})
 WINDOWS = _ledger(declared.WINDOWS)

@@ -23,10 +23,13 @@ if TYPE_CHECKING:
 
 NEEDED_JAVA = 17
 _JARS = Path("~/.ivy2.5.2/jars")
-"""Where Spark 4.1 puts the packages that it has fetched, unless ``spark.jars.ivy`` says otherwise."""
+"""The folder in which Spark 4.1 puts fetched packages, unless ``spark.jars.ivy`` names another."""
 
 CLASS_ARCHIVE = Path(sys.prefix) / "share" / "dts-assets" / "spark-classes.jsa"
-"""Where the set-up keeps the Java classes of Spark as the JVM has loaded and checked them (scripts/archive_classes.py)."""
+"""The archive of Spark's Java classes as the JVM has loaded and checked them.
+
+The set-up makes it (scripts/archive_classes.py).
+"""
 
 _SHORT_LIVED = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m")
 """The quick one of Java's two compilers alone. On two cores the thorough one costs more than it gains, even in a run that merges
@@ -36,12 +39,14 @@ _ARCHIVED = (f"-XX:SharedArchiveFile={CLASS_ARCHIVE}", "-Xlog:cds=off", "-Xlog:c
 """Classes from the archive. A JVM that cannot use it goes on without, and is told not to say so."""
 
 _DAEMON = "dts_assets.flows.spark_daemon"
-"""What Python workers are forked from: Spark's own, which has imported what they need."""
+"""The module that Python workers are forked from: Spark's own, which has imported what they need."""
 
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 _TRIES, _LONGEST_PAUSE = 9, 5000
-"""How often, and with pauses of at most how many milliseconds, a server is asked again: the run that waits for it holds its
-place, and would be made again anyway."""
+"""The number of times that a server is asked again, and the longest pause in milliseconds.
+
+The run that waits for it holds its place, and would be made again anyway.
+"""
 
 _JOINED_BY_COMMA = ("spark.jars.packages", "spark.jars", "spark.sql.extensions", "spark.jars.repositories")
 
@@ -59,7 +64,7 @@ SMALL_MACHINE: Mapping[str, str] = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
-"""What differs from Spark's own defaults."""
+"""The settings that differ from Spark's own defaults."""
 
 
 def spark_conf(
@@ -100,7 +105,10 @@ def spark_conf(
 
 
 def _of_queries(conf: Mapping[str, str]) -> dict[str, str]:
-    """The settings that a session may have for itself. Those of catalogs may hold secrets, and the server has them."""
+    """Return the settings that a session may have for itself.
+
+    Those of catalogs may hold secrets, and the server has them.
+    """
     return {
         name: value
         for name, value in conf.items()
@@ -109,7 +117,10 @@ def _of_queries(conf: Mapping[str, str]) -> dict[str, str]:
 
 
 def fetched_jars(packages: str) -> tuple[Path, ...]:
-    """The files of Maven coordinates, joined by commas, that Spark has fetched before; none unless all are there."""
+    """Return the files of Maven coordinates, joined by commas, that Spark has fetched before.
+
+    There is none unless all are there.
+    """
     names = (coordinate.split(":") for coordinate in packages.split(","))
     found = tuple(_JARS.expanduser() / f"{group}_{artifact}-{version}.jar" for group, artifact, version in names)
     return found if all(path.is_file() for path in found) else ()
@@ -120,10 +131,10 @@ def _join(conf: dict[str, str], name: str, value: str, separator: str) -> None:
 
 
 def prepare_process(master: str = "local[2]") -> None:
-    """Set what Spark reads from the environment before its JVM starts, where nobody has: and make sure that there is a Java.
+    """Set the environment that Spark reads before its JVM starts, and make sure of a Java.
 
-    Without PYSPARK_PYTHON workers take the first ``python3`` of the path, which has none of the packages; without
-    SPARK_LOCAL_IP Spark binds the machine's outer interface. Raises MissingJavaError.
+    What somebody has set stays. Without PYSPARK_PYTHON workers take the first ``python3`` of the path, which has none of the
+    packages; without SPARK_LOCAL_IP Spark binds the machine's outer interface. Raises MissingJavaError.
     """
     if master.startswith("sc://"):
         return
@@ -134,7 +145,11 @@ def prepare_process(master: str = "local[2]") -> None:
 
 
 def require_java() -> None:
-    """Raise MissingJavaError unless the Java that Spark would start is there and new enough."""
+    """Raise an error unless the Java that Spark would start is there and new enough.
+
+    Raises:
+        MissingJavaError: There is no Java, or it is too old.
+    """
     home = java_home()
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     if java is None:
@@ -149,7 +164,10 @@ def require_java() -> None:
 
 
 def java_version(shown: str) -> int | None:
-    """The major version in what ``java -version`` prints: 17 for ``"17.0.15"``, 8 for ``"1.8.0_402"``; None if there is none."""
+    """Return the major version in the output of ``java -version``; None if there is none.
+
+    It is 17 for ``"17.0.15"`` and 8 for ``"1.8.0_402"``.
+    """
     version = re.search(r'version "(\d+)(?:\.(\d+))?', shown)
     if version is None:
         return None
@@ -159,7 +177,7 @@ def java_version(shown: str) -> int | None:
 
 @contextmanager
 def side_session(session: SparkSession) -> Iterator[SparkSession]:
-    """Another session of the same Spark, with settings and views of its own, for the length of the block."""
+    """Yield another session of the same Spark, with settings and views of its own."""
     if hasattr(session, "newSession"):
         yield session.newSession()
         return
@@ -174,7 +192,10 @@ def side_session(session: SparkSession) -> Iterator[SparkSession]:
 def open_session(
     lake: LakeLocation, conf: Mapping[str, str] | None = None, *, master: str = "local[2]", name: str = "dts-assets"
 ) -> SparkSession:
-    """A session of its own for a script; ``getOrCreate`` as Spark does. Raises MissingJavaError before Spark is started."""
+    """Return a session of its own for a script; ``getOrCreate`` as Spark does.
+
+    Raises MissingJavaError before Spark is started.
+    """
     from pyspark.sql import SparkSession  # half a second that readers of this module's settings need not pay
 
     prepare_process(master)
@@ -185,7 +206,10 @@ def open_session(
 
 
 def patient(session: SparkSession) -> SparkSession:
-    """The session. One of Spark Connect asks a server that does not answer for half a minute; by itself it would for ten."""
+    """Return the session, which asks a silent server again for half a minute only.
+
+    One of Spark Connect would by itself ask for ten.
+    """
     if hasattr(session, "newSession"):
         return session
     from pyspark.sql.connect.client.retries import DefaultPolicy

@@ -55,7 +55,11 @@ _TOKEN = re.compile(r"`(?:[^`]|``)*`|decimal\(\d+,\s*\d+\)|[<>,:]|[^<>,:`\s]+")
 
 
 def iceberg_type(text: str, ids: Iterator[int] | None = None) -> IcebergType:
-    """The Iceberg type that a type's text means; ``ids`` gives the field ids of nested fields. Raises ValueError."""
+    """Return the Iceberg type that a type's text means; ``ids`` gives the field ids of nested fields.
+
+    Raises:
+        ValueError: The text is no type of the lake.
+    """
     tokens = _TOKEN.findall(text)
     parsed = _parse(tokens, count(1) if ids is None else ids)
     if tokens:
@@ -64,7 +68,10 @@ def iceberg_type(text: str, ids: Iterator[int] | None = None) -> IcebergType:
 
 
 def iceberg_schema(columns: Iterable[NamedType], *, docs: dict[str, str] | None = None) -> Schema:
-    """A schema of optional columns with provisional ids; a catalog gives its own when it creates the table."""
+    """Return a schema of optional columns with provisional ids.
+
+    A catalog gives its own when it creates the table.
+    """
     ids = count(1)
     return Schema(
         *(
@@ -75,7 +82,7 @@ def iceberg_schema(columns: Iterable[NamedType], *, docs: dict[str, str] | None 
 
 
 def lake_type(kind: IcebergType) -> str:
-    """The text of an Iceberg type: the inverse of :func:`iceberg_type`."""
+    """Return the text of an Iceberg type: the inverse of :func:`iceberg_type`."""
     if isinstance(kind, DecimalType):
         return f"decimal({kind.precision},{kind.scale})"
     if isinstance(kind, StructType):
@@ -90,7 +97,7 @@ def lake_type(kind: IcebergType) -> str:
 
 
 def arrow_type(kind: IcebergType) -> pa.DataType:
-    """The Arrow type of an Iceberg type, nested fields carrying their ids."""
+    """Return the Arrow type of an Iceberg type, nested fields carrying their ids."""
     if isinstance(kind, DecimalType):
         return pa.decimal128(kind.precision, kind.scale)
     if isinstance(kind, StructType):
@@ -104,15 +111,16 @@ def arrow_type(kind: IcebergType) -> pa.DataType:
 
 
 def arrow_schema(schema: Schema) -> pa.Schema:
-    """The Arrow schema of a table, every field carrying its id. Workers must write with this one.
+    """Return the Arrow schema of a table, every field carrying its id.
 
-    Take it from the table as the catalog has it: creating a table gives new ids, in an order of its own.
+    Workers must write with this one. Take it from the table as the catalog has it: creating a table gives new ids, in an
+    order of its own.
     """
     return pa.schema([_arrow_field(field.name, field.field_type, field.field_id) for field in schema.fields])
 
 
 def arrow_schema_of(columns: Iterable[NamedType]) -> pa.Schema:
-    """The Arrow schema of declared columns, without ids: what a stage produces, before any table exists."""
+    """Return the Arrow schema of declared columns, without ids, as a stage produces it."""
     return pa.schema([pa.field(name, _without_ids(arrow_type(iceberg_type(text)))) for name, text in columns])
 
 
@@ -131,7 +139,11 @@ def _without_ids(kind: pa.DataType) -> pa.DataType:
 
 
 def _parse(tokens: list[str], ids: Iterator[int]) -> IcebergType:
-    """Take one type from the front of ``tokens``."""
+    """Take one type from the front of ``tokens``.
+
+    Raises:
+        ValueError: The tokens do not begin with a type.
+    """
     head = _take(tokens)
     if head in _SIMPLE:
         return _SIMPLE[head][0]

@@ -26,7 +26,6 @@ LONGEST = 18
 NOT_YET = frozenset(
     {
         "dts_assets/flows",
-        "dts_assets/store",
     }
 )
 
