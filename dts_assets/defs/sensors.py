@@ -21,6 +21,7 @@ from dts_assets.defs.table_assets import graph_tables
 from dts_assets.model.spans import Cell
 from dts_assets.model.windows import KEY_FORMAT, Window, WindowGrid
 from dts_assets.planning.ticks import Cursor, Runs, SpanRequest, ingest_tick, tables_tick
+from dts_assets.planning.work import Work
 from dts_assets.settings import ui_address
 from dts_assets.settings.models import Subscription
 
@@ -135,27 +136,35 @@ def live_sensor(subscription: Subscription) -> dg.SensorDefinition:
 
         records = context.instance.get_run_records(dg.RunsFilter(job_name=job), limit=1)
         last = records[0].dagster_run if records else None
-        if last is not None and last.status in _UNFINISHED:
-            return dg.SkipReason(f"run {last.run_id[:8]} follows from {last.tags.get(FOLLOWS_FROM)} on")
-        if last is not None and CANNOT_BE_RETRIED in last.tags:
-            why = last.tags[CANNOT_BE_RETRIED]
-            return dg.SkipReason(
-                f"run {last.run_id[:8]} failed and would fail again ({why}): mend it, then re-execute it"
-            )
+        if last is not None and (reason := _why_no_other_run(last)):
+            return dg.SkipReason(reason)
         work = find_work(pipelines.pipeline(subscription.name))
         if not work.followed:
             return dg.SkipReason("there is no message yet")
-        since = min(cell.window.start for cell in work.followed)
-        ends = ",".join(str(work.ends[cell]) for cell in work.followed)
-        before = "" if last is None else f":after-{last.run_id[:8]}"
-        request = dg.RunRequest(
-            run_key=f"live:{since:{KEY_FORMAT}}:{ends}{before}",
-            run_config=live_config(subscription.name, since),
-            tags={FOLLOWS_FROM: f"{since:{KEY_FORMAT}}"},
-        )
-        return dg.SensorResult(run_requests=[request])
+        return dg.SensorResult(run_requests=[_live_request(subscription.name, work, last)])
 
     return follow_live
+
+
+def _why_no_other_run(last: dg.DagsterRun) -> str | None:
+    """Return why no run that follows live is asked for after the last one; None if there may be another."""
+    if last.status in _UNFINISHED:
+        return f"run {last.run_id[:8]} follows from {last.tags.get(FOLLOWS_FROM)} on"
+    if CANNOT_BE_RETRIED in last.tags:
+        why = last.tags[CANNOT_BE_RETRIED]
+        return f"run {last.run_id[:8]} failed and would fail again ({why}): mend it, then re-execute it"
+    return None
+
+
+def _live_request(subscription: str, work: Work, last: dg.DagsterRun | None) -> dg.RunRequest:
+    since = min(cell.window.start for cell in work.followed)
+    ends = ",".join(str(work.ends[cell]) for cell in work.followed)
+    before = "" if last is None else f":after-{last.run_id[:8]}"
+    return dg.RunRequest(
+        run_key=f"live:{since:{KEY_FORMAT}}:{ends}{before}",
+        run_config=live_config(subscription, since),
+        tags={FOLLOWS_FROM: f"{since:{KEY_FORMAT}}"},
+    )
 
 
 def has_live_job(subscription: Subscription) -> bool:

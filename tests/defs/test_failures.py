@@ -1,0 +1,79 @@
+"""An error of a flow is a failure with its own sentence, whichever step called the flow, and a tick that is skipped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import dagster as dg
+import pytest
+
+from dts_assets.defs.failures import CANNOT_BE_RETRIED, skips_with_reason
+from dts_assets.errors import DtsAssetsError, StaleGenerationError, UnwritableLakeError
+from dts_assets.model.tables import TableId
+
+if TYPE_CHECKING:
+    from tests.defs.projects import Project
+
+LASTING = UnwritableLakeError("/lake", "permission denied")
+PASSING = StaleGenerationError("shop.entries", expected="1", found="2")
+STEPS = {
+    "raw_envelopes": ("ingest", "dts_assets.flows.raw.materialize_raw", "p00|2026-01-05-00:00"),
+    "entries": ("ingest", "dts_assets.flows.entries.materialize_entries", "p00|2026-01-05-00:00"),
+    "tables": ("tables", "dts_assets.flows.tables.materialize_tables", "2026-01-05-00:00"),
+    "redrive": ("redrive", "dts_assets.flows.redrive.redrive", None),
+    "live": ("live", "dts_assets.flows.follow.first_open", None),
+}
+
+
+@pytest.fixture
+def shop(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
+    monkeypatch.setattr("dts_assets.defs.resources.SparkResource.start", lambda _: None)
+    table = TableId("shopdb", "", "orders")
+    return project.configure(complete=False, end="null", live=True).register({table: [("id", "int", True)]})
+
+
+@pytest.fixture
+def instance() -> Iterator[dg.DagsterInstance]:
+    with dg.DagsterInstance.ephemeral() as made:
+        yield made
+
+
+@pytest.mark.parametrize("error", [LASTING, PASSING], ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize("step", STEPS)
+def test_every_step_explains_the_error_of_its_flow(
+    step: str,
+    error: DtsAssetsError,
+    shop: Project,
+    instance: dg.DagsterInstance,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise error
+
+    job, flow, partition = STEPS[step]
+    monkeypatch.setattr(flow, fail)
+    alone = [dg.AssetKey(["shop", step])] if job == "ingest" else None
+    result = (
+        shop.definitions()
+        .resolve_job_def(f"shop_{job}")
+        .execute_in_process(partition_key=partition, asset_selection=alone, instance=instance, raise_on_error=False)
+    )
+    (failure,) = [event for event in result.all_events if event.is_step_failure]
+    said = failure.step_failure_data.user_failure_data
+    assert said is not None
+    assert said.description == str(error)
+    run = instance.get_run_by_id(result.run_id)
+    assert run is not None
+    assert (CANNOT_BE_RETRIED in run.tags) == (not error.retriable)
+
+
+def test_a_tick_is_skipped_with_the_sentence_and_other_errors_go_on() -> None:
+    def tick(error: Exception) -> dg.SkipReason:
+        raise error
+
+    skipped = skips_with_reason(tick)(LASTING)
+    assert isinstance(skipped, dg.SkipReason)
+    assert skipped.skip_message == str(LASTING)
+    with pytest.raises(ValueError, match="odd"):
+        skips_with_reason(tick)(ValueError("odd"))
