@@ -147,7 +147,7 @@ def live_sensor(subscription: Subscription) -> dg.SensorDefinition:
 
 
 def _why_no_other_run(last: dg.DagsterRun) -> str | None:
-    """Return why no run that follows live is asked for after the last one; None if there may be another."""
+    """Return the reason against another run after the last live run; None without a reason."""
     if last.status in _UNFINISHED:
         return f"run {last.run_id[:8]} follows from {last.tags.get(FOLLOWS_FROM)} on"
     if CANNOT_BE_RETRIED in last.tags:
