@@ -13,7 +13,7 @@ import pytest
 
 HOUSE = Path(__file__).parents[2]
 PACKAGES = ("dts_assets", "dts_emulator")
-DOCUMENTS = sorted([*HOUSE.glob("*.md"), *(HOUSE / "docs").glob("*.md"), HOUSE / "proto" / "README.md"])
+DOCUMENTS = sorted([*HOUSE.glob("*.md"), *(HOUSE / "docs").glob("*.md"), *HOUSE.glob("*/README.md")])
 GLOSSARY = HOUSE / "docs" / "glossary.md"
 
 MADE_BY_RUNNING = {"dagster_home/spark.log", "lake/catalog.db"}
@@ -24,7 +24,7 @@ LONGEST = 18
 
 CODE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 PATH = re.compile(r"[\w*][\w.*-]*(/[\w.*-]+)*/?")
-DOTTED = re.compile(rf"(?<![\w./-])(?:{'|'.join(PACKAGES)}|benchmarks)(?:\.\w+)+")
+DOTTED = re.compile(rf"(?<![\w./-])(?:{'|'.join(PACKAGES)}|benchmarks|examples)(?:\.\w+)+")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 TERM = re.compile(r"^### (.+)\n((?:.+\n)+)", re.M)
 
