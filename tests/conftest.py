@@ -41,7 +41,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=lambda item: (_place(item), item.path))
     for item in items:
         if not item.get_closest_marker("xdist_group"):
-            item.add_marker(pytest.mark.xdist_group(_room(item.nodeid, 3)))
+            room = _room(item.nodeid, 2)
+            item.add_marker(pytest.mark.xdist_group(room if room == _ONE_BY_ONE else _room(item.nodeid, 3)))
+
+
+_ONE_BY_ONE = "tests/live"
+"""The room whose tests may not run side by side: each is a whole pipeline, with deadlines by the clock."""
 
 
 _DEAREST = (

@@ -12,7 +12,7 @@ from dts_assets.flows.find_work import find_work
 from tests.flows.harness import Bench, Harness
 from tests.flows.history import PARTITIONS, WINDOWS, History
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("the bank in one rectangle")]
 
 
 def assert_equal(one: Harness, other: Harness) -> None:

@@ -10,6 +10,8 @@ HOUSE = Path(__file__).parents[2]
 SMALLER_ELSEWHERE = {
     # The example through Dagster, judged by its dump: a smaller lake is made by the same command.
     "tests/e2e/test_demo.py": "tests/e2e/test_backfills.py",
+    # A broker that restarts under the group's questions: one that goes away under a reader.
+    "tests/sources/test_kafka_group.py": "tests/sources/test_kafka_faults.py",
 }
 
 

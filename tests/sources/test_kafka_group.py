@@ -37,6 +37,7 @@ print(json.dumps(said))
 """
 
 
+@pytest.mark.long
 def test_a_broker_that_restarts_is_survived(kafka_broker: Broker) -> None:
     kafka_broker.create_topic("group-restarted", 1)
     config = kafka_broker.client_config()

@@ -106,6 +106,7 @@ def test_deleted_records_are_gone(kafka_broker: Broker) -> None:
     assert stored(kafka_broker, topic) == (2, 3)
 
 
+@pytest.mark.long
 def test_a_broker_that_stops_or_is_killed_comes_back_with_its_data(tmp_path: Path) -> None:
     users = {"anna": 'a "quoted\\ wörd;', "bert": "plain"}
     with private_broker(tmp_path / "kafka", users=users) as broker:

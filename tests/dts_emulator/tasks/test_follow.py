@@ -243,6 +243,7 @@ def test_a_broker_that_is_away_for_a_while_costs_nothing(
     assert delivered(place) == expected
 
 
+@pytest.mark.long
 def test_a_paused_task_sends_nothing_until_it_is_resumed(
     server: Server, place: Place, expected: list[list[bytes]]
 ) -> None:
@@ -259,6 +260,7 @@ def test_a_paused_task_sends_nothing_until_it_is_resumed(
     assert delivered(place) == expected
 
 
+@pytest.mark.long
 def test_message_times_jump_where_they_are_told_to(server: Server, place: Place, expected: list[list[bytes]]) -> None:
     with following(server, place, "--clock-jump", "600", "--clock-jump-every", "0.2", "--rate", "400") as task:
         wait_for(has_all(server, place), task)
