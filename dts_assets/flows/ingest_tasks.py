@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from dts_assets.model.delivery import CellDelivery
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.problems import Problem
-from dts_assets.model.runs import CheckpointMark, Run, StatementMark
+from dts_assets.model.runs import Run, SeenCheckpoint, SeenStatement
 from dts_assets.model.spans import Cell
 from dts_assets.sources.source import Source
 from dts_assets.stages.cell_decoder import CHUNK_BYTES, CellDecoder, CellReading
@@ -141,8 +141,8 @@ class EntriesResult:
     tally: Tally
     facts: EntryFacts
     runs: tuple[Run, ...]
-    checkpoints: tuple[CheckpointMark, ...]
-    statements: tuple[StatementMark, ...]
+    checkpoints: tuple[SeenCheckpoint, ...]
+    statements: tuple[SeenStatement, ...]
     delivery: CellDelivery
     problems: tuple[Problem, ...]
     heads_from: tuple[Cell, ...]

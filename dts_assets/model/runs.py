@@ -48,7 +48,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class StatementMark:
+class SeenStatement:
     """A DDL entry: its offset, its position at the source, and its GTID.
 
     The copies of a statement that was sent into every Kafka partition are told by them.
@@ -62,7 +62,7 @@ class StatementMark:
 
 
 @dataclass(frozen=True, slots=True)
-class CheckpointMark:
+class SeenCheckpoint:
     """The greatest CHECKPOINT of a stretch in which their positions only grow.
 
     ``fake_gtid`` says that GTIDs are the task's own invention, so that the same transaction may come under another one.

@@ -20,7 +20,7 @@ from dts_assets.model.gtids import server_and_number
 from dts_assets.model.ledger_rows import IngestWindow
 from dts_assets.model.lineages import Break, Lineage, LineageRule
 from dts_assets.model.positions import SourcePosition
-from dts_assets.model.runs import CheckpointMark, Run, StatementMark
+from dts_assets.model.runs import Run, SeenCheckpoint, SeenStatement
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,21 +54,21 @@ class Lineages:
                 ]
         return min(found), max(found)
 
-    def of_statement(self, kafka_partition: int, mark: StatementMark) -> SourcePosition:
+    def of_statement(self, kafka_partition: int, statement: SeenStatement) -> SourcePosition:
         """Return the position of a statement with its lineage."""
-        server, number = server_and_number(mark.gtid or "") or (None, -1)
-        rule = self.rule(kafka_partition, mark.shard)
-        lineage = rule.lineage(offset=mark.offset, server=server, number=number, time=mark.time)
-        return SourcePosition(lineage, mark.position.file, mark.position.position)
+        server, number = server_and_number(statement.gtid or "") or (None, -1)
+        rule = self.rule(kafka_partition, statement.shard)
+        lineage = rule.lineage(offset=statement.offset, server=server, number=number, time=statement.time)
+        return SourcePosition(lineage, statement.position.file, statement.position.position)
 
-    def of_checkpoint(self, kafka_partition: int, mark: CheckpointMark, synced: Mapping[str, int]) -> int:
+    def of_checkpoint(self, kafka_partition: int, checkpoint: SeenCheckpoint, synced: Mapping[str, int]) -> int:
         """Return the lineage of a CHECKPOINT; ``synced`` has the greatest number of every server in its GTID set."""
-        rule = self.rule(kafka_partition, mark.shard)
+        rule = self.rule(kafka_partition, checkpoint.shard)
         found = rule.base
         for one in rule.breaks:
-            after = one.offset is not None and mark.offset >= one.offset
+            after = one.offset is not None and checkpoint.offset >= one.offset
             more = one.by_gtid and any(number > dict(one.seen).get(server, -1) for server, number in synced.items())
-            if (after or more) and not (one.offset is not None and mark.offset < one.offset):
+            if (after or more) and not (one.offset is not None and checkpoint.offset < one.offset):
                 found = one.lineage
         return found
 

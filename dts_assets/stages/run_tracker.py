@@ -14,7 +14,7 @@ import numpy as np
 
 from dts_assets.model.formats import ChangeOrder
 from dts_assets.model.positions import SourcePosition, file_number
-from dts_assets.model.runs import CheckpointMark, Run, ServerRange, StatementMark
+from dts_assets.model.runs import Run, SeenCheckpoint, SeenStatement, ServerRange
 from dts_assets.stages.entry_columns import BEGIN, CHECKPOINT, DDL, EntryColumns
 
 MOST_RUNS = 64
@@ -49,7 +49,7 @@ class _Shard:
     """The facts of one shard; ``seen`` has the greatest GTID number of every server."""
 
     runs: list[_Open] = field(default_factory=list)
-    marks: list[CheckpointMark] = field(default_factory=list)
+    checkpoints: list[SeenCheckpoint] = field(default_factory=list)
     highest: tuple[int, int] = (-1, -1)
     previous: tuple[int, int] = (-1, -1)
     latest: int = -(1 << 62)
@@ -64,18 +64,18 @@ class RunTracker:
     """
 
     shards: dict[str, _Shard] = field(default_factory=dict)
-    seen_statements: list[StatementMark] = field(default_factory=list)
+    seen_statements: list[SeenStatement] = field(default_factory=list)
 
     def see(self, entries: EntryColumns, *, order: ChangeOrder = ChangeOrder.BINLOG_POSITION) -> None:
         """Take note of the entries of a decoded batch."""
         for checkpoint in entries.checkpoints:
             shard, offset = entries.shard(checkpoint.index), int(entries.offsets[checkpoint.index])
             position = SourcePosition(0, file_number(checkpoint.file_name), checkpoint.position)
-            mark = CheckpointMark(shard, offset, position, checkpoint.gtid_set, checkpoint.fake_gtid)
-            self._mark(self.shards.setdefault(shard, _Shard()), mark)
+            seen = SeenCheckpoint(shard, offset, position, checkpoint.gtid_set, checkpoint.fake_gtid)
+            self._see_checkpoint(self.shards.setdefault(shard, _Shard()), seen)
         for row in np.flatnonzero(entries.kinds == DDL).tolist():
             gtid, time = entries.gtids.text(int(entries.gtids.codes[row])), _instant(int(entries.times[row]))
-            statement = StatementMark(entries.shard(row), int(entries.offsets[row]), entries.position(row), gtid, time)
+            statement = SeenStatement(entries.shard(row), int(entries.offsets[row]), entries.position(row), gtid, time)
             self.seen_statements.append(statement)
         for shard, mine in entries.of_shards():
             own = mine.take(np.flatnonzero((mine.kinds < CHECKPOINT) & mine.placed))
@@ -86,20 +86,20 @@ class RunTracker:
         """Return the runs by shard and offset."""
         return tuple(_frozen(shard, one) for shard, known in sorted(self.shards.items()) for one in known.runs)
 
-    def statements(self) -> tuple[StatementMark, ...]:
+    def statements(self) -> tuple[SeenStatement, ...]:
         """Return the DDL entries by offset."""
         return tuple(self.seen_statements)
 
-    def checkpoints(self) -> tuple[CheckpointMark, ...]:
+    def checkpoints(self) -> tuple[SeenCheckpoint, ...]:
         """Return the greatest CHECKPOINT of every stretch, by shard and offset."""
-        return tuple(mark for _, known in sorted(self.shards.items()) for mark in known.marks)
+        return tuple(one for _, known in sorted(self.shards.items()) for one in known.checkpoints)
 
     @staticmethod
-    def _mark(known: _Shard, mark: CheckpointMark) -> None:
-        goes_on = bool(known.marks) and mark.position >= known.marks[-1].position
-        if goes_on or len(known.marks) >= MOST_RUNS:
-            known.marks.pop()
-        known.marks.append(mark)
+    def _see_checkpoint(known: _Shard, seen: SeenCheckpoint) -> None:
+        goes_on = bool(known.checkpoints) and seen.position >= known.checkpoints[-1].position
+        if goes_on or len(known.checkpoints) >= MOST_RUNS:
+            known.checkpoints.pop()
+        known.checkpoints.append(seen)
 
     def _see(self, known: _Shard, entries: _Entries, order: ChangeOrder) -> None:
         """Take note of entries of one shard: stretch by stretch, in each of which positions only grow."""

@@ -65,7 +65,7 @@ class TransactionTracker:
         """Take note of entries of the shard."""
         part = entries.take(np.flatnonzero((entries.kinds >= 0) & (entries.kinds < CHECKPOINT)))
         if len(part):
-            self._see(_Marks(part, self.last_gtid))
+            self._see(_Entries(part, self.last_gtid))
 
     def result(self) -> ShardTransactions:
         """Return the facts so far."""
@@ -106,65 +106,65 @@ class TransactionTracker:
         """Take note of a CHECKPOINT which says that the task makes GTIDs up."""
         self.fake = True
 
-    def _see(self, marks: _Marks) -> None:
-        kinds, keys = marks.kinds, marks.keys
+    def _see(self, entries: _Entries) -> None:
+        kinds, keys = entries.kinds, entries.keys
         inside = _inside(kinds, self.open is not None)
         before = np.concatenate(([self.open is not None], inside[:-1]))
-        same = np.concatenate(([_agree(self.last_gtid, marks.gtid(0))], marks.same))
-        grows = np.concatenate(([marks.position(0) >= self.last], keys[1:] >= keys[:-1]))
+        same = np.concatenate(([_agree(self.last_gtid, entries.gtid(0))], entries.same))
+        grows = np.concatenate(([entries.position(0) >= self.last], keys[1:] >= keys[:-1]))
         goes_on = np.where(kinds == BEGIN, ~before, np.where(kinds == DDL, ~before | same, before & same)) & grows
         ended = np.flatnonzero((kinds == COMMIT) | (kinds == DDL) | (kinds == ROLLBACK))
         begins = np.flatnonzero(kinds == BEGIN)
-        sources, numbers = self.gtids.add(marks.columns.gtids.take(ended))
+        sources, numbers = self.gtids.add(entries.columns.gtids.take(ended))
         commits = int((kinds == COMMIT).sum() + (kinds == ROLLBACK).sum())
-        unmarked = not (self.begun or self.ended or len(begins) or commits)
-        starts = [0] if unmarked else sorted({0, *np.flatnonzero(~goes_on).tolist()})
+        unbounded = not (self.begun or self.ended or len(begins) or commits)
+        starts = [0] if unbounded else sorted({0, *np.flatnonzero(~goes_on).tolist()})
         before_all, names = (self.last_gtid, self.last_offset), self.gtids.names
         for start, end in zip(starts, [*starts[1:], len(kinds)], strict=True):
             if self.first is None or not goes_on[start]:
-                self._enter(marks, start, unmarked=unmarked)
+                self._enter(entries, start, unbounded=unbounded)
             low, high = np.searchsorted(ended, (start, end))
             later = int(np.searchsorted(begins, end))
             begun = int(begins[later - 1]) if later and begins[later - 1] >= start else -1
             if self.left:
-                self._settle(marks, start, end)
-            self._leave(marks, end, inside=bool(inside[end - 1]), begun=begun, ended=ended[low:high])
+                self._settle(entries, start, end)
+            self._leave(entries, end, inside=bool(inside[end - 1]), begun=begun, ended=ended[low:high])
             for source, greatest in _greatest(sources[low:high], numbers[low:high]):
                 name = names[source]
                 self.numbers[name] = max(self.numbers.get(name, 0), greatest)
-        if unmarked:
-            self._without_marks(marks, np.flatnonzero((kinds == DML) & ~same & grows), *before_all)
+        if unbounded:
+            self._without_bounds(entries, np.flatnonzero((kinds == DML) & ~same & grows), *before_all)
         self.begun += len(begins)
         self.ended += commits
         self.changes += int((kinds == DML).sum())
 
-    def _without_marks(self, marks: _Marks, changed: Rows, gtid: str | None, offset: int) -> None:
+    def _without_bounds(self, entries: _Entries, changed: Rows, gtid: str | None, offset: int) -> None:
         """Take note of a batch of changes alone.
 
-        It is part of a long transaction, or of a partition without marks, as only the rest can tell.
+        It is part of a long transaction, or of a partition without BEGIN and COMMIT, as only the rest can tell.
         """
         self.more_faults += max(0, len(changed) - MOST_NAMED)
         for row in changed[:MOST_NAMED].tolist():
-            before = (marks.gtid(row - 1), marks.offset(row - 1)) if row else (gtid, offset)
+            before = (entries.gtid(row - 1), entries.offset(row - 1)) if row else (gtid, offset)
             text = f"the end of {_named(before[0])}{{of}} and the BEGIN of the next are missing"
-            self._fault(before[1], marks.offset(row), text, by_gtid=True)
+            self._fault(before[1], entries.offset(row), text, by_gtid=True)
         if len(changed):
-            self.open = _Open(marks.transaction(int(changed[-1]), begun=False), self.last_offset)
+            self.open = _Open(entries.transaction(int(changed[-1]), begun=False), self.last_offset)
 
-    def _enter(self, marks: _Marks, row: int, *, unmarked: bool) -> None:
+    def _enter(self, entries: _Entries, row: int, *, unbounded: bool) -> None:
         """Judge a row that does not go on with the one before it as a binlog does."""
-        kind, gtid = int(marks.kinds[row]), marks.gtid(row)
+        kind, gtid = int(entries.kinds[row]), entries.gtid(row)
         if self.first is None:
             begun = kind in (BEGIN, DDL)
-            self.first = marks.transaction(row, begun=begun)
+            self.first = entries.transaction(row, begun=begun)
             if not begun:  # its beginning lies before this cell
-                self.open = _Open(self.first, marks.offset(row))
+                self.open = _Open(self.first, entries.offset(row))
             return
-        if unmarked:
+        if unbounded:
             return
         now = self.open
         if kind == BEGIN:
-            if now is not None and not self._is(now, marks, row):
+            if now is not None and not self._is(now, entries, row):
                 self._leave_open(now)
             self.open = None
             return
@@ -175,47 +175,47 @@ class TransactionTracker:
             return
         if now is not None and _agree(now.seen.gtid, gtid):
             told = gtid is not None and now.seen.gtid is not None
-            if told or marks.position(row) >= _at(now.seen):
+            if told or entries.position(row) >= _at(now.seen):
                 return
-        # Straight on in one binlog nothing is read again: the marks of what is open contradict each other.
-        on = now is not None and now.seen.server_id == marks.server_id(row) and marks.position(row) > self.last
-        seen = self._was_seen(marks, row) and not on
-        resumed = self._resumed(marks, row)
+        # Straight on in one binlog nothing is read again: BEGIN and COMMIT of the open transaction contradict each other.
+        on = now is not None and now.seen.server_id == entries.server_id(row) and entries.position(row) > self.last
+        seen = self._was_seen(entries, row) and not on
+        resumed = self._resumed(entries, row)
         if now is not None:
             self._leave_open(now)
-        self.open = resumed or _Open(marks.transaction(row, begun=False), marks.offset(row))
+        self.open = resumed or _Open(entries.transaction(row, begun=False), entries.offset(row))
         if not seen and resumed is None:
             what = "changes" if kind == DML else "a COMMIT"
             text = f"{what} of {_named(gtid)}{{of}} without its BEGIN"
-            self._fault(self.last_offset, marks.offset(row), text, by_gtid=gtid is not None)
+            self._fault(self.last_offset, entries.offset(row), text, by_gtid=gtid is not None)
 
-    def _resumed(self, marks: _Marks, row: int) -> _Open | None:
+    def _resumed(self, entries: _Entries, row: int) -> _Open | None:
         """Return the transaction left open before a re-read with which a row goes on."""
-        gtid = marks.gtid(row)
+        gtid = entries.gtid(row)
         for one in reversed(self.left):
             told = gtid is not None and one.seen.gtid is not None
-            if one.seen.gtid == gtid if told else one.passed is None and marks.position(row) > _at(one.seen):
+            if one.seen.gtid == gtid if told else one.passed is None and entries.position(row) > _at(one.seen):
                 self.left.remove(one)
                 return one
         return None
 
-    def _leave(self, marks: _Marks, end: int, *, inside: bool, begun: int, ended: Rows) -> None:
+    def _leave(self, entries: _Entries, end: int, *, inside: bool, begun: int, ended: Rows) -> None:
         """Take note of the end of a stretch; ``begun`` is its last BEGIN, -1 without one."""
         last = end - 1
-        if inside and begun > self._last_commit(marks, ended):
-            self.open = _Open(marks.transaction(begun, begun=True), marks.offset(last))
+        if inside and begun > self._last_commit(entries, ended):
+            self.open = _Open(entries.transaction(begun, begun=True), entries.offset(last))
         elif inside and self.open is not None:
-            self.open.last_offset = marks.offset(last)
+            self.open.last_offset = entries.offset(last)
         elif not inside:
             self.open = None
         if len(ended):
-            self.highest_ended = max(self.highest_ended, marks.position(int(ended[-1])))
-        self.last_gtid, self.last, self.last_offset = marks.gtid(last), marks.position(last), marks.offset(last)
+            self.highest_ended = max(self.highest_ended, entries.position(int(ended[-1])))
+        self.last_gtid, self.last, self.last_offset = entries.gtid(last), entries.position(last), entries.offset(last)
         self.highest = max(self.highest, self.last)
 
     @staticmethod
-    def _last_commit(marks: _Marks, ended: Rows) -> int:
-        commits = ended[marks.kinds[ended] != DDL]
+    def _last_commit(entries: _Entries, ended: Rows) -> int:
+        commits = ended[entries.kinds[ended] != DDL]
         return int(commits[-1]) if len(commits) else -1
 
     def _leave_open(self, one: _Open) -> None:
@@ -236,62 +236,64 @@ class TransactionTracker:
             self.more_open += gone.passed is None
         self.left.append(one)
 
-    def _settle(self, marks: _Marks, start: int, end: int) -> None:
+    def _settle(self, entries: _Entries, start: int, end: int) -> None:
         """Follow transactions left open that a stretch holds again, and note those that it passes."""
-        rows = np.flatnonzero(marks.kinds[start:end] != DML) + start
-        gtids = {marks.text(code) for code in np.unique(marks.told[rows]).tolist()} - {None}
+        rows = np.flatnonzero(entries.kinds[start:end] != DML) + start
+        gtids = {entries.text(code) for code in np.unique(entries.told[rows]).tolist()} - {None}
         still = []
         for one in self.left:
-            if one.seen.gtid in gtids or self._covers(one, marks, start, end):
+            if one.seen.gtid in gtids or self._covers(one, entries, start, end):
                 continue
             if one.passed is None:
-                one.passed = self._passes(one, marks, start, end)
+                one.passed = self._passes(one, entries, start, end)
             still.append(one)
         self.left = still
 
     @staticmethod
-    def _covers(one: _Open, marks: _Marks, start: int, end: int) -> bool:
+    def _covers(one: _Open, entries: _Entries, start: int, end: int) -> bool:
         """Tell whether a stretch holds a transaction by its place.
 
         GTIDs that are made up may differ when it is read again.
         """
         at = _at(one.seen)
-        if not marks.position(start) <= at <= marks.position(end - 1):
+        if not entries.position(start) <= at <= entries.position(end - 1):
             return False
-        row = bisect_left(range(start, end), at, key=marks.position) + start
-        begins = marks.position(row) == at and int(marks.kinds[row]) == BEGIN
+        row = bisect_left(range(start, end), at, key=entries.position) + start
+        begins = entries.position(row) == at and int(entries.kinds[row]) == BEGIN
         return one.seen.gtid is None or (one.seen.begun and begins)
 
-    def _passes(self, one: _Open, marks: _Marks, start: int, end: int) -> int | None:
+    def _passes(self, one: _Open, entries: _Entries, start: int, end: int) -> int | None:
         """Return the offset at which a stretch begins a transaction later than one that never ended."""
-        low = bisect_left(range(start, end), _after(_at(one.seen)), key=marks.position) + start
-        later = np.flatnonzero((marks.kinds[low:end] == BEGIN) | (marks.kinds[low:end] == DDL)) + low
+        low = bisect_left(range(start, end), _after(_at(one.seen)), key=entries.position) + start
+        later = np.flatnonzero((entries.kinds[low:end] == BEGIN) | (entries.kinds[low:end] == DDL)) + low
         source, number = _parsed(one.seen.gtid)
 
         def comes_after(row: int) -> bool:
-            other, theirs = _parsed(marks.gtid(row))
+            other, theirs = _parsed(entries.gtid(row))
             if source is None or other is None:
-                return source is None and marks.server_id(row) == one.seen.server_id
+                return source is None and entries.server_id(row) == one.seen.server_id
             return theirs > number if other == source else theirs > self.numbers.get(other, 0)
 
         if not len(later) or not comes_after(int(later[-1])):
             return None
-        return marks.offset(int(later[bisect_left(later.tolist(), True, key=comes_after)]))
+        return entries.offset(int(later[bisect_left(later.tolist(), True, key=comes_after)]))
 
-    def _is(self, one: _Open, marks: _Marks, row: int) -> bool:
+    def _is(self, one: _Open, entries: _Entries, row: int) -> bool:
         """Tell whether a BEGIN is that of a transaction which is open already."""
-        gtid = marks.gtid(row)
-        return (gtid is not None and gtid == one.seen.gtid) or (one.seen.begun and marks.position(row) == _at(one.seen))
+        gtid = entries.gtid(row)
+        return (gtid is not None and gtid == one.seen.gtid) or (
+            one.seen.begun and entries.position(row) == _at(one.seen)
+        )
 
-    def _was_seen(self, marks: _Marks, row: int) -> bool:
+    def _was_seen(self, entries: _Entries, row: int) -> bool:
         """Tell whether a row can be a re-read from the middle of a transaction."""
-        source, number = _parsed(marks.gtid(row))
+        source, number = _parsed(entries.gtid(row))
         if source is not None:
             others = [_parsed(one.seen.gtid) for one in (self.open, *self.left) if one is not None]
             seen = [theirs for other, theirs in others if other == source]
             if source in self.numbers or seen:
                 return number <= max([self.numbers.get(source, 0), *seen])
-        return marks.position(row) <= self.highest
+        return entries.position(row) <= self.highest
 
     def _fault(self, first: int, last: int, text: str, *, by_gtid: bool) -> None:
         if len(self.faults) < MOST_NAMED:
@@ -300,7 +302,7 @@ class TransactionTracker:
             self.more_faults += 1
 
 
-class _Marks:
+class _Entries:
     """The entries of a batch that have a part in transactions.
 
     ``same`` compares each row's GTID with the row before it.
@@ -359,8 +361,8 @@ def _inside(kinds: npt.NDArray[np.int32], before: bool) -> npt.NDArray[np.bool_]
     inside: npt.NDArray[np.bool_] = (kinds == BEGIN) | (kinds == DML)
     statements = kinds == DDL
     if statements.any():
-        marks = np.maximum.accumulate(np.where(statements, -1, np.arange(len(kinds))))
-        inside = np.where(marks < 0, before, inside[np.maximum(marks, 0)])
+        bounds = np.maximum.accumulate(np.where(statements, -1, np.arange(len(kinds))))
+        inside = np.where(bounds < 0, before, inside[np.maximum(bounds, 0)])
     return inside
 
 

@@ -23,14 +23,14 @@ from dts_assets.stages.delivery_tracker import Delivery
 from dts_assets.stages.entry_facts import EntryFacts
 from dts_assets.stages.run_tracker import RunTracker
 
-STATE_VERSION = 1
+STATE_VERSION = 2
 """The first byte of every state. Raised when a field of a tracker gets another name, type or meaning."""
 
 MOST_STORED_BYTES = 2 << 20
 MOST_BYTES = 8 << 20
 """Bounds of a state, stored and read; a larger one is not kept.
 
-64 runs with marks take about 20 KB.
+64 runs with CHECKPOINTs take about 20 KB.
 """
 
 _INT64 = np.iinfo(np.int64)

@@ -14,7 +14,7 @@ from dts_assets.model.ledger_rows import Counts, IngestWindow
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.problems import Completeness
-from dts_assets.model.runs import CheckpointMark
+from dts_assets.model.runs import SeenCheckpoint
 from dts_assets.model.spans import Cell
 from dts_assets.model.windows import ClosedBy, Window
 from dts_assets.store.catalog import LakeLocation
@@ -42,7 +42,7 @@ def decoded(
     """The marks of a window of ten messages, with CHECKPOINTs at some offsets."""
     offsets = OffsetRange(10 * number, 10 * number + 10 if end is None else end)
     store_raw(pipeline, kafka_partition, number, offsets.start, offsets.end, epoch=epoch)
-    marks = tuple(CheckpointMark("s", offset, SourcePosition(0, 1, offset), None, False) for offset in checkpoints)
+    marks = tuple(SeenCheckpoint("s", offset, SourcePosition(0, 1, offset), None, False) for offset in checkpoints)
     row = IngestWindow(
         kafka_partition, window(number), epoch, offsets, Counts(), None, None, (), ClosedBy.MESSAGE, Completeness.OBSERVED, (),
         "1", "g", (), checkpoints=marks,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dts_assets.model.gtids import GtidSet, gtid_source, is_domain, parse_gtid
+from dts_assets.model.gtids import GtidSet, greatest_numbers, gtid_source, is_domain, parse_gtid, server_and_number
 
 A = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 B = "4350f323-7565-4e59-8763-4b1b83a0ce0e"
@@ -121,3 +121,40 @@ def test_the_dialects_do_not_mix(combined: str) -> None:
             "minus": lambda: mysql - mariadb,
         }[combined]()
     assert mysql | GtidSet() == mysql - GtidSet() == mysql
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (f"{A}:7", (A, 7)),
+        (f"{A}:tag:7", (f"{A}:tag", 7)),
+        (f"{A.upper()}:7", (A.upper(), 7)),  # as it is written: the sets that are parsed have one spelling
+        ("0-1-812", ("0-1", 812)),
+        (f"{A}:{10**18 - 1}", (A, 10**18 - 1)),
+        (f"{A}:{10**18}", None),  # does not fit the numbers of columns
+        (f"{A}:", None),
+        (":7", None),
+        ("7", None),
+        ("", None),
+        (f"{A}:7\n", None),
+        (f"{A}:٧", None),
+    ],
+)
+def test_a_gtid_is_a_server_and_a_number(text: str, found: tuple[str, int] | None) -> None:
+    assert server_and_number(text) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("", {}),
+        (f"{A}:1-13:15", {A: 15}),
+        (f"{A}:1-5, {B}:7", {A: 5, B: 7}),
+        (f"{A}:1-5,{A}:9", {A: 9}),
+        ("0-1-100,0-2-70", {"0-1": 100, "0-2": 70}),
+        ("nonsense", {}),
+        ("a:b", {}),
+    ],
+)
+def test_the_greatest_number_of_every_server_of_a_set(text: str, found: dict[str, int]) -> None:
+    assert greatest_numbers(text) == found

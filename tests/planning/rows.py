@@ -11,7 +11,7 @@ from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.problems import Completeness, Problem
 from dts_assets.model.refreshes import Refresh
-from dts_assets.model.runs import CheckpointMark, Run, StatementMark
+from dts_assets.model.runs import Run, SeenCheckpoint, SeenStatement
 from dts_assets.model.spans import Cell
 from dts_assets.model.version import CODE_VERSION
 from dts_assets.model.windows import ClosedBy, Window
@@ -46,8 +46,8 @@ def ingest_row(
     counts: Counts | None = None,
     problems: tuple[Problem, ...] = (),
     runs: tuple[Run, ...] = (),
-    checkpoints: tuple[CheckpointMark, ...] = (),
-    statements: tuple[StatementMark, ...] = (),
+    checkpoints: tuple[SeenCheckpoint, ...] = (),
+    statements: tuple[SeenStatement, ...] = (),
     delivery: CellDelivery = NOTHING_DELIVERED,
     refreshes: tuple[Refresh, ...] = (),
     resume: bytes | None = None,

@@ -14,7 +14,7 @@ from dts_assets.model.ledger_rows import Cut, IngestWindow, WindowTable
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.refreshes import Refresh
-from dts_assets.model.runs import StatementMark
+from dts_assets.model.runs import SeenStatement
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import ClosedBy, WindowGrid
@@ -66,7 +66,7 @@ def opened() -> Open:
 
 def statement(one: Open, offset: int) -> None:
     row = one.rows[CELLS[0]]
-    one.rows[CELLS[0]] = replace(row, statements=(StatementMark("", offset, AT, None, WINDOW.start),))
+    one.rows[CELLS[0]] = replace(row, statements=(SeenStatement("", offset, AT, None, WINDOW.start),))
 
 
 def other_inputs(one: Open, old: str, new: str) -> None:

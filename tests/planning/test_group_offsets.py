@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dts_assets.model.ledger_rows import IngestWindow
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.positions import SourcePosition
-from dts_assets.model.runs import CheckpointMark
+from dts_assets.model.runs import SeenCheckpoint
 from dts_assets.model.spans import Cell
 from dts_assets.model.windows import WindowGrid
 from dts_assets.planning.group_offsets import offset_to_commit
@@ -25,7 +25,7 @@ def decoded_row(start: int, end: int, checkpoint: int | None) -> IngestWindow:
     marks = (
         []
         if checkpoint is None
-        else [CheckpointMark("", offset, NOWHERE, None, False) for offset in (start, checkpoint)]
+        else [SeenCheckpoint("", offset, NOWHERE, None, False) for offset in (start, checkpoint)]
     )
     return ingest_row(CELL, OffsetRange(start, end), checkpoints=tuple(marks))
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from dts_assets.model.ledger_rows import Counts
 from dts_assets.model.problems import Completeness, Problem
-from dts_assets.model.runs import CheckpointMark
+from dts_assets.model.runs import SeenCheckpoint
 from dts_assets.model.spans import Cell
 from dts_assets.model.windows import ClosedBy, Window
 from dts_assets.planning.proofs import prove_windows
@@ -57,7 +57,7 @@ def judge(outcome: Outcome) -> Judged:
     return judged
 
 
-def _synced(marks: Sequence[Sequence[CheckpointMark]]) -> str | None:
+def _synced(marks: Sequence[Sequence[SeenCheckpoint]]) -> str | None:
     """The GTID set of the cut: of the smallest of the partitions' greatest CHECKPOINTs; None if one partition has none."""
     greatest = [max(of, key=lambda mark: mark.position) for of in marks if of]
     if len(greatest) < len(marks):

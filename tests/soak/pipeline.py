@@ -23,7 +23,7 @@ from dts_assets.model.columns import Column
 from dts_assets.model.delivery import CellDelivery
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.problems import Problem
-from dts_assets.model.runs import CheckpointMark, Run, StatementMark
+from dts_assets.model.runs import Run, SeenCheckpoint, SeenStatement
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
@@ -71,8 +71,8 @@ class Ingested:
     delivery: CellDelivery
     problems: list[Problem]
     runs: tuple[Run, ...]
-    checkpoints: tuple[CheckpointMark, ...]
-    statements: tuple[StatementMark, ...]
+    checkpoints: tuple[SeenCheckpoint, ...]
+    statements: tuple[SeenStatement, ...]
     parts: list[pa.RecordBatch]
     """Rows of ``entries``."""
 

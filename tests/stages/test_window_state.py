@@ -127,21 +127,21 @@ def a_state() -> bytes:
 
 
 KEPT = (
-    "0eAtORljc|MHHU(+JS-!7b$TOp`);b^Xu?c2nn5NkPs!sYP|E-p7VNkGc%jWLP$8dLx@8{v1pOPvA^sjP#o8vocaV6QX1;i`~&cI"
-    "*FHO(EZNtrc4pqZ_r33Z@6E$VQ`hZ3PJ5sfZG);rM;*@vGIAts_dsYxE=AzF*35wXeh^Seh2{d-e0OY9DLL+NLE;Bqc1Xr5@IfkI"
-    "_@5k6j#t{`+2Zwikn`DnFVG}%sIAox35G|X>aCDbP0NYx;o5WGOzaL7h_(83(bv?NjL^hwQM;?iuZ+2t(o{p9iE){&13`V?MW|$K"
-    "cfjuY2v(mYE<#2ENa%1E%+&W3;`PLf>ekb_nbp>uSqk*^ogHX29J+hAez#%MdZPi2dJ}eb>h=fkQ`+3!Ztm@G-)q!&M>9`qU<{Xs"
-    "F>jWiZTc53=Ag6%hnVGG|MD*$$Fb^AAJpI&E7)@3B+WQ#Q3ZJ5`K%Qygx#ZO#c}LOhNVCX-JmDb=}9PP51w##=}F$^g1VOO`;Z_N"
-    "cN&fNVy>(%^skm<GXF^e(G}j27^Dsdm(`k0BZZ!?`&eZolz~vk8Ai#};Ov`xefs@{!zHHSISz72&RzO)QHk=Sq4~nR3A26t+w{kU"
-    "z2-gmgKXUY`JK-md^pN)&9{Df_Vq}CJOpWRW`tRVuHRj)I&ljycXbuFq}K&8NhJ6{wJIfrLp8YGTE)}Q*ob;mcGc;lC{Ot;E>fK9"
-    "XgQPBt@Jfi<<KtVYMdk;-tM3{a>7zy!Xftpm9OGLHU)LaQ>XyMiaBlkmKiT}&;N5XUiQfH+}`+eoqBACSygj+KS>$59BbPDHa_CI"
-    "!^LrgjVv|!1q7=k1-<HFp&F7arjn>G_kCbSl#MVHd2w3KPs`JiR8TAj0SFs==j^*_xe7z$wmkD|#x0SiZHf9ovMZ^?FXB<gOf)32"
-    "y+CLq$~ue9f}6P)a~iyKp>cF7oNhQ;F#g}<?HK};Vj#*9W(TY^n{ed<*rRn=Y^+ch^JbxCrr1c7L%0e(AH+#6m9^sTuMl_Be>HAp"
-    "8uu2_u}>8~9M3}+9F5Z|)8bla_Etbs9lnajEYM6A(U?;-l~K==U}gM}VhXJ>Z1!^@<ZZd=yK<|2FQ>h1<uX9y>Q*9xUJFO}ifvnt"
-    "GECSQw#QK6tIaPm4g?CDWe*7nJ2=e;WH>ZR!*Y3~Y^pU#V3RPLIg{9-fveT&k0tZ^^XWre^PJj(uxqQ#%zJxZdd^q1thw>YuW_wv"
-    "AANlPlTWYCbCQcF1PAc}j&=3C*e%`@k`|l*t03^%Klu-<eQ9I"
+    "0(b$PRlkqpL=+y!@j^jGiY-a8LPrq^@2?|QAtZF7K|+)i*2MFi%*7ddJ>y+P2#M_8A;ck}jcAdU!@rW<h2psWl&w!tA#FpwHU9uS"
+    "+sP%%DN=Hc<(YZ&-uJ%uy*CeIMP0Z5IO~Cwv<=dTk2;<UWaI?2-2<T{xfG%6S~COk`$0$pDijyM=DTB?1_8$%E=cmg%MZy|hCT!m"
+    "82+b6l;f2)dA4|c9^`y>-wPFq9cnB2LyF<ir+h17RMBc`d${)8H&eSq1!Ao|UGz0ICL=U)Th#7K@+)JmB^6arWTIW>>rhbNcM&QX"
+    "+a0jGK7v&zsf&=201`Re1wHdUiFiHnqPF#PZf3O=XO;wYeP;(u)1kX}8+T2cHcS)DMiX{+8ukb8Q`+3!Ztm@G-!mJ#qnRf;(1y#y"
+    "=r_yHHvJ11bCAk{L(KB8fB6@WlSFo?4{~sf6>Pb1lI0w=s02LleAY@N!tT+t@;LDVhNVCX-LNO*=}9DL51w##=>@#a1$8ae_aQ|p"
+    "?wIC#371wE`d7;_>Hnmm=nC&h3^Ip<%j(UhmO;-~eXOz;1)-3~ImUp=!Pz&(`t<t?hX<I3=QzkAId|#Hg%KA=L;Zz*6XpB(x9N{d"
+    "d&PV32ids)^E;nC_;6I*ns5E|?CX();1B|fGcC$1bp7sX)k#`_xy!4h6?k0`lQaMysFIbmbSMYcTdQ~)Y8&Tsk;v0Wagq30QYJcA"
+    "({es*TiI)9%b{H;G&xB-yxl>G6trc20EgTQWwA<1@stE2Tag41D`vLwTW-A2L;ufBd)X<=b9>{@b*i!*<+UwD{v>1Ia;$9s+vJF="
+    "4j0EUwsWA!FCdtamh{SprFKZ68zYrn?)$*BI3Hvv_42e@oK~kLF;FrGAqX2g=<K^`xk^Lrwn&R>+AXPO?EqDRWE)w4U&JG|nRG~O"
+    "d!bNToc9--1=kBN`ZRduLg4_FIOA}@VEn(y+cN|x$WT;c%nn#(Hs`7(ut)2#Xs%Ef{br$Yrr1baK)8xLAH+!^m9^sTuMl_Be>JW#"
+    "jeCpe#HSLUkLQsKj>4IhYjG_!dn=%+4PQm0muM!7X!I!>W7P8kuyTG#Ig8d9Is1hWind(zZQN?#%V{rLg$&TRwv~#o*TMn5V%t{Z"
+    "91}K%?J-pNYEz7iLxI9(`Ex>|4$kxe84k6|uv#5Sn<@nXut}89oJr!)&{gvE$BKUa`Sdxidro~p*!5K==e@lzJ?E=>-rV@`*SV7Q"
+    "k3PQt$){K61<7R;g5&rAhr4`U?v}3#$x2Ru83=s#PyPdV6>H}"
 )
-"""A state of version 1, as it was stored once. It must be readable, and mean the same, for as long as that is the version."""
+"""A state of version 2, as it was stored once. It must be readable, and mean the same, for as long as that is the version."""
 
 
 def test_a_state_stored_earlier_is_read_as_it_was() -> None:
