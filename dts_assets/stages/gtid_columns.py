@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from dts_assets.model.gtids import MOST_DIGITS, SERVER_AND_NUMBER, GtidSet, gtid_source, is_domain
 
 MOST_INTERVALS = 10_000
-"""Intervals kept: a Kafka partition that gets BEGIN and COMMIT of every other transaction alone has one for each."""
+"""Intervals kept. A Kafka partition that has BEGIN and COMMIT of every other transaction alone has an interval for each."""
 
 Rows: TypeAlias = npt.NDArray[np.int64]
 """Whole numbers; of a collector a row per interval: its first and last number."""
