@@ -1,4 +1,4 @@
-"""What a broker knows of a subscription beside its messages: how long it keeps them, and where the consumer group stands."""
+"""The broker's view of a subscription: how long it keeps messages, and where the consumer group stands."""
 
 from __future__ import annotations
 
@@ -17,11 +17,14 @@ class BrokerAdmin(Protocol):
     """A broker's own view. All calls raise SourceError where it does not answer or does not allow the question."""
 
     def retention(self) -> BrokerRetention:
-        """How long the topics keep messages; of several, the shortest."""
+        """Return the retention of the topics: the shortest of several."""
         ...
 
     def committed(self) -> Mapping[int, int | None]:
-        """By Kafka partition the next offset that the group would read, None where it never committed; empty without a group."""
+        """Return the next offset that the group would read, by Kafka partition; empty without a group.
+
+        The offset is None where the group never committed.
+        """
         ...
 
     def commit(self, offsets: Mapping[int, int]) -> None:
@@ -36,13 +39,16 @@ class KafkaAdmin:
     place: KafkaPlace
 
     def retention(self) -> BrokerRetention:
-        """How long the topics keep messages; of several, the shortest."""
+        """Return the retention of the topics: the shortest of several."""
         from dts_assets.sources.kafka_retention import topic_retention
 
         return topic_retention(self.place)
 
     def committed(self) -> Mapping[int, int | None]:
-        """By Kafka partition the next offset that the group would read, None where it never committed; empty without a group."""
+        """Return the next offset that the group would read, by Kafka partition; empty without a group.
+
+        The offset is None where the group never committed.
+        """
         from dts_assets.sources.kafka_group import GroupOffsets
 
         return {} if self.place.group_id is None else GroupOffsets(self.place).committed()
@@ -55,11 +61,17 @@ class KafkaAdmin:
 
 
 _SECONDS = 5.0
-"""How long a look waits for a broker that goes away in the middle of it: a sensor has 60 seconds for everything."""
+"""The seconds for which a look waits for a broker that goes away in the middle of it.
+
+A sensor has 60 seconds for everything.
+"""
 
 
 def impatient(pipeline: Pipeline) -> Pipeline:
-    """The same pipeline for a look at the source, not for a run: reads wait for a broker that is away for some seconds only."""
+    """Return the pipeline for a look at the source, and not for a run.
+
+    Its reads wait for a broker that is away for some seconds only.
+    """
     if pipeline.settings.source.kafka is None:
         return pipeline
     from dts_assets.sources.kafka_source import KafkaSource
@@ -69,7 +81,10 @@ def impatient(pipeline: Pipeline) -> Pipeline:
 
 
 def open_broker(pipeline: Pipeline) -> BrokerAdmin | None:
-    """The broker of a subscription; None for a recording. Asks nothing yet."""
+    """Return the broker of a subscription; None for a recording.
+
+    Nothing is asked yet.
+    """
     if pipeline.settings.source.kafka is None:
         return None
     from dts_assets.sources.kafka_source import KafkaSource

@@ -1,8 +1,8 @@
-"""Windows that came in many readings are put into few files once they have closed, and now and then before.
+"""Compaction: the files of windows that came in many readings are written as few files.
 
-A window of an hour that was refreshed every twenty seconds lies in 180 files of each table, which every reader would pay for.
-The rows stay what they are, and the file goes into the folder of the last run that had a part in the window: for the ledger
-nothing has changed.
+That is done once a window has closed, and now and then before. A window of an hour that was refreshed every twenty seconds
+lies in 180 files of each table, which every reader would pay for. The rows stay what they are, and the file goes into the
+folder of the last run that had a part in the window: for the ledger nothing has changed.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class CompactionTask:
 
 
 def compact_files(task: CompactionTask, attempt: str) -> tuple[int, tuple[WrittenFile, ...]]:
-    """The file that takes the place of those of a task, with the task's number."""
+    """Return the file that takes the place of a task's files, with the task's number."""
     columns = task.target.arrow_schema.names
     with TableWriter(task.target, f"{compacted_name(task.paths)}-{attempt}") as writer:
         for batch in read_batches(task.target.io_properties, task.paths, columns):
@@ -51,7 +51,10 @@ def compact_files(task: CompactionTask, attempt: str) -> tuple[int, tuple[Writte
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """The files of one partition tuple of one table, in the order of their rows, and the run that they go on under."""
+    """The files of one partition tuple of one table, in the order of their rows.
+
+    ``run`` is the run under which the compacted file stands.
+    """
 
     path: tuple[str, ...]
     rectangle: Rectangle
@@ -90,7 +93,7 @@ def compact_changelogs(
 
 
 def _part(pipeline: Pipeline, path: tuple[str, ...], rectangle: Rectangle, runs: Sequence[str]) -> list[_Part]:
-    """What ``runs`` have written inside a rectangle, if it is worth being put together."""
+    """Return the files that ``runs`` have written inside a rectangle, if they are worth a compaction."""
     if not runs:
         return []
     files = own_files(pipeline.lake.data_files(path, rectangle), runs)

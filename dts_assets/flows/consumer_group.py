@@ -21,17 +21,20 @@ from dts_assets.planning.group_offsets import offset_to_commit
 
 @dataclass(frozen=True, slots=True)
 class GroupCommit:
-    """Where the group stood and what it was moved to, by Kafka partition; ``after`` holds only those that moved."""
+    """The offsets of the group before and after, by Kafka partition.
+
+    ``after`` holds only the Kafka partitions in which the group moved.
+    """
 
     before: Mapping[int, int | None]
     after: Mapping[int, int]
 
 
 def commit_group(pipeline: Pipeline, broker: BrokerAdmin) -> GroupCommit:
-    """Commit, per Kafka partition, the offset behind the last CHECKPOINT of what is stored and decoded without a hole.
+    """Commit, per Kafka partition, the offset up to which messages are stored and decoded without a hole.
 
-    Formats without CHECKPOINTs commit the end of it. The group never moves back. Raises SourceError where the broker does
-    not answer or does not allow it.
+    It lies behind the last CHECKPOINT of them; formats without CHECKPOINTs commit the end. The group never moves back. Raises
+    SourceError where the broker does not answer or does not allow it.
     """
     before = broker.committed()
     watermarks = pipeline.source.watermarks()
@@ -65,8 +68,10 @@ def commit_group(pipeline: Pipeline, broker: BrokerAdmin) -> GroupCommit:
 def _decoded(
     pipeline: Pipeline, committed: Mapping[int, int | None], watermarks: Mapping[int, Watermark]
 ) -> tuple[dict[int, list[IngestWindow]], bool]:
-    """Decoded windows by Kafka partition, and whether they are all: those of the topic's own time are enough where they reach
-    back to where the group stands."""
+    """Return decoded windows by Kafka partition, and whether they are all windows.
+
+    Those of the topic's own time are enough where they reach back to where the group stands.
+    """
     rows = _by_partition(pipeline, pipeline.ledger.windows(_windows_in_topic(pipeline, watermarks)))
     for number, mine in rows.items():
         stands = committed.get(number)
@@ -84,7 +89,7 @@ def _by_partition(pipeline: Pipeline, found: Iterable[IngestWindow]) -> dict[int
 
 
 def _windows_in_topic(pipeline: Pipeline, watermarks: Mapping[int, Watermark]) -> tuple[Window, ...]:
-    """The windows of what the topic still holds, and one more at either end."""
+    """Return the windows of the messages that the topic still holds, and one more at either end."""
     times = [mark.earliest for mark in watermarks.values() if mark.earliest is not None]
     if not times:
         return ()

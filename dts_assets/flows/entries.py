@@ -1,4 +1,7 @@
-"""The second flow: raw messages of a span joined and decoded into ``entries``, with the marks that later flows rest on."""
+"""The second flow: raw messages of a span, joined and decoded into ``entries``.
+
+Its marks in ``windows`` are what later flows rest on.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,10 @@ from dts_assets.store.commit import Rectangle
 from dts_assets.store.schemas import ENTRIES, QUARANTINE
 
 _NEAR = 4
-"""Cells before its own whose raw files a task is told of at first; a set whose head lies further back is looked for again."""
+"""The number of earlier cells whose raw files a task is told of at first.
+
+A set whose head lies further back is looked for again.
+"""
 
 
 def materialize_entries(pipeline: Pipeline, span: Span, *, spark: SparkProvider, progress: Progress) -> EntriesReport:
@@ -90,7 +96,10 @@ def _materialize(pipeline: Pipeline, span: Span, spark: SparkProvider, progress:
 
 
 def _readable(row: IngestWindow, progress: Progress) -> bool:
-    """Tell whether the state that an earlier reading left can be read; else report why the window is read from its start."""
+    """Return whether the state that an earlier reading left can be read.
+
+    If not, report why the window is read from its start.
+    """
     try:
         WindowState.of_bytes(row.resume or b"")
     except ValueError as error:

@@ -1,4 +1,7 @@
-"""What a subscription still lacks: the ledger and the source asked, planning to decide. Reads only, and needs no Spark."""
+"""The reader of the work that a subscription lacks.
+
+It asks the ledger and the source, and planning decides. It reads only, and needs no Spark.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,10 @@ from dts_assets.planning.work import Work, plan_work
 
 @dataclass(frozen=True, slots=True)
 class _Closed:
-    """The windows that have closed, by Kafka partition, and the first one after them with its offsets, where there is one."""
+    """The windows that have closed, by Kafka partition, and the first window after them.
+
+    ``next`` has that one's offsets, where there is one.
+    """
 
     windows: Mapping[int, Sequence[Window]]
     next: Mapping[int, PlannedCell]
@@ -64,7 +70,10 @@ def find_work(pipeline: Pipeline) -> Work:
 def _closed(
     pipeline: Pipeline, stored: Collection[RawWindow], watermarks: Mapping[int, Watermark], closing: Closing
 ) -> _Closed:
-    """The windows that have closed. A message dated too far ahead counts for nothing, so the last ones are looked at closely."""
+    """Return the windows that have closed.
+
+    A message dated too far ahead counts for nothing, so the last ones are looked at closely.
+    """
     until, first = _until(pipeline, closing), pipeline.first_window()
     windows = [] if until is None or first is None else list(pipeline.grid.until(until, since=first))
     by_time = {
@@ -96,7 +105,10 @@ def _closed(
 
 
 def _until(pipeline: Pipeline, closing: Closing) -> datetime | None:
-    """Up to when windows may have closed: a recording that has ended closes the window of its last message too."""
+    """Return the instant up to which windows may have closed.
+
+    A recording that has ended closes the window of its last message too.
+    """
     if not pipeline.complete:
         return closing.now
     if pipeline.grid.end is not None:

@@ -1,4 +1,4 @@
-"""Following a source live: what has come goes through all flows, again and again, in one process and one Spark session."""
+"""The live run: all flows again and again, in one process and one Spark session."""
 
 from __future__ import annotations
 
@@ -16,16 +16,18 @@ from dts_assets.flows.reports import EntriesReport, Progress, RawReport, TablesR
 from dts_assets.flows.tables import materialize_tables
 
 PACE = timedelta(seconds=10)
-"""Between the beginnings of two refreshes at least: nothing becomes visible before the next CHECKPOINT, and the vendor sends one
-every ten seconds."""
+"""The least time between the beginnings of two refreshes.
+
+Nothing becomes visible before the next CHECKPOINT, and the vendor sends one every ten seconds.
+"""
 
 PATIENCE = timedelta(minutes=2)
-"""How long a trouble may last that can pass by itself, such as a broker that is being restarted."""
+"""The longest time for which a passing trouble is waited out, such as a restart of the broker."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refreshed:
-    """What one refresh made, step by step."""
+    """The reports of one refresh, step by step."""
 
     raw: tuple[RawReport, ...]
     entries: tuple[EntriesReport, ...]
@@ -33,12 +35,16 @@ class Refreshed:
 
     @property
     def nothing(self) -> bool:
-        """Whether nothing had come."""
+        """True if no messages had come."""
         return not (self.raw or self.entries or self.tables)
 
 
 def first_open(pipeline: Pipeline) -> datetime:
-    """The start of the first window that is open and followed. Raises NotClosedError if no message was ever seen."""
+    """Return the start of the first window that is open and followed.
+
+    Raises:
+        NotClosedError: No message was ever seen.
+    """
     followed = find_work(pipeline).followed
     if not followed:
         raise NotClosedError(pipeline.name, ["of the open window"], latest=None)
@@ -46,7 +52,10 @@ def first_open(pipeline: Pipeline) -> datetime:
 
 
 def refresh(pipeline: Pipeline, since: datetime, *, spark: SparkProvider, progress: Progress) -> Refreshed:
-    """Bring everything of the windows from ``since`` on to where the source is now: closed windows first, then the open one."""
+    """Bring the windows from ``since`` on to where the source is now.
+
+    Closed windows come first, then the open one.
+    """
     runs = find_work(pipeline).within(since=since).ingest_runs()
     fresh = [run.span for run in runs if not run.entries_only]
     raw = tuple(materialize_raw(pipeline, span, spark=spark, progress=progress) for span in fresh)
@@ -68,10 +77,13 @@ def follow(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Iterator[Refreshed]:
-    """Refresh until ``lasts`` has gone by, and give each refresh that found something.
+    """Refresh until ``lasts`` has gone by, and yield each refresh that found something.
 
-    An error that may pass by itself is said and waited out for :data:`PATIENCE`, then raised; any other one is raised at once.
-    The configuration is read anew for each refresh, so that ``open_pipeline`` is called every time.
+    An error that may pass by itself is reported and waited out for :data:`PATIENCE`, then raised. The configuration is read
+    anew for each refresh, so that ``open_pipeline`` is called every time.
+
+    Raises:
+        DtsAssetsError: A refresh failed with an error that does not pass by itself, or did not pass in time.
     """
     began = clock()
     well = began

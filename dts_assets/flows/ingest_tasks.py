@@ -1,4 +1,7 @@
-"""What one Spark task of the ingest does: messages to raw files, raw files to entries files. Picklable in, picklable out."""
+"""The work of one Spark task of the ingest: messages to raw files, raw files to entries files.
+
+It is picklable, and so are its results.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +53,7 @@ class RawPart:
 
 @dataclass(frozen=True, slots=True)
 class RawResult:
-    """What was copied; times are the least and greatest message times.
+    """The messages that a task copied; times are the least and greatest message times.
 
     ``seconds`` is how long the task took, by the clock of the worker.
     """
@@ -65,7 +68,7 @@ class RawResult:
 
     @property
     def messages(self) -> int:
-        """How many messages were copied."""
+        """The number of messages were copied."""
         return sum(part.messages for part in self.parts)
 
 
@@ -128,11 +131,11 @@ class EntriesTask:
 
 @dataclass(frozen=True, slots=True)
 class EntriesResult:
-    """What became of a cell's messages, those that an earlier reading noted included; files are of these alone.
+    """The result of decoding a cell's messages, with those that an earlier reading noted.
 
-    ``end`` is the offset up to which messages were decoded: before the end of the task where the window is open. ``resume`` is
-    what the next reading goes on with. ``heads_from`` are the earlier cells that were asked for heads of sets.
-    ``decoder`` names the parser and its version, ``seconds`` is how long the task took, by the clock of the worker.
+    ``end`` is the offset up to which messages were decoded: before the end of the task where the window is open. ``resume``
+    is what the next reading goes on with. ``heads_from`` are the earlier cells that were asked for heads of sets. ``decoder``
+    names the parser and its version, ``seconds`` is how long the task took, by the clock of the worker.
     """
 
     cell: Cell
@@ -147,7 +150,7 @@ class EntriesResult:
     problems: tuple[Problem, ...]
     heads_from: tuple[Cell, ...]
     looked_beyond: bool
-    """Whether the search for a head ran past everything that is stored."""
+    """The search for a head ran past everything that is stored."""
     decoder: str = ""
     seconds: float = 0.0
     end: int = 0
@@ -205,7 +208,10 @@ class _StoredMessages:
         )
 
     def before(self, offset: int) -> Iterator[pa.RecordBatch]:
-        """Yield the messages before an offset, backwards: those of the cell itself first, then of the cells before it."""
+        """Yield the messages before an offset, backwards.
+
+        Those of the cell itself come first, then those of the cells before it.
+        """
         task = self._task
         for files in (task.own, *task.earlier):
             if files is not task.own:

@@ -1,4 +1,7 @@
-"""Which tables a subscription has: from the shapes that entries describe to the registry file that the graph is drawn from."""
+"""The tables of a subscription: shapes that entries describe go into the registry file.
+
+The graph is drawn from that file.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from dts_assets.wire.format import TableShape
 
 
 def register_shapes(pipeline: Pipeline, shapes: Mapping[TableShape, SourcePosition]) -> tuple[TableId, ...]:
-    """Add the tables and columns of some shapes to the registry; the tables that were not in it before.
+    """Add the tables and columns of some shapes to the registry, and return the new tables.
 
     A column keeps a type that also holds what the newer shape says; where there is none, the first type stays and values that
     do not fit it go to ``invalid``.
@@ -37,7 +40,10 @@ def register_shapes(pipeline: Pipeline, shapes: Mapping[TableShape, SourcePositi
 
 
 def known_tables(pipeline: Pipeline) -> dict[TableId, tuple[Column, ...]]:
-    """Every table of the subscription with its columns; a registry file that was lost is written anew from the ledger."""
+    """Return every table of the subscription with its columns.
+
+    A registry file that was lost is written anew from the ledger.
+    """
     if not pipeline.settings.registry_path.exists():
         shapes = {
             TableShape(row.table, row.columns): row.first_position or SourcePosition(0, 0, 0)
@@ -53,9 +59,9 @@ def known_tables(pipeline: Pipeline) -> dict[TableId, tuple[Column, ...]]:
 
 
 def widen_unsigned(pipeline: Pipeline, columns: Iterable[tuple[TableId, str]], *, empty: frozenset[TableId]) -> bool:
-    """Note that columns hold unsigned values although their type text does not say so; whether any type became another.
+    """Note that columns hold unsigned values, and return whether any type became another.
 
-    ``empty`` are tables without a stored row, whose columns may still become any type.
+    Their type text does not say so. ``empty`` are tables without a stored row, whose columns may still become any type.
     """
     registered = read_registry(pipeline.settings.registry_path)
     changed: dict[TableId, dict[str, RegisteredColumn]] = {}

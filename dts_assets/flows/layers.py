@@ -1,7 +1,8 @@
-"""The layers of the lake that have one table for each source table, as values: the part of a layer that flows need.
+"""The layers that have one table for each source table, as values for flows.
 
-The tasks that decode entries write the changelog. Every other layer is made from an earlier layer by a function of its own, once
-the changelogs of a run are committed. Flows are imported when they are called: Dagster reads this module in every process.
+The tasks that decode entries write the changelog. Every other layer is made from an earlier layer by a function of its own,
+once the changelogs of a run are committed. Flows are imported when they are called: Dagster reads this module in every
+process.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ Make: TypeAlias = Callable[[LayerWork], Mapping[TableId, LayerOutcome]]
 """Brings tables of a layer up to date and says what became of each table."""
 
 NeededVersions: TypeAlias = Callable[["Pipeline", TableId], Collection[int]]
-"""Gives the ids of the Iceberg snapshots of earlier layers that the next run of a layer will read."""
+"""The function that gives the Iceberg snapshots of earlier layers that a layer's next run reads."""
 
 
 def _none_needed(pipeline: Pipeline, table: TableId) -> Collection[int]:
@@ -70,7 +71,10 @@ class Layer:
         return not self.needs_key or any(column.is_key for column in columns)
 
     def key_columns(self, columns: Sequence[Column]) -> tuple[str, ...]:
-        """Return the names of the lake columns that tell rows apart; none in a layer that needs no key."""
+        """Return the names of the lake columns that tell rows apart.
+
+        There is none in a layer that needs no key.
+        """
         return tuple(flat_name(column.name) for column in columns if column.is_key) if self.needs_key else ()
 
 
@@ -85,7 +89,7 @@ class Selection:
 
     @property
     def whole(self) -> bool:
-        """Whether the run makes everything of its windows, so that it may mark them."""
+        """True if the run makes everything of its windows, so that it may mark them."""
         return not self.tables
 
     def of(self, layer: Layer) -> frozenset[TableId] | None:

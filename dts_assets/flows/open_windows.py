@@ -1,5 +1,4 @@
-"""What the flows share about windows that are read while they are still open: whose files belong to them, and one writer at a
-time."""
+"""Windows that are read while open: whose files belong to them, and one writer at a time."""
 
 from __future__ import annotations
 
@@ -23,8 +22,10 @@ Keep: TypeAlias = Callable[[DataFile], bool]
 
 @contextmanager
 def cells_alone(pipeline: Pipeline, span: Span, progress: Progress) -> Iterator[None]:
-    """Keep every other run of raw or entries of these Kafka partitions waiting: two that add to one window at once would each
-    take the other's rows for what a killed run has left."""
+    """Keep every other run of raw or entries of these Kafka partitions waiting.
+
+    Two runs that append to one window at once would each take the other's rows for what a killed run has left.
+    """
     with ExitStack() as held:
         for partition in span.kafka_partitions:
             key = partition_key(partition)
@@ -35,14 +36,16 @@ def cells_alone(pipeline: Pipeline, span: Span, progress: Progress) -> Iterator[
 
 
 def kept(runs: Iterable[Iterable[str]]) -> Keep:
-    """Which files stay when others are added to windows: those of the runs that the ledger names. Others were left behind by
-    runs that were killed before they wrote their mark."""
+    """Return which files stay when others are appended to windows: those of the runs that the ledger names.
+
+    Others were left behind by runs that were killed before they wrote their mark.
+    """
     named = frozenset(run for some in runs for run in some)
     return lambda file: run_of(file.file_path) in named
 
 
 def own_files(files: Iterable[StoredFile], runs: Sequence[str]) -> list[StoredFile]:
-    """The files that a mark stands for which names ``runs``, in the order of these; all of them if it names none."""
+    """Return the files written by ``runs``, in run order; all files if ``runs`` is empty."""
     if not runs:
         return list(files)
     place = {run: number for number, run in enumerate(runs)}
@@ -53,7 +56,10 @@ def own_files(files: Iterable[StoredFile], runs: Sequence[str]) -> list[StoredFi
 def files_of_cells(
     pipeline: Pipeline, files: Iterable[StoredFile], refreshes: Mapping[Cell, Sequence[Refresh]]
 ) -> dict[Cell, list[StoredFile]]:
-    """Files of raw or entries by cell, those alone that the marks of the cells stand for, in the order of their offsets."""
+    """Return files of raw or entries by cell, in offset order.
+
+    Only the files that the marks of the cells stand for are returned.
+    """
     found: dict[Cell, list[StoredFile]] = {}
     for file in files:
         cell = Cell(file.partition["kafka_partition"], pipeline.grid.of_start(file.partition["window_start"]))

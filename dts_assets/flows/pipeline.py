@@ -63,7 +63,7 @@ class Pipeline:
 
     @property
     def complete(self) -> bool:
-        """Whether the source is a recording that has ended."""
+        """True if the source is a recording that has ended."""
         capture = self.settings.source.capture
         return capture is not None and capture.complete
 
@@ -83,11 +83,11 @@ class Pipeline:
         return Ledger(self.lake.catalog, self.name)
 
     def path(self, *parts: str) -> tuple[str, ...]:
-        """The asset key, and lake table, of a layer: ``path("entries")`` is ``("shop", "entries")``."""
+        """Return the asset key, and lake table, of a layer: ``path("entries")`` is ``("shop", "entries")``."""
         return (self.name, *parts)
 
     def table_path(self, layer: str, table: TableId) -> tuple[str, ...]:
-        """The asset key of a source table in a layer: ``("shop", "changelog", "shopdb", "orders")``."""
+        """Return the asset key of a source table in a layer: ``("shop", "changelog", "shopdb", "orders")``."""
         return (self.name, layer, *table.path)
 
     def has_rows(self, layer: Layer, table: TableId) -> bool:
@@ -106,19 +106,19 @@ class Pipeline:
         )
 
     def closing(self) -> Closing:
-        """How windows close now."""
+        """Return the rule by which windows close, with the time of now."""
         return Closing(self.complete, self.settings.window.grace, self.source.now())
 
     def new_run(self) -> str:
-        """A name for the folder that the files of one flow call share."""
+        """Return a name for the folder that the files of one flow call share."""
         return uuid.uuid4().hex
 
     def decoding_settings(self) -> str:
-        """A digest of the format and its settings, as far as they decide what entries look like."""
+        """Return a digest of the format and its settings, as far as they decide what entries look like."""
         return hashlib.sha256(self.format.entries_fingerprint.encode()).hexdigest()[:12]
 
     def shaping_settings(self) -> str:
-        """A digest of the settings that decide what rows of tables look like."""
+        """Return a digest of the settings that decide what rows of tables look like."""
         settings = self.settings
         facts = {
             "types": dict(sorted(settings.types.items())),
@@ -132,7 +132,10 @@ class Pipeline:
     def check_shape(self) -> None:
         """Refuse settings that an existing lake was not built with; remember them in a new one.
 
-        Raises IncompatibleLakeError. Stored offsets and windows would mean something else under another grid.
+        Stored offsets and windows would mean something else under another grid.
+
+        Raises:
+            IncompatibleLakeError: The lake was built with another setting.
         """
         table = self.lake.ensure(self.path("raw_windows"), RAW_WINDOWS)
         shape = self._shape()
@@ -148,10 +151,10 @@ class Pipeline:
                 )
 
     def first_window(self) -> datetime | None:
-        """The start of the first window that counts: the one with the first message ever seen, or the grid's first.
+        """Return the start of the first window that counts; None while there is no message.
 
-        Found once and stored, so that a topic that forgets its beginning does not move the frontier. None while there is no
-        message.
+        It is the window of the first message ever seen, or the grid's first. It is found once and stored, so that a topic
+        that forgets its beginning does not move the frontier.
         """
         table = self.lake.table(self.path("raw_windows"))
         stored = None if table is None else table.properties.get(_FIRST_WINDOW_PROPERTY)
@@ -186,7 +189,10 @@ def open_pipeline(settings: Settings, name: str, *, layers: tuple[Layer, ...] = 
 
 
 def open_source(subscription: Subscription) -> Source:
-    """The source of a subscription. Nothing is read and nobody is asked yet."""
+    """Return the source of a subscription.
+
+    Nothing is read and nobody is asked yet.
+    """
     capture, kafka = subscription.source.capture, subscription.source.kafka
     if capture is not None:
         return CaptureSource(str(capture.path), subscription.partitions)
@@ -197,6 +203,6 @@ def open_source(subscription: Subscription) -> Source:
 
 
 def lake_location(settings: Settings) -> LakeLocation:
-    """Where the lake of a configuration is."""
+    """Return the place of a configuration's lake."""
     catalog = settings.lake.catalog
     return LakeLocation(settings.lake.warehouse, {"type": catalog.type, **dict(catalog.properties)})

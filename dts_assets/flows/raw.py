@@ -78,8 +78,12 @@ def _materialize(pipeline: Pipeline, span: Span, spark: SparkProvider, progress:
 
 
 def refuse_other_topic(pipeline: Pipeline, stored: Iterable[RawWindow], watermarks: Mapping[int, Watermark]) -> None:
-    """Raise CaptureGrownError if a capture is declared complete and has messages behind an end that closed a stored window, and
-    RecreatedTopicError if a topic ends before what is stored of it."""
+    """Refuse a source that is not the one whose messages are stored.
+
+    Raises:
+        CaptureGrownError: A capture that is declared complete has messages behind an end that closed a stored window.
+        RecreatedTopicError: The topic ends before what is stored of it.
+    """
     capture, kafka = pipeline.settings.source.capture, pipeline.settings.source.kafka
     if kafka is not None:
         for row in stored:
@@ -104,7 +108,10 @@ def refuse_other_topic(pipeline: Pipeline, stored: Iterable[RawWindow], watermar
 def find_boundaries(
     pipeline: Pipeline, cells: Iterable[Cell], stored: Iterable[RawWindow]
 ) -> dict[tuple[int, datetime], int | None]:
-    """What the source says of the boundaries that no stored row knows; None where no message is dated so late yet."""
+    """Return the source's answers about the boundaries that no stored row gives.
+
+    An answer is None where no message is dated so late yet.
+    """
     now = pipeline.source.now()
     if now is None:
         return {}
@@ -115,7 +122,11 @@ def find_boundaries(
 def _plan(
     pipeline: Pipeline, span: Span, stored: Mapping[Cell, RawWindow], watermarks: Mapping[int, Watermark]
 ) -> tuple[PlannedCell, ...]:
-    """The offsets of every cell, all of them closed; open ones too where windows are followed live."""
+    """Return the offsets of every cell, all of them closed; open ones too where windows are followed live.
+
+    Raises:
+        NotClosedError: A window has not closed, and is not followed live.
+    """
     marks = stored.values()
     closing = pipeline.closing()
     found = find_boundaries(pipeline, span.cells(), marks)
@@ -127,7 +138,10 @@ def _plan(
 
 
 def _may_be_open(pipeline: Pipeline, plan: PlannedCell) -> bool:
-    """Whether an open cell is followed: the first one that has not closed, since where later ones begin is not known yet."""
+    """Return whether an open cell is followed.
+
+    It must be the first one that has not closed, since where later ones begin is not known yet.
+    """
     return pipeline.settings.window.live and not plan.behind_open
 
 
@@ -215,7 +229,10 @@ def _row(
 
 
 def _facts(pipeline: Pipeline, part: RawPart, problems: Iterable[Problem]) -> list[str]:
-    """What decides the generation of a part. A message dated beyond now is no part of it: it will not be so for ever."""
+    """Return the facts that decide the generation of a part.
+
+    A message dated beyond now is no part of it: it will not be so for ever.
+    """
     inside = range(part.offsets.start, part.offsets.end)
     gaps = [f"gap={one.first_offset}" for one in problems if one.code is ProblemCode.GAP and one.first_offset in inside]
     return [f"epoch={pipeline.settings.epoch}", f"offsets={part.offsets}", f"messages={part.messages}",

@@ -23,7 +23,7 @@ from dts_assets.store.schemas import REDELIVERIES
 
 @dataclass(frozen=True, slots=True)
 class Redelivered:
-    """What was delivered before among the entries of some cells."""
+    """The entries of some cells that were delivered before."""
 
     results: tuple[IdentityResult, ...]
 
@@ -33,7 +33,10 @@ class Redelivered:
         return {result.cell: result.keys for result in self.results if len(result.keys)}
 
     def changes(self, tables: Collection[TableId]) -> dict[tuple[datetime, int, TableId], int]:
-        """How many changes of some tables were delivered before, by window start, Kafka partition and table."""
+        """Return the number of changes of some tables that were delivered before.
+
+        They are by window start, Kafka partition and table.
+        """
         return {
             (result.cell.window.start, result.cell.kafka_partition, table): count
             for result in self.results

@@ -1,4 +1,7 @@
-"""What one Spark task of the identity check does: the entries of a cell compared with those of windows before it."""
+"""The work of one Spark task of the identity check.
+
+The entries of a cell are compared with the entries of windows before it.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,10 @@ class IdentityTask:
 
 @dataclass(frozen=True, slots=True)
 class IdentityResult:
-    """The entries of a cell that were delivered before, how many changes they hold by table, and the files that list them."""
+    """The entries of a cell that were delivered before.
+
+    It has the number of their changes by table, and the files that list them.
+    """
 
     cell: Cell
     keys: EntryKeys

@@ -1,7 +1,8 @@
-"""Quarantine driven again: what could not be used is read anew, by the code as it is now, and moves on if it can be.
+"""The redrive: rows in quarantine are read again by the code as it is now.
 
-Raw keeps every message, so nothing but a fixed decoder or a better setting is needed: the entries of the partitions that have
-something in quarantine are made again, then the tables of their windows. What still cannot be used stays where it is.
+They move on if they can be used. Raw keeps every message, so nothing but a fixed decoder or a better setting is needed: the
+entries of the partitions that have something in quarantine are made again, then the tables of their windows. What still
+cannot be used stays where it is.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class Quarantined:
     reasons: frozenset[Reason] | None = None
 
     def holds(self, row: QuarantineRow) -> bool:
-        """Whether a row is meant."""
+        """Return whether a row is meant."""
         return (
             (self.start is None or row.window_start >= self.start)
             and (self.end is None or row.window_start < self.end)
@@ -42,9 +43,10 @@ class Quarantined:
 
 @dataclass(frozen=True, slots=True)
 class RedriveReport:
-    """What became of the rows that were driven again, by (stage, reason), and the partitions that were made anew.
+    """The result of a redrive: rows by (stage, reason), and the partitions that were made anew.
 
-    ``found`` are the rows there were; ``stayed`` those there are now, in the same partitions and of the same stage and reason.
+    ``found`` are the rows there were; ``stayed`` those there are now, in the same partitions and of the same stage and
+    reason.
     """
 
     found: Mapping[tuple[str, Reason], int]
@@ -55,7 +57,7 @@ class RedriveReport:
 
     @property
     def moved(self) -> int:
-        """How many rows are not in quarantine any more."""
+        """The number of rows that are not in quarantine any more."""
         return sum(max(0, count - self.stayed.get(key, 0)) for key, count in self.found.items())
 
 

@@ -1,4 +1,4 @@
-"""What a flow says of its work: plain values that Dagster metadata, the command line and tests are made from."""
+"""The reports of flows: plain values for Dagster metadata, the command line and tests."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class RawReport:
 
 @dataclass(frozen=True, slots=True)
 class EntriesCellReport:
-    """One cell of entries: its ledger row, the row changes that its entries hold, and how old the newest one was.
+    """One cell of entries: its ledger row, its number of row changes, and its newest change's time.
 
     ``message_bytes`` are the bytes of the messages, ``seconds`` is how long its task took.
     """
@@ -128,13 +128,19 @@ class TableReport:
     latest_event: Mapping[datetime, datetime] = field(default_factory=dict)
 
     def event_lag_seconds(self, window: Window) -> float | None:
-        """From the last change of the table in a window to the end of the window; None without a change."""
+        """Return the seconds from a table's last change to the end of a window.
+
+        None stands for a window without a change.
+        """
         return _lag(window.end, self.latest_event.get(window.start))
 
 
 @dataclass(frozen=True, slots=True)
 class TablesReport:
-    """A run of the tables of some windows; ``decoder`` names the parser and its version, if anything was decoded."""
+    """A run of the tables of some windows.
+
+    ``decoder`` names the parser and its version, if anything was decoded.
+    """
 
     windows: tuple[WindowReport, ...]
     tables: tuple[TableReport, ...]
@@ -143,7 +149,7 @@ class TablesReport:
 
 
 def rate(amount: int, what: str, seconds: float) -> str:
-    """An amount of something and how fast it was done: ``4,601 row changes in 3.1 s (1,484 a second)``."""
+    """Return an amount and its rate as text: ``4,601 row changes in 3.1 s (1,484 a second)``."""
     done = f"{amount:,} {what} in {seconds:.1f} s"
     return f"{done} ({amount / seconds:,.0f} a second)" if seconds > 0 else done
 

@@ -1,4 +1,7 @@
-"""What one Spark task of a refresh does: the changes of one table taken over into some of the files of its snapshot."""
+"""The work of one Spark task of a refresh.
+
+It takes the changes of one table over into some of the files of its snapshot.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,10 @@ _BATCH_ROWS = 65536
 
 @dataclass(frozen=True, slots=True)
 class HeldFile:
-    """A data file of a snapshot table; ``rewrite`` says that it is written anew even if no change touches a row of it."""
+    """A data file of a snapshot table.
+
+    ``rewrite`` says that it is written anew even if no change touches a row of it.
+    """
 
     path: str
     rewrite: bool = False
@@ -33,9 +39,10 @@ class HeldFile:
 
 @dataclass(frozen=True, slots=True)
 class RefreshTask:
-    """Take the changes between two frontiers, which stand in some changelog files, over into some files of the snapshot.
+    """A task that takes the changes between two frontiers over into files of a snapshot.
 
-    ``adds`` says that this task, of several of its table, writes the rows that live afterwards. ``bytes`` is what it reads.
+    The changes stand in some changelog files. ``adds`` says that this task, of several of its table, writes the rows that
+    live afterwards. ``bytes`` is what it reads.
     """
 
     table: TableId
@@ -52,9 +59,10 @@ class RefreshTask:
 
 @dataclass(frozen=True, slots=True)
 class RefreshResult:
-    """Files that hold a touched row, and those that hold all their other rows and the new ones in their place.
+    """The files that hold a touched row, and the files that take their place.
 
-    ``null_key`` says that nothing was done because a change has a null in its key.
+    The new files hold all their other rows and the new ones. ``null_key`` says that nothing was done because a change has a
+    null in its key.
     """
 
     table: TableId
@@ -87,7 +95,10 @@ def refresh_files(task: RefreshTask, attempt: str) -> RefreshResult:
 
 
 class _Snapshot:
-    """A data file of a snapshot table, its columns found by their ids, as Iceberg does: it may be older than a column."""
+    """A data file of a snapshot table, its columns found by their ids.
+
+    Iceberg does so, too: the file may be older than a column.
+    """
 
     def __init__(self, task: RefreshTask, path: str, schema: pa.Schema) -> None:
         self._path = path

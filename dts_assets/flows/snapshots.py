@@ -47,22 +47,30 @@ from dts_assets.store.schemas import snapshot_layout
 from dts_assets.store.session import side_session
 
 STATE_PROPERTY = "dts-assets.state"
-"""The property of a snapshot commit that holds the frontier it stands at and the changelog state it was made from."""
+"""The property of a snapshot commit that holds its state.
+
+The state is the frontier it stands at and the changelog state it was made from.
+"""
 
 _SIDE_BY_SIDE = 4
 """Tables worked on at once: Spark interleaves their small jobs, which are mostly waiting for commits."""
 
 REFRESH_ROWS = 300_000
 REFRESH_BYTES = 16 << 20
-"""What the changes of one table may be, in rows and in stored bytes, so that one task holds them in memory; more is merged by
-Spark."""
+"""The most stored bytes that the changes of one table may have for one task.
+
+With :data:`REFRESH_ROWS` it keeps a task's memory small; more is merged by Spark.
+"""
 
 _TASK_BYTES = 64 << 20
 """Stored bytes of a snapshot that one task looks through."""
 
 _SMALL_BYTES = 8 << 20
 _MOST_SMALL = 8
-"""A snapshot with more than so many small files has them written as one: each refresh of a table that only grows adds a file."""
+"""The number of small files above which a snapshot has them written as one.
+
+Each refresh of a table that only gets rows adds a file.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +158,10 @@ def _by_window(files: Iterable[StoredFile]) -> dict[datetime, frozenset[str]]:
 
 
 def changelog_versions(pipeline: Pipeline, table: TableId) -> tuple[int, ...]:
-    """Return the Iceberg snapshot of the changelog that a snapshot was made from: the next one is the difference to it."""
+    """Return the Iceberg snapshot of the changelog that a snapshot was made from.
+
+    The next snapshot is made from the difference to it.
+    """
     state = pipeline.lake.state(pipeline.table_path(SNAPSHOT.name, table))
     text = None if state is None else state.properties.get(STATE_PROPERTY)
     made_from = None if text is None else SnapshotState.of_text(text).changelog_snapshot
@@ -192,7 +203,10 @@ def _refresh(pipeline: Pipeline, jobs: Sequence[_Job], session: SparkSession) ->
 
 
 def _refresh_tasks(pipeline: Pipeline, job: _Job, run: str) -> Iterator[RefreshTask]:
-    """The tasks of one table; none where its changes are not few, or not only newer ones with whole rows."""
+    """Yield the tasks of one table.
+
+    There is none where its changes are not few, or not only newer ones with whole rows.
+    """
     plan = job.plan
     inexact = any(column.is_key and column.type in ("float", "double") for column in job.columns)
     if plan.rebuilds or plan.recomputes or plan.fold_absent or inexact:
@@ -223,7 +237,10 @@ def _refresh_tasks(pipeline: Pipeline, job: _Job, run: str) -> Iterator[RefreshT
 
 
 def _groups(files: Collection[StoredFile]) -> list[dict[HeldFile, int]]:
-    """Files of a snapshot with their bytes, as tasks take them; the first task, which adds the new rows, has the smallest."""
+    """Return files of a snapshot with their bytes, as tasks take them.
+
+    The first task, which adds the new rows, has the smallest.
+    """
     small = sum(file.bytes < _SMALL_BYTES for file in files) > _MOST_SMALL
     groups: list[dict[HeldFile, int]] = [{}]
     for file in sorted(files, key=lambda file: (file.bytes, file.path)):
@@ -286,7 +303,7 @@ def _write(pipeline: Pipeline, job: _Job, spark: SparkSession) -> _Job:
 
 
 def _result(pipeline: Pipeline, job: _Job, spark: SparkSession, snapshot_name: str) -> DataFrame:
-    """The last operation on every key that the plan touches."""
+    """Return the last operation on every key that the plan touches."""
     plan, before = job.plan, job.before.frontier
     now = _changelog(pipeline, job, spark, plan.state.changelog_snapshot)
     fresh = now.where(in_windows(plan.newer, job.known))
@@ -303,7 +320,7 @@ def _result(pipeline: Pipeline, job: _Job, spark: SparkSession, snapshot_name: s
 
 
 def _suspects(pipeline: Pipeline, job: _Job, spark: SparkSession, fresh: DataFrame, now: DataFrame) -> DataFrame:
-    """The keys that have to be computed again from the whole changelog."""
+    """Return the keys that have to be computed again from the whole changelog."""
     plan = job.plan
     found: list[DataFrame] = []
     if plan.suspect_until is not None:
@@ -327,7 +344,7 @@ def _last(job: _Job, operations: DataFrame, base: DataFrame | None) -> DataFrame
 
 
 def _base(job: _Job, spark: SparkSession, snapshot_name: str, operations: DataFrame) -> DataFrame | None:
-    """The current rows of the touched keys, where changes may lack columns.
+    """Return the current rows of the touched keys, where changes may lack columns.
 
     Read by the snapshot's id: Spark 4.1 cannot plan a merge whose source reads the target as it is.
     """
@@ -344,6 +361,9 @@ def _base(job: _Job, spark: SparkSession, snapshot_name: str, operations: DataFr
 
 
 def _changelog(pipeline: Pipeline, job: _Job, spark: SparkSession, snapshot_id: int | None) -> DataFrame:
-    """A changelog as it stood at one of its snapshots: a DataFrame alone would follow later commits."""
+    """Return a changelog as it stood at one of its Iceberg snapshots.
+
+    A DataFrame alone would follow later commits.
+    """
     name = pipeline.lake.spark_name(pipeline.table_path(CHANGELOG.name, job.table))
     return with_images_of(spark.sql(f"SELECT * FROM {name} VERSION AS OF {snapshot_id}"), job.columns)

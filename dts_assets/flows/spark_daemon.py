@@ -1,6 +1,6 @@
-"""What Python workers are forked from: Spark's own daemon, once it has imported all that tasks need.
+"""The process that Python workers are forked from: Spark's own daemon with all imports of tasks.
 
-A worker that imports it for itself spends a second of processor time before its first row, and Spark lets idle workers go
+A worker that imports them for itself spends a second of processor time before its first row, and Spark lets idle workers go
 after a minute. Named by ``spark.python.daemon.module`` (store/session.py).
 """
 

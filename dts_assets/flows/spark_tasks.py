@@ -32,8 +32,11 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 JOB_SECONDS = 15.0
-"""How long a job of a long piece of work is meant to take. With two at a time there is news every ten seconds or so; a job more
-costs 0.2 to 0.4 s on two busy cores, so shorter ones cost too much (400 tasks in jobs of 4 s: a fifth)."""
+"""The seconds that a job of a long piece of work should take.
+
+With two at a time there is news every ten seconds or so; a job more costs 0.2 to 0.4 s on two busy cores, so shorter ones
+cost too much (400 tasks in jobs of 4 s: a fifth).
+"""
 
 TASKS_PER_CORE = 16
 """Tasks of a job for each core at least: work of no more tasks is one job."""
@@ -48,7 +51,7 @@ _RESULT = pa.schema([("number", pa.int64()), ("result", pa.binary())])
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """How a piece of work is told to a person: ``entries: 120 of 400 partitions, 1.2 of 4.0 GB, after 95 s``.
+    """A piece of work as it is reported: ``entries: 120 of 400 partitions, after 95 s``.
 
     ``tasks`` is what a task stands for, in the plural; ``amount`` puts weights into words, done and total.
     """
@@ -67,11 +70,11 @@ def run_tasks(
     weight: Callable[[Task], int],
     watched: Watched | None = None,
 ) -> list[Result]:
-    """The results of all tasks, in their order.
+    """Return the results of all tasks, in their order.
 
-    Tasks are spread over a few Spark tasks of about the same ``weight`` together, two for each core: a Spark task with a Python
-    worker costs a tenth of a second and more before it does anything. ``work`` gets a task and a name for the attempt, which
-    goes into the names of files that it writes. An error meant for people is raised here as itself; the attempt is not
+    Tasks are spread over a few Spark tasks of about the same ``weight`` together, two for each core: a Spark task with a
+    Python worker costs a tenth of a second and more before it does anything. ``work`` gets a task and a name for the attempt,
+    which goes into the names of files that it writes. An error meant for people is raised here as itself; the attempt is not
     repeated, since the same input would fail again, and no further job is begun.
     """
     if not tasks:
@@ -137,7 +140,7 @@ def _run_job(
 
 @dataclass(slots=True)
 class _Meter:
-    """What is done of a piece of work, and when that was last said."""
+    """The progress of a piece of work, and the time of its last report."""
 
     watched: Watched | None
     weights: Sequence[int]
@@ -158,7 +161,7 @@ class _Meter:
             self.weight += self.weights[number]
 
     def say(self) -> None:
-        """A line, if the last one is long ago."""
+        """Report a line, if the last one is long ago."""
         now = time.monotonic()
         if self.watched is None or now - self.said < SAY_EVERY:
             return
@@ -169,7 +172,10 @@ class _Meter:
 
 
 def _cores(spark: SparkSession) -> int:
-    """How many tasks run at once; 16 on a cluster, whose size a session does not know."""
+    """Return the number of tasks that run at once.
+
+    It is 16 on a cluster, whose size a session does not know.
+    """
     local = re.fullmatch(r"local\[(\d+|\*)\]", str(spark.conf.get("spark.master", "")))
     if local is None:
         return 16

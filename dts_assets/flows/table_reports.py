@@ -1,4 +1,4 @@
-"""What a tables run tells of every table, put together from what its tasks counted."""
+"""The reports of every table of a tables run, from the counts of its tasks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Number = TypeVar("Number", int, float)
 
 
 def stored_tallies(pipeline: Pipeline, windows: Sequence[Window]) -> dict[TallyKey, TableTally]:
-    """What an earlier run made of windows whose rows stay."""
+    """Return the counts that an earlier run stored for windows whose rows stay."""
     rows = pipeline.ledger.window_tables(windows) if windows else []
     return {
         (row.window_start, row.kafka_partition, row.table): TableTally(
@@ -63,7 +63,7 @@ def table_reports(
 
 
 def summed(pairs: Iterable[tuple[datetime, Number]]) -> dict[datetime, Number]:
-    """The sum of the numbers of every instant."""
+    """Return the sum of the numbers of every instant."""
     total: dict[datetime, Number] = {}
     for start, count in pairs:
         total[start] = total[start] + count if start in total else count

@@ -27,7 +27,7 @@ from dts_assets.planning.topic_marks import proven_anew
 
 @dataclass(frozen=True, slots=True)
 class Advanced:
-    """The marks that the windows get, the frontier that all layers stand at, and what became of each table of a layer."""
+    """The marks that the windows get, the frontier of all layers, and the outcome of each table."""
 
     marks: tuple[Cut, ...]
     reached: Frontier

@@ -64,7 +64,10 @@ def commit_tables(pipeline: Pipeline, plan: TablesPlan, decoded: Decoded, *, pro
 
 
 def _commit_changelogs(pipeline: Pipeline, plan: TablesPlan, decoded: Decoded, progress: Progress) -> None:
-    """Commit the changelog files of all tables, one commit a table; windows that are appended to keep their files."""
+    """Commit the changelog files of all tables, one commit a table.
+
+    Windows that are appended to keep their files.
+    """
     began = time.monotonic()
     files: dict[TableId, list[WrittenFile]] = {}
     for result in decoded.results:
@@ -88,7 +91,10 @@ def _commit_changelogs(pipeline: Pipeline, plan: TablesPlan, decoded: Decoded, p
 
 
 def _replaced_and_appended(plan: TablesPlan) -> list[tuple[set[datetime], Keep | None]]:
-    """Return the starts of the windows that are replaced, and of those that are appended to with the files that stay."""
+    """Return the starts of the windows that are replaced, and of those that are appended to.
+
+    The second kind comes with the files that stay.
+    """
     replaced = {mark.window.start for mark in plan.again} - plan.appends.marks.keys()
     parts: list[tuple[set[datetime], Keep | None]] = [
         (replaced, None),
@@ -118,7 +124,7 @@ def _commit_system_rows(pipeline: Pipeline, plan: TablesPlan, results: Sequence[
 
 
 def _tallies_of(results: Iterable[TablesResult]) -> dict[TallyKey, TableTally]:
-    """What all tasks counted together."""
+    """Return the counts of all tasks together."""
     tallies: dict[TallyKey, TableTally] = {}
     for result in results:
         for key, tally in result.tallies.items():
@@ -138,8 +144,11 @@ def _firsts(results: Iterable[TablesResult]) -> dict[datetime, list[SourcePositi
 def window_tables_of(
     tallies: Mapping[TallyKey, TableTally], before: Mapping[TallyKey, int], runs: Mapping[datetime, str]
 ) -> list[WindowTable]:
-    """The ledger's rows of what was counted; ``before`` counts the changes that were delivered before. ``runs`` has, by window
-    start, the run whose count the next one may add to."""
+    """Return the ledger's rows of the counts.
+
+    ``before`` counts the changes that were delivered before. ``runs`` has, by window start, the run whose count the next one
+    may add to.
+    """
     found = {key: tallies.get(key, TableTally()) for key in tallies.keys() | before.keys()}
     return [
         WindowTable(

@@ -1,4 +1,7 @@
-"""The decoding of a tables run: entries of all Kafka partitions become changelog files of all tables, in one Spark job."""
+"""The decoding of a tables run: entries become changelog files in one Spark job.
+
+The entries are of all Kafka partitions, the files of all tables.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +70,10 @@ def decode_tables(pipeline: Pipeline, plan: TablesPlan, *, spark: SparkProvider,
 
 
 def _take_back_marks(pipeline: Pipeline, plan: TablesPlan) -> None:
-    """Remove the marks of windows that are about to hold something else: a killed run must not leave an old mark on new rows."""
+    """Remove the marks of windows that are about to hold other rows.
+
+    A killed run must not leave an old mark on new rows.
+    """
     changing = [
         mark.window
         for mark in plan.marks
@@ -142,7 +148,10 @@ def _tasks(
 
 
 def _rules(pipeline: Pipeline, plan: TablesPlan, starts: Iterable[datetime]) -> dict[CellKey, dict[str, LineageRule]]:
-    """Return the lineage rules of the cells of some windows; a cell that is all of lineage 0 has none."""
+    """Return the lineage rules of the cells of some windows.
+
+    A cell that is all of lineage 0 has none.
+    """
     cells = [
         Cell(partition, pipeline.grid.of_start(start)) for start in starts for partition in pipeline.kafka_partitions
     ]

@@ -34,7 +34,7 @@ def entries_files(
 
 
 def _reaches_beyond(file: StoredFile, row: IngestWindow, end: int) -> bool:
-    """Whether a file may have entries at or behind an offset."""
+    """Return whether a file may have entries at or behind an offset."""
     run = run_of(file.path)
     ends = [one.end_offset for one in row.refreshes if one.run == run] or [row.offsets.end]
     return not end or max(ends) > end

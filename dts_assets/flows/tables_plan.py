@@ -1,4 +1,7 @@
-"""The plan of a tables run: its marks, the windows that keep their rows, and the windows that are appended to. Reads only."""
+"""The plan of a tables run: its marks, and the windows that keep rows or are appended to.
+
+It reads only.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +57,7 @@ class TablesPlan:
 
     @property
     def writes(self) -> bool:
-        """Whether any changelog is written."""
+        """True if any changelog is written."""
         return bool(self.again) and (bool(self.changelogs) or self.selection.whole)
 
 
@@ -116,7 +119,13 @@ def _require_ready(pipeline: Pipeline, windows: Sequence[Window], ingested: Mapp
 
 
 def _refuse_incomplete(pipeline: Pipeline, marks: Iterable[Cut], ingested: Mapping[Cell, IngestWindow]) -> None:
-    """Name the incomplete Kafka partitions, or the window if it shows only over all of them."""
+    """Refuse incomplete windows where they block.
+
+    The incomplete Kafka partitions are named, or the window if it shows only over all of them.
+
+    Raises:
+        IncompleteWindowError: A window is incomplete, and the settings say that such windows block.
+    """
     incomplete: dict[str, list[str]] = {}
     for mark in marks:
         if mark.completeness is not Completeness.INCOMPLETE:
@@ -130,7 +139,10 @@ def _refuse_incomplete(pipeline: Pipeline, marks: Iterable[Cut], ingested: Mappi
 
 
 def _tables_of(pipeline: Pipeline, windows: Sequence[Window]) -> dict[TableId, tuple[Column, ...]]:
-    """Return all known tables, with the tables of these windows even if the registry file never heard of them."""
+    """Return all known tables.
+
+    The tables of these windows are among them even if the registry file never heard of them.
+    """
     shapes = merge_shapes(
         {TableShape(row.table, row.columns): row.first_position or SourcePosition(0, 0, 0)}
         for row in pipeline.ledger.table_shapes(windows)

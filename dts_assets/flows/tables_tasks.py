@@ -1,4 +1,7 @@
-"""What one Spark task of the tables run does: entries files to the changelog files of every table."""
+"""The work of one Spark task of the tables run: entries become changelog files.
+
+The files are of every table.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +79,10 @@ class TablesResult:
 
 
 def decode_changes(task: TablesTask, attempt: str) -> TablesResult:
-    """Decode the DML entries of some files into changelog rows and write them, one file per table and window."""
+    """Decode the DML entries of some files into changelog rows, and write them.
+
+    There is one file per table and window.
+    """
     began = time.monotonic()
     files = _Files(task, attempt)
     columns = {table: target.columns for table, target in task.tables.items()}

@@ -1,6 +1,6 @@
-"""What is left in the topic: how far the lake is behind, and how long until messages that were never stored are deleted.
+"""The state of the topic: how far the lake is behind, and which unread messages are in danger.
 
-Asks the source and the ledger; reads no more than one message of each Kafka partition, and needs no Spark.
+It asks the source and the ledger; it reads no more than one message of each Kafka partition, and needs no Spark.
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ from dts_assets.planning.loss import (
 )
 
 _LOOK_AHEAD = (1, 1_000)
-"""Offsets among which the first unread message is looked for: the very first mostly, but markers of transactions use some up."""
+"""The offsets among which the first unread message is looked for.
+
+It is the very first mostly, but markers of transactions use some up.
+"""
 
 NOTHING_SEEN: Mapping[int, OldestSeen] = MappingProxyType({})
 
@@ -60,12 +63,15 @@ class PartitionState:
         return self.unread.count - sum(map(len, self.loss.lost))
 
     def lag_seconds(self, now: datetime) -> float:
-        """How long the first of them has been there."""
+        """Return the seconds for which the first of them has been there."""
         return 0.0 if self.unread.first_time is None else max(0.0, (now - self.unread.first_time).total_seconds())
 
     @property
     def behind_seconds(self) -> float | None:
-        """From the last stored message to the last one in the topic, by their own times; None while either is missing."""
+        """The seconds from the last stored message to the last one in the topic.
+
+        Both count by their own times; None while either is missing.
+        """
         if self.watermark.latest is None or self.stored_until is None:
             return None
         return max(0.0, (self.watermark.latest - self.stored_until).total_seconds())
@@ -101,7 +107,10 @@ class TopicState:
 
     @property
     def lag_seconds(self) -> float:
-        """How long the first message that was never stored has been there, over all Kafka partitions."""
+        """Return the seconds for which the first message that was never stored has been there.
+
+        All Kafka partitions count.
+        """
         return max((partition.lag_seconds(self.now) for partition in self.partitions), default=0.0)
 
     @property
@@ -113,9 +122,10 @@ class TopicState:
 def find_topic_state(
     pipeline: Pipeline, broker: BrokerAdmin | None = None, *, oldest: Mapping[int, OldestSeen] = NOTHING_SEEN
 ) -> TopicState:
-    """The topic now; ``broker`` is None for a recording, ``oldest`` what the look before saw.
+    """Return the topic as it is now.
 
-    Raises SourceError if the source does not answer, or is another topic than the one that was stored.
+    ``broker`` is None for a recording, ``oldest`` what the look before saw. Raises SourceError if the source does not answer,
+    or is another topic than the one that was stored.
     """
     rows = _raw_rows(pipeline)  # first: what a run stores meanwhile must not lie behind the end that is seen here
     watermarks = pipeline.source.watermarks()
@@ -173,7 +183,7 @@ def _committed(broker: BrokerAdmin | None, unknown: list[str]) -> Mapping[int, i
 
 
 def _raw_rows(pipeline: Pipeline) -> dict[int, list[RawWindow]]:
-    """Stored windows of the present epoch by Kafka partition, in offset order."""
+    """Return the stored windows of the present epoch by Kafka partition, in offset order."""
     rows: dict[int, list[RawWindow]] = {number: [] for number in pipeline.kafka_partitions}
     for row in pipeline.ledger.raw_windows():
         if row.epoch == pipeline.settings.epoch:
@@ -205,7 +215,10 @@ def _unread(
 
 
 def _time_of(pipeline: Pipeline, kafka_partition: int, offsets: OffsetRange, mark: Watermark) -> datetime | None:
-    """The time of the first message of a range; None where there is none, or where it goes while it is looked at."""
+    """Return the time of the first message of a range.
+
+    None stands for a range without a message, or for one that goes while it is looked at.
+    """
     if offsets.start <= mark.low:
         return mark.earliest
     for many in _LOOK_AHEAD:

@@ -1,4 +1,4 @@
-"""What a run leaves in order behind itself: tables whose metadata does not grow with the number of commits."""
+"""Upkeep: tables whose metadata does not grow with the number of commits."""
 
 from __future__ import annotations
 

@@ -23,11 +23,7 @@ GENERATED = "dts_assets/protocol"
 QUESTION_WORDS = ("What", "Whether", "How", "Where", "Those", "That")
 LONGEST = 18
 
-NOT_YET = frozenset(
-    {
-        "dts_assets/flows",
-    }
-)
+NOT_YET = frozenset({})
 
 
 def rooms() -> list[str]:
