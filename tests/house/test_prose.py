@@ -1,9 +1,8 @@
 """Docstrings that a stranger can read: how they begin and how long their first sentence is.
 
 Checked are all docstrings of the product, the laboratory, the scripts and the example, public and private, those of attributes
-too; generated code is left out. Ruff checks the rest (Google's convention, a verb first, what is raised). Each room that is
-written by these rules is removed from ``NOT_YET``, as from ``per-file-ignores`` in pyproject.toml; a room that stands there
-although it is clean fails, so that the list only shrinks. To see what is left to do in a room::
+too; generated code is left out. Ruff checks the rest (Google's convention, a verb first, what is raised). To see the faults of
+one room::
 
     python tests/house/test_prose.py dts_assets/wire
 """
@@ -22,8 +21,6 @@ PACKAGES = ("dts_assets", "dts_emulator", "scripts", "examples")
 GENERATED = "dts_assets/protocol"
 QUESTION_WORDS = ("What", "Whether", "How", "Where", "Those", "That")
 LONGEST = 18
-
-NOT_YET = frozenset({})
 
 
 def rooms() -> list[str]:
@@ -66,15 +63,7 @@ def faults_in(room: str) -> list[str]:
 
 @pytest.mark.parametrize("room", rooms())
 def test_docstrings_begin_with_a_verb_or_a_noun_and_a_short_sentence(room: str) -> None:
-    found = faults_in(room)
-    if room in NOT_YET:
-        assert found, f"{room} is clean: remove it from NOT_YET in this file, and its line from per-file-ignores"
-    else:
-        assert not found, "\n".join(found)
-
-
-def test_every_exempted_room_exists() -> None:
-    assert set(rooms()) >= NOT_YET
+    assert not (found := faults_in(room)), "\n".join(found)
 
 
 @pytest.mark.parametrize(
