@@ -162,8 +162,8 @@ class CaptureStock:
         """
         for batch in self.source.read(kafka_partition, OffsetRange(offset, offset + 1)):
             return FoundMessage(_as_messages(pa.Table.from_batches([batch])), None)
-        mark = self.source.watermarks().get(kafka_partition)
-        there = [] if mark is None or mark.low == mark.high else [OffsetRange(mark.low, mark.high)]
+        known = self.source.watermarks().get(kafka_partition)
+        there = [] if known is None or known.low == known.high else [OffsetRange(known.low, known.high)]
         raise NothingFoundError(*_missing(kafka_partition, offset, "The capture", there))
 
     def entries_at(self, kafka_partition: int, offset: int, *, payload: bool = False) -> pa.Table:
@@ -181,8 +181,8 @@ class CaptureStock:
             NothingFoundError: No entry has the GTID.
         """
         found = []
-        for partition, mark in self.source.watermarks().items():
-            entries = self._entries(partition, list(self._sets(partition, OffsetRange(mark.low, mark.high))))
+        for partition, known in self.source.watermarks().items():
+            entries = self._entries(partition, list(self._sets(partition, OffsetRange(known.low, known.high))))
             found.append(entries.select(ENTRY_COLUMNS).filter(pc.fill_null(pc.equal(entries["gtid"], gtid), False)))
         entries = pa.concat_tables(found)
         if not entries.num_rows:

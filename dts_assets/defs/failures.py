@@ -23,7 +23,7 @@ def explained(
 ) -> Iterator[None]:
     """Turn an error that is meant for people into a failure that shows its sentence and no stack.
 
-    The run is marked if a repetition is of no use.
+    The run gets a tag if a repetition is of no use.
 
     Raises:
         dagster.Failure: An error of our tree was raised inside.

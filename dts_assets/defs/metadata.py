@@ -29,9 +29,9 @@ Metadata = Mapping[str, Any]
 
 
 def column_schema(columns: Iterable[tuple[str, str]], *, keys: Iterable[str] = ()) -> dg.TableSchema:
-    """Return columns (name and lake type) as the UI shows them; columns of ``keys`` are marked."""
-    marked = set(keys)
-    return dg.TableSchema(columns=[_column(name, kind, name in marked) for name, kind in columns])
+    """Return columns (name and lake type) as the UI shows them; columns of ``keys`` as parts of the key."""
+    of_key = set(keys)
+    return dg.TableSchema(columns=[_column(name, kind, name in of_key) for name, kind in columns])
 
 
 @lru_cache(maxsize=10_000)
