@@ -29,7 +29,7 @@ Metadata = Mapping[str, Any]
 
 
 def column_schema(columns: Iterable[tuple[str, str]], *, keys: Iterable[str] = ()) -> dg.TableSchema:
-    """Return columns (name and lake type) as the UI shows them; columns of ``keys`` as parts of the key."""
+    """Return columns (name and lake type) as the UI shows them; ``keys`` are parts of the key."""
     of_key = set(keys)
     return dg.TableSchema(columns=[_column(name, kind, name in of_key) for name, kind in columns])
 
