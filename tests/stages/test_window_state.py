@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dts_assets.model.columns import ColumnShape
@@ -23,6 +23,7 @@ from dts_assets.stages.entry_columns import EntryColumns
 from dts_assets.stages.window_state import MOST_BYTES, MOST_STORED_BYTES, STATE_VERSION, WindowState
 from dts_assets.wire.format import Checkpoint, DecodedEntries, TableShape
 from tests.stages.deliveries import SERVER, Entry, Message, Topic, entries_of, sets_of, topics
+from tests.tiers import examples
 
 T0 = datetime(2026, 1, 5, 10, tzinfo=UTC)
 ORDERS = TableShape(TableId("shopdb", "", "orders"), (ColumnShape("id", "int(11)", True),))
@@ -97,7 +98,7 @@ def read(topic: Topic, messages: Sequence[Message], cuts: Sequence[int] = (), *,
 
 
 @given(topics(), st.lists(st.integers(0, 60), max_size=5), st.sets(st.integers(0, 60), max_size=2))
-@settings(max_examples=100, deadline=None)
+@examples(300)
 def test_a_window_read_in_parts_is_as_if_read_in_one_go(topic: Topic, cuts: list[int], lost: set[int]) -> None:
     for sent in topic.partitions:
         messages = [one for number, one in enumerate(sent) if number not in lost]
@@ -164,7 +165,7 @@ def test_bytes_of_anything_else_are_refused(noise: bytes) -> None:
 
 
 @given(st.data())
-@settings(max_examples=150, deadline=None)
+@examples(500)
 def test_damaged_bytes_are_refused(data: st.DataObject) -> None:
     good = a_state()
     at = data.draw(st.integers(0, len(good) - 1))
@@ -189,7 +190,7 @@ VALUES = st.recursive(
 
 
 @given(st.data())
-@settings(max_examples=200, deadline=None)
+@examples(500)
 def test_a_state_with_another_value_anywhere_is_refused_or_can_be_gone_on_with(data: st.DataObject) -> None:
     tree = plain_tree()
     path: list[Any] = []
