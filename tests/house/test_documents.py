@@ -137,3 +137,10 @@ def test_each_word_of_the_glossary_has_one_short_sentence() -> None:
 def test_readers_are_led_to_the_glossary() -> None:
     for name in ("README.md", "ARCHITECTURE.md"):
         assert "docs/glossary.md" in LINK.findall((HOUSE / name).read_text("utf-8"))
+
+
+def test_decisions_have_numbers_of_their_own() -> None:
+    records = sorted((HOUSE / "docs" / "decisions").glob("[0-9]*.md"))
+    numbers = [int(path.name.split("-")[0]) for path in records]
+    assert numbers == list(range(len(records)))
+    assert all(path.read_text("utf-8").startswith(f"# {path.name.split('-')[0]}. ") for path in records)
