@@ -171,7 +171,10 @@ def _decode(
 
 
 def _raw_files(pipeline: Pipeline, span: Span, raw: Mapping[Cell, RawWindow]) -> dict[Cell, tuple[str, ...]]:
-    """Raw files by cell, for every stored window of the span's Kafka partitions up to its last one."""
+    """Return raw files by cell, for every stored window up to the span's last one.
+
+    They are of the span's Kafka partitions.
+    """
     last = span.windows[-1].start
     rectangle = {"kafka_partition": set(span.kafka_partitions)}
     files = pipeline.lake.data_files(pipeline.path("raw_envelopes"), rectangle)
@@ -194,7 +197,7 @@ def _take_back_marks(
 
 
 def _commit(pipeline: Pipeline, results: Mapping[Cell, EntriesResult], appends: Mapping[Cell, IngestWindow]) -> None:
-    """Entries, quarantine and shapes, in this order; the ledger's mark comes after them."""
+    """Commit entries, quarantine and shapes, in this order; the ledger's mark comes after them."""
     added = kept(runs_of(row.refreshes) for row in appends.values())
     for cells, keep in ((results.keys() - appends.keys(), None), (appends.keys(), added)):
         for span in rectangles(cells):
@@ -222,7 +225,7 @@ def _row(
     stored: Mapping[Cell, RawWindow],
     result: EntriesResult,
     before: EarlierCells,
-    appends: IngestWindow | None,
+    appends_to: IngestWindow | None,
     run: str,
     decoding: str,
 ) -> IngestWindow:
@@ -233,11 +236,11 @@ def _row(
     inputs |= {input_text(raw_input(one), stored[one].generation) for one in result.heads_from}
     if result.looked_beyond and before.beyond is not None:
         inputs.add(input_text(raw_input(before.beyond), ABSENT))
-    if appends is not None:
-        inputs |= {text for text in appends.inputs if not text.startswith(own)}
+    if appends_to is not None:
+        inputs |= {text for text in appends_to.inputs if not text.startswith(own)}
     made = generation(inputs, code_version=CODE_VERSION)
-    refreshes = appends.refreshes if appends is not None else ()
-    if appends is not None or raw.closed_by is ClosedBy.OPEN:
+    refreshes = appends_to.refreshes if appends_to is not None else ()
+    if appends_to is not None or raw.closed_by is ClosedBy.OPEN:
         refreshes = (*refreshes, Refresh(result.end, made, run))
     problems = (*raw.problems, *result.problems)
     counts = Counts(

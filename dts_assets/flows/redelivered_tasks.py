@@ -68,7 +68,7 @@ def find_in_cell(task: IdentityTask, attempt: str) -> IdentityResult:
 
 
 def _listed(task: IdentityTask, found: pa.Table) -> pa.Table:
-    """Rows of ``redeliveries``: one for each change of the entries found, of tables that are wanted."""
+    """Return the rows of ``redeliveries``: one for each change of the entries found, of wanted tables."""
     names = zip(*(found[name].to_pylist() for name in ("database", "schema", "table")), strict=True)
     wanted = [TableId(*(name or "" for name in parts)) in task.tables for parts in names]
     found = found.filter(pa.array(wanted, pa.bool_())).combine_chunks()

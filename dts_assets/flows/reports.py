@@ -155,12 +155,12 @@ def rate(amount: int, what: str, seconds: float) -> str:
 
 
 def counted(what: str) -> Callable[[int, int], str]:
-    """Words for done and total of something that is counted: ``120 of 400 messages``."""
+    """Return a function that puts done and total into words: ``120 of 400 messages``."""
     return lambda done, total: f"{done:,} of {total:,} {what}"
 
 
 def of_bytes(done: int, total: int) -> str:
-    """Words for done and total bytes, in the unit that suits the total: ``1.2 of 4.0 GB``."""
+    """Return done and total bytes in words, in the unit that suits the total: ``1.2 of 4.0 GB``."""
     unit, size = next(((unit, size) for unit, size in (("GB", 10**9), ("MB", 10**6)) if total >= size), ("KB", 10**3))
     return f"{done / size:.1f} of {total / size:.1f} {unit}"
 

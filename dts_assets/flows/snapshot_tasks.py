@@ -116,19 +116,22 @@ class _Snapshot:
         self._stream.close()
 
     def touched(self, taken: Taken, key_names: Sequence[str]) -> npt.NDArray[np.bool_]:
-        """Which rows have a key that the changes touch."""
+        """Return which rows have a key that the changes touch."""
         found = [taken.keys.among([batch.column(name) for name in key_names]) for batch in self._batches(key_names)]
         return np.concatenate(found) if found else np.zeros(0, np.bool_)
 
     def without(self, gone: npt.NDArray[np.bool_]) -> Iterator[pa.RecordBatch]:
-        """All rows but those that are ``gone``."""
+        """Yield all rows but those that are ``gone``."""
         at = 0
         for batch in self._batches(self._schema.names):
             yield batch.filter(pa.array(~gone[at : at + batch.num_rows]))
             at += batch.num_rows
 
     def _batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Batches with some columns, as the table has them now; those that the file lacks are null."""
+        """Yield batches with some columns, as the table has them now.
+
+        Columns that the file lacks are null.
+        """
         wanted = pa.schema([self._schema.field(name) for name in names])
         stored = {self._stored[name]: name for name in names if name in self._stored}
         for batch in self._file.iter_batches(_BATCH_ROWS, columns=list(stored)):

@@ -25,9 +25,9 @@ from dts_assets.planning.snapshot_plans import (
     SnapshotPlan,
     SnapshotState,
     TableWindow,
-    merge_windows,
     plan_snapshot,
     replaced_windows,
+    windows_by_table,
 )
 from dts_assets.stages.snapshot_in_spark import (
     as_operations,
@@ -95,7 +95,7 @@ def advance_snapshots(work: LayerWork) -> dict[TableId, LayerOutcome]:
     A table in which nothing changed is not committed.
     """
     pipeline, progress = work.pipeline, work.progress
-    windows = _stored_windows(pipeline)
+    windows = windows_by_table(pipeline.ledger.window_tables())
     jobs = [
         _job(pipeline, table, tuple(columns), work.reached, windows.get(table, ()), work.chains)
         for table, columns in work.tables.items()
@@ -166,19 +166,6 @@ def changelog_versions(pipeline: Pipeline, table: TableId) -> tuple[int, ...]:
     text = None if state is None else state.properties.get(STATE_PROPERTY)
     made_from = None if text is None else SnapshotState.of_text(text).changelog_snapshot
     return () if made_from is None else (made_from,)
-
-
-def _stored_windows(pipeline: Pipeline) -> dict[TableId, tuple[TableWindow, ...]]:
-    """Return the windows in which each table has changes, as the ledger knows them."""
-    known: dict[TableId, list[TableWindow]] = {}
-    for row in pipeline.ledger.window_tables():
-        if row.first_position is not None and row.last_position is not None:
-            known.setdefault(row.table, []).append(
-                TableWindow(
-                    row.window_start, row.kept, row.first_position, row.last_position, row.absent_rows, row.truncations
-                )
-            )
-    return {table: tuple(merge_windows(parts).values()) for table, parts in known.items()}
 
 
 def _outcome(pipeline: Pipeline, table: TableId, *, committed: bool) -> LayerOutcome:

@@ -114,7 +114,7 @@ def _next_job(waiting: deque[int], weights: Sequence[int], *, least: int, size: 
 def _run_job(
     spark: SparkSession, slots: Sequence[Sequence[int]], tasks: Sequence[Task], work: Callable[[Task, str], Result]
 ) -> dict[int, Result]:
-    """One Spark job with one Spark task for each slot; results by number."""
+    """Run one Spark job with one Spark task for each slot, and return the results by number."""
     pickled = {number: pickle.dumps(tasks[number]) for slot in slots for number in slot}
 
     def each(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -183,7 +183,7 @@ def _cores(spark: SparkSession) -> int:
 
 
 def _spread(weights: Sequence[int], most: int) -> list[list[int]]:
-    """Numbers of tasks in at most ``most`` groups of about the same weight, heavy ones first."""
+    """Return numbers of tasks in at most ``most`` groups of about the same weight, heavy ones first."""
     groups: list[list[int]] = [[] for _ in range(min(most, len(weights)))]
     loads = [0] * len(groups)
     for number in sorted(range(len(weights)), key=lambda one: -weights[one]):

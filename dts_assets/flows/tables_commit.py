@@ -104,7 +104,7 @@ def _replaced_and_appended(plan: TablesPlan) -> list[tuple[set[datetime], Keep |
 
 
 def _of_windows(files: Iterable[WrittenFile], starts: Collection[datetime]) -> list[WrittenFile]:
-    """Changelog files of some windows."""
+    """Return the changelog files of some windows."""
     return [file for file in files if file.partition[0] in starts]
 
 
@@ -172,7 +172,7 @@ def window_tables_of(
 
 
 def unbalanced_tables(rows: Iterable[WindowTable]) -> dict[datetime, tuple[str, ...]]:
-    """Tables whose changes did not all go somewhere, by window start."""
+    """Return the tables whose changes did not all go somewhere, by window start."""
     found: dict[datetime, tuple[str, ...]] = {}
     for row in rows:
         if not row.balanced:

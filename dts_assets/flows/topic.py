@@ -236,10 +236,10 @@ def _time_of(pipeline: Pipeline, kafka_partition: int, offsets: OffsetRange, mar
 
 
 def _gaps(rows: Sequence[RawWindow], kept: Keeping, now: datetime) -> Iterable[NamedGap]:
-    """Gaps that were named within the last lifetime of messages, each under the first window that names it.
+    """Return the gaps that were named within the last lifetime of messages.
 
-    When a gap is named, what comes after it is the oldest that the topic has: a lifetime old. So a gap is news until the first
-    message after it is two lifetimes old.
+    Each stands under the first window that names it. When a gap is named, what comes after it is the oldest that the topic
+    has: a lifetime old. So a gap is news until the first message after it is two lifetimes old.
     """
     found: dict[OffsetRange, NamedGap] = {}
     following: datetime | None = None

@@ -51,7 +51,7 @@ class Column:
 
 
 def decimal_arguments(lake_type: str) -> tuple[int, int] | None:
-    """Precision and scale of a decimal lake type, else None."""
+    """Return the precision and scale of a decimal lake type, else None."""
     found = _DECIMAL.fullmatch(lake_type)
     return (int(found.group(1)), int(found.group(2))) if found else None
 

@@ -129,7 +129,7 @@ class GtidSet:
         return dict(self.sources).get(source, ())
 
     def intervals(self) -> Iterator[tuple[str, int, int]]:
-        """``(source, first, last)``, ascending."""
+        """Yield ``(source, first, last)``, ascending."""
         return ((source, first, last) for source, mine in self.sources for first, last in mine)
 
     @property

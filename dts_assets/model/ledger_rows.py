@@ -24,7 +24,7 @@ from dts_assets.model.windows import ClosedBy, Window
 class RawWindow:
     """The mark of raw of a Kafka partition and window; ``closed_by`` is ``message``, ``grace``, ``end`` or ``open``.
 
-    ``refreshes`` are the readings that it was put together from, if it was read while it was open.
+    ``refreshes`` are the readings of which it consists, if it was read while it was open.
     """
 
     kafka_partition: int
@@ -104,7 +104,7 @@ class ServerPositions:
 class IngestWindow:
     """A row of ``windows``: the mark of the ingest of a Kafka partition and window.
 
-    ``refreshes`` are the readings that it was put together from, if it was read while it was open; ``resume`` is what the next
+    ``refreshes`` are the readings of which it consists, if it was read while it was open; ``resume`` is what the next
     one goes on with, None if it has to begin anew, and once the window is closed. ``emptying`` counts the statements that take
     away all rows of a table; None where they were not counted.
     """

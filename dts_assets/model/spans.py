@@ -43,7 +43,7 @@ class Span:
     windows: tuple[Window, ...]
 
     def cells(self) -> Iterator[Cell]:
-        """Every cell, window by window within each Kafka partition."""
+        """Yield every cell, window by window within each Kafka partition."""
         for kafka_partition in self.kafka_partitions:
             for window in self.windows:
                 yield Cell(kafka_partition, window)

@@ -36,7 +36,10 @@ _MOST_INTERVALS = 100
 
 
 def completeness_of_cell(problems: Iterable[Problem]) -> Completeness:
-    """``incomplete`` if any problem means that messages are missing, else ``observed``: what problems alone can tell."""
+    """Return ``incomplete`` if any problem means that messages are missing, else ``observed``.
+
+    Problems alone can tell no more.
+    """
     lost = any(problem.code in _LOSSES for problem in problems)
     return Completeness.INCOMPLETE if lost else Completeness.OBSERVED
 
@@ -156,12 +159,12 @@ def excused(
 
 
 def gtid_holes(seen_before: GtidSet, seen_now: GtidSet, synced_before: GtidSet | None, synced_now: GtidSet) -> GtidSet:
-    """Transactions that were sent by the vendor's own account and came in no Kafka partition.
+    """Return the transactions that were sent by the vendor's own account and came in no Kafka partition.
 
     ``syncedGtid`` of a CHECKPOINT is "the collection of GTIDs parsed by DTS" (Tencent Cloud, the page on the Avro demo).
-    ``synced_before`` is that of the last window known to be complete, ``seen_before`` what came up to its end, ``seen_now`` what
-    has come since, of all partitions. Without ``synced_before`` (the topic begins here) each source begins with the first
-    transaction of it that came, and one of which nothing came was there before. Raises ValueError if the dialects mix.
+    ``synced_before`` is that of the last window known to be complete, ``seen_before`` what came up to its end, ``seen_now``
+    what has come since, of all partitions. Without ``synced_before`` (the topic begins here) each source begins with the
+    first transaction of it that came, and one of which nothing came was there before. Raises ValueError if the dialects mix.
     """
     seen = seen_before | seen_now
     awaited = synced_now
@@ -335,7 +338,7 @@ def _missing_numbers(before: ShardSequence | None, after: ShardSequence) -> list
 
 
 def _torn(before: ShardTransactions, after: ShardTransactions) -> list[Problem]:
-    """Transactions of one shard that are not whole, though neither cell can see it alone."""
+    """Return the transactions of one shard that are not whole, though neither cell can see it alone."""
     first = after.first
     marks_come = before.marked or (after.marked and not before.changes)
     if first is None or before.first is None or not marks_come:

@@ -76,7 +76,7 @@ def frontier(cuts: Mapping[datetime, WindowCut], grid: WindowGrid, *, first: dat
 
 
 def not_behind(now: Frontier, before: Frontier) -> Frontier:
-    """``now``, but never behind ``before``: what a snapshot once held stays."""
+    """Return ``now``, but never behind ``before``: what a snapshot once held stays."""
     if before.window is None:
         return now
     if now.window is None:

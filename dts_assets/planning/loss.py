@@ -107,7 +107,7 @@ def keeping(configured: timedelta, broker: BrokerRetention | None) -> Keeping:
 
 
 def unread_ranges(stored: Iterable[OffsetRange], *, start: int, high: int) -> tuple[OffsetRange, ...]:
-    """Offsets of ``[start, high)`` that no stored range covers."""
+    """Return the offsets of ``[start, high)`` that no stored range covers."""
     found, at = [], start
     for offsets in sorted(stored):
         if offsets.start > at:

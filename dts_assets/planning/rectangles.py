@@ -10,7 +10,7 @@ from dts_assets.model.windows import Window
 
 
 def window_runs(windows: Iterable[Window], *, longest: int | None = None) -> tuple[tuple[Window, ...], ...]:
-    """Windows grouped into runs without a hole between them, each at most ``longest`` windows long."""
+    """Return windows grouped into runs without a hole, each at most ``longest`` windows long."""
     runs: list[list[Window]] = []
     for window in sorted(set(windows)):
         full = longest is not None and bool(runs) and len(runs[-1]) >= longest
@@ -22,9 +22,10 @@ def window_runs(windows: Iterable[Window], *, longest: int | None = None) -> tup
 
 
 def rectangles(cells: Iterable[Cell], *, longest: int | None = None) -> tuple[Span, ...]:
-    """Contiguous spans that hold exactly ``cells``, each once; ``longest`` bounds the windows of one span.
+    """Return contiguous spans that hold exactly ``cells``, each once.
 
-    Neighbouring Kafka partitions that lack the same run of windows share a span: after an outage that is one span for all.
+    ``longest`` bounds the windows of one span. Neighbouring Kafka partitions that lack the same run of windows share a span:
+    after an outage that is one span for all.
     """
     by_partition: dict[int, list[Window]] = {}
     for cell in sorted(set(cells)):

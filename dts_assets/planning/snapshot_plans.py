@@ -13,8 +13,10 @@ from datetime import datetime
 from types import MappingProxyType
 
 from dts_assets.model.frontier import EMPTY_FRONTIER, Frontier
+from dts_assets.model.ledger_rows import WindowTable
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.refreshes import is_made_of, run_of
+from dts_assets.model.tables import TableId
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,7 @@ class SnapshotState:
     chain: str = ""
 
     def to_text(self) -> str:
-        """As it stands in the properties of a snapshot commit."""
+        """Return the text that stands in the properties of a snapshot commit."""
         frontier = self.frontier
         return json.dumps(
             {
@@ -179,13 +181,18 @@ def _last_held(after: Frontier, window: TableWindow) -> SourcePosition:
     return min(window.last, after.cut)
 
 
-def merge_windows(parts: Iterable[TableWindow]) -> dict[datetime, TableWindow]:
-    """One value per window from those of its Kafka partitions."""
-    merged: dict[datetime, TableWindow] = {}
-    for part in parts:
-        other = merged.get(part.window_start)
-        merged[part.window_start] = part if other is None else _sum(other, part)
-    return merged
+def windows_by_table(rows: Iterable[WindowTable]) -> dict[TableId, tuple[TableWindow, ...]]:
+    """Return the windows in which each table has changes, over all Kafka partitions."""
+    found: dict[TableId, dict[datetime, TableWindow]] = {}
+    for row in rows:
+        if row.first_position is None or row.last_position is None:
+            continue
+        part = TableWindow(
+            row.window_start, row.kept, row.first_position, row.last_position, row.absent_rows, row.truncations
+        )
+        mine = found.setdefault(row.table, {})
+        mine[row.window_start] = _sum(mine[row.window_start], part) if row.window_start in mine else part
+    return {table: tuple(mine.values()) for table, mine in found.items()}
 
 
 def _sum(one: TableWindow, other: TableWindow) -> TableWindow:

@@ -57,7 +57,7 @@ class Cursor:
     next: Mapping[int, datetime] = field(default_factory=dict)
 
     def to_text(self) -> str:
-        """Small versioned JSON, as Dagster stores it."""
+        """Return small versioned JSON, as Dagster stores it."""
         marks = {partition_key(partition): start.isoformat() for partition, start in sorted(self.next.items())}
         return json.dumps({"v": _CURSOR_VERSION, "next": marks})
 

@@ -148,7 +148,7 @@ def find_lineages(rows: Iterable[IngestWindow], *, trust_gtids: bool, order: Cha
 def _not_before(
     begun: Sequence[tuple[datetime, str, int, str, SourcePosition]], one: tuple[datetime, str, int, str, SourcePosition]
 ) -> datetime:
-    """When a lineage began, but never before an earlier one of its shard."""
+    """Return when a lineage began, but never before an earlier one of its shard."""
     return max(other[0] for other in begun if other[1] == one[1] and other[2] <= one[2])
 
 
@@ -220,7 +220,7 @@ def _merged(found: Iterable[_Found]) -> list[list[_Found]]:
 
 
 def _group_order(group: Sequence[_Found]) -> tuple[int, datetime, SourcePosition]:
-    """Of two breaks the later one has seen more."""
+    """Return the place of a break: of two breaks the later one has seen more."""
     return sum(_seen_before(group).values()), min(one.time for one in group), min(one.position for one in group)
 
 

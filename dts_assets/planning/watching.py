@@ -44,7 +44,7 @@ class WatchCursor:
     oldest: Mapping[int, OldestSeen] = field(default_factory=dict)
 
     def to_text(self) -> str:
-        """Small versioned JSON, as Dagster stores it."""
+        """Return small versioned JSON, as Dagster stores it."""
         oldest = {
             partition_key(partition): [seen.low, _text(seen.time), seen.young]
             for partition, seen in sorted(self.oldest.items())
@@ -85,9 +85,10 @@ def watch_tick(
     now: datetime,
     pause: timedelta = timedelta(),
 ) -> WatchTick:
-    """``numbers`` only move when something happens (offsets, no ages); ``trouble`` says that the verdict is no pass.
+    """Return whether to observe and to judge now, with the cursor then.
 
-    With a ``pause`` numbers that move are observed no sooner than that after the last observation.
+    ``numbers`` only move when something happens (offsets, no ages); ``trouble`` says that the verdict is no pass. With a
+    ``pause`` numbers that move are observed no sooner than that after the last observation.
     """
     observed = generation([f"{name}={value}" for name, value in numbers.items()], code_version="")
     moved = observed != cursor.observed and _over(cursor.observed_at, pause, now)

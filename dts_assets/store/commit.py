@@ -190,7 +190,7 @@ class _Attempt:
         self._table: Table | None = None
 
     def run(self, catalog: Catalog, identifier: Identifier, files: Sequence[WrittenFile]) -> Replaced:
-        """One try, from the table as it is now."""
+        """Try once, from the table as it is now."""
         table = catalog.load_table(identifier)
         made = self._data_files(table, files)  # footers are read before the lock is taken
         with table_lock(table):
@@ -327,7 +327,7 @@ class _Attempt:
         return [*self._manifests(table, entries), *(one for one in manifests if one.manifest_path not in small)]
 
     def _manifests(self, table: Table, entries: Sequence[ManifestEntry]) -> list[ManifestFile]:
-        """Manifests of entries of the present spec, in partition order, none too long."""
+        """Return the manifests of entries of the present spec, in partition order, none too long."""
         ordered = sorted(entries, key=_partition_order)
         starts = range(0, len(ordered), MANIFEST_FILES)
         spec_id = table.metadata.default_spec_id

@@ -351,7 +351,10 @@ def _pieces(batch: pa.RecordBatch, limit: int) -> Iterator[pa.RecordBatch]:
 
 @lru_cache(maxsize=4096)
 def _leaves_but_binary(schema: bytes) -> list[str]:
-    """Parquet paths of the leaf columns of a schema (as Arrow IPC bytes) that are not binary."""
+    """Return the Parquet paths of the leaf columns of a schema that are not binary.
+
+    The schema is Arrow IPC bytes.
+    """
 
     def walk(kind: pa.DataType, path: str) -> Iterator[str]:
         if pa.types.is_struct(kind):

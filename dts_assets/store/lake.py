@@ -182,9 +182,9 @@ class Lake:
         where: str | None = None,
         snapshot_id: int | None = None,
     ) -> pa.Table | None:
-        """Rows of a table in memory, ``where`` being an Iceberg filter; None if there is no table. Beware of its size.
+        """Return rows of a table in memory, ``where`` being an Iceberg filter; None without a table.
 
-        Null ``list<struct>`` values read as empty lists, a trait of the reader.
+        Beware of its size. Null ``list<struct>`` values read as empty lists, a trait of the reader.
         """
         table = self.table(path)
         if table is None:

@@ -272,7 +272,7 @@ def _arrow(table: Table, rows: Sequence[LedgerRow]) -> pa.Table:
 
 
 def _read_files(table: Table, files: Sequence[DataFile], *, without: Sequence[str] = ()) -> pa.Table:
-    """All rows of some files in the table's present schema; columns ``without`` are null."""
+    """Return all rows of some files in the table's present schema; columns ``without`` are null."""
     schema = arrow_schema(table.schema())
     columns = [name for name in schema.names if name not in without]
     batches: list[pa.RecordBatch] = []

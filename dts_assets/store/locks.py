@@ -38,10 +38,10 @@ def hold_lock(lake: LakeLocation, name: str, *, on_wait: Callable[[], None]) -> 
 
 
 def table_lock(table: Table) -> AbstractContextManager[None]:
-    """Fairness among writers of one machine, whose kernel frees it when a writer is killed.
+    """Return a lock that keeps writers of one machine in line.
 
-    Without it three writers of one table kept a fourth waiting for up to 20 s; with it for 1 to 2.5 s. Correctness does not
-    rest on it.
+    The kernel frees it when a writer is killed. Without it three writers of one table kept a fourth waiting for up to 20 s;
+    with it for 1 to 2.5 s. Correctness does not rest on it.
     """
     scheme, separator, path = table.location().rpartition("://")
     return _locked(Path(path) / "metadata") if not separator or scheme == "file" else nullcontext()

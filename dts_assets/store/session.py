@@ -70,15 +70,16 @@ SMALL_MACHINE: Mapping[str, str] = {
 def spark_conf(
     lake: LakeLocation, conf: Mapping[str, str] | None = None, *, master: str = "local[2]"
 ) -> dict[str, str]:
-    """All settings of a session: the catalog ``lake``, those for small machines, and over them the user's ``conf``.
+    """Return all settings of a session.
 
-    Lists of packages, jars and extensions are joined with the user's, not replaced by them. To a Spark Connect server (an address
-    that begins with ``sc://``) a session says only what settings of queries are; the server was started with the rest
-    (``dts-assets spark-server`` does so).
+    They are the catalog ``lake``, those for small machines, and over them the user's ``conf``. Lists of packages, jars and
+    extensions are joined with the user's, not replaced by them. To a Spark Connect server (an address that begins with
+    ``sc://``) a session says only what settings of queries are; the server was started with the rest (``dts-assets
+    spark-server`` does so).
 
-    On a local master packages that were fetched before are named by their paths: resolving them again took 1.3 s of the 10 s to
-    the first insert, and thirty lines on stderr. There the JVM is also told to start quickly; its own options, where ``conf``
-    has some, come behind and win.
+    On a local master packages that were fetched before are named by their paths: resolving them again took 1.3 s of the 10 s
+    to the first insert, and thirty lines on stderr. There the JVM is also told to start quickly; its own options, where
+    ``conf`` has some, come behind and win.
     """
     user = dict(conf or {})
     if master.startswith("sc://"):

@@ -16,8 +16,10 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from dts_assets.model.frontier import Consistency, Frontier
+from dts_assets.model.ledger_rows import WindowTable
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.refreshes import compacted_name
+from dts_assets.model.tables import TableId
 from dts_assets.model.windows import WindowGrid
 from dts_assets.planning.cuts import WindowCut, frontier, not_behind
 from dts_assets.planning.snapshot_plans import (
@@ -25,14 +27,15 @@ from dts_assets.planning.snapshot_plans import (
     SnapshotPlan,
     SnapshotState,
     TableWindow,
-    merge_windows,
     plan_snapshot,
     replaced_windows,
+    windows_by_table,
 )
 from tests.tiers import examples
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
 HOUR = timedelta(hours=1)
+ITEMS, ORDERS = TableId("shopdb", "", "items"), TableId("shopdb", "", "orders")
 WINDOWS = 4
 GRID = WindowGrid(HOUR, START, START + WINDOWS * HOUR)
 
@@ -280,11 +283,29 @@ def test_a_state_comes_back_from_its_text(state: SnapshotState) -> None:
     assert SnapshotState.of_text(state.to_text()) == state
 
 
+def counted(partition: int, number: int, first: int | None, last: int | None, **counts: int) -> WindowTable:
+    kept, absent = counts.get("kept", 0), counts.get("absent", 0)
+    positions = [None if one is None else at(one) for one in (first, last)]
+    return WindowTable(
+        partition, START + number * HOUR, ITEMS, 9, kept, 0, 0, 7, absent, 0, positions[0], positions[1],
+        counts.get("truncations", 0),
+    )  # fmt: skip
+
+
 def test_windows_of_kafka_partitions_add_up() -> None:
-    parts = [known(0, 5, 9, changes=2, absent=1), known(0, 1, 7, changes=3), known(1, 11, 12, changes=1)]
-    assert merge_windows(parts) == {
-        START: known(0, 1, 9, changes=5, absent=1),
-        START + HOUR: known(1, 11, 12, changes=1),
+    rows = [
+        counted(0, 0, 5, 9, kept=2, absent=1),
+        counted(1, 0, 1, 7, kept=3, truncations=1),
+        counted(0, 1, 11, 12, kept=1),
+        counted(0, 2, None, None),
+        replace(counted(1, 1, 3, 4, kept=8), table=ORDERS),
+    ]
+    assert windows_by_table(rows) == {
+        ITEMS: (
+            replace(known(0, 1, 9, changes=5, absent=1), truncations=1),
+            known(1, 11, 12, changes=1),
+        ),
+        ORDERS: (known(1, 3, 4, changes=8),),
     }
 
 
