@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+import sys
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from dagster._utils.error import serializable_error_info_from_exc_info
+from dagster_shared.error import SerializableErrorInfo
 
-from dts_assets.cli.dagster_runs import IN_THE_UI, Request, definitions_of, open_dagster
+from dts_assets.cli.dagster_runs import IN_THE_UI, Request, definitions_of, error_sentence, open_dagster
 from dts_assets.cli.main import cli
 from dts_assets.defs.partitions import span_tags
 from dts_assets.errors import DtsAssetsError, GroupInUseError, UnreachableBrokerError, UnwritableLakeError
@@ -33,25 +35,18 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     return made
 
 
-@pytest.fixture
-def fails(project: Project, monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Any], None]], str | None]:
-    """Gives the sentence of a run whose first flow does something and fails."""
-
-    def of(flow: Callable[[Any], None]) -> str | None:
-        monkeypatch.setattr("dts_assets.flows.raw.materialize_raw", lambda pipeline, *_, **__: flow(pipeline))
-        span = Span((0, 1), (project.subscription.grid.at(0),))
-        with open_dagster(project.config) as dagster:
-            definitions = definitions_of(load_settings(project.config), project.config)
-            return dagster.execute(definitions, Request("shop_ingest", "all", span_tags(span)))
-
-    return of
-
-
-def raising(error: Exception, cause: Exception | None) -> Callable[[Any], None]:
-    def flow(_: Any) -> None:
+def kept(error: Exception, cause: Exception | None) -> SerializableErrorInfo:
+    """An error as Dagster keeps it."""
+    try:
         raise error from cause
+    except Exception:
+        return serializable_error_info_from_exc_info(sys.exc_info())
 
-    return flow
+
+def library_error() -> Exception:
+    error = OSError("(sqlite3.OperationalError) text of a library")
+    error.__cause__ = ValueError("deeper")
+    return error
 
 
 @pytest.mark.parametrize(
@@ -62,36 +57,36 @@ def raising(error: Exception, cause: Exception | None) -> Callable[[Any], None]:
         UnwritableLakeError("/lake", "permission denied"),
     ],
 )
-def test_an_error_of_ours_is_shown_whatever_caused_it(
-    fails: Callable[[Callable[[Any], None]], str | None], error: DtsAssetsError
+def test_an_error_of_ours_is_shown_whatever_caused_it_and_whatever_it_caused(error: DtsAssetsError) -> None:
+    assert error_sentence(kept(error, library_error())) == str(error)
+    error.__cause__ = library_error()
+    assert error_sentence(kept(RuntimeError("a task failed"), error)) == str(error)
+
+
+def test_a_strangers_error_is_named_with_its_class_and_the_place_of_its_stack() -> None:
+    assert error_sentence(kept(RuntimeError("odd"), ValueError("deeper"))) == f"RuntimeError: odd ({IN_THE_UI})"
+    assert error_sentence(None) == IN_THE_UI
+
+
+def test_a_run_ends_with_the_sentence_of_its_broker_or_its_lake(
+    project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cause = OSError("(sqlite3.OperationalError) text of a library")
-    cause.__cause__ = ValueError("deeper")
-    assert fails(raising(error, cause)) == str(error)
+    broker = UnreachableBrokerError("host:9092", "connection refused", seconds=5)
 
+    def ask(*_: Any, **__: Any) -> None:
+        raise broker from library_error()
 
-def test_an_error_of_ours_below_a_strangers_is_shown(
-    fails: Callable[[Callable[[Any], None]], str | None],
-) -> None:
-    ours = UnwritableLakeError("/lake", "permission denied")
-    ours.__cause__ = OSError("deeper")
-    assert fails(raising(RuntimeError("a task failed"), ours)) == str(ours)
-
-
-def test_a_strangers_error_is_named_with_its_class_and_the_place_of_its_stack(
-    fails: Callable[[Callable[[Any], None]], str | None],
-) -> None:
-    assert fails(raising(RuntimeError("odd"), ValueError("deeper"))) == f"RuntimeError: odd ({IN_THE_UI})"
-
-
-def test_a_catalog_that_is_no_database_is_named_and_not_in_the_words_of_sqlite(
-    fails: Callable[[Callable[[Any], None]], str | None], project: Project
-) -> None:
     lake = project.folder / "lake"
     lake.mkdir()
     (lake / "catalog.db").write_text("no database" * 100)
-    said = fails(lambda pipeline: pipeline.lake.catalog)
-    assert said == str(UnwritableLakeError(str(lake), "its catalog catalog.db cannot be opened"))
+    request = Request("shop_ingest", "all", span_tags(Span((0, 1), (project.subscription.grid.at(0),))))
+    with open_dagster(project.config) as dagster:
+        definitions = definitions_of(load_settings(project.config), project.config)
+        monkeypatch.setattr("dts_assets.flows.raw.materialize_raw", ask)
+        assert dagster.execute(definitions, request) == str(broker)
+        monkeypatch.setattr("dts_assets.flows.raw.materialize_raw", lambda pipeline, *_, **__: pipeline.lake.catalog)
+        expected = UnwritableLakeError(str(lake), "its catalog catalog.db cannot be opened")
+        assert dagster.execute(definitions, request) == str(expected)
 
 
 def test_a_locked_catalog_ends_the_command_with_the_sentence_of_the_lake(
