@@ -1,1 +1,1 @@
-"""Where performance figures come from: ``python -m benchmarks.NAME`` each, with the peers they are compared to."""
+"""The sources of performance figures: ``python -m benchmarks.NAME`` each, with the peers they are compared to."""

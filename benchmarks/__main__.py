@@ -26,7 +26,7 @@ _BEGIN, _END = "<!-- figures -->", "<!-- end of figures -->"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A line of the table: what is measured against what, which cases it stands for, and what is promised of them."""
+    """A line of the table: a measurement, its peer, the cases that it stands for, and the promise."""
 
     benchmark: str
     what: str
@@ -85,7 +85,11 @@ NAMES = tuple(dict.fromkeys(row.benchmark for row in TABLE))
 
 
 def run(name: str) -> Mapping[str, Any]:
-    """Run a benchmark, show what it prints, and return its last line. Raises SystemExit with its code if it fails."""
+    """Run a benchmark, show its output, and return its last line.
+
+    Raises:
+        SystemExit: The benchmark failed; the code is the benchmark's.
+    """
     last = ""
     with subprocess.Popen([sys.executable, "-m", f"benchmarks.{name}"], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -101,7 +105,7 @@ def run(name: str) -> Mapping[str, Any]:
 
 
 def table(found: Mapping[str, Ratios]) -> list[str]:
-    """The table as Markdown: of several cases the worst and the best."""
+    """Return the table as lines of Markdown; of several cases the worst and the best ratio."""
     lines = ["| what | against | ratio | promised |", "| --- | --- | --- | --- |"]
     for row in TABLE:
         ratios = [ratio for case, ratio in found.get(row.benchmark, {}).items() if row.cases(case)]
@@ -112,14 +116,18 @@ def table(found: Mapping[str, Ratios]) -> list[str]:
 
 
 def machine() -> str:
-    """What the figures come from, in one line."""
+    """Describe the machine and its load in one line."""
     load = " ".join(f"{one:.1f}" for one in os.getloadavg())
     today = datetime.now(UTC).date().isoformat()
     return f"{os.cpu_count()} cores ({platform.machine()}), Python {platform.python_version()}, {today}, load at the end {load}."
 
 
 def with_table(text: str, lines: Iterable[str]) -> str:
-    """A document with what stands between its two comments replaced. Raises SystemExit if they are not there."""
+    """Return a document whose table between the two ``figures`` comments is replaced.
+
+    Raises:
+        SystemExit: The document has no such comments.
+    """
     before, begin, rest = text.partition(_BEGIN)
     _, end, after = rest.partition(_END)
     if not begin or not end:
@@ -133,7 +141,7 @@ def _range(ratios: Sequence[float]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command."""
+    """Run the command."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"some of {', '.join(NAMES)} (default: all)")
     parser.add_argument("--readme", type=Path, help="a document to put the table into")

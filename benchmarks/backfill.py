@@ -1,4 +1,4 @@
-"""What a backfill of hundreds of small windows costs, compared with the same bytes as one window.
+"""The cost of a backfill of hundreds of small windows, compared with the same bytes as one window.
 
 ``python -m benchmarks.backfill`` prints a table and, as its last line, one JSON object. A recording of one Kafka partition is cut
 into 1, 200 and 1,000 windows of five minutes (one hour where it is one). Each cut is made by Dagster as a backfill of all its
@@ -60,7 +60,7 @@ WARM = "warm"
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """Wall seconds of the two runs, or of the flows alone; the partitions of both and the events that Dagster stored."""
+    """Wall seconds of the two runs or of the flows alone, their partitions, and the stored events."""
 
     ingest: float
     tables: float
@@ -105,7 +105,7 @@ class Bench:
         )
 
     def pipeline(self, name: str) -> Pipeline:
-        """A subscription of the configuration."""
+        """Open a subscription of the configuration."""
         return open_pipeline(load_settings(self.config), name)
 
     def _execute(self, job: str, tags: dict[str, str]) -> None:
@@ -148,7 +148,11 @@ def bench(tables: int, size: int, seed: int, *, cases: Sequence[int]) -> Iterato
 def measure(
     tables: int, size: int, seed: int, *, cases: Sequence[int] = CASES
 ) -> tuple[dict[str, float], dict[str, Any]]:
-    """The ratios and the figures."""
+    """Return the ratios and the figures, such as ``({"200": 0.4}, {"tables": 5})``.
+
+    Raises:
+        SystemExit: The cuts did not make equal rows.
+    """
     with bench(tables, size, seed, cases=cases) as made:
         made.through_dagster(WARM)
         print(
@@ -197,7 +201,10 @@ def _events(instance: dg.DagsterInstance) -> int:
 
 
 def _same(one: Pipeline, other: Pipeline) -> bool:
-    """Whether all changes were kept, and the snapshots hold the same rows but for what names windows and offsets."""
+    """Return whether all changes were kept and the snapshots hold equal rows.
+
+    Columns that name windows and offsets are left out.
+    """
     if known_tables(one).keys() != known_tables(other).keys():
         return False
     if _kept(one) != _kept(other):
@@ -242,7 +249,7 @@ def _line(windows: int, ran: Ran, flows: Ran) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command."""
+    """Run the command."""
     options = Options("backfill", __doc__)
     options.add_megabytes(64)
     options.add_tables(5)

@@ -1,4 +1,4 @@
-"""Protobuf messages written a column at a time: as many of one kind as an array is long, by Arrow kernels.
+"""Protobuf messages written a column at a time by Arrow kernels, one message per element.
 
 Random traffic made one Python message after the other comes at about 1 MB/s, so that a gigabyte would take longer than
 everything that is measured with it. Here it comes at about 100 MB/s.
@@ -25,7 +25,7 @@ def joined(*parts: Any) -> pa.BinaryArray:
 
 
 def constant(data: bytes) -> pa.Scalar:
-    """A part that is the same in all elements."""
+    """Return a part that is equal in all elements."""
     return pa.scalar(data, pa.binary())
 
 
@@ -47,7 +47,7 @@ def varints(numbers: Integers) -> pa.BinaryArray:
 
 
 def binary(offsets: npt.NDArray[np.int32], data: npt.NDArray[np.uint8] | pa.Buffer) -> pa.BinaryArray:
-    """A binary array over a buffer."""
+    """Return a binary array over a buffer."""
     buffer = data if isinstance(data, pa.Buffer) else pa.py_buffer(data)
     return pa.Array.from_buffers(pa.binary(), len(offsets) - 1, [None, pa.py_buffer(offsets), buffer])
 
@@ -58,22 +58,22 @@ def lengths(array: pa.BinaryArray) -> Integers:
 
 
 def field(number: int, contents: pa.BinaryArray) -> pa.BinaryArray:
-    """A length-delimited field of every element: tag, length, contents."""
+    """Encode a length-delimited field of every element: tag, length, contents."""
     return joined(constant(_tag(number, 2)), varints(lengths(contents)), contents)
 
 
 def constant_field(number: int, contents: bytes) -> bytes:
-    """The same for one value."""
+    """Encode a length-delimited field of one value."""
     return _tag(number, 2) + _varint(len(contents)) + contents
 
 
 def number_field(number: int, values: Integers) -> pa.BinaryArray:
-    """A varint field of every element; as protobuf's own writers do, 0 is left out."""
+    """Encode a varint field of every element; as protobuf's own writers do, 0 is left out."""
     return pc.if_else(pa.array(values == 0), constant(b""), joined(constant(_tag(number, 0)), varints(values)))
 
 
 def constant_number_field(number: int, value: int) -> bytes:
-    """The same for one value."""
+    """Encode a varint field of one value."""
     return _tag(number, 0) + _varint(value)
 
 
@@ -84,7 +84,7 @@ def grouped(array: pa.BinaryArray, starts: Integers) -> pa.BinaryArray:
 
 
 def chosen(arrays: Sequence[pa.BinaryArray], order: Integers) -> pa.BinaryArray:
-    """The elements of several arrays, as if they were one, in some order."""
+    """Return the elements of several arrays in the order of ``order``, which counts through all arrays."""
     return pa.concat_arrays(list(arrays)).take(pa.array(order))
 
 

@@ -1,4 +1,4 @@
-"""Columns of made-up tables, and values for them: of the kinds that MySQL tables hold, every value drawn anew."""
+"""Columns of made-up tables, of the kinds that MySQL tables hold, and values drawn anew."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Kind:
     charset: str = ""
 
     def cells(self, draw: np.random.Generator, count: int) -> pa.BinaryArray:
-        """``Data`` messages of so many values; a tenth of a nullable column is NULL."""
+        """Draw ``count`` values as ``Data`` messages; a tenth of a nullable column is NULL."""
         head = constant_number_field(1, self.data_type)
         if self.charset:
             head += constant_field(2, self.charset.encode())
@@ -196,5 +196,5 @@ FAT: tuple[Kind, ...] = (
 
 
 def blob(size: int) -> Kind:
-    """A column of values of about ``size`` bytes."""
+    """Return a column of values of about ``size`` bytes."""
     return Kind("longblob", pb.BYTES, _octets(size, size), nullable=False)

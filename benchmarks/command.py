@@ -16,7 +16,7 @@ from typing import Any
 
 
 class Options(argparse.ArgumentParser):
-    """The options of one benchmark. Its description is the first line of the module's docstring."""
+    """The options of one benchmark. The description is the first line of the module's docstring."""
 
     def __init__(self, benchmark: str, docstring: str | None) -> None:
         super().__init__(prog=f"python -m benchmarks.{benchmark}", description=(docstring or "").split("\n")[0])
@@ -45,7 +45,7 @@ class Options(argparse.ArgumentParser):
         self.add_argument("--seed", type=int, default=fresh, help="of the traffic (default: a new one)")
 
     def add_live(self, *, seconds: float, rate: int, tables: int, window: str, what: str) -> None:
-        """Add the options of a benchmark that runs a live stack; ``what`` says what ``--seconds`` is the length of."""
+        """Add the options of a benchmark that runs a live stack; ``what`` is the help of ``--seconds``."""
         self.add_argument("--seconds", type=float, default=seconds, help=f"{what} (default {seconds:.0f})")
         self.add_argument("--rate", type=int, default=rate, help=f"row changes per second (default {rate})")
         self.add_tables(tables)

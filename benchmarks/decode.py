@@ -1,4 +1,4 @@
-"""How fast DTS Protobuf becomes typed columns, compared with protobuf's own parser and a Python loop over every value.
+"""The speed from DTS Protobuf to typed columns, compared with protobuf's parser and a Python loop.
 
 ``python -m benchmarks.decode`` prints a table and, as its last line, one JSON object. What is timed, in processor time of one
 thread, decoder and loop in turns on the same bytes, the least of several turns each:
@@ -33,7 +33,7 @@ from dts_assets.wire.dts_protobuf.protobuf_parser import BEST_ENGINE
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Traffic of some shape, as many bytes of it in one call as the product decodes at a time."""
+    """Traffic of some shape; one call decodes as many bytes as the product does."""
 
     tables: int
     columns: int
@@ -133,7 +133,7 @@ def _line(measured: Measured) -> str:
 
 
 def report(measured: Sequence[Measured]) -> None:
-    """The last line: ratios by case, and the figures they come from (seconds of processor time)."""
+    """Print the last line: ratios by case, and their figures in seconds of processor time."""
     figures = {
         one.case.name: {
             "megabytes": round(one.megabytes, 2),
@@ -147,7 +147,7 @@ def report(measured: Sequence[Measured]) -> None:
 
 
 def main() -> int:
-    """The command."""
+    """Run the command."""
     options = Options("decode", __doc__)
     options.add_cases(case.name for case in CASES)
     options.add_turns(5)

@@ -1,4 +1,4 @@
-"""How fast DRS JSON-C becomes typed columns, compared with the standard library's json and a Python loop over every value.
+"""The speed from DRS JSON-C to typed columns, compared with the standard library's json and a Python loop.
 
 ``python -m benchmarks.decode_json`` prints a table and, as its last line, one JSON object. What is timed, in processor time of
 one thread, decoder and loop in turns on the same bytes, the least of several turns each: from messages to the numbers, times and
@@ -114,7 +114,10 @@ _CONVERT: Mapping[str, Callable[[str], Any]] = {
 
 
 def plain(payloads: Sequence[bytes], columns: Sequence[Column]) -> tuple[list[tuple[Any, ...]], pa.RecordBatch]:
-    """Entries and changes by a loop: a list per column and image, converters looked up once, one Arrow array per list."""
+    """Decode entries and changes in a loop.
+
+    It keeps a list per column and image, looks converters up once, and makes one Arrow array per list.
+    """
     convert = [(column.name, _CONVERT[column.type]) for column in columns]
     heads: list[tuple[Any, ...]] = []
     entries: list[int] = []
@@ -171,7 +174,11 @@ class Measured:
 
 
 def measure(case: Case, *, turns: int, seed: int, size: int) -> Measured:
-    """Check that both ways agree, then time them in turns."""
+    """Check that both ways agree, then time them in turns.
+
+    Raises:
+        SystemExit: They made different tables.
+    """
     array = messages(case, size=size, seed=seed)
     payloads, wire = array.to_pylist(), DrsJsonC(f"+{_ZONE_HOURS:02d}:00")
     (shape,) = wire.entries(array).shapes
@@ -191,7 +198,7 @@ def measure(case: Case, *, turns: int, seed: int, size: int) -> Measured:
 
 
 def report(measured: Sequence[Measured]) -> None:
-    """The last line: ratios by case, and the figures they come from (seconds of processor time)."""
+    """Print the last line: ratios by case, and their figures in seconds of processor time."""
     figures = {
         one.case.name: {
             "megabytes": round(one.megabytes, 2),
@@ -204,7 +211,7 @@ def report(measured: Sequence[Measured]) -> None:
 
 
 def main() -> int:
-    """The command."""
+    """Run the command."""
     options = Options("decode_json", __doc__)
     options.add_cases(case.name for case in CASES)
     options.add_turns(5)

@@ -1,4 +1,4 @@
-"""The least that a window can cost: the same passes over the same bytes, and as many bytes of the same tables written, undecoded.
+"""The least that a window can cost: as many bytes read and written, without decoding.
 
 What would be decoded is taken from a :class:`Template` instead: rows of entries and changelogs that a real run made, written
 again and again as payload comes by. Layout of the files, tasks and commits are the product's own; there is no ledger.
@@ -40,12 +40,15 @@ _ENTRIES_COLUMNS = (
     "message_type", "database", "schema", "table", "rows", "payload",
 )  # fmt: skip
 _TEMPLATE_BYTES = 256 << 20
-"""Enough for several row groups of each table: a row that comes twice in one would be written as an index into a dictionary."""
+"""Bytes of a template, enough for several row groups of each table.
+
+A row that comes twice in one group would be written as an index into a dictionary.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """Where rows of some payload lie as Arrow files."""
+    """The Arrow files that hold the rows of some payload."""
 
     payload: int
     entries: str
@@ -169,7 +172,7 @@ def _changelogs(task: _Changelogs, attempt: str) -> dict[TableId, Files]:
 
 
 class _Repeated:
-    """Rows of a template, given out a chunk at a time in proportion to the payload that was seen."""
+    """The rows of a template, given out in chunks, in proportion to the payload seen so far."""
 
     def __init__(self, path: str, payload: int) -> None:
         with pa.memory_map(path) as source:

@@ -1,4 +1,4 @@
-"""How long it takes from a commit in the database until the row is visible in the snapshots, with everything on one machine.
+"""The time from a commit in the database until its rows are visible in the snapshots.
 
 ``python -m benchmarks.freshness`` starts a private MariaDB with a workload (500 row changes a second in 20 tables), the emulator,
 a Kafka broker with four partitions, a warm Spark Connect server and Dagster with ``live: true``, lets it run for ten minutes and
@@ -43,8 +43,10 @@ _BELOW = {
 
 @dataclass(frozen=True, slots=True)
 class RunTimes:
-    """Runs of one job in the stretch: how many, how many of them failed, and medians of seconds: from asked for to started, from
-    started to ended."""
+    """The runs of one job in the stretch, and how many of them failed.
+
+    ``waited`` and ``took`` are medians of seconds: from the request to the start, and from the start to the end.
+    """
 
     runs: int
     failed: int
@@ -53,7 +55,7 @@ class RunTimes:
 
 
 def main() -> int:
-    """The command."""
+    """Run the command."""
     options = Options("freshness", __doc__)
     options.add_live(seconds=600, rate=500, tables=20, window="5m", what="the measured stretch")
     chosen = options.parse_args()
@@ -65,7 +67,7 @@ def main() -> int:
 
 
 def measure(stack: LiveStack, *, seconds: float) -> dict[str, Any]:
-    """What happened in so many seconds."""
+    """Return the figures of so many seconds, such as ``{"p50": 7.1, "p95": 11.0}``."""
     _warm_up(stack)
     roots = _roots(stack)
     before, load, begin = seconds_by_group(living(), roots, _BELOW), os.getloadavg(), time.time()
@@ -99,7 +101,11 @@ def measure(stack: LiveStack, *, seconds: float) -> dict[str, Any]:
 
 
 def _warm_up(stack: LiveStack) -> None:
-    """Wait until all tables are in the snapshots: sessions are warm, and what was committed meanwhile is nearly caught up."""
+    """Wait until the snapshots have moved three times: sessions are warm then.
+
+    Raises:
+        SystemExit: They have not moved in time.
+    """
 
     def warm() -> bool:
         commits, _ = stack.commits.read(), stack.cuts.read()
@@ -132,7 +138,7 @@ def _line(stack: LiveStack, *, begin: float) -> str:
 
 
 def _roots(stack: LiveStack) -> dict[str, int]:
-    """The processes that live all the time, by what they are called in the table."""
+    """Return the processes that live all the time, by their names in the table."""
     roots = {name: stack.supervisor.pid(name) for name in stack.supervisor.names}
     roots["benchmark"] = os.getpid()
     for number, process in living().items():
@@ -144,7 +150,7 @@ def _roots(stack: LiveStack) -> dict[str, int]:
 
 
 def _runs(stack: LiveStack, *, begin: float, end: float) -> dict[str, RunTimes]:
-    """The runs that ended in the stretch, by job."""
+    """Return the runs that ended in the stretch, by job."""
     query = "{ runsOrError(limit: 2000) { ... on Runs { results { jobName status creationTime startTime endTime } } } }"
     ended = [
         run

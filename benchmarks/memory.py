@@ -1,4 +1,4 @@
-"""How much memory a worker takes, by chunk, by the size of one event and by the number of tables.
+"""The memory that a worker takes, by chunk, by size of one event and by number of tables.
 
 ``python -m benchmarks.memory`` prints a table and, as its last line, one JSON object. Every stage of a window runs in a fresh
 process that does nothing else (what Spark's Python worker does, without Spark); its peak is what the kernel says at its end
@@ -63,7 +63,7 @@ CASES = (
 
 
 class _Workers:
-    """In place of Spark: the tasks of a stage one after the other in a process of their own."""
+    """A stand-in for Spark: the tasks of a stage run one after the other in a process."""
 
     def __init__(self, chunk: int | None) -> None:
         self.peaks: list[int] = []
@@ -82,7 +82,7 @@ class _Workers:
 
 
 def worker(given: Path, found: Path) -> None:
-    """What the process of a stage does."""
+    """Run the tasks of a stage and write their results, with the peak of this process."""
     work, items, chunk = pickle.loads(given.read_bytes())
     if chunk is not None:
         changelog_decoder.CHUNK_BYTES = chunk
@@ -128,7 +128,7 @@ def _shape(case: Case) -> traffic.Shape:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command."""
+    """Run the command."""
     options = Options("memory", __doc__)
     options.add_cases(case.name for case in CASES)
     options.add_argument("--megabytes", type=int, help="of ordinary traffic (default: 96 to 160, by the case)")

@@ -1,4 +1,4 @@
-"""How fast a whole pipeline catches up with a topic, with everything on: broker, daemon, sensors, runs, ledger, snapshots.
+"""The speed at which a whole pipeline catches up with a topic, with everything on.
 
 ``python -m benchmarks.pipeline`` lets a workload fill a topic of four partitions through MariaDB and the emulator while Dagster's
 daemon is away, then starts the daemon and takes the time until the snapshots of all tables stand behind the last commit. Then
@@ -33,7 +33,7 @@ _CORES = 2
 
 
 def main() -> int:
-    """The command."""
+    """Run the command."""
     options = Options("pipeline", __doc__)
     options.add_live(seconds=90, rate=5000, tables=20, window="1m", what="how long the topic is filled")
     chosen = options.parse_args()
@@ -84,7 +84,11 @@ def measure(stack: LiveStack, folder: Path, *, seconds: float) -> dict[str, Any]
 
 
 def _catch_up(stack: LiveStack) -> None:
-    """Wait until all snapshots hold what was committed. Raises SystemExit if they do not get there."""
+    """Wait until all snapshots hold all that was committed.
+
+    Raises:
+        SystemExit: They did not get there in time.
+    """
     commits, said = stack.commits.read(), time.monotonic()
 
     def caught_up() -> bool:

@@ -1,4 +1,4 @@
-"""The peer of a whole window: what a team writes that has Spark, the vendor's proto file and an afternoon.
+"""The peer of a whole window: a job made with Spark, the proto file and an afternoon.
 
 Messages are read by Spark, joined and parsed by protobuf in ``mapInArrow``, every value turned by a Python loop, and every table
 written by the DataFrame writer into the same Iceberg catalog. It keeps no ledger, finds no holes, and quarantines nothing.
@@ -62,7 +62,7 @@ def _raw(bench: Workbench, recording: Recording) -> DataFrame:
 
 
 def _write(frame: DataFrame, name: str, *partition_by: str) -> None:
-    """A new table. Rows come in order of their partitions, so that no shuffle is asked for."""
+    """Write a new table. Rows come in order of their partitions, so that no shuffle is asked for."""
     (
         frame.writeTo(name)
         .tableProperty("write.distribution-mode", "none")

@@ -1,4 +1,4 @@
-"""The peer that decoding is compared to: protobuf's own parser and a Python loop over every value, as the vendor's demos do it.
+"""The peer of decoding: protobuf's parser and a Python loop over every value, as in the vendor's demos.
 
 Written to be as quick as such a loop gets without leaving it: converters looked up once per column, one list per output column,
 one ``pyarrow.array`` call per list.
@@ -53,7 +53,7 @@ class TableLists:
         self.absent: list[list[str]] = []
 
     def add(self, event: Any, entry_index: int) -> None:
-        """The rows of one DML event; its columns are those of the table, in order."""
+        """Add the rows of one DML event; its columns are those of the table, in order."""
         operation = _OPERATIONS[event.dmlEventType]
         for row_number, row in enumerate(event.rows):
             self.entry_index.append(entry_index)
@@ -79,7 +79,7 @@ class TableLists:
             self.absent.append(absent)
 
     def batch(self) -> pa.RecordBatch:
-        """The table's changes, in the schema of the real decoder (whose ``invalid`` is empty here)."""
+        """Return the table's changes, in the schema of the real decoder (whose ``invalid`` is empty here)."""
         kinds = [
             pa.decimal128(*arguments) if (arguments := decimal_arguments(column.type)) else _TYPES[column.type]
             for column in self.columns
@@ -110,7 +110,7 @@ class TablesLoop:
         self._lists: dict[tuple[str, str], TableLists] = {}
 
     def add(self, entry: Any, entry_index: int) -> None:
-        """The rows of a DML entry."""
+        """Add the rows of a DML entry."""
         name = (entry.header.schemaName, entry.header.tableName)
         lists = self._lists.get(name)
         if lists is None:
@@ -123,7 +123,7 @@ class TablesLoop:
 
 
 def changes(payloads: Iterable[bytes], tables: Mapping[TableId, tuple[Column, ...]]) -> dict[TableId, pa.RecordBatch]:
-    """The typed row changes in the bytes of some DML entries."""
+    """Return the typed row changes in the bytes of some DML entries."""
     loop = TablesLoop(tables)
     for entry_index, payload in enumerate(payloads):
         loop.add(pb.Entry.FromString(payload), entry_index)
@@ -133,7 +133,7 @@ def changes(payloads: Iterable[bytes], tables: Mapping[TableId, tuple[Column, ..
 def decode(
     sets: Iterable[bytes], tables: Mapping[TableId, tuple[Column, ...]]
 ) -> tuple[pa.RecordBatch, dict[TableId, pa.RecordBatch]]:
-    """The table of entries (their coordinates and own bytes) and the typed row changes in some entry sets."""
+    """Return the table of entries (coordinates and own bytes) and the typed row changes of entry sets."""
     loop = TablesLoop(tables)
     rows: list[tuple[Any, ...]] = []
     for set_index, data in enumerate(sets):
@@ -146,7 +146,7 @@ def decode(
 
 
 def coordinates(entry: Any, set_index: int, entry_number: int) -> tuple[Any, ...]:
-    """The row of ``entries`` of a parsed entry."""
+    """Return the row of ``entries`` of a parsed entry."""
     header, event = entry.header, entry.event
     kind = header.messageType
     transaction = event.beginEvent.transactionId or event.commitEvent.transactionId

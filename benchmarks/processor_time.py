@@ -1,4 +1,4 @@
-"""Where processor time goes among processes that belong together, those among them that live only for a moment.
+"""The processor time of processes that belong together, short-lived processes among them.
 
 A process that ends leaves its time to the one that waited for it (``cutime`` and ``cstime`` of ``/proc``), so two looks at the
 processes that live all the time are enough.
@@ -46,10 +46,10 @@ def living() -> dict[int, Process]:
 def seconds_by_group(
     processes: Mapping[int, Process], roots: Mapping[str, int], below: Mapping[str, str]
 ) -> dict[str, float]:
-    """Seconds of processor time by group: each of ``roots`` names one, and all processes below it belong to it, but for other
-    roots.
+    """Return seconds of processor time by group, such as ``{"daemon": 1.5}``.
 
-    Processes below one whose command line has a key of ``below`` in it belong to the group that it names instead.
+    Each of ``roots`` names a group, and all processes below it belong to it, but for other roots. Processes below a process
+    whose command line has a key of ``below`` in it belong to the group that the key stands for.
     """
     children: dict[int, list[int]] = defaultdict(list)
     for number, process in processes.items():

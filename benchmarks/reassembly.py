@@ -1,4 +1,4 @@
-"""How fast fragments become entry sets, compared with moving the same bytes without joining them.
+"""The speed from fragments to entry sets, compared with moving the bytes without joining them.
 
 ``python -m benchmarks.reassembly`` prints a table and, as its last line, one JSON object. Raw files lie in the lake as the
 product writes them. Both ways read them batch by batch as an entries task does, in processor time of one thread, in turns, the
@@ -77,7 +77,7 @@ def raw_files(folder: Path, case: Case, *, size: int, seed: int) -> tuple[str, .
 
 
 def transport(paths: Sequence[str]) -> tuple[int, int]:
-    """Messages and bytes of their values."""
+    """Return the number of messages and the bytes of their values."""
     messages = size = 0
     for batch in _batches(paths):
         messages += batch.num_rows
@@ -86,7 +86,11 @@ def transport(paths: Sequence[str]) -> tuple[int, int]:
 
 
 def joined(paths: Sequence[str]) -> tuple[int, int]:
-    """Entry sets and their bytes."""
+    """Return the number of entry sets and their bytes.
+
+    Raises:
+        SystemExit: Some sets were not joined.
+    """
     wire, sets, size = DtsProtobuf(), 0, 0
     joiner = Reassembler(_no_head, nothing_follows=True)
     for batch in _batches(paths):
@@ -127,7 +131,7 @@ def _no_head(shard: str, tail: Sequence[Fragment]) -> Head:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command."""
+    """Run the command."""
     options = Options("reassembly", __doc__)
     options.add_megabytes(96, "of payload per case")
     options.add_cases(case.name for case in CASES)

@@ -1,4 +1,4 @@
-"""How fast a Kafka topic is read, compared with a plain consumer loop, and by which reader in Spark.
+"""The speed of reading a Kafka topic, compared with a plain consumer loop.
 
 ``python -m benchmarks.source`` starts a broker, fills topics of one partition with messages of 1 KB and of 500 KB (two headers
 each, as DTS sends them), prints a table and, as its last line, one JSON object. The ways are taken in turns on the same messages,
@@ -74,7 +74,11 @@ class Took:
 
 
 def fill(broker: Broker, case: Case, *, seed: int) -> KafkaSource:
-    """A topic with the messages of a case: text as compressible as row images are."""
+    """Fill a topic with the messages of a case: text as compressible as row images are.
+
+    Raises:
+        SystemExit: The broker did not take all messages.
+    """
     broker.create_topic(case.name, 1)
     settings: dict[str, Any] = {
         **broker.client_config(), "message.max.bytes": 8_000_000, "linger.ms": 20, "compression.type": "lz4", "log_level": 0,
@@ -116,7 +120,7 @@ def plain_loop(source: KafkaSource, case: Case) -> int:
 
 
 def loop_with_rows(source: KafkaSource, case: Case) -> int:
-    """The same for a team that keeps what it reads, ten thousand messages at a time."""
+    """Return the bytes of values, read by a team that keeps ten thousand messages at a time."""
     consumer = Consumer(source.place.reader_settings)
     consumer.assign([TopicPartition(case.name, 0, 0)])
     messages = size = 0
@@ -143,7 +147,7 @@ def _bytes(batch: pa.RecordBatch) -> int:
 
 
 def in_tasks(bench: Workbench, source: KafkaSource, case: Case, tasks: int) -> int:
-    """The same in Spark tasks."""
+    """Return the bytes of values, read in Spark tasks."""
 
     def work(offsets: OffsetRange, attempt: str) -> int:
         return sum(_bytes(batch) for batch in source.read(0, offsets))
@@ -193,7 +197,7 @@ class _Reader(DataSourceReader):
 
 
 def data_source_of(source: KafkaSource, case: Case) -> type[DataSource]:
-    """A Python data source of the topic."""
+    """Return a Python data source of the topic."""
 
     class Messages(DataSource):
         @classmethod
@@ -217,7 +221,11 @@ def by_data_source(bench: Workbench, case: Case, turn: str) -> int:
 
 
 def measure(bench: Workbench, broker: Broker, case: Case, *, turns: int, seed: int) -> dict[str, Took]:
-    """Every way on the messages of a case, in turns."""
+    """Time every way on the messages of a case, in turns.
+
+    Raises:
+        SystemExit: A way did not read every byte.
+    """
     source = fill(broker, case, seed=seed)
     bench.spark.dataSource.register(data_source_of(source, case))
     ways: dict[str, Callable[[str], int]] = {
@@ -242,7 +250,7 @@ def measure(bench: Workbench, broker: Broker, case: Case, *, turns: int, seed: i
 
 
 def report(measured: Mapping[Case, Mapping[str, Took]]) -> None:
-    """The last line."""
+    """Print the last line."""
     ratios = {
         f"{case.name}{suffix}": round(took[peer].clock / took["ours"].clock, 2)
         for peer, suffix in (("loop", ""), ("loop, rows", " rows"))
@@ -261,7 +269,7 @@ def report(measured: Mapping[Case, Mapping[str, Took]]) -> None:
 
 
 def main() -> int:
-    """The command."""
+    """Run the command."""
     options = Options("source", __doc__)
     options.add_megabytes(200, "of values in each topic")
     options.add_turns(5)

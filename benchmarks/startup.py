@@ -1,4 +1,4 @@
-"""How long a person waits for a fresh process: definitions of many tables, and one window from nothing to its tables.
+"""The time that a person waits for a fresh process: many definitions, or one window from nothing.
 
 ``python -m benchmarks.startup`` prints a table and, as its last line, one JSON object. Every turn is a fresh process of ours and
 one of the peer's, by turns; what counts is wall time from the start of the process to its end, the least of several turns.
@@ -43,7 +43,7 @@ subscriptions:
 
 
 def load_ours(_: str) -> dict[str, float]:
-    """The definitions of the configuration that the environment names."""
+    """Load the definitions of the configuration that the environment names."""
     began = time.perf_counter()
     import dagster  # noqa: F401
 
@@ -55,7 +55,7 @@ def load_ours(_: str) -> dict[str, float]:
 
 
 def load_bare(assets: str) -> dict[str, float]:
-    """As many bare specs."""
+    """Load as many bare specs."""
     import dagster as dg
 
     specs = [dg.AssetSpec(["shop", "table", str(number)]) for number in range(int(assets))]
@@ -64,7 +64,11 @@ def load_bare(assets: str) -> dict[str, float]:
 
 
 def run_window(_: str) -> dict[str, float]:
-    """Both jobs of one window."""
+    """Run both jobs of one window.
+
+    Raises:
+        SystemExit: A job failed.
+    """
     import dagster as dg
 
     from dts_assets.definitions import defs
@@ -79,7 +83,7 @@ def run_window(_: str) -> dict[str, float]:
 
 
 def run_trivial(_: str) -> dict[str, float]:
-    """The least that a Dagster process with Spark can do."""
+    """Do the least that a Dagster process with Spark can do."""
     import dagster  # noqa: F401
 
     from dts_assets.flows.pipeline import lake_location
@@ -100,7 +104,7 @@ CHILDREN: Mapping[str, Callable[[str], dict[str, float]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Our child process and the peer's, with what they are given; ``tables`` are made up, 0 stands for the example's own."""
+    """Our child process and the peer's; ``tables`` are made up, 0 stands for the example's own."""
 
     name: str
     ours: str
@@ -115,7 +119,7 @@ CASES = (
 
 
 def prepare(folder: Path, tables: int) -> dict[str, str]:
-    """A configuration, its registry and an empty instance in ``folder``; the environment that names them."""
+    """Make a configuration, its registry and an empty instance, and return the environment that names them."""
     from dts_assets.model.tables import TableId
     from dts_assets.settings import load_settings
     from dts_assets.store.registry import RegisteredColumn, RegisteredTable, merge_registry
@@ -140,7 +144,11 @@ def prepare(folder: Path, tables: int) -> dict[str, str]:
 
 
 def timed(child: str, environment: Mapping[str, str], tables: int) -> tuple[float, dict[str, float]]:
-    """Wall seconds of a fresh process, and what it says of itself."""
+    """Return the wall seconds of a fresh process, and its own figures.
+
+    Raises:
+        SystemExit: The process failed.
+    """
     command = [sys.executable, "-W", "ignore", "-m", "benchmarks.startup", "--child", child, str(2 * tables)]
     began = time.perf_counter()
     done = subprocess.run(command, cwd=HOUSE, env=dict(environment), capture_output=True, text=True, check=False)
@@ -152,7 +160,11 @@ def timed(child: str, environment: Mapping[str, str], tables: int) -> tuple[floa
 
 
 def measure(case: Case, *, turns: int) -> dict[str, float]:
-    """Least seconds of ours and of the peer, by turns, each in a folder of its own."""
+    """Return the least seconds of ours and of the peer; they run in turns.
+
+    Raises:
+        SystemExit: A process loaded other assets than it should.
+    """
     best = {"seconds": float("inf"), "peer_seconds": float("inf")}
     for _ in range(turns):
         for name, child in (("peer_seconds", case.peer), ("seconds", case.ours)):
@@ -167,14 +179,14 @@ def measure(case: Case, *, turns: int) -> dict[str, float]:
 
 
 def report(figures: Mapping[str, Mapping[str, float]]) -> None:
-    """The last line."""
+    """Print the last line."""
     ratios = {name: round(one["peer_seconds"] / one["seconds"], 3) for name, one in figures.items()}
     rounded = {name: {what: round(seconds, 3) for what, seconds in one.items()} for name, one in figures.items()}
     finish("startup", ratios, rounded)
 
 
 def main() -> int:
-    """The command."""
+    """Run the command."""
     options = Options("startup", __doc__)
     options.add_cases(case.name for case in CASES)
     options.add_turns(3)

@@ -1,4 +1,4 @@
-"""Made-up DTS Protobuf traffic: tables as shops have them, transactions over several of them, and values drawn anew each time.
+"""Made-up DTS Protobuf traffic: transactions over several tables, with values drawn anew each time.
 
 Two views of the same traffic: entry sets (what the decoder gets), and a capture (entry sets in envelopes, cut where they are
 larger than a message may be, in several Kafka partitions over several windows, as Parquet files).
@@ -54,7 +54,7 @@ class Table:
     kinds: tuple[Kind, ...]
 
     def columns(self) -> list[pb.Column]:
-        """The columns as an event describes them."""
+        """Return the columns as an event describes them."""
         return [
             pb.Column(name=f"{_word(kind.original_type)}_{number}", originalType=kind.original_type, isKey=number == 0)
             for number, kind in enumerate(self.kinds)
@@ -63,7 +63,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What traffic is like: rows per event, bytes of an entry set, and bytes of a message at most."""
+    """The shape of traffic: rows per event, bytes of an entry set, most bytes of a message."""
 
     rows: int
     set_bytes: int = 256 << 10
@@ -86,7 +86,10 @@ def tables(count: int, columns: int, *, seed: int) -> list[Table]:
 
 
 def entry_sets(of: Sequence[Table], *, rows: int, size: int, seed: int, set_bytes: int = 256 << 10) -> pa.BinaryArray:
-    """Serialized entry sets of about ``size`` bytes in all: transactions of up to five events with ``rows`` rows each."""
+    """Return serialized entry sets of about ``size`` bytes in all.
+
+    They hold transactions of up to five events with ``rows`` rows each.
+    """
     made = list(_Maker(of, Shape(rows, set_bytes), seed).blocks(size))
     return pa.concat_arrays(made)
 
@@ -102,10 +105,11 @@ def write_capture(
     windows: int,
     every: timedelta = HOUR,
 ) -> int:
-    """A capture of about ``size`` bytes of payload: entry sets in turn to the Kafka partitions, windows of about the same size.
+    """Write a capture of about ``size`` bytes of payload, and return the bytes of all message values.
 
-    Every partition has a CHECKPOINT in the last second of every window, so that cuts exist. One file per partition. The bytes
-    of all message values are returned.
+    Entry sets go to the Kafka partitions in turn, and windows are of about the same size.
+
+    Every partition has a CHECKPOINT in the last second of every window, so that cuts exist. One file per partition.
     """
     folder.mkdir(parents=True, exist_ok=True)
     kafka = [_PartitionFile(folder, number) for number in range(partitions)]
@@ -281,7 +285,7 @@ def _borders(number: Integers) -> tuple[pa.BinaryArray, pa.BinaryArray]:
 
 
 def _checkpoint(after: bytes) -> bytes:
-    """A CHECKPOINT message with the position and the GTIDs up to the end of an entry set."""
+    """Return a CHECKPOINT message with the position and the GTIDs up to the end of an entry set."""
     at = pb.Entries.FromString(after).items[-1].header
     place = Coordinates(at.fileName, at.position, at.position, at.timestamp, 1, None)
     synced = f"{SERVER}:1-{at.gtid.rpartition(':')[2]}"

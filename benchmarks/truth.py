@@ -1,4 +1,4 @@
-"""What it costs to know that nothing is lost and nothing is there twice.
+"""The cost of knowing that nothing is lost and nothing is there twice.
 
 ``python -m benchmarks.truth`` prints a table and, as its last line, one JSON object. The flows run in this process, task by task
 and without Spark, on the same recording; what is measured is processor time, the least of several turns.
@@ -45,7 +45,7 @@ CHANGELOGS = Selection({"snapshot": ()})
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command."""
+    """Run the command."""
     options = Options("truth", __doc__)
     options.add_megabytes(64)
     options.add_tables(8, columns=15)
@@ -91,7 +91,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def delivered_again(recording: Recording, folder: Path) -> Recording:
-    """The recording with a tenth of its messages once more: every hundred messages the last ten are read again."""
+    """Return the recording with a tenth of its messages twice.
+
+    After every hundred messages the last ten are read again.
+    """
     folder.mkdir()
     messages = pa.concat_tables([pq.read_table(file) for file in sorted(recording.folder.glob("*.parquet"))])
     payload = 0

@@ -1,4 +1,4 @@
-"""How long a window takes from messages to changelogs on two cores, compared with a plain Spark job and with moving the bytes.
+"""The time of a window from messages to changelogs, compared with a plain Spark job and bare copying.
 
 ``python -m benchmarks.window`` prints a table and, as its last line, one JSON object. The same recording (fresh values, several
 Kafka partitions, sets cut over messages among whole ones) goes three ways, in turns, in one Spark session on ``local[2]``:
@@ -105,7 +105,11 @@ def _bytes(pipeline: Pipeline) -> int:
 
 
 def _compare(bench: Workbench, pipeline: Pipeline) -> None:
-    """The plain job's changelogs are ours, row for row."""
+    """Compare the plain job's changelogs with ours, row for row.
+
+    Raises:
+        SystemExit: They differ.
+    """
     for table in known_tables(pipeline):
         mine = pipeline.lake.scan(pipeline.table_path("changelog", table))
         theirs = pipeline.lake.scan(("small_plain", table.table))
@@ -127,7 +131,7 @@ def _line(turn: int, flows: Mapping[str, float], seconds: Mapping[str, float]) -
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command."""
+    """Run the command."""
     options = Options("window", __doc__)
     options.add_megabytes(512)
     options.add_tables(8, columns=15)

@@ -38,7 +38,10 @@ class Recording:
 
 @dataclass(frozen=True, slots=True)
 class Workbench:
-    """A folder with a lake, and the Spark session that has the lake as its catalog (None where tasks run without Spark)."""
+    """A folder with a lake, and a Spark session with the lake as its catalog.
+
+    ``session`` is None where tasks run without Spark.
+    """
 
     folder: Path
     lake: LakeLocation
@@ -53,7 +56,7 @@ class Workbench:
     def record(
         self, name: str, tables: Sequence[Table], shape: Shape, *, size: int, seed: int, partitions: int, windows: int
     ) -> Recording:
-        """A capture of fresh traffic."""
+        """Record a capture of fresh traffic."""
         folder = self.folder / name
         payload = write_capture(
             folder, tables, shape, size=size, seed=seed, partitions=partitions, windows=windows
@@ -61,7 +64,7 @@ class Workbench:
         return Recording(folder, partitions, windows, payload)
 
     def pipeline(self, name: str, recording: Recording) -> Pipeline:
-        """A subscription over a capture, under a name of its own in the lake."""
+        """Open a subscription over a capture, under a name of its own in the lake."""
         subscription = Subscription.model_validate(
             {
                 "format": "dts-protobuf",
@@ -81,7 +84,7 @@ class Workbench:
 
 @contextmanager
 def workbench(*, cores: int = 2) -> Iterator[Workbench]:
-    """A workbench on ``local[cores]``; the folder and the session go with it."""
+    """Yield a workbench on ``local[cores]``; the folder and the session go with it."""
     with tempfile.TemporaryDirectory(prefix="dts-assets-") as folder:
         lake = LakeLocation(str(Path(folder) / "lake"))
         open_catalog(lake)  # makes the folder and the catalog's tables

@@ -1,7 +1,7 @@
 """Docstrings that a stranger can read: how they begin and how long their first sentence is.
 
-Checked are all docstrings of the product, the laboratory, the scripts and the example, public and private, those of attributes
-too; generated code is left out. Ruff checks the rest (Google's convention, a verb first, what is raised). To see the faults of
+Checked are all docstrings of the product, the laboratory, the benchmarks, the scripts and the example: public and private ones,
+also of attributes; generated code is left out. Ruff checks the rest (Google's convention, a verb first, what is raised). To see the faults of
 one room::
 
     python tests/house/test_prose.py dts_assets/wire
@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("dts_assets", "dts_emulator", "scripts", "examples")
+PACKAGES = ("dts_assets", "dts_emulator", "benchmarks", "scripts", "examples")
 GENERATED = "dts_assets/protocol"
 QUESTION_WORDS = ("What", "Whether", "How", "Where", "Those", "That")
 LONGEST = 18
