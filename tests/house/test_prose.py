@@ -1,8 +1,8 @@
 """Docstrings that a stranger can read: how they begin and how long their first sentence is.
 
 Checked are all docstrings of the product, the laboratory, the benchmarks, the scripts and the example: public and private ones,
-also of attributes; generated code is left out. Ruff checks the rest (Google's convention, a verb first, what is raised). To see the faults of
-one room::
+also of attributes; generated code is left out. Ruff checks the rest (Google's convention, a verb first, what is raised).
+To see the faults of one room::
 
     python tests/house/test_prose.py dts_assets/wire
 """
