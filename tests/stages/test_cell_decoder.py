@@ -1,0 +1,90 @@
+"""One pass over the messages of a cell: rows go to the sink, whatever the batches, and an open window stops at whole sets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
+import pytest
+
+from dts_assets.model.offsets import OffsetRange
+from dts_assets.model.problems import ProblemCode
+from dts_assets.model.spans import Cell
+from dts_assets.model.windows import Window
+from dts_assets.stages.cell_decoder import CellDecoder, CellReading
+from dts_assets.wire.dts_protobuf import DtsProtobuf
+from tests.dts_messages import Row, dml, entry_set, fragments, number, text
+from tests.wire.made import messages
+
+START = datetime(2026, 1, 5, tzinfo=UTC)
+CELL = Cell(0, Window(START, START + timedelta(hours=1)))
+
+
+def a_set(key: int, pieces: int = 1) -> list[bytes]:
+    row: Row = ([], [number(key), text("x" * 50)])
+    return fragments(entry_set([dml([("id", "int(11)"), ("note", "varchar(80)")], [row])]), pieces)
+
+
+VALUES = [*a_set(1), *a_set(2, 3), b"\xff\xff\xff", *a_set(3), *a_set(4, 2)]
+"""A whole message, a set of three, one that nobody can read, a whole one, a set of two."""
+
+
+@dataclass
+class Kept:
+    rows: list[pa.RecordBatch] = field(default_factory=list)
+    quarantined: list[pa.RecordBatch] = field(default_factory=list)
+
+    def entries(self, rows: pa.RecordBatch) -> None:
+        self.rows.append(rows)
+
+    def rejected(self, rows: pa.RecordBatch) -> None:
+        self.quarantined.append(rows)
+
+    def offsets(self) -> list[tuple[int, int]]:
+        return [(row["first_offset"], row["last_offset"]) for part in self.rows for row in part.to_pylist()]
+
+
+def read(
+    values: list[bytes], first: int = 0, size: int = 99, *, is_open: bool = False, resume: bytes | None = None
+) -> tuple[CellDecoder, Kept]:
+    """Read the messages from ``first`` on, in batches of ``size``; those before it are stored."""
+    batch, kept = messages(*values), Kept()
+
+    def before(offset: int) -> Iterator[pa.RecordBatch]:
+        yield batch.slice(0, offset)
+
+    offsets = OffsetRange(first, len(values))
+    decoder = CellDecoder(
+        CellReading(CELL, offsets, 0, DtsProtobuf(), before, True, not is_open, is_open=is_open, resume=resume), kept
+    )
+    decoder.read(batch.slice(start, min(size, len(values) - start)) for start in range(first, len(values), size))
+    return decoder, kept
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 8, 99])
+def test_rows_do_not_depend_on_batches(size: int) -> None:
+    decoder, kept = read(VALUES, size=size)
+    assert kept.offsets() == [(0, 0), (1, 3), (5, 5), (6, 7)]
+    (rejected,) = [row for part in kept.quarantined for row in part.to_pylist()]
+    assert (rejected["stage"], rejected["first_offset"], rejected["payload"]) == ("entries", 4, b"\xff\xff\xff")
+    assert (decoder.tally.messages, decoder.facts.entries, decoder.end) == (8, 4, 8)
+    assert ProblemCode.QUARANTINED in {problem.code for problem in decoder.problems()}
+    assert decoder.resume() is None
+
+
+def test_a_set_that_begins_before_is_read_back() -> None:
+    _, kept = read(VALUES, first=2)
+    assert kept.offsets() == [(1, 3), (5, 5), (6, 7)]
+
+
+def test_an_open_window_ends_before_a_set_that_is_not_whole_and_goes_on_from_there() -> None:
+    decoder, kept = read(VALUES[:7], is_open=True)
+    assert decoder.end == 6
+    state = decoder.resume()
+    assert state is not None
+    after, rest = read(VALUES, first=6, resume=state)
+    whole, _ = read(VALUES)
+    assert [*kept.offsets(), *rest.offsets()] == [(0, 0), (1, 3), (5, 5), (6, 7)]
+    assert (after.tally, after.facts.entries) == (whole.tally, whole.facts.entries)
