@@ -40,7 +40,7 @@ def assert_proven(judged: Judged) -> None:
     assert last in (Completeness.PROVEN, Completeness.CONTIGUOUS)
 
 
-@pytest.mark.parametrize("minutes", [60, 7])
+@pytest.mark.parametrize("minutes", [60, pytest.param(7, marks=pytest.mark.long)])
 def test_the_clean_recording_is_proven(topic: Topic, minutes: int) -> None:
     clean = Recording.of(topic, timedelta(minutes=minutes)).clean
     judged = judge(clean)
