@@ -18,6 +18,8 @@ import pyarrow.compute as pc
 from dts_assets.model.lineages import LineageRule
 from dts_assets.stages.entry_columns import file_numbers
 from dts_assets.stages.entry_lineages import entry_lineages
+from dts_assets.stages.reassembly import SETS
+from dts_assets.wire.format import ENTRIES
 
 KEY_COLUMNS = (
     "last_offset",
@@ -240,22 +242,7 @@ def _codes(column: pa.ChunkedArray) -> _Numbers:
     return codes + 1
 
 
-_NO_ENTRIES = pa.schema(
-    [
-        ("last_offset", pa.int64()),
-        ("entry_number", pa.int32()),
-        ("message_type", pa.string()),
-        ("event_time", pa.timestamp("us", tz="UTC")),
-        ("gtid", pa.string()),
-        ("file_name", pa.string()),
-        ("position", pa.int64()),
-        ("database", pa.string()),
-        ("schema", pa.string()),
-        ("table", pa.string()),
-        ("rows", pa.int32()),
-        ("shard", pa.string()),
-        ("sequence", pa.int64()),
-    ]
-).empty_table()
+_DECLARED = {field.name: field for schema in (SETS, ENTRIES) for field in schema}
+_NO_ENTRIES = pa.schema([_DECLARED[name] for name in KEY_COLUMNS]).empty_table()
 
 _NO_TEXTS = pa.array([], pa.string())

@@ -119,23 +119,8 @@ def arrow_schema(schema: Schema) -> pa.Schema:
     return pa.schema([_arrow_field(field.name, field.field_type, field.field_id) for field in schema.fields])
 
 
-def arrow_schema_of(columns: Iterable[NamedType]) -> pa.Schema:
-    """Return the Arrow schema of declared columns, without ids, as a stage produces it."""
-    return pa.schema([pa.field(name, _without_ids(arrow_type(iceberg_type(text)))) for name, text in columns])
-
-
 def _arrow_field(name: str, kind: IcebergType, field_id: int) -> pa.Field:
     return pa.field(name, arrow_type(kind), metadata={FIELD_ID: str(field_id).encode()})
-
-
-def _without_ids(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_struct(kind):
-        return pa.struct([pa.field(field.name, _without_ids(field.type)) for field in kind])
-    if pa.types.is_list(kind):
-        return pa.list_(pa.field("element", _without_ids(kind.value_type)))
-    if pa.types.is_map(kind):
-        return pa.map_(_without_ids(kind.key_type), _without_ids(kind.item_type))
-    return kind
 
 
 def _parse(tokens: list[str], ids: Iterator[int]) -> IcebergType:

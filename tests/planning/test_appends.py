@@ -22,7 +22,7 @@ from dts_assets.planning.appends import NO_APPENDS, Appends, can_append_entries,
 from dts_assets.planning.generations import input_text
 from dts_assets.planning.staleness import FORMAT_INPUT, entries_input, raw_input
 from dts_assets.planning.topic_marks import PROOF_INPUT
-from tests.planning.rows import cut_row, ingest_row, raw_row
+from tests.ledger_rows import cut_row, ingest_row, raw_row
 
 GRID = WindowGrid(timedelta(hours=1), datetime(2026, 1, 5, tzinfo=UTC))
 WINDOW, OTHER = GRID.at(1), GRID.at(0)

@@ -23,7 +23,7 @@ from dts_assets.planning.boundaries import (
     instants_to_find,
     plan_cells,
 )
-from tests.planning.rows import raw_row
+from tests.ledger_rows import raw_row
 from tests.tiers import examples
 
 START = datetime(2026, 1, 5, tzinfo=UTC)

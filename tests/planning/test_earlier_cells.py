@@ -13,7 +13,7 @@ from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.spans import Cell, Span
 from dts_assets.model.windows import WindowGrid
 from dts_assets.planning.earlier_cells import find_earlier_cells
-from tests.planning.rows import raw_row
+from tests.ledger_rows import raw_row
 
 GRID = WindowGrid(timedelta(hours=1), datetime(2026, 1, 5, tzinfo=UTC))
 

@@ -15,7 +15,7 @@ from dts_assets.model.runs import SeenCheckpoint
 from dts_assets.model.spans import Cell
 from dts_assets.model.windows import WindowGrid
 from dts_assets.planning.group_offsets import offset_to_commit
-from tests.planning.rows import ingest_row
+from tests.ledger_rows import ingest_row
 
 CELL = Cell(0, WindowGrid(timedelta(hours=1), datetime(2026, 1, 5, tzinfo=UTC)).at(0))
 NOWHERE = SourcePosition(0, 0, 0)

@@ -15,7 +15,7 @@ from dts_assets.model.spans import Cell
 from dts_assets.model.windows import ClosedBy, WindowGrid
 from dts_assets.planning.boundaries import PlannedCell
 from dts_assets.planning.raw_reads import gap_before, gap_of, is_gone, plan_read
-from tests.planning.rows import raw_row
+from tests.ledger_rows import raw_row
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
 GRID = WindowGrid(timedelta(hours=1), START)

@@ -12,7 +12,7 @@ from dts_assets.model.problems import Reason
 from dts_assets.model.spans import Cell
 from dts_assets.model.windows import WindowGrid
 from dts_assets.planning.redriven import entries_to_redrive, quarantined_cells, tables_to_redrive
-from tests.planning.rows import cut_row
+from tests.ledger_rows import cut_row
 
 GRID = WindowGrid(timedelta(hours=1), datetime(2026, 1, 5, tzinfo=UTC))
 W0, W1, W2 = (GRID.at(number) for number in range(3))

@@ -15,7 +15,7 @@ from dts_assets.model.windows import ClosedBy, Window, WindowGrid
 from dts_assets.planning.generations import ABSENT, generation, input_text
 from dts_assets.planning.staleness import FORMAT_INPUT, entries_input, raw_input, stale_entries, tables_inputs
 from dts_assets.planning.work import Work, plan_work
-from tests.planning.rows import cut_row, ingest_row, raw_row
+from tests.ledger_rows import cut_row, ingest_row, raw_row
 from tests.tiers import examples
 
 GRID = WindowGrid(timedelta(hours=1), datetime(2026, 1, 5, tzinfo=UTC))

@@ -11,7 +11,7 @@ from dts_assets.model.runs import SeenCheckpoint
 from dts_assets.model.spans import Cell
 from dts_assets.model.windows import ClosedBy, Window
 from dts_assets.planning.proofs import prove_windows
-from tests.planning.rows import ingest_row
+from tests.ledger_rows import ingest_row
 from tests.soak.pipeline import Ingested, Outcome
 
 

@@ -38,7 +38,7 @@ from dts_assets.stages.row_hash import row_hashes
 from dts_assets.store.registry import read_registry
 from dts_assets.wire.columns.buffers import offsets_of
 from dts_assets.wire.dts_protobuf import DtsProtobuf
-from tests.planning.rows import ingest_row
+from tests.ledger_rows import ingest_row
 
 FORMAT = DtsProtobuf()
 

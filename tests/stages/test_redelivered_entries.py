@@ -21,7 +21,7 @@ from dts_assets.stages.entry_columns import EntryColumns
 from dts_assets.stages.entry_lineages import entry_lineages
 from dts_assets.stages.redelivered_entries import find_redelivered, relevant
 from dts_assets.stages.run_tracker import RunTracker
-from tests.planning.rows import ingest_row
+from tests.ledger_rows import ingest_row
 from tests.stages.streams import EPOCH, Delivered, Stream, batches, stored, streams
 from tests.tiers import examples
 

@@ -15,7 +15,6 @@ from sqlalchemy.exc import OperationalError
 from dts_assets.errors import LakeTableError
 from dts_assets.model.columns import Column
 from dts_assets.model.tables import TableId
-from dts_assets.store import columns as declared
 from dts_assets.store.catalog import LakeLocation, open_catalog
 from dts_assets.store.columns import changelog_columns, snapshot_columns
 from dts_assets.store.commit import replace
@@ -23,7 +22,7 @@ from dts_assets.store.files import TableWriter, WriteTarget
 from dts_assets.store.iceberg_tables import ensure_table, evolve, spark_name, table_identifier
 from dts_assets.store.lake import write_target
 from dts_assets.store.schemas import SYSTEM_TABLES, TableLayout, changelog_layout, snapshot_layout
-from dts_assets.store.types import FIELD_ID, arrow_schema, arrow_schema_of, iceberg_schema, iceberg_type, lake_type
+from dts_assets.store.types import FIELD_ID, arrow_schema, iceberg_schema, iceberg_type, lake_type
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
@@ -106,11 +105,6 @@ class TestTypes:
         for layout in SYSTEM_TABLES.values():
             ids = [field.metadata[FIELD_ID] for field in arrow_schema(layout.schema)]
             assert len(set(ids)) == len(ids)
-
-    def test_arrow_schemas_without_a_table_carry_no_ids(self) -> None:
-        schema = arrow_schema_of(declared.WINDOWS)
-        assert all(field.metadata is None for field in schema)
-        assert schema.field("checkpoint").type.field(0).metadata is None
 
     @pytest.mark.parametrize("text", ["tinyint", "array<int", "struct<a>", "int int", "decimal(x)", ""])
     def test_what_is_no_type_is_refused(self, text: str) -> None:
