@@ -8,16 +8,10 @@ whole, a GTID that a CHECKPOINT counts. Each rule names the vendor's words that 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from dts_assets.model.delivery import (
-    MOST_NAMED,
-    CellDelivery,
-    ShardSequence,
-    ShardTransactions,
-    Transaction,
-)
-from dts_assets.model.gtids import GtidSet, parse_gtid
+from dts_assets.model.delivery import MOST_NAMED, CellDelivery
+from dts_assets.model.gtids import GtidSet
 from dts_assets.model.problems import Completeness, Problem, ProblemCode
 
 _LOSSES = frozenset(
@@ -31,8 +25,6 @@ _LOSSES = frozenset(
     }
 )
 _DOUBTS = frozenset({ProblemCode.ROLLBACK})
-_MOST_INTERVALS = 100
-"""Intervals of GTIDs remembered of earlier windows; of more, what counts is how far each source came."""
 
 
 def completeness_of_cell(problems: Iterable[Problem]) -> Completeness:
@@ -92,70 +84,6 @@ def _in_transactions(delivery: CellDelivery) -> bool:
     if delivery.numbered:
         return all(one.marked or not one.changes for one in delivery.transactions)
     return bool(delivery.transactions) and all(one.marked or one.first is None for one in delivery.transactions)
-
-
-def joined(before: CellDelivery, after: CellDelivery) -> CellDelivery:
-    """Return two cells of a Kafka partition that follow each other as one cell.
-
-    The next cell is compared with it. Counts add up. What one of them names stays named; GTIDs are united, and of a scattered
-    set only the bounds of each source are kept: a year of windows must not become a set of millions.
-    """
-    shards = sorted({one.shard for one in (*before.sequences, *after.sequences)})
-    transactions = sorted({one.shard for one in (*before.transactions, *after.transactions)})
-    return CellDelivery(
-        first_message=after.first_message if before.first_message is None else before.first_message,
-        last_message=before.last_message if after.last_message is None else after.last_message,
-        numbered=before.numbered + after.numbered,
-        unnumbered=before.unnumbered + after.unnumbered,
-        skipped_offsets=before.skipped_offsets + after.skipped_offsets,
-        offset_holes=(*before.offset_holes, *after.offset_holes)[:MOST_NAMED],
-        sequences=tuple(_joined_sequence(before.sequence(one), after.sequence(one)) for one in shards),
-        transactions=tuple(_joined_transactions(before.of_shard(one), after.of_shard(one)) for one in transactions),
-        more_shards=before.more_shards + after.more_shards,
-        seq_ids=after.seq_ids or before.seq_ids,
-    )
-
-
-def seam(before: CellDelivery, after: CellDelivery) -> tuple[Problem, ...]:
-    """Return the problems between two cells of a Kafka partition whose offsets meet.
-
-    Of a shard that one lacks nothing is said. ``before`` may be several cells, :func:`joined`. Numbers: the next ``ps`` is
-    one more than the last, not more than the greatest (a repeat), or 1 (the vendor's consumer demo reads 1 as a numbering
-    begun anew). Transactions: one that was open goes on or is read again, for a task that is restarted reads again what it
-    had not finished (Tencent Cloud, document 571/53454: the data between two checkpoints is sent again as a whole); one that
-    goes on was begun or is a re-read.
-    """
-    found: list[Problem] = []
-    for sequence in after.sequences:
-        found += _missing_numbers(before.sequence(sequence.shard), sequence)
-    for transactions in after.transactions:
-        earlier = before.of_shard(transactions.shard)
-        if earlier is not None:
-            found += _torn(earlier, transactions)
-    return tuple(found)
-
-
-def excused(
-    before: CellDelivery, after: CellDelivery, problems: Iterable[Problem]
-) -> tuple[tuple[Problem, ...], CellDelivery]:
-    """Return the problems and facts of a cell without holes in ``ps`` that earlier cells fill.
-
-    All numbers of such a hole had come in the cells before. Producers may send a message again long after (Apache Kafka,
-    producer setting ``retries``), and the vendor's demo drops what is not greater than the last number.
-    """
-    known: set[int] = set()
-    sequences = []
-    for sequence in after.sequences:
-        earlier = before.sequence(sequence.shard)
-        limit = -1 if earlier is None or sequence.restarts else earlier.greatest
-        known |= {hole.offset for hole in sequence.named if hole.last <= limit}
-        named = tuple(hole for hole in sequence.named if hole.last > limit)
-        holes = sequence.holes - len(sequence.named) + len(named)
-        sequences.append(replace(sequence, holes=holes, named=named))
-    left = tuple(
-        problem for problem in problems if problem.code is not ProblemCode.GAP or problem.first_offset not in known
-    )
-    return left, replace(after, sequences=tuple(sequences))
 
 
 def gtid_holes(seen_before: GtidSet, seen_now: GtidSet, synced_before: GtidSet | None, synced_now: GtidSet) -> GtidSet:
@@ -267,159 +195,6 @@ def gtids_by_shard(deliveries: Iterable[CellDelivery]) -> Mapping[str, GtidSet |
             except ValueError:
                 found[one.shard] = None
     return found
-
-
-def _joined_sequence(before: ShardSequence | None, after: ShardSequence | None) -> ShardSequence:
-    if before is None or after is None:
-        known = before or after
-        assert known is not None
-        return known
-    restarted = after.restarts or (after.first == 1 and before.last > 0)
-    goes_on = after.last > before.last or restarted
-    return replace(
-        after,
-        first=before.first,
-        first_offset=before.first_offset,
-        last=after.last if goes_on else before.last,
-        last_offset=after.last_offset if goes_on else before.last_offset,
-        greatest=max(before.greatest, after.greatest),
-        restarts=before.restarts + after.restarts,
-        repeats=before.repeats + after.repeats,
-        holes=before.holes + after.holes,
-        named=(*before.named, *after.named)[:MOST_NAMED],
-    )
-
-
-def _joined_transactions(before: ShardTransactions | None, after: ShardTransactions | None) -> ShardTransactions:
-    if before is None or after is None:
-        known = before or after
-        assert known is not None
-        return known
-    still = [one for one in before.open if not _ends(after, one) and not _passes(before, after, one)]
-    begun = {one.gtid for one in after.open if one.gtid}
-    still = [one for one in still if one.gtid not in begun]
-    scattered = before.gtids is None or after.gtids is None
-    try:
-        gtids = None if scattered else str(_bounded(before.gtid_set | after.gtid_set))
-    except ValueError:
-        gtids = None
-    positions = [one for one in (before.last_position, after.last_position) if one is not None]
-    return ShardTransactions(
-        after.shard,
-        before.begun + after.begun,
-        before.ended + after.ended,
-        before.changes + after.changes,
-        before.first or after.first,
-        (*still, *after.open)[-MOST_NAMED:],
-        before.more_open + after.more_open + max(0, len(still) + len(after.open) - MOST_NAMED),
-        max(positions, default=None),
-        before.last_offset if after.last_offset is None else after.last_offset,
-        gtids,
-        before.unreadable_gtids + after.unreadable_gtids,
-        before.fake_gtids or after.fake_gtids,
-    )
-
-
-def _bounded(gtids: GtidSet) -> GtidSet:
-    if sum(len(intervals) for _, intervals in gtids.sources) <= _MOST_INTERVALS:
-        return gtids
-    return GtidSet.of((source, intervals[0][0], intervals[-1][1]) for source, intervals in gtids.sources)
-
-
-def _missing_numbers(before: ShardSequence | None, after: ShardSequence) -> list[Problem]:
-    """Return the problems that ``ps`` shows between two cells."""
-    if before is None or after.first in (1, before.greatest + 1) or after.first <= before.last + 1:
-        return []
-    missing = after.first - before.last - 1
-    of = f" of shard {after.shard}" if after.shard else ""
-    which = f"{before.last + 1}" if missing == 1 else f"{before.last + 1} to {after.first - 1}"
-    detail = f"{missing} messages{of} are missing between two windows by ps: {which}"
-    return [Problem(ProblemCode.GAP, after.first_offset, after.first_offset, detail)]
-
-
-def _torn(before: ShardTransactions, after: ShardTransactions) -> list[Problem]:
-    """Return the transactions of one shard that are not whole, though neither cell can see it alone."""
-    first = after.first
-    marks_come = before.marked or (after.marked and not before.changes)
-    if first is None or before.first is None or not marks_come:
-        return []
-    of = f" of shard {after.shard}" if after.shard else ""
-    found = [
-        Problem(
-            ProblemCode.TRANSACTION,
-            one.offset,
-            first.offset,
-            f"{_named(one)}{of} has no COMMIT, and a later one begins",
-        )
-        for one in before.open
-        if not _ends(after, one) and _passes(before, after, one)
-    ]
-    if not first.begun and not _goes_on(before, first):
-        detail = f"what goes on of {_named(first)}{of} in this window has no BEGIN in those before it"
-        found.append(Problem(ProblemCode.TRANSACTION, before.last_offset, first.offset, detail))
-    return found
-
-
-def _ends(after: ShardTransactions, one: Transaction) -> bool:
-    """Return whether a transaction that was open ends in a later cell.
-
-    Where GTIDs cannot tell, it may have.
-    """
-    if after.first is not None and not after.first.begun and _agree(after.first, one):
-        return after.open[:1] != (after.first,)
-    source, number = _parsed(one)
-    if source is not None and after.gtids is not None and not after.fake_gtids:
-        return after.gtid_set.holds(source, number)
-    went_back = after.first is not None and after.first.position <= one.position
-    return went_back and after.last_position is not None and after.last_position > one.position
-
-
-def _passes(before: ShardTransactions, after: ShardTransactions, one: Transaction) -> bool:
-    """Return whether a later cell has gone on beyond a transaction without ending it."""
-    first = after.first
-    if first is None or (not first.begun and _agree(first, one)):
-        return False
-    source, number = _parsed(one)
-    if source is None or after.fake_gtids:
-        return first.position > one.position and first.server_id == one.server_id
-    ended = after.gtid_set
-    theirs = ended.of_source(source)
-    if theirs and theirs[-1][1] > number:
-        return True
-    later = [seen for seen in (first, *after.open) if seen is not one]
-    if any(_parsed(seen)[0] == source and _parsed(seen)[1] > number for seen in later):
-        return True
-    new = ended - before.gtid_set
-    return not theirs and bool(new) and first.position > one.position
-
-
-def _goes_on(before: ShardTransactions, first: Transaction) -> bool:
-    """Return whether entries without a BEGIN belong to a transaction that was open.
-
-    They may also be read again from the middle of one.
-    """
-    if any(_agree(one, first) for one in before.open) or before.more_open:
-        return True
-    source, number = _parsed(first)
-    intervals = before.gtid_set.of_source(source) if source is not None and not before.fake_gtids else ()
-    if intervals:
-        return number <= intervals[-1][1]
-    return before.last_position is not None and first.position <= before.last_position
-
-
-def _agree(one: Transaction, other: Transaction) -> bool:
-    return one.gtid is None or other.gtid is None or one.gtid == other.gtid
-
-
-def _parsed(one: Transaction) -> tuple[str | None, int]:
-    try:
-        return parse_gtid(one.gtid) if one.gtid is not None else (None, 0)
-    except ValueError:
-        return None, 0
-
-
-def _named(one: Transaction) -> str:
-    return "a transaction" if one.gtid is None else f"transaction {one.gtid}"
 
 
 def _missing_text(missing: GtidSet) -> str:

@@ -16,16 +16,14 @@ from dts_assets.model.gtids import GtidSet
 from dts_assets.model.ledger_rows import IngestWindow
 from dts_assets.model.problems import Completeness, Problem, ProblemCode
 from dts_assets.model.windows import ClosedBy
+from dts_assets.planning.adjoining_cells import excused, joined, seam
 from dts_assets.planning.completeness import (
     WindowEvidence,
-    excused,
     gtid_holes,
     gtids_by_shard,
     holes_behind,
-    joined,
     level_of_cell,
     level_of_window,
-    seam,
 )
 
 

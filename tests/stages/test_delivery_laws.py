@@ -11,16 +11,8 @@ from hypothesis import strategies as st
 from dts_assets.model.delivery import NOTHING_DELIVERED
 from dts_assets.model.gtids import GtidSet
 from dts_assets.model.problems import Completeness, Problem, ProblemCode
-from dts_assets.planning.completeness import (
-    WindowEvidence,
-    excused,
-    gtid_holes,
-    gtids_by_shard,
-    joined,
-    level_of_cell,
-    level_of_window,
-    seam,
-)
+from dts_assets.planning.adjoining_cells import excused, joined, seam
+from dts_assets.planning.completeness import WindowEvidence, gtid_holes, gtids_by_shard, level_of_cell, level_of_window
 from tests.stages.deliveries import Message, Seen, Topic, gtids, topics, up_to, windows
 from tests.tiers import examples
 
