@@ -1,6 +1,6 @@
-"""Columns of source tables: what the source calls their type, and what they become in the lake.
+"""Columns of source tables: their types at the source, and their types in the lake.
 
-The mapping may be widened by options; nothing may lose a value. Lake types are written as Spark writes them.
+Options of a subscription may name another lake type; no mapping may lose a value. Lake types are written as Spark writes them.
 """
 
 from __future__ import annotations
@@ -86,9 +86,9 @@ def mysql_type(original_type: str, *, unsigned: bool = False) -> str | None:
 
 
 def widened(one: str, other: str) -> str | None:
-    """Return the lake type that holds both types without loss; None if there is none.
+    """Return the lake type that holds the values of both types; None if there is none.
 
-    Iceberg must be able to promote each of the two to it.
+    It is ``bigint`` for ``int`` and ``bigint``. Iceberg can promote both types to the returned one.
     """
     if one == other:
         return one

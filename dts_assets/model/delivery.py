@@ -1,7 +1,7 @@
 """The facts about the delivery of one cell (a Kafka partition and window), from which completeness is proven.
 
-Each cell is read alone, so that any one can be read again; what lies between two of them is for planning to judge. The facts
-are small and bounded whatever arrives. Positions have lineage 0: lineages are decided later, over all cells.
+Each cell is read alone, so that any cell can be read again; planning judges the changes that may be missing between two cells.
+The facts are small and bounded whatever arrives. Positions have lineage 0: lineages are decided later, over all cells.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MOST_NAMED = 20
 
 @dataclass(frozen=True, slots=True)
 class Hole:
-    """Numbers that no message had: ``first`` to ``last``, noticed at the message at ``offset``."""
+    """Numbers that no message had: ``first`` to ``last``, noticed at the message with ``offset``."""
 
     first: int
     last: int
@@ -29,8 +29,8 @@ class Hole:
 class ShardSequence:
     """The ``ps`` headers of one shard: the first and the last new number, with their offsets.
 
-    ``greatest`` is the greatest of all; it differs from ``last`` where numbering began again (``restarts``). ``repeats``
-    counts numbers that had come before, ``holes`` how many there are; the first of them are ``named``.
+    ``greatest`` is the greatest number of all; it differs from ``last`` where numbering began again (``restarts``).
+    ``repeats`` counts numbers that had come before, ``holes`` counts the holes; the first holes are in ``named``.
     """
 
     shard: str
@@ -47,7 +47,10 @@ class ShardSequence:
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """A transaction, by where the cell saw it begin; ``begun`` is False if it began before."""
+    """A transaction and the first of its entries that a cell has.
+
+    ``position`` and ``offset`` are those of that entry; ``begun`` is False if the transaction began before the cell.
+    """
 
     gtid: str | None
     position: SourcePosition
@@ -60,11 +63,12 @@ class Transaction:
 class ShardTransactions:
     """The transactions of one shard. ``begun`` and ``ended`` count BEGIN and COMMIT entries, ``changes`` DML entries.
 
-    ``first`` is the first one that the cell saw (a DDL statement is one of its own). ``open`` have neither ended nor been passed
-    by others: mostly one, more where a re-read was still under way. ``last_position`` is the greatest, ``last_offset`` where the
-    last of their entries stood. ``gtids`` is the set of transactions that ended; None if it is too scattered to be kept.
-    ``unreadable_gtids`` counts what is no GTID of one dialect, ``fake_gtids`` says that a CHECKPOINT called them the task's own
-    invention.
+    ``first`` is the first transaction that the cell saw; a DDL statement is a transaction of its own. ``open`` are transactions
+    that neither ended nor were passed by others: mostly one, several if a re-read was still under way; ``more_open`` counts
+    those beyond :data:`MOST_NAMED`. ``last_position`` is the greatest position, ``last_offset`` the offset of the last entry.
+    ``gtids`` is the set of transactions that ended; None if it is too scattered to be kept. ``unreadable_gtids`` counts texts
+    that are no GTID, or a GTID of another dialect. ``fake_gtids`` says that a CHECKPOINT called the GTIDs an invention
+    of the task.
     """
 
     shard: str
@@ -82,7 +86,7 @@ class ShardTransactions:
 
     @property
     def marked(self) -> bool:
-        """True if BEGIN or COMMIT were seen."""
+        """True if a BEGIN or a COMMIT was seen."""
         return self.begun > 0 or self.ended > 0
 
     @property
@@ -93,7 +97,7 @@ class ShardTransactions:
 
 @dataclass(frozen=True, slots=True)
 class SeqIds:
-    """The vendor's ``seqId``: the smallest and greatest, and how many entries had one that was not new."""
+    """The vendor's ``seqId``: the smallest and greatest, and the number of entries whose ``seqId`` was not new."""
 
     smallest: int
     greatest: int
@@ -120,11 +124,11 @@ class CellDelivery:
     seq_ids: SeqIds | None = None
 
     def sequence(self, shard: str) -> ShardSequence | None:
-        """Return the sequence numbers of one shard."""
+        """Return the sequence numbers of one shard; None if none were seen."""
         return next((one for one in self.sequences if one.shard == shard), None)
 
     def of_shard(self, shard: str) -> ShardTransactions | None:
-        """Return the transactions of one shard."""
+        """Return the transactions of one shard; None if no entry of the shard was seen."""
         return next((one for one in self.transactions if one.shard == shard), None)
 
 

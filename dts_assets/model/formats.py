@@ -10,7 +10,7 @@ PLANNED_FORMATS = ("canal-json", "drs-avro", "drs-json", "dts-avro", "dts-json")
 
 
 class Evidence(StrEnum):
-    """Marks in a stream that prove which changes were delivered; the value is the name that people read."""
+    """Signs in a stream that prove which changes were delivered; the value is the name that people read."""
 
     CHECKPOINTS = "CHECKPOINTs"
     SEQUENCE_NUMBERS = "sequence numbers"

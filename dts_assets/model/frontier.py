@@ -1,4 +1,4 @@
-"""The frontier: what all snapshots of a subscription hold."""
+"""The frontier: the changes that all snapshots of a subscription hold."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from dts_assets.model.positions import SourcePosition
 
 
 class Consistency(StrEnum):
-    """``cut``: a snapshot holds the changes up to the cut. ``window``: it holds all changes of the window."""
+    """The changes of a window that a snapshot holds.
+
+    ``cut``: those up to the cut, so that no transaction is torn. ``window``: all of them.
+    """
 
     CUT = "cut"
     WINDOW = "window"
@@ -20,8 +23,8 @@ class Consistency(StrEnum):
 class Frontier:
     """The changes that snapshots hold.
 
-    They hold every change of windows up to ``whole_until`` (their start; None: none), and of the windows after it up to
-    ``window`` the changes at or before ``cut``.
+    They hold every change of the windows up to ``whole_until`` (the start of a window; None: no window), and the changes at or
+    before ``cut`` of the later windows up to ``window``.
     """
 
     window: datetime | None

@@ -30,6 +30,7 @@ _UUID = re.compile(r"\{?([0-9a-f]{8})-?([0-9a-f]{4})-?([0-9a-f]{4})-?([0-9a-f]{4
 _TAG = re.compile(r"[a-z_][a-z0-9_]{0,31}", re.ASCII)
 _INTERVAL = re.compile(r"(\d{1,20})(?:-(\d{1,20}))?", re.ASCII)
 _DOMAIN = re.compile(r"\d{1,10}", re.ASCII)
+_LAST_NUMBER = re.compile(rf"(?:\d+-)?(\d{{1,{MOST_DIGITS}}})", re.ASCII)
 _MARIADB = re.compile(r"(\d{1,10})-(\d{1,10})-(\d{1,20})", re.ASCII)
 
 
@@ -44,29 +45,31 @@ class GtidSet:
 
     @classmethod
     def of(cls, intervals: Iterable[tuple[str, int, int]]) -> GtidSet:
-        """Return a set of ``(source, first, last)``, in any order, overlapping or not.
+        """Return the set of intervals ``(source, first, last)``, in any order, overlapping or not.
 
-        Sources are those of :func:`gtid_source`.
+        ``("0", 1, 100)`` are the first hundred transactions of a domain. Sources are named as by :func:`gtid_source`.
 
         Raises:
-            ValueError: No GTID has such a number, or sources of both dialects are given.
+            ValueError: No GTID has a number of the interval, or sources of both dialects are given.
         """
         found: dict[str, list[Interval]] = {}
         for source, first, last in intervals:
             if not 1 <= first <= last <= _LARGEST:
-                raise ValueError(f"{first}-{last} is no interval of GTIDs: numbers begin at 1 and grow")
+                raise ValueError(
+                    f"{first}-{last} is no interval of GTIDs: write first-last, the first number being 1 or greater"
+                )
             found.setdefault(source, []).append((first, last))
         return cls._of({source: _merged(sorted(mine)) for source, mine in found.items()})
 
     @classmethod
     def parse(cls, text: str) -> GtidSet:
-        """Return the set that a text stands for, in either dialect; the empty text is the empty set.
+        """Return the set that a text of either dialect describes; the empty text is the empty set.
 
-        ``domain-server-sequence`` stands for everything up to it in its domain. ``domain:5-9`` is what :meth:`__str__` writes
-        for a MariaDB set, which has no words of its own for an interval that does not begin at 1.
+        ``domain-server-sequence`` stands for all transactions up to it in its domain. ``domain:5-9`` is the text that
+        :meth:`__str__` writes for a MariaDB set: MariaDB has no text for an interval that does not begin at 1.
 
         Raises:
-            ValueError: The text is no set of GTIDs.
+            ValueError: The text is no set of GTIDs, or mixes the dialects.
         """
         parts = [part.strip() for part in text.split(",")]
         if parts == [""]:
@@ -98,7 +101,7 @@ class GtidSet:
         return self._of(both)
 
     def __sub__(self, other: GtidSet) -> GtidSet:
-        self._of(dict(self.sources[:1] + other.sources[:1]))  # refuses to compare what does not mix
+        self._of(dict(self.sources[:1] + other.sources[:1]))  # refuses a set of the other dialect
         theirs = dict(other.sources)
         return self._of({source: _without(mine, theirs.get(source, ())) for source, mine in self.sources})
 
@@ -106,7 +109,7 @@ class GtidSet:
         return self - (self - other)
 
     def __contains__(self, gtid: str) -> bool:
-        """Return whether a transaction, named as the source does, is in the set.
+        """Return whether the set has a transaction, whose GTID is written as at the source.
 
         Raises:
             ValueError: The text is no GTID.
@@ -121,11 +124,15 @@ class GtidSet:
         return at >= 0 and intervals[at][1] >= number
 
     def covers(self, other: GtidSet) -> bool:
-        """Return whether every transaction of ``other`` is in the set."""
+        """Return whether every transaction of ``other`` is in the set.
+
+        Raises:
+            ValueError: The sets are of different dialects.
+        """
         return not other - self
 
     def of_source(self, source: str) -> tuple[Interval, ...]:
-        """Return the intervals of one source; empty for one that is not there."""
+        """Return the intervals of one source; empty for a source that is not in the set."""
         return dict(self.sources).get(source, ())
 
     def intervals(self) -> Iterator[tuple[str, int, int]]:
@@ -134,7 +141,7 @@ class GtidSet:
 
     @property
     def count(self) -> int:
-        """The number of transactions are in the set."""
+        """The number of transactions in the set."""
         return sum(last - first + 1 for _, first, last in self.intervals())
 
     @property
@@ -148,10 +155,10 @@ class GtidSet:
 def gtid_source(text: str) -> str:
     """Return the source that a GTID without its number names: ``uuid``, ``uuid:tag`` or a domain.
 
-    Of ``domain-server`` the domain counts.
+    It is ``0`` for ``0-1``, a domain and a server: MariaDB counts transactions per domain.
 
     Raises:
-        ValueError: The text is none of them.
+        ValueError: The text is neither ``uuid``, ``uuid:tag`` nor ``domain-server``.
     """
     domain, dash, server = text.partition("-")
     if dash and _DOMAIN.fullmatch(domain) and _DOMAIN.fullmatch(server):
@@ -161,7 +168,7 @@ def gtid_source(text: str) -> str:
 
 
 def parse_gtid(text: str) -> tuple[str, int]:
-    """Return the source and number of one transaction.
+    """Return the source and the number of a GTID: ``("0", 812)`` for ``0-1-812``.
 
     Raises:
         ValueError: The text is a set, or no GTID.
@@ -202,18 +209,20 @@ def greatest_numbers(gtid_set: str) -> dict[str, int]:
     Servers are named as by :func:`server_and_number`.
     """
     found: dict[str, int] = {}
-    for part in filter(None, (one.strip() for one in gtid_set.split(","))):
-        server, separator, number = part.rpartition(":" if ":" in part else "-")
-        if ":" in part:
-            server = part.partition(":")[0]
-            number = number.rpartition("-")[2]
-        if separator and number.isdigit():
-            found[server] = max(found.get(server, -1), int(number))
+    for part in (one.strip() for one in gtid_set.split(",")):
+        uuid, *rest = part.split(":") if ":" in part else part.rsplit("-", 1)
+        server = uuid
+        for one in rest:
+            number = _LAST_NUMBER.fullmatch(one)
+            if number:
+                found[server] = max(found.get(server, -1), int(number[1]))
+            else:
+                server = f"{uuid}:{one}"
     return found
 
 
 def is_domain(source: str) -> bool:
-    """Return whether a source is a domain of MariaDB; else it is a uuid of MySQL."""
+    """Return whether a source is a domain of MariaDB; otherwise it is a uuid of MySQL."""
     return len(source) <= 10 and source.isdecimal()
 
 

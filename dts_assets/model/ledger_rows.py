@@ -24,7 +24,7 @@ from dts_assets.model.windows import ClosedBy, Window
 class RawWindow:
     """The mark of raw of a Kafka partition and window; ``closed_by`` is ``message``, ``grace``, ``end`` or ``open``.
 
-    ``refreshes`` are the readings of which it consists, if it was read while it was open.
+    ``refreshes`` are the readings that the window consists of; none if it was read only after it had closed.
     """
 
     kafka_partition: int
@@ -77,7 +77,7 @@ class Counts:
 
     @property
     def quarantined(self) -> int:
-        """Messages, fragments and entries that could not be used."""
+        """The number of messages, fragments and entries that could not be used."""
         return self.quarantined_messages + self.quarantined_fragments + self.quarantined_entries
 
     @property
@@ -104,9 +104,9 @@ class ServerPositions:
 class IngestWindow:
     """A row of ``windows``: the mark of the ingest of a Kafka partition and window.
 
-    ``refreshes`` are the readings of which it consists, if it was read while it was open; ``resume`` is what the next
-    one goes on with, None if it has to begin anew, and once the window is closed. ``emptying`` counts the statements that take
-    away all rows of a table; None where they were not counted.
+    ``refreshes`` are the readings that the window consists of; none if it was read only after it had closed. ``resume`` is the
+    state that the next refresh goes on with; None if that has to begin anew, and once the window is closed. ``emptying`` counts
+    the statements that take away all rows of a table; None where they were not counted.
     """
 
     kafka_partition: int
@@ -141,7 +141,7 @@ class IngestWindow:
 class WindowTable:
     """The result of a tables run for one table in one Kafka partition and window.
 
-    ``run`` names the run that counted last.
+    ``run`` names the run that wrote the counts last.
     """
 
     kafka_partition: int
@@ -171,8 +171,8 @@ class Cut:
 
     Of a window that was made while it was open, ``ends`` are the offsets up to which its entries are in the changelogs, by Kafka
     partition, and ``made_by`` names the runs that have a part in them. As long as ``chain`` is the same, each of these runs has
-    only added rows, none of them at a position that snapshots stood behind already. ``open_in`` are the Kafka partitions in which
-    it had not closed: more of it may come.
+    only added rows, none of them at a position that snapshots had already passed. ``open_in`` are the Kafka partitions in which
+    the window had not closed: more messages of it may come.
     """
 
     window: Window

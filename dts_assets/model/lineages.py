@@ -12,9 +12,9 @@ from dts_assets.model.positions import SourcePosition
 class Break:
     """The place where a lineage begins.
 
-    With GTIDs: an entry belongs to it if its number is greater than ``seen`` says of its server (a server not named: any
-    number). Without: if its event time is at or after ``time``. ``offset`` is where this Kafka partition saw it begin (None:
-    it did not); entries before that never belong to it, and without GTIDs all from there on do.
+    With GTIDs an entry belongs to the lineage if its number is greater than ``seen`` says of its server (a server not named: any
+    number). Without GTIDs it does if its event time is at or after ``time``. ``offset`` is where this Kafka partition saw the
+    lineage begin (None: it did not): entries before it never belong to the lineage, and without GTIDs all later entries do.
     """
 
     lineage: int

@@ -24,7 +24,7 @@ class OffsetRange:
 class Watermark:
     """The extent of a Kafka partition at the source.
 
-    It has the offsets ``[low, high)``, the time of the first message, and the greatest time.
+    ``[low, high)`` are its offsets, ``earliest`` is the time of the first message, ``latest`` the greatest time of a message.
     """
 
     low: int

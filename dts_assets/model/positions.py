@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+_MOST_DIGITS = 18
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class SourcePosition:
@@ -21,6 +23,9 @@ class SourcePosition:
 
 
 def file_number(file_name: str) -> int:
-    """Return the number in a binlog file's name: 5 for ``mysql-bin.000005``; 0 for a name without a number."""
+    """Return the number in a binlog file's name: 5 for ``mysql-bin.000005``; 0 for a name without a number.
+
+    A number of more than 18 digits is none: columns hold 64 bits, and no server writes so many files.
+    """
     digits = file_name.rpartition(".")[2]
-    return int(digits) if digits.isdigit() else 0
+    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) <= _MOST_DIGITS else 0

@@ -19,17 +19,17 @@ class ProblemCode(StrEnum):
     GAP = "gap"
     """Offsets that the source no longer has, or never had where contiguity was promised."""
     CLOCK = "clock"
-    """Messages dated beyond now plus the allowed clock skew; read past when boundaries were found."""
+    """Messages dated beyond now plus the allowed clock skew; passed over when window boundaries are found."""
     ROLLBACK = "rollback"
     """A ROLLBACK entry, which the vendor documents as unused."""
     UNENDED = "unended"
     """The window ends inside an entry set whose tail has not been seen."""
     TRANSACTION = "transaction"
-    """A transaction that is not whole: its BEGIN or its COMMIT is missing, though such marks are sent."""
+    """A transaction without its BEGIN or its COMMIT, in a stream that has these entries."""
     GTIDS = "gtids"
     """Transactions that a CHECKPOINT says were sent and that no Kafka partition gave."""
     SEQUENCE = "sequence"
-    """The numbers in ``ps`` began again at 1; they cannot show what was lost just before."""
+    """The numbers in ``ps`` began again at 1; they cannot show messages that were lost just before."""
     UNKNOWN = "unknown"
     """Fields, data types or charset names that this version does not know; the values were kept."""
     DDL = "ddl"
@@ -63,7 +63,7 @@ class Completeness(StrEnum):
 
     @property
     def rank(self) -> int:
-        """0 for the weakest."""
+        """The place in the order of levels: 0 for ``incomplete``, the weakest."""
         return list(Completeness).index(self)
 
 

@@ -22,9 +22,9 @@ class Refresh:
 
 
 def reached(refreshes: Iterable[Refresh], generation: str, end_offset: int) -> bool:
-    """Return whether an earlier reading is still the beginning of the present content.
+    """Return whether rows of ``generation`` up to ``end_offset`` are still the beginning of a window.
 
-    The reading went up to ``end_offset``, and all of it was of ``generation``.
+    They are if one of its ``refreshes`` has that generation and went at least so far.
     """
     return any(one.generation == generation and one.end_offset >= end_offset for one in refreshes)
 
@@ -32,20 +32,20 @@ def reached(refreshes: Iterable[Refresh], generation: str, end_offset: int) -> b
 def runs_of(refreshes: Sequence[Refresh]) -> tuple[str, ...]:
     """Return the runs that have a part in the window, in offset order.
 
-    There is none where the window was read in one go.
+    There are none if the window was read in one go.
     """
     return tuple(dict.fromkeys(one.run for one in refreshes))
 
 
 def run_of(path: str) -> str:
-    """Return the run whose folder a data file lies in."""
+    """Return the run whose folder a data file lies in: ``r1`` for ``s3://lake/shop/entries/data/r1/0-ab.parquet``."""
     return path.rsplit("/", 2)[-2]
 
 
 def compacted_name(paths: Iterable[str]) -> str:
     """Return the beginning of a compacted file's name: a digest of the files that went in.
 
-    Whoever knows these files can tell that no row has changed.
+    A reader that knows these files can tell by the name that no row has changed.
     """
     return _COMPACTED + hashlib.sha256("\n".join(sorted(paths)).encode()).hexdigest()[:32]
 

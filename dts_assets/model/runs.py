@@ -51,7 +51,7 @@ class Run:
 class SeenStatement:
     """A DDL entry: its offset, its position at the source, and its GTID.
 
-    The copies of a statement that was sent into every Kafka partition are told by them.
+    The copies of a statement that was sent into every Kafka partition have equal positions, once the GTID has told the lineage.
     """
 
     shard: str
@@ -63,9 +63,10 @@ class SeenStatement:
 
 @dataclass(frozen=True, slots=True)
 class SeenCheckpoint:
-    """The greatest CHECKPOINT of a stretch in which their positions only grow.
+    """The greatest CHECKPOINT of a stretch in which the positions of CHECKPOINTs only grow.
 
-    ``fake_gtid`` says that GTIDs are the task's own invention, so that the same transaction may come under another one.
+    ``offset`` is that of its entry set. ``fake_gtid`` says that GTIDs are the task's own invention, so that the same transaction
+    may come under another GTID.
     """
 
     shard: str

@@ -17,7 +17,7 @@ def partition_of_key(key: str) -> int:
     """Return the Kafka partition that a key names.
 
     Raises:
-        ValueError: The key names none.
+        ValueError: The text is not the key of a Kafka partition.
     """
     if not (key.startswith("p") and key[1:].isdigit()):
         raise ValueError(f"{key} is not the key of a Kafka partition")
@@ -37,7 +37,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Some Kafka partitions times some windows, both ascending."""
+    """A rectangle of cells: some Kafka partitions times some windows, both ascending."""
 
     kafka_partitions: tuple[int, ...]
     windows: tuple[Window, ...]

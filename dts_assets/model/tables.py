@@ -16,18 +16,21 @@ Dots are among them: Iceberg lists a dotted namespace as nested.
 
 @lru_cache(maxsize=65536)
 def encode_part(part: str) -> str:
-    """Return a name part with every character that cannot be carried percent-encoded (UTF-8, upper-case hex); reversible."""
+    """Return a name part with every character that cannot be carried percent-encoded: ``a%2Eb`` for ``a.b``.
+
+    The code is UTF-8 in upper-case hex, and reversible.
+    """
     return _CARRIED.sub(lambda found: "".join(f"%{byte:02X}" for byte in found.group().encode()), part)
 
 
 def decode_part(part: str) -> str:
-    """Return the inverse of :func:`encode_part`."""
+    """Return the exact name part that :func:`encode_part` encoded."""
     return re.sub(r"(?:%[0-9A-F]{2})+", lambda found: bytes.fromhex(found.group().replace("%", "")).decode(), part)
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class TableId:
-    """A source table by its exact name parts; empty parts are those the source does not have."""
+    """A source table by its exact name parts; a part that the source does not have is empty."""
 
     database: str
     schema: str

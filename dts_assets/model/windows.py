@@ -14,7 +14,7 @@ KEY_FORMAT = "%Y-%m-%d-%H:%M"
 class ClosedBy(StrEnum):
     """The event that ended a window.
 
-    It is a later message, the declared grace, or the end of a complete capture; ``open`` if nothing ended it.
+    It is a later message, the end of the declared grace, or the end of a complete capture; ``open`` if nothing has ended it yet.
     """
 
     MESSAGE = "message"
@@ -66,7 +66,7 @@ class WindowGrid:
         """Return the window that a partition key names.
 
         Raises:
-            ValueError: The key names no window of this grid.
+            ValueError: The key is no time, or not the start of a window of this grid.
         """
         start = datetime.strptime(key, KEY_FORMAT).replace(tzinfo=UTC)
         window = self.containing(start)

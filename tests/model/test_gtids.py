@@ -151,6 +151,8 @@ def test_a_gtid_is_a_server_and_a_number(text: str, found: tuple[str, int] | Non
         (f"{A}:1-13:15", {A: 15}),
         (f"{A}:1-5, {B}:7", {A: 5, B: 7}),
         (f"{A}:1-5,{A}:9", {A: 9}),
+        (f"{A}:1-13:15:tag:1-3:7,{B}:other:2", {A: 15, f"{A}:tag": 7, f"{B}:other": 2}),
+        (f"{A}:²,{B}:" + "9" * 5000, {}),
         ("0-1-100,0-2-70", {"0-1": 100, "0-2": 70}),
         ("nonsense", {}),
         ("a:b", {}),

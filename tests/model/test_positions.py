@@ -20,7 +20,8 @@ HOUR = timedelta(hours=1)
 @pytest.mark.parametrize(
     ("name", "number"),
     [("mysql-bin.000005", 5), ("binlog.999999", 999_999), ("binlog.1000000", 1_000_000), ("", 0), ("000007", 7),
-     ("mysql-bin.index", 0), ("my.db.000010", 10), ("mysql-bin.", 0)],
+     ("mysql-bin.index", 0), ("my.db.000010", 10), ("mysql-bin.", 0),
+     ("mysql-bin.²", 0), ("mysql-bin." + "9" * 18, 10**18 - 1), ("mysql-bin." + "9" * 19, 0)],
 )  # fmt: skip
 def test_the_number_of_a_binlog_file(name: str, number: int) -> None:
     assert file_number(name) == number
