@@ -32,14 +32,18 @@ class UnwritableLakeError(LakeError):
 
 @dataclass(eq=False)
 class LakeTableError(LakeError):
-    """A table, or a file meant for it, that is not as expected. ``what`` is a clause: "it has no column offset"."""
+    """A table, or a file meant for it, that is not as expected.
+
+    ``what`` is a clause: "it has no column offset". So is ``way_out``, for faults that nobody but dts-assets can have made.
+    """
 
     table: str
     what: str
+    way_out: str = "run it again, and report it if it comes back"
 
     def message(self) -> str:
-        """Return the table (or its folder) and what is wrong."""
-        return f"The lake table {self.table} cannot be used as asked: {self.what}."
+        """Return the table (or its folder), what is wrong, and the way out."""
+        return f"The lake table {self.table} cannot be used as asked: {self.what}; {self.way_out}."
 
 
 @dataclass(eq=False)
@@ -81,11 +85,12 @@ class LakeFormatError(LakeError):
         """Return the lake, both formats and the way out."""
         newer = self.found is not None and self.found.isdecimal() and int(self.found) > int(self.known)
         by = "a newer" if newer else "an earlier" if self.found is None or self.found.isdecimal() else "another"
-        out = "Use that version, or n" if newer else "N"
+        out = "Use that version, or use" if newer else "Use"
         return (
-            f"The lake {self.warehouse} holds tables of subscription {self.subscription} that {by} version of dts-assets made "
-            f"(lake format {self.found or 'unnamed'}; this version reads {self.known}) and that cannot be converted. {out}ame "
-            f"another folder under lake.warehouse, or remove this one, and materialize again from the source."
+            f"The tables of subscription {self.subscription} in the lake {self.warehouse} were made by {by} version of "
+            f"dts-assets (lake format {self.found or 'unnamed'}; this version reads and writes {self.known}), and there is no "
+            f"conversion. {out} another subscription name, or another folder under lake.warehouse, and materialize again from "
+            f"the source."
         )
 
 

@@ -1,6 +1,6 @@
 """Casts of batches to a table's schema.
 
-Columns and nested fields are matched by name; missing ones are null; only safe casts are made.
+Columns and nested fields are matched by name; a missing column or field is null; only safe casts are made.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ def cast_to_schema(batch: pa.RecordBatch, schema: pa.Schema, table: str) -> pa.R
     """Return a batch with exactly the columns of ``schema``.
 
     Raises:
-        LakeTableError: The batch has a column that ``table`` lacks, or a value that does not fit its type.
+        LakeTableError: The batch has a column or field that ``schema`` lacks, or a value that does not fit its type.
+            ``table`` is named in the error.
     """
     names = batch.schema.names
     if extra := set(names) - set(schema.names):
@@ -32,7 +33,7 @@ def cast_to_schema(batch: pa.RecordBatch, schema: pa.Schema, table: str) -> pa.R
 
 
 class _Misfit(Exception):
-    """A clause about a column."""
+    """A clause about a column, of which the caller makes an error."""
 
 
 def _array(array: pa.Array, kind: pa.DataType, path: str) -> pa.Array:

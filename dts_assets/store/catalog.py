@@ -1,4 +1,4 @@
-"""The lake's catalog: its place, and how pyiceberg and Spark open it."""
+"""The lake's catalog: its place, and the settings with which pyiceberg and Spark open it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SQLITE_JDBC = "org.xerial:sqlite-jdbc:3.51.0.0"
 SQLITE_WAIT_SECONDS = 60
 """The seconds for which SQLite waits for another writer.
 
-Without them 157 of 271 calls of one of four writers failed.
+Without this wait 157 of 271 calls of one of four writers failed.
 """
 
 _METADATA_FILES = 128
@@ -39,8 +39,9 @@ _FLAT_CATALOGS = ("hive", "glue")
 class LakeLocation:
     """A lake: its warehouse (a local path or a URI) and its catalog's properties, as Iceberg names them.
 
-    ``properties["type"]`` is ``sqlite`` if nothing is said; its database is ``catalog.db`` in the warehouse unless ``uri``, a
-    local path, names another. ``joined`` says that the catalog has one namespace level, None that its type decides.
+    It is picklable. ``properties["type"]`` is ``sqlite`` if it is left out; the database of this catalog is ``catalog.db`` in
+    the warehouse unless ``uri``, a local path, names another. ``joined`` says that the catalog has one namespace level, None
+    that its type decides.
     """
 
     warehouse: str
@@ -49,7 +50,7 @@ class LakeLocation:
 
     @property
     def catalog_type(self) -> str:
-        """``sqlite``, ``rest``, ``hive``, ``glue`` or what else Iceberg knows."""
+        """The type of the catalog: ``sqlite``, ``rest``, ``hive``, ``glue`` or another that Iceberg knows."""
         return self.properties.get("type", "sqlite")
 
     @property
@@ -66,9 +67,9 @@ class LakeLocation:
 
     @property
     def warehouse_uri(self) -> str:
-        """The warehouse as Iceberg is told it.
+        """The URI of the warehouse for Iceberg.
 
-        A local one begins with ``file://``, so that no engine takes it for another store.
+        That of a local folder begins with ``file://``, so that no engine takes it for another store.
         """
         return f"file://{self.local_path}" if self.local_path is not None else self.warehouse.rstrip("/")
 
@@ -89,7 +90,7 @@ class LakeLocation:
 
     @property
     def file_store_properties(self) -> dict[str, str]:
-        """The properties with which workers reach the files: those of the file stores."""
+        """The properties of the file stores, with which workers reach the files: ``{"s3.endpoint": ...}``."""
         return {name: value for name, value in self.properties.items() if name.startswith(_FILE_STORE_PROPERTIES)}
 
 
@@ -118,7 +119,7 @@ class _SqliteCatalog(SqlCatalog):
 def _metadata(location: str, properties: tuple[tuple[str, str], ...]) -> TableMetadata:
     """Return the content of a metadata file.
 
-    Whoever changes it makes a copy, as pyiceberg does.
+    All callers share it: a caller that changes it makes a copy first, as pyiceberg does.
     """
     return FromInputFile.table_metadata(load_file_io(dict(properties), location).new_input(location))
 
@@ -127,7 +128,7 @@ def open_catalog(lake: LakeLocation) -> Catalog:
     """Return the catalog ``lake``, made if it is a SQLite one that does not exist yet.
 
     Raises:
-        UnwritableLakeError: The catalog cannot be opened, or its folder cannot be written.
+        UnwritableLakeError: A SQLite catalog cannot be opened, or a folder of the lake cannot be made or written.
     """
     if lake.catalog_type != "sqlite":
         return load_catalog(CATALOG, **{**lake.properties, "warehouse": lake.warehouse_uri})
@@ -151,6 +152,9 @@ def spark_catalog_conf(lake: LakeLocation) -> dict[str, str]:
     """Return the Spark settings of the catalog ``lake``; all of them must stand when Spark starts.
 
     The table cache is off: with it Spark went on reading old rows after a commit by pyiceberg, in 3 of 3 tries.
+
+    Raises:
+        UnwritableLakeError: A SQLite catalog has no local path.
     """
     name = f"spark.sql.catalog.{CATALOG}"
     conf = {
@@ -172,10 +176,11 @@ def spark_catalog_conf(lake: LakeLocation) -> dict[str, str]:
 
 
 def _ready(lake: LakeLocation) -> Path:
-    """Return the database's path, its folder made and writable.
+    """Return the path of the SQLite database after its folder and the warehouse were made.
 
     Raises:
-        UnwritableLakeError: The folder cannot be made or written, or its path has a character that no location can carry.
+        UnwritableLakeError: A folder cannot be made, it or the database cannot be written, a path has a character that no table
+            location can carry, or there is no local path.
     """
     folders = [folder for folder in (lake.local_path, lake.database.parent) if folder is not None]
     for folder in folders:

@@ -1,10 +1,10 @@
 """The columns of every lake table of a fixed shape, as text.
 
-Only the standard library is needed, so that definitions may read them.
+The module needs only the standard library, so that Dagster definitions may read it.
 
 A type is written as Spark writes it: the lake types of :mod:`dts_assets.model.columns`, and ``array<...>``, ``map<...>`` and
-``struct<name:type,...>`` of them. ``timestamp`` is an instant in UTC, ``timestamp_ntz`` a wall clock. This is the one place
-where a table's shape is stated; Iceberg, Arrow and Dagster shapes are derived from it.
+``struct<name:type,...>`` of them. ``timestamp`` is an instant in UTC, ``timestamp_ntz`` a wall clock. A table's shape is
+stated nowhere else; Iceberg, Arrow and Dagster shapes are derived from it.
 """
 
 from __future__ import annotations
@@ -196,8 +196,8 @@ WINDOW_TABLES: tuple[NamedType, ...] = (
 )
 """The result of a tables run for one table in one Kafka partition and window.
 
-The positions bound its changes, so that a snapshot knows without reading them whether any is a re-read of what it has
-applied.
+The positions bound its changes, so that the run of a snapshot knows without reading the changes whether any of them repeats
+changes that the snapshot holds.
 """
 
 CUTS: tuple[NamedType, ...] = (
@@ -257,7 +257,10 @@ DDL: tuple[NamedType, ...] = (
     ("parsed", "boolean"),
     ("effect", "string"),
 )
-"""Every DDL statement as it came, with what it does; ``effect`` is null if it was not understood."""
+"""Every DDL statement as it came, with its effect on rows.
+
+``effect`` is null for a statement that was not understood.
+"""
 
 TABLE_SHAPES: tuple[NamedType, ...] = (
     ("kafka_partition", "int"),
@@ -279,7 +282,10 @@ LEDGER_COLUMNS: Mapping[str, tuple[NamedType, ...]] = MappingProxyType(
         "cuts": CUTS,
     }
 )
-"""The ledgers that have got columns in the course of time."""
+"""The ledger tables that got more columns after their first version.
+
+Older tables are widened when they are opened.
+"""
 
 SNAPSHOT_SYSTEM: tuple[NamedType, ...] = (
     ("_event_time", "timestamp"),
@@ -291,7 +297,7 @@ SNAPSHOT_SYSTEM: tuple[NamedType, ...] = (
 HISTORY_SYSTEM_NAMES = ("_valid_from", "_valid_to", "_valid_from_position", "_op")
 
 RESERVED = frozenset({name for name, _ in SNAPSHOT_SYSTEM} | set(HISTORY_SYSTEM_NAMES))
-"""Names that a source column cannot keep in the flat tables; it is kept as ``_source_<name>``."""
+"""The names that a source column cannot keep in the flat tables: it is called ``_source_<name>``."""
 
 
 def flat_name(source_name: str) -> str:

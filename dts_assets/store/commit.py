@@ -1,13 +1,13 @@
 """The commit of files to a table: a rectangle of partitions is replaced in one Iceberg snapshot.
 
-Exact: every data file inside the rectangle goes, the new ones come, an empty new set included; a file that lies across its
-border is refused. Atomic: readers see the old generation or the new one. Several writers are serialized by the catalog's
+Exact: every data file inside the rectangle goes and the new files come, even if there are none; a new file that does not lie
+wholly inside is refused. Atomic: readers see the old generation or the new one. Several writers are serialized by the catalog's
 compare and swap, each try planned anew from the table as it then is: pyiceberg's own retry keeps the old plan, and two
-replacements of an empty rectangle would then both stay. Works alike on every catalog and needs no Spark.
+replacements of an empty rectangle would then both stay. A replacement works alike on every catalog and needs no Spark.
 
-All that is not pyiceberg's documented interface is used here and in :mod:`dts_assets.store.data_files`, and pinned by a test:
-its manifest and snapshot writers as such, and ``Table._do_commit``. Its snapshot producers are not used: they copy the
-table's whole metadata some 20 times a commit (300 ms at 300 snapshots) and never merge manifests.
+Beyond pyiceberg's documented interface are its manifest and snapshot writers and ``Table._do_commit``, which this module uses,
+and the footer functions in :mod:`dts_assets.store.data_files`; a test pins them. pyiceberg's snapshot producers are not used:
+they copy the table's whole metadata some 20 times a commit (300 ms at 300 snapshots) and never merge manifests.
 """
 
 from __future__ import annotations
@@ -16,11 +16,10 @@ import hashlib
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from pyiceberg.catalog import Catalog
-from pyiceberg.conversions import from_bytes
 from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException
 from pyiceberg.manifest import (
     DataFile,
@@ -43,26 +42,29 @@ from pyiceberg.table.snapshots import (
 )
 from pyiceberg.table.update import AddSnapshotUpdate, AssertRefSnapshotId, AssertTableUUID, SetSnapshotRefUpdate
 from pyiceberg.typedef import Identifier
-from pyiceberg.types import PrimitiveType
 
 from dts_assets.errors import LakeTableError, StaleGenerationError
 from dts_assets.store.contention import until_it_gets_through
 from dts_assets.store.data_files import data_files, partition_value
 from dts_assets.store.files import WrittenFile
 from dts_assets.store.locks import table_lock
+from dts_assets.store.replacement_plan import Plan, Touched, field_names, lies_inside, plan_replacement
 
 Rectangle: TypeAlias = Mapping[str, Collection[Any]]
-"""The values of partition fields, by field.
+"""The values of partition fields: ``{"kafka_partition": {0, 1}, "window_start": {...}}``.
 
 A field left out is unbounded, so an empty mapping is the whole table.
 """
 
 MERGE_AT = 20
-"""Manifests less than half full are merged when there are so many."""
+"""The number of manifests less than half full from which they are merged."""
 
 MANIFEST_FILES = 250
-"""Files per manifest, neighbours in partition order. A replacement rewrites the manifests that it takes files from: with all of
-2,000 files in one it took 0.6 s (narrow) to 1.4 s (two 30-column images)."""
+"""Files per manifest, neighbours in partition order.
+
+A replacement rewrites the manifests that it takes files from: with all of 2,000 files in one manifest it took 0.6 s (narrow rows)
+to 1.4 s (two 30-column images).
+"""
 
 _COMPRESSION: Literal["deflate"] = "deflate"
 
@@ -71,7 +73,7 @@ _COMPRESSION: Literal["deflate"] = "deflate"
 class Replaced:
     """The outcome of a replacement.
 
-    ``snapshot_id`` is None where there was nothing to remove, to add and to say.
+    ``added`` and ``removed`` are paths. ``snapshot_id`` is None where there was no file to remove or add and no property to set.
     """
 
     snapshot_id: int | None
@@ -89,11 +91,15 @@ def replace(
     base: Collection[str] | None = None,
     keep: Callable[[DataFile], bool] | None = None,
 ) -> Replaced:
-    """Make ``files`` all that the table holds inside ``rectangle``, in one snapshot that carries ``properties``.
+    """Make ``files`` all that the table holds inside ``rectangle``, in one Iceberg snapshot that carries ``properties``.
 
-    ``base`` is the set of paths that the rectangle must hold now, else StaleGenerationError; None lets the last writer win.
-    ``keep`` names files inside that stay nevertheless: those that the new ones are added to.
-    Raises LakeTableError if a file is not what its writer reported, or a file, old or new, lies outside.
+    ``base`` are the paths that the rectangle must hold now, apart from kept files; None lets the last writer win. ``keep``
+    says of a file inside whether it stays nevertheless, beside the new files.
+
+    Raises:
+        StaleGenerationError: The rectangle holds other files than ``base``.
+        LakeTableError: A new file is not as its writer reported, lies outside, or is there already; the table has row-level
+            deletes inside; or other writers were in the way all the time.
     """
     name = ".".join(identifier)
     wanted = {field_name: frozenset(map(partition_value, values)) for field_name, values in rectangle.items()}
@@ -102,9 +108,8 @@ def replace(
     def once() -> Replaced:
         try:
             return attempt.run(catalog, identifier, files)
-        except (
-            CommitFailedException
-        ):  # surely not committed; of a state that is unknown the next try looks whether it landed
+        except CommitFailedException:
+            # Surely not committed. After an unknown outcome, which is another exception, the next try looks whether it landed.
             attempt.clean_up()
             raise
 
@@ -112,16 +117,21 @@ def replace(
 
 
 def files_in(table: Table, rectangle: Rectangle, *, snapshot_id: int | None = None) -> list[DataFile]:
-    """Return the live data files of a snapshot (None: the current one) inside a rectangle."""
+    """Return the live data files of an Iceberg snapshot (None: the current one) inside a rectangle.
+
+    Raises:
+        LakeTableError: The table has row-level deletes there.
+    """
     snapshot = table.current_snapshot() if snapshot_id is None else table.snapshot_by_id(snapshot_id)
     wanted = {name: frozenset(map(partition_value, values)) for name, values in rectangle.items()}
-    return [entry.data_file for entry in _plan(table, snapshot, wanted).removed]
+    return [entry.data_file for entry in plan_replacement(table, snapshot, wanted).removed]
 
 
 def files_apart(table: Table, one: int, other: int) -> tuple[list[DataFile], list[DataFile]]:
-    """Return the live data files of two Iceberg snapshots, without those in manifests that both have.
+    """Return the live data files of each of two Iceberg snapshots, without the manifests that both have.
 
-    A commit of a few files leaves nearly all manifests as they were, so this costs what has changed, not what a table holds.
+    A file may still be in both lists, where its manifest was rewritten. A commit of a few files leaves nearly all manifests as
+    they were, so the cost grows with the changes and not with the table.
     """
     manifests = [
         {manifest.manifest_path: manifest for manifest in (snapshot.manifests(table.io) if snapshot else ())}
@@ -142,25 +152,6 @@ def files_apart(table: Table, one: int, other: int) -> tuple[list[DataFile], lis
 def generation_of(paths: Iterable[str]) -> str:
     """Return a short digest of a set of files: equal exactly if the files are."""
     return hashlib.sha256("\n".join(sorted(paths)).encode()).hexdigest()[:12]
-
-
-@dataclass(slots=True)
-class _Touched:
-    """A manifest with files inside the rectangle: which entries stay and which go."""
-
-    manifest: ManifestFile
-    kept: list[ManifestEntry] = field(default_factory=list)
-    removed: list[ManifestEntry] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class _Plan:
-    touched: list[_Touched] = field(default_factory=list)
-    untouched: list[ManifestFile] = field(default_factory=list)
-
-    @property
-    def removed(self) -> list[ManifestEntry]:
-        return [entry for touched in self.touched for entry in touched.removed]
 
 
 class _Attempt:
@@ -190,7 +181,12 @@ class _Attempt:
         self._table: Table | None = None
 
     def run(self, catalog: Catalog, identifier: Identifier, files: Sequence[WrittenFile]) -> Replaced:
-        """Try once, from the table as it is now."""
+        """Try once, from the table as it is now.
+
+        Raises:
+            CommitFailedException: Another writer was faster; nothing was changed.
+            CommitStateUnknownException: The catalog gave no answer.
+        """
         table = catalog.load_table(identifier)
         made = self._data_files(table, files)  # footers are read before the lock is taken
         with table_lock(table):
@@ -198,7 +194,7 @@ class _Attempt:
             added = tuple(file.path for file in files)
             if self._landed(table):
                 return Replaced(self._snapshot_id, added, self._removed)
-            plan = _plan(table, table.current_snapshot(), self._wanted, self._keep)
+            plan = plan_replacement(table, table.current_snapshot(), self._wanted, self._keep)
             self._check(table, plan, made)
             if not made and not plan.removed and not self._properties:
                 return Replaced(None, (), ())
@@ -228,21 +224,21 @@ class _Attempt:
             one.snapshot_id == self._snapshot_id for one in ancestors_of(table.current_snapshot(), table.metadata)
         )
 
-    def _check(self, table: Table, plan: _Plan, made: Sequence[DataFile]) -> None:
-        names = _field_names(table)
+    def _check(self, table: Table, plan: Plan, made: Sequence[DataFile]) -> None:
+        names = field_names(table)
         old = {entry.data_file.file_path for entry in plan.removed}
         if self._base is not None and old != self._base:
             raise StaleGenerationError(self._name, expected=generation_of(self._base), found=generation_of(old))
         for file in made:
-            if not _inside(names[file.spec_id], file, self._wanted):
+            if not lies_inside(names[file.spec_id], file, self._wanted):
                 raise LakeTableError(
-                    self._name, f"its new file {file.file_path} lies outside the partitions being replaced"
+                    self._name, f"its new file {file.file_path} lies outside the partitions that are being replaced"
                 )
         paths = [file.file_path for file in made]
         if old & set(paths) or len(set(paths)) < len(paths):
-            raise LakeTableError(self._name, "a new file was given twice or is already part of it")
+            raise LakeTableError(self._name, "a new file was given twice or is part of it already")
 
-    def _commit(self, table: Table, plan: _Plan, made: Sequence[DataFile]) -> None:
+    def _commit(self, table: Table, plan: Plan, made: Sequence[DataFile]) -> None:
         self._snapshot_id = self._snapshot_id or table.metadata.new_snapshot_id()
         manifests = [
             *self._added(table, made),
@@ -301,7 +297,7 @@ class _Attempt:
         ]
         return self._manifests(table, entries)
 
-    def _rewritten(self, table: Table, touched: _Touched) -> list[ManifestFile]:
+    def _rewritten(self, table: Table, touched: Touched) -> list[ManifestFile]:
         entries = [_with_status(entry, ManifestEntryStatus.EXISTING) for entry in touched.kept]
         entries += [
             _with_status(entry, ManifestEntryStatus.DELETED, snapshot_id=self._snapshot_id) for entry in touched.removed
@@ -309,7 +305,7 @@ class _Attempt:
         return [self._manifest(table, touched.manifest.partition_spec_id, entries)]
 
     def _merged(self, table: Table, manifests: Sequence[ManifestFile]) -> list[ManifestFile]:
-        """Return the manifests that nothing was taken from; small ones are merged when they are many."""
+        """Return the manifests that no file was taken from; small manifests are merged if they are many."""
         small = {
             one.manifest_path: one
             for one in manifests
@@ -327,7 +323,7 @@ class _Attempt:
         return [*self._manifests(table, entries), *(one for one in manifests if one.manifest_path not in small)]
 
     def _manifests(self, table: Table, entries: Sequence[ManifestEntry]) -> list[ManifestFile]:
-        """Return the manifests of entries of the present spec, in partition order, none too long."""
+        """Write entries of the present spec in partition order, at most :data:`MANIFEST_FILES` to a manifest."""
         ordered = sorted(entries, key=_partition_order)
         starts = range(0, len(ordered), MANIFEST_FILES)
         spec_id = table.metadata.default_spec_id
@@ -353,7 +349,7 @@ class _Attempt:
         self._written.append(path)
         return path
 
-    def _summary(self, table: Table, plan: _Plan, made: Sequence[DataFile]) -> Summary:
+    def _summary(self, table: Table, plan: Plan, made: Sequence[DataFile]) -> Summary:
         specs, schema = table.metadata.specs(), table.metadata.schema()
         collector = SnapshotSummaryCollector()
         for file in made:
@@ -367,73 +363,9 @@ class _Attempt:
         )
 
 
-def _plan(
-    table: Table,
-    snapshot: Snapshot | None,
-    wanted: Mapping[str, frozenset[Any]],
-    keep: Callable[[DataFile], bool] | None = None,
-) -> _Plan:
-    """Return the files of an Iceberg snapshot that lie inside and are not kept, manifest by manifest.
-
-    Manifests without a live file are left out.
-
-    Raises:
-        LakeTableError: A file lies across the border of the rectangle, or the table has other partition fields.
-    """
-    plan = _Plan()
-    names = _field_names(table)
-    for manifest in snapshot.manifests(table.io) if snapshot is not None else ():
-        if not manifest.has_added_files() and not manifest.has_existing_files():
-            continue
-        if not _may_meet(table, manifest, wanted):
-            plan.untouched.append(manifest)
-            continue
-        if manifest.content != ManifestContent.DATA:
-            raise LakeTableError(".".join(table.name()), "it has row-level deletes where rows are to be replaced")
-        touched = _Touched(manifest)
-        for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=True):
-            inside = _inside(names[manifest.partition_spec_id], entry.data_file, wanted)
-            inside = inside and not (keep is not None and keep(entry.data_file))
-            (touched.removed if inside else touched.kept).append(entry)
-        if touched.removed:
-            plan.touched.append(touched)
-        else:
-            plan.untouched.append(manifest)
-    return plan
-
-
-def _may_meet(table: Table, manifest: ManifestFile, wanted: Mapping[str, frozenset[Any]]) -> bool:
-    """Return whether the partition bounds of a manifest leave room for a file inside."""
-    spec = table.metadata.specs()[manifest.partition_spec_id]
-    fields = spec.partition_type(table.metadata.schema()).fields
-    for one, bounds in zip(fields, manifest.partitions or (), strict=False):
-        values, kind = wanted.get(one.name), one.field_type
-        if values is None or bounds.lower_bound is None or bounds.upper_bound is None:
-            continue
-        assert isinstance(kind, PrimitiveType), "a partition field is never nested"
-        low = partition_value(from_bytes(kind, bounds.lower_bound))
-        high = partition_value(from_bytes(kind, bounds.upper_bound))
-        if not any(low <= value <= high for value in values):
-            return False
-    return True
-
-
-def _inside(names: Sequence[str], file: DataFile, wanted: Mapping[str, frozenset[Any]]) -> bool:
-    """Return whether all rows of a file lie inside.
-
-    A partition field that the file lacks or holds null puts it outside.
-    """
-    values = {name: file.partition[number] for number, name in enumerate(names)}
-    return all(partition_value(values.get(name)) in inside for name, inside in wanted.items())
-
-
 def _partition_order(entry: ManifestEntry) -> list[tuple[bool, Any]]:
     partition = entry.data_file.partition
     return [(partition[number] is not None, partition[number]) for number in range(len(partition))]
-
-
-def _field_names(table: Table) -> dict[int, list[str]]:
-    return {spec.spec_id: [one.name for one in spec.fields] for spec in table.metadata.partition_specs}
 
 
 def _with_status(entry: ManifestEntry, status: ManifestEntryStatus, *, snapshot_id: int | None = None) -> ManifestEntry:

@@ -46,7 +46,11 @@ def serve(
 ) -> Iterator[WarmServer]:
     """Yield a server in this process, which can then open no Connect session itself.
 
-    ``port`` 0 is any that is free. Raises MissingJavaError, PortInUseError.
+    ``port`` 0 stands for any free port.
+
+    Raises:
+        PortInUseError: Another program listens on the port.
+        MissingJavaError: There is no Java, or it is too old.
     """
     _require_free(port)
     plugins = [_PLUGIN, *filter(None, [(conf or {}).get("spark.plugins")])]
@@ -69,10 +73,10 @@ def serve(
 
 
 def _require_free(port: int) -> None:
-    """Raise an error where something listens already: Spark's own error is forty lines long.
+    """Raise an error if another program listens on the port: Spark's own error is forty lines long.
 
     Raises:
-        PortInUseError: Something listens on the port.
+        PortInUseError: Another program listens on the port.
     """
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -86,8 +90,10 @@ def _require_free(port: int) -> None:
 def server_process(config: Path, *, port: int = 0, log: Path | None = None) -> Iterator[str]:
     """Yield the address of a server of its own, run by ``dts-assets spark-server`` as a child process.
 
-    It answers when the block begins, and ends with this process even if that is killed. ``log`` gets what Spark says. Raises
-    SparkServerError if it does not start.
+    The server answers when the block begins, and ends with this process even if that is killed. Spark's messages go to ``log``.
+
+    Raises:
+        SparkServerError: The server ended before it answered, or did not answer in time.
     """
     command = [sys.executable, "-m", "dts_assets", "spark-server", "--config", str(config), "--port", str(port)]
     environment = child_environment(without=("SPARK_REMOTE",))
@@ -110,10 +116,10 @@ def server_process(config: Path, *, port: int = 0, log: Path | None = None) -> I
 
 
 def _address(process: subprocess.Popen[str], output: IO[str], log: Path | None) -> str:
-    """Return the address that a server says when it is ready.
+    """Return the address that a server prints when it is ready: ``sc://127.0.0.1:15002``.
 
     Raises:
-        SparkServerError: The server ended, or did not say it in time.
+        SparkServerError: The server ended, or did not print it in time.
     """
     timer = threading.Timer(_READY_SECONDS, process.kill)
     timer.start()

@@ -1,4 +1,4 @@
-"""Calls of the catalog that lose against other writers, repeated until they get through."""
+"""The repetition of catalog calls that lose against other writers."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def until_it_gets_through(
     call has to begin with the table as it is then.
 
     Raises:
-        LakeTableError: Other writers were in the way all the time.
-        DtsAssetsError: The last ``lost`` exception, where it is one of ours.
+        DtsAssetsError: The last ``lost`` exception, if it is an error for people.
+        LakeTableError: Other writers were in the way all the time, and the last exception was another.
     """
     retrying = Retrying(
         retry=retry_if_exception(lambda error: isinstance(error, lost) or _is_locked(error)),
@@ -39,12 +39,12 @@ def until_it_gets_through(
         last = error.last_attempt.exception()
         if isinstance(last, DtsAssetsError):
             raise last from None
-        raise LakeTableError(table, f"other writers kept it busy for {GIVE_UP_AFTER:.0f} s; run it again") from error
+        raise LakeTableError(table, f"other writers kept it busy for {GIVE_UP_AFTER:.0f} s", "run it again") from error
 
 
 def _is_locked(error: BaseException) -> bool:
     """Return whether a SQLite catalog has refused because others write.
 
-    Of two readers that both want to write SQLite refuses one at once, however long that one was ready to wait.
+    Of two readers that both want to write, SQLite refuses one at once, however long it was ready to wait.
     """
     return isinstance(error, OperationalError) and any(word in str(error) for word in ("locked", "busy"))

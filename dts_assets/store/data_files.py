@@ -39,7 +39,7 @@ _THREADS = 8
 def partition_value(value: Any) -> Any:
     """Return a Python value as Iceberg keeps it in a partition tuple.
 
-    Instants are microseconds, dates are days, the rest is as it was.
+    Instants are microseconds and dates are days since 1970-01-01; other values stay.
     """
     if isinstance(value, datetime):
         return (value - _EPOCH) // timedelta(microseconds=1)
@@ -51,7 +51,8 @@ def partition_value(value: Any) -> Any:
 def data_files(table: Table, files: Sequence[WrittenFile]) -> list[DataFile]:
     """Return the data files of ``files`` as ``table`` would hold them.
 
-    Raises LakeTableError for one that is not what it says.
+    Raises:
+        LakeTableError: A file is not as its writer reported.
     """
     reader = _FooterReader(table)
     if len(files) < 2:
@@ -63,14 +64,14 @@ def data_files(table: Table, files: Sequence[WrittenFile]) -> list[DataFile]:
 def _kept(wanted: StatisticsCollector) -> StatisticsCollector:
     """Return the collector of a column's statistics.
 
-    Of bytes it takes nothing, since writers leave them out and pyiceberg would warn of it.
+    It takes nothing of binary columns: writers leave their statistics out, and pyiceberg would warn of it.
     """
     none = MetricsMode(MetricModeTypes.NONE)
     return replace(wanted, mode=none) if isinstance(wanted.iceberg_type, BinaryType) else wanted
 
 
 class _FooterReader:
-    """Reads footers for one table, remembering what it has already checked: files of one run share a schema."""
+    """A reader of footers for one table. It checks each schema once: files of one run share a schema."""
 
     def __init__(self, table: Table) -> None:
         self._name = ".".join(table.name())
@@ -87,7 +88,7 @@ class _FooterReader:
         """Return the data file of a written file.
 
         Raises:
-            LakeTableError: The file is not what its writer reported.
+            LakeTableError: The file is missing, or is not as its writer reported.
         """
         source = self._io.new_input(file.path)
         try:
@@ -119,6 +120,9 @@ class _FooterReader:
         """Return field ids by Parquet path, after a check of names and types.
 
         Every id must name the same column as in the table, with a type that can be read as the table's.
+
+        Raises:
+            LakeTableError: A column has no field id, or another name or type.
         """
         arrow = footer.schema.to_arrow_schema()
         key = arrow.remove_metadata().serialize().to_pybytes()
@@ -162,7 +166,11 @@ class _FooterReader:
         return values
 
     def _bounds(self, file: WrittenFile, footer: pq.FileMetaData, column: str) -> tuple[Any, Any]:
-        """Return the least and greatest value of a column without nulls."""
+        """Return the least and greatest value of a column without nulls.
+
+        Raises:
+            LakeTableError: The file lacks the column or its bounds, or has a null in it.
+        """
         first = footer.row_group(0)
         position = next((i for i in range(footer.num_columns) if first.column(i).path_in_schema == column), None)
         if position is None:

@@ -1,9 +1,9 @@
 """The expiry of old Iceberg snapshots: they leave a table's metadata, and their files leave the disk.
 
-Every commit reads and writes the metadata whole. A table that is refreshed three times a minute makes four thousand versions
-of itself a day. A file goes once every snapshot that holds it has gone; what a snapshot that stays holds, a tag's among them,
-is never touched. pyiceberg forgets snapshots and leaves their files where they are, so these are found here: linear history
-makes that easy.
+Every commit reads and writes the metadata whole, and a table that is refreshed three times a minute has four thousand versions
+a day. A file is removed once every Iceberg snapshot that holds it has gone; files of a version that stays, for instance one with
+a tag, are never touched. pyiceberg forgets Iceberg snapshots and leaves their files where they are, so this module finds these
+files: linear history makes that easy.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.typedef import Identifier
 
 KEEP_SNAPSHOTS = 100
-"""Snapshots that always stay, the newest ones."""
+"""The number of newest Iceberg snapshots that always stay."""
 
 KEEP_FOR = timedelta(days=2)
 """The least time for which an Iceberg snapshot stays.
@@ -29,13 +29,13 @@ It is longer than any run that reads a table as it stood when the run began.
 """
 
 KEEP_FOR_LIVE = timedelta(minutes=30)
-"""The least time where tables are refreshed all the time.
+"""The least time for which an Iceberg snapshot stays where open windows are refreshed all the time.
 
 Every version of a table of 5 MB kept for two days would be 40 GB.
 """
 
 AT_ONCE = 50
-"""Superfluous Iceberg snapshots below which a table is left alone.
+"""The number of superfluous Iceberg snapshots below which a table is left alone.
 
 Each expiry is a commit of its own.
 """
@@ -49,10 +49,10 @@ def expire_snapshots(
     keep_for: timedelta = KEEP_FOR,
     now: datetime | None = None,
 ) -> int:
-    """Expire old Iceberg snapshots of a table, remove the files that only they held, and return their number.
+    """Expire old Iceberg snapshots of a table with their files, and return the number of expired snapshots.
 
-    The newest stay, and so do those younger than ``keep_for``, and the ``needed`` ones (snapshot ids). Branches and tags keep
-    theirs. A table that is not there, or that somebody else is committing to, is left alone.
+    The newest stay, and so do those younger than ``keep_for``, the ``needed`` ones (ids), and those of branches and tags. A file
+    that another Iceberg snapshot holds stays. A table that is not there, or that somebody else is committing to, is left alone.
     """
     try:
         table = catalog.load_table(identifier)
@@ -72,17 +72,17 @@ def expire_snapshots(
     with suppress(CommitFailedException):
         table.maintenance.expire_snapshots().by_ids(superfluous).commit()
         for path in unused:
-            with suppress(OSError):  # it is an orphan then, which harms nothing
+            with suppress(OSError):  # a file that cannot be removed is an orphan, which harms nothing
                 table.io.delete(path)
         return len(superfluous)
     return 0
 
 
 def _held_by_these_alone(table: Table, ordered: Sequence[Snapshot], gone: frozenset[int]) -> list[str]:
-    """Return the files that no Iceberg snapshot needs once some have gone.
+    """Return the paths that no Iceberg snapshot needs once the snapshots ``gone`` have gone.
 
-    ``ordered`` are all of them, each the parent of the next. A data file is needed by the snapshots before the one that
-    deleted it. So it can go if all of those do.
+    ``ordered`` are all Iceberg snapshots of the table, each the parent of the next. A data file that one of them deleted is
+    needed only by earlier ones, so it can go if all earlier ones go.
     """
     stay = [one for one in ordered if one.snapshot_id not in gone]
     kept = {manifest.manifest_path for one in stay for manifest in one.manifests(table.io)}

@@ -1,6 +1,6 @@
 """Parquet files as workers write and read them, without a catalog or Spark.
 
-They need a table's folder, its schema and its file store. A writer holds little: rows of a partition tuple are buffered up to
+Workers need a table's folder, its schema and its file store. A writer holds little: rows of a partition tuple are buffered up to
 one row group, all tuples together up to a limit. A file belongs to no table until :mod:`dts_assets.store.commit` says so;
 what a failed or repeated task leaves behind is an orphan under ``data/<run id>/``, never a duplicate.
 """
@@ -26,7 +26,10 @@ from dts_assets.model.offsets import OffsetRange
 from dts_assets.store.cast import cast_to_schema
 
 ROW_GROUP_BYTES = 32 << 20
-"""The bytes of Arrow data per row group: a reader of raw holds one at a time."""
+"""The bytes of Arrow data per row group.
+
+A reader of raw holds one row group at a time, forwards or backwards.
+"""
 
 BUFFER_BYTES = 128 << 20
 """Bytes that a writer buffers over all its partition tuples before it writes the largest out."""
@@ -36,7 +39,7 @@ _WRITE_BATCH_BYTES = 1 << 20
 _SMALL_BYTES = 32 << 10
 """The bytes of Arrow data below which a file is written without zstd and dictionaries.
 
-These are set up for every column anew: a changelog file of 13 rows takes 1 ms instead of 4, and is no larger.
+zstd and dictionaries are set up for every column anew: a changelog file of 13 rows takes 1 ms instead of 4, and is no larger.
 """
 
 
@@ -63,7 +66,7 @@ class WriteTarget:
 
 @dataclass(frozen=True, slots=True)
 class WrittenFile:
-    """A finished file: its path, the partition tuple of its rows, their number, and its bytes."""
+    """A finished file: its path, the partition tuple of its rows, their number, and its size in bytes."""
 
     path: str
     partition: tuple[Any, ...]
@@ -72,7 +75,7 @@ class WrittenFile:
 
 
 class TableWriter:
-    """Writes batches of one table, one file per partition tuple, from one task.
+    """A writer of one table's batches in one task, with one file per partition tuple.
 
     ``attempt`` goes into the file names, so that a task's files can be told from those of its repetition. Used as a context
     manager it removes what it wrote if the body raises; :meth:`close` gives the finished files.
@@ -97,7 +100,8 @@ class TableWriter:
     def write(self, batch: pa.RecordBatch) -> None:
         """Add rows, in their order; columns are matched by name, a missing one is null.
 
-        Raises LakeTableError if a column is not the table's, does not fit its type, or a partition value is null.
+        Raises:
+            LakeTableError: A column is not the table's, a value does not fit its type, or a partition value is null.
         """
         if batch.num_rows == 0:
             return
@@ -106,18 +110,22 @@ class TableWriter:
             self._add(partition, rows)
 
     def write_partition(self, partition: tuple[Any, ...], batch: pa.RecordBatch) -> None:
-        """Add rows that the caller knows to share ``partition``; the commit checks it again from the file's footer."""
+        """Add rows that the caller knows to share ``partition``; the commit checks it again from the file's footer.
+
+        Raises:
+            LakeTableError: A column is not the table's, or a value does not fit its type.
+        """
         if batch.num_rows:
             self._add(partition, cast_to_schema(batch, self._schema, self._target.location))
 
     def close(self) -> tuple[WrittenFile, ...]:
-        """Finish all files and say what they are, in the order in which their partition tuples first came."""
+        """Finish all files and return them, in the order in which their partition tuples first came."""
         written = tuple(opened.close() for opened in self._open.values())
         self._open.clear()
         return written
 
     def abort(self) -> None:
-        """Remove everything that was written."""
+        """Remove all files that were written."""
         for opened in self._open.values():
             opened.abort()
         self._open.clear()
@@ -161,14 +169,14 @@ class _OpenFile:
         self._rows = 0
 
     def add(self, batch: pa.RecordBatch) -> int:
-        """Buffer a batch; the bytes it holds."""
+        """Buffer a batch, and return its size in bytes."""
         size: int = batch.nbytes
         self._batches.append(batch)
         self.buffered += size
         return size
 
     def flush(self) -> int:
-        """Write what is buffered as one row group; the bytes that were buffered."""
+        """Write the buffered batches as one row group, and return the bytes that they took."""
         freed, self.buffered = self.buffered, 0
         batches, self._batches = self._batches, []
         if batches:
@@ -179,7 +187,7 @@ class _OpenFile:
         return freed
 
     def close(self) -> WrittenFile:
-        """Write the rest and the footer."""
+        """Write the buffered rows and the footer."""
         self.flush()
         assert self._writer is not None, "a file is opened with its first rows"
         self._writer.close()
@@ -188,7 +196,7 @@ class _OpenFile:
         return WrittenFile(self.path, self._partition, self._rows, size)
 
     def abort(self) -> None:
-        """Drop the file. What cannot be removed is an orphan, which harms nothing."""
+        """Drop the file. If it cannot be removed it is an orphan, which harms nothing."""
         self._batches.clear()
         if self._writer is not None:
             with contextlib.suppress(OSError, pa.ArrowException):
@@ -233,13 +241,16 @@ def read_batches(
     own ascending order.
 
     Raises:
-        LakeTableError: A file lacks a column.
+        LakeTableError: A file lacks one of ``columns``, or ``offset_column`` where ``offsets`` are given.
     """
     for path in reversed(paths) if backwards else paths:
         with file_io(io_properties, path).new_input(path).open() as stream, pq.ParquetFile(stream) as opened:
-            missing = set(columns) - set(opened.schema_arrow.names)
+            wanted = {*columns, offset_column} if offsets is not None else set(columns)
+            missing = wanted - set(opened.schema_arrow.names)
             if missing:
-                raise LakeTableError(path, f"this file has no column {', '.join(sorted(missing))}")
+                raise LakeTableError(
+                    path, f"this data file has no column {', '.join(sorted(missing))}", "materialize its window again"
+                )
             groups = _row_groups(opened.metadata, offset_column, offsets)
             for group in reversed(groups) if backwards else groups:
                 yield from _group_batches(
@@ -311,7 +322,7 @@ def _file_io(properties: tuple[tuple[str, str], ...], scheme: str) -> FileIO:
 
 
 def _split(batch: pa.RecordBatch, target: WriteTarget) -> Iterator[tuple[tuple[Any, ...], pa.RecordBatch]]:
-    """Yield the rows of each partition tuple, in their order, tuples in the order of their first rows.
+    """Yield each partition tuple with its rows, in the order of first rows: ``((0, <start>), <batch>)``.
 
     Raises:
         LakeTableError: A partition column is null.
@@ -324,7 +335,7 @@ def _split(batch: pa.RecordBatch, target: WriteTarget) -> Iterator[tuple[tuple[A
     for name, column in zip(names, columns, strict=True):
         if column.null_count:
             raise LakeTableError(
-                target.location, f"{column.null_count} rows have no {name}, by which it is partitioned"
+                target.location, f"{column.null_count} rows have no {name}, a column that it is partitioned by"
             )
     bounds = [pc.min_max(column) for column in columns]
     if all(bound["min"] == bound["max"] for bound in bounds):
@@ -342,7 +353,7 @@ def _split(batch: pa.RecordBatch, target: WriteTarget) -> Iterator[tuple[tuple[A
 
 
 def _pieces(batch: pa.RecordBatch, limit: int) -> Iterator[pa.RecordBatch]:
-    """Yield a batch in pieces, none of them much larger than ``limit`` bytes."""
+    """Yield a batch in pieces that are not much larger than ``limit`` bytes."""
     parts = min(batch.num_rows, max(1, -(-batch.nbytes // limit)))
     step = -(-batch.num_rows // parts)
     for start in range(0, batch.num_rows, step):
@@ -351,9 +362,9 @@ def _pieces(batch: pa.RecordBatch, limit: int) -> Iterator[pa.RecordBatch]:
 
 @lru_cache(maxsize=4096)
 def _leaves_but_binary(schema: bytes) -> list[str]:
-    """Return the Parquet paths of the leaf columns of a schema that are not binary.
+    """Return the Parquet paths of the leaf columns that are not binary: ``before.id``, ``absent.list.element``.
 
-    The schema is Arrow IPC bytes.
+    The schema is given as Arrow IPC bytes.
     """
 
     def walk(kind: pa.DataType, path: str) -> Iterator[str]:

@@ -37,13 +37,14 @@ _NOT_IN_PATHS = re.compile(r"[^A-Za-z0-9_\-]")
 def table_identifier(path: Sequence[str], *, joined: bool = False) -> Identifier:
     """Return the identifier of the table of an asset key.
 
-    Then the subscription is the namespace and the other parts are joined: ``("shop", "changelog__shopdb__orders")``.
+    With ``joined``, for catalogs of a single namespace level, the subscription is the namespace and the other parts are joined:
+    ``("shop", "changelog__shopdb__orders")``.
     """
     return (path[0], "__".join(path[1:])) if joined else tuple(path)
 
 
 def spark_name(identifier: Identifier) -> str:
-    """Return the table's name in Spark SQL, every part quoted."""
+    """Return the table's name in Spark SQL, with quoted parts: ``lake.`shop`.`entries```."""
     return ".".join((CATALOG, *(quoted(part) for part in identifier)))
 
 
@@ -57,6 +58,9 @@ def ensure_table(
     """Return the table, created with its namespaces if it is not there yet.
 
     Several processes may do so at once.
+
+    Raises:
+        LakeTableError: Other writers kept the catalog busy all the time.
     """
     return until_it_gets_through(
         ".".join(identifier), lambda: _load_or_create(catalog, identifier, schema, spec, properties)
@@ -64,7 +68,11 @@ def ensure_table(
 
 
 def remember(catalog: Catalog, identifier: Identifier, layout: TableLayout, *, name: str, value: str) -> None:
-    """Keep a fact in the properties of a table, where it lasts as long as the lake. The first writer wins."""
+    """Keep a fact in the properties of a table, where it lasts as long as the lake. The first writer wins.
+
+    Raises:
+        LakeTableError: Other writers kept the table busy all the time.
+    """
 
     def attempt() -> None:
         table = ensure_table(catalog, identifier, layout.schema, layout.spec, layout.properties)
@@ -97,11 +105,14 @@ def _load_or_create(
 
 
 def evolve(catalog: Catalog, identifier: Identifier, columns: Sequence[NamedType]) -> pa.Schema:
-    """Widen a table to hold ``columns``, and return its Arrow schema with field ids then.
+    """Widen a table to hold ``columns``, and return its new Arrow schema with field ids.
 
-    ``columns`` are names and lake types as in its layout. New columns, and new fields of structs, go to the end; int, float
-    and decimal widen as Iceberg allows. Raises LakeTableError for a type that cannot become the other without loss. A column
-    that the table has in a wider type already stays as it is.
+    ``columns`` are names and lake types: ``("id", "bigint")``. New columns, and new fields of structs, go to the end; int, float
+    and decimal widen as Iceberg allows. A column that the table already has in a wider type stays as it is.
+
+    Raises:
+        LakeTableError: A column's type and the wanted type have no common wider type, or other writers kept the table busy all
+            the time.
     """
 
     def attempt() -> None:
@@ -125,7 +136,7 @@ def table_schema(catalog: Catalog, identifier: Identifier) -> pa.Schema:
 def _widen(
     update: Callable[[], UpdateSchema], table: str, struct: StructType, path: tuple[str, ...], wanted: IcebergType
 ) -> bool:
-    """Stage what the field at ``path`` in ``struct`` needs to hold ``wanted``, and return whether it needs anything.
+    """Stage the change with which the field at ``path`` holds ``wanted``; return False if none is needed.
 
     Raises:
         LakeTableError: The field cannot hold it without loss.
@@ -143,7 +154,10 @@ def _widen(
     wide = widened(one, other)
     if wide is None:
         raise LakeTableError(
-            table, f"column {'.'.join(path)} is {one} and cannot become {other}; declare a type that holds both"
+            table,
+            f"column {'.'.join(path)} is {one} and cannot become {other} without loss",
+            f"declare {one} or a wider type of its kind for it under types, or use another subscription name, whose tables "
+            f"start empty",
         )
     if wide == one:
         return False

@@ -1,6 +1,6 @@
 """The lake as flows see it: tables by asset key, their files, and the way to write them.
 
-It holds only where the lake is, so it can be sent to another process; the catalog is opened at first use.
+A lake pickles as its location, so it can be sent to another process; the catalog is opened at first use.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class StoredFile:
 
 @dataclass(frozen=True, slots=True)
 class TableState:
-    """A table's current snapshot: its id and all properties of its summary, the committer's own among them."""
+    """A table's current Iceberg snapshot: its id, and all properties of its summary, the committer's own among them."""
 
     snapshot_id: int
     properties: Mapping[str, str]
@@ -52,7 +52,7 @@ class TableState:
 
 @dataclass(slots=True)
 class Lake:
-    """Every table by its asset key as a sequence of parts, ``("shop", "changelog", "shopdb", "orders")``."""
+    """The tables of a lake, each by the parts of its asset key: ``("shop", "changelog", "shopdb", "orders")``."""
 
     location: LakeLocation
     _catalog: Catalog | None = field(default=None, init=False, repr=False)
@@ -60,7 +60,11 @@ class Lake:
 
     @property
     def catalog(self) -> Catalog:
-        """The catalog, opened once. Raises UnwritableLakeError."""
+        """The catalog, opened once.
+
+        Raises:
+            UnwritableLakeError: The catalog cannot be opened, or its folder cannot be written.
+        """
         if self._catalog is None:
             self._catalog = open_catalog(self.location)
         return self._catalog
@@ -74,7 +78,9 @@ class Lake:
         return spark_name(self.identifier(path))
 
     def require_format(self, subscription: str) -> None:
-        """Refuse tables of a subscription that are laid out otherwise than here. Asks the catalog once, then remembers.
+        """Refuse a subscription whose tables have another lake format.
+
+        The catalog is asked once; that the format is right is remembered.
 
         Raises:
             LakeFormatError: Another version of dts-assets made the tables.
@@ -83,9 +89,8 @@ class Lake:
             return
         try:
             table = self.catalog.load_table(self.identifier((subscription, FORMAT_TABLE)))
-        except (
-            NoSuchTableError
-        ):  # nothing of the subscription is there, and the table will be made with the format of this code
+        except NoSuchTableError:
+            # There is no table of the subscription yet, and this one will be made first, with the format of this code.
             return
         found = table.properties.get(FORMAT_PROPERTY)
         if found != LAKE_FORMAT:
@@ -123,7 +128,7 @@ class Lake:
         remember(self.catalog, self.identifier(path), layout, name=name, value=value)
 
     def evolve(self, path: Sequence[str], columns: Sequence[NamedType]) -> pa.Schema:
-        """Widen a table to hold ``columns``; its Arrow schema with field ids."""
+        """Widen a table to hold ``columns``, and return its Arrow schema; see :func:`dts_assets.store.iceberg_tables.evolve`."""
         return evolve(self.catalog, self.identifier(path), columns)
 
     def target(self, path: Sequence[str], run: str) -> WriteTarget:
@@ -149,7 +154,11 @@ class Lake:
     ) -> list[StoredFile]:
         """Return the live files inside ``rectangle`` (None: all), by partition and path.
 
-        There is none if there is no table.
+        There are none if there is no table.
+
+        Raises:
+            LakeFormatError: Another version of dts-assets made the subscription's tables.
+            LakeTableError: The table has row-level deletes there.
         """
         table = self.table(path)
         if table is None:
@@ -158,7 +167,7 @@ class Lake:
         return sorted(found, key=lambda file: ([str(value) for value in file.partition.values()], file.path))
 
     def files_apart(self, path: Sequence[str], one: int, other: int) -> tuple[list[StoredFile], list[StoredFile]]:
-        """Return the live files that two Iceberg snapshots of a table do not share.
+        """Return the live files of each of two Iceberg snapshots, without the manifests that both have.
 
         See :func:`dts_assets.store.commit.files_apart`.
         """
@@ -167,7 +176,11 @@ class Lake:
         return [_stored(table, file) for file in first], [_stored(table, file) for file in second]
 
     def state(self, path: Sequence[str]) -> TableState | None:
-        """Return the table's current Iceberg snapshot; None if nothing was ever committed to it."""
+        """Return the table's current Iceberg snapshot; None without a table, or if nothing was ever committed to it.
+
+        Raises:
+            LakeFormatError: Another version of dts-assets made the subscription's tables.
+        """
         table = self.table(path)
         head = table.current_snapshot() if table is not None else None
         if head is None:
@@ -184,7 +197,10 @@ class Lake:
     ) -> pa.Table | None:
         """Return rows of a table in memory, ``where`` being an Iceberg filter; None without a table.
 
-        Beware of its size. Null ``list<struct>`` values read as empty lists, a trait of the reader.
+        All rows are in memory at once. pyiceberg reads a null ``list<struct>`` as an empty list.
+
+        Raises:
+            LakeFormatError: Another version of dts-assets made the subscription's tables.
         """
         table = self.table(path)
         if table is None:
@@ -197,7 +213,7 @@ class Lake:
 
 
 def write_target(table: Table, run: str, io_properties: Mapping[str, str]) -> WriteTarget:
-    """Return the place for files of a table, with its columns as they are now."""
+    """Return the place for a run's files of a table, with its columns as they are now."""
     spec, schema = table.spec(), table.schema()
     return WriteTarget(
         location=table.location(),

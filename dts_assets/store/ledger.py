@@ -50,11 +50,14 @@ from dts_assets.store.types import arrow_schema
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 Chosen: TypeAlias = Callable[[pa.Table], pa.ChunkedArray]
-"""Which rows of an Arrow table a replacement is about: a boolean per row."""
+"""A function that marks the rows of an Arrow table that a replacement removes: one boolean per row."""
 
 
 class Ledger:
-    """The ledger tables of one subscription. Reads take windows, or None for all rows, and give rows in key order."""
+    """The ledger tables of one subscription.
+
+    Readers take windows, or None for all rows, and return rows in key order.
+    """
 
     def __init__(self, catalog: Catalog, subscription: str) -> None:
         self._catalog = catalog
@@ -122,7 +125,7 @@ class Ledger:
     def replace_window_tables(
         self, windows: Iterable[Window], rows: Sequence[WindowTable], *, tables: Collection[TableId] | None = None
     ) -> None:
-        """Make ``rows`` all that is known of ``tables`` (None: of every table) in ``windows``."""
+        """Make ``rows`` all the counts of ``tables`` (None: of every table) in ``windows``."""
         starts = {window.start for window in windows}
 
         def chosen(table: pa.Table) -> pa.ChunkedArray:
@@ -135,7 +138,7 @@ class Ledger:
         self._replace("window_tables", starts, chosen, rows)
 
     def replace_lineages(self, rows: Sequence[Lineage]) -> None:
-        """Make ``rows`` all lineages, unless they are already."""
+        """Make ``rows`` all the lineages of the topic; equal rows are not written again."""
         if self.lineages() == list(rows):
             return
         table = self._ensure("lineages")
@@ -175,7 +178,12 @@ class Ledger:
         self._replace(name, starts, chosen, rows)
 
     def _replace(self, name: str, starts: Collection[datetime], chosen: Chosen, rows: Sequence[LedgerRow]) -> None:
-        """Replace the chosen rows of the days of ``starts``, all of which ``rows`` must lie in."""
+        """Replace the rows that ``chosen`` marks, in the days of ``starts``, by ``rows``.
+
+        Raises:
+            LakeTableError: ``chosen`` does not mark one of ``rows``.
+            StaleGenerationError: Other runs replaced the days each time that this one tried.
+        """
         days = {_day(start) for start in starts}
 
         def attempt() -> None:
@@ -189,7 +197,9 @@ class Ledger:
                 return
             new = _arrow(table, rows)
             if rows and not pc.all(chosen(new)).as_py():
-                raise LakeTableError(self._qualified(name), "a row was given that is outside of what is being replaced")
+                raise LakeTableError(
+                    self._qualified(name), "a row was given that lies outside of the cells that are being replaced"
+                )
             whole = pa.concat_tables([old.filter(pc.invert(gone)), new])
             written = _write(table, [(day, whole.filter(_day_is(whole, day))) for day in sorted(days)])
             try:
@@ -232,7 +242,7 @@ class Ledger:
         return self._with_all_columns(name, table)
 
     def _with_all_columns(self, name: str, table: Table) -> Table:
-        """Return the table with the columns that an earlier version of this code did not know."""
+        """Return the table, widened by columns that an earlier version of dts-assets did not know."""
         declared = LEDGER_COLUMNS.get(name, ())
         if {column for column, _ in declared} <= set(table.schema().column_names):
             return table
@@ -285,9 +295,9 @@ def _read_files(table: Table, files: Sequence[DataFile], *, without: Sequence[st
 
 
 def _rows_of_file(table: Table, file: DataFile, kind: type[Kind], without: Sequence[str]) -> tuple[Kind, ...]:
-    """Return all rows of a file, kept in memory.
+    """Return all rows of a file, and keep them in memory.
 
-    Files never change, and a sensor asks for all of them every few seconds: a day of 1,152 rows takes half a second to read.
+    Files never change, and a sensor asks for all rows every few seconds: a day of 1,152 rows takes half a second to read.
     """
     key = (file.file_path, kind.__name__, tuple(without))
     found = _FILES.get(key)
@@ -304,13 +314,13 @@ def _rows_of_file(table: Table, file: DataFile, kind: type[Kind], without: Seque
 _FILES_LOCK = threading.Lock()
 _FILES: OrderedDict[tuple[str, str, tuple[str, ...]], tuple[Any, ...]] = OrderedDict()
 _KEPT_ROWS = 50_000
-"""Rows of files that a process keeps, those that were asked for last."""
+"""The number of rows that a process keeps, of the files that were asked for last."""
 
 
 def _write(table: Table, pieces: Sequence[tuple[Any, pa.Table]]) -> tuple[WrittenFile, ...]:
     """Write rows in this process, one file per piece.
 
-    A piece is its partition value (None: found from the rows) and its rows.
+    A piece is a partition value and its rows: ``(20458, <rows>)``. With None the rows tell their partition tuples.
     """
     with TableWriter(write_target(table, "ledger", dict(table.io.properties))) as writer:
         for value, rows in pieces:

@@ -1,7 +1,7 @@
 """Locks of one host.
 
-They keep apart runs that would get in each other's way (Dagster's pool does so, too, but only for runs that it queues), and
-commits of one table.
+They keep apart runs that would disturb each other (Dagster's pool does so, too, but only for runs that it queues), and commits
+of one table.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from dts_assets.store.catalog import LakeLocation
 
 @contextmanager
 def hold_lock(lake: LakeLocation, name: str, *, on_wait: Callable[[], None]) -> Iterator[None]:
-    """Hold the lock of ``name`` in the lake; ``on_wait`` is called if somebody else holds it first.
+    """Hold the lock of ``name`` in the lake; ``on_wait`` is called if another run holds it.
 
-    The kernel frees the lock when its holder dies. On a warehouse that is no local folder there is none: there the pool alone
+    The kernel frees the lock when its holder dies. On a warehouse that is no local folder there is no lock: there the pool alone
     keeps runs apart, and a commit that lost the race is refused by the catalog.
     """
     folder = lake.local_path
@@ -38,7 +38,7 @@ def hold_lock(lake: LakeLocation, name: str, *, on_wait: Callable[[], None]) -> 
 
 
 def table_lock(table: Table) -> AbstractContextManager[None]:
-    """Return a lock that keeps writers of one machine in line.
+    """Return a lock under which the writers of one machine commit one after another.
 
     The kernel frees it when a writer is killed. Without it three writers of one table kept a fourth waiting for up to 20 s;
     with it for 1 to 2.5 s. Correctness does not rest on it.

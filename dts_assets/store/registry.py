@@ -1,6 +1,6 @@
 """The table registry: the source tables of a subscription and their columns.
 
-It is a file that people can read and diff. Definitions read it to draw the graph without a network, so this module imports
+It is a file that people can read and diff. Definitions read it to draw the graph without a network, so this module needs
 nothing but the standard library. Entries are only ever added or widened; a table that the source dropped stays, because its
 windows are still in the lake.
 """
@@ -23,10 +23,12 @@ from dts_assets.model.tables import TableId, decode_part
 
 VERSION = 1
 
+_WAY_OUT = "remove it, and the next run of entries writes it anew from the ledger"
+
 
 @dataclass(frozen=True, slots=True)
 class RegisteredColumn:
-    """A column: its name, the source's latest type text, its lake type, and whether it is key."""
+    """A column by its exact name, with the latest type text of the source and the lake type."""
 
     name: str
     original_type: str
@@ -56,31 +58,33 @@ def read_registry(path: Path) -> dict[TableId, RegisteredTable]:
     """Return the registered tables, by name; none if there is no file.
 
     Raises:
-        LakeTableError: The file is no registry.
+        LakeTableError: The file is no registry, or a registry of another version.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        content = path.read_bytes()
     except FileNotFoundError:
         return {}
     try:
-        document = json.loads(text)
+        document = json.loads(content)
         if document["version"] != VERSION:
             raise LakeTableError(
                 str(path),
-                f"it is a table registry of version {document['version']}, and this program reads version {VERSION}",
+                f"it is a table registry of version {document['version']}, and this version of dts-assets reads {VERSION}",
+                _WAY_OUT,
             )
         found = [_table(entry) for entry in document["tables"].values()]
     except (ValueError, KeyError, IndexError, TypeError, AttributeError):
-        raise LakeTableError(
-            str(path), "it is not a table registry; remove it, and the next run of entries writes it anew"
-        ) from None
+        raise LakeTableError(str(path), "it is not a table registry", _WAY_OUT) from None
     return {one.table: one for one in sorted(found, key=lambda one: one.table)}
 
 
 def merge_registry(path: Path, tables: Iterable[RegisteredTable]) -> dict[TableId, RegisteredTable]:
-    """Add tables, columns and newer types to the file and give all that it holds then.
+    """Add tables, columns and newer types to the file, and return all tables that it holds then.
 
     Several processes may do so at once; a reader sees the old file or the new one. A file that would not change is not touched.
+
+    Raises:
+        LakeTableError: The file is no registry, or a registry of another version.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with _locked(path):
@@ -95,9 +99,9 @@ def merge_registry(path: Path, tables: Iterable[RegisteredTable]) -> dict[TableI
 
 
 def merged(old: RegisteredTable, new: RegisteredTable) -> RegisteredTable:
-    """Return the columns of both: the old order, then new columns.
+    """Return the table with the columns of both: the old columns in their order, then the new ones.
 
-    Of a column that both have ``new`` counts.
+    A column that both have is taken from ``new``.
     """
     named = {column.name: column for column in new.columns}
     kept = tuple(named.pop(column.name, column) for column in old.columns)
@@ -134,7 +138,7 @@ def _document(tables: Mapping[TableId, RegisteredTable]) -> dict[str, Any]:
 def _write(path: Path, tables: Mapping[TableId, RegisteredTable]) -> None:
     """Put the new file in the place of the old one at once.
 
-    It has one line per column, so that a diff shows what came.
+    The file has one line per column, so that a diff shows the columns that came.
     """
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:

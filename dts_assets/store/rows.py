@@ -1,7 +1,8 @@
 """Ledger rows to and from Arrow.
 
 A row is its dataclass, field by field, except that windows, offset ranges, tables, counts and deliveries are spread over columns
-of their own. Everything else is left to msgspec. Instants are UTC; a list that an older file lacks is empty.
+of their own. Everything else is left to msgspec. Instants are UTC. Lists are never null in the lake, because pyiceberg reads a
+null list of structs as an empty one; a list that an older file lacks is read as empty.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _UTC = "+00:00"  # Arrow gives datetime.timezone.utc for it, and a ZoneInfo, whi
 
 
 def to_row(value: LedgerRow) -> dict[str, Any]:
-    """Return a lake row: ``{"kafka_partition": 0, "window_start": ..., "window_end": ..., "epoch": 0, ...}``."""
+    """Return a ledger row by its columns: ``{"kafka_partition": 0, "window_start": ..., "window_end": ..., "epoch": 0, ...}``."""
     row: dict[str, Any] = msgspec.to_builtins(value, builtin_types=_AS_THEY_ARE)
     for name, columns in _SPREAD[type(value)]:
         part = row.pop(name)
@@ -50,7 +51,7 @@ def from_arrow(kind: type[Kind], table: pa.Table) -> list[Kind]:
 
     Raises:
         KeyError: The table lacks a column.
-        msgspec.ValidationError: A value is none that this version knows, such as a completeness level of a later one.
+        msgspec.ValidationError: This version does not know a value, such as the completeness level of a later version.
     """
     schema = pa.schema([field.with_type(_in_utc(field.type)) for field in table.schema])
     read = _READERS[kind]
@@ -69,7 +70,7 @@ def _spread_of(kind: type[Any]) -> tuple[tuple[str, tuple[tuple[str, str], ...]]
 
 
 def _readers_of(kind: type[Any]) -> tuple[tuple[str, Reader], ...]:
-    """Return a reader for each field."""
+    """Return the fields of a kind of row, each with its reader: ``("epoch", <reader>)``."""
     spread = dict(_spread_of(kind))
     hints = get_type_hints(kind)
     readers: list[tuple[str, Reader]] = []

@@ -47,7 +47,7 @@ _COPY_ON_WRITE = {f"write.{operation}.mode": "copy-on-write" for operation in ("
 
 @dataclass(frozen=True, slots=True)
 class TableLayout:
-    """All that creating a table takes. Field ids in ``schema`` are provisional: the catalog gives its own."""
+    """The facts that a table is created from. Field ids in ``schema`` are provisional: the catalog gives its own."""
 
     schema: Schema
     spec: PartitionSpec
@@ -57,11 +57,11 @@ class TableLayout:
 def layout(
     schema: Schema, *, partition_by: Sequence[str] = (), by_day: str | None = None, metrics: Iterable[str] | None = None
 ) -> TableLayout:
-    """Return a layout partitioned by the values of columns, or by the UTC day of one.
+    """Return a layout partitioned by the values of columns, or by the UTC day of a column.
 
-    Bounds are kept for ``metrics`` only; None keeps Iceberg's default (bounds of the first hundred columns). Elsewhere bounds
-    of payloads and of before and after images prune nothing, while every commit pays for them: 4.8 ms a file with two
-    30-column images.
+    Bounds are kept for the columns ``metrics`` only: bounds of payloads and of before and after images prune nothing, while every
+    commit pays for them, 4.8 ms a file with two 30-column images. None keeps Iceberg's default, bounds of the first hundred
+    columns.
     """
     properties = dict(PROPERTIES)
     if metrics is not None:
@@ -108,8 +108,8 @@ def changelog_layout(columns: Sequence[Column]) -> TableLayout:
 def snapshot_layout(columns: Sequence[Column]) -> TableLayout:
     """Return the layout of a snapshot: unpartitioned, merged by Spark.
 
-    It is read at full speed because changed files are rewritten. Files of 128 MB rather than 512: a merge rewrites every file
-    that holds a changed row.
+    It is read at full speed, because a merge rewrites every file that holds a changed row. For that reason files have 128 MB
+    rather than 512.
     """
     extra = {**_COPY_ON_WRITE, "write.target-file-size-bytes": str(128 << 20)}
     return _with_properties(layout(snapshot_schema(columns)), extra)
@@ -133,7 +133,10 @@ CELL = ("kafka_partition", "window_start")
 RAW_ENVELOPES = _system(declared.RAW_ENVELOPES, CELL, ("offset", "timestamp"))
 ENTRIES = _system(declared.ENTRIES, CELL, ("first_offset", "last_offset", "event_time"))
 QUARANTINE = _system(declared.QUARANTINE, (*CELL, "stage"), ("first_offset", "last_offset"))
-"""Also partitioned by ``stage``, so that a stage replaces its own rows by whole files."""
+"""The layout of quarantine.
+
+It is also partitioned by ``stage``, so that a stage replaces its own rows by whole files.
+"""
 
 REDELIVERIES = _system(declared.REDELIVERIES, (*CELL, "stage"), ("kafka_offset",))
 DDL = _system(declared.DDL, (*CELL, "stage"), ("kafka_offset",))
@@ -149,8 +152,8 @@ FORMAT_TABLE = "raw_windows"
 FORMAT_PROPERTY = "dts-assets.lake-format"
 """The property that holds the format.
 
-It is a property of the ledger table that is made first, given when that is made, so that no subscription is ever seen with
-tables and without a format.
+The table that every subscription gets first has it from its creation on, so that no subscription is ever seen with tables and
+without a format.
 """
 
 RAW_WINDOWS = _with_properties(_ledger(declared.RAW_WINDOWS), {FORMAT_PROPERTY: LAKE_FORMAT})
@@ -174,4 +177,4 @@ SYSTEM_TABLES: Mapping[str, TableLayout] = MappingProxyType(
         "table_shapes": TABLE_SHAPES,
     }
 )
-"""The layouts of the tables whose shape is fixed, by the name under the subscription."""
+"""The layouts of the tables whose shape is fixed, by their name: ``{"entries": ENTRIES}``."""

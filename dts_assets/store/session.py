@@ -28,24 +28,27 @@ _JARS = Path("~/.ivy2.5.2/jars")
 CLASS_ARCHIVE = Path(sys.prefix) / "share" / "dts-assets" / "spark-classes.jsa"
 """The archive of Spark's Java classes as the JVM has loaded and checked them.
 
-The set-up makes it (scripts/archive_classes.py).
+The set-up makes the archive (scripts/archive_classes.py).
 """
 
 _SHORT_LIVED = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m")
-"""The quick one of Java's two compilers alone. On two cores the thorough one costs more than it gains, even in a run that merges
-1.2 GB of changes for two minutes (tables of a window: 20 to 24 s, with it 23 to 29 s; a cold window 24 s, with it 33 s)."""
+"""The options for the quick one of Java's two compilers alone.
+
+On two cores the thorough compiler costs more than it gains, even in a run that merges 1.2 GB of changes for two minutes (tables
+of a window: 20 to 24 s, with it 23 to 29 s; a cold window 24 s, with it 33 s).
+"""
 
 _ARCHIVED = (f"-XX:SharedArchiveFile={CLASS_ARCHIVE}", "-Xlog:cds=off", "-Xlog:cds+dynamic=off")
-"""Classes from the archive. A JVM that cannot use it goes on without, and is told not to say so."""
+"""The options for classes from the archive. A JVM that cannot use the archive goes on without it and prints nothing."""
 
 _DAEMON = "dts_assets.flows.spark_daemon"
-"""The module that Python workers are forked from: Spark's own, which has imported what they need."""
+"""The module that Python workers are forked from: Spark's own, which has imported the modules that tasks need."""
 
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 _TRIES, _LONGEST_PAUSE = 9, 5000
 """The number of times that a server is asked again, and the longest pause in milliseconds.
 
-The run that waits for it holds its place, and would be made again anyway.
+They are few, because a run that waits keeps others waiting, and would be repeated anyway.
 """
 
 _JOINED_BY_COMMA = ("spark.jars.packages", "spark.jars", "spark.sql.extensions", "spark.jars.repositories")
@@ -72,14 +75,17 @@ def spark_conf(
 ) -> dict[str, str]:
     """Return all settings of a session.
 
-    They are the catalog ``lake``, those for small machines, and over them the user's ``conf``. Lists of packages, jars and
-    extensions are joined with the user's, not replaced by them. To a Spark Connect server (an address that begins with
-    ``sc://``) a session says only what settings of queries are; the server was started with the rest (``dts-assets
+    They are those of the catalog ``lake`` and those for small machines; the user's ``conf`` overrides both. Lists of packages,
+    jars and extensions are joined with the user's, not replaced by them. To a Spark Connect server (an address that begins
+    with ``sc://``) a session gives only the settings of queries; the server was started with the others (``dts-assets
     spark-server`` does so).
 
     On a local master packages that were fetched before are named by their paths: resolving them again took 1.3 s of the 10 s
-    to the first insert, and thirty lines on stderr. There the JVM is also told to start quickly; its own options, where
-    ``conf`` has some, come behind and win.
+    to the first insert, and thirty lines on stderr. There the JVM is also told to start quickly; its options in
+    ``conf`` come behind and win.
+
+    Raises:
+        UnwritableLakeError: A SQLite catalog has no local path.
     """
     user = dict(conf or {})
     if master.startswith("sc://"):
@@ -106,9 +112,9 @@ def spark_conf(
 
 
 def _of_queries(conf: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings that a session may have for itself.
+    """Return the settings that a session on a server may have for itself.
 
-    Those of catalogs may hold secrets, and the server has them.
+    Settings of catalogs may hold secrets, and the server has them already.
     """
     return {
         name: value
@@ -118,9 +124,9 @@ def _of_queries(conf: Mapping[str, str]) -> dict[str, str]:
 
 
 def fetched_jars(packages: str) -> tuple[Path, ...]:
-    """Return the files of Maven coordinates, joined by commas, that Spark has fetched before.
+    """Return the files of Maven coordinates (joined by commas) that Spark has fetched before.
 
-    There is none unless all are there.
+    Unless all files are there, none is returned.
     """
     names = (coordinate.split(":") for coordinate in packages.split(","))
     found = tuple(_JARS.expanduser() / f"{group}_{artifact}-{version}.jar" for group, artifact, version in names)
@@ -132,10 +138,14 @@ def _join(conf: dict[str, str], name: str, value: str, separator: str) -> None:
 
 
 def prepare_process(master: str = "local[2]") -> None:
-    """Set the environment that Spark reads before its JVM starts, and make sure of a Java.
+    """Set the environment that Spark reads before its JVM starts, and require a Java.
 
-    What somebody has set stays. Without PYSPARK_PYTHON workers take the first ``python3`` of the path, which has none of the
-    packages; without SPARK_LOCAL_IP Spark binds the machine's outer interface. Raises MissingJavaError.
+    A variable that is set already stays. Nothing is done for a Spark Connect server. Without PYSPARK_PYTHON workers take the
+    first ``python3`` of the path, which has none of the packages; without SPARK_LOCAL_IP Spark binds the machine's outer
+    interface.
+
+    Raises:
+        MissingJavaError: There is no Java, or it is too old.
     """
     if master.startswith("sc://"):
         return
@@ -165,9 +175,9 @@ def require_java() -> None:
 
 
 def java_version(shown: str) -> int | None:
-    """Return the major version in the output of ``java -version``; None if there is none.
+    """Return the major version in the output of ``java -version``; None if it names no version.
 
-    It is 17 for ``"17.0.15"`` and 8 for ``"1.8.0_402"``.
+    The version is 17 for ``"17.0.15"`` and 8 for ``"1.8.0_402"``.
     """
     version = re.search(r'version "(\d+)(?:\.(\d+))?', shown)
     if version is None:
@@ -193,9 +203,10 @@ def side_session(session: SparkSession) -> Iterator[SparkSession]:
 def open_session(
     lake: LakeLocation, conf: Mapping[str, str] | None = None, *, master: str = "local[2]", name: str = "dts-assets"
 ) -> SparkSession:
-    """Return a session of its own for a script; ``getOrCreate`` as Spark does.
+    """Return a session for a script: that of the process, as Spark's ``getOrCreate`` does, or a new one.
 
-    Raises MissingJavaError before Spark is started.
+    Raises:
+        MissingJavaError: There is no Java, or it is too old; Spark is not started then.
     """
     from pyspark.sql import SparkSession  # half a second that readers of this module's settings need not pay
 
@@ -207,9 +218,9 @@ def open_session(
 
 
 def patient(session: SparkSession) -> SparkSession:
-    """Return the session, which asks a silent server again for half a minute only.
+    """Return the session, set to ask a silent Spark Connect server again for half a minute only.
 
-    One of Spark Connect would by itself ask for ten.
+    By itself it would ask for ten minutes. A classic session is returned as it is.
     """
     if hasattr(session, "newSession"):
         return session

@@ -55,7 +55,7 @@ _TOKEN = re.compile(r"`(?:[^`]|``)*`|decimal\(\d+,\s*\d+\)|[<>,:]|[^<>,:`\s]+")
 
 
 def iceberg_type(text: str, ids: Iterator[int] | None = None) -> IcebergType:
-    """Return the Iceberg type that a type's text means; ``ids`` gives the field ids of nested fields.
+    """Return the Iceberg type of a lake type's text; ``ids`` gives the field ids of nested fields.
 
     Raises:
         ValueError: The text is no type of the lake.
@@ -70,7 +70,10 @@ def iceberg_type(text: str, ids: Iterator[int] | None = None) -> IcebergType:
 def iceberg_schema(columns: Iterable[NamedType], *, docs: dict[str, str] | None = None) -> Schema:
     """Return a schema of optional columns with provisional ids.
 
-    A catalog gives its own when it creates the table.
+    A catalog gives its own ids when it creates the table.
+
+    Raises:
+        ValueError: The text of a column is no type of the lake.
     """
     ids = count(1)
     return Schema(
@@ -82,7 +85,11 @@ def iceberg_schema(columns: Iterable[NamedType], *, docs: dict[str, str] | None 
 
 
 def lake_type(kind: IcebergType) -> str:
-    """Return the text of an Iceberg type: the inverse of :func:`iceberg_type`."""
+    """Return the text of an Iceberg type: the inverse of :func:`iceberg_type`.
+
+    Raises:
+        KeyError: No type of the lake has this Iceberg type.
+    """
     if isinstance(kind, DecimalType):
         return f"decimal({kind.precision},{kind.scale})"
     if isinstance(kind, StructType):
@@ -97,7 +104,11 @@ def lake_type(kind: IcebergType) -> str:
 
 
 def arrow_type(kind: IcebergType) -> pa.DataType:
-    """Return the Arrow type of an Iceberg type, nested fields carrying their ids."""
+    """Return the Arrow type of an Iceberg type, nested fields carrying their ids.
+
+    Raises:
+        KeyError: No type of the lake has this Iceberg type.
+    """
     if isinstance(kind, DecimalType):
         return pa.decimal128(kind.precision, kind.scale)
     if isinstance(kind, StructType):
@@ -113,8 +124,8 @@ def arrow_type(kind: IcebergType) -> pa.DataType:
 def arrow_schema(schema: Schema) -> pa.Schema:
     """Return the Arrow schema of a table, every field carrying its id.
 
-    Workers must write with this one. Take it from the table as the catalog has it: creating a table gives new ids, in an
-    order of its own.
+    Workers must write with this schema. Take it from the table as the catalog has it: creating a table gives new ids, in an order
+    of the catalog's own.
     """
     return pa.schema([_arrow_field(field.name, field.field_type, field.field_id) for field in schema.fields])
 

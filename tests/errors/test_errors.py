@@ -52,13 +52,14 @@ EXAMPLES: tuple[tuple[errors.DtsAssetsError, str, str], ...] = (
         "Topic shop ends at offset 3 in Kafka partition 0",
         "point bootstrap_servers back",
     ),
-    (errors.LakeTableError("shop.entries", "it has no column offset; make it anew"), "shop.entries", "make it anew"),
+    (errors.LakeTableError("shop.entries", "it has no column offset"), "shop.entries", "report it if it comes back"),
+    (errors.LakeTableError("shop.entries", "it has no column offset", "make it anew"), "shop.entries", "make it anew"),
     (errors.UnwritableLakeError("./lake", "permission denied"), "./lake", "Make it writable"),
     (errors.StaleGenerationError("shop.entries", expected="12", found="13"), "shop.entries", "run it again"),
     (
         errors.LakeFormatError("shop", "./lake", found=None, known="1"),
-        "The lake ./lake holds tables of subscription shop",
-        "Name another folder under lake.warehouse",
+        "The tables of subscription shop in the lake ./lake",
+        "another folder under lake.warehouse",
     ),
     (
         errors.IncompatibleLakeError("shop", "window.every", stored="1h", configured="30m"),
@@ -168,7 +169,10 @@ def test_errors_survive_pickling_with_all_their_facts(example: tuple[errors.DtsA
 def test_facts_given_by_position_are_the_ones_that_the_sentence_names() -> None:
     error = errors.LakeTableError("shop.entries", "it has no column offset")
     assert (error.table, error.what) == ("shop.entries", "it has no column offset")
-    assert str(error) == "The lake table shop.entries cannot be used as asked: it has no column offset."
+    assert str(error) == (
+        "The lake table shop.entries cannot be used as asked: it has no column offset; run it again, and report it if it comes "
+        "back."
+    )
 
 
 def test_a_window_that_is_not_ready_names_the_kafka_partitions_it_waits_for() -> None:

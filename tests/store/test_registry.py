@@ -96,10 +96,17 @@ def test_what_is_no_registry_is_refused_with_the_way_out(path: Path, text: str) 
         read_registry(path)
 
 
-def test_another_version_is_named(path: Path) -> None:
+def test_a_file_of_bytes_that_are_no_text_is_refused_with_the_way_out(path: Path) -> None:
+    path.parent.mkdir()
+    path.write_bytes(b'{"version": 1, "tables": {"\xff\xfe\xfa": 1}}')
+    with pytest.raises(LakeTableError, match="remove it"):
+        read_registry(path)
+
+
+def test_another_version_is_named_with_the_way_out(path: Path) -> None:
     path.parent.mkdir()
     path.write_text('{"version": 2, "tables": {}}')
-    with pytest.raises(LakeTableError, match="version 2"):
+    with pytest.raises(LakeTableError, match=r"version 2.*remove it"):
         read_registry(path)
 
 
