@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from typing import TypeAlias
 
 from pyspark.sql import SparkSession
@@ -37,9 +38,9 @@ _SHAPE_PROPERTY = "dts-assets.shape"
 _FIRST_WINDOW_PROPERTY = "dts-assets.first-window"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots, for the cached property
 class Pipeline:
-    """One subscription, opened. Reads and writes nothing until a flow does."""
+    """One subscription, opened for one run. Reads and writes nothing until a flow does."""
 
     settings: Subscription
     source: Source
@@ -67,9 +68,15 @@ class Pipeline:
         capture = self.settings.source.capture
         return capture is not None and capture.complete
 
-    @property
+    @cached_property
     def format(self) -> WireFormat:
-        """The wire format, made from the subscription's settings."""
+        """The wire format, made from the subscription's settings at first use.
+
+        Its schema file is read once: if the file changes in the middle of a run, tasks and generations still agree.
+
+        Raises:
+            WireFormatError: No package registers the format, or its schema file cannot be read or used.
+        """
         return wire_format(self.settings.format, self.settings.format_settings)
 
     @property

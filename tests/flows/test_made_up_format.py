@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from dts_assets.defs.assemble import assemble
+from dts_assets.flows.pipeline import open_pipeline
 from dts_assets.model.windows import Window
 from dts_assets.settings import load_settings
 from tests.flows.harness import Bench
@@ -24,6 +26,16 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 SCENARIO = Scenario(DATA / NAME / "puts_drops_and_a_statement")
+CONFIG = f"""\
+lake: {{warehouse: ./lake}}
+subscriptions:
+  toys:
+    format: {NAME}
+    schema: schema.json
+    source: {{capture: ./capture}}
+    partitions: 1
+    window: {{every: 1h, start: 2026-01-05T00:00Z}}
+"""
 SCHEMA = {"toys.things": {"id": "int key", "name": "text"}}
 
 
@@ -39,7 +51,10 @@ def test_it_goes_through_every_asset(
         Message(0, offset, border(0) + timedelta(seconds=offset), body, offset) for offset, body in enumerate(bodies)
     ]
     capture = write_capture(tmp_path / "capture", sent)
-    harness = bench.open(capture, format=NAME, schema=str(schema), partitions=1, window={"end": border(1)})
+    open_toys = partial(
+        bench.open, capture, name="toys", format=NAME, schema=str(schema), partitions=1, window={"end": border(1)}
+    )
+    harness = open_toys()
     harness.all(0)
 
     assert [row["value"] for row in harness.rows("raw_envelopes")] == bodies
@@ -59,17 +74,34 @@ def test_it_goes_through_every_asset(
     assert harness.settle() == 0
 
     schema.write_text(json.dumps({"toys.things": {"id": "int key", "name": "text"}, "toys.others": {"id": "int key"}}))
-    assert harness.settle() > 0  # another schema file makes stale what it decoded
+    assert harness.settle() == 0, "an opened pipeline keeps the schema that it has read"
+    harness = open_toys()
+    assert harness.settle() > 0, "another schema file makes stale what it decoded"
     assert [row["id"] for row in harness.rows("snapshot", "toys", "others")] == [3]
+
+
+def test_a_schema_file_that_changes_in_the_middle_of_a_run_changes_nothing_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(SITE_PACKAGES)
+    schema, config = tmp_path / "schema.json", tmp_path / "pipeline.yaml"
+    schema.write_text(json.dumps(SCHEMA))
+    config.write_text(CONFIG)
+    (tmp_path / "capture").mkdir()
+    settings = load_settings(config)
+    running = open_pipeline(settings, "toys")
+    generation, task = running.decoding_settings(), running.format
+    schema.write_text(json.dumps({**SCHEMA, "toys.others": {"id": "int key"}}))
+    assert (running.decoding_settings(), running.format) == (generation, task)
+    next_run = open_pipeline(settings, "toys")
+    assert next_run.decoding_settings() != generation
+    assert next_run.format != task
 
 
 def test_its_kind_is_shown_and_its_schema_file_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(SITE_PACKAGES)
     config = tmp_path / "pipeline.yaml"
-    config.write_text(
-        f"lake: {{warehouse: ./lake}}\nsubscriptions:\n  toys:\n    format: {NAME}\n    schema: schema.json\n"
-        "    source: {capture: ./capture}\n    partitions: 1\n    window: {every: 1h, start: 2026-01-05T00:00Z}\n"
-    )
+    config.write_text(CONFIG)
     graph = assemble(load_settings(config), config).resolve_asset_graph()
     kinds = {one.path[-1]: graph.get(one).kinds for one in graph.get_all_asset_keys()}
     assert kinds["entries"] == {"pyspark", "iceberg", "toy"}
