@@ -167,9 +167,8 @@ def to_files(bench: Workbench, source: KafkaSource, case: Case, turn: str) -> in
     target = lake.target((case.name, "raw_envelopes"), turn)
     window = Window(START, START + timedelta(hours=1))
     tasks = [RawTask(source, Cell(0, window), offsets, (offsets,), 0, target) for offsets in _cut(case, CORES)]
-    return sum(
-        result.bytes for result in run_tasks(bench.spark, tasks, copy_messages, weight=lambda task: len(task.offsets))
-    )
+    done = run_tasks(bench.spark, tasks, copy_messages, weight=lambda task: len(task.offsets))
+    return sum(result.copied.bytes for result in done)
 
 
 _OF_SPARK = pa.schema(

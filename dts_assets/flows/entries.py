@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import dataclass
 
 from dts_assets.errors import NotReadyError
 from dts_assets.flows.compaction import compact_cells
@@ -17,23 +17,23 @@ from dts_assets.flows.open_windows import cells_alone, files_of_cells, kept
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
 from dts_assets.flows.reports import EntriesCellReport, EntriesReport, Progress, of_bytes, rate
 from dts_assets.flows.spark_tasks import Watched, run_tasks
-from dts_assets.model.ledger_rows import Counts, IngestWindow, RawWindow, ServerPositions, TableShapeRow
-from dts_assets.model.offsets import OffsetRange
-from dts_assets.model.refreshes import Refresh, runs_of
+from dts_assets.model.ledger_rows import IngestWindow, RawWindow, TableShapeRow
+from dts_assets.model.offsets import OffsetRange, Watermark
+from dts_assets.model.refreshes import runs_of
 from dts_assets.model.spans import Cell, Span
 from dts_assets.model.version import CODE_VERSION
 from dts_assets.model.windows import ClosedBy
 from dts_assets.planning.appends import can_append_entries
 from dts_assets.planning.compactions import needs_compaction
-from dts_assets.planning.completeness import level_of_cell
 from dts_assets.planning.earlier_cells import EarlierCells, find_earlier_cells
-from dts_assets.planning.generations import ABSENT, generation, input_text
+from dts_assets.planning.ingest_marks import entries_mark
 from dts_assets.planning.rectangles import rectangles
-from dts_assets.planning.staleness import FORMAT_INPUT, raw_input
 from dts_assets.stages.entry_facts import merge_shapes
 from dts_assets.stages.window_state import WindowState
 from dts_assets.store.commit import Rectangle
+from dts_assets.store.files import WriteTarget
 from dts_assets.store.schemas import ENTRIES, QUARANTINE
+from dts_assets.wire.format import WireFormat
 
 _NEAR = 4
 """The number of earlier cells whose raw files a task is told of at first.
@@ -55,10 +55,75 @@ def materialize_entries(pipeline: Pipeline, span: Span, *, spark: SparkProvider,
 def _materialize(pipeline: Pipeline, span: Span, spark: SparkProvider, progress: Progress) -> EntriesReport:
     began = time.monotonic()
     pipeline.check_shape()
+    plan = _plan(pipeline, span, progress)
+    messages = sum(plan.new_messages(cell) for cell in plan.cells)
+    progress(f"entries: joining and decoding {messages:,} messages of {len(plan.cells)} partitions")
+    run = pipeline.new_run()
+    results = _decode(_Tasks.of(pipeline, span, plan, run), plan.before, spark, progress)
+    rows = plan.marks(results, run)
+    _take_back_marks(pipeline, plan, rows)
+    _commit(pipeline, results, plan.appends)
+    new_tables = register_shapes(pipeline, merge_shapes(result.shapes for result in results.values()))
+    pipeline.ledger.replace_windows(plan.cells, list(rows.values()))
+    compact_cells(pipeline, _scattered(rows.values()), plan.raw, spark=spark, progress=progress)
+    entries = sum(rows[cell].counts.entries - plan.stored_entries(cell) for cell in plan.cells)
+    seconds = time.monotonic() - began
+    progress(f"entries: stored {len(plan.cells)} partitions, {rate(entries, 'entries', seconds)}")
+    table = pipeline.path("entries")
+    location = pipeline.lake.ensure(table, ENTRIES).location()
+    decoder = next((result.decoder for result in results.values()), "")
+    reports = tuple(_report(rows[cell], plan.raw[cell], results[cell]) for cell in plan.cells)
+    return EntriesReport(reports, ".".join(table), location, new_tables, seconds, decoder)
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """The cells of a run with their stored marks.
+
+    ``raw`` has the marks of raw of all windows, ``stored`` the marks of entries of the run's windows. ``appends`` are the
+    marks of entries to whose cells only new entries are added.
+    """
+
+    cells: tuple[Cell, ...]
+    raw: Mapping[Cell, RawWindow]
+    before: Mapping[Cell, EarlierCells]
+    stored: Mapping[Cell, IngestWindow]
+    appends: Mapping[Cell, IngestWindow]
+    decoding: str
+
+    def new_messages(self, cell: Cell) -> int:
+        """Return the number of messages of a cell that are decoded now."""
+        return self.raw[cell].messages - (self.appends[cell].counts.messages if cell in self.appends else 0)
+
+    def stored_entries(self, cell: Cell) -> int:
+        """Return the number of entries that a cell keeps."""
+        return self.appends[cell].counts.entries if cell in self.appends else 0
+
+    def marks(self, results: Mapping[Cell, EntriesResult], run: str) -> dict[Cell, IngestWindow]:
+        """Return the marks of all cells after the run."""
+        return {
+            cell: entries_mark(
+                cell,
+                self.raw,
+                results[cell].decoded,
+                beyond=self.before[cell].beyond,
+                appends_to=self.appends.get(cell),
+                decoding=self.decoding,
+                run=run,
+            )
+            for cell in self.cells
+        }
+
+
+def _plan(pipeline: Pipeline, span: Span, progress: Progress) -> _Plan:
+    """Return the cells of a span, with the marks that are there.
+
+    Raises:
+        NotReadyError: The raw messages of a cell are not stored yet.
+    """
     raw = {row.cell: row for row in pipeline.ledger.raw_windows() if row.kafka_partition in span.kafka_partitions}
     cells = tuple(span.cells())
     _require_raw(pipeline, cells, raw)
-    before = find_earlier_cells(span, raw, pipeline.grid)
     stored = {row.cell: row for row in pipeline.ledger.windows(span.windows)}
     decoding = pipeline.decoding_settings()
     appends = {
@@ -68,31 +133,7 @@ def _materialize(pipeline: Pipeline, span: Span, spark: SparkProvider, progress:
         and can_append_entries(row, raw, decoding=decoding)
         and _readable(row, progress)
     }
-    messages = sum(raw[cell].messages - (appends[cell].counts.messages if cell in appends else 0) for cell in cells)
-    progress(f"entries: joining and decoding {messages:,} messages of {len(cells)} partitions")
-    run = pipeline.new_run()
-    results = _decode(pipeline, span, raw, before, appends, run, spark, progress)
-    rows = {cell: _row(cell, raw, results[cell], before[cell], appends.get(cell), run, decoding) for cell in cells}
-    _take_back_marks(pipeline, stored, {cell: row for cell, row in rows.items() if cell not in appends})
-    _commit(pipeline, results, appends)
-    shapes = merge_shapes(result.facts.shapes for result in results.values())
-    new_tables = register_shapes(pipeline, shapes)
-    pipeline.ledger.replace_windows(cells, list(rows.values()))
-    scattered = [
-        row
-        for row in rows.values()
-        if needs_compaction(len(runs_of(row.refreshes)), still_open=row.closed_by is ClosedBy.OPEN)
-    ]
-    compact_cells(pipeline, scattered, raw, spark=spark, progress=progress)
-    reports = tuple(_report(rows[cell], raw[cell], results[cell]) for cell in cells)
-    entries = sum(
-        rows[cell].counts.entries - (appends[cell].counts.entries if cell in appends else 0) for cell in cells
-    )
-    progress(f"entries: stored {len(cells)} partitions, {rate(entries, 'entries', time.monotonic() - began)}")
-    table = pipeline.path("entries")
-    location = pipeline.lake.ensure(table, ENTRIES).location()
-    decoder = next((result.decoder for result in results.values()), "")
-    return EntriesReport(reports, ".".join(table), location, new_tables, time.monotonic() - began, decoder)
+    return _Plan(cells, raw, find_earlier_cells(span, raw, pipeline.grid), stored, appends, decoding)
 
 
 def _readable(row: IngestWindow, progress: Progress) -> bool:
@@ -118,56 +159,79 @@ def _require_raw(pipeline: Pipeline, cells: Sequence[Cell], raw: Mapping[Cell, R
 
 
 def _decode(
-    pipeline: Pipeline,
-    span: Span,
-    raw: Mapping[Cell, RawWindow],
-    before: Mapping[Cell, EarlierCells],
-    appends: Mapping[Cell, IngestWindow],
-    run: str,
-    spark: SparkProvider,
-    progress: Progress,
+    tasks: _Tasks, before: Mapping[Cell, EarlierCells], spark: SparkProvider, progress: Progress
 ) -> dict[Cell, EntriesResult]:
-    lake = pipeline.lake
-    for name, layout in (("entries", ENTRIES), ("quarantine", QUARANTINE)):
-        lake.ensure(pipeline.path(name), layout)
-    entries, quarantine = (lake.target(pipeline.path(name), run) for name in ("entries", "quarantine"))
-    files = _raw_files(pipeline, span, raw)
-    watermarks = pipeline.source.watermarks()
-    wire = pipeline.format
-
-    def task(cell: Cell, most: int | None) -> EntriesTask:
-        earlier = before[cell].nearest(most)
-        whole = len(earlier) == before[cell].count
-        first = raw[earlier[-1] if earlier else cell].offsets.start
-        # Nothing earlier can ever be stored: the topic's first window, its first offset, or what it has forgotten.
-        reaches_start = (whole and before[cell].beyond is None) or first <= watermarks[cell.kafka_partition].low
-        return EntriesTask(
-            cell=cell,
-            offsets=OffsetRange(
-                appends[cell].offsets.end if cell in appends else raw[cell].offsets.start, raw[cell].offsets.end
-            ),
-            epoch=raw[cell].epoch,
-            format=wire,
-            own=RawFiles(cell, files.get(cell, ())),
-            earlier=tuple(RawFiles(one, files.get(one, ())) for one in earlier),
-            reaches_start=reaches_start,
-            nothing_follows=raw[cell].closed_by is ClosedBy.END,
-            io_properties=lake.location.file_store_properties,
-            entries=entries,
-            quarantine=quarantine,
-            is_open=raw[cell].closed_by is ClosedBy.OPEN,
-            resume=appends[cell].resume if cell in appends else None,
-        )
+    """Decode cells with the raw files of a few cells before them; again with all, where a head lies further back."""
 
     def decode(cells: Iterable[Cell], most: int | None) -> dict[Cell, EntriesResult]:
-        tasks = [task(cell, most) for cell in cells]
         watched = Watched("entries", "partitions", of_bytes, progress)
-        results = run_tasks(spark(), tasks, decode_entries, weight=lambda one: raw[one.cell].bytes, watched=watched)
-        return {result.cell: result for result in results}
+        asked = [tasks.of_cell(cell, before[cell], most) for cell in cells]
+        done = run_tasks(
+            spark(), asked, decode_entries, weight=lambda task: tasks.plan.raw[task.cell].bytes, watched=watched
+        )
+        return {result.cell: result for result in done}
 
-    results = decode(span.cells(), _NEAR)
-    further = [cell for cell, result in results.items() if result.looked_beyond and before[cell].count > _NEAR]
+    results = decode(before, _NEAR)
+    further = [cell for cell, result in results.items() if result.decoded.looked_beyond and before[cell].count > _NEAR]
     return results | decode(further, None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tasks:
+    """The facts that the tasks of a run share: its plan, raw files by cell, watermarks, and the folders written to."""
+
+    plan: _Plan
+    files: Mapping[Cell, tuple[str, ...]]
+    watermarks: Mapping[int, Watermark]
+    format: WireFormat
+    io_properties: Mapping[str, str]
+    entries: WriteTarget
+    quarantine: WriteTarget
+
+    @classmethod
+    def of(cls, pipeline: Pipeline, span: Span, plan: _Plan, run: str) -> _Tasks:
+        """Return the facts of a run, whose tables exist from now on."""
+        lake = pipeline.lake
+        for name, layout in (("entries", ENTRIES), ("quarantine", QUARANTINE)):
+            lake.ensure(pipeline.path(name), layout)
+        return cls(
+            plan=plan,
+            files=_raw_files(pipeline, span, plan.raw),
+            watermarks=pipeline.source.watermarks(),
+            format=pipeline.format,
+            io_properties=lake.location.file_store_properties,
+            entries=lake.target(pipeline.path("entries"), run),
+            quarantine=lake.target(pipeline.path("quarantine"), run),
+        )
+
+    def of_cell(self, cell: Cell, before: EarlierCells, most: int | None) -> EntriesTask:
+        """Return the task of a cell, with the raw files of at most ``most`` cells before it."""
+        row, appends_to, earlier = self.plan.raw[cell], self.plan.appends.get(cell), before.nearest(most)
+        start = appends_to.offsets.end if appends_to is not None else row.offsets.start
+        return EntriesTask(
+            cell=cell,
+            offsets=OffsetRange(start, row.offsets.end),
+            epoch=row.epoch,
+            format=self.format,
+            own=RawFiles(cell, self.files.get(cell, ())),
+            earlier=tuple(RawFiles(one, self.files.get(one, ())) for one in earlier),
+            reaches_start=self._reaches_start(cell, before, earlier),
+            nothing_follows=row.closed_by is ClosedBy.END,
+            io_properties=self.io_properties,
+            entries=self.entries,
+            quarantine=self.quarantine,
+            is_open=row.closed_by is ClosedBy.OPEN,
+            resume=appends_to.resume if appends_to is not None else None,
+        )
+
+    def _reaches_start(self, cell: Cell, before: EarlierCells, earlier: Sequence[Cell]) -> bool:
+        """Return whether nothing before the earlier cells can ever be stored.
+
+        They begin with the grid's first window, with the topic's first offset, or with an offset that it has forgotten.
+        """
+        whole = len(earlier) == before.count
+        first = self.plan.raw[earlier[-1] if earlier else cell].offsets.start
+        return (whole and before.beyond is None) or first <= self.watermarks[cell.kafka_partition].low
 
 
 def _raw_files(pipeline: Pipeline, span: Span, raw: Mapping[Cell, RawWindow]) -> dict[Cell, tuple[str, ...]]:
@@ -183,15 +247,17 @@ def _raw_files(pipeline: Pipeline, span: Span, raw: Mapping[Cell, RawWindow]) ->
     return {cell: tuple(file.path for file in some) for cell, some in found.items()}
 
 
-def _take_back_marks(
-    pipeline: Pipeline, stored: Mapping[Cell, IngestWindow], rows: Mapping[Cell, IngestWindow]
-) -> None:
-    """Remove the marks of cells that are about to hold something else.
+def _take_back_marks(pipeline: Pipeline, plan: _Plan, rows: Mapping[Cell, IngestWindow]) -> None:
+    """Remove the marks of cells whose content is about to be replaced by another.
 
-    A run that is killed between its rows and its mark would leave the old mark on them, and if what it read were changed back,
-    that mark would look right.
+    A run that is killed between its rows and its mark would leave the old mark on the new rows. If its inputs were changed
+    back afterwards, that mark would look right.
     """
-    changing = [cell for cell, row in rows.items() if cell in stored and stored[cell].generation != row.generation]
+    changing = [
+        cell
+        for cell, row in plan.stored.items()
+        if cell in rows and cell not in plan.appends and rows[cell].generation != row.generation
+    ]
     if changing:
         pipeline.ledger.replace_windows(changing, [])
 
@@ -215,71 +281,20 @@ def _commit(pipeline: Pipeline, results: Mapping[Cell, EntriesResult], appends: 
             cell.kafka_partition, cell.window.start, shape.table, shape.columns, position, code_version=CODE_VERSION
         )
         for cell, result in results.items()
-        for shape, position in sorted(result.facts.shapes.items(), key=lambda item: (item[0].table, item[1]))
+        for shape, position in sorted(result.shapes.items(), key=lambda item: (item[0].table, item[1]))
     ]
     pipeline.ledger.replace_table_shapes(results, shapes)
 
 
-def _row(
-    cell: Cell,
-    stored: Mapping[Cell, RawWindow],
-    result: EntriesResult,
-    before: EarlierCells,
-    appends_to: IngestWindow | None,
-    run: str,
-    decoding: str,
-) -> IngestWindow:
-    raw = stored[cell]
-    tally, facts = result.tally, result.facts
-    own = input_text(raw_input(cell), "")
-    inputs = {input_text(raw_input(cell), raw.generation), input_text(FORMAT_INPUT, decoding)}
-    inputs |= {input_text(raw_input(one), stored[one].generation) for one in result.heads_from}
-    if result.looked_beyond and before.beyond is not None:
-        inputs.add(input_text(raw_input(before.beyond), ABSENT))
-    if appends_to is not None:
-        inputs |= {text for text in appends_to.inputs if not text.startswith(own)}
-    made = generation(inputs, code_version=CODE_VERSION)
-    refreshes = appends_to.refreshes if appends_to is not None else ()
-    if appends_to is not None or raw.closed_by is ClosedBy.OPEN:
-        refreshes = (*refreshes, Refresh(result.end, made, run))
-    problems = (*raw.problems, *result.problems)
-    counts = Counts(
-        **asdict(tally),
-        entries=facts.entries,
-        data=facts.data,
-        control=facts.control,
-        quarantined_entries=facts.quarantined_entries,
-    )
-    return IngestWindow(
-        kafka_partition=raw.kafka_partition,
-        window=raw.window,
-        epoch=raw.epoch,
-        offsets=OffsetRange(raw.offsets.start, result.end),
-        counts=counts,
-        checkpoint=facts.checkpoint,
-        checkpoint_gtid_set=facts.checkpoint_gtid_set,
-        positions=tuple(
-            ServerPositions(server, first, last) for server, (first, last) in sorted(facts.positions.items())
-        ),
-        runs=result.runs,
-        checkpoints=result.checkpoints,
-        statements=result.statements,
-        delivery=result.delivery,
-        closed_by=raw.closed_by,
-        completeness=level_of_cell(problems, result.delivery, nothing_follows=raw.closed_by is ClosedBy.END),
-        problems=problems,
-        code_version=CODE_VERSION,
-        generation=made,
-        inputs=tuple(sorted(inputs)),
-        refreshes=refreshes,
-        resume=result.resume,
-        emptying=facts.emptying,
-    )
+def _scattered(rows: Iterable[IngestWindow]) -> list[IngestWindow]:
+    """Return the rows of the cells whose many files are compacted now."""
+    return [
+        row for row in rows if needs_compaction(len(runs_of(row.refreshes)), still_open=row.closed_by is ClosedBy.OPEN)
+    ]
 
 
 def _report(row: IngestWindow, raw: RawWindow, result: EntriesResult) -> EntriesCellReport:
     stored = sum(file.bytes for file in result.files)
-    facts = result.facts
     return EntriesCellReport(
-        row, facts.changes, stored, facts.latest_event, raw.last_time, message_bytes=raw.bytes, seconds=result.seconds
+        row, result.changes, stored, result.latest_event, raw.last_time, message_bytes=raw.bytes, seconds=result.seconds
     )

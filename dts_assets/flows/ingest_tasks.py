@@ -7,25 +7,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dts_assets.model.delivery import CellDelivery
+from dts_assets.model.ledger_rows import Counts, ServerPositions
 from dts_assets.model.offsets import OffsetRange
-from dts_assets.model.problems import Problem
-from dts_assets.model.runs import Run, SeenCheckpoint, SeenStatement
+from dts_assets.model.positions import SourcePosition
 from dts_assets.model.spans import Cell
+from dts_assets.planning.ingest_marks import Copied, CopiedPart, Decoded
 from dts_assets.sources.source import Source
 from dts_assets.stages.cell_decoder import CHUNK_BYTES, CellDecoder, CellReading
-from dts_assets.stages.collecting import Tally
-from dts_assets.stages.entry_facts import EntryFacts
 from dts_assets.stages.raw_rows import ContentDigest, raw_rows
 from dts_assets.store.files import TableWriter, WriteTarget, WrittenFile, read_batches
-from dts_assets.wire.format import WireFormat
+from dts_assets.wire.format import TableShape, WireFormat
 
 MESSAGE_COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
 
@@ -43,33 +41,13 @@ class RawTask:
 
 
 @dataclass(frozen=True, slots=True)
-class RawPart:
-    """The messages of a piece of a cell; ``digest`` tells them from others."""
-
-    offsets: OffsetRange
-    messages: int
-    digest: str
-
-
-@dataclass(frozen=True, slots=True)
 class RawResult:
-    """The messages that a task copied; times are the least and greatest message times.
-
-    ``seconds`` is how long the task took, by the clock of the worker.
-    """
+    """The messages that a task copied; ``seconds`` is how long the task took, by the clock of the worker."""
 
     cell: Cell
     files: tuple[WrittenFile, ...]
-    parts: tuple[RawPart, ...]
-    bytes: int
-    first_time: datetime | None
-    last_time: datetime | None
+    copied: Copied
     seconds: float = 0.0
-
-    @property
-    def messages(self) -> int:
-        """The number of messages were copied."""
-        return sum(part.messages for part in self.parts)
 
 
 def copy_messages(task: RawTask, attempt: str) -> RawResult:
@@ -92,8 +70,8 @@ def copy_messages(task: RawTask, attempt: str) -> RawResult:
             writer.write(raw_rows(batch, cell=task.cell, epoch=task.epoch))
         files = writer.close()
     first_time, last_time = min(times, default=None), max(times, default=None)
-    parts = tuple(RawPart(part, count[0], digest.text()) for part, count, digest in noted)
-    return RawResult(task.cell, files, parts, size, first_time, last_time, time.monotonic() - began)
+    parts = tuple(CopiedPart(part, count[0], digest.text()) for part, count, digest in noted)
+    return RawResult(task.cell, files, Copied(parts, size, first_time, last_time), time.monotonic() - began)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,30 +109,22 @@ class EntriesTask:
 
 @dataclass(frozen=True, slots=True)
 class EntriesResult:
-    """The result of decoding a cell's messages, with those that an earlier reading noted.
+    """The entries that a task wrote, and the facts of the whole cell, earlier readings of it included.
 
-    ``end`` is the offset up to which messages were decoded: before the end of the task where the window is open. ``resume``
-    is what the next reading goes on with. ``heads_from`` are the earlier cells that were asked for heads of sets. ``decoder``
-    names the parser and its version, ``seconds`` is how long the task took, by the clock of the worker.
+    ``shapes`` has the first position of each table's columns, ``changes`` counts the row changes and ``latest_event`` is the
+    greatest event time. ``decoder`` names the parser and its version; ``seconds`` is how long the task took, by the clock of
+    the worker.
     """
 
     cell: Cell
     files: tuple[WrittenFile, ...]
     quarantine_files: tuple[WrittenFile, ...]
-    tally: Tally
-    facts: EntryFacts
-    runs: tuple[Run, ...]
-    checkpoints: tuple[SeenCheckpoint, ...]
-    statements: tuple[SeenStatement, ...]
-    delivery: CellDelivery
-    problems: tuple[Problem, ...]
-    heads_from: tuple[Cell, ...]
-    looked_beyond: bool
-    """The search for a head ran past everything that is stored."""
-    decoder: str = ""
-    seconds: float = 0.0
-    end: int = 0
-    resume: bytes | None = None
+    decoded: Decoded
+    shapes: Mapping[TableShape, SourcePosition]
+    changes: int
+    latest_event: datetime | None
+    decoder: str
+    seconds: float
 
 
 def decode_entries(task: EntriesTask, attempt: str) -> EntriesResult:
@@ -169,12 +139,40 @@ def decode_entries(task: EntriesTask, attempt: str) -> EntriesResult:
         decoder = CellDecoder(reading, _Files(task.cell, entries, rejected))
         decoder.read(stored.own())
         files, quarantine_files = entries.close(), rejected.close()
+    facts = decoder.facts
     return EntriesResult(
-        task.cell, files, quarantine_files, decoder.tally, decoder.facts,
-        decoder.runs.runs(), decoder.runs.checkpoints(), decoder.runs.statements(), decoder.delivery.result(),
-        tuple(decoder.problems()), tuple(stored.heads_from), stored.looked_beyond,
-        task.format.decoder, time.monotonic() - began, decoder.end, decoder.resume(),
+        task.cell, files, quarantine_files, _decoded(decoder, stored), facts.shapes, facts.changes, facts.latest_event,
+        task.format.decoder, time.monotonic() - began,
     )  # fmt: skip
+
+
+def _decoded(decoder: CellDecoder, stored: _StoredMessages) -> Decoded:
+    """Return the facts of a cell after its last message."""
+    facts = decoder.facts
+    counts = Counts(
+        **asdict(decoder.tally),
+        entries=facts.entries,
+        data=facts.data,
+        control=facts.control,
+        quarantined_entries=facts.quarantined_entries,
+    )
+    positions = sorted(facts.positions.items())
+    return Decoded(
+        end=decoder.end,
+        counts=counts,
+        delivery=decoder.delivery.result(),
+        problems=tuple(decoder.problems()),
+        runs=decoder.runs.runs(),
+        checkpoints=decoder.runs.checkpoints(),
+        statements=decoder.runs.statements(),
+        checkpoint=facts.checkpoint,
+        checkpoint_gtid_set=facts.checkpoint_gtid_set,
+        positions=tuple(ServerPositions(server, first, last) for server, (first, last) in positions),
+        emptying=facts.emptying,
+        heads_from=tuple(stored.heads_from),
+        looked_beyond=stored.looked_beyond,
+        resume=decoder.resume(),
+    )
 
 
 @dataclass(frozen=True, slots=True)

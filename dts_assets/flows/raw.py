@@ -7,26 +7,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from dts_assets.errors import CaptureGrownError, MessagesGoneError, NotClosedError, RecreatedTopicError
-from dts_assets.flows.ingest_tasks import RawPart, RawResult, RawTask, copy_messages
+from dts_assets.flows.ingest_tasks import RawResult, RawTask, copy_messages
 from dts_assets.flows.open_windows import cells_alone, kept
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
 from dts_assets.flows.reports import Progress, RawCellReport, RawReport, counted, rate
 from dts_assets.flows.spark_tasks import Watched, run_tasks
 from dts_assets.model.ledger_rows import RawWindow
 from dts_assets.model.offsets import OffsetRange, Watermark
-from dts_assets.model.problems import Problem, ProblemCode
-from dts_assets.model.refreshes import Refresh, runs_of
+from dts_assets.model.refreshes import runs_of
 from dts_assets.model.spans import Cell, Span
-from dts_assets.model.version import CODE_VERSION
 from dts_assets.model.windows import ClosedBy
 from dts_assets.planning.boundaries import PlannedCell, instants_to_find, plan_cells
-from dts_assets.planning.generations import generation
-from dts_assets.planning.raw_reads import RawRead, gap_before, gap_of, is_gone, plan_read
+from dts_assets.planning.ingest_marks import Copied, CopiedPart, raw_mark
+from dts_assets.planning.raw_reads import RawRead, is_gone, plan_read, problems_of_read
 from dts_assets.planning.rectangles import rectangles
 from dts_assets.store.commit import Rectangle
 from dts_assets.store.schemas import RAW_ENVELOPES
 
-_NAMED_OFFSETS = 5
 _TRIES = 3
 
 
@@ -59,17 +56,12 @@ def _materialize(pipeline: Pipeline, span: Span, spark: SparkProvider, progress:
     ]
     run = pipeline.new_run()
     results = _copy(pipeline, reads, run, watermarks, spark, progress)
-    rows: dict[Cell, RawWindow] = {}
-    for one in reads:
-        before = pipeline.grid.previous(one.plan.cell.window)
-        cell_before = None if before is None else Cell(one.plan.cell.kafka_partition, before)
-        row_before = None if cell_before is None else rows.get(cell_before) or stored.get(cell_before)
-        rows[one.plan.cell] = _row(pipeline, one, results[one.plan.cell], run, watermarks, row_before)
+    rows = _marks(pipeline, reads, results, stored, watermarks, run)
     if rows:
         pipeline.ledger.replace_raw_windows(rows, list(rows.values()))
         pipeline.first_window()
     reports = [_report(plan.cell, rows.get(plan.cell) or stored[plan.cell], results.get(plan.cell)) for plan in planned]
-    messages = sum(result.messages for result in results.values())
+    messages = sum(result.copied.messages for result in results.values())
     done = rate(messages, "messages", time.monotonic() - began)
     progress(f"raw_envelopes: stored {len(reports)} partitions, {done}")
     table = pipeline.path("raw_envelopes")
@@ -171,8 +163,8 @@ def _copy(
     )
     results = {result.cell: result for result in done}
     for one in reads:
-        nothing = tuple(RawPart(part, 0, "") for part in one.parts)
-        results.setdefault(one.plan.cell, RawResult(one.plan.cell, (), nothing, 0, None, None))
+        nothing = Copied(tuple(CopiedPart(part, 0, "") for part in one.parts))
+        results.setdefault(one.plan.cell, RawResult(one.plan.cell, (), nothing))
     whole = [one.plan.cell for one in reads if one.appends_to is None]
     added = {one.plan.cell: runs_of(one.appends_to.refreshes) for one in reads if one.appends_to is not None}
     for cells, keep in ((whole, None), (list(added), kept(added.values()))):
@@ -186,72 +178,33 @@ def _copy(
     return results
 
 
-def _row(
+def _marks(
     pipeline: Pipeline,
-    read: RawRead,
-    result: RawResult,
-    run: str,
+    reads: Iterable[RawRead],
+    results: Mapping[Cell, RawResult],
+    stored: Mapping[Cell, RawWindow],
     watermarks: Mapping[int, Watermark],
-    row_before: RawWindow | None,
-) -> RawWindow:
-    plan, before = read.plan, read.appends_to
-    problems = tuple(_problems(pipeline, plan.cell.kafka_partition, read.offsets, watermarks))
-    if before is None and row_before is not None:
-        problems = (*gap_before(plan, row_before, watermarks[plan.cell.kafka_partition]), *problems)
-    refreshes = before.refreshes if before is not None else ()
-    for part in result.parts:
-        if not refreshes or len(part.offsets):
-            facts = _facts(pipeline, part, problems)
-            follows = [f"before={refreshes[-1].generation}"] if refreshes else []
-            made = generation([*follows, *facts], code_version=CODE_VERSION)
-            refreshes = (*refreshes, Refresh(part.offsets.end, made, run))
-    times = [result.first_time, result.last_time]
-    if before is not None:
-        problems = (*before.problems, *problems)
-        times += [before.first_time, before.last_time]
-    seen = [time for time in times if time is not None]
-    in_one_go = plan.closed_by is not ClosedBy.OPEN and len(refreshes) == 1 and before is None
-    return RawWindow(
-        kafka_partition=plan.cell.kafka_partition,
-        window=plan.cell.window,
-        epoch=pipeline.settings.epoch,
-        offsets=OffsetRange(plan.offsets.start, read.offsets.end),
-        closed_by=plan.closed_by,
-        messages=result.messages + (before.messages if before is not None else 0),
-        bytes=result.bytes + (before.bytes if before is not None else 0),
-        first_time=min(seen, default=None),
-        last_time=max(seen, default=None),
-        problems=problems,
-        generation=refreshes[-1].generation,
-        code_version=CODE_VERSION,
-        refreshes=() if in_one_go else refreshes,
-    )
+    run: str,
+) -> dict[Cell, RawWindow]:
+    """Return the marks of all cells that were read, by cell. A window before one of them may be among them."""
+    marks: dict[Cell, RawWindow] = {}
+    for read in reads:
+        cell = read.plan.cell
+        earlier = pipeline.grid.previous(cell.window)
+        cell_before = None if earlier is None else Cell(cell.kafka_partition, earlier)
+        row_before = None if cell_before is None else marks.get(cell_before) or stored.get(cell_before)
+        skewed = _dated_beyond_now(pipeline, cell.kafka_partition, read.offsets)
+        problems = problems_of_read(read, watermarks[cell.kafka_partition], row_before=row_before, skewed=skewed)
+        marks[cell] = raw_mark(read, results[cell].copied, problems, epoch=pipeline.settings.epoch, run=run)
+    return marks
 
 
-def _facts(pipeline: Pipeline, part: RawPart, problems: Iterable[Problem]) -> list[str]:
-    """Return the facts that decide the generation of a part.
-
-    A message dated beyond now is no part of it: it will not be so for ever.
-    """
-    inside = range(part.offsets.start, part.offsets.end)
-    gaps = [f"gap={one.first_offset}" for one in problems if one.code is ProblemCode.GAP and one.first_offset in inside]
-    return [f"epoch={pipeline.settings.epoch}", f"offsets={part.offsets}", f"messages={part.messages}",
-            f"content={part.digest}", *gaps]  # fmt: skip
-
-
-def _problems(
-    pipeline: Pipeline, kafka_partition: int, offsets: OffsetRange, watermarks: Mapping[int, Watermark]
-) -> list[Problem]:
-    problems = gap_of(offsets, watermarks[kafka_partition])
+def _dated_beyond_now(pipeline: Pipeline, kafka_partition: int, offsets: OffsetRange) -> Sequence[int]:
+    """Return the offsets of messages whose time lies further ahead of now than clocks may differ."""
     now = pipeline.source.now()
-    if now is not None and len(offsets):
-        limit = now + pipeline.settings.window.max_clock_skew
-        skewed = pipeline.source.dated_after(kafka_partition, offsets, limit)
-        if skewed:
-            named = ", ".join(str(offset) for offset in skewed[:_NAMED_OFFSETS])
-            detail = f"{len(skewed)} messages are dated beyond now and were read past: offsets {named}"
-            problems.append(Problem(ProblemCode.CLOCK, skewed[0], skewed[-1], detail))
-    return problems
+    if now is None or not len(offsets):
+        return ()
+    return pipeline.source.dated_after(kafka_partition, offsets, now + pipeline.settings.window.max_clock_skew)
 
 
 def _report(cell: Cell, row: RawWindow, result: RawResult | None) -> RawCellReport:

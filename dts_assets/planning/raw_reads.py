@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dts_assets.model.ledger_rows import RawWindow
@@ -10,6 +11,8 @@ from dts_assets.model.problems import Problem, ProblemCode
 from dts_assets.model.version import CODE_VERSION
 from dts_assets.model.windows import ClosedBy
 from dts_assets.planning.boundaries import PlannedCell
+
+_NAMED_OFFSETS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,3 +84,24 @@ def gap_before(plan: PlannedCell, before: RawWindow, watermark: Watermark) -> li
         for one in before.problems
         if one.code is ProblemCode.GAP and one.last_offset == plan.offsets.start - 1
     ]
+
+
+def problems_of_read(
+    read: RawRead, watermark: Watermark, *, row_before: RawWindow | None, skewed: Sequence[int]
+) -> tuple[Problem, ...]:
+    """Return the problems of a reading: gaps, and messages dated beyond now.
+
+    Args:
+        read: The reading.
+        watermark: The watermark of its Kafka partition.
+        row_before: The mark of raw of the window before. A gap at its end counts where a window is read from its start.
+        skewed: The offsets read whose message time lies too far ahead, ascending.
+    """
+    problems = gap_of(read.offsets, watermark)
+    if skewed:
+        named = ", ".join(str(offset) for offset in skewed[:_NAMED_OFFSETS])
+        detail = f"{len(skewed)} messages are dated beyond now and were read past: offsets {named}"
+        problems.append(Problem(ProblemCode.CLOCK, skewed[0], skewed[-1], detail))
+    if read.appends_to is None and row_before is not None:
+        problems = gap_before(read.plan, row_before, watermark) + problems
+    return tuple(problems)

@@ -8,13 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dts_assets.model.ledger_rows import RawWindow
 from dts_assets.model.offsets import OffsetRange, Watermark
 from dts_assets.model.problems import Problem, ProblemCode
 from dts_assets.model.refreshes import Refresh
 from dts_assets.model.spans import Cell
 from dts_assets.model.windows import ClosedBy, WindowGrid
 from dts_assets.planning.boundaries import PlannedCell
-from dts_assets.planning.raw_reads import gap_before, gap_of, is_gone, plan_read
+from dts_assets.planning.raw_reads import gap_before, gap_of, is_gone, plan_read, problems_of_read
 from tests.ledger_rows import raw_row
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
@@ -118,3 +119,38 @@ def test_a_gap_at_the_end_of_the_window_before_may_hold_messages_of_this_one(
 ) -> None:
     found = gap_before(plan(10, 20), raw_row(BEFORE, OffsetRange(0, 10), problems=problems), watermark(10, earliest))
     assert [(one.code, one.first_offset, one.last_offset) for one in found] == [(ProblemCode.GAP, 5, 9)] * lost
+
+
+BEFORE = Cell(0, GRID.at(0))
+LOST_BEFORE = Problem(ProblemCode.GAP, 5, 9, "lost")
+OPEN_ROW = raw_row(CELL, OffsetRange(10, 15), ClosedBy.OPEN, refreshes=READ_TWICE)
+
+
+@pytest.mark.parametrize(
+    ("stored", "low", "row_before", "skewed", "found"),
+    [
+        (None, 0, None, (), []),
+        (None, 12, None, (), [(ProblemCode.GAP, 10, 11)]),
+        (None, 0, raw_row(BEFORE, problems=(LOST_BEFORE,)), (), [(ProblemCode.GAP, 5, 9)]),
+        (OPEN_ROW, 0, raw_row(BEFORE, problems=(LOST_BEFORE,)), (), []),  # was named when the cell was begun
+        (None, 0, None, (13, 17), [(ProblemCode.CLOCK, 13, 17)]),
+        (None, 12, raw_row(BEFORE, problems=(LOST_BEFORE,)), (13,),
+         [(ProblemCode.GAP, 5, 9), (ProblemCode.GAP, 10, 11), (ProblemCode.CLOCK, 13, 13)]),
+    ],
+)  # fmt: skip
+def test_the_problems_of_a_reading(
+    stored: RawWindow | None,
+    low: int,
+    row_before: RawWindow | None,
+    skewed: tuple[int, ...],
+    found: list[tuple[ProblemCode, int, int]],
+) -> None:
+    read = plan_read(plan(10, 20), stored)
+    problems = problems_of_read(read, Watermark(low, 20, None, None), row_before=row_before, skewed=skewed)
+    assert [(one.code, one.first_offset, one.last_offset) for one in problems] == found
+
+
+def test_only_the_first_offsets_of_messages_dated_beyond_now_are_named() -> None:
+    read = plan_read(plan(10, 20), None)
+    (problem,) = problems_of_read(read, Watermark(0, 20, None, None), row_before=None, skewed=range(10, 17))
+    assert problem.detail == "7 messages are dated beyond now and were read past: offsets 10, 11, 12, 13, 14"

@@ -1,0 +1,200 @@
+"""The marks of raw and of entries: the ledger rows that end the ingest of a cell, made from the results of its reading.
+
+A mark's generation stands for the content of its cell, so it has no part that depends on when or how the cell was read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from dts_assets.model.delivery import CellDelivery
+from dts_assets.model.ledger_rows import Counts, IngestWindow, RawWindow, ServerPositions
+from dts_assets.model.offsets import OffsetRange
+from dts_assets.model.positions import SourcePosition
+from dts_assets.model.problems import Problem, ProblemCode
+from dts_assets.model.refreshes import Refresh
+from dts_assets.model.runs import Run, SeenCheckpoint, SeenStatement
+from dts_assets.model.spans import Cell
+from dts_assets.model.version import CODE_VERSION
+from dts_assets.model.windows import ClosedBy
+from dts_assets.planning.completeness import level_of_cell
+from dts_assets.planning.generations import ABSENT, generation, input_text
+from dts_assets.planning.raw_reads import RawRead
+from dts_assets.planning.staleness import FORMAT_INPUT, raw_input
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedPart:
+    """The messages of a piece of a cell; ``digest`` tells their content from any other."""
+
+    offsets: OffsetRange
+    messages: int
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """The messages of a cell that one reading copied, with the least and the greatest message time."""
+
+    parts: tuple[CopiedPart, ...]
+    bytes: int = 0
+    first_time: datetime | None = None
+    last_time: datetime | None = None
+
+    @property
+    def messages(self) -> int:
+        """The number of messages."""
+        return sum(part.messages for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """The facts of a cell's entries: those of its last reading, with those that earlier readings of the open window noted.
+
+    ``end`` is the offset up to which messages were decoded, and ``resume`` the state from which the next reading goes on.
+    ``heads_from`` are the earlier cells that were asked for heads of entry sets; ``looked_beyond`` says that the search for a
+    head went past every stored cell.
+    """
+
+    end: int
+    counts: Counts
+    delivery: CellDelivery
+    problems: tuple[Problem, ...] = ()
+    runs: tuple[Run, ...] = ()
+    checkpoints: tuple[SeenCheckpoint, ...] = ()
+    statements: tuple[SeenStatement, ...] = ()
+    checkpoint: SourcePosition | None = None
+    checkpoint_gtid_set: str | None = None
+    positions: tuple[ServerPositions, ...] = ()
+    emptying: int = 0
+    heads_from: tuple[Cell, ...] = ()
+    looked_beyond: bool = False
+    resume: bytes | None = None
+
+
+def raw_mark(read: RawRead, copied: Copied, problems: Iterable[Problem], *, epoch: int, run: str) -> RawWindow:
+    """Return the mark of raw after a reading; ``problems`` are the reading's own.
+
+    If the reading appended to a window that was open, the mark holds the facts of the earlier readings too.
+    """
+    plan, before, own = read.plan, read.appends_to, tuple(problems)
+    refreshes = _refreshes_of_raw(read, copied, own, epoch=epoch, run=run)
+    times = [copied.first_time, copied.last_time]
+    if before is not None:
+        times += [before.first_time, before.last_time]
+    seen = [time for time in times if time is not None]
+    in_one_go = plan.closed_by is not ClosedBy.OPEN and len(refreshes) == 1 and before is None
+    return RawWindow(
+        kafka_partition=plan.cell.kafka_partition,
+        window=plan.cell.window,
+        epoch=epoch,
+        offsets=OffsetRange(plan.offsets.start, read.offsets.end),
+        closed_by=plan.closed_by,
+        messages=copied.messages + (before.messages if before is not None else 0),
+        bytes=copied.bytes + (before.bytes if before is not None else 0),
+        first_time=min(seen, default=None),
+        last_time=max(seen, default=None),
+        problems=own if before is None else (*before.problems, *own),
+        generation=refreshes[-1].generation,
+        code_version=CODE_VERSION,
+        refreshes=() if in_one_go else refreshes,
+    )
+
+
+def entries_mark(
+    cell: Cell,
+    raw: Mapping[Cell, RawWindow],
+    decoded: Decoded,
+    *,
+    beyond: Cell | None,
+    appends_to: IngestWindow | None,
+    decoding: str,
+    run: str,
+) -> IngestWindow:
+    """Return the mark of entries after a reading.
+
+    Args:
+        cell: The cell that was read.
+        raw: The marks of raw, of this cell and of the cells that were asked for heads.
+        decoded: The facts of the cell's entries.
+        beyond: The nearest earlier cell that is not stored. If the search for a head got there, the cell becomes an input.
+        appends_to: The stored mark that the reading appended to; None if the cell was read from its start.
+        decoding: The digest of the format and its settings.
+        run: The run that read.
+    """
+    source = raw[cell]
+    inputs = _inputs_of_entries(cell, raw, decoded, beyond=beyond, appends_to=appends_to, decoding=decoding)
+    made = generation(inputs, code_version=CODE_VERSION)
+    refreshes = appends_to.refreshes if appends_to is not None else ()
+    if appends_to is not None or source.closed_by is ClosedBy.OPEN:
+        refreshes = (*refreshes, Refresh(decoded.end, made, run))
+    problems = (*source.problems, *decoded.problems)
+    return IngestWindow(
+        kafka_partition=source.kafka_partition,
+        window=source.window,
+        epoch=source.epoch,
+        offsets=OffsetRange(source.offsets.start, decoded.end),
+        counts=decoded.counts,
+        checkpoint=decoded.checkpoint,
+        checkpoint_gtid_set=decoded.checkpoint_gtid_set,
+        positions=decoded.positions,
+        runs=decoded.runs,
+        checkpoints=decoded.checkpoints,
+        statements=decoded.statements,
+        delivery=decoded.delivery,
+        closed_by=source.closed_by,
+        completeness=level_of_cell(problems, decoded.delivery, nothing_follows=source.closed_by is ClosedBy.END),
+        problems=problems,
+        code_version=CODE_VERSION,
+        generation=made,
+        inputs=tuple(sorted(inputs)),
+        refreshes=refreshes,
+        resume=decoded.resume,
+        emptying=decoded.emptying,
+    )
+
+
+def _refreshes_of_raw(
+    read: RawRead, copied: Copied, problems: Iterable[Problem], *, epoch: int, run: str
+) -> tuple[Refresh, ...]:
+    """Return the earlier readings of a cell and one for each part now; an empty part counts only if it is the first."""
+    problems = tuple(problems)
+    refreshes = read.appends_to.refreshes if read.appends_to is not None else ()
+    for part in copied.parts:
+        if not refreshes or len(part.offsets):
+            follows = [f"before={refreshes[-1].generation}"] if refreshes else []
+            made = generation([*follows, *_facts(part, problems, epoch=epoch)], code_version=CODE_VERSION)
+            refreshes = (*refreshes, Refresh(part.offsets.end, made, run))
+    return refreshes
+
+
+def _facts(part: CopiedPart, problems: Iterable[Problem], *, epoch: int) -> list[str]:
+    """Return the facts that decide the generation of a part: ``["epoch=0", "offsets=[10, 20)", ...]``.
+
+    Messages dated beyond now are a problem but no such fact: once their time has come, another reading would not name them.
+    """
+    inside = range(part.offsets.start, part.offsets.end)
+    gaps = [f"gap={one.first_offset}" for one in problems if one.code is ProblemCode.GAP and one.first_offset in inside]
+    return [f"epoch={epoch}", f"offsets={part.offsets}", f"messages={part.messages}", f"content={part.digest}", *gaps]
+
+
+def _inputs_of_entries(
+    cell: Cell,
+    raw: Mapping[Cell, RawWindow],
+    decoded: Decoded,
+    *,
+    beyond: Cell | None,
+    appends_to: IngestWindow | None,
+    decoding: str,
+) -> set[str]:
+    """Return the inputs of a cell's entries: ``{"format=1f0c...", "raw:p00|2026-01-05-10=77ab..."}``."""
+    inputs = {input_text(FORMAT_INPUT, decoding)}
+    inputs |= {input_text(raw_input(one), raw[one].generation) for one in (cell, *decoded.heads_from)}
+    if decoded.looked_beyond and beyond is not None:
+        inputs.add(input_text(raw_input(beyond), ABSENT))
+    if appends_to is not None:  # heads that earlier readings needed are inputs still
+        own = input_text(raw_input(cell), "")
+        inputs |= {text for text in appends_to.inputs if not text.startswith(own)}
+    return inputs
