@@ -1,7 +1,7 @@
 """The proof of every window, from its cells, the windows before them, and CHECKPOINTs.
 
-One pass over all stored windows in their order. What a window's proof rests on beside its own cells is summed up in a digest,
-so that a window knows when it has to be judged anew, and only then.
+All stored windows are judged in one pass, in their order. A proof keeps a digest of the facts of earlier windows that it rests
+on: a window is judged anew if this digest changes, and only then.
 """
 
 from __future__ import annotations
@@ -31,8 +31,7 @@ from dts_assets.planning.completeness import (
 class WindowProof:
     """The proof of a window: its level, and every problem with its Kafka partition.
 
-    The partition is None for a problem of all partitions together. ``rests_on`` is a digest of what was read of earlier
-    windows.
+    The partition is None for a problem of all partitions together. ``rests_on`` is a digest of the facts of earlier windows.
     """
 
     level: Completeness
@@ -40,9 +39,12 @@ class WindowProof:
     rests_on: str
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Chain:
-    """The stored windows of a Kafka partition that meet without a hole, as one."""
+    """The stored cells of a Kafka partition that follow each other without a hole, joined as one cell.
+
+    ``open_fragments`` is the number of fragments of the entry set that the last of them leaves open.
+    """
 
     end: int
     epoch: int
@@ -55,67 +57,88 @@ def prove_windows(
 ) -> dict[datetime, WindowProof]:
     """Return the proof of every window that has a stored cell, by window start.
 
-    ``synced`` has the GTID set of each window's cut, None where there is none; ``trust_gtids`` is False where they are made
-    up.
+    ``synced`` has the GTID set of each window's cut by window start, None where the cut has none. ``trust_gtids`` is False where
+    GTIDs are made up.
     """
     by_window: dict[datetime, list[IngestWindow]] = {}
-    for row in rows:
+    for row in sorted(rows, key=lambda row: row.kafka_partition):
         by_window.setdefault(row.window.start, []).append(row)
     chains: dict[int, _Chain] = {}
     gtids = _Transactions(trust_gtids)
     proofs: dict[datetime, WindowProof] = {}
-    for start, mine in sorted(by_window.items()):
-        mine.sort(key=lambda one: one.kafka_partition)
-        before = {one.kafka_partition: _before(chains, one) for one in mine}
+    for start, cells in sorted(by_window.items()):
+        before = {row.kafka_partition: _before(chains, row) for row in cells}
         left = {partition: chain.open_fragments for partition, chain in sorted(chains.items())}
-        unbroken = len(mine) == kafka_partitions and all(one is not None for one in before.values())
-        found: list[tuple[int | None, Problem]] = []
-        seams: list[Problem] = []
-        judged: list[tuple[Completeness, CellDelivery]] = []
-        for one in mine:
-            partition, earlier = one.kafka_partition, before[one.kafka_partition]
-            problems, delivery = one.problems, one.delivery
-            if earlier is not None:
-                problems, delivery = excused(earlier, delivery, problems)
-                between = seam(earlier, delivery)
-                seams += between
-                found += [(partition, problem) for problem in between]
-            found += [(partition, problem) for problem in problems]
-            level = level_of_cell(problems, delivery, nothing_follows=one.closed_by is ClosedBy.END)
-            left_open = 0 if earlier is None else chains[partition].open_fragments
-            if _given_up(one, left_open):
-                # A producer that began again, or a message damaged so that it looks like the begin of a set: nobody can tell.
-                level = min(level, Completeness.OBSERVED, key=lambda level: level.rank)
-                detail = f"{left_open} fragments of a set that the window before left open do not go on here"
-                found.append((partition, Problem(ProblemCode.UNENDED, None, None, detail)))
-            judged.append((level, delivery))
-            chains[partition] = _Chain(
-                one.offsets.end,
-                one.epoch,
-                one.delivery if earlier is None else joined(earlier, one.delivery),
-                left_open if not (one.delivery.numbered or one.delivery.unnumbered) else one.counts.carried_out,
-            )
+        unbroken = len(cells) == kafka_partitions and all(delivery is not None for delivery in before.values())
         rests_on = _digest(before, left, gtids.text if unbroken else "")
-        missing = gtids.see(mine, synced.get(start), goes_on=unbroken)
-        evidence = WindowEvidence(tuple(seams), missing, gtids.real, kafka_partitions, len(mine))
-        level, more = level_of_window(judged, evidence)
-        found += [(None, problem) for problem in more if problem not in seams]
-        proofs[start] = WindowProof(level, tuple(found), rests_on)
+        judged = [_judge(row, before[row.kafka_partition], left.get(row.kafka_partition, 0)) for row in cells]
+        chains |= {cell.row.kafka_partition: cell.chain for cell in judged}
+        missing = gtids.see(cells, synced.get(start), goes_on=unbroken)
+        seams = tuple(problem for cell in judged for problem in cell.seams)
+        evidence = WindowEvidence(seams, missing, gtids.real, kafka_partitions, len(cells))
+        level, more = level_of_window([(cell.level, cell.delivery) for cell in judged], evidence)
+        found = [(cell.row.kafka_partition, problem) for cell in judged for problem in (*cell.seams, *cell.problems)]
+        of_all = [(None, problem) for problem in more if problem not in seams]
+        proofs[start] = WindowProof(level, (*found, *of_all), rests_on)
     return proofs
 
 
-def _given_up(one: IngestWindow, left_open: int) -> bool:
-    """Return whether a set that was open at the border does not go on.
+@dataclass(frozen=True, slots=True)
+class _JudgedCell:
+    """A cell judged beside the cells before it, and the chain of which it is now the end.
 
-    With several shards it may, behind messages of the others.
+    ``delivery`` and ``problems`` are without holes that the cells before fill; ``seams`` are the problems at its border.
     """
-    came = one.delivery.numbered or one.delivery.unnumbered
-    return bool(came) and one.counts.carried_in < left_open and len(one.delivery.sequences) <= 1
+
+    row: IngestWindow
+    level: Completeness
+    delivery: CellDelivery
+    seams: tuple[Problem, ...]
+    problems: tuple[Problem, ...]
+    chain: _Chain
 
 
-def _before(chains: Mapping[int, _Chain], one: IngestWindow) -> CellDelivery | None:
-    chain = chains.get(one.kafka_partition)
-    meets = chain is not None and chain.end == one.offsets.start and chain.epoch == one.epoch
+def _judge(row: IngestWindow, before: CellDelivery | None, left_open: int) -> _JudgedCell:
+    """Return the judgement of a cell.
+
+    ``before`` joins the cells that it follows without a hole, None where there is none. ``left_open`` is the number of fragments
+    of an entry set that they left open.
+    """
+    problems, delivery = row.problems, row.delivery
+    seams: tuple[Problem, ...] = ()
+    if before is None:
+        left_open = 0
+    else:
+        problems, delivery = excused(before, delivery, problems)
+        seams = seam(before, delivery)
+    level = level_of_cell(problems, delivery, nothing_follows=row.closed_by is ClosedBy.END)
+    if _given_up(row, left_open):
+        # A producer that began again, or a message damaged so that it looks like the begin of a set: nobody can tell.
+        level = min(level, Completeness.OBSERVED, key=lambda level: level.rank)
+        detail = f"{left_open} fragments of a set that the window before left open do not go on here"
+        problems = (*problems, Problem(ProblemCode.UNENDED, None, None, detail))
+    chain = _Chain(
+        row.offsets.end,
+        row.epoch,
+        row.delivery if before is None else joined(before, row.delivery),
+        row.counts.carried_out if row.delivery.numbered or row.delivery.unnumbered else left_open,
+    )
+    return _JudgedCell(row, level, delivery, seams, problems, chain)
+
+
+def _given_up(row: IngestWindow, left_open: int) -> bool:
+    """Return whether an entry set that was open at the border does not go on in a cell.
+
+    With several shards the set may still go on later, behind messages of other shards.
+    """
+    came = row.delivery.numbered or row.delivery.unnumbered
+    return bool(came) and row.counts.carried_in < left_open and len(row.delivery.sequences) <= 1
+
+
+def _before(chains: Mapping[int, _Chain], row: IngestWindow) -> CellDelivery | None:
+    """Return the cells before a cell, joined; None where its offsets or its epoch do not follow theirs."""
+    chain = chains.get(row.kafka_partition)
+    meets = chain is not None and chain.end == row.offsets.start and chain.epoch == row.epoch
     return chain.delivery if chain is not None and meets else None
 
 
@@ -134,7 +157,10 @@ class _Transactions:
         return f"{self._seen}|{self._synced}"
 
     def see(self, cells: Iterable[IngestWindow], synced: str | None, *, goes_on: bool) -> GtidSet | None:
-        """Take note of a window; the transactions that are missing from it, None where no CHECKPOINT can tell."""
+        """Take note of a window, and return the transactions missing from it; None where no CHECKPOINT can tell.
+
+        ``goes_on`` says that all Kafka partitions follow the windows before without a hole; else those are forgotten.
+        """
         cells = tuple(cells)
         if not goes_on:
             self._seen, self._synced = GtidSet(), None
@@ -155,7 +181,7 @@ class _Transactions:
                     # Behind its last CHECKPOINT a Kafka partition may have ended before the others did.
                     self._synced = now
                     return None
-        except ValueError:  # GTIDs of two dialects, or a text that is none
+        except ValueError:  # GTIDs of two dialects, or a text that is no GTID set
             self._seen, self._synced, self.real = GtidSet(), None, False
             return None
         self._synced = now
