@@ -1,6 +1,6 @@
 """The second flow: raw messages of a span, joined and decoded into ``entries``.
 
-Its marks in ``windows`` are what later flows rest on.
+It ends with marks in ``windows``, which later flows read.
 """
 
 from __future__ import annotations
@@ -38,15 +38,18 @@ from dts_assets.wire.format import WireFormat
 _NEAR = 4
 """The number of earlier cells whose raw files a task is told of at first.
 
-A set whose head lies further back is looked for again.
+If the head of an entry set lies further back, the cell is decoded again with the files of all earlier cells.
 """
 
 
 def materialize_entries(pipeline: Pipeline, span: Span, *, spark: SparkProvider, progress: Progress) -> EntriesReport:
     """Join and decode the stored messages of a span, and mark its cells in ``windows``.
 
-    Of a window that was decoded while it was open only what has come since is decoded. Raises NotReadyError if raw_envelopes of
-    a cell is not there, IncompatibleLakeError where the lake was built otherwise.
+    Of a window that was decoded while it was open, only the messages that have come since are decoded.
+
+    Raises:
+        NotReadyError: The raw messages of a cell are not stored yet.
+        IncompatibleLakeError: The lake was built with other settings.
     """
     with cells_alone(pipeline, span, progress):
         return _materialize(pipeline, span, spark, progress)
@@ -139,7 +142,7 @@ def _plan(pipeline: Pipeline, span: Span, progress: Progress) -> _Plan:
 def _readable(row: IngestWindow, progress: Progress) -> bool:
     """Return whether the state that an earlier reading left can be read.
 
-    If not, report why the window is read from its start.
+    If it cannot, a line of progress says why the window is decoded from its start.
     """
     try:
         WindowState.of_bytes(row.resume or b"")
@@ -161,7 +164,10 @@ def _require_raw(pipeline: Pipeline, cells: Sequence[Cell], raw: Mapping[Cell, R
 def _decode(
     tasks: _Tasks, before: Mapping[Cell, EarlierCells], spark: SparkProvider, progress: Progress
 ) -> dict[Cell, EntriesResult]:
-    """Decode cells with the raw files of a few cells before them; again with all, where a head lies further back."""
+    """Decode cells with the raw files of some earlier cells.
+
+    A cell whose search for a head goes further back is decoded again with the files of all earlier cells.
+    """
 
     def decode(cells: Iterable[Cell], most: int | None) -> dict[Cell, EntriesResult]:
         watched = Watched("entries", "partitions", of_bytes, progress)
@@ -235,9 +241,9 @@ class _Tasks:
 
 
 def _raw_files(pipeline: Pipeline, span: Span, raw: Mapping[Cell, RawWindow]) -> dict[Cell, tuple[str, ...]]:
-    """Return raw files by cell, for every stored window up to the span's last one.
+    """Return the raw files of every stored window up to the span's last, by cell, in offset order.
 
-    They are of the span's Kafka partitions.
+    Only the span's Kafka partitions are looked at.
     """
     last = span.windows[-1].start
     rectangle = {"kafka_partition": set(span.kafka_partitions)}
@@ -263,7 +269,7 @@ def _take_back_marks(pipeline: Pipeline, plan: _Plan, rows: Mapping[Cell, Ingest
 
 
 def _commit(pipeline: Pipeline, results: Mapping[Cell, EntriesResult], appends: Mapping[Cell, IngestWindow]) -> None:
-    """Commit entries, quarantine and shapes, in this order; the ledger's mark comes after them."""
+    """Commit entries, quarantine and shapes, in this order; the ledger's marks come after them."""
     added = kept(runs_of(row.refreshes) for row in appends.values())
     for cells, keep in ((results.keys() - appends.keys(), None), (appends.keys(), added)):
         for span in rectangles(cells):

@@ -30,14 +30,21 @@ _TRIES = 3
 def materialize_raw(pipeline: Pipeline, span: Span, *, spark: SparkProvider, progress: Progress) -> RawReport:
     """Copy the messages of a span into the lake, exactly and atomically, and mark its cells in ``raw_windows``.
 
-    Of a window that was stored while it was open only what has come since is read. Raises NotClosedError if a window has not
-    closed and windows are not followed live, CaptureGrownError if a complete capture has grown.
+    Of a window that was stored while it was open, only the messages that have come since are read. If the topic forgets
+    messages between planning and reading, the span is planned again.
+
+    Raises:
+        NotClosedError: A window has not closed, and windows are not followed live.
+        CaptureGrownError: A capture that is declared complete has grown.
+        RecreatedTopicError: The topic ends before an offset that is stored.
+        MessagesGoneError: The topic forgot messages after each of several plans.
+        IncompatibleLakeError: The lake was built with other settings.
     """
     with cells_alone(pipeline, span, progress):
         for _ in range(_TRIES):
             try:
                 return _materialize(pipeline, span, spark, progress)
-            except MessagesGoneError as error:  # the topic forgot them after it was asked: now it says so
+            except MessagesGoneError as error:  # forgotten since the watermarks were read: the next plan sees a gap
                 progress(f"raw_envelopes: {error} Planning again.")
         return _materialize(pipeline, span, spark, progress)
 
@@ -70,11 +77,11 @@ def _materialize(pipeline: Pipeline, span: Span, spark: SparkProvider, progress:
 
 
 def refuse_other_topic(pipeline: Pipeline, stored: Iterable[RawWindow], watermarks: Mapping[int, Watermark]) -> None:
-    """Refuse a source that is not the one whose messages are stored.
+    """Refuse a source whose offsets contradict the stored messages: it is another source, or has been replaced.
 
     Raises:
         CaptureGrownError: A capture that is declared complete has messages behind an end that closed a stored window.
-        RecreatedTopicError: The topic ends before what is stored of it.
+        RecreatedTopicError: The topic ends before an offset that is stored.
     """
     capture, kafka = pipeline.settings.source.capture, pipeline.settings.source.kafka
     if kafka is not None:
@@ -114,7 +121,7 @@ def find_boundaries(
 def _plan(
     pipeline: Pipeline, span: Span, stored: Mapping[Cell, RawWindow], watermarks: Mapping[int, Watermark]
 ) -> tuple[PlannedCell, ...]:
-    """Return the offsets of every cell, all of them closed; open ones too where windows are followed live.
+    """Return the offsets of every cell of a span; open cells are among them if windows are followed live.
 
     Raises:
         NotClosedError: A window has not closed, and is not followed live.
@@ -130,9 +137,9 @@ def _plan(
 
 
 def _may_be_open(pipeline: Pipeline, plan: PlannedCell) -> bool:
-    """Return whether an open cell is followed.
+    """Return whether an open cell may be read.
 
-    It must be the first one that has not closed, since where later ones begin is not known yet.
+    Only the first open cell of a Kafka partition may, since the offsets at which later cells begin are not known yet.
     """
     return pipeline.settings.window.live and not plan.behind_open
 
