@@ -184,7 +184,10 @@ def _decode(
 
 @dataclass(frozen=True, slots=True)
 class _Tasks:
-    """The facts that the tasks of a run share: its plan, raw files by cell, watermarks, and the folders written to."""
+    """The facts that the tasks of a run share.
+
+    ``files`` are raw files by cell; ``entries`` and ``quarantine`` are the tables to write to.
+    """
 
     plan: _Plan
     files: Mapping[Cell, tuple[str, ...]]

@@ -1,6 +1,6 @@
 """The work of one Spark task of the ingest: messages to raw files, raw files to entries files.
 
-It is picklable, and so are its results.
+Tasks and results are picklable.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ MESSAGE_COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value", 
 
 @dataclass(frozen=True, slots=True)
 class RawTask:
-    """Copy messages of one cell into the lake. ``parts`` cut ``offsets`` into pieces, each with a digest of its own."""
+    """The copying of the messages of one cell into the lake.
+
+    ``parts`` cut ``offsets`` into pieces, each with a digest of its own.
+    """
 
     source: Source
     cell: Cell
@@ -42,7 +45,10 @@ class RawTask:
 
 @dataclass(frozen=True, slots=True)
 class RawResult:
-    """The messages that a task copied; ``seconds`` is how long the task took, by the clock of the worker."""
+    """The messages that a task copied.
+
+    ``seconds`` is how long the task took, by the clock of the worker.
+    """
 
     cell: Cell
     files: tuple[WrittenFile, ...]
@@ -51,7 +57,7 @@ class RawResult:
 
 
 def copy_messages(task: RawTask, attempt: str) -> RawResult:
-    """Read an offset range from the source and write it as raw rows, in offset order."""
+    """Copy an offset range from the source into raw files, in offset order."""
     began = time.monotonic()
     size = 0
     times: list[datetime] = []
@@ -84,11 +90,11 @@ class RawFiles:
 
 @dataclass(frozen=True, slots=True)
 class EntriesTask:
-    """Join and decode the messages of one cell.
+    """The joining and decoding of the messages of one cell.
 
     ``earlier`` are the raw files of the cells before it, nearest first, as far back as raw is stored without a hole;
-    ``reaches_start`` says that nothing before them can ever be stored. ``nothing_follows`` says that the source has ended.
-    ``is_open`` says that the window has not closed: then the fragments at the end whose set is not whole yet are left for the
+    ``reaches_start`` says that no message before them can ever be stored. ``nothing_follows`` says that the source has ended.
+    ``is_open`` says that the window has not closed: fragments at its end whose entry set is not whole yet are then left for the
     next reading. ``resume`` is the state in which an earlier reading of the messages before ``offsets`` ended.
     """
 
@@ -208,7 +214,7 @@ class _StoredMessages:
     def before(self, offset: int) -> Iterator[pa.RecordBatch]:
         """Yield the messages before an offset, backwards.
 
-        Those of the cell itself come first, then those of the cells before it.
+        The messages of the cell itself come first, then those of the cells before it, the nearest cell first.
         """
         task = self._task
         for files in (task.own, *task.earlier):

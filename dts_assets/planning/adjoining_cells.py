@@ -19,14 +19,18 @@ from dts_assets.model.gtids import GtidSet, parse_gtid
 from dts_assets.model.problems import Problem, ProblemCode
 
 _MOST_INTERVALS = 100
-"""Intervals of GTIDs remembered of earlier windows; of more, what counts is how far each source came."""
+"""The intervals of GTIDs that are remembered of earlier windows.
+
+Of a set with more, only the first and the last GTID of each source are kept.
+"""
 
 
 def joined(before: CellDelivery, after: CellDelivery) -> CellDelivery:
     """Return two cells of a Kafka partition that follow each other as one cell.
 
-    The next cell is compared with it. Counts add up. What one of them names stays named; GTIDs are united, and of a scattered
-    set only the bounds of each source are kept: a year of windows must not become a set of millions.
+    The next cell is compared with the joined one. Counts add up. Holes that either cell names stay named, up to a limit; GTIDs
+    are united, and of a scattered set only the bounds of each source are kept: a year of windows must not become a set of
+    millions.
     """
     shards = sorted({one.shard for one in (*before.sequences, *after.sequences)})
     transactions = sorted({one.shard for one in (*before.transactions, *after.transactions)})
@@ -47,11 +51,14 @@ def joined(before: CellDelivery, after: CellDelivery) -> CellDelivery:
 def seam(before: CellDelivery, after: CellDelivery) -> tuple[Problem, ...]:
     """Return the problems between two cells of a Kafka partition whose offsets meet.
 
-    Of a shard that one lacks nothing is said. ``before`` may be several cells, :func:`joined`. Numbers: the next ``ps`` is
-    one more than the last, not more than the greatest (a repeat), or 1 (the vendor's consumer demo reads 1 as a numbering
-    begun anew). Transactions: one that was open goes on or is read again, for a task that is restarted reads again what it
-    had not finished (Tencent Cloud, document 571/53454: the data between two checkpoints is sent again as a whole); one that
-    goes on was begun or is a re-read.
+    ``before`` may be several cells, :func:`joined`. A shard that only one of the two cells has is not judged.
+
+    Numbers: the next ``ps`` is at most one more than the last (not more than it: a repeat), one more than the greatest, or 1
+    (the vendor's consumer demo reads 1 as a numbering begun anew).
+
+    Transactions: a transaction that was open goes on or is read again, for a restarted task reads again all that it had not
+    finished (Tencent Cloud, document 571/53454: the data between two checkpoints is sent again as a whole). A transaction that
+    goes on in the later cell was begun in the earlier one, or is read again.
     """
     found: list[Problem] = []
     for sequence in after.sequences:
@@ -66,7 +73,7 @@ def seam(before: CellDelivery, after: CellDelivery) -> tuple[Problem, ...]:
 def excused(
     before: CellDelivery, after: CellDelivery, problems: Iterable[Problem]
 ) -> tuple[tuple[Problem, ...], CellDelivery]:
-    """Return the problems and facts of a cell without holes in ``ps`` that earlier cells fill.
+    """Return the problems and facts of a cell, less the holes in ``ps`` that earlier cells fill.
 
     All numbers of such a hole had come in the cells before. Producers may send a message again long after (Apache Kafka,
     producer setting ``retries``), and the vendor's demo drops what is not greater than the last number.
@@ -155,7 +162,7 @@ def _missing_numbers(before: ShardSequence | None, after: ShardSequence) -> list
 
 
 def _torn(before: ShardTransactions, after: ShardTransactions) -> list[Problem]:
-    """Return the transactions of one shard that are not whole, though neither cell can see it alone."""
+    """Return the problems of transactions of one shard that are torn between two cells."""
     first = after.first
     marks_come = before.marked or (after.marked and not before.changes)
     if first is None or before.first is None or not marks_come:
@@ -180,7 +187,7 @@ def _torn(before: ShardTransactions, after: ShardTransactions) -> list[Problem]:
 def _ends(after: ShardTransactions, one: Transaction) -> bool:
     """Return whether a transaction that was open ends in a later cell.
 
-    Where GTIDs cannot tell, it may have.
+    Where GTIDs cannot tell, positions decide: a cell that goes back to the transaction and then beyond it read it again.
     """
     if after.first is not None and not after.first.begun and _agree(after.first, one):
         return after.open[:1] != (after.first,)
@@ -192,7 +199,7 @@ def _ends(after: ShardTransactions, one: Transaction) -> bool:
 
 
 def _passes(before: ShardTransactions, after: ShardTransactions, one: Transaction) -> bool:
-    """Return whether a later cell has gone on beyond a transaction without ending it."""
+    """Return whether a later cell has gone on beyond a transaction that it did not end."""
     first = after.first
     if first is None or (not first.begun and _agree(first, one)):
         return False
@@ -211,9 +218,9 @@ def _passes(before: ShardTransactions, after: ShardTransactions, one: Transactio
 
 
 def _goes_on(before: ShardTransactions, first: Transaction) -> bool:
-    """Return whether entries without a BEGIN belong to a transaction that was open.
+    """Return whether entries without a BEGIN are explained by the cell before.
 
-    They may also be read again from the middle of one.
+    They belong to a transaction that was open there, or are read again from the middle of an earlier one.
     """
     if any(_agree(one, first) for one in before.open) or before.more_open:
         return True

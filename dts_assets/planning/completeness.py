@@ -30,7 +30,7 @@ _DOUBTS = frozenset({ProblemCode.ROLLBACK})
 def completeness_of_cell(problems: Iterable[Problem]) -> Completeness:
     """Return ``incomplete`` if any problem means that messages are missing, else ``observed``.
 
-    Problems alone can tell no more.
+    No higher level can be told from problems alone.
     """
     lost = any(problem.code in _LOSSES for problem in problems)
     return Completeness.INCOMPLETE if lost else Completeness.OBSERVED
@@ -47,13 +47,17 @@ def level_of_cell(
     """Return the level of one Kafka partition and window, by itself: never ``proven``.
 
     ``contiguous``: nothing is missing between the messages, every entry set is whole, and changes stand between the BEGIN and
-    COMMIT of their transactions. Nothing missing: by the header ``ps`` if every message carries it, which the vendor's
-    consumer demo expects to grow by one with each message and to begin again at 1 alone; by offsets if none does. Kafka
-    itself leaves out offsets (Apache Kafka, "Message Format": control batches; "Log Compaction"), so without ``ps`` a hole is
-    no loss, but no contiguity either. Transactions: a BEGIN and a COMMIT entry around the changes (Tencent Cloud, the page on
-    the Protobuf demo, document 571/55396). ROLLBACK is not in use there, so one leaves doubts. Huawei Cloud's messages have
-    neither ("Kafka Message Format", drs_03_0052): ``observed``. So is what ends inside a transaction where nothing can
-    follow, and a cell without messages, for which nothing speaks.
+    COMMIT of their transactions.
+
+    Nothing missing: shown by the header ``ps`` if every message carries it, which the vendor's consumer demo expects to grow by
+    one with each message and to begin again at 1 alone; shown by offsets if no message carries it. Kafka itself leaves out
+    offsets (Apache Kafka, "Message Format": control batches; "Log Compaction"), so without ``ps`` a hole in the offsets is no
+    loss, but no contiguity either.
+
+    Transactions: a BEGIN and a COMMIT entry around the changes (Tencent Cloud, the page on the Protobuf demo, document
+    571/55396). ROLLBACK is not in use there, so a ROLLBACK entry leaves doubts. Huawei Cloud's messages have neither BEGIN nor
+    COMMIT ("Kafka Message Format", drs_03_0052): such cells are ``observed``. So is a cell that ends inside a transaction where
+    nothing can follow, and a cell without messages, because there is no evidence for it.
     """
     level = completeness_of_cell(problems)
     if level is Completeness.INCOMPLETE or any(problem.code in _DOUBTS for problem in problems):
@@ -78,8 +82,8 @@ def _numbered(delivery: CellDelivery) -> bool:
 def _in_transactions(delivery: CellDelivery) -> bool:
     """Return whether marks of transactions vouch for all changes.
 
-    Of a shard without changes there is nothing to vouch for. Where no message has a number, a cell must show that it comes
-    from a task which sends marks, or CHECKPOINTs at least.
+    A shard without changes needs no marks. Where no message has a number, a cell must show that it comes from a task which
+    sends BEGIN and COMMIT, or CHECKPOINTs at least.
     """
     if delivery.numbered:
         return all(one.marked or not one.changes for one in delivery.transactions)
@@ -90,9 +94,17 @@ def gtid_holes(seen_before: GtidSet, seen_now: GtidSet, synced_before: GtidSet |
     """Return the transactions that were sent by the vendor's own account and came in no Kafka partition.
 
     ``syncedGtid`` of a CHECKPOINT is "the collection of GTIDs parsed by DTS" (Tencent Cloud, the page on the Avro demo).
-    ``synced_before`` is that of the last window known to be complete, ``seen_before`` what came up to its end, ``seen_now``
-    what has come since, of all partitions. Without ``synced_before`` (the topic begins here) each source begins with the
-    first transaction of it that came, and one of which nothing came was there before. Raises ValueError if the dialects mix.
+    Without ``synced_before`` (the topic begins here) each source begins with the first of its transactions that came; a source
+    of which no transaction came is not awaited.
+
+    Args:
+        seen_before: The transactions that came up to the end of the last window known to be complete.
+        seen_now: The transactions that have come since, in all Kafka partitions.
+        synced_before: The ``syncedGtid`` of that window's CHECKPOINT; None where there was none.
+        synced_now: The ``syncedGtid`` of this window's CHECKPOINT.
+
+    Raises:
+        ValueError: The sets are of two GTID dialects.
     """
     seen = seen_before | seen_now
     awaited = synced_now
@@ -121,9 +133,10 @@ class WindowEvidence:
     """The evidence for a window beside its cells.
 
     ``gtids_missing`` is :func:`gtid_holes` up to the cut's CHECKPOINT (and :func:`holes_behind` where a complete capture
-    ends); None while no CHECKPOINT tells: the next window that has one can still prove this one. ``real_gtids``: no
-    CHECKPOINT calls them fake, all could be read and kept. ``kafka_partitions`` is how many the topic has, ``given`` how many
-    of them are here.
+    ends); None while no CHECKPOINT tells: the CHECKPOINT of a later window can still count this window's transactions.
+    ``real_gtids`` says that no CHECKPOINT calls the GTIDs fake, and that all of them could be read and kept.
+    ``kafka_partitions`` is the number of the topic's Kafka partitions, ``given`` the number that have a stored cell in the
+    window.
     """
 
     seams: tuple[Problem, ...] = ()
@@ -141,10 +154,10 @@ def level_of_window(
     ``proven``: all cells of all Kafka partitions are contiguous, nothing is missing between them and the cells before, and
     the union of partitions has every transaction that a CHECKPOINT counts. GTIDs count only if they are the server's:
     ``fakeGtid`` says that DTS made them up: "if gtid_mode is not enabled, DTS will forge a GTID" (the page on the Avro demo),
-    and forged ones are contiguous whatever was lost. They count only with marks: in topics of one partition, transactions on
-    tables that are not subscribed are sent too, empty, so that GTIDs stay contiguous (documents 571/55403 and 571/57018); of
-    others it is not said. So missing GTIDs make a window of one partition ``incomplete``, and others too unless ``ps``
-    vouches for every message.
+    and forged GTIDs are contiguous whatever was lost. GTIDs count only with BEGIN and COMMIT: in topics of one partition, transactions on
+    tables that are not subscribed are sent too, empty, so that GTIDs stay contiguous (documents 571/55403 and 571/57018); for
+    topics of several partitions the documents do not say so. Missing GTIDs therefore make a window ``incomplete`` if the topic
+    has one partition, and with several partitions unless ``ps`` vouches for every message.
     """
     deliveries = [delivery for _, delivery in cells]
     level = completeness_of_window(own for own, _ in _speaking(cells))
@@ -181,9 +194,10 @@ def _speaking(cells: Sequence[tuple[Completeness, CellDelivery]]) -> Sequence[tu
 
 
 def gtids_by_shard(deliveries: Iterable[CellDelivery]) -> Mapping[str, GtidSet | None]:
-    """Return the transactions that ended in some cells, by shard: each shard is a server of its own.
+    """Return the transactions that ended in some cells, by shard: ``{"": GtidSet.parse("3e11fa47-...:1-5")}``.
 
-    None stands for GTIDs that prove nothing: fake, unreadable, of two dialects, or too scattered to have been kept.
+    Each shard is a server of its own. None stands for GTIDs that prove nothing: fake, unreadable, of two dialects, or too
+    scattered to have been kept.
     """
     found: dict[str, GtidSet | None] = {}
     for delivery in deliveries:

@@ -1,6 +1,6 @@
-"""The marks of raw and of entries: the ledger rows that end the ingest of a cell, made from the results of its reading.
+"""The marks of raw and entries: the ledger rows that end the ingest of a cell.
 
-A mark's generation stands for the content of its cell, so it has no part that depends on when or how the cell was read.
+A mark's generation stands for the content of its cell, so times, runs and file names have no part in it.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Copied:
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """The facts of a cell's entries: those of its last reading, with those that earlier readings of the open window noted.
+    """The facts of a cell's entries after its last reading, with the facts of all earlier readings.
 
     ``end`` is the offset up to which messages were decoded, and ``resume`` the state from which the next reading goes on.
     ``heads_from`` are the earlier cells that were asked for heads of entry sets; ``looked_beyond`` says that the search for a
@@ -159,7 +159,10 @@ def entries_mark(
 def _refreshes_of_raw(
     read: RawRead, copied: Copied, problems: Iterable[Problem], *, epoch: int, run: str
 ) -> tuple[Refresh, ...]:
-    """Return the earlier readings of a cell and one for each part now; an empty part counts only if it is the first."""
+    """Return the earlier readings of a cell, and one for each part that was read now.
+
+    A part without offsets counts only if nothing was read before.
+    """
     problems = tuple(problems)
     refreshes = read.appends_to.refreshes if read.appends_to is not None else ()
     for part in copied.parts:
