@@ -121,7 +121,9 @@ def find_boundaries(
 def _plan(
     pipeline: Pipeline, span: Span, stored: Mapping[Cell, RawWindow], watermarks: Mapping[int, Watermark]
 ) -> tuple[PlannedCell, ...]:
-    """Return the offsets of every cell of a span; open cells are among them if windows are followed live.
+    """Return the offsets of every cell of a span.
+
+    A cell may be open only if windows are followed live.
 
     Raises:
         NotClosedError: A window has not closed, and is not followed live.

@@ -154,10 +154,10 @@ def level_of_window(
     ``proven``: all cells of all Kafka partitions are contiguous, nothing is missing between them and the cells before, and
     the union of partitions has every transaction that a CHECKPOINT counts. GTIDs count only if they are the server's:
     ``fakeGtid`` says that DTS made them up: "if gtid_mode is not enabled, DTS will forge a GTID" (the page on the Avro demo),
-    and forged GTIDs are contiguous whatever was lost. GTIDs count only with BEGIN and COMMIT: in topics of one partition, transactions on
-    tables that are not subscribed are sent too, empty, so that GTIDs stay contiguous (documents 571/55403 and 571/57018); for
-    topics of several partitions the documents do not say so. Missing GTIDs therefore make a window ``incomplete`` if the topic
-    has one partition, and with several partitions unless ``ps`` vouches for every message.
+    and forged GTIDs are contiguous whatever was lost. GTIDs count only with BEGIN and COMMIT: in topics of one partition,
+    transactions on tables that are not subscribed are sent too, empty, so that GTIDs stay contiguous (documents 571/55403
+    and 571/57018); for topics of several partitions the documents do not say so. Missing GTIDs therefore make a window
+    ``incomplete`` if the topic has one partition, and with several partitions unless ``ps`` vouches for every message.
     """
     deliveries = [delivery for _, delivery in cells]
     level = completeness_of_window(own for own, _ in _speaking(cells))
