@@ -109,7 +109,7 @@ class CellDelivery:
     """The evidence that the messages and entries of a cell give of their own completeness.
 
     ``numbered`` and ``unnumbered`` count messages with and without the ``ps`` header; ``skipped_offsets`` counts offsets
-    between them that no message has. ``more_shards`` counts entries of shards beyond those that are kept.
+    between them that no message has. ``more_shards`` counts entries of further shards, of which nothing else is kept.
     """
 
     first_message: int | None = None

@@ -170,7 +170,7 @@ class Cut:
     """A row of ``cuts``: the mark of the tables run of a window. ``consistency`` is ``cut`` or ``window``.
 
     Of a window that was made while it was open, ``ends`` are the offsets up to which its entries are in the changelogs, by Kafka
-    partition, and ``made_by`` names the runs that have a part in them. As long as ``chain`` is the same, each of these runs has
+    partition, and ``made_by`` names the runs that wrote these entries. As long as ``chain`` is the same, each of these runs has
     only added rows, none of them at a position that snapshots had already passed. ``open_in`` are the Kafka partitions in which
     the window had not closed: more messages of it may come.
     """

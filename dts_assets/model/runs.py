@@ -27,7 +27,7 @@ class Run:
 
     ``first`` and ``last`` are the least and the greatest position (lineage 0: the ledger's rows are made before lineages are
     known), ``last_time`` is the latest event time. ``server_id`` and ``gtid`` (None without GTIDs) are those that the run
-    begins with; ``begins`` says that it does so with a BEGIN. ``broken`` says that its coordinates do not go with those
+    begins with; ``begins`` says that it does so with a BEGIN. ``broken`` says that its coordinates do not fit the entries
     before it: new GTIDs at positions that were passed, or GTIDs seen before at positions that were not, neither of which one
     binlog can have. ``repeats`` counts entries at positions that the window had held before.
     """

@@ -128,7 +128,7 @@ RAW_WINDOWS: tuple[NamedType, ...] = (
     ("code_version", "string"),
     ("refreshes", REFRESHES),
 )
-"""The mark of raw: the half-open offsets of a Kafka partition and window, and what closed it."""
+"""The mark of raw: the half-open offsets of a Kafka partition and window, and its end."""
 
 COUNTS = (
     "messages",

@@ -51,8 +51,9 @@ def expire_snapshots(
 ) -> int:
     """Expire old Iceberg snapshots of a table with their files, and return the number of expired snapshots.
 
-    The newest stay, and so do those younger than ``keep_for``, the ``needed`` ones (ids), and those of branches and tags. A file
-    that another Iceberg snapshot holds stays. A table that is not there, or that somebody else is committing to, is left alone.
+    The newest snapshots stay, and so do snapshots younger than ``keep_for``, the ``needed`` snapshots (ids), and those of
+    branches and tags. A file that another Iceberg snapshot holds stays. A table that is not there, or that somebody else is
+    committing to, is left alone.
     """
     try:
         table = catalog.load_table(identifier)

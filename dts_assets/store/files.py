@@ -2,7 +2,7 @@
 
 Workers need a table's folder, its schema and its file store. A writer holds little: rows of a partition tuple are buffered up to
 one row group, all tuples together up to a limit. A file belongs to no table until :mod:`dts_assets.store.commit` says so;
-what a failed or repeated task leaves behind is an orphan under ``data/<run id>/``, never a duplicate.
+files that a failed or repeated task leaves behind are orphans under ``data/<run id>/``, never duplicates.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class TableWriter:
     """A writer of one table's batches in one task, with one file per partition tuple.
 
     ``attempt`` goes into the file names, so that a task's files can be told from those of its repetition. Used as a context
-    manager it removes what it wrote if the body raises; :meth:`close` gives the finished files.
+    manager it removes its files if the body raises; :meth:`close` returns the finished files.
     """
 
     def __init__(

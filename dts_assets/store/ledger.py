@@ -1,4 +1,4 @@
-"""The ledger of a subscription: reading its rows, and replacing those of a span.
+"""The ledger of a subscription: reading its rows, and replacing the rows of a span.
 
 Rows of a UTC day share a file. A replacement reads the days it touches, changes its own rows and writes each day anew, all in
 one commit that is refused if anybody else replaced one of these days meanwhile; then it starts again. So rows of other spans

@@ -46,7 +46,7 @@ def plan_replacement(
 ) -> Plan:
     """Return the plan for an Iceberg snapshot: its files inside ``wanted`` go, except those that ``keep`` names.
 
-    Manifests without a live file are left out.
+    Both kinds of manifests are listed, apart from manifests without a live file.
 
     Raises:
         LakeTableError: A manifest of row-level deletes has files inside.

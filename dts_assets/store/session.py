@@ -60,7 +60,7 @@ SMALL_MACHINE: Mapping[str, str] = {
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
-    # Messages may be half a megabyte: a batch of Spark's default 10,000 rows would be beyond what Arrow's offsets can address.
+    # Messages may be half a megabyte: a batch of Spark's default 10,000 rows would be larger than Arrow's offsets can address.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(16 << 20),
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
     "spark.driver.memory": "2g",
@@ -75,10 +75,10 @@ def spark_conf(
 ) -> dict[str, str]:
     """Return all settings of a session.
 
-    They are those of the catalog ``lake`` and those for small machines; the user's ``conf`` overrides both. Lists of packages,
-    jars and extensions are joined with the user's, not replaced by them. To a Spark Connect server (an address that begins
-    with ``sc://``) a session gives only the settings of queries; the server was started with the others (``dts-assets
-    spark-server`` does so).
+    They are the settings of the catalog ``lake`` and the settings for small machines; the user's ``conf`` overrides both.
+    Lists of packages, jars and extensions are joined with the user's, not replaced by them. To a Spark Connect server (an
+    address that begins with ``sc://``) a session gives only the settings of queries; the server was started with the others
+    (``dts-assets spark-server`` does so).
 
     On a local master packages that were fetched before are named by their paths: resolving them again took 1.3 s of the 10 s
     to the first insert, and thirty lines on stderr. There the JVM is also told to start quickly; its options in
