@@ -128,7 +128,7 @@ RAW_WINDOWS: tuple[NamedType, ...] = (
     ("code_version", "string"),
     ("refreshes", REFRESHES),
 )
-"""The mark of raw: the half-open offsets of a Kafka partition and window, and its end."""
+"""The mark of raw: a window's half-open offsets in a Kafka partition, and the event that closed it."""
 
 COUNTS = (
     "messages",
