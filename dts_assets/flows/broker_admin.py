@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 
 class BrokerAdmin(Protocol):
-    """A broker's own view. All calls raise SourceError where it does not answer or does not allow the question."""
+    """A broker's own view of a subscription.
+
+    Every call raises SourceError if the broker does not answer or does not allow the call.
+    """
 
     def retention(self) -> BrokerRetention:
         """Return the retention of the topics: the shortest of several."""
@@ -68,9 +71,9 @@ A sensor has 60 seconds for everything.
 
 
 def impatient(pipeline: Pipeline) -> Pipeline:
-    """Return the pipeline for a look at the source, and not for a run.
+    """Return a pipeline for a look at the source.
 
-    Its reads wait for a broker that is away for some seconds only.
+    It waits for a broker that is away for a few seconds only.
     """
     if pipeline.settings.source.kafka is None:
         return pipeline

@@ -1,8 +1,8 @@
-"""Compaction: the files of windows that came in many readings are written as few files.
+"""Compaction: the files of a window that was read many times are written as few files.
 
-That is done once a window has closed, and now and then before. A window of an hour that was refreshed every twenty seconds
-lies in 180 files of each table, which every reader would pay for. The rows stay what they are, and the file goes into the
-folder of the last run that had a part in the window: for the ledger nothing has changed.
+A window is compacted once it has closed, and now and then while it is open. A window of an hour that was refreshed every twenty
+seconds lies in 180 files of each table, which every reader would pay for. The rows stay as they are, and the new file goes into
+the folder of the last run that wrote files of the window: for the ledger nothing has changed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SIDE_BY_SIDE = 4
 
 @dataclass(frozen=True, slots=True)
 class CompactionTask:
-    """Write the rows of some files of one partition tuple, in their order, as one file."""
+    """The rewriting of files of one partition tuple as one file, rows in their order."""
 
     number: int
     paths: tuple[str, ...]
@@ -70,7 +70,10 @@ def compact_cells(
     spark: SparkProvider,
     progress: Progress,
 ) -> None:
-    """Put raw and entries of cells into one file each; whoever calls keeps other runs away from them."""
+    """Compact the files of raw and of entries of some cells.
+
+    The caller holds the locks of their Kafka partitions.
+    """
     parts: list[_Part] = []
     for row in rows:
         rectangle: Rectangle = {"kafka_partition": {row.kafka_partition}, "window_start": {row.window.start}}
@@ -82,7 +85,10 @@ def compact_cells(
 def compact_changelogs(
     pipeline: Pipeline, marks: Iterable[Cut], tables: Iterable[TableId], *, spark: SparkProvider, progress: Progress
 ) -> None:
-    """Put the changelogs of windows into one file a table; whoever calls keeps other runs away from them."""
+    """Compact the changelog files of some windows, table by table.
+
+    The caller holds the lock of the tables run.
+    """
     parts: list[_Part] = []
     tables = list(tables)
     for mark in marks:

@@ -1,7 +1,7 @@
-"""Moving the consumer group behind what is stored, so that the vendor's console shows the true lag.
+"""The move of the consumer group behind the stored messages.
 
-The group decides nothing here: what is read next stands in the ledger. So it is moved without joining it, and a failure to do so
-is no failure of the run.
+The vendor's console then shows the true lag. The group decides nothing here: the ledger says which messages are read next. So the group is moved without joining it, and a
+failed move is no failure of the run.
 """
 
 from __future__ import annotations
@@ -33,8 +33,11 @@ class GroupCommit:
 def commit_group(pipeline: Pipeline, broker: BrokerAdmin) -> GroupCommit:
     """Commit, per Kafka partition, the offset up to which messages are stored and decoded without a hole.
 
-    It lies behind the last CHECKPOINT of them; formats without CHECKPOINTs commit the end. The group never moves back. Raises
-    SourceError where the broker does not answer or does not allow it.
+    The offset lies behind the last CHECKPOINT among these messages; with a format without CHECKPOINTs it is their end. The
+    group never moves back.
+
+    Raises:
+        SourceError: The broker does not answer, or does not allow the move.
     """
     before = broker.committed()
     watermarks = pipeline.source.watermarks()
@@ -58,7 +61,7 @@ def commit_group(pipeline: Pipeline, broker: BrokerAdmin) -> GroupCommit:
         )
         if (
             offset is not None and offset <= watermarks[number].high
-        ):  # beyond it lies what a topic of the same name had before
+        ):  # a greater offset is of an earlier topic of this name
             after[number] = offset
     if after:
         broker.commit(after)
@@ -68,9 +71,9 @@ def commit_group(pipeline: Pipeline, broker: BrokerAdmin) -> GroupCommit:
 def _decoded(
     pipeline: Pipeline, committed: Mapping[int, int | None], watermarks: Mapping[int, Watermark]
 ) -> tuple[dict[int, list[IngestWindow]], bool]:
-    """Return decoded windows by Kafka partition, and whether they are all windows.
+    """Return the marks of decoded windows by Kafka partition, and whether they are of all windows.
 
-    Those of the topic's own time are enough where they reach back to where the group stands.
+    The windows of messages that the topic still holds are enough if they reach back to the offset of the group.
     """
     rows = _by_partition(pipeline, pipeline.ledger.windows(_windows_in_topic(pipeline, watermarks)))
     for number, mine in rows.items():

@@ -22,9 +22,9 @@ from dts_assets.planning.work import Work, plan_work
 
 @dataclass(frozen=True, slots=True)
 class _Closed:
-    """The windows that have closed, by Kafka partition, and the first window after them.
+    """The windows that have closed, by Kafka partition.
 
-    ``next`` has that one's offsets, where there is one.
+    ``next`` has the first window after them with its offsets, by Kafka partition, if windows are followed live.
     """
 
     windows: Mapping[int, Sequence[Window]]
@@ -36,10 +36,12 @@ def find_work(pipeline: Pipeline) -> Work:
 
     Raises:
         CaptureGrownError: A capture that is declared complete has grown.
-        RecreatedTopicError: The topic ends before what is stored of it.
+        RecreatedTopicError: The topic ends before an offset that is stored.
     """
     ledger = pipeline.ledger
-    raw = {row.cell: row for row in ledger.raw_windows()}  # before the watermarks, which must not lie before its ends
+    raw = {
+        row.cell: row for row in ledger.raw_windows()
+    }  # read first: a run may store more after the watermarks are read
     watermarks, closing = pipeline.source.watermarks(), pipeline.closing()
     refuse_other_topic(pipeline, raw.values(), watermarks)
     entries = {row.cell: row for row in ledger.windows()}
@@ -72,7 +74,8 @@ def _closed(
 ) -> _Closed:
     """Return the windows that have closed.
 
-    A message dated too far ahead counts for nothing, so the last ones are looked at closely.
+    A message that is dated too far ahead closes no window, so the boundaries of windows that the ledger does not know as
+    closed are looked up.
     """
     until, first = _until(pipeline, closing), pipeline.first_window()
     windows = [] if until is None or first is None else list(pipeline.grid.until(until, since=first))

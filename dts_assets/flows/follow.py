@@ -43,7 +43,7 @@ def first_open(pipeline: Pipeline) -> datetime:
     """Return the start of the first window that is open and followed.
 
     Raises:
-        NotClosedError: No message was ever seen.
+        NotClosedError: No window is open and followed: no message was ever seen, or the last window has closed.
     """
     followed = find_work(pipeline).followed
     if not followed:
@@ -52,7 +52,7 @@ def first_open(pipeline: Pipeline) -> datetime:
 
 
 def refresh(pipeline: Pipeline, since: datetime, *, spark: SparkProvider, progress: Progress) -> Refreshed:
-    """Bring the windows from ``since`` on to where the source is now.
+    """Read, decode and apply all messages that have come, in the windows from ``since`` on.
 
     Closed windows come first, then the open one.
     """
@@ -79,8 +79,8 @@ def follow(
 ) -> Iterator[Refreshed]:
     """Refresh until ``lasts`` has gone by, and yield each refresh that found something.
 
-    An error that may pass by itself is reported and waited out for :data:`PATIENCE`, then raised. The configuration is read
-    anew for each refresh, so that ``open_pipeline`` is called every time.
+    An error that may pass by itself is reported and waited out for :data:`PATIENCE`, then raised. ``open_pipeline`` is called
+    for each refresh, so that a changed configuration takes effect.
 
     Raises:
         DtsAssetsError: A refresh failed with an error that does not pass by itself, or did not pass in time.

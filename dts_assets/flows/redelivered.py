@@ -57,7 +57,10 @@ def find_redelivered_changes(
     spark: SparkProvider,
     progress: Progress,
 ) -> Redelivered:
-    """Look up what was delivered before in the suspicious cells of some windows, and write it into ``redeliveries``."""
+    """Find the changes of some windows that were delivered before, and list them in ``redeliveries``.
+
+    Only suspicious cells are compared with earlier ones; if there is none, Spark is not started.
+    """
     cells = [Cell(partition, window) for window in windows for partition in pipeline.kafka_partitions]
     suspicious = [history.suspicions[cell] for cell in cells if cell in history.suspicions]
     path = pipeline.path("redeliveries")
@@ -81,7 +84,7 @@ def find_redelivered_changes(
             )
             for one in suspicious
         ]
-        progress(f"identity: {len(tasks)} of {len(cells)} partitions may hold what was delivered before")
+        progress(f"identity: {len(tasks)} of {len(cells)} partitions may hold changes that were delivered before")
         watched = Watched("identity", "partitions", of_bytes, progress)
         results = run_tasks(spark(), tasks, find_in_cell, weight=lambda task: len(task.own), watched=watched)
     rectangle: Rectangle = {"window_start": {window.start for window in windows}, "stage": {"tables"}}

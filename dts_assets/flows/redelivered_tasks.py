@@ -21,7 +21,10 @@ from dts_assets.store.files import TableWriter, WriteTarget, WrittenFile, read_b
 
 @dataclass(frozen=True, slots=True)
 class IdentityTask:
-    """Compare the entries of one cell with themselves and with earlier cells (files of each, oldest first)."""
+    """The comparison of the entries of one cell with each other and with earlier cells.
+
+    ``earlier`` has the files of each earlier cell, oldest cell first.
+    """
 
     cell: Cell
     own: tuple[str, ...]
@@ -48,7 +51,7 @@ class IdentityResult:
 
 
 def find_in_cell(task: IdentityTask, attempt: str) -> IdentityResult:
-    """Find and list what was delivered before among the entries of a cell."""
+    """Find and list the entries of a cell that were delivered before."""
     found = redelivered_in_cell(
         read_batches(task.io_properties, task.own, KEY_COLUMNS),
         (read_batches(task.io_properties, paths, KEY_COLUMNS) for paths in task.earlier),

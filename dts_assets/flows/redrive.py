@@ -1,8 +1,8 @@
 """The redrive: rows in quarantine are read again by the code as it is now.
 
-They move on if they can be used. Raw keeps every message, so nothing but a fixed decoder or a better setting is needed: the
-entries of the partitions that have something in quarantine are made again, then the tables of their windows. What still
-cannot be used stays where it is.
+Rows that can be used now leave the quarantine. Raw keeps every message, so only a fixed decoder or a better setting is needed:
+the entries of the partitions that have rows in quarantine are made again, then the tables of their windows. Rows that still
+cannot be used stay in quarantine.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ from dts_assets.planning.redriven import entries_to_redrive, quarantined_cells, 
 
 @dataclass(frozen=True, slots=True)
 class Quarantined:
-    """Which part of the quarantine is meant; None stands for all. Times are window starts, the later one not included."""
+    """The part of the quarantine that a redrive is asked for; None stands for all.
+
+    ``start`` and ``end`` are window starts; ``end`` is not included.
+    """
 
     start: datetime | None = None
     end: datetime | None = None
@@ -32,7 +35,7 @@ class Quarantined:
     reasons: frozenset[Reason] | None = None
 
     def holds(self, row: QuarantineRow) -> bool:
-        """Return whether a row is meant."""
+        """Return whether a row belongs to this part."""
         return (
             (self.start is None or row.window_start >= self.start)
             and (self.end is None or row.window_start < self.end)
@@ -45,8 +48,8 @@ class Quarantined:
 class RedriveReport:
     """The result of a redrive: rows by (stage, reason), and the partitions that were made anew.
 
-    ``found`` are the rows there were; ``stayed`` those there are now, in the same partitions and of the same stage and
-    reason.
+    ``found`` counts the rows before, ``{("entries", Reason.MISSING_HEAD): 3}``; ``stayed`` counts the rows that are left, in the
+    partitions, stages and reasons of ``found``.
     """
 
     found: Mapping[tuple[str, Reason], int]
@@ -62,7 +65,10 @@ class RedriveReport:
 
 
 def redrive(pipeline: Pipeline, chosen: Quarantined, *, spark: SparkProvider, progress: Progress) -> RedriveReport:
-    """Make what is in quarantine anew, and all that follows from it. Without any such row Spark is not even started."""
+    """Decode again the entries and tables that have rows in quarantine.
+
+    If there is no such row, Spark is not started.
+    """
     began = time.monotonic()
     rows = [row for row in pipeline.ledger.quarantine() if chosen.holds(row)]
     cells = quarantined_cells(rows, pipeline.grid)

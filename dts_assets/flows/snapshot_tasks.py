@@ -41,8 +41,8 @@ class HeldFile:
 class RefreshTask:
     """A task that takes the changes between two frontiers over into files of a snapshot.
 
-    The changes stand in some changelog files. ``adds`` says that this task, of several of its table, writes the rows that
-    live afterwards. ``bytes`` is what it reads.
+    ``changelog`` are the files with the changes. ``adds`` says that this task, of all tasks of its table, writes the new and
+    changed rows. ``bytes`` is the size of the files that it reads.
     """
 
     table: TableId
@@ -59,10 +59,10 @@ class RefreshTask:
 
 @dataclass(frozen=True, slots=True)
 class RefreshResult:
-    """The files that hold a touched row, and the files that take their place.
+    """The files that a task removes from a snapshot, and the files that take their place.
 
-    The new files hold all their other rows and the new ones. ``null_key`` says that nothing was done because a change has a
-    null in its key.
+    The new files hold the untouched rows of the removed files, and the changed rows. ``null_key`` says that no file was written
+    because a change has a null in its key.
     """
 
     table: TableId
@@ -72,7 +72,7 @@ class RefreshResult:
 
 
 def refresh_files(task: RefreshTask, attempt: str) -> RefreshResult:
-    """Do it."""
+    """Take the changes of a task over into its files, and return the removed and the written files."""
     schema = task.target.arrow_schema
     names = [flat_name(column.name) for column in task.columns]
     changes = list(read_batches(task.io_properties, task.changelog, CHANGE_COLUMNS))

@@ -75,10 +75,10 @@ Each refresh of a table that only gets rows adds a file.
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """One table's work.
+    """The work of one table.
 
-    ``current`` is the Iceberg snapshot that its snapshot table stands at, None before the first; ``known`` are the windows in
-    which it has changes.
+    ``current`` is the present Iceberg snapshot of its snapshot table, None before the first; ``known`` are the windows in which
+    the table has changes.
     """
 
     table: TableId
@@ -177,7 +177,7 @@ def _outcome(pipeline: Pipeline, table: TableId, *, committed: bool) -> LayerOut
 
 
 def _refresh(pipeline: Pipeline, jobs: Sequence[_Job], session: SparkSession) -> set[TableId]:
-    """Take few and simple changes over in one Spark job for all tables; the tables that are done."""
+    """Take few and simple changes over by Spark tasks, and return the tables that are done."""
     run = pipeline.new_run()
     tasks = [task for job in jobs for task in _refresh_tasks(pipeline, job, run)]
     results: dict[TableId, list[RefreshResult]] = {}
@@ -192,7 +192,8 @@ def _refresh(pipeline: Pipeline, jobs: Sequence[_Job], session: SparkSession) ->
 def _refresh_tasks(pipeline: Pipeline, job: _Job, run: str) -> Iterator[RefreshTask]:
     """Yield the tasks of one table.
 
-    There is none where its changes are not few, or not only newer ones with whole rows.
+    There is none if the changes are too many, if some keys are to be computed again or some changes lack columns, and if a key
+    column is a floating-point number. Such a table is merged by Spark.
     """
     plan = job.plan
     inexact = any(column.is_key and column.type in ("float", "double") for column in job.columns)
@@ -226,7 +227,7 @@ def _refresh_tasks(pipeline: Pipeline, job: _Job, run: str) -> Iterator[RefreshT
 def _groups(files: Collection[StoredFile]) -> list[dict[HeldFile, int]]:
     """Return files of a snapshot with their bytes, as tasks take them.
 
-    The first task, which adds the new rows, has the smallest.
+    The first group has the smallest files; its task adds the new rows.
     """
     small = sum(file.bytes < _SMALL_BYTES for file in files) > _MOST_SMALL
     groups: list[dict[HeldFile, int]] = [{}]

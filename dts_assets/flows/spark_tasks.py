@@ -39,7 +39,10 @@ cost too much (400 tasks in jobs of 4 s: a fifth).
 """
 
 TASKS_PER_CORE = 16
-"""Tasks of a job for each core at least: work of no more tasks is one job."""
+"""The least number of tasks that a job has for each core.
+
+Work with no more tasks is one job.
+"""
 
 SAY_EVERY = 10.0
 """Seconds between two lines of progress."""
@@ -101,7 +104,10 @@ def run_tasks(
 
 
 def _next_job(waiting: deque[int], weights: Sequence[int], *, least: int, size: float) -> list[int]:
-    """Take the next tasks: at least ``least``, and then up to ``size`` of weight."""
+    """Take the next tasks off the queue.
+
+    They are at least ``least``, then more up to a weight of ``size`` together.
+    """
     taken: list[int] = []
     load = 0
     while waiting and (len(taken) < least or load + weights[waiting[0]] <= size):

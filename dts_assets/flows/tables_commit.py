@@ -91,9 +91,9 @@ def _commit_changelogs(pipeline: Pipeline, plan: TablesPlan, decoded: Decoded, p
 
 
 def _replaced_and_appended(plan: TablesPlan) -> list[tuple[set[datetime], Keep | None]]:
-    """Return the starts of the windows that are replaced, and of those that are appended to.
+    """Return the starts of the windows that are replaced, and of the windows that are appended to.
 
-    The second kind comes with the files that stay.
+    Windows that are appended to come with the rule for the files that stay; for replaced windows it is None.
     """
     replaced = {mark.window.start for mark in plan.again} - plan.appends.marks.keys()
     parts: list[tuple[set[datetime], Keep | None]] = [

@@ -1,7 +1,4 @@
-"""The decoding of a tables run: entries become changelog files in one Spark job.
-
-The entries are of all Kafka partitions, the files of all tables.
-"""
+"""The decoding of a tables run: entries of all Kafka partitions become changelog files of all tables."""
 
 from __future__ import annotations
 
@@ -34,10 +31,10 @@ from dts_assets.store.schemas import DDL, QUARANTINE, changelog_layout
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """The files that tasks have written and nobody has committed.
+    """The files that the tasks of a run have written and that are not committed yet.
 
     ``tables`` are the changelogs with the columns that they were written with, ``before`` the changes that were delivered before,
-    ``seconds`` the time that it took.
+    ``seconds`` the time that the decoding took.
     """
 
     tables: Mapping[TableId, tuple[Column, ...]]

@@ -1,7 +1,4 @@
-"""The work of one Spark task of the tables run: entries become changelog files.
-
-The files are of every table.
-"""
+"""The work of one Spark task of the tables run: entries become changelog files of all tables."""
 
 from __future__ import annotations
 
@@ -42,7 +39,9 @@ class TableTarget:
 
 @dataclass(frozen=True, slots=True)
 class TablesTask:
-    """Decode some entries files; those of a window follow each other. ``bytes`` is their size in the store, by window.
+    """The decoding of some entries files.
+
+    The files of a window follow each other in ``paths``; ``bytes`` is their size in the store, by window start.
 
     The last four fields are those of ``EntriesWanted``.
     """

@@ -1,6 +1,6 @@
 """The state of the topic: how far the lake is behind, and which unread messages are in danger.
 
-It asks the source and the ledger; it reads no more than one message of each Kafka partition, and needs no Spark.
+The source and the ledger are asked. A few messages of each Kafka partition are read at most, and Spark is not needed.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from dts_assets.planning.loss import (
 )
 
 _LOOK_AHEAD = (1, 1_000)
-"""The offsets among which the first unread message is looked for.
+"""The numbers of offsets among which the first unread message is looked for, one after the other.
 
-It is the very first mostly, but markers of transactions use some up.
+It mostly stands at the very first offset, but markers of transactions take offsets too.
 """
 
 NOTHING_SEEN: Mapping[int, OldestSeen] = MappingProxyType({})
@@ -59,11 +59,11 @@ class PartitionState:
 
     @property
     def lag_messages(self) -> int:
-        """Offsets that are there and were never stored."""
+        """The number of offsets that are there and were never stored."""
         return self.unread.count - sum(map(len, self.loss.lost))
 
     def lag_seconds(self, now: datetime) -> float:
-        """Return the seconds for which the first of them has been there."""
+        """Return the seconds since the time of the first message that is there and was never stored."""
         return 0.0 if self.unread.first_time is None else max(0.0, (now - self.unread.first_time).total_seconds())
 
     @property
@@ -88,9 +88,10 @@ class NamedGap:
 
 @dataclass(frozen=True, slots=True)
 class TopicState:
-    """A topic at one instant. ``gaps`` are those named within the last lifetime of messages; ``oldest`` is for the next look.
+    """A topic at one instant.
 
-    ``unknown`` says what the broker did not tell.
+    ``gaps`` are the gaps that were named within the last lifetime of messages; ``oldest`` is handed to the next look.
+    ``unknown`` are sentences about the questions that the broker did not answer.
     """
 
     now: datetime
@@ -107,10 +108,7 @@ class TopicState:
 
     @property
     def lag_seconds(self) -> float:
-        """Return the seconds for which the first message that was never stored has been there.
-
-        All Kafka partitions count.
-        """
+        """The longest ``lag_seconds`` of all Kafka partitions."""
         return max((partition.lag_seconds(self.now) for partition in self.partitions), default=0.0)
 
     @property
@@ -124,10 +122,14 @@ def find_topic_state(
 ) -> TopicState:
     """Return the topic as it is now.
 
-    ``broker`` is None for a recording, ``oldest`` what the look before saw. Raises SourceError if the source does not answer,
-    or is another topic than the one that was stored.
+    ``broker`` is None for a recording, ``oldest`` is that of the state before.
+
+    Raises:
+        SourceError: The source does not answer.
+        RecreatedTopicError: The topic ends before an offset that is stored.
+        CaptureGrownError: A capture that is declared complete has grown.
     """
-    rows = _raw_rows(pipeline)  # first: what a run stores meanwhile must not lie behind the end that is seen here
+    rows = _raw_rows(pipeline)  # read first: a run may store more after the watermarks are read
     watermarks = pipeline.source.watermarks()
     refuse_other_topic(pipeline, (row for mine in rows.values() for row in mine), watermarks)
     now = pipeline.source.now() or datetime.now(UTC)

@@ -12,8 +12,9 @@ from dts_assets.store.schemas import SYSTEM_TABLES
 
 
 def expire_old_snapshots(pipeline: Pipeline, tables: Iterable[TableId]) -> int:
-    """Expire superfluous Iceberg snapshots of the subscription's own tables and of all layers of ``tables``; how many.
+    """Expire superfluous Iceberg snapshots, and return how many were expired.
 
+    The subscription's own tables are looked at, and all layers of ``tables``.
     An Iceberg snapshot that the next run of some layer will read stays.
     """
     catalog = pipeline.lake.catalog
