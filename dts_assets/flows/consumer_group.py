@@ -1,7 +1,7 @@
 """The move of the consumer group behind the stored messages.
 
-The vendor's console then shows the true lag. The group decides nothing here: the ledger says which messages are read next. So the group is moved without joining it, and a
-failed move is no failure of the run.
+The vendor's console then shows the true lag. The group decides nothing here: the ledger says which messages are read next.
+So the group is moved without joining it, and a failed move is no failure of the run.
 """
 
 from __future__ import annotations

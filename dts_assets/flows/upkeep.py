@@ -14,8 +14,8 @@ from dts_assets.store.schemas import SYSTEM_TABLES
 def expire_old_snapshots(pipeline: Pipeline, tables: Iterable[TableId]) -> int:
     """Expire superfluous Iceberg snapshots, and return how many were expired.
 
-    The subscription's own tables are looked at, and all layers of ``tables``.
-    An Iceberg snapshot that the next run of some layer will read stays.
+    The subscription's own tables are looked at, and all layers of ``tables``. An Iceberg snapshot that the next run
+    of some layer will read stays.
     """
     catalog = pipeline.lake.catalog
     keep_for = expiry.KEEP_FOR_LIVE if pipeline.settings.window.live else expiry.KEEP_FOR

@@ -55,7 +55,7 @@ class Appends:
         """Return the marks of windows that `run` has written or appended to.
 
         Args:
-            marks: The marks without that.
+            marks: The marks that the windows are to have, without offsets and runs.
             rows: The marks of ingest of all cells.
             run: The run that wrote the rows.
             firsts: The least positions of the rows that the run wrote, by window start.
@@ -96,8 +96,9 @@ def find_appends(
 ) -> Appends:
     """Return the windows whose changelogs only have to be appended to.
 
-    All inputs of the stored rows must be the same. No statement may have come since, because it can change which of the rows
-    before it count. And the counts of the window must be those of its last run: a killed run may have left others.
+    Beside new entries of the window itself, all its inputs must be unchanged. No DDL statement may have come since, because it
+    can change which of the rows before it count. And the stored counts of the window must be of its last marked run: a killed
+    run may have left other counts.
 
     Args:
         marks: The marks that the windows are to have.
@@ -138,7 +139,7 @@ def _cells(window: Window, rows: Mapping[Cell, IngestWindow]) -> list[Cell]:
 
 
 def _same_beside(before: Cut, mark: Cut, cells: Iterable[Cell]) -> bool:
-    """Return whether all inputs are the same but for the entries of the window itself."""
+    """Return whether two marks of a window have equal inputs, its own entries left aside."""
     own = tuple(f"{entries_input(cell)}=" for cell in cells)
     now, then = ({text for text in row_inputs(one.inputs) if not text.startswith(own)} for one in (mark, before))
     return now == then

@@ -1,7 +1,7 @@
-"""Which offsets a window is: boundaries found once, stored, and shared by both neighbours.
+"""The boundaries of windows in offsets: found once, stored, and shared by both neighbours.
 
 A boundary at an instant is the offset of the first message dated at or after it. Once a window's row is stored, its two
-numbers are the truth: neighbours take them over, a replay reads the same offsets, and a clock that jumps cannot move them.
+offsets hold: its neighbours take them over, a replay reads the same offsets, and a clock that jumps cannot move them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Closing:
 class PlannedCell:
     """A cell with its offsets; ``stored`` if they were in the ledger already.
 
-    ``behind_open``: the window before has not closed either, so that nobody knows yet where this one begins.
+    ``behind_open`` says that the window before has not closed either, so that the first offset of this cell is not known yet.
     """
 
     cell: Cell
@@ -133,7 +133,7 @@ def closed_windows(
 ) -> tuple[Window, ...]:
     """Return the windows that have closed in a Kafka partition, judged by its greatest message time.
 
-    A message dated too far ahead makes it say too much; :func:`plan_cells` says where the boundaries are.
+    A message that is dated too far ahead makes windows look closed that are not; :func:`plan_cells` gives the true boundaries.
     """
     return tuple(window for window in windows if _closed_by_time(window.end, watermark, closing) is not ClosedBy.OPEN)
 

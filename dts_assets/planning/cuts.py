@@ -21,7 +21,8 @@ from dts_assets.model.windows import ClosedBy, Window, WindowGrid
 class WindowCut:
     """The part of one window in the frontier.
 
-    ``still_open``: the window had not closed in every Kafka partition when it was made, so that more of it may come.
+    ``still_open`` says that the window had not closed in every Kafka partition when its tables were made: more messages of it
+    may come.
     """
 
     window: Window
@@ -56,9 +57,9 @@ def cut_of_window(
 def frontier(cuts: Mapping[datetime, WindowCut], grid: WindowGrid, *, first: datetime | None) -> Frontier:
     """Return the frontier of all tables, from the cuts of all computed windows (by window start).
 
-    ``first`` is the start of the first window that counts, the one with the first offset ever seen; None if none was. What
-    was applied is never taken back: the cut only grows. A window that was made while it was open is the last one: what came
-    of it afterwards is not in the changelogs yet, however far later windows have come.
+    ``first`` is the start of the first window that counts, in which the first message ever seen lies; None if no message was
+    seen. The cut only grows: an applied change is never taken back. A window that was made while it was open is the last one of
+    the frontier, however far later windows have come: its later messages are not in the changelogs yet.
     """
     if first is None:
         return EMPTY_FRONTIER
@@ -76,7 +77,7 @@ def frontier(cuts: Mapping[datetime, WindowCut], grid: WindowGrid, *, first: dat
 
 
 def not_behind(now: Frontier, before: Frontier) -> Frontier:
-    """Return ``now``, but never behind ``before``: what a snapshot once held stays."""
+    """Return ``now``, but never behind ``before``: a snapshot keeps every change that it has applied."""
     if before.window is None:
         return now
     if now.window is None:

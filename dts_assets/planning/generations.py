@@ -1,8 +1,8 @@
-"""Generations: what a stored row was computed from, as one short text.
+"""Generations: digests of everything that a stored row was computed from.
 
 A generation is a digest of everything that decides the content: the inputs, the settings that shape it and the version of the
-code. Computing a thing again from the same inputs gives the same generation, so nothing after it becomes stale; and whether a
-row is stale is computed by forming the inputs it would read now, never stored.
+code. A row that is computed again from equal inputs gets an equal generation, so no row made from it becomes stale. Staleness is
+never stored: it is computed by forming the inputs that a row would read now.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ def generation(inputs: Iterable[str], *, code_version: str) -> str:
 
 
 def input_text(name: str, generation_now: str) -> str:
-    """Return the text of an input in a row's ``inputs``: ``name=generation``."""
+    """Return the text of an input in a row's ``inputs``: ``format=1f0c2a...``."""
     return f"{name}={generation_now}"
 
 
 def changed_inputs(recorded: Iterable[str], now: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the names of recorded inputs whose generation is another now, or that are gone."""
+    """Return the names of the recorded inputs that have another generation now, or are gone."""
     changed = []
     for text in recorded:
         name, _, before = text.rpartition("=")

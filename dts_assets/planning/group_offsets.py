@@ -1,7 +1,7 @@
 """The offset that a consumer group may be moved to.
 
 It lies behind the last CHECKPOINT of the stored and decoded messages without a hole, and the group never moves back. The
-group is a courtesy to the vendor's console, which shows its lag; what is read next is decided by the ledger alone.
+group is a courtesy to the vendor's console, which shows its lag; the ledger alone decides which messages are read next.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ def offset_to_commit(
 ) -> int | None:
     """Return the next offset to read, as Kafka wants it; None to leave the group where it is.
 
-    ``start`` is where the chain of windows begins: all before it is stored, or was never wanted. ``by_checkpoint`` says that
-    the format has CHECKPOINTs; without them the end of what is stored counts.
+    ``start`` is the offset at which the chain of windows begins: all messages before it are stored, or were never wanted.
+    ``by_checkpoint`` says that the format has CHECKPOINTs; without them the end of the stored messages counts.
     """
     at, reached = start, None
     for row in sorted(decoded, key=lambda one: one.offsets):

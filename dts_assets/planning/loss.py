@@ -1,5 +1,6 @@
-"""Time to loss: a topic forgets, and what it forgets before it was stored is gone. How long is left, per Kafka partition.
+"""The time to loss: how long unread messages of a Kafka partition stay in the topic.
 
+A message that the topic deletes before it was stored is gone.
 A message lives as long as the topic keeps messages: the shorter of what the configuration says and what the broker says. A broker
 that deletes by size forgets sooner. That shows where the first offset moves on although the message there was younger than that;
 from then on the age of the oldest message that is still there is how long messages live at the present pace.
@@ -18,7 +19,7 @@ from dts_assets.model.retention import BrokerRetention
 WARN_BELOW = 0.5
 """The share of the lifetime of messages below which a warning comes.
 
-Compared is the time that is left to the first unread message. Half of the usual 24 hours is 12, a night in which nobody
+It is compared with the time that is left to the first unread message. Half of the usual 24 hours is 12, a night in which nobody
 looks. Windows of a day in such a topic always warn, and rightly: the first message of a day would be read when it is about to
 go.
 """

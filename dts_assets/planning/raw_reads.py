@@ -53,7 +53,7 @@ def plan_read(plan: PlannedCell, row: RawWindow | None) -> RawRead:
 def is_gone(plan: PlannedCell, watermark: Watermark) -> bool:
     """Return whether a stored cell can no longer be read again in full.
 
-    Then its stored messages are worth more.
+    Its stored messages then stay.
     """
     return plan.stored and bool(len(plan.offsets)) and watermark.low > plan.offsets.start
 
@@ -68,9 +68,10 @@ def gap_of(offsets: OffsetRange, watermark: Watermark) -> list[Problem]:
 
 
 def gap_before(plan: PlannedCell, before: RawWindow, watermark: Watermark) -> list[Problem]:
-    """Return the gap in which the window before ends, where messages of this window may lie in it.
+    """Return the gap at the end of the window before, if it may hold messages of this window.
 
-    Messages that are gone have no times.
+    Lost messages have no times. If the oldest message that is still there is not dated after the start of this window, all lost
+    ones were of earlier windows.
     """
     if watermark.earliest is not None and watermark.earliest <= plan.cell.window.start:
         return []

@@ -38,9 +38,9 @@ class TableWindow:
 class SnapshotState:
     """The state of a snapshot: its frontier, the greatest position it has applied, the changelog's Iceberg snapshot.
 
-    ``truncated`` says that a truncation was among what it was made from. ``chain`` names the runs that made the changelogs of
-    the frontier's window, if it was open: as long as it is the same, they have only added rows that the frontier did not
-    hold.
+    ``truncated`` says that a truncation was among the changes that it was made from. ``chain`` names the chain of runs that made
+    the changelogs of the frontier's window, if the window was open: as long as the name stays, these runs have only added rows
+    that the frontier did not hold.
     """
 
     frontier: Frontier = EMPTY_FRONTIER
@@ -128,9 +128,13 @@ def plan_snapshot(
 ) -> SnapshotPlan:
     """Return the work that brings a snapshot from ``before`` to ``after``.
 
-    ``windows`` is what the ledger knows of the table in every computed window, as the changelog stands now. ``replaced`` are
-    the windows whose changelog rows are others than in the state the snapshot was made from. ``chains`` names the chains of
-    windows that are, or were made while they were, open.
+    Args:
+        before: The state that the snapshot is in.
+        after: The frontier to bring it to.
+        changelog_snapshot: The present Iceberg snapshot of the changelog.
+        windows: The counts of the table in every computed window, as the changelog stands now.
+        replaced: The windows whose changelog rows have been replaced since ``before``.
+        chains: The chains of windows whose changelogs were made while they were open, by window start.
     """
     stats = {window.window_start: window for window in windows if window.changes or window.truncations}
     held = [window for window in stats.values() if after.holds(window.window_start, window.first)]
@@ -163,7 +167,7 @@ def _chain(frontier: Frontier, chains: Mapping[datetime, Chain]) -> str:
 def _brings_more(after: Frontier, before: Frontier, window: TableWindow) -> bool:
     """Return whether ``after`` may hold changes of a window that ``before`` does not.
 
-    A window that both cut alike is no work.
+    A window that both frontiers cut at one position gives no work.
     """
     return not before.holds(window.window_start, _last_held(after, window))
 

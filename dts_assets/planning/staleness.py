@@ -1,8 +1,7 @@
 """Staleness of stored rows, from the ledger alone.
 
-Each stored row names the inputs it was computed from, with their generations. It is stale when the inputs it would read now
-are others: a head that has arrived since, newer entries, other settings. Nothing here is stored; it is computed at every
-look.
+Each stored row names the inputs it was computed from, with their generations. A row is stale when it would read other inputs
+now: a head that has arrived since, newer entries, other settings. Staleness is not stored; it is computed at every look.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ def tables_inputs(
 ) -> tuple[str, ...]:
     """Return the inputs that the tables of a window would read now.
 
-    ``beside`` has, by window start, what they depend on beside their own entries: lineages, earlier windows to compare with.
+    ``beside`` has their inputs beside their own entries by window start: lineages, and earlier windows to compare with.
     """
     cells = [Cell(kafka_partition, window) for kafka_partition in kafka_partitions]
     texts = [input_text(entries_input(cell), entries[cell].generation if cell in entries else ABSENT) for cell in cells]

@@ -1,4 +1,4 @@
-"""Which windows may hold changes that were delivered before, judged by runs alone: nearly all of them cannot.
+"""Suspicions: the windows that may hold changes delivered before, judged by runs alone. Nearly all windows cannot.
 
 A change has one identity: lineage, position, Kafka partition and row number. Positions grow within a run, so a change can stand
 twice only where runs of one Kafka partition overlap, or where another server's binlog tells transactions again that were seen.
@@ -23,7 +23,7 @@ class Suspicion:
     """The windows that a cell has to be compared with.
 
     They are ``earlier`` windows, nearest last, and the cell itself if ``itself``. ``by_gtid`` says that transactions may have
-    come from two servers, at positions of each.
+    come from two servers, each with its own positions.
     """
 
     cell: Cell

@@ -3,7 +3,7 @@
 All is pure, so that every case can be tested without Dagster. Two sensors follow a subscription. The one at the edge maps
 closed windows to runs of raw and entries, and remembers how far it has asked; the other reads the ledger and asks for the
 tables of windows that are ready. Run keys are remembered by Dagster for ever, so they carry what decides the result: offsets
-there, a digest of the inputs here.
+for raw and entries, a digest of the inputs for tables and stale entries.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dts_assets.planning.rectangles import rectangles
 from dts_assets.planning.work import Work
 
 MOST_REQUESTS = 25
-"""Runs asked for at one tick: each costs a process start."""
+"""The most runs asked for at one tick: each costs a process start."""
 
 LONGEST_RUN = 24
 """The most windows in one run.
@@ -30,7 +30,7 @@ It is a day of hours, so that a failure costs a day and not a month.
 """
 
 MOST_TRIES = 3
-"""Runs of one Kafka partition and window that may fail before nobody asks again by himself."""
+"""The number of failed runs of one Kafka partition and window after which a sensor asks no more."""
 
 _CURSOR_VERSION = 1
 
@@ -39,7 +39,8 @@ _CURSOR_VERSION = 1
 class Runs:
     """The state of the runs of a job.
 
-    It has the cells that unfinished runs hold, and how often runs of a cell have failed that may succeed now.
+    ``unfinished`` are the cells of runs that have not ended; ``failed`` has how often runs of a cell have failed that may succeed
+    now.
     """
 
     unfinished: frozenset[Cell] = frozenset()
@@ -52,7 +53,7 @@ NOTHING_FAILED: Mapping[datetime, int] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """For every Kafka partition the start of the first window that was not asked for yet."""
+    """The start of the first window that was not asked for yet, by Kafka partition."""
 
     next: Mapping[int, datetime] = field(default_factory=dict)
 
@@ -174,7 +175,7 @@ def _offsets_text(span: Span, ends: Mapping[Cell, int]) -> str:
 
 
 def _tries_text(span: Span, runs: Runs) -> str:
-    """Return a key of its own for what was tried before."""
+    """Return the end of the run key after failed runs: ``:again2``; without a failure it is empty."""
     tries = max(runs.failed.get(cell, 0) for cell in span.cells())
     return f":again{tries}" if tries else ""
 

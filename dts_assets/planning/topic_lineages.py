@@ -1,7 +1,7 @@
-"""Lineages: which unbroken run of which server's binlog an entry belongs to, for a whole topic.
+"""The lineages of a topic: each is an unbroken run of one server's binlog.
 
 A binlog position means something within one lineage only. When positions go back, it is a re-read of the same binlog if the GTID
-stands in what was seen already or, without GTIDs, if the event is not later than the latest one; else another binlog has begun:
+was seen already or, without GTIDs, if the event is not later than the latest one; else another binlog has begun:
 a failover, a failback, a binlog that was reset. Every Kafka partition sees its own part of that, so a break is described by what
 was seen before it (the greatest GTID number of every server), which holds in all partitions alike, and by the offset where a
 partition saw it itself.
@@ -148,7 +148,7 @@ def find_lineages(rows: Iterable[IngestWindow], *, trust_gtids: bool, order: Cha
 def _not_before(
     begun: Sequence[tuple[datetime, str, int, str, SourcePosition]], one: tuple[datetime, str, int, str, SourcePosition]
 ) -> datetime:
-    """Return when a lineage began, but never before an earlier one of its shard."""
+    """Return the time at which a lineage began, never before an earlier lineage of its shard."""
     return max(other[0] for other in begun if other[1] == one[1] and other[2] <= one[2])
 
 
@@ -180,7 +180,7 @@ def _break_at(kafka_partition: int, run: Run, seen: _Seen, *, trust_gtids: bool)
         server, number = begun
         is_new = number > seen.numbers.get(server, -1)
         another = server not in seen.servers
-        # What was seen and then goes on to what was not, all of it at positions passed: another server's copy of the same.
+        # Known transactions and then new ones, all at positions already passed: another server's copy of this binlog.
         brings_new = [one for one in run.servers if one.last > seen.numbers.get(one.server, -1)]
         copy = bool(brings_new) and not is_new and (run.last <= seen.highest or (run.begins and not back))
         if not (run.broken or copy or (is_new and (back or another))):

@@ -130,9 +130,9 @@ def row_inputs(inputs: Iterable[str]) -> set[str]:
 
 
 def proven_anew(marks: Iterable[Cut], stored: Mapping[datetime, Cut]) -> list[Cut]:
-    """Return marks of windows that keep their rows.
+    """Return the marks of windows that keep their rows.
 
-    They have all that the next run needs to append to them.
+    They take over the offsets, the runs and the chain of the stored marks, so that the next run can append to the windows.
     """
     pairs = ((mark, stored[mark.window.start]) for mark in marks)
     return [replace(mark, ends=one.ends, made_by=one.made_by, chain=one.chain) for mark, one in pairs]

@@ -87,8 +87,8 @@ def watch_tick(
 ) -> WatchTick:
     """Return whether to observe and to judge now, with the cursor then.
 
-    ``numbers`` only move when something happens (offsets, no ages); ``trouble`` says that the verdict is no pass. With a
-    ``pause`` numbers that move are observed no sooner than that after the last observation.
+    ``numbers`` move only when messages come or go (offsets, no ages); ``trouble`` says that the verdict is no pass. ``pause`` is
+    the least time after the last observation until moved numbers are observed.
     """
     observed = generation([f"{name}={value}" for name, value in numbers.items()], code_version="")
     moved = observed != cursor.observed and _over(cursor.observed_at, pause, now)

@@ -1,6 +1,6 @@
 """The work that a subscription still lacks, and the runs that do it.
 
-All who start runs ask here: ``dts-assets run``, both sensors and the run that follows a source live.
+Everything that starts runs asks here: ``dts-assets run``, both sensors, and the run that follows a source live.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def plan_work(
         cuts: The marks of the tables, by window start.
         decoding: The digest of the format and of the settings that entries are decoded with.
         settings: The digest of the settings that shape rows.
-        beside: What tables depend on beside their own entries, by window start.
+        beside: The inputs of tables beside their own entries, by window start.
         followed: Open cells that are read live, and whether each has messages that are not stored.
     """
     cells = [Cell(partition, window) for partition, windows in closed.items() for window in windows]
