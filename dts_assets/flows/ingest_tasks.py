@@ -205,7 +205,7 @@ class _StoredMessages:
         self.looked_beyond = False
 
     def own(self) -> Iterator[pa.RecordBatch]:
-        """Yield the messages of the task."""
+        """Yield the messages of the task, in offset order."""
         task = self._task
         return read_batches(
             task.io_properties, task.own.paths, MESSAGE_COLUMNS, offsets=task.offsets, batch_bytes=CHUNK_BYTES

@@ -17,14 +17,14 @@ from dts_assets.store.lake import StoredFile
 from dts_assets.store.locks import hold_lock
 
 Keep: TypeAlias = Callable[[DataFile], bool]
-"""Which files inside a rectangle stay when it is replaced."""
+"""The rule that tells which files inside a rectangle stay when it is replaced."""
 
 
 @contextmanager
 def cells_alone(pipeline: Pipeline, span: Span, progress: Progress) -> Iterator[None]:
-    """Keep every other run of raw or entries of these Kafka partitions waiting.
+    """Hold the locks of a span's Kafka partitions: other runs of raw or entries wait for them.
 
-    Two runs that append to one window at once would each take the other's rows for what a killed run has left.
+    Two runs that append to one window at once would each take the other's rows for the leftovers of a killed run.
     """
     with ExitStack() as held:
         for partition in span.kafka_partitions:
@@ -36,9 +36,9 @@ def cells_alone(pipeline: Pipeline, span: Span, progress: Progress) -> Iterator[
 
 
 def kept(runs: Iterable[Iterable[str]]) -> Keep:
-    """Return which files stay when others are appended to windows: those of the runs that the ledger names.
+    """Return the rule that keeps the files of the runs that the ledger names.
 
-    Others were left behind by runs that were killed before they wrote their mark.
+    Other files were left behind by runs that were killed before they wrote their mark.
     """
     named = frozenset(run for some in runs for run in some)
     return lambda file: run_of(file.file_path) in named

@@ -67,7 +67,7 @@ def decode_tables(pipeline: Pipeline, plan: TablesPlan, *, spark: SparkProvider,
 
 
 def _take_back_marks(pipeline: Pipeline, plan: TablesPlan) -> None:
-    """Remove the marks of windows that are about to hold other rows.
+    """Remove the marks of windows whose rows are about to change.
 
     A killed run must not leave an old mark on new rows.
     """
