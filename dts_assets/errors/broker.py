@@ -31,7 +31,7 @@ class BrokerError(SourceError):
 class UnreachableBrokerError(BrokerError):
     """A broker that did not answer for ``seconds``; ``what`` is the reason that the client library noticed.
 
-    ``bare`` is true if the client neither logs in nor encrypts.
+    ``bare`` is true if the client neither logs in nor encrypts, ``encrypts`` if it encrypts.
     """
 
     retriable: ClassVar[bool] = True
@@ -39,14 +39,15 @@ class UnreachableBrokerError(BrokerError):
     _: KW_ONLY
     seconds: float
     bare: bool = False
+    encrypts: bool = False
 
     def message(self) -> str:
         """Return the address, the time, the reason and where to look."""
-        hint = (
-            " A client without security.protocol on a port that wants a password or encryption sees the same."
-            if self.bare
-            else ""
-        )
+        hint = ""
+        if self.bare:
+            hint = " A client without security.protocol on a port that wants a password or encryption sees the same."
+        elif self.encrypts:
+            hint = " A client that encrypts sees the same on a port without encryption, a PLAINTEXT listener."
         return (
             f"No Kafka broker answered at {self.servers} within {self.seconds:.0f} s ({self.what}). Check bootstrap_servers, the "
             f"network and whether the broker runs.{hint} When it answers again, the same can be run again."

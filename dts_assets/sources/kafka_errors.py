@@ -62,7 +62,7 @@ class ConnectionErrors:
     def __init__(self, servers: str, config: Mapping[str, str]) -> None:
         self._servers = servers
         self._mechanism = config.get("sasl.mechanism") or config.get("sasl.mechanisms") or "GSSAPI"
-        self._bare = config.get("security.protocol", "plaintext").lower() == "plaintext"
+        self._protocol = config.get("security.protocol", "plaintext").lower()
         self._heard: deque[tuple[float, KafkaError]] = deque(maxlen=50)
 
     def __call__(self, error: KafkaError) -> None:
@@ -93,7 +93,13 @@ class ConnectionErrors:
         """Return the error of an unanswered question, put at ``since``, with the best reason heard."""
         telling = [error for error in self._since(since) if error.code() not in _SILENT]
         reason = _DETAILS.sub("", _DETAILS.sub("", telling[-1].str())).strip(" :") if telling else "no answer"
-        return UnreachableBrokerError(self._servers, reason, seconds=seconds, bare=self._bare)
+        return UnreachableBrokerError(
+            self._servers,
+            reason,
+            seconds=seconds,
+            bare=self._protocol == "plaintext",
+            encrypts=self._protocol.endswith("ssl"),
+        )
 
     def _since(self, since: float) -> list[KafkaError]:
         return [error for when, error in list(self._heard) if when >= since]
