@@ -128,11 +128,6 @@ def evolve(catalog: Catalog, identifier: Identifier, columns: Sequence[NamedType
     return arrow_schema(catalog.load_table(identifier).schema())
 
 
-def table_schema(catalog: Catalog, identifier: Identifier) -> pa.Schema:
-    """Return the Arrow schema of a table, with field ids."""
-    return arrow_schema(catalog.load_table(identifier).schema())
-
-
 def _widen(
     update: Callable[[], UpdateSchema], table: str, struct: StructType, path: tuple[str, ...], wanted: IcebergType
 ) -> bool:

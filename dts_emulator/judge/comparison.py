@@ -20,11 +20,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dts_assets.model.tables import TableId
+from dts_emulator.judge.dump_format import BINARY_TYPES, METADATA_KEY
 
 COORDINATES = ("_event_time", "_kafka_partition", "_kafka_offset")
 """Columns that a snapshot has beside the source's."""
 
-_METADATA_KEY = b"source_table"
 _NAMED_KEYS = 5
 
 Canonical = int | float | str | Decimal | None
@@ -32,18 +32,6 @@ Rule = Callable[[object], Canonical]
 Row = tuple[Canonical, ...]
 
 _WHOLE = ("tinyint", "smallint", "mediumint", "int", "bigint", "bit", "year")
-_BINARY = (
-    "binary",
-    "varbinary",
-    "tinyblob",
-    "blob",
-    "mediumblob",
-    "longblob",
-    "geometry",
-    "point",
-    "linestring",
-    "polygon",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +109,9 @@ def _described(file: Path, schema: pa.Schema) -> tuple[TableId, list[_SourceColu
         ValueError: The file is no dump.
     """
     metadata = schema.metadata or {}
-    if _METADATA_KEY not in metadata:
+    if METADATA_KEY not in metadata:
         raise ValueError(f"{file.name} is no dump of a table: it does not say which table, with what columns, it is of")
-    description = json.loads(metadata[_METADATA_KEY])
+    description = json.loads(metadata[METADATA_KEY])
     columns = [_SourceColumn(item["name"], item["type"], item["key"]) for item in description["columns"]]
     return TableId(description["database"], "", description["table"]), columns
 
@@ -278,7 +266,7 @@ def _found_rule(column: _SourceColumn, lake_type: pa.DataType) -> Rule:
         )
     if kind == "time" and _is_text(lake_type):
         return lambda value: _time_microseconds(str(value))
-    if kind in _BINARY and _is_binary(lake_type):
+    if kind in BINARY_TYPES and _is_binary(lake_type):
         return lambda value: value.hex().upper() if isinstance(value, bytes) else str(value)
     return repr if _is_binary(lake_type) else str
 

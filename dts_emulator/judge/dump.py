@@ -15,28 +15,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pymysql.connections import Connection
 
+from dts_emulator.judge.dump_format import BINARY_TYPES, METADATA_KEY
 from dts_emulator.source.server import Server
 from dts_emulator.source.source_schema import CatalogColumn, read_columns
 
-METADATA_KEY = b"source_table"
-"""The metadata entry: JSON ``{"database", "table", "columns": [{"name", "type", "key"}]}``."""
-
-_HEX = (
-    "binary",
-    "varbinary",
-    "tinyblob",
-    "blob",
-    "mediumblob",
-    "longblob",
-    "geometry",
-    "point",
-    "linestring",
-    "polygon",
-)
-
 
 def dump_database(server: Server, database: str, folder: Path) -> tuple[Path, ...]:
-    """One file ``<database>.<table>.parquet`` for every table of the database, rows in key order."""
+    """Write one file ``<database>.<table>.parquet`` for every table of the database, rows in key order."""
     folder.mkdir(parents=True, exist_ok=True)
     for stale in folder.glob(f"{database}.*.parquet"):
         stale.unlink()
@@ -74,7 +59,7 @@ def _as_text(column: CatalogColumn) -> str:
     """Return the SELECT expression for a column's text."""
     name = _quoted(column.name)
     kind = column.column_type.lower().partition("(")[0].split()[0]
-    if kind in _HEX:
+    if kind in BINARY_TYPES:
         return f"HEX({name})"
     if kind == "bit":
         return f"CAST(CAST({name} AS UNSIGNED) AS CHAR)"
