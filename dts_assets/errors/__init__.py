@@ -38,82 +38,352 @@ commands, such as a failed check, and no errors::
     │  └─ SparkServerError                  a Spark Connect server ended before it answered
     └─ WireFormatError                  14  a wire format cannot be used as asked (bad bytes are quarantined instead)
 
+SourceError and the classes below it are in :mod:`dts_assets.errors.sources`, all others here.
+
 An error is made from facts, keeps them as attributes and builds its sentence itself: what is wrong, where, and what to do. All of
 them survive pickling, because Spark and Dagster carry them between processes. None ever holds a payload or a secret.
 """
 
 from __future__ import annotations
 
-from dts_assets.errors.base import DtsAssetsError
-from dts_assets.errors.broker import (
-    BrokerCertificateError,
-    BrokerDeniedError,
-    BrokerError,
-    BrokerLoginError,
-    BrokerMechanismError,
-    GroupInUseError,
-    MessagesGoneError,
-    PartitionCountError,
-    RecreatedTopicError,
-    UnknownTopicError,
-    UnreachableBrokerError,
-    UnsupportedByBrokerError,
-)
-from dts_assets.errors.commands import NothingFoundError
-from dts_assets.errors.configuration import ConfigErrors, ConfigMistake
-from dts_assets.errors.formats import WireFormatError
-from dts_assets.errors.lake import (
-    IncompatibleLakeError,
-    LakeError,
-    LakeFormatError,
-    LakeTableError,
-    StaleGenerationError,
-    UnwritableLakeError,
-)
-from dts_assets.errors.machine import (
-    MachineError,
-    MissingJavaError,
-    MissingPackageError,
-    PortInUseError,
-    SparkServerError,
-)
-from dts_assets.errors.source import CaptureError, CaptureGrownError, SourceError
-from dts_assets.errors.windows import IncompleteWindowError, NotClosedError, NotReadyError, WindowError
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, fields
+from datetime import datetime
+from typing import Any, ClassVar
 
-__all__ = [
-    "BrokerCertificateError",
-    "BrokerDeniedError",
-    "BrokerError",
-    "BrokerLoginError",
-    "BrokerMechanismError",
-    "CaptureError",
-    "CaptureGrownError",
-    "ConfigErrors",
-    "ConfigMistake",
-    "DtsAssetsError",
-    "GroupInUseError",
-    "IncompatibleLakeError",
-    "IncompleteWindowError",
-    "LakeError",
-    "LakeFormatError",
-    "LakeTableError",
-    "MachineError",
-    "MessagesGoneError",
-    "MissingJavaError",
-    "MissingPackageError",
-    "NotClosedError",
-    "NotReadyError",
-    "NothingFoundError",
-    "PartitionCountError",
-    "PortInUseError",
-    "RecreatedTopicError",
-    "SourceError",
-    "SparkServerError",
-    "StaleGenerationError",
-    "UnknownTopicError",
-    "UnreachableBrokerError",
-    "UnsupportedByBrokerError",
-    "UnwritableLakeError",
-    "WindowError",
-    "WireFormatError",
-]
+
+@dataclass(eq=False)
+class DtsAssetsError(Exception):
+    """An error whose ``str()`` is the whole sentence for a person."""
+
+    exit_code: ClassVar[int] = 1
+    """The code that a command ends with."""
+
+    retriable: ClassVar[bool] = False
+    """True if a repetition may succeed although nobody has mended anything."""
+
+    def message(self) -> str:
+        """Return what is wrong, where, and what to do."""
+        return type(self).__name__
+
+    def __str__(self) -> str:
+        return self.message()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Exception's own way calls the class with ``args``, which lacks what was given by keyword.
+        facts = {fact.name: getattr(self, fact.name) for fact in fields(self)}
+        return _restored, (type(self), facts)
+
+
+def _restored(cls: type[DtsAssetsError], facts: Mapping[str, Any]) -> DtsAssetsError:
+    return cls(**facts)
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigMistake:
+    """One mistake in a configuration file: its place, its description and the way to mend it.
+
+    ``line`` counts from 1 and is None where the file as a whole is meant; ``path`` is dotted, ``lake.warehouse``, and empty for
+    the whole file.
+    """
+
+    file: str
+    line: int | None
+    path: str
+    message: str
+    fix: str
+
+    def __str__(self) -> str:
+        place = self.file if self.line is None else f"{self.file}:{self.line}"
+        where = f" {self.path}:" if self.path else ""
+        return f"{place}:{where} {self.message}; {self.fix}"
+
+
+@dataclass(eq=False)
+class ConfigErrors(DtsAssetsError):
+    """Every mistake of a configuration file, in the order of its lines."""
+
+    exit_code: ClassVar[int] = 2
+
+    mistakes: Sequence[ConfigMistake]
+
+    def message(self) -> str:
+        """Return one line per mistake."""
+        return "\n".join(str(mistake) for mistake in self.mistakes)
+
+
+@dataclass(eq=False)
+class NothingFoundError(DtsAssetsError):
+    """Something was asked for that is not there.
+
+    ``place`` is where it was looked for ("The lake"), ``sought`` is named without an article ("entry with the GTID 1-1-7"),
+    and ``hint`` is a clause about what is there or what to do ("there are 0 to 41").
+    """
+
+    place: str
+    sought: str
+    hint: str
+
+    def message(self) -> str:
+        """Return the place, the thing that is missing, and the hint."""
+        return f"{self.place} has no {self.sought}; {self.hint}."
+
+
+@dataclass(eq=False)
+class LakeError(DtsAssetsError):
+    """An error of the lake: tables cannot be read or written."""
+
+    exit_code: ClassVar[int] = 11
+
+
+@dataclass(eq=False)
+class UnwritableLakeError(LakeError):
+    """A warehouse or its catalog that cannot be written. ``reason`` is a clause: "permission denied"."""
+
+    warehouse: str
+    reason: str
+
+    def message(self) -> str:
+        """Return the warehouse, the reason, and the setting that names the warehouse."""
+        return (
+            f"The lake {self.warehouse} cannot be written: {self.reason}. Make it writable, or name another place under "
+            f"lake.warehouse."
+        )
+
+
+@dataclass(eq=False)
+class LakeTableError(LakeError):
+    """A table, or a file meant for it, that is not as expected.
+
+    ``what`` is a clause: "it has no column offset". So is ``way_out``, for faults that nobody but dts-assets can have made.
+    """
+
+    table: str
+    what: str
+    way_out: str = "run it again, and report it if it comes back"
+
+    def message(self) -> str:
+        """Return the table (or its folder), what is wrong, and the way out."""
+        return f"The lake table {self.table} cannot be used as asked: {self.what}; {self.way_out}."
+
+
+@dataclass(eq=False)
+class StaleGenerationError(LakeError):
+    """A table that was written by another run between planning and commit.
+
+    Nothing was written. A repetition starts from the table as it is then.
+    """
+
+    retriable: ClassVar[bool] = True
+
+    table: str
+    _: KW_ONLY
+    expected: str
+    found: str
+
+    def message(self) -> str:
+        """Return the table, both generations and the way out."""
+        return (
+            f"{self.table} was written by another run while this run was working (planned on {self.expected}, found "
+            f"{self.found}). Nothing was changed; run it again."
+        )
+
+
+@dataclass(eq=False)
+class LakeFormatError(LakeError):
+    """The tables of a subscription are laid out otherwise than this version of dts-assets reads and writes them.
+
+    ``found`` is the format that they name, None where they name none: lakes had no format before the first one.
+    """
+
+    subscription: str
+    warehouse: str
+    _: KW_ONLY
+    found: str | None
+    known: str
+
+    def message(self) -> str:
+        """Return the lake, both formats and the way out."""
+        newer = self.found is not None and self.found.isdecimal() and int(self.found) > int(self.known)
+        by = "a newer" if newer else "an earlier" if self.found is None or self.found.isdecimal() else "another"
+        out = "Use that version, or use" if newer else "Use"
+        return (
+            f"The tables of subscription {self.subscription} in the lake {self.warehouse} were made by {by} version of "
+            f"dts-assets (lake format {self.found or 'unnamed'}; this version reads and writes {self.known}), and there is no "
+            f"conversion. {out} another subscription name, or another folder under lake.warehouse, and materialize again from "
+            f"the source."
+        )
+
+
+@dataclass(eq=False)
+class IncompatibleLakeError(LakeError):
+    """A setting that differs from the lake's, although stored rows depend on it."""
+
+    subscription: str
+    setting: str
+    _: KW_ONLY
+    stored: str
+    configured: str
+    way_out: str = "set it back, or use another subscription name, whose tables start empty"
+
+    def message(self) -> str:
+        """Return the setting, both values and the way out."""
+        return (
+            f"{self.setting} of subscription {self.subscription} is {self.configured} in the configuration, but the lake was "
+            f"built with {self.stored}: {self.way_out}."
+        )
+
+
+@dataclass(eq=False)
+class WindowError(DtsAssetsError):
+    """An error of windows that are not ready."""
+
+    exit_code: ClassVar[int] = 12
+
+
+@dataclass(eq=False)
+class NotClosedError(WindowError):
+    """Windows that have not closed: no message after their end was seen, and their grace has not passed.
+
+    ``cells`` are partition keys, ``latest`` the greatest message time that the source has.
+    """
+
+    subscription: str
+    cells: Sequence[str]
+    _: KW_ONLY
+    latest: datetime | None
+
+    def message(self) -> str:
+        """Return the partitions, how far the source is, and what to do."""
+        some = ", ".join(self.cells[:4]) + (f" and {len(self.cells) - 4} more" if len(self.cells) > 4 else "")
+        reach = "has no message yet" if self.latest is None else f"has messages up to {self.latest.isoformat()}"
+        return (
+            f"Partitions {some} of {self.subscription} have not closed yet: the source {reach}. Ask again later; a capture "
+            f"that will not grow any more is declared with `complete: true`."
+        )
+
+
+@dataclass(eq=False)
+class NotReadyError(WindowError):
+    """Windows whose inputs are not there: tables need entries, entries need raw_envelopes.
+
+    ``missing`` names, per window key, the Kafka partitions that lack the asset ``needed``.
+    """
+
+    subscription: str
+    missing: Mapping[str, Sequence[int]]
+    needed: str = "entries"
+
+    def message(self) -> str:
+        """Return every window with the Kafka partitions it waits for."""
+        windows = "; ".join(
+            f"{window}: {', '.join(f'p{partition:02d}' for partition in partitions)}"
+            for window, partitions in sorted(self.missing.items())
+        )
+        return (
+            f"Partitions of {self.subscription} cannot be made yet, {self.needed} is missing for {windows}. Materialize "
+            f"{'raw_envelopes' if self.needed == 'raw_envelopes' else 'raw_envelopes and entries'} of these partitions first."
+        )
+
+
+@dataclass(eq=False)
+class IncompleteWindowError(WindowError):
+    """Incomplete windows whose tables were asked for, although the configuration says ``on_incomplete: block``.
+
+    ``problems`` has, per partition key, the problems that the ledger names: ``{"p00|2026-01-05-01:00": ("gap",)}``.
+    """
+
+    subscription: str
+    problems: Mapping[str, Sequence[str]]
+
+    def message(self) -> str:
+        """Return every partition with its problems, and the way out."""
+        named = "; ".join(f"{cell}: {', '.join(problems)}" for cell, problems in sorted(self.problems.items()))
+        return (
+            f"Tables of {self.subscription} are blocked because windows are incomplete ({named}). Mend the source and "
+            f"materialize these partitions again, or say `on_incomplete: continue` to go on without what is missing."
+        )
+
+
+@dataclass(eq=False)
+class MachineError(DtsAssetsError):
+    """An error of the machine: a program or a port that is needed is not there."""
+
+    exit_code: ClassVar[int] = 13
+
+
+@dataclass(eq=False)
+class MissingJavaError(MachineError):
+    """No Java that Spark can run on. ``found`` is the installed version, None if there is none."""
+
+    needed: int = 17
+    found: str | None = None
+
+    def message(self) -> str:
+        """Return the needed version, the found one, and how to install Java."""
+        there = "none was found" if self.found is None else f"this machine has {self.found}"
+        return (
+            f"Spark needs Java {self.needed} or newer and {there}. Install a Java {self.needed} runtime (Debian and Ubuntu: "
+            f"openjdk-{self.needed}-jre-headless) or point JAVA_HOME at one."
+        )
+
+
+@dataclass(eq=False)
+class MissingPackageError(MachineError):
+    """A package, or one that it needs, that cannot be imported, so that its command is not available.
+
+    ``place`` is where the command was looked for, "dts_emulator.commands.live:live", and ``reason`` what Python says of it.
+    """
+
+    command: str
+    place: str
+    reason: str
+
+    def message(self) -> str:
+        """Return the command, its place, the reason and the way out."""
+        return (
+            f"The command {self.command} cannot be loaded from {self.place}: {self.reason}. Install the package again, with its "
+            f"extras."
+        )
+
+
+@dataclass(eq=False)
+class PortInUseError(MachineError):
+    """A port on which another program listens already. ``what`` names the server that was to start there."""
+
+    port: int
+    what: str = "the server"
+
+    def message(self) -> str:
+        """Return the port and the way out."""
+        return (
+            f"Port {self.port} is in use, so {self.what} cannot start there. Stop the program that uses it, or choose another "
+            f"port."
+        )
+
+
+@dataclass(eq=False)
+class SparkServerError(MachineError):
+    """A Spark Connect server that ended before it answered. ``log`` is the file of its output, if that is kept."""
+
+    code: int
+    log: str | None = None
+
+    def message(self) -> str:
+        """Return the exit code and where to look."""
+        look = "Start it again with a log file to see why." if self.log is None else f"{self.log} says why."
+        return f"The Spark Connect server did not start: it ended with {self.code}. {look}"
+
+
+@dataclass(eq=False)
+class WireFormatError(DtsAssetsError):
+    """A wire format that cannot be used as asked. ``what`` is a clause: "it needs the customer's schema file"."""
+
+    exit_code: ClassVar[int] = 14
+
+    format: str
+    what: str
+
+    def message(self) -> str:
+        """Return the format and what is wrong."""
+        return f"The wire format {self.format} cannot be used: {self.what}."

@@ -6,7 +6,8 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
-from dts_assets.errors import CaptureGrownError, MessagesGoneError, NotClosedError, RecreatedTopicError
+from dts_assets.errors import NotClosedError
+from dts_assets.errors.sources import CaptureGrownError, MessagesGoneError, RecreatedTopicError
 from dts_assets.flows.ingest_tasks import RawResult, RawTask, copy_messages
 from dts_assets.flows.open_windows import cells_alone, kept
 from dts_assets.flows.pipeline import Pipeline, SparkProvider

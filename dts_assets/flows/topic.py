@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 
-from dts_assets.errors import SourceError
+from dts_assets.errors.sources import SourceError
 from dts_assets.flows.broker_admin import BrokerAdmin
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.raw import refuse_other_topic

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from dts_assets.errors import CaptureError
+from dts_assets.errors.sources import CaptureError
 from dts_assets.model.offsets import OffsetRange, Watermark
 from dts_assets.sources.milliseconds import ceiling_of, floor_of, instant_of
 

@@ -10,7 +10,7 @@ from typing import TypeVar
 from confluent_kafka import KafkaError
 from tenacity import RetryError, Retrying, before_sleep_log, retry_if_exception_type, stop_after_delay, wait_random
 
-from dts_assets.errors import BrokerError
+from dts_assets.errors.sources import BrokerError
 from dts_assets.sources.kafka_errors import PASSING, ConnectionErrors, error_of
 
 ANSWER_SECONDS = 5.0

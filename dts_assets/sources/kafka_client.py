@@ -19,7 +19,7 @@ from typing import Any, TypeAlias, TypeVar
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from dts_assets.errors import BrokerError, PartitionCountError
+from dts_assets.errors.sources import BrokerError, PartitionCountError
 from dts_assets.sources import kafka_answers
 from dts_assets.sources.kafka_answers import PassingError, answer_of, seconds_left, told
 from dts_assets.sources.kafka_errors import OF_THE_CONNECTION, ConnectionErrors

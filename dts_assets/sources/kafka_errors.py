@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from confluent_kafka import KafkaError
 
-from dts_assets.errors import (
+from dts_assets.errors.sources import (
     BrokerCertificateError,
     BrokerDeniedError,
     BrokerError,

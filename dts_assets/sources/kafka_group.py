@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
 
-from dts_assets.errors import BrokerError
+from dts_assets.errors.sources import BrokerError
 from dts_assets.sources.kafka_answers import answer_of, seconds_left, told
 from dts_assets.sources.kafka_client import Client, client_of
 from dts_assets.sources.kafka_place import KafkaPlace

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
-from dts_assets.errors import MessagesGoneError, UnreachableBrokerError
+from dts_assets.errors.sources import MessagesGoneError, UnreachableBrokerError
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.sources.capture_source import MESSAGE_SCHEMA
 from dts_assets.sources.kafka_errors import ConnectionErrors, error_of

@@ -15,7 +15,7 @@ import pyarrow as pa
 from confluent_kafka import Message
 from confluent_kafka.admin import OffsetSpec
 
-from dts_assets.errors import UnsupportedByBrokerError
+from dts_assets.errors.sources import UnsupportedByBrokerError
 from dts_assets.model.offsets import OffsetRange, Watermark
 from dts_assets.sources.kafka_client import EARLIEST, GREATEST_TIME, LATEST, Client, Dated, client_of
 from dts_assets.sources.kafka_place import KafkaPlace

@@ -15,7 +15,7 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from dts_assets.errors import CaptureError
+from dts_assets.errors.sources import CaptureError
 from dts_assets.model.offsets import OffsetRange, Watermark
 from dts_assets.sources.capture_source import MESSAGE_SCHEMA, CaptureSource
 from dts_assets.sources.source import Source

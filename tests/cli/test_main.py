@@ -15,6 +15,7 @@ from click.testing import CliRunner
 from dts_assets import errors
 from dts_assets.cli import main as command_module
 from dts_assets.cli.main import COMMAND_GROUP, EXIT_CODES, cli
+from dts_assets.errors.sources import CaptureError
 
 HOUSE = Path(__file__).parents[2]
 
@@ -83,7 +84,7 @@ def test_schema_is_json_on_stdout() -> None:
 @pytest.mark.parametrize(
     "error",
     [
-        errors.CaptureError("./recorded", "it has no column offset"),
+        CaptureError("./recorded", "it has no column offset"),
         errors.UnwritableLakeError("./lake", "permission denied"),
         errors.NotReadyError("shop", {"2026-01-05-01:00": (0,)}),
         errors.MissingJavaError(),

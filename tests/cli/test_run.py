@@ -17,7 +17,8 @@ from dagster_shared.error import SerializableErrorInfo
 from dts_assets.cli.dagster_runs import IN_THE_UI, Request, definitions_of, error_sentence, open_dagster
 from dts_assets.cli.main import cli
 from dts_assets.defs.partitions import span_tags
-from dts_assets.errors import DtsAssetsError, GroupInUseError, UnreachableBrokerError, UnwritableLakeError
+from dts_assets.errors import DtsAssetsError, UnwritableLakeError
+from dts_assets.errors.sources import GroupInUseError, UnreachableBrokerError
 from dts_assets.model.spans import Span
 from dts_assets.settings import load_settings
 from tests.defs.projects import Project

@@ -13,7 +13,8 @@ import pytest
 from dts_assets.defs import live
 from dts_assets.defs.failures import CANNOT_BE_RETRIED
 from dts_assets.defs.live import live_config
-from dts_assets.errors import BrokerLoginError, DtsAssetsError, UnreachableBrokerError
+from dts_assets.errors import DtsAssetsError
+from dts_assets.errors.sources import BrokerLoginError, UnreachableBrokerError
 from dts_assets.flows.follow import Refreshed
 from dts_assets.flows.reports import (
     EntriesCellReport,

@@ -13,7 +13,7 @@ import pytest
 from dts_assets.defs.group_commit import group_metadata
 from dts_assets.defs.resources import PipelineResource
 from dts_assets.defs.topic import TIME_TO_LOSS, topic_check, watch_sensor
-from dts_assets.errors import UnreachableBrokerError
+from dts_assets.errors.sources import UnreachableBrokerError
 from dts_assets.flows import broker_admin, consumer_group
 from dts_assets.flows.consumer_group import GroupCommit
 from dts_assets.flows.pipeline import Pipeline

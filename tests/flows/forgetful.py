@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from dts_assets.errors import BrokerDeniedError, MessagesGoneError
+from dts_assets.errors.sources import BrokerDeniedError, MessagesGoneError
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.model.ledger_rows import RawWindow
 from dts_assets.model.offsets import OffsetRange, Watermark

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dts_assets.errors import BrokerDeniedError
+from dts_assets.errors.sources import BrokerDeniedError
 from dts_assets.flows.consumer_group import commit_group
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.model.ledger_rows import Counts, IngestWindow

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dts_assets.errors import CaptureGrownError, IncompatibleLakeError, NotClosedError, NotReadyError
+from dts_assets.errors import IncompatibleLakeError, NotClosedError, NotReadyError
+from dts_assets.errors.sources import CaptureGrownError
 from dts_assets.flows.find_work import find_work
 from tests.flows.harness import Bench
 from tests.flows.history import border

@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from dts_assets.errors import BrokerLoginError, DtsAssetsError, UnreachableBrokerError
+from dts_assets.errors import DtsAssetsError
+from dts_assets.errors.sources import BrokerLoginError, UnreachableBrokerError
 from dts_assets.flows import snapshots
 from dts_assets.flows.find_work import find_work
 from dts_assets.flows.follow import Refreshed, first_open, follow

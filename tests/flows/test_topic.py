@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dts_assets.errors import RecreatedTopicError
+from dts_assets.errors.sources import RecreatedTopicError
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.topic import TopicState, find_topic_state
 from dts_assets.model.offsets import OffsetRange

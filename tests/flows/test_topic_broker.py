@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from confluent_kafka import Producer
 
-from dts_assets.errors import BrokerError
+from dts_assets.errors.sources import BrokerError
 from dts_assets.flows.broker_admin import KafkaAdmin, impatient, open_broker
 from dts_assets.flows.consumer_group import commit_group
 from dts_assets.flows.pipeline import Pipeline

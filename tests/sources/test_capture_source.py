@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dts_assets.errors import CaptureError
+from dts_assets.errors.sources import CaptureError
 from dts_assets.model.offsets import OffsetRange, Watermark
 from dts_assets.sources.capture_source import MESSAGE_SCHEMA, CaptureSource
 from dts_assets.sources.source import Source

@@ -21,7 +21,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from dts_assets.errors import (
+from dts_assets.errors.sources import (
     BrokerCertificateError,
     BrokerDeniedError,
     BrokerError,

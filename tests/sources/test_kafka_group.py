@@ -17,7 +17,7 @@ pytestmark = pytest.mark.kafka
 
 ASKING = """
 import json, sys, time
-from dts_assets.errors import BrokerError
+from dts_assets.errors.sources import BrokerError
 from dts_assets.sources.kafka_place import KafkaPlace
 from dts_assets.sources.kafka_group import GroupOffsets
 

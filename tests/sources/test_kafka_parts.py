@@ -7,7 +7,7 @@ import random
 import pytest
 from confluent_kafka import KafkaError
 
-from dts_assets.errors import (
+from dts_assets.errors.sources import (
     BrokerCertificateError,
     BrokerDeniedError,
     BrokerLoginError,

@@ -18,7 +18,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import OffsetSpec
 
-from dts_assets.errors import MessagesGoneError, UnsupportedByBrokerError
+from dts_assets.errors.sources import MessagesGoneError, UnsupportedByBrokerError
 from dts_assets.model.offsets import OffsetRange, Watermark
 from dts_assets.sources import kafka_client
 from dts_assets.sources.capture_source import CaptureSource

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dts_assets.errors import CaptureError
+from dts_assets.errors.sources import CaptureError
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.sources import recorder
 from dts_assets.sources.capture_source import MESSAGE_SCHEMA, CaptureSource
