@@ -9,17 +9,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-import numpy as np
 import pyarrow as pa
 
 from dts_assets.model.offsets import OffsetRange
-from dts_assets.model.problems import Problem, ProblemCode, Reason
+from dts_assets.model.problems import Problem, ProblemCode
 from dts_assets.model.spans import Cell
-from dts_assets.stages.collecting import BrokenSet
 from dts_assets.stages.entry_columns import EntryColumns
 from dts_assets.stages.entry_facts import entry_rows
 from dts_assets.stages.heads import Head, find_head
 from dts_assets.stages.partial_sets import Fragment
+from dts_assets.stages.quarantine import Unusable, quarantine_rows
 from dts_assets.stages.reassembly import Reassembler, whole_sets
 from dts_assets.stages.window_state import WindowState
 from dts_assets.wire.format import Rejected, WireFormat
@@ -32,9 +31,6 @@ More gains nothing measurable below a hundred tables and costs memory.
 
 MessagesBefore: TypeAlias = Callable[[int], Iterable[pa.RecordBatch]]
 """The stored messages before an offset, last batch first."""
-
-_Quarantined: TypeAlias = tuple[int, int, str, str, bytes | None]
-"""First offset, last offset, reason, detail, payload."""
 
 
 class EntriesSink(Protocol):
@@ -92,7 +88,7 @@ class CellDecoder:
             self._add(batch)
         self._decode()
         self._joiner.finish()
-        self._reject([_broken_row(broken) for broken in self._joiner.broken])
+        self._reject(self._joiner.broken)
         self.delivery.until(self.end)
 
     def resume(self) -> bytes | None:
@@ -100,7 +96,7 @@ class CellDecoder:
 
         None where a set is not whole, since messages that come later may still decide about it, and where it is too large.
         """
-        if not self._reading.is_open or self._joiner.broken or self._joiner.waiting or self._joiner.carried:
+        if not self._reading.is_open or self._joiner.broken or self._joiner.waiting or self.tally.carried_out:
             return None
         return WindowState(self.tally, self.facts, self.runs, self.delivery).to_bytes()
 
@@ -147,18 +143,9 @@ class CellDecoder:
         self.delivery.see_messages(offsets, fragments)
         reasons = fragments["reason"]
         if reasons.null_count < len(reasons):
-            self._reject(
-                [
-                    (
-                        offsets[row].as_py(),
-                        offsets[row].as_py(),
-                        reasons[row].as_py(),
-                        "",
-                        messages["value"][row].as_py(),
-                    )
-                    for row in np.flatnonzero(np.asarray(reasons.is_valid())).tolist()
-                ]
-            )
+            named = pa.table([offsets, reasons, messages["value"]], names=["offset", "reason", "value"])
+            bad = named.filter(reasons.is_valid()).to_pylist()
+            self._reject([Unusable(row["offset"], row["offset"], row["reason"], "", row["value"]) for row in bad])
         sets = self._joiner.feed(offsets, fragments)
         if sets.num_rows:
             self._pending += sets.to_batches()
@@ -180,25 +167,12 @@ class CellDecoder:
             self._sink.entries(entry_rows(decoded.batch, sets, cell=self._reading.cell, epoch=self._reading.epoch))
             self._reject([_rejected_row(rejection, sets) for rejection in decoded.rejected])
 
-    def _reject(self, rows: Sequence[_Quarantined]) -> None:
+    def _reject(self, found: Sequence[Unusable]) -> None:
         """Hand rows of quarantine to the sink."""
-        if not rows:
-            return
-        first, last, reason, detail, payload = (list(column) for column in zip(*rows, strict=True))
-        cell, count = self._reading.cell, len(rows)
-        batch = pa.RecordBatch.from_pydict(
-            {
-                "kafka_partition": pa.array([cell.kafka_partition] * count, pa.int32()),
-                "window_start": pa.array([cell.window.start] * count, pa.timestamp("us", tz="UTC")),
-                "stage": ["entries"] * count,
-                "first_offset": first,
-                "last_offset": last,
-                "reason": reason,
-                "detail": detail,
-                "payload": pa.array(payload, pa.binary()),
-            }
-        )
-        self._sink.rejected(batch)
+        if found:
+            partition, start = self._reading.cell.kafka_partition, self._reading.cell.window.start
+            rows = quarantine_rows(found, kafka_partition=partition, window_start=start, stage="entries")
+            self._sink.rejected(rows)
 
     def _read_head(self, shard: str, tail: Sequence[Fragment]) -> Head:
         """Return what lies before a set's tail, read back from the stored messages."""
@@ -207,11 +181,7 @@ class CellDecoder:
         return find_head(fragments, shard=shard, tail=tail, reaches_start=self._reading.reaches_start)
 
 
-def _broken_row(broken: BrokenSet) -> _Quarantined:
-    return broken.first_offset, broken.last_offset, broken.reason.value, broken.detail, broken.data
-
-
-def _rejected_row(rejected: Rejected, sets: pa.RecordBatch) -> _Quarantined:
+def _rejected_row(rejected: Rejected, sets: pa.RecordBatch) -> Unusable:
     first, last = sets["first_offset"][rejected.index].as_py(), sets["last_offset"][rejected.index].as_py()
     where = "" if rejected.entry_number is None else f"entry {rejected.entry_number}: "
-    return first, last, Reason(rejected.reason).value, f"{where}{rejected.detail}", rejected.payload
+    return Unusable(first, last, rejected.reason, f"{where}{rejected.detail}", rejected.payload)

@@ -18,14 +18,14 @@ import pyarrow.compute as pc
 from dts_assets.model.columns import Column
 from dts_assets.model.lineages import LineageRule
 from dts_assets.model.positions import SourcePosition
-from dts_assets.model.problems import Reason
 from dts_assets.model.tables import TableId
 from dts_assets.stages.changelog_rows import ENTRY_COLUMNS, changelog_rows, position_bounds
 from dts_assets.stages.ddl_statements import ddl_rows, statements, truncations
 from dts_assets.stages.entry_lineages import entry_lineages
+from dts_assets.stages.quarantine import Unusable, quarantine_rows
 from dts_assets.stages.redelivered_entries import EntryKeys, entry_keys
 from dts_assets.stages.row_hash import Hashes, row_hashes, signed, summed
-from dts_assets.wire.columns.buffers import numbers_of
+from dts_assets.wire.columns.buffers import numbers_of, offsets_of
 from dts_assets.wire.format import Rejected, TableChanges, WireFormat
 
 CHUNK_BYTES = 16 << 20
@@ -77,39 +77,33 @@ class TableTally:
     latest_event: datetime | None = None
 
     def add(self, rows: pa.RecordBatch, hashes: Hashes) -> None:
-        """Count changelog rows of one Kafka partition and window, given with their hashes."""
-        truncations = int(pc.sum(pc.equal(rows["op"], "truncate")).as_py() or 0)
-        self.changes += rows.num_rows - truncations
-        self.truncations += truncations
-        self.row_hash = signed(self.row_hash + summed(hashes))
-        self.absent_rows += int(
-            pc.sum(pc.greater(pc.fill_null(pc.list_value_length(rows["absent"]), 0), 0)).as_py() or 0
+        """Count changelog rows of one Kafka partition and window (at least one), given with their hashes."""
+        truncations = pc.sum(pc.equal(rows["op"], "truncate")).as_py()
+        absent, invalid = rows["absent"], offsets_of(rows["invalid"])
+        first, last = position_bounds(rows)
+        found = TableTally(
+            changes=rows.num_rows - truncations,
+            truncations=truncations,
+            row_hash=summed(hashes),
+            absent_rows=pc.sum(pc.greater(pc.list_value_length(absent), 0)).as_py() or 0,
+            invalid_values=int(invalid[-1] - invalid[0]),
+            first=first,
+            last=last,
+            latest_event=pc.max(rows["event_time"]).as_py(),
         )
-        self.invalid_values += _length(rows["invalid"])
-        self.see(*position_bounds(rows))
-        self._see_event(pc.max(rows["event_time"]).as_py())
-
-    def _see_event(self, latest: datetime | None) -> None:
-        if latest is not None and (self.latest_event is None or latest > self.latest_event):
-            self.latest_event = latest
-
-    def see(self, first: SourcePosition, last: SourcePosition) -> None:
-        """Widen the bounds."""
-        self.first = first if self.first is None else min(self.first, first)
-        self.last = last if self.last is None else max(self.last, last)
+        self.merge(found)
 
     def merge(self, other: TableTally) -> None:
-        """Add the counts that another task made of the same table, Kafka partition and window."""
-        self.announced += other.announced
-        self.changes += other.changes
-        self.quarantined += other.quarantined
-        self.truncations += other.truncations
+        """Add other counts of the same table, Kafka partition and window."""
+        for name in _COUNTS:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
         self.row_hash = signed(self.row_hash + other.row_hash)
-        self.absent_rows += other.absent_rows
-        self.invalid_values += other.invalid_values
-        if other.first is not None and other.last is not None:
-            self.see(other.first, other.last)
-        self._see_event(other.latest_event)
+        self.first = min(filter(None, (self.first, other.first)), default=None)
+        self.last = max(filter(None, (self.last, other.last)), default=None)
+        self.latest_event = max(filter(None, (self.latest_event, other.latest_event)), default=None)
+
+
+_COUNTS = ("announced", "changes", "quarantined", "truncations", "absent_rows", "invalid_values")
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,34 +232,14 @@ class ChangelogDecoder:
         row = {name: entries[name][rejection.index].as_py() for name in names}
         table = TableId(row["database"] or "", row["schema"] or "", row["table"] or "")
         self._tally(row["window_start"], row["kafka_partition"], table).quarantined += row["rows"] or 0
-        rejected = {
-            "kafka_partition": row["kafka_partition"],
-            "window_start": row["window_start"],
-            "stage": "tables",
-            "first_offset": row["last_offset"],
-            "last_offset": row["last_offset"],
-            "reason": Reason(rejection.reason).value,
-            "detail": f"{table}: {rejection.detail}",
-            "payload": rejection.payload,
-        }
-        self._sink.rejected(pa.RecordBatch.from_pylist([rejected]).cast(_QUARANTINE))
+        found = Unusable(
+            row["last_offset"], row["last_offset"], rejection.reason, f"{table}: {rejection.detail}", rejection.payload
+        )
+        cell = {name: row[name] for name in ("kafka_partition", "window_start")}
+        self._sink.rejected(quarantine_rows([found], **cell, stage="tables"))
 
     def _tally(self, window_start: datetime, kafka_partition: int, table: TableId) -> TableTally:
         return self.tallies.setdefault((window_start, kafka_partition, table), TableTally())
-
-
-_QUARANTINE = pa.schema(
-    [
-        ("kafka_partition", pa.int32()),
-        ("window_start", pa.timestamp("us", tz="UTC")),
-        ("stage", pa.string()),
-        ("first_offset", pa.int64()),
-        ("last_offset", pa.int64()),
-        ("reason", pa.string()),
-        ("detail", pa.string()),
-        ("payload", pa.binary()),
-    ]
-)
 
 
 def _cell_of(entries: pa.RecordBatch) -> CellKey:
@@ -284,8 +258,3 @@ def _stretches(rows: pa.RecordBatch) -> Iterator[tuple[int, int]]:
     partitions, windows = numbers_of(rows["kafka_partition"]), numbers_of(rows["window_start"].view(pa.int64()))
     changes = (np.diff(partitions) != 0) | (np.diff(windows) != 0)
     return pairwise([0, *(np.flatnonzero(changes) + 1).tolist(), rows.num_rows])
-
-
-def _length(maps: pa.MapArray) -> int:
-    """Return how many items the maps hold together."""
-    return maps.offsets[-1].as_py() - maps.offsets[0].as_py() if len(maps) else 0

@@ -24,21 +24,10 @@ import pyarrow as pa
 from dts_assets.model.problems import Reason
 from dts_assets.stages.heads import Head, HeadReader, Outcome
 from dts_assets.stages.partial_sets import Fragment, PartialSet, indexes_text
+from dts_assets.stages.quarantine import Unusable
 
 MOST_ASIDE = 8
 """Unfinished sets of one shard that are kept for what may still come."""
-
-
-@dataclass(frozen=True, slots=True)
-class BrokenSet:
-    """Fragments that can never be joined: the offsets they span and why. ``data`` are their bytes in the order of indexes."""
-
-    first_offset: int
-    last_offset: int
-    reason: Reason
-    detail: str
-    data: bytes
-    fragments: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,23 +36,6 @@ class WaitingSet:
 
     first_offset: int
     last_offset: int
-
-
-@dataclass(frozen=True, slots=True)
-class CarriedSet:
-    """A set whose end lies behind the range; it names the fragment that must come next.
-
-    ``sequence`` is that fragment's number, None where messages have none. ``abandoned`` says that the producer gave that number
-    to another message: then it must send the whole set again.
-    """
-
-    shard: str | None
-    first_offset: int
-    last_offset: int
-    total: int
-    index: int
-    sequence: int | None
-    abandoned: bool
 
 
 @dataclass(slots=True)
@@ -94,34 +66,28 @@ class Joined(NamedTuple):
 
 
 class Collector:
-    """The unfinished sets of a range. Results stand in ``tally``, ``broken``, ``waiting`` and ``carried``."""
+    """The unfinished sets of a range. Results stand in ``tally``, ``broken`` and ``waiting``.
+
+    ``current`` has the set of each shard that is being collected, ``aside`` those that were put aside.
+    """
 
     def __init__(self, read_head: HeadReader, tally: Tally, *, nothing_follows: bool) -> None:
-        self.broken: list[BrokenSet] = []
+        self.broken: list[Unusable] = []
         self.waiting: list[WaitingSet] = []
-        self.carried: list[CarriedSet] = []
         self._tally = tally
         self._read_head = read_head
         self._nothing_follows = nothing_follows
-        self._current: dict[str, PartialSet] = {}
-        self._aside: dict[str, list[PartialSet]] = {}
+        self.current: dict[str, PartialSet] = {}
+        self.aside: dict[str, list[PartialSet]] = {}
 
     @property
     def busy(self) -> bool:
         """True if any set is unfinished."""
-        return bool(self._current or self._aside)
-
-    def current(self, shard: str) -> PartialSet | None:
-        """Return the set that is being collected."""
-        return self._current.get(shard)
-
-    def aside(self) -> Mapping[str, Sequence[PartialSet]]:
-        """Return the sets put aside, by shard."""
-        return self._aside
+        return bool(self.current or self.aside)
 
     def add(self, shard: str, fragment: Fragment) -> Joined | None:
         """Take a fragment and return the set that it makes whole, if it does."""
-        current = self._current.get(shard)
+        current = self.current.get(shard)
         if current is None or not current.takes(fragment):
             current = self._taken_up(shard, fragment)
         if current is None:
@@ -134,7 +100,7 @@ class Collector:
         else:  # the number and the place are the same, and the bytes are not: nobody knows which are right
             current.reason = Reason.CONTRADICTORY_FRAGMENT
             self.put_aside(shard, fragment.sequence)
-            current = self._current[shard] = PartialSet.of(fragment)
+            current = self.current[shard] = PartialSet.of(fragment)
             current.reason = Reason.CONTRADICTORY_FRAGMENT
         if not (current.ended and current.unbroken):
             return None
@@ -142,71 +108,71 @@ class Collector:
 
     def put_aside(self, shard: str, sequence: int | None) -> None:
         """Something else than its next fragment came, with this sequence number, while a set was being collected."""
-        if (current := self._current.pop(shard, None)) is None:
+        if (current := self.current.pop(shard, None)) is None:
             return
         if current.base is not None and current.unbroken:
             current.abandoned = sequence == current.base + current.high + 1
         # A slice of a batch would keep all of the batch in memory.
         current.parts = {one.index: replace(one, data=bytes(one.data)) for one in current.parts.values()}
-        waiting = self._aside.setdefault(shard, [])
+        waiting = self.aside.setdefault(shard, [])
         waiting.append(current)
         if len(waiting) > MOST_ASIDE:
             self._settle(shard, waiting.pop(0))
 
     def see_whole(self, shard: str, total: int, data_of: Callable[[int], bytes | pa.Buffer]) -> None:
         """Take note of a whole set: sets put aside before that are equal to it were copies."""
-        for one in list(self._aside.get(shard, ())):
+        for one in list(self.aside.get(shard, ())):
             if one.total == total and one.equals(data_of):
                 self._tally.superseded += len(one.parts)
                 self._forget(shard, one)
 
     def see_numbers(self, highest: Mapping[str, int]) -> None:
         """Take note of the greatest sequence number of each shard since sets were put aside, or with them."""
-        for shard, aside in self._aside.items():
+        for shard, aside in self.aside.items():
             for one in aside:
                 one.seen_to = max(one.seen_to, highest.get(shard, -1))
 
     def finish(self) -> None:
         """Decide about every unfinished set: the range is over."""
-        for shard in self._aside.keys() | self._current.keys():
-            going_on, sets = self._current.get(shard), list(self._aside.get(shard, ()))
+        for shard in self.aside.keys() | self.current.keys():
+            going_on, sets = self.current.get(shard), list(self.aside.get(shard, ()))
             if going_on is not None and (self._nothing_follows or going_on.ended):
                 sets.append(going_on)
                 going_on = None
             if going_on is not None:
-                self._carry(shard, going_on)
+                self._carry(going_on)
             while sets:
                 one = sets.pop()
                 if going_on is not None and _begun_again(one, going_on):
-                    self._carry(shard, one)
+                    self._carry(one)
                     continue
                 self._settle(shard, one)
                 # A number that two sets claim speaks against both, so what was known last is told to those before.
                 for other in sets:
                     if one.contradicted and _claim_the_same(one, other):
                         other.reason = Reason.CONTRADICTORY_FRAGMENT
-        self._aside.clear()
-        self._current.clear()
+        self.aside.clear()
+        self.current.clear()
 
     def _taken_up(self, shard: str, fragment: Fragment) -> PartialSet | None:
         """Collect the set put aside that a fragment names by its number again, and return it."""
-        for one in self._aside.get(shard, ()):
+        for one in self.aside.get(shard, ()):
             numbered = one.base is not None and fragment.sequence is not None
             if numbered and one.takes(fragment) and not one.contradicted:
                 self._forget(shard, one)
                 self.put_aside(shard, fragment.sequence)
                 one.reason, one.searched, one.head, one.abandoned = None, False, (), False
-                self._current[shard] = one
+                self.current[shard] = one
                 return one
         return None
 
     def _begun(self, shard: str, fragment: Fragment) -> PartialSet:
         """Begin a new set with a fragment."""
-        before, found = self._current.get(shard), PartialSet.of(fragment)
+        before, found = self.current.get(shard), PartialSet.of(fragment)
         if before is not None and fragment.index and _contradict(before, fragment):
             before.reason = found.reason = Reason.CONTRADICTORY_FRAGMENT
         self.put_aside(shard, fragment.sequence)
-        self._current[shard] = found
+        self.current[shard] = found
         return found
 
     def _end(self, shard: str, current: PartialSet) -> Joined | None:
@@ -219,11 +185,11 @@ class Collector:
             if head.outcome is not Outcome.FOUND or doubtful:
                 if not self._decided(current, head):
                     self.put_aside(shard, None)
-                self._current.pop(shard, None)
+                self.current.pop(shard, None)
                 return None
             self._tally.carried_in += len(head.fragments)
             parts = [*head.fragments, *parts]
-        del self._current[shard]
+        del self.current[shard]
         self._tally.joined += len(parts)
         self.see_whole(shard, current.total, lambda index: parts[index].data)
         offsets = [one.offset for one in parts]
@@ -248,18 +214,13 @@ class Collector:
         if not one.searched and can_tell and self._decided(one, self._read_head(shard, one.fragments)):
             return
         if not self._nothing_follows and one.reason is None and one.may_go_on:
-            self._carry(shard, one)
+            self._carry(one)
         else:
             self._break(shard, one)
 
-    def _carry(self, shard: str, one: PartialSet) -> None:
+    def _carry(self, one: PartialSet) -> None:
         self._tally.carried_in += one.low
         self._tally.carried_out += one.low + len(one.parts)
-        index = one.first_missing(one.low)
-        sequence = None if one.base is None else one.base + index
-        self.carried.append(
-            CarriedSet(shard or None, *_span(one.fragments), one.total, index, sequence, one.abandoned)
-        )  # fmt: skip
 
     def _break(self, shard: str, one: PartialSet) -> None:
         parts = one.with_head()
@@ -271,14 +232,14 @@ class Collector:
         detail = f"a set of {one.total} fragments{of}: {what}; here are {there}"
         data = b"".join(part.data for part in parts)
         reason = one.reason or Reason.MISSING_FRAGMENT
-        self.broken.append(BrokenSet(*_span(parts), reason, detail, data, len(parts)))
+        self.broken.append(Unusable(*_span(parts), reason, detail, data))
 
     def _forget(self, shard: str, one: PartialSet) -> None:
-        rest = [other for other in self._aside[shard] if other is not one]
+        rest = [other for other in self.aside[shard] if other is not one]
         if rest:
-            self._aside[shard] = rest
+            self.aside[shard] = rest
         else:
-            del self._aside[shard]
+            del self.aside[shard]
 
 
 def _contradict(before: PartialSet, fragment: Fragment) -> bool:

@@ -108,16 +108,12 @@ class PartialSet:
         """Return all known fragments by index; those of the range go before those of the head."""
         return [one for _, one in sorted({**{one.index: one for one in self.head}, **self.parts}.items())]
 
-    def first_missing(self, start: int = 0) -> int:
-        """Return the least index from ``start`` on that is not there."""
-        there = {one.index for one in self.with_head()}
-        return next(index for index in range(start, self.total + 1) if index not in there)
-
     @property
     def missing(self) -> str:
         """The first indexes that are not there, for people."""
-        first = self.first_missing()
-        last = min((one.index for one in self.with_head() if one.index > first), default=self.total) - 1
+        there = [one.index for one in self.with_head()]
+        first = next((place for place, index in enumerate(there) if place != index), len(there))
+        last = min((index for index in there if index > first), default=self.total) - 1
         return f"fragment {first} is missing" if first == last else f"fragments {first} to {last} are missing"
 
     @property

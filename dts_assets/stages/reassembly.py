@@ -22,7 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dts_assets.stages.collecting import BrokenSet, CarriedSet, Collector, Joined, Tally, WaitingSet
+from dts_assets.stages.collecting import Collector, Joined, Tally
 from dts_assets.stages.heads import HeadReader, fragment_at
 from dts_assets.wire.columns.buffers import binary_array, offsets_of
 
@@ -45,33 +45,19 @@ class Reassembler:
     """Joins the fragments of one ordered offset range. Feed it batches, then call :meth:`finish` once.
 
     ``nothing_follows`` says that the source can never give another message, so that a set left open is broken, not carried.
-    After :meth:`finish`, and not before, ``broken``, ``waiting`` and ``carried`` name every set that was not joined. ``tally``
-    goes on counting where an earlier range of the same window ended.
+    After :meth:`finish`, and not before, ``broken`` names the sets that can never be joined and ``waiting`` those whose head is
+    not stored yet. ``tally`` goes on counting where an earlier range of the same window ended.
     """
 
     def __init__(self, read_head: HeadReader, *, nothing_follows: bool = False, tally: Tally | None = None) -> None:
         self.tally = Tally() if tally is None else tally
         self._collector = Collector(read_head, self.tally, nothing_follows=nothing_follows)
+        self.broken, self.waiting = self._collector.broken, self._collector.waiting
 
     @property
     def busy(self) -> bool:
         """True if any set is unfinished."""
         return self._collector.busy
-
-    @property
-    def broken(self) -> Sequence[BrokenSet]:
-        """Sets that can never be joined."""
-        return self._collector.broken
-
-    @property
-    def waiting(self) -> Sequence[WaitingSet]:
-        """Sets whose head is not stored yet."""
-        return self._collector.waiting
-
-    @property
-    def carried(self) -> Sequence[CarriedSet]:
-        """Sets that the next range should end."""
-        return self._collector.carried
 
     def feed(self, offsets: pa.Int64Array, fragments: pa.RecordBatch) -> pa.Table:
         """Take a batch of messages and return the SETS that end in it, by last offset.
@@ -133,16 +119,16 @@ class Reassembler:
         """
         while between and between[0] < row:
             start = between.popleft()
-            if self._collector.current(shard) is not None:
+            if shard in self._collector.current:
                 self._collector.put_aside(shard, fragments["sequence"][start].as_py())
-            if shard in self._collector.aside():
+            if shard in self._collector.aside:
                 data_of = _data_from(start, fragments["data"])
                 self._collector.see_whole(shard, fragments["total"][start].as_py(), data_of)
 
     def _highest(self, fragments: pa.RecordBatch) -> dict[str, int]:
         """Take note of the greatest sequence number of each shard that has sets put aside."""
         found = {}
-        for shard in self._collector.aside():
+        for shard in self._collector.aside:
             numbers = fragments["sequence"].filter(pc.equal(fragments["shard"], shard))
             found[shard] = pc.max(numbers).as_py() or -1
         return found
