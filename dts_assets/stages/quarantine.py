@@ -1,4 +1,4 @@
-"""What cannot be used becomes rows of ``quarantine``, with its bytes."""
+"""Input that cannot be used becomes rows of ``quarantine``, with its bytes."""
 
 from __future__ import annotations
 
