@@ -55,8 +55,8 @@ def ingest_row(
 ) -> IngestWindow:
     return IngestWindow(
         cell.kafka_partition, cell.window, epoch, offsets, counts or Counts(), None, None, (), closed_by,
-        Completeness.OBSERVED, problems, code_version, generation, tuple(inputs), runs, checkpoints, statements, delivery,
-        refreshes, resume,
+        Completeness.OBSERVED, problems, code_version, generation, tuple(inputs), refreshes, resume, runs=runs,
+        checkpoints=checkpoints, statements=statements, delivery=delivery,
     )  # fmt: skip
 
 

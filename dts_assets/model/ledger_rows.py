@@ -1,8 +1,8 @@
-"""The rows of the ledger as typed values. Instants are UTC."""
+"""The rows of the ledger as typed values, whose fields are the columns of its tables, in their order. Instants are UTC."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import TypeAlias
 
@@ -117,16 +117,16 @@ class IngestWindow:
     checkpoint: SourcePosition | None
     checkpoint_gtid_set: str | None
     positions: tuple[ServerPositions, ...]
+    runs: tuple[Run, ...] = field(default=(), kw_only=True)
+    checkpoints: tuple[SeenCheckpoint, ...] = field(default=(), kw_only=True)
+    statements: tuple[SeenStatement, ...] = field(default=(), kw_only=True)
+    delivery: CellDelivery = field(default=NOTHING_DELIVERED, kw_only=True)
     closed_by: ClosedBy
     completeness: Completeness
     problems: tuple[Problem, ...]
     code_version: str
     generation: str
     inputs: tuple[str, ...]
-    runs: tuple[Run, ...] = ()
-    checkpoints: tuple[SeenCheckpoint, ...] = ()
-    statements: tuple[SeenStatement, ...] = ()
-    delivery: CellDelivery = NOTHING_DELIVERED
     refreshes: tuple[Refresh, ...] = ()
     resume: bytes | None = None
     emptying: int | None = None
@@ -151,12 +151,12 @@ class WindowTable:
     kept: int
     redelivered: int
     quarantined: int
+    truncations: int = field(default=0, kw_only=True)
     row_hash: int
     absent_rows: int
     invalid_values: int
     first_position: SourcePosition | None
     last_position: SourcePosition | None
-    truncations: int = 0
     run: str = ""
 
     @property

@@ -1,6 +1,7 @@
 """The columns of every lake table of a fixed shape, as text.
 
-The module needs only the standard library, so that Dagster definitions may read it.
+The module needs only the standard library, so that Dagster definitions may read it. The columns of the ledger follow from its
+rows in :mod:`dts_assets.model.ledger_rows`, all others are listed here.
 
 A type is written as Spark writes it: the lake types of :mod:`dts_assets.model.columns`, and ``array<...>``, ``map<...>`` and
 ``struct<name:type,...>`` of them. ``timestamp`` is an instant in UTC, ``timestamp_ntz`` a wall clock. A table's shape is
@@ -10,49 +11,80 @@ stated nowhere else; Iceberg, Arrow and Dagster shapes are derived from it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType
-from typing import TypeAlias
+from dataclasses import is_dataclass
+from datetime import datetime
+from functools import lru_cache
+from types import MappingProxyType, UnionType
+from typing import Any, TypeAlias, get_args, get_origin, get_type_hints
 
 from dts_assets.model.columns import Column
+from dts_assets.model.delivery import CellDelivery
+from dts_assets.model.ledger_rows import (
+    Counts,
+    Cut,
+    IngestWindow,
+    LedgerRow,
+    QuarantineRow,
+    RawWindow,
+    TableShapeRow,
+    WindowTable,
+)
+from dts_assets.model.lineages import Lineage
+from dts_assets.model.offsets import OffsetRange
+from dts_assets.model.positions import SourcePosition
+from dts_assets.model.tables import TableId
+from dts_assets.model.windows import Window
 
 NamedType: TypeAlias = tuple[str, str]
 """A column's name and its lake type."""
 
-POSITION = "struct<lineage:int,file:bigint,position:bigint>"
-PROBLEMS = "array<struct<code:string,first_offset:bigint,last_offset:bigint,detail:string>>"
-
-REFRESHES = "array<struct<end_offset:bigint,generation:string,run:string>>"
-
-RUNS = (
-    f"array<struct<shard:string,first_offset:bigint,last_offset:bigint,first:{POSITION},last:{POSITION},"
-    "first_time:timestamp,last_time:timestamp,server_id:bigint,gtid:string,begins:boolean,"
-    "servers:array<struct<server:string,first:bigint,last:bigint>>,broken:boolean,repeats:bigint>>"
+SPREAD: Mapping[Any, str] = MappingProxyType(
+    {Window: "window_{}", OffsetRange: "{}_offset", TableId: "{}", Counts: "{}", CellDelivery: "{}"}
 )
+"""The types that take several columns, with the names of the columns: a window's are ``window_start`` and ``window_end``."""
 
-_TRANSACTION = f"struct<gtid:string,position:{POSITION},server_id:bigint,offset:bigint,begun:boolean>"
-_HOLES = "array<struct<first:bigint,last:bigint,offset:bigint>>"
+_NARROW = frozenset({"kafka_partition", "epoch", "lineage", "open_in"})
+"""The numbers of 32 bits; all others have 64."""
 
-DELIVERY: tuple[NamedType, ...] = (
-    ("first_message", "bigint"),
-    ("last_message", "bigint"),
-    ("numbered", "bigint"),
-    ("unnumbered", "bigint"),
-    ("skipped_offsets", "bigint"),
-    ("offset_holes", _HOLES),
-    (
-        "sequences",
-        "array<struct<shard:string,first:bigint,first_offset:bigint,last:bigint,last_offset:bigint,greatest:bigint,"
-        f"restarts:bigint,repeats:bigint,holes:bigint,named:{_HOLES}>>",
-    ),
-    (
-        "transactions",
-        f"array<struct<shard:string,begun:bigint,ended:bigint,changes:bigint,first:{_TRANSACTION},open:array<{_TRANSACTION}>,"
-        f"more_open:bigint,last_position:{POSITION},last_offset:bigint,gtids:string,unreadable_gtids:bigint,fake_gtids:boolean>>",
-    ),
-    ("more_shards", "bigint"),
-    ("seq_ids", "struct<smallest:bigint,greatest:bigint,repeats:bigint>"),
+_SIMPLE = {bool: "boolean", int: "bigint", str: "string", bytes: "binary", datetime: "timestamp"}
+
+
+@lru_cache
+def columns_of(kind: type[Any]) -> tuple[NamedType, ...]:
+    """Return the columns of a dataclass in the order of its fields: ``(("kafka_partition", "int"), ("epoch", "int"), ...)``."""
+    found: list[NamedType] = []
+    for name, hint in get_type_hints(kind).items():
+        if hint in SPREAD:
+            found += [(SPREAD[hint].format(inner), text) for inner, text in columns_of(hint)]
+        else:
+            found.append((name, _lake_type(name, hint)))
+    return tuple(found)
+
+
+def _lake_type(name: str, hint: Any) -> str:
+    if get_origin(hint) is UnionType:  # with None, which every column may hold
+        hint = get_args(hint)[0]
+    if get_origin(hint) is tuple:
+        return f"array<{_lake_type(name, get_args(hint)[0])}>"
+    if is_dataclass(hint):
+        return "struct<" + ",".join(f"{field}:{text}" for field, text in columns_of(hint)) + ">"
+    return "int" if name in _NARROW else next(text for python, text in _SIMPLE.items() if issubclass(hint, python))
+
+
+POSITION = _lake_type("", SourcePosition)
+
+LEDGER_ROWS: Mapping[str, type[LedgerRow]] = MappingProxyType(
+    {
+        "quarantine": QuarantineRow,
+        "lineages": Lineage,
+        "raw_windows": RawWindow,
+        "windows": IngestWindow,
+        "window_tables": WindowTable,
+        "cuts": Cut,
+        "table_shapes": TableShapeRow,
+    }
 )
-"""The evidence that the messages of a cell give of their own completeness."""
+"""The tables of the ledger, each by the rows that it holds."""
 
 RAW_ENVELOPES: tuple[NamedType, ...] = (
     ("topic", "string"),
@@ -96,137 +128,6 @@ ENTRIES: tuple[NamedType, ...] = (
 )
 """Every copy of every entry that arrived, with the entry's own bytes."""
 
-QUARANTINE: tuple[NamedType, ...] = (
-    ("kafka_partition", "int"),
-    ("window_start", "timestamp"),
-    ("stage", "string"),
-    ("first_offset", "bigint"),
-    ("last_offset", "bigint"),
-    ("reason", "string"),
-    ("detail", "string"),
-    ("payload", "binary"),
-)
-"""Messages, fragments, entries and changes that could not be used, with their bytes.
-
-``stage`` is ``entries`` or ``tables``.
-"""
-
-RAW_WINDOWS: tuple[NamedType, ...] = (
-    ("kafka_partition", "int"),
-    ("window_start", "timestamp"),
-    ("window_end", "timestamp"),
-    ("epoch", "int"),
-    ("start_offset", "bigint"),
-    ("end_offset", "bigint"),
-    ("closed_by", "string"),
-    ("messages", "bigint"),
-    ("bytes", "bigint"),
-    ("first_time", "timestamp"),
-    ("last_time", "timestamp"),
-    ("problems", PROBLEMS),
-    ("generation", "string"),
-    ("code_version", "string"),
-    ("refreshes", REFRESHES),
-)
-"""The mark of raw: a window's half-open offsets in a Kafka partition, and the event that closed it."""
-
-COUNTS = (
-    "messages",
-    "whole",
-    "fragments",
-    "null_messages",
-    "quarantined_messages",
-    "carried_in",
-    "joined",
-    "superseded",
-    "waiting",
-    "quarantined_fragments",
-    "carried_out",
-    "entries",
-    "data",
-    "control",
-    "quarantined_entries",
-)
-"""The terms of the equations that hold for every Kafka partition and window."""
-
-WINDOWS: tuple[NamedType, ...] = (
-    ("kafka_partition", "int"),
-    ("window_start", "timestamp"),
-    ("window_end", "timestamp"),
-    ("epoch", "int"),
-    ("start_offset", "bigint"),
-    ("end_offset", "bigint"),
-    *((name, "bigint") for name in COUNTS),
-    ("checkpoint", POSITION),
-    ("checkpoint_gtid_set", "string"),
-    ("positions", f"array<struct<server_id:bigint,first:{POSITION},last:{POSITION}>>"),
-    ("runs", RUNS),
-    ("checkpoints", f"array<struct<shard:string,offset:bigint,position:{POSITION},gtid_set:string,fake_gtid:boolean>>"),
-    ("statements", f"array<struct<shard:string,offset:bigint,position:{POSITION},gtid:string,time:timestamp>>"),
-    *DELIVERY,
-    ("closed_by", "string"),
-    ("completeness", "string"),
-    ("problems", PROBLEMS),
-    ("code_version", "string"),
-    ("generation", "string"),
-    ("inputs", "array<string>"),
-    ("refreshes", REFRESHES),
-    ("resume", "binary"),
-    ("emptying", "bigint"),
-)
-"""The mark of the ingest of a Kafka partition and window."""
-
-WINDOW_TABLES: tuple[NamedType, ...] = (
-    ("kafka_partition", "int"),
-    ("window_start", "timestamp"),
-    ("database", "string"),
-    ("schema", "string"),
-    ("table", "string"),
-    ("changes", "bigint"),
-    ("kept", "bigint"),
-    ("redelivered", "bigint"),
-    ("quarantined", "bigint"),
-    ("truncations", "bigint"),
-    ("row_hash", "bigint"),
-    ("absent_rows", "bigint"),
-    ("invalid_values", "bigint"),
-    ("first_position", POSITION),
-    ("last_position", POSITION),
-    ("run", "string"),
-)
-"""The result of a tables run for one table in one Kafka partition and window.
-
-The positions bound its changes, so that the run of a snapshot knows without reading the changes whether any of them repeats
-changes that the snapshot holds.
-"""
-
-CUTS: tuple[NamedType, ...] = (
-    ("window_start", "timestamp"),
-    ("window_end", "timestamp"),
-    ("cut", POSITION),
-    ("gtid_set", "string"),
-    ("consistency", "string"),
-    ("completeness", "string"),
-    ("problems", PROBLEMS),
-    ("generation", "string"),
-    ("inputs", "array<string>"),
-    ("code_version", "string"),
-    ("ends", "array<bigint>"),
-    ("made_by", "array<string>"),
-    ("chain", "string"),
-    ("open_in", "array<int>"),
-)
-"""The mark of the tables run of a window."""
-
-LINEAGES: tuple[NamedType, ...] = (
-    ("lineage", "int"),
-    ("shard", "string"),
-    ("server", "string"),
-    ("first_event_time", "timestamp"),
-    ("first_position", POSITION),
-)
-"""Every unbroken run of one server's binlog in the topic, in the order of first events."""
-
 REDELIVERIES: tuple[NamedType, ...] = (
     ("kafka_partition", "int"),
     ("window_start", "timestamp"),
@@ -260,31 +161,6 @@ DDL: tuple[NamedType, ...] = (
 """Every DDL statement as it came, with its effect on rows.
 
 ``effect`` is null for a statement that was not understood.
-"""
-
-TABLE_SHAPES: tuple[NamedType, ...] = (
-    ("kafka_partition", "int"),
-    ("window_start", "timestamp"),
-    ("database", "string"),
-    ("schema", "string"),
-    ("table", "string"),
-    ("columns", "array<struct<name:string,original_type:string,is_key:boolean>>"),
-    ("first_position", POSITION),
-    ("code_version", "string"),
-)
-"""The columns that a window's events described, one row per distinct shape of a table."""
-
-LEDGER_COLUMNS: Mapping[str, tuple[NamedType, ...]] = MappingProxyType(
-    {
-        "raw_windows": RAW_WINDOWS,
-        "windows": WINDOWS,
-        "window_tables": WINDOW_TABLES,
-        "cuts": CUTS,
-    }
-)
-"""The ledger tables that got more columns after their first version.
-
-Older tables are widened when they are opened.
 """
 
 SNAPSHOT_SYSTEM: tuple[NamedType, ...] = (

@@ -16,17 +16,11 @@ from typing import Any, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 import msgspec
 import pyarrow as pa
 
-from dts_assets.model.delivery import CellDelivery
-from dts_assets.model.ledger_rows import Counts, LedgerRow
-from dts_assets.model.offsets import OffsetRange
-from dts_assets.model.tables import TableId
-from dts_assets.model.windows import Window
+from dts_assets.model.ledger_rows import LedgerRow
+from dts_assets.store.columns import SPREAD
 
 Kind = TypeVar("Kind", bound=LedgerRow)
 Reader: TypeAlias = Callable[[Mapping[str, Any]], Any]
-
-_PREFIX = {Window: "window_{}", OffsetRange: "{}_offset", TableId: "{}", Counts: "{}", CellDelivery: "{}"}
-"""The types that take several columns, with the names of the columns: a window's are ``window_start`` and ``window_end``."""
 
 _AS_THEY_ARE = (bytes, datetime)
 _UTC = "+00:00"  # Arrow gives datetime.timezone.utc for it, and a ZoneInfo, which prints otherwise, for "UTC"
@@ -63,9 +57,9 @@ def _spread_of(kind: type[Any]) -> tuple[tuple[str, tuple[tuple[str, str], ...]]
     """Return the fields that take several columns: ``("window", (("start", "window_start"), ("end", "window_end")))``."""
     hints = get_type_hints(kind)
     return tuple(
-        (name, tuple((one.name, _PREFIX[hint].format(one.name)) for one in fields(hint)))
+        (name, tuple((one.name, SPREAD[hint].format(one.name)) for one in fields(hint)))
         for name, hint in hints.items()
-        if hint in _PREFIX
+        if hint in SPREAD
     )
 
 

@@ -17,8 +17,17 @@ from pyiceberg.schema import Schema
 from pyiceberg.transforms import DayTransform, IdentityTransform, Transform
 
 from dts_assets.model.columns import Column
+from dts_assets.model.ledger_rows import QuarantineRow
+from dts_assets.model.lineages import Lineage
 from dts_assets.store import columns as declared
-from dts_assets.store.columns import NamedType, changelog_columns, flat_name, snapshot_columns
+from dts_assets.store.columns import (
+    LEDGER_ROWS,
+    NamedType,
+    changelog_columns,
+    columns_of,
+    flat_name,
+    snapshot_columns,
+)
 from dts_assets.store.types import iceberg_schema
 
 DAY = "window_start_day"
@@ -123,8 +132,8 @@ def _system(columns: Iterable[NamedType], partition_by: Sequence[str], metrics: 
     return layout(iceberg_schema(columns), partition_by=partition_by, metrics=(*partition_by, *metrics))
 
 
-def _ledger(columns: Iterable[NamedType]) -> TableLayout:
-    return layout(iceberg_schema(columns), by_day="window_start", metrics=("window_start",))
+def _ledger(name: str) -> TableLayout:
+    return layout(iceberg_schema(columns_of(LEDGER_ROWS[name])), by_day="window_start", metrics=("window_start",))
 
 
 CELL = ("kafka_partition", "window_start")
@@ -132,7 +141,7 @@ CELL = ("kafka_partition", "window_start")
 
 RAW_ENVELOPES = _system(declared.RAW_ENVELOPES, CELL, ("offset", "timestamp"))
 ENTRIES = _system(declared.ENTRIES, CELL, ("first_offset", "last_offset", "event_time"))
-QUARANTINE = _system(declared.QUARANTINE, (*CELL, "stage"), ("first_offset", "last_offset"))
+QUARANTINE = _system(columns_of(QuarantineRow), (*CELL, "stage"), ("first_offset", "last_offset"))
 """The layout of quarantine.
 
 It is also partitioned by ``stage``, so that a stage replaces its own rows by whole files.
@@ -140,7 +149,6 @@ It is also partitioned by ``stage``, so that a stage replaces its own rows by wh
 
 REDELIVERIES = _system(declared.REDELIVERIES, (*CELL, "stage"), ("kafka_offset",))
 DDL = _system(declared.DDL, (*CELL, "stage"), ("kafka_offset",))
-LINEAGES = _system(declared.LINEAGES, ())
 
 LAKE_FORMAT = "1"
 """The version of the layouts of a subscription's tables and of the meaning of their columns.
@@ -156,11 +164,7 @@ The table that every subscription gets first has it from its creation on, so tha
 without a format.
 """
 
-RAW_WINDOWS = _with_properties(_ledger(declared.RAW_WINDOWS), {FORMAT_PROPERTY: LAKE_FORMAT})
-WINDOWS = _ledger(declared.WINDOWS)
-WINDOW_TABLES = _ledger(declared.WINDOW_TABLES)
-CUTS = _ledger(declared.CUTS)
-TABLE_SHAPES = _ledger(declared.TABLE_SHAPES)
+RAW_WINDOWS = _with_properties(_ledger("raw_windows"), {FORMAT_PROPERTY: LAKE_FORMAT})
 
 SYSTEM_TABLES: Mapping[str, TableLayout] = MappingProxyType(
     {
@@ -169,12 +173,9 @@ SYSTEM_TABLES: Mapping[str, TableLayout] = MappingProxyType(
         "quarantine": QUARANTINE,
         "redeliveries": REDELIVERIES,
         "ddl": DDL,
-        "lineages": LINEAGES,
+        "lineages": _system(columns_of(Lineage), ()),
         "raw_windows": RAW_WINDOWS,
-        "windows": WINDOWS,
-        "window_tables": WINDOW_TABLES,
-        "cuts": CUTS,
-        "table_shapes": TABLE_SHAPES,
+        **{name: _ledger(name) for name in ("windows", "window_tables", "cuts", "table_shapes")},
     }
 )
 """The layouts of the tables whose shape is fixed, by their name: ``{"entries": ENTRIES}``."""

@@ -20,7 +20,7 @@ from dts_assets.model.positions import SourcePosition
 from dts_assets.model.problems import Completeness
 from dts_assets.model.spans import Cell
 from dts_assets.model.windows import ClosedBy, WindowGrid
-from dts_assets.store.columns import DELIVERY
+from dts_assets.store.columns import columns_of
 from dts_assets.store.ledger import Ledger
 from dts_assets.store.rows import to_row
 from tests.store.test_ledger import GRID
@@ -52,5 +52,5 @@ def test_the_ledger_gives_back_what_was_delivered(catalog: Catalog, delivery: Ce
 
 
 def test_every_fact_has_its_column() -> None:
-    names = [name for name, _ in DELIVERY]
+    names = [name for name, _ in columns_of(CellDelivery)]
     assert [name for name in to_row(row(0, FULL)) if name in names] == names
