@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from dts_assets.model.delivery import NOTHING_DELIVERED, CellDelivery
 from dts_assets.model.frontier import Consistency
-from dts_assets.model.ledger_rows import Counts, Cut, IngestWindow, RawWindow
+from dts_assets.model.ledger_rows import Counts, Cut, IngestWindow, QuarantineRow, RawWindow
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.problems import Completeness, Problem
@@ -15,6 +15,10 @@ from dts_assets.model.runs import Run, SeenCheckpoint, SeenStatement
 from dts_assets.model.spans import Cell
 from dts_assets.model.version import CODE_VERSION
 from dts_assets.model.windows import ClosedBy, Window
+from dts_assets.store.files import TableWriter
+from dts_assets.store.lake import Lake
+from dts_assets.store.rows import to_arrow
+from dts_assets.store.schemas import QUARANTINE
 
 NO_OFFSETS = OffsetRange(0, 0)
 
@@ -77,3 +81,19 @@ def cut_row(
         window, cut, None, consistency, Completeness.OBSERVED, (), generation, tuple(inputs), code_version, ends, made_by,
         chain, open_in,
     )  # fmt: skip
+
+
+def quarantine(lake: Lake, cells: Iterable[Cell], stage: str, rows: Sequence[QuarantineRow]) -> None:
+    """Make ``rows`` all that a stage has in quarantine from a rectangle of cells, as a run does."""
+    cells, path = list(cells), ("shop", "quarantine")
+    lake.ensure(path, QUARANTINE)
+    target = lake.target(path, "run")
+    with TableWriter(target) as writer:
+        for batch in to_arrow(rows, target.arrow_schema).to_batches():
+            writer.write(batch)
+        rectangle = {
+            "kafka_partition": {cell.kafka_partition for cell in cells},
+            "window_start": {cell.window.start for cell in cells},
+            "stage": {stage},
+        }
+        lake.replace(path, rectangle, writer.close())

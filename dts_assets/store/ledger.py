@@ -145,26 +145,10 @@ class Ledger:
         written = _write(table, [(None, _arrow(table, rows))]) if rows else ()
         replace(self._catalog, self._identifier("lineages"), {}, written)
 
-    def replace_quarantine(self, cells: Iterable[Cell], stage: str, rows: Sequence[QuarantineRow]) -> None:
-        """Make ``rows`` all that ``stage`` has in quarantine from ``cells``; other stages keep theirs.
-
-        Cells that are no rectangle take a commit per set of windows. Many or large rows are better written by workers and
-        committed by :func:`dts_assets.store.commit.replace` over ``kafka_partition``, ``window_start`` and ``stage``.
-        """
-        spans: dict[frozenset[datetime], set[int]] = defaultdict(set)
-        for kafka_partition, found in _by_partition(cells).items():
-            spans[frozenset(found)].add(kafka_partition)
-        table = self._ensure("quarantine") if rows else self._table("quarantine")
-        for starts, kafka_partitions in spans.items():
-            if table is None:
-                return
-            mine = [row for row in rows if row.kafka_partition in kafka_partitions and row.window_start in starts]
-            written = _write(table, [(None, _arrow(table, mine))]) if mine else ()
-            rectangle: Rectangle = {"kafka_partition": kafka_partitions, "window_start": starts, "stage": {stage}}
-            replace(self._catalog, self._identifier("quarantine"), rectangle, written)
-
     def _replace_cells(self, name: str, cells: Iterable[Cell], rows: Sequence[LedgerRow]) -> None:
-        by_partition = _by_partition(cells)
+        by_partition: dict[int, set[datetime]] = defaultdict(set)
+        for cell in cells:
+            by_partition[cell.kafka_partition].add(cell.window.start)
         starts = {start for found in by_partition.values() for start in found}
 
         def chosen(table: pa.Table) -> pa.ChunkedArray:
@@ -254,13 +238,6 @@ class Ledger:
 
     def _qualified(self, name: str) -> str:
         return f"{self._subscription}.{name}"
-
-
-def _by_partition(cells: Iterable[Cell]) -> dict[int, set[datetime]]:
-    found: dict[int, set[datetime]] = defaultdict(set)
-    for cell in cells:
-        found[cell.kafka_partition].add(cell.window.start)
-    return found
 
 
 def _starts_in(table: pa.Table, starts: Collection[datetime]) -> pa.ChunkedArray:

@@ -17,6 +17,7 @@ from tests.flows.harness import Bench, Harness
 from tests.flows.history import border
 from tests.flows.short import LANES, in_window, open_short, three_windows, with_values
 from tests.flows.source import folded
+from tests.ledger_rows import quarantine
 
 pytestmark = pytest.mark.spark
 
@@ -33,7 +34,7 @@ def as_an_older_decoder_left_it(harness: Harness, cell: Cell) -> None:
         )
         for offset in range(row.offsets.start, row.offsets.end)
     ]
-    ledger.replace_quarantine([cell], "entries", rejected)
+    quarantine(pipeline.lake, [cell], "entries", rejected)
     problems = (Problem(ProblemCode.QUARANTINED, None, None, f"{len(rejected)} entries are in quarantine"),)
     older = replace(row, code_version="0", generation="older", completeness=Completeness.INCOMPLETE, problems=problems)
     ledger.replace_windows([cell], [older])

@@ -31,7 +31,9 @@ from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import ClosedBy, Window, WindowGrid
 from dts_assets.store.catalog import LakeLocation, open_catalog
+from dts_assets.store.lake import Lake
 from dts_assets.store.ledger import Ledger
+from tests.ledger_rows import quarantine
 from tests.tiers import examples
 
 if TYPE_CHECKING:
@@ -39,6 +41,11 @@ if TYPE_CHECKING:
 
 GRID = WindowGrid(timedelta(hours=6), datetime(2026, 1, 1, tzinfo=UTC))
 ORDERS, ITEMS = TableId("shopdb", "", "orders"), TableId("shopdb", "", "items")
+
+
+@pytest.fixture
+def lake(lake_location: LakeLocation) -> Lake:
+    return Lake(lake_location)
 
 
 @pytest.fixture
@@ -86,7 +93,6 @@ class TestRoundTrips:
 
     def test_clearing_what_does_not_exist_makes_nothing(self, ledger: Ledger, catalog: Catalog) -> None:
         ledger.replace_windows([cell(0, 0)], [])
-        ledger.replace_quarantine([cell(0, 0)], "entries", [])
         assert catalog.list_namespaces() == []
 
     def test_raw_windows(self, ledger: Ledger) -> None:
@@ -127,9 +133,9 @@ class TestRoundTrips:
         ledger.replace_table_shapes([cell(0, 0)], rows)
         assert ledger.table_shapes() == rows
 
-    def test_quarantine_with_and_without_its_bytes(self, ledger: Ledger) -> None:
+    def test_quarantine_with_and_without_its_bytes(self, ledger: Ledger, lake: Lake) -> None:
         row = QuarantineRow(1, GRID.at(0).start, "entries", 4, 4, Reason.WRONG_VERSION, "version 9", b"\x00\xff")
-        ledger.replace_quarantine([cell(1, 0)], "entries", [row])
+        quarantine(lake, [cell(1, 0)], "entries", [row])
         assert ledger.quarantine(payload=True) == [row]
         assert ledger.quarantine([GRID.at(0)]) == [changed(row, payload=None)]
         assert ledger.quarantine([GRID.at(1)]) == []
@@ -185,14 +191,14 @@ class TestReplacing:
         assert ledger.window_tables([GRID.at(0)]) == [made(0, 0, ITEMS, kept=9), made(0, 0), made(1, 0)]
         assert len(ledger.window_tables([GRID.at(1)])) == 4
 
-    def test_a_stage_keeps_its_quarantine_when_another_replaces(self, ledger: Ledger) -> None:
+    def test_a_stage_keeps_its_quarantine_when_another_replaces(self, ledger: Ledger, lake: Lake) -> None:
         rows = {
             stage: QuarantineRow(0, GRID.at(0).start, stage, 1, 1, Reason.RAGGED_ROW, "")
             for stage in ("entries", "tables")
         }
         for stage, row in rows.items():
-            ledger.replace_quarantine([cell(0, 0), cell(1, 1)], stage, [row])
-        ledger.replace_quarantine([cell(0, 0), cell(1, 1)], "entries", [])
+            quarantine(lake, [cell(0, 0)], stage, [row])
+        quarantine(lake, [cell(0, 0)], "entries", [])
         assert ledger.quarantine() == [rows["tables"]]
 
     def test_a_day_is_one_file(self, ledger: Ledger, catalog: Catalog) -> None:
