@@ -15,6 +15,7 @@ from dts_assets.model.runs import Run, SeenCheckpoint, SeenStatement
 from dts_assets.model.spans import Cell
 from dts_assets.model.version import CODE_VERSION
 from dts_assets.model.windows import ClosedBy, Window
+from dts_assets.store.commit import Rectangle
 from dts_assets.store.files import TableWriter
 from dts_assets.store.lake import Lake
 from dts_assets.store.rows import to_arrow
@@ -91,7 +92,7 @@ def quarantine(lake: Lake, cells: Iterable[Cell], stage: str, rows: Sequence[Qua
     with TableWriter(target) as writer:
         for batch in to_arrow(rows, target.arrow_schema).to_batches():
             writer.write(batch)
-        rectangle = {
+        rectangle: Rectangle = {
             "kafka_partition": {cell.kafka_partition for cell in cells},
             "window_start": {cell.window.start for cell in cells},
             "stage": {stage},

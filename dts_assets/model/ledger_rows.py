@@ -1,4 +1,4 @@
-"""The rows of the ledger as typed values, whose fields are the columns of its tables, in their order. Instants are UTC."""
+"""The rows of the ledger as typed values: their fields, in order, are the columns of its tables. Instants are UTC."""
 
 from __future__ import annotations
 

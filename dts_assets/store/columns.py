@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import is_dataclass
 from datetime import datetime
-from functools import lru_cache
 from types import MappingProxyType, UnionType
 from typing import Any, TypeAlias, get_args, get_origin, get_type_hints
 
@@ -23,7 +22,6 @@ from dts_assets.model.ledger_rows import (
     Counts,
     Cut,
     IngestWindow,
-    LedgerRow,
     QuarantineRow,
     RawWindow,
     TableShapeRow,
@@ -49,7 +47,6 @@ _NARROW = frozenset({"kafka_partition", "epoch", "lineage", "open_in"})
 _SIMPLE = {bool: "boolean", int: "bigint", str: "string", bytes: "binary", datetime: "timestamp"}
 
 
-@lru_cache
 def columns_of(kind: type[Any]) -> tuple[NamedType, ...]:
     """Return the columns of a dataclass in the order of its fields: ``(("kafka_partition", "int"), ("epoch", "int"), ...)``."""
     found: list[NamedType] = []
@@ -66,25 +63,25 @@ def _lake_type(name: str, hint: Any) -> str:
         hint = get_args(hint)[0]
     if get_origin(hint) is tuple:
         return f"array<{_lake_type(name, get_args(hint)[0])}>"
-    if is_dataclass(hint):
+    if isinstance(hint, type) and is_dataclass(hint):
         return "struct<" + ",".join(f"{field}:{text}" for field, text in columns_of(hint)) + ">"
     return "int" if name in _NARROW else next(text for python, text in _SIMPLE.items() if issubclass(hint, python))
 
 
 POSITION = _lake_type("", SourcePosition)
 
-LEDGER_ROWS: Mapping[str, type[LedgerRow]] = MappingProxyType(
+LEDGER_COLUMNS: Mapping[str, tuple[NamedType, ...]] = MappingProxyType(
     {
-        "quarantine": QuarantineRow,
-        "lineages": Lineage,
-        "raw_windows": RawWindow,
-        "windows": IngestWindow,
-        "window_tables": WindowTable,
-        "cuts": Cut,
-        "table_shapes": TableShapeRow,
+        "quarantine": columns_of(QuarantineRow),
+        "lineages": columns_of(Lineage),
+        "raw_windows": columns_of(RawWindow),
+        "windows": columns_of(IngestWindow),
+        "window_tables": columns_of(WindowTable),
+        "cuts": columns_of(Cut),
+        "table_shapes": columns_of(TableShapeRow),
     }
 )
-"""The tables of the ledger, each by the rows that it holds."""
+"""The columns of each table of the ledger. A table that an earlier version made is widened when it is opened."""
 
 RAW_ENVELOPES: tuple[NamedType, ...] = (
     ("topic", "string"),

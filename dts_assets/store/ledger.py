@@ -37,7 +37,7 @@ from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
 from dts_assets.store.cast import cast_to_schema
-from dts_assets.store.columns import LEDGER_ROWS, columns_of
+from dts_assets.store.columns import LEDGER_COLUMNS
 from dts_assets.store.commit import Rectangle, files_in, replace
 from dts_assets.store.contention import until_it_gets_through
 from dts_assets.store.files import TableWriter, WrittenFile
@@ -227,7 +227,7 @@ class Ledger:
 
     def _with_all_columns(self, name: str, table: Table) -> Table:
         """Return the table, widened by columns that an earlier version of dts-assets did not know."""
-        declared = columns_of(LEDGER_ROWS[name])
+        declared = LEDGER_COLUMNS[name]
         if {column for column, _ in declared} <= set(table.schema().column_names):
             return table
         evolve(self._catalog, self._identifier(name), declared)

@@ -17,17 +17,8 @@ from pyiceberg.schema import Schema
 from pyiceberg.transforms import DayTransform, IdentityTransform, Transform
 
 from dts_assets.model.columns import Column
-from dts_assets.model.ledger_rows import QuarantineRow
-from dts_assets.model.lineages import Lineage
 from dts_assets.store import columns as declared
-from dts_assets.store.columns import (
-    LEDGER_ROWS,
-    NamedType,
-    changelog_columns,
-    columns_of,
-    flat_name,
-    snapshot_columns,
-)
+from dts_assets.store.columns import LEDGER_COLUMNS, NamedType, changelog_columns, flat_name, snapshot_columns
 from dts_assets.store.types import iceberg_schema
 
 DAY = "window_start_day"
@@ -133,7 +124,7 @@ def _system(columns: Iterable[NamedType], partition_by: Sequence[str], metrics: 
 
 
 def _ledger(name: str) -> TableLayout:
-    return layout(iceberg_schema(columns_of(LEDGER_ROWS[name])), by_day="window_start", metrics=("window_start",))
+    return layout(iceberg_schema(LEDGER_COLUMNS[name]), by_day="window_start", metrics=("window_start",))
 
 
 CELL = ("kafka_partition", "window_start")
@@ -141,7 +132,7 @@ CELL = ("kafka_partition", "window_start")
 
 RAW_ENVELOPES = _system(declared.RAW_ENVELOPES, CELL, ("offset", "timestamp"))
 ENTRIES = _system(declared.ENTRIES, CELL, ("first_offset", "last_offset", "event_time"))
-QUARANTINE = _system(columns_of(QuarantineRow), (*CELL, "stage"), ("first_offset", "last_offset"))
+QUARANTINE = _system(LEDGER_COLUMNS["quarantine"], (*CELL, "stage"), ("first_offset", "last_offset"))
 """The layout of quarantine.
 
 It is also partitioned by ``stage``, so that a stage replaces its own rows by whole files.
@@ -173,7 +164,7 @@ SYSTEM_TABLES: Mapping[str, TableLayout] = MappingProxyType(
         "quarantine": QUARANTINE,
         "redeliveries": REDELIVERIES,
         "ddl": DDL,
-        "lineages": _system(columns_of(Lineage), ()),
+        "lineages": _system(LEDGER_COLUMNS["lineages"], ()),
         "raw_windows": RAW_WINDOWS,
         **{name: _ledger(name) for name in ("windows", "window_tables", "cuts", "table_shapes")},
     }

@@ -288,7 +288,7 @@ def counted(partition: int, number: int, first: int | None, last: int | None, **
     positions = [None if one is None else at(one) for one in (first, last)]
     return WindowTable(
         partition, START + number * HOUR, ITEMS, 9, kept, 0, 0, 7, absent, 0, positions[0], positions[1],
-        counts.get("truncations", 0),
+        truncations=counts.get("truncations", 0),
     )  # fmt: skip
 
 
