@@ -26,7 +26,7 @@ from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.sources.source import Source
 from dts_assets.stages.cell_decoder import CHUNK_BYTES
-from dts_assets.stages.raw_rows import raw_rows
+from dts_assets.stages.raw_rows import with_coordinates
 from dts_assets.store.commit import Rectangle
 from dts_assets.store.files import TableWriter, WriteTarget, WrittenFile, read_batches
 from dts_assets.store.lake import Lake
@@ -140,7 +140,7 @@ def _copy(task: _Copy, attempt: str) -> Files:
     """Raw as the product copies it, without a digest and without counting."""
     with TableWriter(task.target, attempt) as writer:
         for batch in task.source.read(task.cell.kafka_partition, task.offsets):
-            writer.write(raw_rows(batch, cell=task.cell, epoch=0))
+            writer.write(with_coordinates(batch, cell=task.cell, epoch=0))
         return writer.close()
 
 

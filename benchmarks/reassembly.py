@@ -35,7 +35,7 @@ from dts_assets.sources.capture_source import CaptureSource
 from dts_assets.stages.cell_decoder import CHUNK_BYTES
 from dts_assets.stages.heads import Head, Outcome
 from dts_assets.stages.partial_sets import Fragment
-from dts_assets.stages.raw_rows import raw_rows
+from dts_assets.stages.raw_rows import with_coordinates
 from dts_assets.stages.reassembly import Reassembler
 from dts_assets.store.catalog import LakeLocation
 from dts_assets.store.files import TableWriter, read_batches
@@ -72,7 +72,7 @@ def raw_files(folder: Path, case: Case, *, size: int, seed: int) -> tuple[str, .
     cell = Cell(0, Window(traffic.START, traffic.START + traffic.HOUR))
     with TableWriter(lake.target(("bench", "raw_envelopes"), "run")) as writer:
         for batch in source.read(0, OffsetRange(0, source.watermarks()[0].high)):
-            writer.write(raw_rows(batch, cell=cell, epoch=0))
+            writer.write(with_coordinates(batch, cell=cell, epoch=0))
         return tuple(file.path for file in writer.close())
 
 

@@ -21,7 +21,7 @@ from dts_assets.model.spans import Cell
 from dts_assets.planning.ingest_marks import Copied, CopiedPart, Decoded
 from dts_assets.sources.source import Source
 from dts_assets.stages.cell_decoder import CHUNK_BYTES, CellDecoder, CellReading
-from dts_assets.stages.raw_rows import ContentDigest, raw_rows
+from dts_assets.stages.raw_rows import ContentDigest, with_coordinates
 from dts_assets.store.files import TableWriter, WriteTarget, WrittenFile, read_batches
 from dts_assets.wire.format import TableShape, WireFormat
 
@@ -73,7 +73,7 @@ def copy_messages(task: RawTask, attempt: str) -> RawResult:
                 if last > first:
                     count[0] += int(last - first)
                     digest.add(batch.slice(first, last - first))
-            writer.write(raw_rows(batch, cell=task.cell, epoch=task.epoch))
+            writer.write(with_coordinates(batch, cell=task.cell, epoch=task.epoch))
         files = writer.close()
     first_time, last_time = min(times, default=None), max(times, default=None)
     parts = tuple(CopiedPart(part, count[0], digest.text()) for part, count, digest in noted)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dts_assets.model.positions import SourcePosition
-from dts_assets.stages.entry_columns import file_numbers
+from dts_assets.stages.entry_columns import source_positions
 from dts_assets.wire.format import TableChanges
 
 ENTRY_COLUMNS = (
@@ -29,28 +29,19 @@ ENTRY_COLUMNS = (
 
 def changelog_rows(changes: TableChanges, entries: pa.RecordBatch) -> pa.RecordBatch:
     """Return changelog rows in the order of the changes; ``entries`` is the batch that they were decoded from."""
-    index = changes.batch["entry_index"]
-    taken = {name: entries[name].take(index) for name in (*ENTRY_COLUMNS, "lineage")}
-    position = pa.StructArray.from_arrays(
-        [
-            taken["lineage"],
-            file_numbers(taken["file_name"]),
-            pc.fill_null(taken["position"], 0),
-        ],
-        names=["lineage", "file", "position"],
-    )
+    taken = entries.select([*ENTRY_COLUMNS, "lineage"]).take(changes.batch["entry_index"])
     decoded = ("op", "before", "after", "absent", "invalid")
     columns = {name: changes.batch[name] for name in decoded} | {
         "event_time": taken["event_time"],
         "transaction_id": pc.coalesce(taken["gtid"], taken["transaction_id"]),
-        "source_position": position,
+        "source_position": source_positions(taken),
         "row_number": changes.batch["row_number"],
         "kafka_partition": taken["kafka_partition"],
         "kafka_offset": taken["last_offset"],
         "epoch": taken["epoch"],
         "window_start": taken["window_start"],
     }
-    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+    return pa.RecordBatch.from_pydict(columns)
 
 
 def position_bounds(rows: pa.RecordBatch) -> tuple[SourcePosition, SourcePosition]:

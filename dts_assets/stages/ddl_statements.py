@@ -11,29 +11,17 @@ import pyarrow.compute as pc
 
 from dts_assets.model.columns import Column
 from dts_assets.model.tables import TableId
-from dts_assets.stages.entry_columns import file_numbers
+from dts_assets.stages.changelog_rows import ENTRY_COLUMNS
+from dts_assets.stages.entry_columns import source_positions
+from dts_assets.wire.columns.buffers import empty_lists, empty_maps
 from dts_assets.wire.columns.pivot import struct_type
 from dts_assets.wire.ddl.effects import EffectKind, ParsedDdl
 from dts_assets.wire.ddl.reading import effects_of
 from dts_assets.wire.format import TableChanges
 
-DDL_ENTRY_COLUMNS = (
-    "kafka_partition",
-    "epoch",
-    "window_start",
-    "last_offset",
-    "message_type",
-    "event_time",
-    "gtid",
-    "transaction_id",
-    "file_name",
-    "position",
-    "database",
-    "properties",
-)
+DDL_ENTRY_COLUMNS = (*ENTRY_COLUMNS, "message_type", "database", "properties")
 """The columns of ``entries`` that statements are read from; beside them stands ``lineage``, which the ledger decides."""
 
-TABLES_STAGE = "tables"
 FIRST_STATE = "INIT_DDL"
 """The message type of a table's definition at the begin of a full load: it changes nothing."""
 
@@ -92,20 +80,16 @@ def statements(entries: pa.RecordBatch) -> list[Statement]:
     return found
 
 
-def ddl_rows(entries: pa.RecordBatch, found: list[Statement], *, stage: str = TABLES_STAGE) -> pa.RecordBatch:
+def ddl_rows(entries: pa.RecordBatch, found: list[Statement]) -> pa.RecordBatch:
     """Return rows of the ``ddl`` table for the statements that :func:`statements` found in the batch, in their order."""
     index = pa.array([one.index for one in found], pa.int64())
     taken = entries.select([*DDL_ENTRY_COLUMNS, "lineage"]).take(index)
-    position = pa.StructArray.from_arrays(
-        [taken["lineage"], file_numbers(taken["file_name"]), pc.fill_null(taken["position"], 0)],
-        names=["lineage", "file", "position"],
-    )
     columns = {
         "kafka_partition": taken["kafka_partition"],
         "window_start": taken["window_start"],
-        "stage": pa.array([stage] * len(found), pa.string()),
+        "stage": pa.array(["tables"] * len(found), pa.string()),
         "kafka_offset": taken["last_offset"],
-        "source_position": position,
+        "source_position": source_positions(taken),
         "gtid": taken["gtid"],
         "event_time": taken["event_time"],
         "execution_seconds": pa.array([one.execution_seconds for one in found], pa.int64()),
@@ -114,7 +98,7 @@ def ddl_rows(entries: pa.RecordBatch, found: list[Statement], *, stage: str = TA
         "parsed": pa.array([one.is_first_state or one.parsed.parsed for one in found], pa.bool_()),
         "effect": pa.array([one.effect for one in found], pa.string()),
     }
-    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+    return pa.RecordBatch.from_pydict(columns)
 
 
 def truncations(found: list[Statement], tables: Mapping[TableId, tuple[Column, ...]]) -> tuple[TableChanges, ...]:
@@ -150,7 +134,7 @@ def _truncate_batch(rows: list[int], columns: tuple[Column, ...]) -> pa.RecordBa
         "op": pa.array(["truncate"] * count, pa.string()),
         "before": pa.nulls(count, image),
         "after": pa.nulls(count, image),
-        "absent": pa.array([[]] * count, pa.list_(pa.string())),
-        "invalid": pa.array([[]] * count, pa.map_(pa.string(), pa.string())),
+        "absent": empty_lists(count),
+        "invalid": empty_maps(count),
     }
-    return pa.RecordBatch.from_arrays(list(arrays.values()), names=list(arrays))
+    return pa.RecordBatch.from_pydict(arrays)

@@ -10,14 +10,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from dts_assets.model.delivery import MOST_NAMED, CellDelivery, Hole, SeqIds, ShardSequence
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.problems import Problem, ProblemCode
-from dts_assets.stages.entry_columns import EntryColumns, Numbers
+from dts_assets.stages.entry_columns import EntryColumns, Numbers, rows_by_shard
 from dts_assets.stages.transaction_tracker import TransactionTracker
 
 MOST_SHARDS = 256
@@ -52,7 +51,10 @@ class Delivery:
         if numbers.null_count == len(numbers):
             return
         sequence = pc.fill_null(numbers, -1).to_numpy()
-        for shard, rows in _by_shard(fragments["shard"], among=sequence >= 0):
+        for shard, found in rows_by_shard(fragments["shard"]):
+            rows = found[sequence[found] >= 0]
+            if not len(rows):
+                continue
             known = self.sequences.get(shard)
             if known is None:
                 if len(self.sequences) >= MOST_SHARDS:
@@ -201,17 +203,3 @@ class _Sequence:
         if self.restarts:
             detail = f"the numbers{of} in ps began again {self.restarts} times"
             yield Problem(ProblemCode.SEQUENCE, self.first_offset, self.last_offset, detail)
-
-
-def _by_shard(shards: pa.StringArray, *, among: npt.NDArray[np.bool_]) -> Iterator[tuple[str, Numbers]]:
-    """Yield each shard with its rows among some, ascending."""
-    encoded = pc.fill_null(shards, "").dictionary_encode()
-    names = encoded.dictionary.to_pylist()
-    if len(names) == 1:
-        yield names[0], np.flatnonzero(among)
-        return
-    codes = encoded.indices.to_numpy()
-    for code, name in enumerate(names):
-        rows = np.flatnonzero((codes == code) & among)
-        if len(rows):
-            yield name, rows

@@ -116,6 +116,20 @@ class EntryColumns:
 _BY_ROW = ("kinds", "offsets", "files", "positions", "keys", "times", "server_ids", "seq_ids", "placed")
 
 
+def rows_by_shard(shards: pa.StringArray) -> Iterator[tuple[str, Numbers]]:
+    """Yield each shard ("" for none) with its rows, ascending."""
+    encoded = pc.fill_null(shards, "").dictionary_encode()
+    codes = encoded.indices.to_numpy()
+    for code, name in enumerate(encoded.dictionary.to_pylist()):
+        yield name, np.flatnonzero(codes == code)
+
+
+def source_positions(entries: pa.RecordBatch) -> pa.StructArray:
+    """Return the ``source_position`` of entries that have their ``lineage``."""
+    parts = [entries["lineage"], file_numbers(entries["file_name"]), pc.fill_null(entries["position"], 0)]
+    return pa.StructArray.from_arrays(parts, names=["lineage", "file", "position"])
+
+
 def file_numbers(names: pa.StringArray) -> pa.Int64Array:
     """Return the numbers in binlog file names, 0 without a name. A batch names few files, and each is looked at once."""
     codes = pc.fill_null(names, "").dictionary_encode()

@@ -9,13 +9,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dts_assets.model.lineages import Break, LineageRule
+from dts_assets.model.lineages import LineageRule
+from dts_assets.stages.entry_columns import rows_by_shard
 from dts_assets.stages.gtid_columns import GtidColumn
 
 Lineages = npt.NDArray[np.int32]
 
 
-def entry_lineages(entries: pa.RecordBatch | pa.Table, rules: Mapping[str, LineageRule]) -> Lineages:
+def entry_lineages(entries: pa.RecordBatch, rules: Mapping[str, LineageRule]) -> Lineages:
     """Return the lineage of each entry of one Kafka partition.
 
     ``entries`` has ``last_offset``, ``event_time``, ``gtid`` and ``shard``.
@@ -25,45 +26,24 @@ def entry_lineages(entries: pa.RecordBatch | pa.Table, rules: Mapping[str, Linea
     found = np.zeros(entries.num_rows, np.int32)
     if not any(rule.base or rule.breaks for rule in rules.values()):
         return found
-    shards = _whole(pc.fill_null(entries["shard"], "")).dictionary_encode()
-    codes = shards.indices.to_numpy()
-    for code, shard in enumerate(shards.dictionary.to_pylist()):
+    for shard, rows in rows_by_shard(entries["shard"]):
         rule = rules.get(shard)
         if rule is not None:
-            rows = np.flatnonzero(codes == code)
             found[rows] = _by_rule(entries.take(pa.array(rows)), rule) if rule.breaks else rule.base
     return found
 
 
-def _by_rule(entries: pa.RecordBatch | pa.Table, rule: LineageRule) -> Lineages:
+def _by_rule(entries: pa.RecordBatch, rule: LineageRule) -> Lineages:
     offsets = entries["last_offset"].to_numpy()
-    times = _whole(
-        pc.fill_null(entries["event_time"].cast(pa.timestamp("us", tz="UTC")).cast(pa.int64()), 0)
-    ).to_numpy()
-    gtids = GtidColumn.of(_whole(entries["gtid"]))
+    times = pc.fill_null(entries["event_time"].cast(pa.timestamp("us", tz="UTC")).cast(pa.int64()), 0).to_numpy()
+    gtids = GtidColumn.of(entries["gtid"])
     numbers, codes = gtids.row_numbers()
     found = np.full(entries.num_rows, rule.base, np.int32)
     for one in rule.breaks:
-        found[_belonging(one, offsets, times, numbers, codes, gtids.names)] = one.lineage
+        seen = dict(one.seen)
+        # The last of these stands for entries without a GTID, whose code is -1.
+        limits = np.array([*(seen.get(name, -1) for name in gtids.names), -1], np.int64)
+        by_clock = True if one.offset is not None else times >= int(one.time.timestamp() * 1e6)
+        inside = np.where((numbers >= 0) & one.by_gtid, numbers > limits[codes], by_clock)
+        found[inside if one.offset is None else inside & (offsets >= one.offset)] = one.lineage
     return found
-
-
-def _belonging(
-    one: Break,
-    offsets: npt.NDArray[np.int64],
-    times: npt.NDArray[np.int64],
-    numbers: npt.NDArray[np.int64],
-    codes: npt.NDArray[np.int64],
-    names: list[str],
-) -> npt.NDArray[np.bool_]:
-    seen = dict(one.seen)
-    # The last of these stands for entries without a GTID, whose code is -1.
-    limits = np.array([*(seen.get(name, -1) for name in names), -1], np.int64)
-    by_clock = np.ones(len(offsets), np.bool_) if one.offset is not None else times >= int(one.time.timestamp() * 1e6)
-    newer = numbers > limits[codes]
-    inside = np.where((numbers >= 0) & one.by_gtid, newer, by_clock)
-    return inside if one.offset is None else inside & (offsets >= one.offset)
-
-
-def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

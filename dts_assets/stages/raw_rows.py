@@ -6,7 +6,6 @@ Every message is kept as it came, with the Kafka partition and window it belongs
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -47,8 +46,10 @@ class ContentDigest:
 
     def _add_bytes(self, name: str, values: pa.Array) -> None:
         self._add_numbers(f"{name}.lengths", pc.fill_null(pc.binary_length(values), -1))
-        for part in _bytes_of(values if values.null_count == 0 else pc.fill_null(values, b"")):
-            self._update(name, part)
+        values = pc.fill_null(values, b"") if values.null_count else values
+        data, offsets = values.buffers()[2], offsets_of(values)
+        if data is not None:  # the bytes of all values, one behind the other, without a copy
+            self._update(name, memoryview(data)[int(offsets[0]) : int(offsets[-1])])
 
     def _add_numbers(self, name: str, numbers: pa.Array) -> None:
         self._update(name, numbers.to_numpy().tobytes())
@@ -57,20 +58,8 @@ class ContentDigest:
         self._columns.setdefault(name, hashlib.sha256()).update(data)
 
 
-def _bytes_of(values: pa.Array) -> Iterator[memoryview]:
-    """Yield the bytes of all values, one behind the other, without a copy."""
-    data, offsets = values.buffers()[2], offsets_of(values)
-    if data is not None:
-        yield memoryview(data)[int(offsets[0]) : int(offsets[-1])]
-
-
-def raw_rows(messages: pa.RecordBatch, *, cell: Cell, epoch: int) -> pa.RecordBatch:
-    """Return the messages with ``kafka_partition`` int32, ``epoch`` int32 and ``window_start`` behind their columns."""
-    return with_coordinates(messages, cell=cell, epoch=epoch)
-
-
 def with_coordinates(batch: pa.RecordBatch, *, cell: Cell, epoch: int) -> pa.RecordBatch:
-    """Return a batch of one cell with the columns that name the cell."""
+    """Return a batch of one cell with ``kafka_partition`` int32, ``epoch`` int32 and ``window_start`` behind its columns."""
     rows = batch.num_rows
     columns = {
         "kafka_partition": pa.repeat(pa.scalar(cell.kafka_partition, pa.int32()), rows),

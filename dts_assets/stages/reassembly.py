@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dts_assets.stages.collecting import Collector, Joined, Tally
+from dts_assets.stages.entry_columns import rows_by_shard
 from dts_assets.stages.heads import HeadReader, fragment_at
 from dts_assets.wire.columns.buffers import binary_array, offsets_of
 
@@ -99,7 +100,8 @@ class Reassembler:
 
         Sets that begin in rows ``first`` stand between them.
         """
-        between = {shard: deque(rows.tolist()) for shard, rows in _rows_by_shard(fragments["shard"], first).items()}
+        shards = fragments["shard"].take(pa.array(first))
+        between = {shard: deque(first[rows].tolist()) for shard, rows in rows_by_shard(shards)}
         joined = []
         for row in alone.tolist():
             shard = fragments["shard"][row].as_py()
@@ -233,10 +235,3 @@ def _merged(sets: pa.Table, joined: Sequence[Joined]) -> pa.Table:
         pieces += [sets.slice(at, place - at), own.slice(number, 1)]
         at = place
     return pa.concat_tables([*pieces, sets.slice(at)])
-
-
-def _rows_by_shard(shards: pa.StringArray, rows: _Rows) -> dict[str, _Rows]:
-    """Return ascending row numbers per shard."""
-    codes = pc.fill_null(shards.take(pa.array(rows)), "").dictionary_encode()
-    numbers = codes.indices.to_numpy()
-    return {name: rows[numbers == number] for number, name in enumerate(codes.dictionary.to_pylist())}

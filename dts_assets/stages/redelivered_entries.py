@@ -38,23 +38,6 @@ KEY_COLUMNS = (
 )
 """The columns of ``entries`` that identity rests on; payloads are not read."""
 
-REDELIVERED = pa.schema(
-    [
-        ("last_offset", pa.int64()),
-        ("entry_number", pa.int32()),
-        ("kept_offset", pa.int64()),
-        ("lineage", pa.int32()),
-        ("file", pa.int64()),
-        ("position", pa.int64()),
-        ("rows", pa.int32()),
-        ("database", pa.string()),
-        ("schema", pa.string()),
-        ("table", pa.string()),
-        ("reason", pa.string()),
-    ]
-)
-"""One row per entry that was delivered before; ``kept_offset`` is where the copy stands that is kept."""
-
 TRANSPORT, REREAD = "transport", "reread"
 """Reasons: a repeated ``ps`` header, and a binlog that was read again."""
 
@@ -77,7 +60,7 @@ def entry_keys(last_offsets: pa.Array, entry_numbers: pa.Array) -> EntryKeys:
 
 
 def keys_of(found: pa.Table) -> EntryKeys:
-    """Return the keys of rows of REDELIVERED."""
+    """Return the keys of entries that were found to be delivered before."""
     return entry_keys(found["last_offset"].combine_chunks(), found["entry_number"].combine_chunks())
 
 
@@ -89,7 +72,7 @@ def redelivered_in_cell(
     trust_gtids: bool,
     by_gtid: bool,
 ) -> pa.Table:
-    """Return REDELIVERED: the entries of a cell that stand in ``earlier`` cells (oldest first) or before in itself.
+    """Return the entries of a cell that stand in ``earlier`` cells (oldest first) or before in itself.
 
     All are batches of KEY_COLUMNS; of the earlier cells only entries that can be the same as one of the cell are kept.
     """
@@ -127,16 +110,21 @@ def find_redelivered(
     trust_gtids: bool,
     by_gtid: bool,
 ) -> pa.Table:
-    """Return REDELIVERED: DML entries of ``own`` that stand in ``earlier`` or before in ``own``.
+    """Return the DML entries of ``own`` that stand in ``earlier`` or before in ``own``.
+
+    A row has the entry's ``last_offset`` and ``entry_number``, ``kept_offset`` (where the copy stands that is kept), its
+    ``lineage``, ``file``, ``position`` and ``rows``, ``database``, ``schema``, ``table``, and the ``reason``.
 
     ``earlier`` are tables of KEY_COLUMNS, oldest first.
 
     ``trust_gtids`` is False where the vendor made the GTIDs up: it may give a re-read transaction another one.
     """
-    entries = pa.concat_tables([*(_ordered(one) for one in earlier), _ordered(own)]).combine_chunks()
-    is_dml = np.asarray(pc.equal(entries["message_type"].combine_chunks(), "DML"))
+    order = [("last_offset", "ascending"), ("entry_number", "ascending")]
+    table = pa.concat_tables([one.sort_by(order) for one in (*earlier, own)])
+    entries = pa.RecordBatch.from_struct_array(table.to_struct_array().combine_chunks())
+    is_dml = np.asarray(pc.equal(entries["message_type"], "DML"))
     lineages = entry_lineages(entries, rules)
-    files = file_numbers(entries["file_name"].combine_chunks()).to_numpy()
+    files = file_numbers(entries["file_name"]).to_numpy()
     positions = pc.fill_null(entries["position"], 0).to_numpy()
     what = [_codes(entries[name]) for name in ("shard", "database", "schema", "table")]
     what.append(pc.fill_null(entries["rows"], -1).to_numpy().astype(np.int64))
@@ -147,7 +135,7 @@ def find_redelivered(
         copies = _copies(gtids, ~is_dml, _dense([files, positions]))
         ordinals = _ordinals(_dense([gtids, what[0], copies]), _dense([files, positions]))
         # Places are counted from BEGIN, so a copy that came without it cannot be compared.
-        comparable = is_dml & (copies >= 0) & np.asarray(entries["gtid"].combine_chunks().is_valid())
+        comparable = is_dml & (copies >= 0) & np.asarray(entries["gtid"].is_valid())
         kept = np.minimum(kept, _first_of(comparable, [*what, gtids, ordinals]))
     while (further := kept[kept] < kept).any():
         kept = np.where(further, kept[kept], kept)
@@ -157,7 +145,7 @@ def find_redelivered(
 
 
 def _result(
-    entries: pa.Table,
+    entries: pa.RecordBatch,
     rows: _Numbers,
     kept: _Numbers,
     lineages: npt.NDArray[np.int32],
@@ -165,27 +153,21 @@ def _result(
     positions: _Numbers,
 ) -> pa.Table:
     mine, theirs = entries.take(pa.array(rows)), entries.take(pa.array(kept))
-    same_number = np.asarray(
-        pc.fill_null(pc.equal(mine["sequence"], theirs["sequence"]), False).combine_chunks(), dtype=np.bool_
-    )
+    same_number = pc.fill_null(pc.equal(mine["sequence"], theirs["sequence"]), False)
     columns = {
         "last_offset": mine["last_offset"],
         "entry_number": mine["entry_number"],
         "kept_offset": theirs["last_offset"],
-        "lineage": pa.array(lineages[rows], pa.int32()),
-        "file": pa.array(files[rows], pa.int64()),
-        "position": pa.array(positions[rows], pa.int64()),
+        "lineage": lineages[rows],
+        "file": files[rows],
+        "position": positions[rows],
         "rows": mine["rows"],
         "database": mine["database"],
         "schema": mine["schema"],
         "table": mine["table"],
-        "reason": pa.array(np.where(same_number, TRANSPORT, REREAD), pa.string()),
+        "reason": pc.if_else(same_number, TRANSPORT, REREAD),
     }
-    return pa.table(list(columns.values()), schema=REDELIVERED)
-
-
-def _ordered(entries: pa.Table) -> pa.Table:
-    return entries.sort_by([("last_offset", "ascending"), ("entry_number", "ascending")])
+    return pa.table(columns)
 
 
 def _first_of(chosen: npt.NDArray[np.bool_], columns: Sequence[_Numbers]) -> _Numbers:
@@ -236,8 +218,8 @@ def _ordinals(groups: _Numbers, places: _Numbers) -> _Numbers:
     return pairs - first[groups]
 
 
-def _codes(column: pa.ChunkedArray) -> _Numbers:
-    encoded = column.combine_chunks().dictionary_encode()
+def _codes(column: pa.Array) -> _Numbers:
+    encoded = column.dictionary_encode()
     codes: _Numbers = pc.fill_null(encoded.indices, -1).to_numpy().astype(np.int64)
     return codes + 1
 

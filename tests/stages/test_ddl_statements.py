@@ -46,7 +46,7 @@ def entry(number: int, message_type: str, database: str | None = "shopdb", **pro
 
 
 def batch(*entries: dict[str, Any]) -> pa.RecordBatch:
-    assert ENTRIES.names == [*DDL_ENTRY_COLUMNS, "lineage"]
+    assert sorted(ENTRIES.names) == sorted([*DDL_ENTRY_COLUMNS, "lineage"])
     return pa.RecordBatch.from_pylist(list(entries), ENTRIES)
 
 

@@ -71,7 +71,7 @@ def kept_of(
             earlier = [rows(stored(cells[one])) for one in suspicion.earlier]
             found = find_redelivered(earlier, rows(own), rules, trust_gtids=gtids, by_gtid=suspicion.by_gtid)
             dropped = set(found["last_offset"].to_pylist())
-        numbers = entry_lineages(own, rules)
+        numbers = entry_lineages(own.combine_chunks().to_batches()[0], rules)
         for one, lineage in zip(sorted(delivered, key=lambda each: each.offset), numbers.tolist(), strict=True):
             if one.event.kind == "DML" and one.offset not in dropped:
                 kept.append(((lineage, one.file, one.position), one))
