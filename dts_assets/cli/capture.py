@@ -7,9 +7,8 @@ from pathlib import Path
 
 import click
 from rich.console import Console
-from rich.table import Table
 
-from dts_assets.cli.main import config_option, settings_of, subscription_of
+from dts_assets.cli.main import config_option, settings_of, subscription_of, table_of
 from dts_assets.flows.pipeline import open_source
 from dts_assets.sources.recorder import Recorded, record
 
@@ -61,9 +60,7 @@ def _show(recorded: Recorded, folder: Path) -> None:
     if not recorded.messages:
         console.print("Nothing new to record.")
         return
-    table = Table(title=f"recorded into {folder}", title_justify="left")
-    for column in ("Kafka partition", "messages", "MB of values"):
-        table.add_column(column, justify="right")
+    table = table_of(f"recorded into {folder}", numbers=["Kafka partition", "messages", "MB of values"])
     for number in sorted(recorded.messages):
         table.add_row(str(number), f"{recorded.messages[number]:,}", f"{recorded.bytes[number] / 1e6:,.1f}")
     console.print(table)

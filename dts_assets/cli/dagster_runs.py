@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
-from dts_assets.defs.assemble import assemble
+from dts_assets.defs.assemble import quiet
 from dts_assets.errors import DtsAssetsError
-from dts_assets.settings import Settings
 from dts_assets.settings.load import enter_dagster_home
 
 if TYPE_CHECKING:
@@ -69,20 +67,6 @@ def open_dagster(config: Path) -> Iterator[Dagster]:
     home = enter_dagster_home(config)
     with dg.DagsterInstance.from_config(str(home)) as instance:
         yield Dagster(instance, home)
-
-
-def definitions_of(settings: Settings, config: Path) -> dg.Definitions:
-    """Return the definitions as they are now: entries may have found tables since they were made last."""
-    return assemble(settings, config)
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Silence Dagster's warnings that a part of its interface is in beta or preview."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", dg.BetaWarning)
-        warnings.simplefilter("ignore", dg.PreviewWarning)
-        yield
 
 
 def failure_sentence(result: dg.ExecuteInProcessResult) -> str:

@@ -10,10 +10,8 @@ is called, so that checking a configuration starts in less than a second. Other 
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, TypeVar
@@ -28,11 +26,11 @@ from dts_assets.settings import Settings, Subscription, config_file, json_schema
 from dts_assets.settings.values import duration_text
 
 COMMANDS_IN_MODULES = {
-    "capture": ("dts_assets.cli.capture", "capture"),
-    "inspect": ("dts_assets.cli.inspect", "inspect"),
-    "run": ("dts_assets.cli.run", "run"),
-    "redrive": ("dts_assets.cli.redrive", "redrive"),
-    "spark-server": ("dts_assets.cli.spark_server", "spark_server"),
+    "capture": "dts_assets.cli.capture:capture",
+    "inspect": "dts_assets.cli.inspect:inspect",
+    "run": "dts_assets.cli.run:run",
+    "redrive": "dts_assets.cli.redrive:redrive",
+    "spark-server": "dts_assets.cli.spark_server:spark_server",
 }
 
 COMMAND_GROUP = "dts_assets.commands"
@@ -50,8 +48,7 @@ class _Commands(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands."""
-        there = [name for name, (module, _) in COMMANDS_IN_MODULES.items() if importlib.util.find_spec(module)]
-        return sorted({*super().list_commands(ctx), *there, *entry_points(group=COMMAND_GROUP).names})
+        return sorted({*super().list_commands(ctx), *COMMANDS_IN_MODULES, *entry_points(group=COMMAND_GROUP).names})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a command, and import its module if it lives in one."""
@@ -59,9 +56,7 @@ class _Commands(click.Group):
             return super().get_command(ctx, cmd_name)
         if cmd_name not in COMMANDS_IN_MODULES:
             return _command_of(entry_points(group=COMMAND_GROUP)[cmd_name])
-        module, name = COMMANDS_IN_MODULES[cmd_name]
-        command = getattr(importlib.import_module(module), name)
-        assert isinstance(command, click.Command)
+        command: click.Command = EntryPoint(cmd_name, COMMANDS_IN_MODULES[cmd_name], COMMAND_GROUP).load()
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -69,7 +64,9 @@ class _Commands(click.Group):
         try:
             return super().invoke(ctx)
         except DtsAssetsError as error:
-            say_error(error)
+            say(str(error))
+            if isinstance(error, ConfigErrors) and len(error.mistakes) > 1:
+                say(f"{len(error.mistakes)} mistakes.")
             ctx.exit(error.exit_code)
 
 
@@ -91,12 +88,17 @@ def _command_of(entry: EntryPoint) -> click.Command:
     return command
 
 
-def say_error(error: DtsAssetsError) -> None:
-    """Write an error to stderr without markup and without line breaks, so that paths can be copied."""
-    console = Console(stderr=True, soft_wrap=True, markup=False, highlight=False)
-    console.print(str(error))
-    if isinstance(error, ConfigErrors) and len(error.mistakes) > 1:
-        console.print(f"{len(error.mistakes)} mistakes.")
+def say(sentence: str) -> None:
+    """Write a sentence to stderr without markup and without line breaks, so that paths can be copied."""
+    Console(stderr=True, soft_wrap=True, markup=False, highlight=False).print(sentence)
+
+
+def table_of(title: str, *, texts: Sequence[str] = (), numbers: Sequence[str]) -> Table:
+    """Return a table without rows: its columns of texts, then its columns of numbers."""
+    table = Table(*texts, title=title, title_justify="left")
+    for column in numbers:
+        table.add_column(column, justify="right")
+    return table
 
 
 def subscription_of(settings: Settings, name: str, *, hint: str | None = None) -> Subscription:

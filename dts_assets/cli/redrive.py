@@ -8,11 +8,11 @@ from pathlib import Path
 
 import click
 from rich.console import Console
-from rich.table import Table
 
-from dts_assets.cli.dagster_runs import Request, definitions_of, open_dagster
-from dts_assets.cli.main import config_of, config_option, subscription_of
+from dts_assets.cli.dagster_runs import Request, open_dagster
+from dts_assets.cli.main import config_of, config_option, say, subscription_of, table_of
 from dts_assets.cli.run import FAILED
+from dts_assets.defs.assemble import assemble
 from dts_assets.defs.redrive import redrive_job_name
 from dts_assets.flows.pipeline import open_pipeline
 from dts_assets.flows.redrive import Quarantined
@@ -67,14 +67,13 @@ def redrive(
     ops = {f"{subscription}_read_quarantine_again": {"config": values}}
     request = Request(redrive_job_name(subscription), subscription, {}, ops=ops)
     with open_dagster(path) as dagster:
-        failure = dagster.execute(definitions_of(settings, path), request)
+        failure = dagster.execute(assemble(settings, path), request)
     if failure is not None:
-        Console(stderr=True, soft_wrap=True, markup=False, highlight=False).print(f"redrive failed: {failure}")
+        say(f"redrive failed: {failure}")
         sys.exit(FAILED)
     after = [row for row in pipeline.ledger.quarantine() if chosen.holds(row)]
-    table = Table(title=f"{subscription}: quarantine driven again", title_justify="left")
-    for column in ("stage", "reason", "were there", "are there"):
-        table.add_column(column, justify="left" if column in ("stage", "reason") else "right")
+    title = f"{subscription}: quarantine driven again"
+    table = table_of(title, texts=["stage", "reason"], numbers=["were there", "are there"])
     for stage, reason in sorted({(row.stage, row.reason) for row in before}):
         counts = (sum((row.stage, row.reason) == (stage, reason) for row in rows) for rows in (before, after))
         table.add_row(stage, reason.value, *(f"{count:,}" for count in counts))

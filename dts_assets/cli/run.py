@@ -8,16 +8,17 @@ new tables ready.
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import click
 from rich.console import Console
-from rich.table import Table
 
-from dts_assets.cli.dagster_runs import Dagster, Request, definitions_of, open_dagster
-from dts_assets.cli.main import config_of, config_option
+from dts_assets.cli.dagster_runs import Dagster, Request, open_dagster
+from dts_assets.cli.main import config_of, config_option, say, table_of
+from dts_assets.defs.assemble import assemble
 from dts_assets.defs.jobs import ingest_job_name, tables_job_name
 from dts_assets.defs.partitions import span_tags, window_tags
 from dts_assets.defs.policies import asset_key
@@ -26,6 +27,7 @@ from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.layers import SNAPSHOT
 from dts_assets.flows.pipeline import Pipeline, open_pipeline
 from dts_assets.model.problems import Completeness
+from dts_assets.model.tables import TableId
 from dts_assets.planning.work import Work
 from dts_assets.settings import Settings, load_settings
 
@@ -73,7 +75,7 @@ def run_all(path: Path, console: Console) -> tuple[Outcome, int]:
     if not outcome.runs:
         console.print("Nothing to do: every closed window is there and up to date.")
     for failure in outcome.failures:
-        Console(stderr=True, soft_wrap=True, markup=False, highlight=False).print(failure)
+        say(failure)
     return outcome, failed_checks
 
 
@@ -87,7 +89,7 @@ def _run_subscription(
         requests = [request for request in wanted if request.key not in asked]
         if not requests:
             return
-        definitions = definitions_of(settings, path)  # anew, because entries may have found tables since
+        definitions = assemble(settings, path)  # anew, because entries may have found tables since
         for request in requests:
             asked.add(request.key)
             console.print(f"[bold]{request.job}[/bold] {request.key}")
@@ -116,19 +118,18 @@ def _requests(name: str, work: Work) -> Sequence[Request]:
 def _closing(pipeline: Pipeline, console: Console) -> int:
     """Print the closing table of a subscription; return the number of partitions that fail a check."""
     rows = pipeline.ledger.windows()
-    cuts = {row.window.start: row for row in pipeline.ledger.cuts()}
-    table = Table(title=f"{pipeline.name}: {len(rows)} partitions of {len(cuts)} windows", title_justify="left")
-    for column in ("table", "changelog rows", "snapshot rows"):
-        table.add_column(column, justify="left" if column == "table" else "right")
-    changes: dict[object, int] = {}
+    cuts = {row.window.start for row in pipeline.ledger.cuts()}
+    title = f"{pipeline.name}: {len(rows)} partitions of {len(cuts)} windows"
+    table = table_of(title, texts=["table"], numbers=["changelog rows", "snapshot rows"])
+    changes: Counter[TableId] = Counter()
     for row in pipeline.ledger.window_tables():
-        changes[row.table] = changes.get(row.table, 0) + row.kept
+        changes[row.table] += row.kept
     for name, columns in known_tables(pipeline).items():
         snapshot = pipeline.lake.state(pipeline.table_path(SNAPSHOT.name, name))
         shown = f"{int(snapshot.properties['total-records']):,}" if snapshot is not None else "-"
         if not SNAPSHOT.has_table(columns):
             shown = "no key"
-        table.add_row(str(name), f"{changes.get(name, 0):,}", shown)
+        table.add_row(str(name), f"{changes[name]:,}", shown)
     console.print(table)
     failing = [row for row in rows if row.completeness is Completeness.INCOMPLETE or not row.counts.balanced]
     for cell in failing:

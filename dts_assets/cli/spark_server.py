@@ -10,9 +10,8 @@ from typing import Any
 
 import click
 
-from dts_assets.cli.main import config_of, config_option
+from dts_assets.cli.main import config_option, settings_of
 from dts_assets.flows.pipeline import lake_location
-from dts_assets.settings import load_settings
 from dts_assets.store.connect import serve
 
 
@@ -28,7 +27,7 @@ def spark_server(port: int, master: str | None, end_with_input: bool, config: Pa
 
     Put its address, which is printed, into `spark: {remote: ...}` of the configuration.
     """
-    settings = load_settings(config_of(config))
+    settings = settings_of(config)
     ended = threading.Event()
 
     def end(*_: Any) -> None:

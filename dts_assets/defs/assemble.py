@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import dagster as dg
@@ -34,12 +36,19 @@ def assemble(settings: Settings, config_path: Path) -> dg.Definitions:
         # Every other executor starts a process, and so a JVM, for each step.
         executor=dg.in_process_executor,
     )
-    with warnings.catch_warnings():
-        # The parts of Dagster's interface that are beta or preview and used here are pinned and under test.
-        warnings.simplefilter("ignore", dg.BetaWarning)
-        warnings.simplefilter("ignore", dg.PreviewWarning)
+    with quiet():
         parts = [_subscription(subscription) for subscription in settings.subscriptions.values()]
         return dg.Definitions.merge(shared, *parts)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Silence Dagster's warnings that a part of its interface is in beta or preview."""
+    with warnings.catch_warnings():
+        # The parts of that kind that are used here are pinned and under test.
+        warnings.simplefilter("ignore", dg.BetaWarning)
+        warnings.simplefilter("ignore", dg.PreviewWarning)
+        yield
 
 
 def _subscription(subscription: Subscription) -> dg.Definitions:

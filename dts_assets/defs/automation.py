@@ -27,15 +27,10 @@ def tables_condition() -> dg.AutomationCondition[dg.AssetKey]:
     return (every_window & dg.AutomationCondition.all_deps_blocking_checks_passed()).with_label(CONDITION)
 
 
-def automation_sensor_name(subscription: str) -> str:
-    """Return the name of the sensor that evaluates the conditions."""
-    return f"{subscription}_automation"
-
-
 def automation_sensor(subscription: Subscription, assets: Iterable[dg.AssetKey]) -> dg.SensorDefinition:
     """Return the sensor that evaluates the conditions of a subscription's tables and asks for runs."""
     return dg.AutomationConditionSensorDefinition(
-        automation_sensor_name(subscription.name),
+        f"{subscription.name}_automation",
         target=dg.AssetSelection.assets(*assets),
         minimum_interval_seconds=30,
         default_status=dg.DefaultSensorStatus.RUNNING if subscription.window.live else dg.DefaultSensorStatus.STOPPED,

@@ -7,13 +7,13 @@ run would not do: their table takes one for each check and partition, for ever.)
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import dagster as dg
 
 from dts_assets.defs.metadata import problems_text
-from dts_assets.model.problems import Completeness, Problem
+from dts_assets.model.problems import Completeness
 
 if TYPE_CHECKING:
     from dts_assets.flows.reports import WindowReport
@@ -23,14 +23,18 @@ COMPLETENESS = "completeness"
 BALANCE = "balance"
 
 
-def completeness_result(row: IngestWindow) -> dg.AssetCheckResult:
-    """Return a result that fails if the ledger knows that a part of the partition is missing."""
-    return _completeness(row.completeness, row.problems)
-
-
-def window_completeness_result(row: Cut) -> dg.AssetCheckResult:
-    """Return a result that fails if a Kafka partition of the window is incomplete."""
-    return _completeness(row.completeness, row.problems)
+def completeness_result(row: IngestWindow | Cut) -> dg.AssetCheckResult:
+    """Return a result that fails if the ledger knows that a part of the partition, in any Kafka partition, is missing."""
+    return dg.AssetCheckResult(
+        check_name=COMPLETENESS,
+        passed=row.completeness is not Completeness.INCOMPLETE,
+        metadata={
+            "level": row.completeness.value,
+            "completeness_level": row.completeness.rank,
+            "problems": len(row.problems),
+            "problem_list": dg.MetadataValue.md(problems_text(row.problems)),
+        },
+    )
 
 
 def balance_result(row: IngestWindow) -> dg.AssetCheckResult:
@@ -38,7 +42,6 @@ def balance_result(row: IngestWindow) -> dg.AssetCheckResult:
     return dg.AssetCheckResult(
         check_name=BALANCE,
         passed=row.counts.balanced,
-        severity=dg.AssetCheckSeverity.ERROR,
         metadata={
             "messages": row.counts.messages,
             "fragments": row.counts.fragments,
@@ -57,7 +60,6 @@ def window_balance_result(report: WindowReport) -> dg.AssetCheckResult:
     return dg.AssetCheckResult(
         check_name=BALANCE,
         passed=not report.unbalanced,
-        severity=dg.AssetCheckSeverity.ERROR,
         metadata={
             "changes": report.changes,
             "unbalanced": len(report.unbalanced),
@@ -70,13 +72,14 @@ def report_per_partition(
     context: dg.AssetExecutionContext, asset: dg.AssetKey, results: Mapping[str, dg.AssetCheckResult]
 ) -> dg.AssetCheckResult:
     """Store the result of each partition under its partition; return the result of the run."""
-    if len(results) == 1:
-        return next(iter(results.values()))
+    (first, *more) = results.values()
+    if not more:
+        return first._replace(asset_key=asset)
     for partition, result in results.items():
         context.log_event(evaluation(asset, result, partition))
     failed = sorted(partition for partition, result in results.items() if not result.passed)
-    first = next(iter(results.values()))
     return dg.AssetCheckResult(
+        asset_key=asset,
         check_name=first.check_name,
         passed=not failed,
         severity=first.severity,
@@ -84,8 +87,10 @@ def report_per_partition(
     )
 
 
-def evaluation(asset: dg.AssetKey, result: dg.AssetCheckResult, partition: str) -> dg.AssetCheckEvaluation:
-    """Return a result as the event of one partition."""
+def evaluation(
+    asset: dg.AssetKey, result: dg.AssetCheckResult, partition: str | None = None
+) -> dg.AssetCheckEvaluation:
+    """Return a result as the event of one partition, or of the whole asset."""
     return dg.AssetCheckEvaluation(
         asset_key=asset,
         check_name=str(result.check_name),
@@ -93,18 +98,4 @@ def evaluation(asset: dg.AssetKey, result: dg.AssetCheckResult, partition: str) 
         metadata=result.metadata,
         severity=result.severity,
         partition=partition,
-    )
-
-
-def _completeness(level: Completeness, problems: Sequence[Problem]) -> dg.AssetCheckResult:
-    return dg.AssetCheckResult(
-        check_name=COMPLETENESS,
-        passed=level is not Completeness.INCOMPLETE,
-        severity=dg.AssetCheckSeverity.ERROR,
-        metadata={
-            "level": level.value,
-            "completeness_level": level.rank,
-            "problems": len(problems),
-            "problem_list": dg.MetadataValue.md(problems_text(problems)),
-        },
     )

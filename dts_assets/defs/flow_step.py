@@ -2,43 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias
 
 import dagster as dg
 
 from dts_assets.defs.failures import explained
-from dts_assets.defs.partition_metadata import add_partition_metadata
 from dts_assets.defs.resources import PipelineResource, SparkResource
 
 if TYPE_CHECKING:
     from dts_assets.flows.pipeline import Pipeline, SparkProvider
     from dts_assets.flows.reports import Progress
-    from dts_assets.model.spans import Cell
 
 StepContext: TypeAlias = dg.AssetExecutionContext | dg.OpExecutionContext
 
 TableEvent: TypeAlias = dg.AssetMaterialization | dg.AssetCheckEvaluation
 """An event that a step reports of an asset that is not its own."""
-
-
-class _Row(Protocol):
-    @property
-    def cell(self) -> Cell: ...
-
-
-class CellReport(Protocol):
-    """The report of one cell, with its ledger row."""
-
-    @property
-    def row(self) -> _Row:
-        """The ledger row."""
-        ...
-
-
-Report = TypeVar("Report", bound=CellReport)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,19 +52,6 @@ def flow_step(
 
     with explained(context):
         yield FlowStep(reopen(), spark.session, context.log.info, reopen)
-
-
-def cells_result(
-    context: dg.AssetExecutionContext,
-    key: dg.AssetKey,
-    cells: Iterable[Report],
-    metadata: Callable[[Report], Mapping[str, Any]],
-    run: Mapping[str, Any],
-    checks: Sequence[dg.AssetCheckResult] = (),
-) -> dg.MaterializeResult[Any]:
-    """Return the result of a step: `metadata` for the partition of each cell, `run` for all partitions."""
-    add_partition_metadata(context, key, {str(cell.row.cell): metadata(cell) for cell in cells})
-    return dg.MaterializeResult(metadata=run, check_results=checks)
 
 
 def log_events(context: dg.OpExecutionContext, events: Iterable[TableEvent]) -> None:

@@ -1,21 +1,22 @@
 """The assets that follow Kafka's own order, `raw_envelopes` and `entries`, by Kafka partition and window; and the topic."""
 
-from typing import TYPE_CHECKING
-
 import dagster as dg
 
 from dts_assets.defs.checks import BALANCE, COMPLETENESS, balance_result, completeness_result, report_per_partition
-from dts_assets.defs.flow_step import cells_result, flow_step
+from dts_assets.defs.flow_step import flow_step
 from dts_assets.defs.group_commit import group_metadata
 from dts_assets.defs.metadata import entries_metadata, of_run, raw_metadata
+from dts_assets.defs.partition_metadata import add_partition_metadata
 from dts_assets.defs.partitions import cell_partitions, span_of
 from dts_assets.defs.policies import ONE_RUN, OWNERS, asset_key, made_asset
 from dts_assets.defs.resources import PipelineResource, SparkResource
 from dts_assets.settings.models import Subscription
 from dts_assets.store.columns import ENTRIES, RAW_ENVELOPES
 
-if TYPE_CHECKING:
-    from dts_assets.flows.reports import EntriesReport
+_CHECKS = {
+    COMPLETENESS: "How complete the partition is known to be, and what is missing.",
+    BALANCE: "Every message, fragment and entry is accounted for.",
+}
 
 
 def topic_asset(subscription: Subscription) -> dg.AssetSpec:
@@ -59,7 +60,8 @@ def raw_envelopes_asset(subscription: Subscription) -> dg.AssetsDefinition:
             span = span_of(list(context.partition_keys), step.pipeline.grid)
             report = materialize_raw(step.pipeline, span, spark=step.spark, progress=step.progress)
         run = of_run(report.seconds, columns=RAW_ENVELOPES, location=report.location)
-        return cells_result(context, key, report.cells, raw_metadata, run)
+        add_partition_metadata(context, key, {str(cell.row.cell): raw_metadata(cell) for cell in report.cells})
+        return dg.MaterializeResult(metadata=run)
 
     return raw_envelopes
 
@@ -80,7 +82,16 @@ def entries_asset(subscription: Subscription) -> dg.AssetsDefinition:
         columns=ENTRIES,
         kinds={subscription.traits.kind},
     )
-    checks = [_check(subscription, key, name) for name in (COMPLETENESS, BALANCE)]
+    checks = [
+        dg.AssetCheckSpec(
+            name,
+            asset=key,
+            partitions_def=cell_partitions(subscription),
+            description=description,
+            blocking=subscription.on_incomplete == "block",
+        )
+        for name, description in _CHECKS.items()
+    ]
 
     @dg.multi_asset(name=key.to_python_identifier(), specs=[spec], check_specs=checks, backfill_policy=ONE_RUN)
     def entries(
@@ -91,41 +102,16 @@ def entries_asset(subscription: Subscription) -> dg.AssetsDefinition:
 
             span = span_of(list(context.partition_keys), step.pipeline.grid)
             report = materialize_entries(step.pipeline, span, spark=step.spark, progress=step.progress)
-        _log_new_tables(context, report)
-        results = _check_results(context, key, report)
+        if report.new_tables:
+            names = ", ".join(str(table) for table in report.new_tables)
+            context.log.info(f"new tables: {names}. Reload the code location to see them in the graph.")
+        results = [
+            report_per_partition(context, key, {str(cell.row.cell): judge(cell.row) for cell in report.cells})
+            for judge in (completeness_result, balance_result)
+        ]
         run = of_run(report.seconds, columns=ENTRIES, location=report.location, decoder=report.decoder)
         moved = group_metadata(context, step.pipeline)
-        return cells_result(context, key, report.cells, entries_metadata, {**run, **moved}, results)
+        add_partition_metadata(context, key, {str(cell.row.cell): entries_metadata(cell) for cell in report.cells})
+        return dg.MaterializeResult(metadata={**run, **moved}, check_results=results)
 
     return entries
-
-
-def _log_new_tables(context: dg.AssetExecutionContext, report: "EntriesReport") -> None:
-    if report.new_tables:
-        names = ", ".join(str(table) for table in report.new_tables)
-        context.log.info(f"new tables: {names}. Reload the code location to see them in the graph.")
-
-
-def _check_results(
-    context: dg.AssetExecutionContext, key: dg.AssetKey, report: "EntriesReport"
-) -> list[dg.AssetCheckResult]:
-    return [
-        report_per_partition(context, key, {str(cell.row.cell): judge(cell.row) for cell in report.cells})
-        for judge in (completeness_result, balance_result)
-    ]
-
-
-_CHECKS = {
-    COMPLETENESS: "How complete the partition is known to be, and what is missing.",
-    BALANCE: "Every message, fragment and entry is accounted for.",
-}
-
-
-def _check(subscription: Subscription, key: dg.AssetKey, name: str) -> dg.AssetCheckSpec:
-    return dg.AssetCheckSpec(
-        name,
-        asset=key,
-        partitions_def=cell_partitions(subscription),
-        description=_CHECKS[name],
-        blocking=subscription.on_incomplete == "block",
-    )

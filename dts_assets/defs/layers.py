@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
-from dts_assets.defs.checks import BALANCE, COMPLETENESS, window_balance_result, window_completeness_result
+from dts_assets.defs.checks import BALANCE, COMPLETENESS, completeness_result, window_balance_result
 from dts_assets.defs.metadata import Metadata, changelog_metadata, of_run, snapshot_metadata
 from dts_assets.defs.policies import asset_key
 from dts_assets.flows.layers import CHANGELOG, SNAPSHOT, Layer
@@ -76,7 +76,7 @@ LAYERS = (
             LayerCheck(
                 COMPLETENESS,
                 "How complete the window is known to be over all Kafka partitions; holds for every table.",
-                lambda _, window: window_completeness_result(window.row),
+                lambda _, window: completeness_result(window.row),
             ),
             LayerCheck(
                 BALANCE,
@@ -97,8 +97,3 @@ LAYERS = (
 def layers_of(table: TableReport) -> tuple[AssetLayer, ...]:
     """Return the layers that have a table, in the order of `LAYERS`."""
     return tuple(layer for layer in LAYERS if layer.name in table.layers)
-
-
-def stored_layers() -> tuple[Layer, ...]:
-    """Return the part of all layers that flows need."""
-    return tuple(layer.stored for layer in LAYERS)

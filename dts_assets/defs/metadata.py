@@ -123,7 +123,7 @@ def snapshot_metadata(report: TableReport, window: WindowReport) -> Metadata:
         "consistency": window.row.consistency.value,
         **_known(event_lag_seconds=report.event_lag_seconds(window.row.window), stored_bytes=outcome.bytes),
         **({} if window.row.cut is None else {"cut": str(window.row.cut)}),
-        **({} if outcome.rows is None else {"dagster/row_count": outcome.rows}),
+        **_known(**{"dagster/row_count": outcome.rows}),
         **_problems(window.row.problems),
     }
 
@@ -137,13 +137,11 @@ def of_run(
     decoder: str = "",
 ) -> Metadata:
     """Return the metadata that all partitions of a run share; ``decoder`` names the parser and its version."""
-    found: dict[str, Any] = {
+    return {
         "run_seconds": round(seconds, 3),
         "dagster/column_schema": column_schema(columns, keys=keys),
+        **_known(**{"dagster/uri": location, "decoder": decoder or None}),
     }
-    if location is not None:
-        found["dagster/uri"] = location
-    return {**found, **({"decoder": decoder} if decoder else {})}
 
 
 def problems_text(problems: Iterable[Problem]) -> str:
@@ -159,14 +157,12 @@ def _where(problem: Problem) -> str:
 
 
 def _problems(problems: tuple[Problem, ...]) -> Metadata:
-    shown: dict[str, Any] = {"problems": len(problems)}
-    if problems:
-        shown["problem_list"] = dg.MetadataValue.md(problems_text(problems))
-    return shown
+    listed = {"problem_list": dg.MetadataValue.md(problems_text(problems))} if problems else {}
+    return {"problems": len(problems), **listed}
 
 
-def _known(**numbers: float | None) -> Metadata:
-    return {name: number for name, number in numbers.items() if number is not None}
+def _known(**values: str | float | None) -> Metadata:
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _work(seconds: float, **amounts: int) -> Metadata:

@@ -27,11 +27,12 @@ class PipelineResource(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     def pipeline(self, subscription: str) -> Pipeline:
         """Return a subscription's pipeline by the configuration as it is now, with all layers."""
-        from dts_assets.defs.layers import stored_layers
+        from dts_assets.defs.layers import LAYERS
         from dts_assets.flows.pipeline import open_pipeline
         from dts_assets.settings import load_settings
 
-        return open_pipeline(load_settings(Path(self.config_path)), subscription, layers=stored_layers())
+        stored = tuple(layer.stored for layer in LAYERS)
+        return open_pipeline(load_settings(Path(self.config_path)), subscription, layers=stored)
 
 
 class SparkResource(dg.ConfigurableResource):  # type: ignore[type-arg]

@@ -4,7 +4,7 @@ Outputs have neutral names, `t0`, `t1`, ...: Dagster allows only letters, digits
 anything. A table that entries bring before the graph shows it is made all the same and is reported under its key.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -111,7 +111,12 @@ def table_assets(subscription: Subscription, assets: Sequence[TableAsset]) -> dg
         keys_by_output_name={asset.output: asset.key for asset in assets},
         node_def=_tables_op(subscription, assets, checks),
         specs=_specs(subscription, assets, partitions),
-        check_specs_by_output_name={one.output: _check_spec(one, partitions) for one in checks},
+        check_specs_by_output_name={
+            one.output: dg.AssetCheckSpec(
+                one.check.name, asset=one.asset, partitions_def=partitions, description=one.check.description
+            )
+            for one in checks
+        },
         can_subset=True,
         backfill_policy=ONE_RUN,
     )
@@ -145,7 +150,9 @@ def _tables_op(
         yield from (_result(context, asset, report) for asset in selected)
         if chosen.whole:
             _report_new(context, subscription.name, {asset.key for asset in assets}, report)
-        yield from _check_results(context, checks, report)
+        for one in checks:
+            if one.key in context.selected_asset_check_keys:
+                yield report_per_partition(context, one.asset, one.results(report))
 
     return tables
 
@@ -176,12 +183,6 @@ def _specs(
         )
         for asset in assets
     ]
-
-
-def _check_spec(one: TableCheck, partitions: dg.PartitionsDefinition[str]) -> dg.AssetCheckSpec:
-    return dg.AssetCheckSpec(
-        one.check.name, asset=one.asset, partitions_def=partitions, description=one.check.description
-    )
 
 
 def _selection(selected: Sequence[TableAsset], assets: Sequence[TableAsset]) -> Selection:
@@ -219,19 +220,3 @@ def _report_new(
                         key, metadata={**layer.metadata(table, window), **of_run}, partition=window.row.window.key
                     )
                 )
-
-
-def _check_results(
-    context: dg.AssetExecutionContext, checks: Sequence[TableCheck], report: "TablesReport"
-) -> Iterator[dg.AssetCheckResult]:
-    """Give the results of the checks that the run was asked for."""
-    for one in checks:
-        if one.key in context.selected_asset_check_keys:
-            result = report_per_partition(context, one.asset, one.results(report))
-            yield dg.AssetCheckResult(
-                asset_key=one.asset,
-                check_name=result.check_name,
-                passed=result.passed,
-                severity=result.severity,
-                metadata=result.metadata,
-            )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
+from dts_assets.defs.checks import evaluation
 from dts_assets.defs.failures import explained, skips_with_reason
 from dts_assets.defs.policies import asset_key
 from dts_assets.defs.resources import PipelineResource
@@ -27,11 +28,6 @@ _PLOTTED_PARTITIONS = 16
 """The most Kafka partitions that are plotted. Of a larger topic only the totals are; its check has a table of all."""
 
 _MINUTE, _DIGITS = 60.0, 1
-
-
-def watch_sensor_name(subscription: str) -> str:
-    """Return the name of the sensor that observes the topic."""
-    return f"{subscription}_watch_topic"
 
 
 def topic_check(subscription: Subscription) -> dg.AssetChecksDefinition:
@@ -61,7 +57,7 @@ def watch_sensor(subscription: Subscription) -> dg.SensorDefinition:
     runs = subscription.source.kafka is not None or subscription.window.live
 
     @dg.sensor(
-        name=watch_sensor_name(subscription.name),
+        name=f"{subscription.name}_watch_topic",
         minimum_interval_seconds=30,
         default_status=dg.DefaultSensorStatus.RUNNING if runs else dg.DefaultSensorStatus.STOPPED,
         description="Observes the topic: its end, the messages that are not stored yet, and the time until Kafka deletes them.",
@@ -90,7 +86,8 @@ def watch_sensor(subscription: Subscription) -> dg.SensorDefinition:
         if tick.observe:
             events.append(dg.AssetObservation(_key(subscription), metadata=topic_metadata(state)))
         if tick.judge:
-            events.append(_evaluation(_key(subscription), result))
+            # Without a partition Dagster keeps any number of evaluations outside of runs; with one, the second would fail.
+            events.append(evaluation(_key(subscription), result))
         return dg.SensorResult(asset_events=events, cursor=tick.cursor.to_text(), skip_reason=sentence(state))
 
     return watch_topic
@@ -154,17 +151,6 @@ def sentence(state: "TopicState") -> str:
     if gone := _gaps(state):
         return f"messages are gone that were never stored: {'; '.join(gone[:5])}"
     return f"{behind}{left}" if lag else "every message of the topic is stored"
-
-
-def _evaluation(key: dg.AssetKey, result: dg.AssetCheckResult) -> dg.AssetCheckEvaluation:
-    # Without a partition Dagster keeps any number of evaluations outside of runs; with one, the second would fail.
-    return dg.AssetCheckEvaluation(
-        asset_key=key,
-        check_name=TIME_TO_LOSS,
-        passed=result.passed,
-        severity=result.severity,
-        metadata=result.metadata,
-    )
 
 
 def _gaps(state: "TopicState") -> list[str]:

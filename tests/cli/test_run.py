@@ -14,8 +14,9 @@ from click.testing import CliRunner
 from dagster._utils.error import serializable_error_info_from_exc_info
 from dagster_shared.error import SerializableErrorInfo
 
-from dts_assets.cli.dagster_runs import IN_THE_UI, Request, definitions_of, error_sentence, open_dagster
+from dts_assets.cli.dagster_runs import IN_THE_UI, Request, error_sentence, open_dagster
 from dts_assets.cli.main import cli
+from dts_assets.defs.assemble import assemble
 from dts_assets.defs.partitions import span_tags
 from dts_assets.errors import DtsAssetsError, UnwritableLakeError
 from dts_assets.errors.sources import GroupInUseError, UnreachableBrokerError
@@ -82,7 +83,7 @@ def test_a_run_ends_with_the_sentence_of_its_broker_or_its_lake(
     (lake / "catalog.db").write_text("no database" * 100)
     request = Request("shop_ingest", "all", span_tags(Span((0, 1), (project.subscription.grid.at(0),))))
     with open_dagster(project.config) as dagster:
-        definitions = definitions_of(load_settings(project.config), project.config)
+        definitions = assemble(load_settings(project.config), project.config)
         monkeypatch.setattr("dts_assets.flows.raw.materialize_raw", ask)
         assert dagster.execute(definitions, request) == str(broker)
         monkeypatch.setattr("dts_assets.flows.raw.materialize_raw", lambda pipeline, *_, **__: pipeline.lake.catalog)

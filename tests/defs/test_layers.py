@@ -139,7 +139,7 @@ def test_a_selection_names_tables_of_some_layers_and_leaves_the_others_whole() -
 
 def test_each_layer_stands_behind_the_one_that_it_is_made_from() -> None:
     seen: list[str] = []
-    for layer in layers.stored_layers():
+    for layer in (shown.stored for shown in layers.LAYERS):
         assert layer.made_from is None or layer.made_from.name in seen
         assert (layer.make is None) == (layer.made_from is None)
         seen.append(layer.name)
