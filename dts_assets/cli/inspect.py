@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property, wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 from rich.console import Console
@@ -20,11 +22,7 @@ from dts_assets.model.ledger_rows import IngestWindow
 from dts_assets.model.positions import file_number
 from dts_assets.model.spans import partition_of_key
 from dts_assets.model.windows import KEY_FORMAT, Window
-from dts_assets.settings import Settings
 from dts_assets.sources.capture_source import CaptureSource
-from dts_assets.store.ledger import Ledger
-
-_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 _WIDTH = 160
 """The width of output that is no terminal: lines are for reading and for ``grep``."""
@@ -44,20 +42,66 @@ def _window_start(_context: click.Context, _parameter: click.Parameter, value: s
     raise click.BadParameter(f"{value} is no window; write its start in UTC, 2026-01-05T10:00")
 
 
-def _places(command: _Function) -> _Function:
-    """Add the options that say where to look, and whether values may be seen."""
-    for option in (
-        config_option,
-        click.option("--values", is_flag=True, help="Show values. Without it, only their type and length are shown."),
-        click.option(
-            "--capture",
-            type=click.Path(path_type=Path, exists=True, file_okay=False),
-            help="Look into this capture instead of the lake.",
-        ),
-        click.option("--subscription", help="The subscription. Needed where the configuration has several."),
-    ):
-        command = option(command)
-    return command
+@dataclass(frozen=True)
+class _Place:
+    """The options that say where to look, and whether values may be seen."""
+
+    subscription: str | None
+    capture: Path | None
+    values: bool
+    config: Path | None
+
+    @cached_property
+    def pipeline(self) -> Pipeline:
+        """The pipeline of the subscription.
+
+        Raises:
+            click.UsageError: The configuration has several subscriptions, and none is named.
+        """
+        settings = settings_of(self.config)
+        if self.subscription is None and len(settings.subscriptions) > 1:
+            raise click.UsageError(
+                f"Say which subscription: --subscription with one of {', '.join(settings.subscriptions)}."
+            )
+        name = self.subscription or next(iter(settings.subscriptions))
+        subscription_of(settings, name, hint="--subscription")
+        return open_pipeline(settings, name)
+
+    @cached_property
+    def stock(self) -> Stock:
+        """The place to look: the capture that was named, else the lake."""
+        if self.capture is None:
+            return LakeStock(self.pipeline)
+        source = CaptureSource(str(self.capture), self.pipeline.settings.partitions)
+        return CaptureStock(source, self.pipeline.format)
+
+    @property
+    def shown(self) -> Shown:
+        """The writer to the terminal, or to lines of a fixed width."""
+        console = Console(highlight=False, markup=False)
+        if not console.is_terminal:
+            console = Console(highlight=False, markup=False, width=_WIDTH)
+        return Shown(console, values=self.values)
+
+
+def _places(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options of a place to a command; its function gets them as ``place``."""
+
+    @click.option("--subscription", help="The subscription. Needed where the configuration has several.")
+    @click.option(
+        "--capture",
+        type=click.Path(path_type=Path, exists=True, file_okay=False),
+        help="Look into this capture instead of the lake.",
+    )
+    @click.option("--values", is_flag=True, help="Show values. Without it, only their type and length are shown.")
+    @config_option
+    @wraps(command)
+    def placed(
+        subscription: str | None, capture: Path | None, values: bool, config: Path | None, **arguments: Any
+    ) -> None:
+        command(place=_Place(subscription, capture, values, config), **arguments)
+
+    return placed
 
 
 @click.group("inspect")
@@ -69,19 +113,14 @@ def inspect() -> None:
 @click.argument("partition", callback=_partition)
 @click.argument("offset", type=click.IntRange(min=0))
 @_places
-def message(
-    partition: int, offset: int, subscription: str | None, capture: Path | None, values: bool, config: Path | None
-) -> None:
+def message(place: _Place, partition: int, offset: int) -> None:
     """Show a message.
 
     Shown are its envelope, its headers, and the entries of its entry set.
     """
-    pipeline, stock = _stock(settings_of(config), subscription, capture)
-    wire = pipeline.format
-    found = stock.message(partition, offset)
-    shown = _shown(values)
-    shown.message(pipeline.name, partition, found, wire)
-    entries = stock.entries_at(partition, offset)
+    pipeline, shown = place.pipeline, place.shown
+    shown.message(pipeline.name, partition, place.stock.message(partition, offset), pipeline.format)
+    entries = place.stock.entries_at(partition, offset)
     if entries.num_rows:
         shown.entries(entries)
     else:
@@ -93,52 +132,44 @@ def message(
 @click.argument("offset", type=click.IntRange(min=0))
 @click.argument("number", type=click.IntRange(min=0))
 @_places
-def entry(
-    partition: int,
-    offset: int,
-    number: int,
-    subscription: str | None,
-    capture: Path | None,
-    values: bool,
-    config: Path | None,
-) -> None:
+def entry(place: _Place, partition: int, offset: int, number: int) -> None:
     """Show an entry, with its fields and its rows.
 
     NUMBER is its number in the entry set of the message at OFFSET.
     """
-    pipeline, stock = _stock(settings_of(config), subscription, capture)
-    _shown(values).entry(_find_entry(stock, partition, offset, number), stock, pipeline.format)
+    row = _find_entry(place.stock, partition, offset, number)
+    place.shown.entry(row, place.stock, place.pipeline.format)
 
 
 @inspect.command("transaction")
 @click.argument("gtid")
 @_places
-def transaction(gtid: str, subscription: str | None, capture: Path | None, values: bool, config: Path | None) -> None:
+def transaction(place: _Place, gtid: str) -> None:
     """Show all entries with a GTID.
 
     They come from all Kafka partitions, in the order of the source.
     """
-    _, stock = _stock(settings_of(config), subscription, capture)
-    entries = stock.transaction(gtid)
+    entries = place.stock.transaction(gtid)
     rows = entries.select(["file_name", "position", "kafka_partition", "last_offset", "entry_number"]).to_pylist()
-    order = sorted(range(len(rows)), key=lambda at: _place(rows[at]))
+    order = sorted(range(len(rows)), key=lambda at: _sort_key(rows[at]))
     partitions = sorted({row["kafka_partition"] for row in rows})
     named = ", ".join(f"p{one:02d}" for one in partitions)
     click.echo(f"transaction {gtid}: {len(rows)} {'entry' if len(rows) == 1 else 'entries'} in {named}")
-    _shown(values).entries(entries.take(order))
+    place.shown.entries(entries.take(order))
 
 
 @inspect.command("window")
 @click.argument("start", callback=_window_start)
 @_places
-def window(start: datetime, subscription: str | None, capture: Path | None, values: bool, config: Path | None) -> None:
+def window(place: _Place, start: datetime) -> None:
     """Show the evidence of a window.
 
     START is its start in UTC. Shown are counts, equations, completeness, problems, CHECKPOINTs and the cut.
     """
-    ledger, chosen, rows = _find_window(settings_of(config), subscription, start, capture)
+    chosen, rows = _find_window(place, start)
+    ledger = place.pipeline.ledger
     cuts = ledger.cuts([chosen])
-    _shown(values).window(rows, ledger.window_tables([chosen]), cuts[0] if cuts else None)
+    place.shown.window(rows, ledger.window_tables([chosen]), cuts[0] if cuts else None)
 
 
 def _find_entry(stock: Stock, partition: int, offset: int, number: int) -> dict[str, Any]:
@@ -157,18 +188,16 @@ def _find_entry(stock: Stock, partition: int, offset: int, number: int) -> dict[
     return row
 
 
-def _find_window(
-    settings: Settings, subscription: str | None, start: datetime, capture: Path | None
-) -> tuple[Ledger, Window, list[IngestWindow]]:
-    """Return the ledger, the window that starts at `start`, and its rows in the ledger.
+def _find_window(place: _Place, start: datetime) -> tuple[Window, list[IngestWindow]]:
+    """Return the window that starts at `start`, and its rows in the ledger.
 
     Raises:
         click.UsageError: The place to look is a capture, which has no ledger.
         NothingFoundError: No window starts then, or the ledger has no row of the window.
     """
-    if capture is not None:
+    if place.capture is not None:
         raise click.UsageError("A capture has no ledger: windows are in the lake.")
-    pipeline, _ = _stock(settings, subscription, None)
+    pipeline = place.pipeline
     chosen = pipeline.grid.containing(start)
     if chosen is None or chosen.start != start:
         every = pipeline.grid.every
@@ -177,35 +206,15 @@ def _find_window(
             f"window that starts at {start:%Y-%m-%dT%H:%M}",
             f"its windows start every {every} from {pipeline.grid.start:%Y-%m-%dT%H:%M}",
         )
-    ledger = pipeline.ledger
-    rows = ledger.windows([chosen])
+    rows = pipeline.ledger.windows([chosen])
     if not rows:
-        known = sorted({row.window for row in ledger.windows()})
+        known = sorted({row.window for row in pipeline.ledger.windows()})
         there = f"there are {known[0]} to {known[-1]}" if known else "none has been materialized yet"
         raise NothingFoundError("The ledger", f"window {chosen}", there)
-    return ledger, chosen, rows
+    return chosen, rows
 
 
-def _stock(settings: Settings, name: str | None, capture: Path | None) -> tuple[Pipeline, Stock]:
-    """Return the pipeline of a subscription and the place to look: its lake, or a capture.
-
-    Raises:
-        click.UsageError: The configuration has several subscriptions, and none is named.
-    """
-    if name is None and len(settings.subscriptions) > 1:
-        raise click.UsageError(
-            f"Say which subscription: --subscription with one of {', '.join(settings.subscriptions)}."
-        )
-    chosen = name or next(iter(settings.subscriptions))
-    subscription_of(settings, chosen, hint="--subscription")
-    pipeline = open_pipeline(settings, chosen)
-    if capture is None:
-        return pipeline, LakeStock(pipeline)
-    source = CaptureSource(str(capture), pipeline.settings.partitions)
-    return pipeline, CaptureStock(source, pipeline.format)
-
-
-def _place(row: dict[str, Any]) -> tuple[int, ...]:
+def _sort_key(row: dict[str, Any]) -> tuple[int, ...]:
     """Return the sort key of an entry: its source position as numbers, then its place in Kafka."""
     return (
         file_number(row["file_name"] or ""),
@@ -213,11 +222,4 @@ def _place(row: dict[str, Any]) -> tuple[int, ...]:
         row["kafka_partition"],
         row["last_offset"],
         row["entry_number"],
-    )
-
-
-def _shown(values: bool) -> Shown:
-    console = Console(highlight=False, markup=False)
-    return Shown(
-        console if console.is_terminal else Console(highlight=False, markup=False, width=_WIDTH), values=values
     )

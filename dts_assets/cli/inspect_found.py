@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,29 +20,12 @@ from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.spans import partition_key
 from dts_assets.model.tables import TableId
 from dts_assets.sources.capture_source import CaptureSource
+from dts_assets.store.columns import ENTRIES
 from dts_assets.wire.format import MESSAGES, WireFormat
 
-ENTRY_COLUMNS = (
-    "kafka_partition",
-    "first_offset",
-    "last_offset",
-    "entry_number",
-    "message_type",
-    "source_type",
-    "event_time",
-    "gtid",
-    "transaction_id",
-    "thread_id",
-    "server_id",
-    "seq_id",
-    "file_name",
-    "position",
-    "database",
-    "schema",
-    "table",
-    "rows",
-    "properties",
-)
+_NOT_SHOWN = ("epoch", "window_start", "shard", "sequence", "payload")
+
+ENTRY_COLUMNS = tuple(name for name, _ in ENTRIES if name not in _NOT_SHOWN)
 """The columns of an entry that are shown; its bytes are read only where its rows are shown."""
 
 _AROUND = 2000
@@ -55,26 +38,6 @@ class FoundMessage:
 
     batch: pa.RecordBatch
     window: str | None
-
-
-class Stock(Protocol):
-    """A place where messages and entries are. Each method raises NothingFoundError if it finds nothing."""
-
-    def message(self, kafka_partition: int, offset: int) -> FoundMessage:
-        """Return the message at an offset."""
-        ...
-
-    def entries_at(self, kafka_partition: int, offset: int, *, payload: bool = False) -> pa.Table:
-        """Return the entries of a message's entry set, in order; none if the set is not whole here."""
-        ...
-
-    def transaction(self, gtid: str) -> pa.Table:
-        """Return all copies of all entries with a GTID, in no order."""
-        ...
-
-    def shapes(self, entry: Mapping[str, object]) -> tuple[ColumnShape, ...]:
-        """Return the columns of a DML entry's table."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +189,10 @@ class CaptureStock:
             "last_offset": pa.array([sets[one][1] for one in index], pa.int64()),
         }
         return pa.table(columns)
+
+
+Stock: TypeAlias = LakeStock | CaptureStock
+"""A place where messages and entries are. Each of its methods raises NothingFoundError if it finds nothing."""
 
 
 def _missing(kafka_partition: int, offset: int, place: str, there: Iterable[OffsetRange]) -> tuple[str, str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -10,30 +10,24 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from dts_assets.cli.inspect_found import FoundMessage, Stock, table_of
+from dts_assets.cli.inspect_found import ENTRY_COLUMNS, FoundMessage, Stock, table_of
 from dts_assets.model.columns import Column
-from dts_assets.model.ledger_rows import Cut, IngestWindow, WindowTable
+from dts_assets.model.ledger_rows import Counts, Cut, IngestWindow, WindowTable
 from dts_assets.model.problems import Problem
 from dts_assets.model.spans import partition_key
 from dts_assets.wire.format import WireFormat
 
-_OPEN_PROPERTIES = frozenset(
-    {
-        *(
-            "isLast",
-            "eventIndex",
-            "version",
-            "executionTime",
-            "epoch",
-            "syncedGtid",
-            "fakeGtid",
-            "fileName",
-            "position",
-        ),
-        *("type", "isDdl", "ts", "readerTimestamp", "safePosition"),
-    }
-)
+_OPEN_PROPERTIES = frozenset((
+    "isLast", "eventIndex", "version", "executionTime", "epoch", "syncedGtid", "fakeGtid", "fileName", "position",
+    "type", "isDdl", "ts", "readerTimestamp", "safePosition",
+))  # fmt: skip
 """Properties that never hold values of rows; all others may, statements above all."""
+
+_HEADER = ENTRY_COLUMNS[ENTRY_COLUMNS.index("message_type") : ENTRY_COLUMNS.index("file_name")]
+"""The columns of an entry's header, its position excepted."""
+
+_MESSAGES = ("whole", "fragments", "null_messages", "quarantined_messages")
+"""The kinds of messages that a window has."""
 
 
 class Shown:
@@ -85,17 +79,7 @@ class Shown:
         self._line(
             f"entry {row['entry_number']} of the set at {partition_key(row['kafka_partition'])} {first} to {last}"
         )
-        names = (
-            "message_type",
-            "source_type",
-            "event_time",
-            "gtid",
-            "transaction_id",
-            "thread_id",
-            "server_id",
-            "seq_id",
-        )
-        facts: dict[str, Any] = {name: _time(row[name]) if name == "event_time" else row[name] for name in names}
+        facts: dict[str, Any] = {name: _time(row[name]) if name == "event_time" else row[name] for name in _HEADER}
         facts |= {"position": _position(row) or None, "table": str(table_of(row)) or None, "rows": row["rows"]}
         facts["payload"] = f"<binary, {len(row['payload'])} bytes>"
         for key, value in row["properties"] or ():
@@ -104,22 +88,21 @@ class Shown:
         if row["message_type"] == "DML":
             self._changes(row, stock, wire)
 
-    def window(self, rows: Sequence[IngestWindow], tables: Iterable[WindowTable], cut: Cut | None) -> None:
+    def window(self, rows: Sequence[IngestWindow], tables: Sequence[WindowTable], cut: Cut | None) -> None:
         """Show the evidence of a window: counts, equations and problems of each Kafka partition, then its cut."""
-        by_partition: dict[int, list[WindowTable]] = {}
-        for one in tables:
-            by_partition.setdefault(one.kafka_partition, []).append(one)
         for row in rows:
+            mine, counts = [one for one in tables if one.kafka_partition == row.kafka_partition], row.counts
+            changes = _equation(sum(one.changes for one in mine), mine, ("kept", "redelivered", "quarantined"))
             self._line(f"{row.cell}: {row.completeness.value}")
             facts = {
                 "offsets": str(row.offsets),
                 "closed by": row.closed_by.value,
                 "checkpoint": row.checkpoint,
                 "gtid set": row.checkpoint_gtid_set,
-                "messages": _equation(row, "messages", ("whole", "fragments", "null_messages", "quarantined_messages")),
-                "fragments": _fragments(row),
-                "entries": _equation(row, "entries", ("data", "control", "quarantined_entries")),
-                "changes": _changes(by_partition.get(row.kafka_partition, ())),
+                "messages": _equation(counts.messages, [counts], _MESSAGES),
+                "fragments": _fragments(counts),
+                "entries": _equation(counts.entries, [counts], ("data", "control", "quarantined_entries")),
+                "changes": changes if mine else None,
                 "problems": _problems(row.problems),
                 "generation": row.generation,
             }
@@ -143,12 +126,8 @@ class Shown:
             Column(shape.name, wire.column_type(shape.original_type, unsigned=False), shape.is_key)
             for shape in stock.shapes(row)
         )
-        entry = {name: [row[name]] for name in ("payload", "database", "schema", "table")}
-        types = {"payload": pa.binary()}
-        batch = pa.RecordBatch.from_arrays(
-            [pa.array(values, types.get(name, pa.string())) for name, values in entry.items()], names=list(entry)
-        )
-        decoded = wire.changes(batch, {table_of(row): columns})
+        schema = pa.schema({"payload": pa.binary(), **dict.fromkeys(("database", "schema", "table"), pa.string())})
+        decoded = wire.changes(pa.RecordBatch.from_pylist([row], schema), {table_of(row): columns})
         for rejected in decoded.rejected:
             self._line(f"not decoded: {rejected.reason.value}")
         for one in decoded.tables:
@@ -211,30 +190,17 @@ def _envelope(fragment: Mapping[str, Any]) -> str:
     return f"fragment {fragment['index']} of {fragment['total']} (counted from 0)"
 
 
-def _equation(row: IngestWindow, left: str, right: Sequence[str]) -> str:
-    terms = [(name, getattr(row.counts, name)) for name in right]
-    return _balance(getattr(row.counts, left), terms)
-
-
-def _fragments(row: IngestWindow) -> str:
-    counts = row.counts
+def _fragments(counts: Counts) -> str:
     names = ("joined", "superseded", "waiting", "quarantined_fragments", "carried_out")
     left = f"{counts.carried_in} carried_in + {counts.fragments} fragments"
-    return _balance(counts.carried_in + counts.fragments, [(name, getattr(counts, name)) for name in names], left=left)
+    return _equation(counts.carried_in + counts.fragments, [counts], names, left=left)
 
 
-def _changes(tables: Sequence[WindowTable]) -> str | None:
-    if not tables:
-        return None
-    names = ("kept", "redelivered", "quarantined")
-    terms = [(name, sum(getattr(one, name) for one in tables)) for name in names]
-    return _balance(sum(one.changes for one in tables), terms)
-
-
-def _balance(total: int, terms: Sequence[tuple[str, int]], *, left: str | None = None) -> str:
-    """Return one equation with its terms, and its difference if it does not hold."""
-    text = f"{left or total} = " + " + ".join(f"{count} {name}" for name, count in terms)
-    off = total - sum(count for _, count in terms)
+def _equation(total: int, rows: Sequence[object], names: Sequence[str], *, left: str | None = None) -> str:
+    """Return one equation with the sums of some columns, and its difference if it does not hold."""
+    terms = {name: sum(getattr(row, name) for row in rows) for name in names}
+    text = f"{left or total} = " + " + ".join(f"{count} {name}" for name, count in terms.items())
+    off = total - sum(terms.values())
     return text if not off else f"{text}   DOES NOT HOLD, by {off}"
 
 
