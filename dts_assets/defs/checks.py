@@ -24,7 +24,7 @@ BALANCE = "balance"
 
 
 def completeness_result(row: IngestWindow | Cut) -> dg.AssetCheckResult:
-    """Return a result that fails if the ledger knows that a part of the partition, in any Kafka partition, is missing."""
+    """Return a result that fails if the ledger knows that a part of the partition is missing."""
     return dg.AssetCheckResult(
         check_name=COMPLETENESS,
         passed=row.completeness is not Completeness.INCOMPLETE,
