@@ -3,19 +3,34 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeVar
 
-from dts_assets.flows.layers import EVERYTHING, Selection
+from dts_assets.flows.compaction import compact_changelogs
+from dts_assets.flows.known_tables import known_tables
+from dts_assets.flows.layers import EVERYTHING, LayerWork, Selection
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
-from dts_assets.flows.reports import Progress, TablesReport, WindowReport
-from dts_assets.flows.table_reports import summed, table_reports
-from dts_assets.flows.tables_advance import Advanced, advance_layers, mark_windows
+from dts_assets.flows.reports import LayerOutcome, Progress, TableReport, TablesReport, WindowReport
 from dts_assets.flows.tables_commit import Written, commit_tables
 from dts_assets.flows.tables_decode import decode_tables
-from dts_assets.flows.tables_plan import plan_tables
+from dts_assets.flows.tables_plan import TablesPlan, chosen_tables, plan_tables
 from dts_assets.flows.tables_tasks import TablesResult
+from dts_assets.flows.upkeep import expire_old_snapshots
+from dts_assets.model.frontier import Frontier
+from dts_assets.model.ledger_rows import Cut
+from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
+from dts_assets.planning.appends import open_windows
+from dts_assets.planning.compactions import needs_compaction
+from dts_assets.planning.cuts import frontier, window_cut
+from dts_assets.planning.snapshot_plans import Chain
+from dts_assets.planning.topic_marks import proven_anew
+from dts_assets.stages.changelog_decoder import TableTally, TallyKey
 from dts_assets.store.locks import hold_lock
+
+Number = TypeVar("Number", int, float)
 
 
 def materialize_tables(
@@ -48,22 +63,92 @@ def _materialize(
     plan = plan_tables(pipeline, windows, selection, progress)
     decoded = decode_tables(pipeline, plan, spark=spark, progress=progress)
     written = commit_tables(pipeline, plan, decoded, progress=progress)
-    advanced = advance_layers(pipeline, plan, written, spark=spark, progress=progress)
-    mark_windows(pipeline, plan, advanced, written, spark=spark, progress=progress)
+    advanced = _advance_layers(pipeline, plan, written, spark=spark, progress=progress)
+    _mark_windows(pipeline, plan, advanced, written, spark=spark, progress=progress)
     return TablesReport(
         _window_reports(advanced, written, decoded.results),
-        table_reports(pipeline, decoded.results, written.tallies, advanced.outcomes),
+        _table_reports(pipeline, decoded.results, written.tallies, advanced.outcomes),
         time.monotonic() - began,
         next((result.decoder for result in decoded.results), ""),
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Advanced:
+    """The marks that the windows get, the frontier of all layers, and the outcome of each table."""
+
+    marks: tuple[Cut, ...]
+    reached: Frontier
+    outcomes: Mapping[str, Mapping[TableId, LayerOutcome]]
+
+    def applied(self, window: Window) -> bool:
+        """Return whether the layers have reached a window."""
+        return self.reached.window is not None and window.start <= self.reached.window
+
+
+def _advance_layers(
+    pipeline: Pipeline, plan: TablesPlan, written: Written, *, spark: SparkProvider, progress: Progress
+) -> _Advanced:
+    """Bring the layers that are made from other layers to the frontier that the committed changelogs allow."""
+    cuts = {start: window_cut(row) for start, row in plan.stored.items()}
+    first = pipeline.first_window()
+    marks = plan.marks
+    if plan.selection.whole:
+        stood_at = frontier(cuts, pipeline.grid, first=first).cut
+        made = plan.appends.marked(plan.again, plan.ingested, run=plan.run, firsts=written.firsts, stood_at=stood_at)
+        anew = proven_anew(plan.proven, plan.stored)
+        marks = tuple(sorted([*made, *anew], key=lambda mark: mark.window))
+        cuts |= {mark.window.start: window_cut(mark) for mark in marks}
+    reached = frontier(cuts, pipeline.grid, first=first)
+    chains = {
+        mark.window.start: Chain(mark.chain, frozenset(mark.made_by))
+        for mark in (*plan.stored.values(), *marks)
+        if mark.chain
+    }
+    known, outcomes = known_tables(pipeline), dict[str, Mapping[TableId, LayerOutcome]]()
+    for layer in pipeline.layers:
+        if layer.make is None or layer.made_from is None:
+            continue
+        chosen = chosen_tables(known, layer, plan.selection)
+        tables = {table: columns for table, columns in chosen.items() if pipeline.has_rows(layer.made_from, table)}
+        work = LayerWork(pipeline, tables, plan.windows, reached, chains, spark, progress)
+        outcomes[layer.name] = layer.make(work)
+    return _Advanced(marks, reached, outcomes)
+
+
+def _mark_windows(
+    pipeline: Pipeline,
+    plan: TablesPlan,
+    advanced: _Advanced,
+    written: Written,
+    *,
+    spark: SparkProvider,
+    progress: Progress,
+) -> None:
+    """Write the marks of a run that made everything of its windows, then compact and expire.
+
+    The rows of ``cuts`` are the last commit of the windows: a run that was killed before leaves no mark and is simply run again.
+    """
+    if not plan.selection.whole:
+        return
+    pipeline.ledger.replace_lineages(plan.history.lineages.all)
+    pipeline.ledger.replace_cuts(plan.windows, advanced.marks)
+    still_open = open_windows(plan.ingested.values())
+    scattered = [
+        mark
+        for mark in advanced.marks
+        if needs_compaction(len(mark.made_by), still_open=mark.window.start in still_open)
+    ]
+    compact_changelogs(pipeline, scattered, plan.tables, spark=spark, progress=progress)
+    expire_old_snapshots(pipeline, written.tables)
+
+
 def _window_reports(
-    advanced: Advanced, written: Written, results: Collection[TablesResult]
+    advanced: _Advanced, written: Written, results: Collection[TablesResult]
 ) -> tuple[WindowReport, ...]:
     """Return the report of every window of a run."""
-    changes = summed((start, tally.changes) for (start, _, _), tally in written.tallies.items())
-    seconds = summed(pair for result in results for pair in result.seconds.items())
+    changes = _summed((start, tally.changes) for (start, _, _), tally in written.tallies.items())
+    seconds = _summed(pair for result in results for pair in result.seconds.items())
     return tuple(
         WindowReport(
             mark,
@@ -74,3 +159,52 @@ def _window_reports(
         )
         for mark in advanced.marks
     )
+
+
+def _table_reports(
+    pipeline: Pipeline,
+    results: Collection[TablesResult],
+    tallies: Mapping[TallyKey, TableTally],
+    outcomes: Mapping[str, Mapping[TableId, LayerOutcome]],
+) -> tuple[TableReport, ...]:
+    """Return the report of every known table; ``outcomes`` are by layer name: ``{"snapshot": {orders: LayerOutcome()}}``."""
+    by_table: dict[TableId, list[tuple[datetime, TableTally]]] = {}
+    for (start, _, table), tally in tallies.items():
+        by_table.setdefault(table, []).append((start, tally))
+    reports = []
+    for table, columns in known_tables(pipeline).items():
+        mine = by_table.get(table, [])
+        files = [file for result in results for file in result.files.get(table, ())]
+        reports.append(
+            TableReport(
+                table=table,
+                columns=columns,
+                layers={
+                    layer.name: outcomes.get(layer.name, {}).get(table, LayerOutcome())
+                    for layer in pipeline.layers
+                    if layer.has_table(columns)
+                },
+                changes=_summed((start, tally.changes) for start, tally in mine),
+                stored_bytes=_summed((file.partition[0], file.bytes) for file in files),
+                invalid_values=_summed((start, tally.invalid_values) for start, tally in mine),
+                quarantined=_summed((start, tally.quarantined) for start, tally in mine),
+                latest_event=_latest((start, tally.latest_event) for start, tally in mine),
+            )
+        )
+    return tuple(reports)
+
+
+def _summed(pairs: Iterable[tuple[datetime, Number]]) -> dict[datetime, Number]:
+    """Return the sum of the numbers of every instant."""
+    total: dict[datetime, Number] = {}
+    for start, count in pairs:
+        total[start] = total[start] + count if start in total else count
+    return total
+
+
+def _latest(pairs: Iterable[tuple[datetime, datetime | None]]) -> dict[datetime, datetime]:
+    latest: dict[datetime, datetime] = {}
+    for start, event in pairs:
+        if event is not None:
+            latest[start] = max(event, latest.get(start, event))
+    return latest

@@ -12,7 +12,6 @@ from dts_assets.flows.layers import CHANGELOG
 from dts_assets.flows.open_windows import Keep, kept
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.reports import Progress, rate
-from dts_assets.flows.table_reports import stored_tallies
 from dts_assets.flows.tables_decode import Decoded
 from dts_assets.flows.tables_plan import TablesPlan
 from dts_assets.flows.tables_tasks import TablesResult
@@ -20,6 +19,7 @@ from dts_assets.model.ledger_rows import WindowTable
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.spans import partition_key
 from dts_assets.model.tables import TableId
+from dts_assets.model.windows import Window
 from dts_assets.stages.changelog_decoder import TableTally, TallyKey
 from dts_assets.store.commit import Rectangle
 from dts_assets.store.files import WrittenFile
@@ -48,9 +48,10 @@ def commit_tables(pipeline: Pipeline, plan: TablesPlan, decoded: Decoded, *, pro
         _commit_changelogs(pipeline, plan, decoded, progress)
     if plan.selection.of(CHANGELOG) is None:
         _commit_system_rows(pipeline, plan, decoded.results)
-    tallies = stored_tallies(pipeline, [mark.window for mark in plan.appends.marks.values()])
-    for key, tally in _tallies_of(decoded.results).items():
-        tallies.setdefault(key, TableTally()).merge(tally)
+    tallies = _stored_tallies(pipeline, [mark.window for mark in plan.appends.marks.values()])
+    for result in decoded.results:
+        for key, tally in result.tallies.items():
+            tallies.setdefault(key, TableTally()).merge(tally)
     unbalanced: dict[datetime, tuple[str, ...]] = {}
     if plan.selection.whole or plan.changelogs:
         appended_next = dict.fromkeys(plan.appends.of_next_run(plan.again, plan.ingested), plan.run)
@@ -58,7 +59,7 @@ def commit_tables(pipeline: Pipeline, plan: TablesPlan, decoded: Decoded, *, pro
         unbalanced = unbalanced_tables(rows)
         chosen = None if plan.selection.whole else plan.selection.of(CHANGELOG)
         pipeline.ledger.replace_window_tables(plan.windows_again, rows, tables=chosen)
-    tallies |= stored_tallies(pipeline, [mark.window for mark in plan.proven])
+    tallies |= _stored_tallies(pipeline, [mark.window for mark in plan.proven])
     written = frozenset(table for result in decoded.results for table in result.files)
     return Written(tallies, unbalanced, _firsts(decoded.results), written)
 
@@ -123,13 +124,16 @@ def _commit_system_rows(pipeline: Pipeline, plan: TablesPlan, results: Sequence[
             pipeline.lake.replace(pipeline.path(name), inside, mine, keep=keep)
 
 
-def _tallies_of(results: Iterable[TablesResult]) -> dict[TallyKey, TableTally]:
-    """Return the counts of all tasks together."""
-    tallies: dict[TallyKey, TableTally] = {}
-    for result in results:
-        for key, tally in result.tallies.items():
-            tallies.setdefault(key, TableTally()).merge(tally)
-    return tallies
+def _stored_tallies(pipeline: Pipeline, windows: Sequence[Window]) -> dict[TallyKey, TableTally]:
+    """Return the counts that an earlier run stored for windows whose rows stay."""
+    rows = pipeline.ledger.window_tables(windows) if windows else []
+    return {
+        (row.window_start, row.kafka_partition, row.table): TableTally(
+            row.changes, row.kept, row.quarantined, row.truncations, row.row_hash, row.absent_rows, row.invalid_values,
+            row.first_position, row.last_position,
+        )
+        for row in rows
+    }  # fmt: skip
 
 
 def _firsts(results: Iterable[TablesResult]) -> dict[datetime, list[SourcePosition]]:

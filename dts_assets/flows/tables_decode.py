@@ -10,22 +10,24 @@ from datetime import datetime
 
 from dts_assets.flows.known_tables import known_tables, widen_unsigned
 from dts_assets.flows.layers import CHANGELOG
+from dts_assets.flows.open_windows import files_of_cells
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
 from dts_assets.flows.redelivered import NOTHING_BEFORE, Redelivered, find_redelivered_changes
 from dts_assets.flows.reports import Progress, of_bytes
 from dts_assets.flows.spark_tasks import Watched, run_tasks
-from dts_assets.flows.tables_files import entries_files
 from dts_assets.flows.tables_plan import TablesPlan
 from dts_assets.flows.tables_tasks import TablesResult, TablesTask, TableTarget, decode_changes
 from dts_assets.model.columns import Column
-from dts_assets.model.lineages import LineageRule
+from dts_assets.model.ledger_rows import IngestWindow
+from dts_assets.model.refreshes import run_of
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.planning.task_shares import shared_files
 from dts_assets.planning.topic_marks import same_rows
-from dts_assets.stages.changelog_decoder import CellKey
+from dts_assets.stages.changelog_decoder import EntriesWanted
 from dts_assets.stages.redelivered_entries import EntryKeys
 from dts_assets.store.columns import changelog_columns
+from dts_assets.store.lake import StoredFile
 from dts_assets.store.schemas import DDL, QUARANTINE, changelog_layout
 
 
@@ -124,8 +126,7 @@ def _tasks(
     for name, system in (("quarantine", QUARANTINE), ("ddl", DDL)):
         lake.ensure(pipeline.path(name), system)
     quarantine, ddl = (lake.target(pipeline.path(name), plan.run) for name in ("quarantine", "ddl"))
-    by_window = entries_files(pipeline, plan.windows_again, plan.history.rows, plan.appends)
-    wire = pipeline.format
+    redelivered, wire = before.entries, pipeline.format
     return [
         TablesTask(
             paths,
@@ -135,39 +136,53 @@ def _tasks(
             quarantine,
             ddl,
             lake.location.file_store_properties,
-            _rules(pipeline, plan, sizes),
-            _redelivered(before, sizes),
-            _statements(plan, sizes),
-            {cell: offset for cell, offset in plan.appends.from_offsets.items() if cell[1] in sizes},
+            _wanted(pipeline, plan, redelivered, sizes),
         )
-        for paths, sizes in shared_files(by_window)
+        for paths, sizes in shared_files(_entries_files(pipeline, plan))
     ]
 
 
-def _rules(pipeline: Pipeline, plan: TablesPlan, starts: Iterable[datetime]) -> dict[CellKey, dict[str, LineageRule]]:
-    """Return the lineage rules of the cells of some windows.
+def _wanted(
+    pipeline: Pipeline, plan: TablesPlan, redelivered: Mapping[Cell, EntryKeys], starts: Iterable[datetime]
+) -> EntriesWanted:
+    """Return the entries of some windows that count; ``redelivered`` were delivered before."""
+    cells = {
+        (partition, start): Cell(partition, pipeline.grid.of_start(start))
+        for start in starts
+        for partition in pipeline.kafka_partitions
+    }
+    statements, offsets = plan.history.statements, plan.appends.from_offsets
+    return EntriesWanted(
+        rules={key: found for key, cell in cells.items() if (found := plan.history.rules(cell))},
+        redelivered={key: redelivered[cell] for key, cell in cells.items() if cell in redelivered},
+        statements={key: statements[cell] for key, cell in cells.items() if cell in statements},
+        from_offsets={key: offsets[key] for key in cells if key in offsets},
+    )
 
-    A cell that is all of lineage 0 has none.
+
+def _entries_files(pipeline: Pipeline, plan: TablesPlan) -> dict[datetime, list[tuple[str, int]]]:
+    """Return the entries files to decode by window start, ``{start: [("a.parquet", 7)]}``, with bytes.
+
+    Of a window that is appended to they are the files with new entries.
     """
-    cells = [
-        Cell(partition, pipeline.grid.of_start(start)) for start in starts for partition in pipeline.kafka_partitions
-    ]
-    return {(cell.kafka_partition, cell.window.start): found for cell in cells if (found := plan.history.rules(cell))}
+    rows = plan.ingested
+    files = pipeline.lake.data_files(
+        pipeline.path("entries"), {"window_start": {window.start for window in plan.windows_again}}
+    )
+    found: dict[datetime, list[tuple[str, int]]] = {}
+    for cell, mine in files_of_cells(pipeline, files, {cell: row.refreshes for cell, row in rows.items()}).items():
+        before = plan.appends.marks.get(cell.window.start)
+        end = 0 if before is None else before.ends[cell.kafka_partition]
+        wanted = [
+            (file.path, file.bytes) for file in mine if cell not in rows or _reaches_beyond(file, rows[cell], end)
+        ]
+        if wanted:
+            found.setdefault(cell.window.start, []).extend(wanted)
+    return found
 
 
-def _statements(plan: TablesPlan, starts: Collection[datetime]) -> dict[CellKey, frozenset[int]]:
-    """Return the offsets of the DDL statements of some windows that count."""
-    return {
-        (cell.kafka_partition, cell.window.start): offsets
-        for cell, offsets in plan.history.statements.items()
-        if cell.window.start in starts
-    }
-
-
-def _redelivered(before: Redelivered, starts: Collection[datetime]) -> dict[CellKey, EntryKeys]:
-    """Return the entries of some windows that were delivered before."""
-    return {
-        (cell.kafka_partition, cell.window.start): keys
-        for cell, keys in before.entries.items()
-        if cell.window.start in starts
-    }
+def _reaches_beyond(file: StoredFile, row: IngestWindow, end: int) -> bool:
+    """Return whether a file may have entries at or behind an offset."""
+    run = run_of(file.path)
+    ends = [one.end_offset for one in row.refreshes if one.run == run] or [row.offsets.end]
+    return not end or max(ends) > end

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import datetime
 
 import pyarrow as pa
 
 from dts_assets.model.columns import Column
-from dts_assets.model.lineages import LineageRule
 from dts_assets.model.tables import TableId
 from dts_assets.stages.changelog_decoder import (
     DML_ENTRY_COLUMNS,
-    CellKey,
     ChangelogDecoder,
     EntriesWanted,
     TableTally,
     TallyKey,
 )
 from dts_assets.stages.ddl_statements import DDL_ENTRY_COLUMNS
-from dts_assets.stages.redelivered_entries import EntryKeys
 from dts_assets.store.files import TableWriter, WriteTarget, WrittenFile, read_batches
 from dts_assets.wire.format import WireFormat
 
@@ -42,8 +40,6 @@ class TablesTask:
     """The decoding of some entries files.
 
     The files of a window follow each other in ``paths``; ``bytes`` is their size in the store, by window start.
-
-    The last four fields are those of ``EntriesWanted``.
     """
 
     paths: tuple[str, ...]
@@ -53,10 +49,7 @@ class TablesTask:
     quarantine: WriteTarget
     ddl: WriteTarget
     io_properties: Mapping[str, str]
-    rules: Mapping[CellKey, Mapping[str, LineageRule]] = field(default_factory=dict)
-    redelivered: Mapping[CellKey, EntryKeys] = field(default_factory=dict)
-    statements: Mapping[CellKey, frozenset[int]] = field(default_factory=dict)
-    from_offsets: Mapping[CellKey, int] = field(default_factory=dict)
+    wanted: EntriesWanted
 
 
 @dataclass(slots=True)
@@ -83,18 +76,14 @@ def decode_changes(task: TablesTask, attempt: str) -> TablesResult:
     There is one file per table and window.
     """
     began = time.monotonic()
-    files = _Files(task, attempt)
     columns = {table: target.columns for table, target in task.tables.items()}
-    wanted = EntriesWanted(task.rules, task.redelivered, task.statements, task.from_offsets)
-    decoder = ChangelogDecoder(task.format, columns, wanted, files)
-    try:
-        if task.statements:
+    with ExitStack() as opened:
+        files = _Files(task, attempt, opened)
+        decoder = ChangelogDecoder(task.format, columns, task.wanted, files)
+        if task.wanted.statements:
             decoder.read_statements(read_batches(task.io_properties, task.paths, (*DDL_ENTRY_COLUMNS, "shard")))
         decoder.read(read_batches(task.io_properties, task.paths, DML_ENTRY_COLUMNS, batch_bytes=decoder.chunk_bytes))
         changelogs, quarantine, ddl = files.close()
-    except BaseException:
-        files.abort()
-        raise
     took, whole = time.monotonic() - began, max(1, sum(task.bytes.values()))
     return TablesResult(
         changelogs, quarantine, ddl, decoder.tallies, frozenset(decoder.unsigned), decoder.unknown, task.format.decoder,
@@ -103,21 +92,26 @@ def decode_changes(task: TablesTask, attempt: str) -> TablesResult:
 
 
 class _Files:
-    """The files that the rows of a task are written to, one for each table and window."""
+    """The files that the rows of a task are written to, one for each table and window.
 
-    def __init__(self, task: TablesTask, attempt: str) -> None:
+    ``opened`` removes what was written if the task fails.
+    """
+
+    def __init__(self, task: TablesTask, attempt: str, opened: ExitStack) -> None:
         self._task = task
         self._attempt = attempt
+        self._opened = opened
         self._tables: dict[TableId, TableWriter] = {}
-        self._quarantine = TableWriter(task.quarantine, attempt)
-        self._ddl = TableWriter(task.ddl, attempt)
+        self._quarantine = opened.enter_context(TableWriter(task.quarantine, attempt))
+        self._ddl = opened.enter_context(TableWriter(task.ddl, attempt))
 
     def rows(self, table: TableId, rows: pa.RecordBatch) -> None:
         writer = self._tables.get(table)
         if writer is None:
             share = max(1 << 20, _BUFFER_BYTES // max(1, len(self._task.tables)))
             target = self._task.tables[table].target
-            writer = self._tables[table] = TableWriter(target, self._attempt, buffer_bytes=share)
+            writer = self._opened.enter_context(TableWriter(target, self._attempt, buffer_bytes=share))
+            self._tables[table] = writer
         writer.write(rows)
 
     def rejected(self, rows: pa.RecordBatch) -> None:
@@ -129,8 +123,3 @@ class _Files:
     def close(self) -> tuple[dict[TableId, tuple[WrittenFile, ...]], tuple[WrittenFile, ...], tuple[WrittenFile, ...]]:
         """Finish all files, and return those of changelogs by table, of quarantine and of statements."""
         return {table: one.close() for table, one in self._tables.items()}, self._quarantine.close(), self._ddl.close()
-
-    def abort(self) -> None:
-        """Remove what was written."""
-        for writer in (*self._tables.values(), self._quarantine, self._ddl):
-            writer.abort()
