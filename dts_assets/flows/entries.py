@@ -9,11 +9,10 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from dts_assets.errors import NotReadyError
 from dts_assets.flows.compaction import compact_cells
-from dts_assets.flows.ingest_tasks import EntriesResult, EntriesTask, RawFiles, decode_entries
+from dts_assets.flows.ingest_tasks import EntriesResult, EntriesTask, decode_entries
 from dts_assets.flows.known_tables import register_shapes
-from dts_assets.flows.open_windows import cells_alone, files_of_cells, kept
+from dts_assets.flows.open_windows import cells_alone, files_of_cells, replace_cells
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
 from dts_assets.flows.reports import EntriesCellReport, EntriesReport, Progress, of_bytes, rate
 from dts_assets.flows.spark_tasks import Watched, run_tasks
@@ -27,10 +26,8 @@ from dts_assets.planning.appends import can_append_entries
 from dts_assets.planning.compactions import needs_compaction
 from dts_assets.planning.earlier_cells import EarlierCells, find_earlier_cells
 from dts_assets.planning.ingest_marks import entries_mark
-from dts_assets.planning.rectangles import rectangles
 from dts_assets.stages.entry_facts import merge_shapes
 from dts_assets.stages.window_state import WindowState
-from dts_assets.store.commit import Rectangle
 from dts_assets.store.files import WriteTarget
 from dts_assets.store.schemas import ENTRIES, QUARANTINE
 from dts_assets.wire.format import WireFormat
@@ -126,7 +123,7 @@ def _plan(pipeline: Pipeline, span: Span, progress: Progress) -> _Plan:
     """
     raw = {row.cell: row for row in pipeline.ledger.raw_windows() if row.kafka_partition in span.kafka_partitions}
     cells = tuple(span.cells())
-    _require_raw(pipeline, cells, raw)
+    pipeline.require(cells, raw, needed="raw_envelopes")
     stored = {row.cell: row for row in pipeline.ledger.windows(span.windows)}
     decoding = pipeline.decoding_settings()
     appends = {
@@ -150,15 +147,6 @@ def _readable(row: IngestWindow, progress: Progress) -> bool:
         progress(f"entries: the state kept of {row.cell} cannot be read: {error}; its window is decoded from the start")
         return False
     return True
-
-
-def _require_raw(pipeline: Pipeline, cells: Sequence[Cell], raw: Mapping[Cell, RawWindow]) -> None:
-    missing: dict[str, list[int]] = {}
-    for cell in cells:
-        if cell not in raw:
-            missing.setdefault(cell.window.key, []).append(cell.kafka_partition)
-    if missing:
-        raise NotReadyError(pipeline.name, missing, needed="raw_envelopes")
 
 
 def _decode(
@@ -222,8 +210,8 @@ class _Tasks:
             offsets=OffsetRange(start, row.offsets.end),
             epoch=row.epoch,
             format=self.format,
-            own=RawFiles(cell, self.files.get(cell, ())),
-            earlier=tuple(RawFiles(one, self.files.get(one, ())) for one in earlier),
+            own=self.files.get(cell, ()),
+            earlier={one: self.files.get(one, ()) for one in earlier},
             reaches_start=self._reaches_start(cell, before, earlier),
             nothing_follows=row.closed_by is ClosedBy.END,
             io_properties=self.io_properties,
@@ -251,8 +239,7 @@ def _raw_files(pipeline: Pipeline, span: Span, raw: Mapping[Cell, RawWindow]) ->
     last = span.windows[-1].start
     rectangle = {"kafka_partition": set(span.kafka_partitions)}
     files = pipeline.lake.data_files(pipeline.path("raw_envelopes"), rectangle)
-    refreshes = {cell: row.refreshes for cell, row in raw.items()}
-    found = files_of_cells(pipeline, (file for file in files if file.partition["window_start"] <= last), refreshes)
+    found = files_of_cells(pipeline, (file for file in files if file.partition["window_start"] <= last), raw)
     return {cell: tuple(file.path for file in some) for cell, some in found.items()}
 
 
@@ -273,18 +260,10 @@ def _take_back_marks(pipeline: Pipeline, plan: _Plan, rows: Mapping[Cell, Ingest
 
 def _commit(pipeline: Pipeline, results: Mapping[Cell, EntriesResult], appends: Mapping[Cell, IngestWindow]) -> None:
     """Commit entries, quarantine and shapes, in this order; the ledger's marks come after them."""
-    added = kept(runs_of(row.refreshes) for row in appends.values())
-    for cells, keep in ((results.keys() - appends.keys(), None), (appends.keys(), added)):
-        for span in rectangles(cells):
-            rectangle: Rectangle = {
-                "kafka_partition": set(span.kafka_partitions),
-                "window_start": {window.start for window in span.windows},
-            }
-            some = [results[cell] for cell in span.cells()]
-            files = [file for result in some for file in result.files]
-            pipeline.lake.replace(pipeline.path("entries"), rectangle, files, keep=keep)
-            rejected = [file for result in some for file in result.quarantine_files]
-            pipeline.lake.replace(pipeline.path("quarantine"), {**rectangle, "stage": {"entries"}}, rejected, keep=keep)
+    files = {cell: result.files for cell, result in results.items()}
+    replace_cells(pipeline, pipeline.path("entries"), files, appends)
+    rejected = {cell: result.quarantine_files for cell, result in results.items()}
+    replace_cells(pipeline, pipeline.path("quarantine"), rejected, appends, beside={"stage": {"entries"}})
     shapes = [
         TableShapeRow(
             cell.kafka_partition, cell.window.start, shape.table, shape.columns, position, code_version=CODE_VERSION

@@ -5,30 +5,19 @@ It asks the ledger and the source, and planning decides. It reads only, and need
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from datetime import datetime
 
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.pipeline import Pipeline
-from dts_assets.flows.raw import find_boundaries, refuse_other_topic
+from dts_assets.flows.raw import plan_offsets, refuse_other_topic
 from dts_assets.model.ledger_rows import RawWindow
 from dts_assets.model.offsets import Watermark
 from dts_assets.model.spans import Cell
 from dts_assets.model.windows import ClosedBy, Window
-from dts_assets.planning.boundaries import Closing, PlannedCell, closed_windows, plan_cells
+from dts_assets.planning.boundaries import Closing, PlannedCell, closed_windows
 from dts_assets.planning.work import Work, plan_work
-
-
-@dataclass(frozen=True, slots=True)
-class _Closed:
-    """The windows that have closed, by Kafka partition.
-
-    ``next`` has the first window after them with its offsets, by Kafka partition, if windows are followed live.
-    """
-
-    windows: Mapping[int, Sequence[Window]]
-    next: Mapping[int, PlannedCell]
 
 
 def find_work(pipeline: Pipeline) -> Work:
@@ -47,15 +36,15 @@ def find_work(pipeline: Pipeline) -> Work:
     entries = {row.cell: row for row in ledger.windows()}
     topic = pipeline.topic_marks(entries.values(), known_tables(pipeline))
     stored = raw.values()
-    closed = _closed(pipeline, stored, watermarks, closing)
+    closed, following = _closed(pipeline, stored, watermarks, closing)
     followed = {
         plan.cell: plan.cell not in raw or plan.offsets.end > raw[plan.cell].offsets.end
-        for plan in closed.next.values()
-        if pipeline.settings.window.live and watermarks[plan.cell.kafka_partition].latest is not None
+        for plan in following
+        if watermarks[plan.cell.kafka_partition].latest is not None
     }
-    seen = {window for windows in closed.windows.values() for window in windows} | {cell.window for cell in followed}
+    seen = {window for windows in closed.values() for window in windows} | {cell.window for cell in followed}
     work = plan_work(
-        closed.windows,
+        closed,
         raw=raw,
         entries=entries,
         cuts={row.window.start: row for row in ledger.cuts()},
@@ -64,15 +53,15 @@ def find_work(pipeline: Pipeline) -> Work:
         beside={window.start: topic.beside(window) for window in seen},
         followed=followed,
     )
-    planned = _plans(pipeline, work.ingest, stored, watermarks, closing)
-    open_plans = (plan for plan in closed.next.values() if plan.cell in followed)
+    planned = plan_offsets(pipeline, work.ingest, stored, watermarks, closing)
+    open_plans = (plan for plan in following if plan.cell in followed)
     return replace(work, ends={plan.cell: plan.offsets.end for plan in (*planned, *open_plans)})
 
 
 def _closed(
     pipeline: Pipeline, stored: Collection[RawWindow], watermarks: Mapping[int, Watermark], closing: Closing
-) -> _Closed:
-    """Return the windows that have closed.
+) -> tuple[dict[int, list[Window]], list[PlannedCell]]:
+    """Return the windows that have closed, by Kafka partition, and the first cells after them if windows are followed live.
 
     A message that is dated too far ahead closes no window, so the boundaries of windows that the ledger does not know as
     closed are looked up.
@@ -91,20 +80,22 @@ def _closed(
         if Cell(partition, window) not in known
     ]
     still_open = {
-        plan.cell for plan in _plans(pipeline, unsure, stored, watermarks, closing) if plan.closed_by is ClosedBy.OPEN
+        plan.cell
+        for plan in plan_offsets(pipeline, unsure, stored, watermarks, closing)
+        if plan.closed_by is ClosedBy.OPEN
     }
     closed = {
         partition: [window for window in some if Cell(partition, window) not in still_open]
         for partition, some in by_time.items()
     }
-    following = [
+    after = [
         Cell(partition, window)
         for partition, some in closed.items()
         if first is not None
         and (window := pipeline.grid.next(some[-1]) if some else pipeline.grid.of_start(first)) is not None
     ]
-    plans = _plans(pipeline, following, stored, watermarks, closing) if pipeline.settings.window.live else ()
-    return _Closed(closed, {plan.cell.kafka_partition: plan for plan in plans if not plan.behind_open})
+    plans = plan_offsets(pipeline, after, stored, watermarks, closing) if pipeline.settings.window.live else ()
+    return closed, [plan for plan in plans if not plan.behind_open]
 
 
 def _until(pipeline: Pipeline, closing: Closing) -> datetime | None:
@@ -118,14 +109,3 @@ def _until(pipeline: Pipeline, closing: Closing) -> datetime | None:
         return pipeline.grid.end
     last = None if closing.now is None else pipeline.grid.containing(closing.now)
     return None if last is None else last.end
-
-
-def _plans(
-    pipeline: Pipeline,
-    cells: Sequence[Cell],
-    stored: Collection[RawWindow],
-    watermarks: Mapping[int, Watermark],
-    closing: Closing,
-) -> tuple[PlannedCell, ...]:
-    found = find_boundaries(pipeline, cells, stored)
-    return plan_cells(cells, stored, found=found, watermarks=watermarks, closing=closing)

@@ -81,18 +81,11 @@ def copy_messages(task: RawTask, attempt: str) -> RawResult:
 
 
 @dataclass(frozen=True, slots=True)
-class RawFiles:
-    """The raw files of one cell in offset order."""
-
-    cell: Cell
-    paths: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class EntriesTask:
     """The joining and decoding of the messages of one cell.
 
-    ``earlier`` are the raw files of the cells before it, nearest first, as far back as raw is stored without a hole;
+    ``own`` are its raw files in offset order, ``earlier`` those of the cells before it, nearest first, as far back as raw is
+    stored without a hole;
     ``reaches_start`` says that no message before them can ever be stored. ``nothing_follows`` says that the source has ended.
     ``is_open`` says that the window has not closed: fragments at its end whose entry set is not whole yet are then left for the
     next reading. ``resume`` is the state in which an earlier reading of the messages before ``offsets`` ended.
@@ -102,8 +95,8 @@ class EntriesTask:
     offsets: OffsetRange
     epoch: int
     format: WireFormat
-    own: RawFiles
-    earlier: tuple[RawFiles, ...]
+    own: tuple[str, ...]
+    earlier: Mapping[Cell, tuple[str, ...]]
     reaches_start: bool
     nothing_follows: bool
     io_properties: Mapping[str, str]
@@ -208,7 +201,7 @@ class _StoredMessages:
         """Yield the messages of the task, in offset order."""
         task = self._task
         return read_batches(
-            task.io_properties, task.own.paths, MESSAGE_COLUMNS, offsets=task.offsets, batch_bytes=CHUNK_BYTES
+            task.io_properties, task.own, MESSAGE_COLUMNS, offsets=task.offsets, batch_bytes=CHUNK_BYTES
         )
 
     def before(self, offset: int) -> Iterator[pa.RecordBatch]:
@@ -217,10 +210,10 @@ class _StoredMessages:
         The messages of the cell itself come first, then those of the cells before it, the nearest cell first.
         """
         task = self._task
-        for files in (task.own, *task.earlier):
-            if files is not task.own:
-                self.heads_from[files.cell] = None
+        for cell, paths in ((task.cell, task.own), *task.earlier.items()):
+            if cell != task.cell:
+                self.heads_from[cell] = None
             yield from read_batches(
-                task.io_properties, files.paths, MESSAGE_COLUMNS, offsets=OffsetRange(0, offset), backwards=True
+                task.io_properties, paths, MESSAGE_COLUMNS, offsets=OffsetRange(0, offset), backwards=True
             )
         self.looked_beyond = True

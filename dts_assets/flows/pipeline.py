@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -13,12 +13,13 @@ from typing import TypeAlias
 
 from pyspark.sql import SparkSession
 
-from dts_assets.errors import IncompatibleLakeError
+from dts_assets.errors import IncompatibleLakeError, NotReadyError
 from dts_assets.flows.layers import LAYERS, Layer
 from dts_assets.model.frontier import Consistency
 from dts_assets.model.ledger_rows import IngestWindow
+from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
-from dts_assets.model.windows import WindowGrid
+from dts_assets.model.windows import Window, WindowGrid
 from dts_assets.planning.boundaries import Closing
 from dts_assets.planning.topic_marks import TopicMarks
 from dts_assets.settings.models import Settings, Subscription
@@ -88,6 +89,23 @@ class Pipeline:
         """
         self.lake.require_format(self.name)
         return Ledger(self.lake.catalog, self.name)
+
+    def cells(self, windows: Iterable[Window]) -> list[Cell]:
+        """Return the cells of some windows in all Kafka partitions, window by window."""
+        return [Cell(partition, window) for window in windows for partition in self.kafka_partitions]
+
+    def require(self, cells: Iterable[Cell], stored: Collection[Cell], *, needed: str) -> None:
+        """Refuse to go on if some cells of the asset ``needed`` are not stored.
+
+        Raises:
+            NotReadyError: A cell is not stored.
+        """
+        missing: dict[str, list[int]] = {}
+        for cell in cells:
+            if cell not in stored:
+                missing.setdefault(cell.window.key, []).append(cell.kafka_partition)
+        if missing:
+            raise NotReadyError(self.name, missing, needed)
 
     def path(self, *parts: str) -> tuple[str, ...]:
         """Return the asset key, and lake table, of a layer: ``path("entries")`` is ``("shop", "entries")``."""

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 
 from dts_assets.errors import NotClosedError
 from dts_assets.errors.sources import CaptureGrownError, MessagesGoneError, RecreatedTopicError
 from dts_assets.flows.ingest_tasks import RawResult, RawTask, copy_messages
-from dts_assets.flows.open_windows import cells_alone, kept
+from dts_assets.flows.open_windows import cells_alone, replace_cells
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
 from dts_assets.flows.reports import Progress, RawCellReport, RawReport, counted, rate
 from dts_assets.flows.spark_tasks import Watched, run_tasks
 from dts_assets.model.ledger_rows import RawWindow
 from dts_assets.model.offsets import OffsetRange, Watermark
-from dts_assets.model.refreshes import runs_of
 from dts_assets.model.spans import Cell, Span
 from dts_assets.model.windows import ClosedBy
-from dts_assets.planning.boundaries import PlannedCell, instants_to_find, plan_cells
+from dts_assets.planning.boundaries import Closing, PlannedCell, instants_to_find, plan_cells
 from dts_assets.planning.ingest_marks import Copied, CopiedPart, raw_mark
 from dts_assets.planning.raw_reads import RawRead, is_gone, plan_read, problems_of_read
-from dts_assets.planning.rectangles import rectangles
-from dts_assets.store.commit import Rectangle
 from dts_assets.store.schemas import RAW_ENVELOPES
 
 _TRIES = 3
@@ -56,7 +53,7 @@ def _materialize(pipeline: Pipeline, span: Span, spark: SparkProvider, progress:
     stored = {row.cell: row for row in pipeline.ledger.raw_windows() if row.kafka_partition in span.kafka_partitions}
     watermarks = pipeline.source.watermarks()
     refuse_other_topic(pipeline, stored.values(), watermarks)
-    planned = _plan(pipeline, span, stored, watermarks)
+    planned = _plan(pipeline, span, stored.values(), watermarks)
     reads = [
         plan_read(plan, stored.get(plan.cell))
         for plan in planned
@@ -105,46 +102,40 @@ def refuse_other_topic(pipeline: Pipeline, stored: Iterable[RawWindow], watermar
             raise CaptureGrownError(path, row.kafka_partition, stored_end=row.offsets.end, found_end=high)
 
 
-def find_boundaries(
-    pipeline: Pipeline, cells: Iterable[Cell], stored: Iterable[RawWindow]
-) -> dict[tuple[int, datetime], int | None]:
-    """Return the source's answers about the boundaries that no stored row gives.
-
-    An answer is None where no message is dated so late yet.
-    """
+def plan_offsets(
+    pipeline: Pipeline,
+    cells: Collection[Cell],
+    stored: Collection[RawWindow],
+    watermarks: Mapping[int, Watermark],
+    closing: Closing,
+) -> tuple[PlannedCell, ...]:
+    """Return cells with their offsets. The source is asked for the boundaries that no stored row gives."""
     now = pipeline.source.now()
-    if now is None:
-        return {}
-    limit = now + pipeline.settings.window.max_clock_skew
-    return dict(pipeline.source.offsets_for_times(instants_to_find(cells, stored), not_after=limit))
+    found: Mapping[tuple[int, datetime], int | None] = {}
+    if now is not None:
+        limit = now + pipeline.settings.window.max_clock_skew
+        found = pipeline.source.offsets_for_times(instants_to_find(cells, stored), not_after=limit)
+    return plan_cells(cells, stored, found=found, watermarks=watermarks, closing=closing)
 
 
 def _plan(
-    pipeline: Pipeline, span: Span, stored: Mapping[Cell, RawWindow], watermarks: Mapping[int, Watermark]
+    pipeline: Pipeline, span: Span, stored: Collection[RawWindow], watermarks: Mapping[int, Watermark]
 ) -> tuple[PlannedCell, ...]:
     """Return the offsets of every cell of a span.
 
-    A cell may be open only if windows are followed live.
+    If windows are followed live, the first open cell of a Kafka partition may be read. Later ones may not, since the offsets at
+    which they begin are not known yet.
 
     Raises:
-        NotClosedError: A window has not closed, and is not followed live.
+        NotClosedError: A window has not closed, and may not be read while it is open.
     """
-    marks = stored.values()
     closing = pipeline.closing()
-    found = find_boundaries(pipeline, span.cells(), marks)
-    planned = plan_cells(span.cells(), marks, found=found, watermarks=watermarks, closing=closing)
-    refused = [plan.cell for plan in planned if plan.closed_by is ClosedBy.OPEN and not _may_be_open(pipeline, plan)]
+    planned = plan_offsets(pipeline, list(span.cells()), stored, watermarks, closing)
+    live = pipeline.settings.window.live
+    refused = [one.cell for one in planned if one.closed_by is ClosedBy.OPEN and (one.behind_open or not live)]
     if refused:
         raise NotClosedError(pipeline.name, [str(cell) for cell in refused], latest=closing.now)
     return planned
-
-
-def _may_be_open(pipeline: Pipeline, plan: PlannedCell) -> bool:
-    """Return whether an open cell may be read.
-
-    Only the first open cell of a Kafka partition may, since the offsets at which later cells begin are not known yet.
-    """
-    return pipeline.settings.window.live and not plan.behind_open
 
 
 def _copy(
@@ -175,16 +166,9 @@ def _copy(
     for one in reads:
         nothing = Copied(tuple(CopiedPart(part, 0, "") for part in one.parts))
         results.setdefault(one.plan.cell, RawResult(one.plan.cell, (), nothing))
-    whole = [one.plan.cell for one in reads if one.appends_to is None]
-    added = {one.plan.cell: runs_of(one.appends_to.refreshes) for one in reads if one.appends_to is not None}
-    for cells, keep in ((whole, None), (list(added), kept(added.values()))):
-        for span in rectangles(cells):
-            files = [file for cell in span.cells() for file in results[cell].files]
-            rectangle: Rectangle = {
-                "kafka_partition": set(span.kafka_partitions),
-                "window_start": {window.start for window in span.windows},
-            }
-            pipeline.lake.replace(path, rectangle, files, keep=keep)
+    files = {cell: result.files for cell, result in results.items()}
+    appends = {one.plan.cell: one.appends_to for one in reads if one.appends_to is not None}
+    replace_cells(pipeline, path, files, appends)
     return results
 
 

@@ -61,7 +61,7 @@ def find_redelivered_changes(
 
     Only suspicious cells are compared with earlier ones; if there is none, Spark is not started.
     """
-    cells = [Cell(partition, window) for window in windows for partition in pipeline.kafka_partitions]
+    cells = pipeline.cells(windows)
     suspicious = [history.suspicions[cell] for cell in cells if cell in history.suspicions]
     path = pipeline.path("redeliveries")
     pipeline.lake.ensure(path, REDELIVERIES)
@@ -99,5 +99,5 @@ def _entries_files(pipeline: Pipeline, history: TopicHistory, suspicious: Sequen
         "window_start": {cell.window.start for cell in wanted},
     }
     files = pipeline.lake.data_files(pipeline.path("entries"), rectangle)
-    found = files_of_cells(pipeline, files, {cell: history.rows[cell].refreshes for cell in wanted})
+    found = files_of_cells(pipeline, files, history.rows)
     return {cell: [file.path for file in some] for cell, some in found.items() if cell in wanted}

@@ -170,7 +170,7 @@ def _entries_files(pipeline: Pipeline, plan: TablesPlan) -> dict[datetime, list[
         pipeline.path("entries"), {"window_start": {window.start for window in plan.windows_again}}
     )
     found: dict[datetime, list[tuple[str, int]]] = {}
-    for cell, mine in files_of_cells(pipeline, files, {cell: row.refreshes for cell, row in rows.items()}).items():
+    for cell, mine in files_of_cells(pipeline, files, rows).items():
         before = plan.appends.marks.get(cell.window.start)
         end = 0 if before is None else before.ends[cell.kafka_partition]
         wanted = [

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from dts_assets.errors import IncompleteWindowError, NotReadyError
+from dts_assets.errors import IncompleteWindowError
 from dts_assets.flows.known_tables import known_tables, register_shapes
 from dts_assets.flows.layers import CHANGELOG, Layer, Selection
 from dts_assets.flows.pipeline import Pipeline
@@ -69,7 +69,7 @@ def plan_tables(pipeline: Pipeline, windows: Sequence[Window], selection: Select
         IncompleteWindowError: A window is incomplete, and the settings say that such windows block.
     """
     ingested = {row.cell: row for row in pipeline.ledger.windows()}
-    _require_ready(pipeline, windows, ingested)
+    pipeline.require(pipeline.cells(windows), ingested, needed="entries")
     tables = _tables_of(pipeline, windows)
     topic = pipeline.topic_marks(ingested.values(), tables)
     marks = [topic.mark(window) for window in windows]
@@ -108,16 +108,6 @@ def chosen_tables(
     }
 
 
-def _require_ready(pipeline: Pipeline, windows: Sequence[Window], ingested: Mapping[Cell, IngestWindow]) -> None:
-    missing: dict[str, list[int]] = {}
-    for window in windows:
-        for partition in pipeline.kafka_partitions:
-            if Cell(partition, window) not in ingested:
-                missing.setdefault(window.key, []).append(partition)
-    if missing:
-        raise NotReadyError(pipeline.name, missing)
-
-
 def _refuse_incomplete(pipeline: Pipeline, marks: Iterable[Cut], ingested: Mapping[Cell, IngestWindow]) -> None:
     """Refuse incomplete windows where they block.
 
@@ -130,7 +120,7 @@ def _refuse_incomplete(pipeline: Pipeline, marks: Iterable[Cut], ingested: Mappi
     for mark in marks:
         if mark.completeness is not Completeness.INCOMPLETE:
             continue
-        rows = [ingested[Cell(partition, mark.window)] for partition in pipeline.kafka_partitions]
+        rows = [ingested[cell] for cell in pipeline.cells([mark.window])]
         own = {str(row.cell): row.problems for row in rows if row.completeness is Completeness.INCOMPLETE}
         for where, problems in (own or {mark.window.key: mark.problems}).items():
             incomplete[where] = [problem.code.value for problem in problems]
