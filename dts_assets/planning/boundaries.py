@@ -41,12 +41,6 @@ class PlannedCell:
 
 
 @dataclass(frozen=True, slots=True)
-class _Boundary:
-    offset: int
-    closed_by: ClosedBy
-
-
-@dataclass(frozen=True, slots=True)
 class _Known:
     """The boundaries of one Kafka partition that stored rows give.
 
@@ -82,8 +76,11 @@ def instants_to_find(cells: Iterable[Cell], stored: Iterable[RawWindow]) -> froz
     They are the borders at which no stored window has closed.
     """
     known = _known(stored)
-    wanted = {(cell.kafka_partition, instant) for cell in cells for instant in (cell.window.start, cell.window.end)}
-    return frozenset(pair for pair in wanted if pair[1] not in known.get(pair[0], _UNKNOWN).closed_by)
+    return frozenset(
+        (partition, instant)
+        for partition, instant in _borders(cells)
+        if instant not in known.get(partition, _UNKNOWN).closed_by
+    )
 
 
 def plan_cells(
@@ -101,26 +98,13 @@ def plan_cells(
     cells, stored = tuple(cells), tuple(stored)
     known = _known(stored)
     rows = {row.cell for row in stored if row.closed_by is not ClosedBy.OPEN}
-    instants: dict[int, set[datetime]] = {}
-    for cell in cells:
-        instants.setdefault(cell.kafka_partition, set()).update((cell.window.start, cell.window.end))
-    boundaries = {
-        partition: _boundaries(
-            sorted(wanted),
-            known.get(partition, _UNKNOWN),
-            found={instant: found.get((partition, instant)) for instant in wanted},
-            high=watermarks[partition].high,
-            closing=closing,
-        )
-        for partition, wanted in instants.items()
-    }
+    boundaries = _boundaries(cells, known, found=found, watermarks=watermarks, closing=closing)
     planned = []
     for cell in cells:
-        start, end = (boundaries[cell.kafka_partition][instant] for instant in (cell.window.start, cell.window.end))
-        behind_open = start.closed_by is ClosedBy.OPEN
-        planned.append(
-            PlannedCell(cell, OffsetRange(start.offset, end.offset), end.closed_by, cell in rows, behind_open)
-        )
+        start, before = boundaries[cell.kafka_partition, cell.window.start]
+        end, closed_by = boundaries[cell.kafka_partition, cell.window.end]
+        behind_open = before is ClosedBy.OPEN
+        planned.append(PlannedCell(cell, OffsetRange(start, end), closed_by, cell in rows, behind_open))
     return tuple(planned)
 
 
@@ -153,29 +137,34 @@ def _known(stored: Iterable[RawWindow]) -> dict[int, _Known]:
     return known
 
 
+def _borders(cells: Iterable[Cell]) -> set[tuple[int, datetime]]:
+    return {(cell.kafka_partition, instant) for cell in cells for instant in (cell.window.start, cell.window.end)}
+
+
 def _boundaries(
-    instants: Iterable[datetime],
-    known: _Known,
+    cells: Iterable[Cell],
+    known: Mapping[int, _Known],
     *,
-    found: Mapping[datetime, int | None],
-    high: int,
+    found: Mapping[tuple[int, datetime], int | None],
+    watermarks: Mapping[int, Watermark],
     closing: Closing,
-) -> dict[datetime, _Boundary]:
-    """Return the boundaries of one Kafka partition at ascending instants, with offsets that never go back.
+) -> dict[tuple[int, datetime], tuple[int, ClosedBy]]:
+    """Return offset and ``closed_by`` at the borders of cells, with offsets of a Kafka partition that never go back.
 
     A partition closed by grace may get messages of an earlier time afterwards: what the source finds then lies behind what is
     stored of a later window. And messages may arrive between two questions. Stored numbers win over both.
     """
-    boundaries: dict[datetime, _Boundary] = {}
-    least = 0
-    for instant in instants:
-        offset = found[instant]
+    boundaries = {}
+    least: dict[int, int] = {}
+    for partition, instant in sorted(_borders(cells)):
+        here, offset = known.get(partition, _UNKNOWN), found.get((partition, instant))
         closed_by = _closed_by_silence(instant, closing) if offset is None else ClosedBy.MESSAGE
-        if instant in known.offsets:
-            least = known.offsets[instant]
+        if instant in here.offsets:
+            least[partition] = here.offsets[instant]
         else:
-            least = max(least, known.between(instant, high if offset is None else offset))
-        boundaries[instant] = _Boundary(least, known.closed_by.get(instant, closed_by))
+            at = here.between(instant, watermarks[partition].high if offset is None else offset)
+            least[partition] = max(least.get(partition, 0), at)
+        boundaries[partition, instant] = least[partition], here.closed_by.get(instant, closed_by)
     return boundaries
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from datetime import datetime
 from types import MappingProxyType
 
@@ -54,10 +54,10 @@ class SnapshotState:
         frontier = self.frontier
         return json.dumps(
             {
-                "window": _instant_text(frontier.window),
-                "whole_until": _instant_text(frontier.whole_until),
-                "cut": _position_list(frontier.cut),
-                "applied": _position_list(self.applied),
+                "window": frontier.window and frontier.window.isoformat(),
+                "whole_until": frontier.whole_until and frontier.whole_until.isoformat(),
+                "cut": frontier.cut and astuple(frontier.cut),
+                "applied": self.applied and astuple(self.applied),
                 "changelog_snapshot": self.changelog_snapshot,
                 "truncated": self.truncated,
                 "chain": self.chain,
@@ -68,10 +68,10 @@ class SnapshotState:
     def of_text(cls, text: str) -> SnapshotState:
         """Return the inverse of :meth:`to_text`."""
         raw = json.loads(text)
-        frontier = Frontier(_instant(raw["window"]), _instant(raw["whole_until"]), _position(raw["cut"]))
-        return cls(
-            frontier, _position(raw["applied"]), raw["changelog_snapshot"], raw["truncated"], raw.get("chain", "")
-        )
+        window, whole_until = (raw[name] and datetime.fromisoformat(raw[name]) for name in ("window", "whole_until"))
+        cut, applied = (raw[name] and SourcePosition(*raw[name]) for name in ("cut", "applied"))
+        frontier = Frontier(window, whole_until, cut)
+        return cls(frontier, applied, raw["changelog_snapshot"], raw["truncated"], raw.get("chain", ""))
 
 
 EMPTY_STATE = SnapshotState()
@@ -242,19 +242,3 @@ def _only_appended(
     if chain is None or chain.name != state.chain or start != stands_at.window or start == stands_at.whole_until:
         return False
     return all(run_of(path) in chain.runs for path in before)
-
-
-def _instant_text(instant: datetime | None) -> str | None:
-    return None if instant is None else instant.isoformat()
-
-
-def _instant(text: str | None) -> datetime | None:
-    return None if text is None else datetime.fromisoformat(text)
-
-
-def _position_list(position: SourcePosition | None) -> list[int] | None:
-    return None if position is None else [position.lineage, position.file, position.position]
-
-
-def _position(numbers: list[int] | None) -> SourcePosition | None:
-    return None if numbers is None else SourcePosition(*numbers)
