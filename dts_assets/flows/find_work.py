@@ -61,7 +61,9 @@ def find_work(pipeline: Pipeline) -> Work:
 def _closed(
     pipeline: Pipeline, stored: Collection[RawWindow], watermarks: Mapping[int, Watermark], closing: Closing
 ) -> tuple[dict[int, list[Window]], list[PlannedCell]]:
-    """Return the windows that have closed, by Kafka partition, and the first cells after them if windows are followed live.
+    """Return the windows that have closed, by Kafka partition, and the first cells after them.
+
+    Cells after them are looked for if windows are followed live.
 
     A message that is dated too far ahead closes no window, so the boundaries of windows that the ledger does not know as
     closed are looked up.
