@@ -149,7 +149,7 @@ def _boundaries(
     watermarks: Mapping[int, Watermark],
     closing: Closing,
 ) -> dict[tuple[int, datetime], tuple[int, ClosedBy]]:
-    """Return offset and ``closed_by`` at the borders of cells, with offsets of a Kafka partition that never go back.
+    """Return offset and ``closed_by`` at the borders of cells; offsets of a Kafka partition never go back.
 
     A partition closed by grace may get messages of an earlier time afterwards: what the source finds then lies behind what is
     stored of a later window. And messages may arrive between two questions. Stored numbers win over both.
