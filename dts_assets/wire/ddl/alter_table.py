@@ -8,55 +8,21 @@ from types import MappingProxyType
 from dts_assets.model.tables import TableId
 from dts_assets.wire.ddl.column_definitions import column_definition
 from dts_assets.wire.ddl.effects import Effect, EffectKind
-from dts_assets.wire.ddl.tokens import Reader, Token, TokenKind, Unreadable, split
+from dts_assets.wire.ddl.tokens import Reader, Token, TokenKind, Unreadable, split, words
 
-_INDEXES = frozenset(["INDEX", "KEY", "UNIQUE", "FULLTEXT", "SPATIAL", "CONSTRAINT", "FOREIGN", "CHECK"])
-_OPTIONS = frozenset(
-    [
-        "ENGINE",
-        "COMMENT",
-        "AUTO_INCREMENT",
-        "AUTOEXTEND_SIZE",
-        "AVG_ROW_LENGTH",
-        "CHECKSUM",
-        "COMPRESSION",
-        "CONNECTION",
-        "DATA",
-        "DEFAULT",
-        "CHARACTER",
-        "CHARSET",
-        "COLLATE",
-        "DELAY_KEY_WRITE",
-        "ENCRYPTION",
-        "ENCRYPTED",
-        "ENCRYPTION_KEY_ID",
-        "INSERT_METHOD",
-        "KEY_BLOCK_SIZE",
-        "MAX_ROWS",
-        "MIN_ROWS",
-        "PACK_KEYS",
-        "PAGE_CHECKSUM",
-        "PAGE_COMPRESSED",
-        "PAGE_COMPRESSION_LEVEL",
-        "PASSWORD",
-        "ROW_FORMAT",
-        "SECONDARY_ENGINE",
-        "SECONDARY_ENGINE_ATTRIBUTE",
-        "ENGINE_ATTRIBUTE",
-        "STATS_AUTO_RECALC",
-        "STATS_PERSISTENT",
-        "STATS_SAMPLE_PAGES",
-        "TABLESPACE",
-        "TRANSACTIONAL",
-        "ALGORITHM",
-        "LOCK",
-        "FORCE",
-    ]
+_INDEXES = words("INDEX KEY UNIQUE FULLTEXT SPATIAL CONSTRAINT FOREIGN CHECK")
+_OPTIONS = words(
+    """
+    ENGINE COMMENT AUTO_INCREMENT AUTOEXTEND_SIZE AVG_ROW_LENGTH CHECKSUM COMPRESSION CONNECTION DATA DEFAULT CHARACTER CHARSET
+    COLLATE DELAY_KEY_WRITE ENCRYPTION ENCRYPTED ENCRYPTION_KEY_ID INSERT_METHOD KEY_BLOCK_SIZE MAX_ROWS MIN_ROWS PACK_KEYS
+    PAGE_CHECKSUM PAGE_COMPRESSED PAGE_COMPRESSION_LEVEL PASSWORD ROW_FORMAT SECONDARY_ENGINE SECONDARY_ENGINE_ATTRIBUTE
+    ENGINE_ATTRIBUTE STATS_AUTO_RECALC STATS_PERSISTENT STATS_SAMPLE_PAGES TABLESPACE TRANSACTIONAL ALGORITHM LOCK FORCE
+    """
 )
-_KEEPING_ENGINES = frozenset(["INNODB", "MYISAM", "ARIA", "ROCKSDB", "XTRADB", "TOKUDB"])
-_WIDE_CHARACTER_SETS = frozenset({"utf8mb4", "utf16", "utf32"})
-_PARTITIONS_KEPT = frozenset(["REORGANIZE", "REBUILD", "OPTIMIZE", "ANALYZE", "CHECK", "COALESCE"])
-_PARTITIONS_LOST = frozenset(["DROP", "TRUNCATE", "DISCARD", "IMPORT", "EXCHANGE", "CONVERT", "REPAIR"])
+_KEEPING_ENGINES = words("INNODB MYISAM ARIA ROCKSDB XTRADB TOKUDB")
+_WIDE_CHARACTER_SETS = words("utf8mb4 utf16 utf32")
+_PARTITIONS_KEPT = words("REORGANIZE REBUILD OPTIMIZE ANALYZE CHECK COALESCE")
+_PARTITIONS_LOST = words("DROP TRUNCATE DISCARD IMPORT EXCHANGE CONVERT REPAIR")
 
 
 def table_name(reader: Reader, database: str) -> TableId:
@@ -103,18 +69,13 @@ def _of_partitions(reader: Reader, table: TableId, database: str) -> list[Effect
     first, second = reader.keywords(2)
     if (first in _PARTITIONS_LOST and second in ("PARTITION", "TABLESPACE")) or (first, second) == ("CONVERT", "TABLE"):
         tables = [table]
-        words = [token.keyword for token in reader.rest]
-        if "TABLE" in words and first in ("EXCHANGE", "CONVERT"):
-            other = Reader(reader.rest[words.index("TABLE") + 1 :])
+        keywords = [token.keyword for token in reader.rest]
+        if "TABLE" in keywords and first in ("EXCHANGE", "CONVERT"):
+            other = Reader(reader.rest[keywords.index("TABLE") + 1 :])
             tables.append(table_name(other, database))
         return [Effect(EffectKind.ROWS, (one,)) for one in tables]
     kept = first in _PARTITIONS_KEPT and second == "PARTITION"
-    if kept or (first, second) in (
-        ("ADD", "PARTITION"),
-        ("PARTITION", "BY"),
-        ("REMOVE", "PARTITIONING"),
-        ("ORDER", "BY"),
-    ):
+    if kept or f"{first} {second}" in ("ADD PARTITION", "PARTITION BY", "REMOVE PARTITIONING", "ORDER BY"):
         return [Effect(EffectKind.OTHER, (table,))]
     return None
 
@@ -152,11 +113,10 @@ def _add(reader: Reader, table: TableId, database: str) -> list[Effect]:
 
 def _index(reader: Reader, table: TableId) -> Effect | None:
     """Return the effect if an index or a constraint is added here."""
-    if reader.keywords(1)[0] == "CONSTRAINT" and "PRIMARY" in (*(token.keyword for token in reader.rest[1:3]),):
+    first, second, third = reader.keywords(3)
+    if (first, second) == ("PRIMARY", "KEY") or (first == "CONSTRAINT" and "PRIMARY" in (second, third)):
         return Effect(EffectKind.PRIMARY_KEY, (table,))
-    if reader.keywords(2) == ("PRIMARY", "KEY"):
-        return Effect(EffectKind.PRIMARY_KEY, (table,))
-    return Effect(EffectKind.INDEX, (table,)) if reader.keywords(1)[0] in _INDEXES else None
+    return Effect(EffectKind.INDEX, (table,)) if first in _INDEXES else None
 
 
 def _defined(kind: EffectKind, tokens: list[Token], table: TableId) -> list[Effect]:

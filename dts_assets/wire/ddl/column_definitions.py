@@ -12,47 +12,18 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from dts_assets.wire.ddl.tokens import Reader, Token, Unreadable, source_text
+from dts_assets.wire.ddl.tokens import Reader, Token, Unreadable, source_text, words
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
+_WHOLES = words("tinyint smallint mediumint int integer bigint bool boolean")
+_REALS = words("float double real")
+_TEXTS = words("char varchar tinytext text mediumtext longtext varbinary")
+_BLOBS = words("tinyblob blob mediumblob longblob")
 _ZERO = {
-    **dict.fromkeys(
-        [
-            "tinyint",
-            "smallint",
-            "mediumint",
-            "int",
-            "integer",
-            "bigint",
-            "float",
-            "double",
-            "real",
-            "bool",
-            "boolean",
-            "year",
-            "bit",
-        ],
-        "0",
-    ),
-    **dict.fromkeys(
-        [
-            "char",
-            "varchar",
-            "tinytext",
-            "text",
-            "mediumtext",
-            "longtext",
-            "binary",
-            "varbinary",
-            "tinyblob",
-            "blob",
-            "mediumblob",
-            "longblob",
-        ],
-        "",
-    ),
+    **dict.fromkeys(_WHOLES | _REALS | {"year", "bit"}, "0"),
+    **dict.fromkeys(_TEXTS | _BLOBS, ""),
     "time": "00:00:00",
 }
 """The value that rows already there get in a NOT NULL column without a default, by type.
@@ -60,15 +31,13 @@ _ZERO = {
 Dates depend on the server's mode.
 """
 
-_TYPE_NAME = re.compile(r"[a-z]+")
+_NO_LETTER = re.compile(r"[^a-z]")
 _DECIMAL = re.compile(r"(?:decimal|numeric|dec|fixed)\b(?:\s*\(\s*\d+\s*(?:,\s*(\d+)\s*)?\))?")
 _NOW = re.compile(r"(?:current_timestamp|now|localtime|localtimestamp)(?:\s*\(\s*\d?\s*\))?", re.I)
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?", re.I)
 _SPELLED = {
-    **dict.fromkeys(
-        ["tinyint", "smallint", "mediumint", "int", "integer", "bigint", "bool", "boolean"], re.compile(r"-?\d+")
-    ),
-    **dict.fromkeys(["float", "double", "real"], _NUMBER),
+    **dict.fromkeys(_WHOLES, re.compile(r"-?\d+")),
+    **dict.fromkeys(_REALS, _NUMBER),
     "year": re.compile(r"\d{4}"),
     "date": re.compile(r"\d{4}-\d\d-\d\d"),
     **dict.fromkeys(["datetime", "timestamp"], re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)?")),
@@ -76,7 +45,6 @@ _SPELLED = {
 }
 """The spelling of a default that the server keeps as it is, by type."""
 
-_TEXTS = frozenset(["char", "varchar", "tinytext", "text", "mediumtext", "longtext", "varbinary"])
 _CHOICES = frozenset({"enum", "set"})
 
 
@@ -245,8 +213,7 @@ def _kept_as_it_is(value: str, type_text: str, *, quoted: bool) -> bool:
 
     A server may make another of it: rounded, padded, or an index.
     """
-    found = _TYPE_NAME.match(type_text)
-    name = found.group() if found else ""
+    name = _NO_LETTER.split(type_text, maxsplit=1)[0]
     decimal = _DECIMAL.match(type_text)
     if decimal:
         return re.fullmatch(rf"-?\d+(\.\d{{1,{int(decimal.group(1) or 0) or 1}}})?", value) is not None and (
@@ -272,8 +239,7 @@ def _unquoted(literal: str) -> str:
 
 def _implicit(type_text: str, body: list[Token]) -> tuple[Fill, str | None]:
     """Return the value that a NOT NULL column without a default takes in rows already there."""
-    found = _TYPE_NAME.match(type_text)
-    name = found.group() if found else ""
+    name = _NO_LETTER.split(type_text, maxsplit=1)[0]
     decimal = _DECIMAL.match(type_text)
     if decimal:
         scale = int(decimal.group(1) or 0)
@@ -283,4 +249,4 @@ def _implicit(type_text: str, body: list[Token]) -> tuple[Fill, str | None]:
         return Fill.VALUE, _unquoted(first.text)
     if name == "set":
         return Fill.VALUE, ""
-    return (Fill.VALUE, _ZERO[name]) if name in _ZERO and name != "binary" else (Fill.UNKNOWN, None)
+    return (Fill.VALUE, _ZERO[name]) if name in _ZERO else (Fill.UNKNOWN, None)

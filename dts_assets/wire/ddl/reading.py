@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from dts_assets.wire.ddl.alter_table import alter_table, table_name, wait
 from dts_assets.wire.ddl.effects import Effect, EffectKind, ParsedDdl
-from dts_assets.wire.ddl.tokens import Reader, Token, TokenKind, Unreadable, readings, split
+from dts_assets.wire.ddl.tokens import Reader, Token, Unreadable, readings, split, words
 
 UNPARSED = ParsedDdl(False, ())
 
@@ -34,9 +34,9 @@ def effects_of(sql: str, default_database: str) -> ParsedDdl:
 def _statements(tokens: list[Token], database: str) -> list[Effect]:
     effects: list[Effect] = []
     while tokens:
-        if tokens[0].keyword == "CREATE" and _ROUTINES & set(_head(tokens)):
+        if tokens[0].keyword == "CREATE" and _ROUTINES & _head(tokens):
             _one_routine(tokens)
-            return [*effects, *_create(Reader(tokens), database)]
+            return [*effects, *_create(Reader(tokens[1:]), database)]
         first, *others = split(tokens, ";")
         if first:
             effects += _statement(Reader(first), database)
@@ -58,21 +58,18 @@ def _one_routine(tokens: list[Token]) -> None:
         raise Unreadable("something behind a routine")
 
 
-def _head(tokens: Sequence[Token]) -> list[str]:
+def _head(tokens: Sequence[Token]) -> set[str]:
     """Return the keywords of a CREATE up to the first that names a kind of thing."""
-    words = []
-    for token in tokens[:40]:
-        words.append(token.keyword)
-        if token.keyword in _THINGS:
-            break
-    return words
+    keywords = [token.keyword for token in tokens[:40]]
+    thing = next((place for place, keyword in enumerate(keywords) if keyword in _THINGS), len(keywords))
+    return set(keywords[: thing + 1])
 
 
 def _statement(reader: Reader, database: str) -> list[Effect]:
     first = reader.take().keyword
     match first:
         case "CREATE":
-            return _create(Reader([_word("CREATE"), *reader.rest]), database)
+            return _create(reader, database)
         case "DROP":
             return _drop(reader, database)
         case "TRUNCATE":
@@ -100,35 +97,15 @@ def _statement(reader: Reader, database: str) -> list[Effect]:
     raise Unreadable("not a statement that is known")
 
 
-_NO_DDL = frozenset(
-    [
-        "GRANT",
-        "REVOKE",
-        "FLUSH",
-        "SET",
-        "USE",
-        "COMMIT",
-        "ROLLBACK",
-        "SAVEPOINT",
-        "RELEASE",
-        "XA",
-        "LOCK",
-        "UNLOCK",
-        "KILL",
-        "SHOW",
-    ]
-)
+_NO_DDL = words("GRANT REVOKE FLUSH SET USE COMMIT ROLLBACK SAVEPOINT RELEASE XA LOCK UNLOCK KILL SHOW")
 _NO_DDL_PAIRS = frozenset({("RENAME", "USER"), ("CHECK", "TABLE"), ("CHECKSUM", "TABLE"), ("RESET", "MASTER")})
-_ROUTINES = frozenset(["PROCEDURE", "FUNCTION", "TRIGGER", "EVENT", "PACKAGE"])
-_NO_TABLES = frozenset(
-    ["USER", "ROLE", "SERVER", "TABLESPACE", "LOGFILE", "UNDO", "RESOURCE", "SPATIAL", "SEQUENCE", "INSTANCE"]
-)
-_THINGS = _ROUTINES | _NO_TABLES | frozenset(["TABLE", "VIEW", "INDEX", "DATABASE", "SCHEMA"])
-_BEFORE_THINGS = frozenset(["AGGREGATE", "UNIQUE", "FULLTEXT", "ONLINE", "OFFLINE"])
+_ROUTINES = words("PROCEDURE FUNCTION TRIGGER EVENT PACKAGE")
+_NO_TABLES = words("USER ROLE SERVER TABLESPACE LOGFILE UNDO RESOURCE SPATIAL SEQUENCE INSTANCE")
+_THINGS = _ROUTINES | _NO_TABLES | words("TABLE VIEW INDEX DATABASE SCHEMA")
+_BEFORE_THINGS = words("AGGREGATE UNIQUE FULLTEXT ONLINE OFFLINE")
 
 
 def _create(reader: Reader, database: str) -> list[Effect]:
-    reader.take()
     replaces = reader.takes("OR", "REPLACE")
     temporary = reader.takes("TEMPORARY")
     thing = _thing(reader)
@@ -176,8 +153,8 @@ def _thing(reader: Reader) -> str:
 
 def _of_thing(thing: str, reader: Reader, database: str) -> list[Effect]:
     if thing == "VIEW":
-        for words in (("IF", "NOT", "EXISTS"), ("IF", "EXISTS")):
-            reader.takes(*words)
+        reader.takes("IF", "NOT", "EXISTS")
+        reader.takes("IF", "EXISTS")
         return [Effect(EffectKind.VIEW, (table_name(reader, database),))]
     if thing in _ROUTINES:
         return [Effect(EffectKind.ROUTINE)]
@@ -195,39 +172,14 @@ def _created_columns(reader: Reader) -> tuple[str, ...]:
     return tuple(name for part in named if (name := part[0].name))
 
 
-_NO_COLUMN = frozenset(
-    [
-        "PRIMARY",
-        "KEY",
-        "INDEX",
-        "UNIQUE",
-        "FULLTEXT",
-        "SPATIAL",
-        "CONSTRAINT",
-        "FOREIGN",
-        "CHECK",
-        "PERIOD",
-        "LIKE",
-        "SELECT",
-        "WITH",
-    ]
-)
+_NO_COLUMN = words("PRIMARY KEY INDEX UNIQUE FULLTEXT SPATIAL CONSTRAINT FOREIGN CHECK PERIOD LIKE SELECT WITH")
 
 
 def _drop(reader: Reader, database: str) -> list[Effect]:
-    if reader.takes("TEMPORARY"):
-        return [Effect(EffectKind.OTHER)]
-    if reader.takes("PREPARE"):
+    if reader.takes_one_of("TEMPORARY", "PREPARE"):
         return [Effect(EffectKind.OTHER)]
     if reader.takes_one_of("TABLE", "TABLES"):
-        reader.takes("IF", "EXISTS")
-        tables = [table_name(reader, database)]
-        while reader.takes(","):
-            tables.append(table_name(reader, database))
-        wait(reader)
-        reader.takes_one_of("RESTRICT", "CASCADE")
-        reader.end()
-        return [Effect(EffectKind.DROP_TABLE, (table,)) for table in tables]
+        return _dropped(EffectKind.DROP_TABLE, reader, database)
     thing = _thing(reader)
     if thing == "INDEX":
         return [_index_of(reader, database)]
@@ -237,14 +189,21 @@ def _drop(reader: Reader, database: str) -> list[Effect]:
         reader.end()
         return [dropped]
     if thing == "VIEW":
-        reader.takes("IF", "EXISTS")
-        views = [table_name(reader, database)]
-        while reader.takes(","):
-            views.append(table_name(reader, database))
-        reader.takes_one_of("RESTRICT", "CASCADE")
-        reader.end()
-        return [Effect(EffectKind.VIEW, (view,)) for view in views]
+        return _dropped(EffectKind.VIEW, reader, database)
     return _of_thing(thing, reader, database)
+
+
+def _dropped(kind: EffectKind, reader: Reader, database: str) -> list[Effect]:
+    """Return the effects of a DROP of the tables or views whose names come next."""
+    reader.takes("IF", "EXISTS")
+    effects = [Effect(kind, (table_name(reader, database),))]
+    while reader.takes(","):
+        effects.append(Effect(kind, (table_name(reader, database),)))
+    if kind is EffectKind.DROP_TABLE:
+        wait(reader)
+    reader.takes_one_of("RESTRICT", "CASCADE")
+    reader.end()
+    return effects
 
 
 def _index_of(reader: Reader, database: str) -> Effect:
@@ -271,7 +230,7 @@ def _rename(reader: Reader, database: str) -> list[Effect]:
             return effects
 
 
-_DATABASE_OPTIONS = frozenset(["DEFAULT", "CHARACTER", "CHARSET", "COLLATE", "COMMENT", "ENCRYPTION", "READ"])
+_DATABASE_OPTIONS = words("DEFAULT CHARACTER CHARSET COLLATE COMMENT ENCRYPTION READ")
 
 
 def _alter(reader: Reader, database: str) -> list[Effect]:
@@ -288,7 +247,3 @@ def _alter(reader: Reader, database: str) -> list[Effect]:
         named = reader.keywords(1)[0] not in _DATABASE_OPTIONS
         return [Effect(EffectKind.ALTER_DATABASE, database=reader.name() if named else database)]
     return _of_thing(thing, reader, database)
-
-
-def _word(text: str) -> Token:
-    return Token(TokenKind.WORD, text, True)

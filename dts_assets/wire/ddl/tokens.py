@@ -28,6 +28,11 @@ _PIECES = re.compile(
 )
 
 
+def words(text: str) -> frozenset[str]:
+    """Return the words of a text: a vocabulary as one reads it."""
+    return frozenset(text.split())
+
+
 class Unreadable(Exception):
     """A statement that is not understood; it never leaves the reading of statements."""
 
