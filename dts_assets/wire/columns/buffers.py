@@ -32,6 +32,30 @@ def numbers_of(array: pa.Array) -> npt.NDArray[Any]:
     return np.frombuffer(buffer, dtype, count=len(array), offset=array.offset * dtype.itemsize)
 
 
+def valid(array: pa.Array) -> Bools:
+    """Return which values are not null."""
+    return np.ones(len(array), np.bool_) if array.null_count == 0 else np.asarray(array.is_valid())
+
+
+def varints(
+    data: npt.NDArray[np.uint8], at: npt.NDArray[np.int64], where: Bools, *, most: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], Bools]:
+    """Return the numbers that begin at some places, the places behind them, and which numbers do not end.
+
+    They are protobuf's numbers, seven bits in a byte, of ``most`` bytes. Elsewhere than ``where`` a number is 0 and a place
+    stays. Beyond the end of all bytes the last byte is read.
+    """
+    numbers, going = np.zeros(len(at), np.int64), where
+    for shift in range(0, 7 * most, 7):
+        if not going.any():
+            break
+        digits = data.take(at, mode="clip")
+        numbers |= np.where(going, (digits & 0x7F).astype(np.int64) << shift, 0)
+        at = at + going
+        going = going & (digits >= 0x80)
+    return numbers, at, going
+
+
 def bitmap(valid: Bools) -> pa.Buffer:
     """Return a mask as the validity bits of Arrow."""
     return pa.py_buffer(np.packbits(valid, bitorder="little"))

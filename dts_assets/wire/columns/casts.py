@@ -336,6 +336,11 @@ def text_of(values: pa.Array, charsets: Charsets | None, cells: npt.NDArray[np.i
 def not_utf8(values: pa.Array) -> Bools:
     """Return which values are not UTF-8."""
     wrong = np.zeros(len(values), np.bool_)
+    try:
+        pc.cast(values, pa.string())
+        return wrong
+    except pa.ArrowInvalid:
+        pass
     for number, value in enumerate(values.to_pylist()):
         if value is not None:
             try:
@@ -345,12 +350,13 @@ def not_utf8(values: pa.Array) -> Bools:
     return wrong
 
 
-def readable(value: bytes) -> str:
+def readable(values: pa.Array) -> pa.Array:
     """Return bytes as text where they are UTF-8, else as ``0x`` and hexadecimal digits."""
-    try:
-        return value.decode()
-    except UnicodeDecodeError:
-        return f"0x{value.hex().upper()}"
+    wrong = not_utf8(values)
+    if wrong.any():
+        pairs = zip(values.to_pylist(), wrong.tolist(), strict=True)
+        values = pa.array([f"0x{value.hex().upper()}".encode() if bad else value for value, bad in pairs], pa.binary())
+    return pc.cast(values, pa.string())
 
 
 def _recoded(values: pa.Array, charsets: Charsets, cells: npt.NDArray[np.int32]) -> tuple[pa.Array, Bools | None]:

@@ -22,7 +22,7 @@ from dts_assets.model.columns import Column, ColumnShape, mysql_type
 from dts_assets.model.tables import TableId
 from dts_assets.wire.columns.buffers import Bools, bitmap, masked
 from dts_assets.wire.columns.casts import Charsets, arrow_type, parse, text_of, two_complement
-from dts_assets.wire.columns.table_changes import Beside, ValueNotes, table_changes
+from dts_assets.wire.columns.table_changes import ValueNotes, table_changes
 from dts_assets.wire.format import TableChanges
 
 NULL, NUMBER, BYTES, UNSIGNED, ABSENT = 0, 1, 2, 4, 8
@@ -299,7 +299,7 @@ From their bytes, the bucket, the image and their numbers in it follows a result
 
 
 def pivot(
-    tables: Sequence[TableRows], before: Image, after: Image, beside: Beside, *, reading: Reading = typed_values
+    tables: Sequence[TableRows], before: Image, after: Image, beside: pa.RecordBatch, *, reading: Reading = typed_values
 ) -> tuple[tuple[TableChanges, ...], frozenset[tuple[TableId, str]]]:
     """Return the changes of every table, and the columns with unexpected unsigned values.
 
@@ -325,7 +325,10 @@ def pivot(
         work.flat = None
     changes = tuple(
         table_changes(
-            one.rows.table, one.rows.start, (_struct(one, 0, before), _struct(one, 1, after)), one.notes, beside
+            one.rows.table,
+            (_struct(one, 0, before), _struct(one, 1, after)),
+            one.notes,
+            beside.slice(one.rows.start, one.count),
         )
         for one in made
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -13,22 +12,18 @@ import pyarrow.compute as pc
 from dts_assets.model.columns import Column
 from dts_assets.model.problems import Reason
 from dts_assets.model.tables import TableId
-from dts_assets.wire.columns.buffers import run_lengths
+from dts_assets.wire.columns.buffers import empty_lists, empty_maps, run_lengths
 from dts_assets.wire.columns.casts import readable
 from dts_assets.wire.format import Rejected, TableChanges
 
 _COLUMNS = ["entry_index", "row_number", "op", "before", "after", "absent", "invalid"]
 
 
-@dataclass(frozen=True, slots=True)
-class Beside:
-    """The columns of all tables' changes that are not their images; each table gets a slice."""
-
-    entry_index: pa.Array
-    row_number: pa.Array
-    op: pa.Array
-    absent: pa.Array
-    invalid: pa.Array
+def beside_images(entries: npt.NDArray[np.int64], rows: npt.NDArray[np.int64], operations: pa.Array) -> pa.RecordBatch:
+    """Return the columns of all tables' changes that are not their images; each table gets a slice."""
+    numbers = [pa.array(part.astype(np.int32)) for part in (entries, rows)]
+    columns = [*numbers, operations, empty_lists(len(rows)), empty_maps(len(rows))]
+    return pa.RecordBatch.from_arrays(columns, names=[*_COLUMNS[:3], *_COLUMNS[5:]])
 
 
 class Rejections:
@@ -71,20 +66,15 @@ def table_codes(
 
 
 def table_changes(
-    table: TableId, start: int, images: tuple[pa.StructArray, pa.StructArray], notes: ValueNotes, beside: Beside
+    table: TableId, images: tuple[pa.StructArray, pa.StructArray], notes: ValueNotes, beside: pa.RecordBatch
 ) -> TableChanges:
     """Return the changes of a table from its images and its slice of the columns beside them."""
-    before, after = images
-    count = len(before)
-    absent, invalid = notes.absent_lists(count), notes.invalid_maps(count)
+    entries, rows, operations, no_absent, no_invalid = beside.columns
+    absent, invalid = notes.absent_lists(len(beside)), notes.invalid_maps(len(beside))
     columns = [
-        beside.entry_index.slice(start, count),
-        beside.row_number.slice(start, count),
-        beside.op.slice(start, count),
-        before,
-        after,
-        beside.absent.slice(start, count) if absent is None else absent,
-        beside.invalid.slice(start, count) if invalid is None else invalid,
+        *(entries, rows, operations, *images),
+        no_absent if absent is None else absent,
+        no_invalid if invalid is None else invalid,
     ]
     return TableChanges(table, pa.RecordBatch.from_arrays(columns, names=_COLUMNS))
 
@@ -106,7 +96,7 @@ class ValueNotes:
 
     def invalid(self, side: int, rows: npt.NDArray[np.int64], columns: npt.NDArray[np.int32], values: pa.Array) -> None:
         """Note that values did not fit; ``values`` are their bytes."""
-        self._invalid.append((rows, side * len(self._columns) + columns.astype(np.int64), _texts(values)))
+        self._invalid.append((rows, side * len(self._columns) + columns.astype(np.int64), readable(values)))
 
     def absent_lists(self, count: int) -> pa.ListArray | None:
         """Return a list of absent columns per row, such as ``["after.note"]``; None if all are empty.
@@ -139,10 +129,3 @@ class ValueNotes:
 
 def _offsets(rows: npt.NDArray[np.int64], count: int) -> pa.Array:
     return pa.array(run_lengths(np.bincount(rows, minlength=count)))
-
-
-def _texts(values: pa.Array) -> pa.Array:
-    try:
-        return pc.cast(values, pa.string())
-    except pa.ArrowInvalid:
-        return pa.array([readable(value) for value in values.to_pylist()], pa.string())

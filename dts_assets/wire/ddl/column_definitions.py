@@ -216,9 +216,9 @@ def _kept_as_it_is(value: str, type_text: str, *, quoted: bool) -> bool:
     name = _NO_LETTER.split(type_text, maxsplit=1)[0]
     decimal = _DECIMAL.match(type_text)
     if decimal:
-        return re.fullmatch(rf"-?\d+(\.\d{{1,{int(decimal.group(1) or 0) or 1}}})?", value) is not None and (
-            "." not in value or bool(decimal.group(1))
-        )
+        scale = decimal.group(1)
+        fraction = rf"(\.\d{{1,{int(scale) or 1}}})?" if scale else ""
+        return re.fullmatch(r"-?\d+" + fraction, value) is not None
     if name in _SPELLED:
         return _SPELLED[name].fullmatch(value) is not None
     return name in _TEXTS or (name in _CHOICES and quoted)

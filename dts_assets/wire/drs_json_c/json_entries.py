@@ -113,27 +113,16 @@ def entries_of(sets: pa.Array) -> DecodedEntries:
     """Return the entries of messages, as :meth:`dts_assets.wire.format.WireFormat.entries` promises them."""
     found = _Found()
     rejected: list[Rejected] = []
-    unreadable = _unreadable(sets)
+    # The parser does not look into the texts that it passes over.
+    unreadable = not_utf8(sets).tolist()
     for number, message in enumerate(sets.to_pylist()):
         try:
-            found.add(number, message, readable=number not in unreadable)
+            found.add(number, message, readable=not unreadable[number])
         except Refused as refused:
             entry = None if refused.reason is Reason.UNDECODABLE_ENTRIES else 0
             rejected.append(Rejected(number, entry, refused.reason, refused.detail, message))
     shapes = tuple(dict.fromkeys(found.shapes.values()))
     return DecodedEntries(_batch(found, sets), tuple(rejected), shapes, (), dict(found.unknown))
-
-
-def _unreadable(sets: pa.Array) -> frozenset[int]:
-    """Return the numbers of messages that are not UTF-8.
-
-    The parser does not look into the texts that it passes over.
-    """
-    try:
-        pc.cast(sets, pa.string())
-    except pa.ArrowInvalid:
-        return frozenset(np.flatnonzero(not_utf8(sets)).tolist())
-    return frozenset()
 
 
 def _batch(found: _Found, sets: pa.Array) -> pa.RecordBatch:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from dts_assets.model.columns import Column
 from dts_assets.model.problems import Reason
 from dts_assets.model.tables import TableId
-from dts_assets.wire.columns.buffers import Bools, binary_array, empty_lists, empty_maps, offsets_of, with_empty_last
+from dts_assets.wire.columns.buffers import Bools, binary_array, offsets_of, with_empty_last
 from dts_assets.wire.columns.casts import matches, parse
 from dts_assets.wire.columns.pivot import (
     ABSENT,
@@ -31,7 +31,7 @@ from dts_assets.wire.columns.pivot import (
     pivot,
     typed_values,
 )
-from dts_assets.wire.columns.table_changes import Beside, Rejections, table_codes
+from dts_assets.wire.columns.table_changes import Rejections, beside_images, table_codes
 from dts_assets.wire.drs_json_c.json_messages import (
     OPERATIONS,
     Cells,
@@ -171,13 +171,9 @@ def changes_of(entries: pa.RecordBatch, tables: Mapping[TableId, tuple[Column, .
     owners = np.repeat(np.arange(len(counts)), counts)
     row_numbers = np.arange(len(owners)) - np.repeat(np.cumsum(counts) - counts, counts)
     widths = np.fromiter((len(one.columns) for one in found.lists), np.int64, len(found.lists))
-    beside = Beside(
-        pa.array(wanted[np.asarray(found.numbers, np.int64)[owners]].astype(np.int32)),
-        pa.array(row_numbers.astype(np.int32)),
-        _OPERATIONS.take(pa.array(np.asarray(found.operations, np.int32)[owners])),
-        empty_lists(len(owners)),
-        empty_maps(len(owners)),
-    )
+    entry_numbers = wanted[np.asarray(found.numbers, np.int64)]
+    operations = _OPERATIONS.take(pa.array(np.asarray(found.operations, np.int32)[owners]))
+    beside = beside_images(entry_numbers[owners], row_numbers, operations)
     before, after = (_image(side, owners, row_numbers, widths) for side in (found.before, found.after))
     changes, _ = pivot(_chunks(found, counts, names, tables), before, after, beside, reading=_reading(zone))
     return DecodedChanges(changes, reject.all(), frozenset(), {})
@@ -197,10 +193,8 @@ def _image(
     present = first != _NONE
     starts = np.where(present, first + row_numbers * widths[owners], len(values)).astype(np.int32)
     sizes = np.where(present, widths[owners], 0).astype(np.int32)
-    fields = (
-        with_empty_last(values),
-        with_empty_last(values),
-    )  # two objects: one alone would have marks between its values
+    # Two objects: one alone would have marks between its values.
+    fields = with_empty_last(values), with_empty_last(values)
     return Image(starts, sizes, present, kinds, *fields, None, False, bool(side.absent), {})
 
 

@@ -17,8 +17,8 @@ from google.protobuf.message import DecodeError
 from dts_assets.model.columns import ColumnShape
 from dts_assets.model.problems import Reason
 from dts_assets.model.tables import TableId
-from dts_assets.protocol import subscribe_pb2
-from dts_assets.wire.columns.buffers import Bools, binary_array, masked, offsets_of
+from dts_assets.protocol import subscribe_pb2 as pb
+from dts_assets.wire.columns.buffers import Bools, binary_array, masked, offsets_of, valid
 from dts_assets.wire.columns.casts import not_utf8
 from dts_assets.wire.columns.pivot import ColumnList
 from dts_assets.wire.columns.properties import Properties
@@ -27,16 +27,13 @@ from dts_assets.wire.dts_protobuf.protobuf_parser import ENTRY_SET, HEADS, decod
 from dts_assets.wire.dts_protobuf.unknown_fields import fields_beside, of_heads, of_sets
 from dts_assets.wire.format import ENTRIES, Checkpoint, DecodedEntries, Rejected, TableShape
 
-MESSAGE_TYPES = ("BEGIN", "COMMIT", "DML", "DDL", "ROLLBACK", "HEARTBEAT", "CHECKPOINT")
-SOURCE_TYPES = ("ORACLE", "MYSQL", "PGSQL", "MARIADB")
-_BEGIN, _COMMIT, _DML, _DDL, _ROLLBACK, _HEARTBEAT, _CHECKPOINT = range(len(MESSAGE_TYPES))
-
-INSERT, UPDATE, DELETE = 0, 1, 2
+_MESSAGE_TYPES, _SOURCE_TYPES = pb.MessageType.keys(), pb.SourceType.keys()  # numbered from 0, without gaps
 
 _EVENTS = ("beginEvent", "commitEvent", "dmlEvent", "ddlEvent", "rollbackEvent", "heartbeatEvent", "checkpointEvent")
 """The event of each message type, by its number."""
 
 _LARGEST = np.uint64((1 << 63) - 1)
+_NO_MESSAGE = "its bytes are no protobuf message"
 
 
 @dataclass(slots=True)
@@ -80,7 +77,7 @@ def entries_of(sets: pa.Array, *, engine: Engine | None) -> DecodedEntries:
         rejected += [_rejected(heads, row, *problem) for row, problem in sorted(problems.items())]
         heads = heads.take(np.setdiff1d(np.arange(len(heads.sets)), list(problems)))
     batch, unknown = _batch(heads)
-    unknown |= beside | of_heads(heads.payloads, heads.decoded, heads.types == _DML) | _of_columns(heads)
+    unknown |= beside | of_heads(heads.payloads, heads.decoded, heads.types == pb.DML) | _of_columns(heads)
     rejected.sort(key=lambda one: (one.index, -1 if one.entry_number is None else one.entry_number))
     return DecodedEntries(batch, tuple(rejected), _shapes(heads, batch), _checkpoints(heads), unknown)
 
@@ -92,29 +89,21 @@ def _heads(sets: pa.Array, rejected: list[Rejected], *, engine: Engine | None) -
     """
     cut = decode(sets, ENTRY_SET, engine=engine)
     for number in cut.poison:
-        detail = "its bytes are no protobuf message"
-        rejected.append(Rejected(number, None, Reason.UNDECODABLE_ENTRIES, detail, sets[number].as_py()))
+        rejected.append(Rejected(number, None, Reason.UNDECODABLE_ENTRIES, _NO_MESSAGE, sets[number].as_py()))
     items = cut.batch["items"]
     offsets = offsets_of(items)
     counts = np.diff(offsets)
-    kept = np.arange(len(sets)) if cut.kept is None else cut.kept
-    beside = of_sets(sets if cut.kept is None else sets.take(pa.array(kept)), cut.batch)
-    set_numbers = np.repeat(kept, counts)
-    entry_numbers = np.arange(len(set_numbers)) - np.repeat(offsets[:-1].astype(np.int64), counts)
+    owners = np.repeat(cut.kept, counts)
+    numbers = np.arange(len(owners)) - np.repeat(offsets[:-1].astype(np.int64), counts)
     decoded = decode(items.values, HEADS, engine=engine)
-    payloads = items.values
-    for number in decoded.poison:
-        rejected.append(
-            Rejected(
-                int(set_numbers[number]), int(entry_numbers[number]), Reason.UNDECODABLE_ENTRY,
-                "its bytes are no protobuf message", payloads[number].as_py(),
-            )
-        )  # fmt: skip
-    if decoded.kept is not None:
-        good = decoded.kept
-        set_numbers, entry_numbers, payloads = set_numbers[good], entry_numbers[good], payloads.take(pa.array(good))
+    for entry in decoded.poison:
+        place, payload = (int(owners[entry]), int(numbers[entry])), items.values[entry].as_py()
+        rejected.append(Rejected(*place, Reason.UNDECODABLE_ENTRY, _NO_MESSAGE, payload))
+    if decoded.poison:
+        owners, numbers = owners[decoded.kept], numbers[decoded.kept]
     lists, groups = column_lists(decoded.batch["event"].field("dmlEvent").field("columns"))
-    return _Heads(set_numbers, entry_numbers, payloads, decoded.batch, lists, groups), beside
+    heads = _Heads(owners, numbers, decoded.payloads, decoded.batch, lists, groups)
+    return heads, of_sets(cut)
 
 
 def _rejected(heads: _Heads, row: int, reason: Reason, detail: str) -> Rejected:
@@ -125,48 +114,35 @@ def _problems(heads: _Heads) -> dict[int, tuple[Reason, str]]:
     """Return the entries that nobody can use, by row, with the first fault of each."""
     found: dict[int, tuple[Reason, str]] = {}
 
-    def refuse(wrong: Bools, reason: Reason, detail: str) -> None:
+    def refuse(wrong: Bools, detail: str, reason: Reason = Reason.UNDECODABLE_ENTRY) -> None:
         for row in np.flatnonzero(wrong).tolist():
             found.setdefault(row, (reason, detail))
 
     types = heads.types
-    refuse(~_valid(heads.header), Reason.UNDECODABLE_ENTRY, "it has no header")
-    unknown = (types < 0) | (types >= len(MESSAGE_TYPES))
-    refuse(unknown, Reason.UNKNOWN_MESSAGE_TYPE, "its message type is not known")
-    event_set = _valid(heads.decoded["event"])
+    refuse(~valid(heads.header), "it has no header")
+    unknown = (types < 0) | (types >= len(_MESSAGE_TYPES))
+    refuse(unknown, "its message type is not known", Reason.UNKNOWN_MESSAGE_TYPE)
+    event_set = valid(heads.decoded["event"])
     for message_type, name in enumerate(_EVENTS):
-        present = event_set & _valid(heads.event(message_type))
-        refuse(
-            (types == message_type) & ~present, Reason.UNDECODABLE_ENTRY, f"its header announces a {name} that it lacks"
-        )
-        refuse(
-            (types != message_type) & present,
-            Reason.UNDECODABLE_ENTRY,
-            f"it holds a {name} that its header does not name",
-        )
-    dml = heads.event(_DML)
-    operations = dml.field("dmlEventType").to_numpy()
-    refuse(
-        (types == _DML) & ((operations < 0) | (operations > DELETE)),
-        Reason.UNKNOWN_OPERATION,
-        "its DML type is not known",
-    )
+        present = event_set & valid(heads.event(message_type))
+        refuse((types == message_type) & ~present, f"its header announces a {name} that it lacks")
+        refuse((types != message_type) & present, f"it holds a {name} that its header does not name")
+    operations = heads.event(pb.DML).field("dmlEventType").to_numpy()
+    unknown = (types == pb.DML) & ((operations < pb.INSERT) | (operations > pb.DELETE))
+    refuse(unknown, "its DML type is not known", Reason.UNKNOWN_OPERATION)
     unreadable = np.fromiter((group is None for group in heads.groups), np.bool_, len(heads.groups))
     if unreadable.any():
-        refuse(unreadable[heads.lists], Reason.UNDECODABLE_ENTRY, "its columns cannot be read")
+        refuse(unreadable[heads.lists], "its columns cannot be read")
     for name, texts in _texts(heads):
-        try:
-            pc.cast(texts, pa.string())
-        except pa.ArrowInvalid:
-            refuse(not_utf8(texts), Reason.UNDECODABLE_ENTRY, f"its {name} is not UTF-8")
+        refuse(not_utf8(texts), f"its {name} is not UTF-8")
     for pairs in _pairs(heads):
-        refuse(_bad_pairs(pairs), Reason.UNDECODABLE_ENTRY, "its properties are not UTF-8")
+        refuse(_bad_pairs(pairs), "its properties are not UTF-8")
     for name, numbers in (
         ("position", heads.header.field("position")),
         ("seqId", heads.header.field("seqId")),
-        ("checkpoint position", heads.event(_CHECKPOINT).field("position")),
+        ("checkpoint position", heads.event(pb.CHECKPOINT).field("position")),
     ):
-        refuse(numbers.to_numpy() > _LARGEST, Reason.UNDECODABLE_ENTRY, f"its {name} is beyond 63 bits")
+        refuse(numbers.to_numpy() > _LARGEST, f"its {name} is beyond 63 bits")
     return found
 
 
@@ -174,10 +150,10 @@ def _texts(heads: _Heads) -> list[tuple[str, pa.Array]]:
     """Return every text of an entry, by the name of its field."""
     places: list[tuple[pa.StructArray, tuple[str, ...]]] = [
         (heads.header, ("fileName", "gtid", "schemaName", "tableName")),
-        (heads.event(_BEGIN), ("transactionId",)),
-        (heads.event(_COMMIT), ("transactionId",)),
-        (heads.event(_DDL), ("schemaName", "sql")),
-        (heads.event(_CHECKPOINT), ("syncedGtid", "fileName")),
+        (heads.event(pb.BEGIN), ("transactionId",)),
+        (heads.event(pb.COMMIT), ("transactionId",)),
+        (heads.event(pb.DDL), ("schemaName", "sql")),
+        (heads.event(pb.CHECKPOINT), ("syncedGtid", "fileName")),
     ]
     return [(name, struct.field(name)) for struct, names in places for name in names]
 
@@ -189,19 +165,10 @@ def _pairs(heads: _Heads) -> tuple[pa.ListArray, pa.ListArray]:
 def _bad_pairs(pairs: pa.ListArray) -> Bools:
     wrong = np.zeros(len(pairs), np.bool_)
     counts = np.diff(offsets_of(pairs))
-    if counts.any():
-        owners = np.repeat(np.arange(len(counts)), counts)
-        for name in ("key", "value"):
-            texts = pairs.values.field(name)
-            try:
-                pc.cast(texts, pa.string())
-            except pa.ArrowInvalid:
-                wrong[owners[not_utf8(texts)]] = True
+    owners = np.repeat(np.arange(len(counts)), counts)
+    for name in ("key", "value"):
+        wrong[owners[not_utf8(pairs.values.field(name))]] = True
     return wrong
-
-
-def _valid(array: pa.Array) -> Bools:
-    return np.ones(len(array), np.bool_) if array.null_count == 0 else np.asarray(array.is_valid())
 
 
 def _text(values: pa.Array, *, keep_empty: Bools | None = None) -> pa.Array:
@@ -217,23 +184,23 @@ def _signed(values: pa.Array, where: Bools | None = None) -> pa.Array:
 def _batch(heads: _Heads) -> tuple[pa.RecordBatch, dict[str, int]]:
     header, types = heads.header, heads.types
     source_types, unknown = _source_types(header.field("sourceType").to_numpy())
-    dml, begin, ddl = heads.event(_DML), heads.event(_BEGIN), heads.event(_DDL)
-    is_dml = types == _DML
+    dml, begin, ddl = heads.event(pb.DML), heads.event(pb.BEGIN), heads.event(pb.DDL)
+    is_dml = types == pb.DML
     database = _text(header.field("schemaName"), keep_empty=is_dml)
-    if np.any(types == _DDL):
+    if np.any(types == pb.DDL):
         database = pc.coalesce(database, _text(ddl.field("schemaName")))
     thread = begin.field("threadId").to_numpy()
     columns = {
         "set_index": pa.array(heads.sets.astype(np.int32)),
         "entry_number": pa.array(heads.numbers.astype(np.int32)),
-        "message_type": pa.array(MESSAGE_TYPES).take(pa.array(types)),
+        "message_type": pa.array(_MESSAGE_TYPES).take(pa.array(types)),
         "source_type": source_types,
         "event_time": pa.array(header.field("timestamp").to_numpy().astype(np.int64) * 1_000_000).view(
             pa.timestamp("us", tz="UTC")
         ),
         "gtid": _text(header.field("gtid")),
         "transaction_id": pc.coalesce(
-            _text(begin.field("transactionId")), _text(heads.event(_COMMIT).field("transactionId"))
+            _text(begin.field("transactionId")), _text(heads.event(pb.COMMIT).field("transactionId"))
         ),
         "thread_id": _signed(begin.field("threadId"), thread != 0),
         "server_id": _signed(header.field("serverId")),
@@ -261,13 +228,12 @@ def _of_columns(heads: _Heads) -> dict[str, int]:
 
 def _source_types(codes: npt.NDArray[np.int32]) -> tuple[pa.Array, dict[str, int]]:
     """Return names of source types; an unknown type keeps its number as text and is counted."""
-    wrong = (codes < 0) | (codes >= len(SOURCE_TYPES))
-    if not wrong.any():
-        return pa.array(SOURCE_TYPES).take(pa.array(codes)), {}
-    numbers, counts = np.unique(codes[wrong], return_counts=True)
-    names = [SOURCE_TYPES[code] if 0 <= code < len(SOURCE_TYPES) else str(code) for code in np.unique(codes).tolist()]
-    found = pa.array(names).take(pa.array(np.searchsorted(np.unique(codes), codes)))
-    return found, {f"source type {code}": count for code, count in zip(numbers.tolist(), counts.tolist(), strict=True)}
+    encoded = pa.array(codes).dictionary_encode()
+    distinct, known = encoded.dictionary.to_pylist(), dict(enumerate(_SOURCE_TYPES))
+    names = pa.array([known.get(code, str(code)) for code in distinct], pa.string())
+    counts = np.bincount(encoded.indices, minlength=len(distinct)).tolist()
+    unknown = {f"source type {code}": counts[place] for place, code in enumerate(distinct) if code not in known}
+    return names.take(encoded.indices), unknown
 
 
 def _properties(heads: _Heads) -> pa.MapArray:
@@ -278,14 +244,14 @@ def _properties(heads: _Heads) -> pa.MapArray:
     index, version = header.field("eventIndex"), header.field("version")
     properties.add("eventIndex", index, index.to_numpy() != 0)
     properties.add("version", version, version.to_numpy() != 1)
-    if np.any(types == _DDL):
-        ddl, is_ddl = heads.event(_DDL), types == _DDL
+    if np.any(types == pb.DDL):
+        ddl, is_ddl = heads.event(pb.DDL), types == pb.DDL
         properties.add("sql", _text(ddl.field("sql"), keep_empty=is_ddl), is_ddl)
         properties.add("executionTime", ddl.field("executionTime"), is_ddl)
-    if np.any(types == _HEARTBEAT):
-        properties.add("epoch", heads.event(_HEARTBEAT).field("epoch"), types == _HEARTBEAT)
-    if np.any(types == _CHECKPOINT):
-        event, is_checkpoint = heads.event(_CHECKPOINT), types == _CHECKPOINT
+    if np.any(types == pb.HEARTBEAT):
+        properties.add("epoch", heads.event(pb.HEARTBEAT).field("epoch"), types == pb.HEARTBEAT)
+    if np.any(types == pb.CHECKPOINT):
+        event, is_checkpoint = heads.event(pb.CHECKPOINT), types == pb.CHECKPOINT
         for name in ("syncedGtid", "fileName"):
             properties.add(name, _text(event.field(name), keep_empty=is_checkpoint), is_checkpoint)
         for name in ("fakeGtid", "position"):
@@ -297,7 +263,7 @@ def _properties(heads: _Heads) -> pa.MapArray:
 
 def _shapes(heads: _Heads, batch: pa.RecordBatch) -> tuple[TableShape, ...]:
     """Return the distinct shapes of the tables of DML entries, in the order they came."""
-    rows = np.flatnonzero(heads.types == _DML)
+    rows = np.flatnonzero(heads.types == pb.DML)
     if not len(rows):
         return ()
     parts = [batch[name].take(pa.array(rows)).dictionary_encode() for name in ("database", "table")]
@@ -315,9 +281,9 @@ def _shapes(heads: _Heads, batch: pa.RecordBatch) -> tuple[TableShape, ...]:
 
 def _checkpoints(heads: _Heads) -> tuple[Checkpoint, ...]:
     """Return every CHECKPOINT that names a file; without a file there is no position."""
-    event = heads.event(_CHECKPOINT)
+    event = heads.event(pb.CHECKPOINT)
     found = []
-    for row in np.flatnonzero(heads.types == _CHECKPOINT).tolist():
+    for row in np.flatnonzero(heads.types == pb.CHECKPOINT).tolist():
         names = {name: event.field(name)[row].as_py() for name in ("fileName", "position", "syncedGtid", "fakeGtid")}
         if names["fileName"]:
             gtids = names["syncedGtid"].decode() or None
@@ -352,7 +318,7 @@ def column_lists(columns: pa.ListArray) -> tuple[npt.NDArray[np.int64], list[Col
 
 @lru_cache(maxsize=1 << 16)
 def _column(data: bytes) -> tuple[ColumnShape, tuple[str, ...]]:
-    column = subscribe_pb2.Column.FromString(data)
+    column = pb.Column.FromString(data)
     return ColumnShape(column.name, column.originalType, column.isKey), tuple(fields_beside(column))
 
 

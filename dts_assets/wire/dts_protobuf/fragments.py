@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dts_assets.model.problems import Reason
-from dts_assets.wire.columns.buffers import binary_array, offsets_of
+from dts_assets.wire.columns.buffers import Bools, binary_array, offsets_of, valid, varints
 from dts_assets.wire.columns.casts import readable
 from dts_assets.wire.dts_protobuf import Engine
 from dts_assets.wire.dts_protobuf.protobuf_parser import ENVELOPE, decode
@@ -27,55 +27,61 @@ _DIGITS = re.compile(rb"\d{1,19}")
 
 def fragments_of(messages: pa.RecordBatch, *, engine: Engine | None) -> pa.RecordBatch:
     """Return FRAGMENTS of messages, as :meth:`dts_assets.wire.format.WireFormat.fragments` promises them."""
-    plain = plain_envelopes(messages["value"]) if engine != "protobuf" else None
-    if plain is not None:
-        return _whole_batch(messages, plain)
-    values = pc.fill_null(messages["value"], b"")
+    values = messages["value"]
+    found = plain_envelopes(values) if engine != "protobuf" else None
+    if found is None:
+        found = _parsed_envelopes(values, engine)
+    sequence, shard = _headers(messages["headers"])
+    columns = {
+        "shard": shard,
+        "sequence": sequence,
+        "total": pa.array(found.total, mask=found.unusable),
+        "index": pa.array(found.index, mask=found.unusable),
+        "data": found.data,
+        "is_null": pa.array(found.is_null),
+        "reason": _REASONS.take(pa.array(found.reasons)),
+    }
+    return pa.RecordBatch.from_arrays(list(columns.values()), schema=FRAGMENTS)
+
+
+@dataclass(frozen=True, slots=True)
+class Envelopes:
+    """The contents of envelopes, row for row.
+
+    ``unusable`` marks values that are null or no envelope (None: none is); ``reasons`` are numbers of :data:`_REASONS`.
+    """
+
+    total: npt.NDArray[np.int64]
+    index: npt.NDArray[np.int64]
+    data: pa.BinaryArray
+    is_null: Bools
+    unusable: Bools | None
+    reasons: npt.NDArray[np.int8]
+
+
+def _parsed_envelopes(values: pa.BinaryArray, engine: Engine | None) -> Envelopes:
+    """Return the contents of any values."""
+    values = pc.fill_null(values, b"")
     is_null = np.asarray(pc.equal(pc.binary_length(values), 0))
     decoded = decode(values, ENVELOPE, engine=engine)
-    kept = decoded.kept
-    count = messages.num_rows
+    batch = decoded.batch
+    if decoded.poison:
+        places = np.full(len(values), -1, np.int64)
+        places[decoded.kept] = np.arange(len(decoded.kept))
+        batch = batch.take(pa.array(places, mask=places < 0))
+    poison = ~valid(batch["version"])
     version, total, index = (
-        _spread(decoded.batch[name].to_numpy(), kept, count) for name in ("version", "total", "index")
+        pc.fill_null(batch[name], 0).to_numpy().astype(np.int64) for name in ("version", "total", "index")
     )
-    data = decoded.batch["data"]
-    if kept is not None:
-        places = np.full(count, -1, np.int64)
-        places[kept] = np.arange(len(kept))
-        data = data.take(pa.array(places, mask=places < 0))
-    poison = np.zeros(count, np.bool_)
-    poison[list(decoded.poison)] = True
+    data = batch["data"]
     reasons = _contradictions(total, index, data)
     reasons[version != VERSION] = 2
     reasons[poison] = 1
     reasons[is_null] = 0
-    usable = ~is_null & ~poison
-    sequence, shard = _headers(messages["headers"])
-    columns = {
-        "shard": shard,
-        "sequence": sequence,
-        "total": pa.array(total, mask=~usable),
-        "index": pa.array(index, mask=~usable),
-        "data": data if usable.all() else pc.if_else(pa.array(usable), data, pa.scalar(None, pa.binary())),
-        "is_null": pa.array(is_null),
-        "reason": _REASONS.take(pa.array(reasons)),
-    }
-    return pa.RecordBatch.from_arrays(list(columns.values()), schema=FRAGMENTS)
-
-
-def _whole_batch(messages: pa.RecordBatch, envelopes: PlainEnvelopes) -> pa.RecordBatch:
-    """Return FRAGMENTS of messages all of whose envelopes are of the usual layout."""
-    sequence, shard = _headers(messages["headers"])
-    columns = {
-        "shard": shard,
-        "sequence": sequence,
-        "total": pa.array(envelopes.total),
-        "index": pa.array(envelopes.index),
-        "data": envelopes.data,
-        "is_null": pa.array(np.zeros(messages.num_rows, np.bool_)),
-        "reason": _REASONS.take(pa.array(_contradictions(envelopes.total, envelopes.index, envelopes.data))),
-    }
-    return pa.RecordBatch.from_arrays(list(columns.values()), schema=FRAGMENTS)
+    unusable = is_null | poison
+    if unusable.any():
+        data = pc.if_else(pa.array(unusable), pa.scalar(None, pa.binary()), data)
+    return Envelopes(total, index, data, is_null, unusable, reasons)
 
 
 def _contradictions(
@@ -86,14 +92,6 @@ def _contradictions(
     sent = pc.fill_null(pc.greater(pc.binary_length(data), 0), False)
     reasons[~np.asarray(sent) & (reasons == 0)] = 1
     return reasons
-
-
-def _spread(values: npt.NDArray[np.generic], kept: npt.NDArray[np.int64] | None, count: int) -> npt.NDArray[np.int64]:
-    if kept is None:
-        return values.astype(np.int64)
-    spread = np.zeros(count, np.int64)
-    spread[kept] = values
-    return spread
 
 
 def _headers(headers: pa.Array) -> tuple[pa.Array, pa.Array]:
@@ -112,13 +110,11 @@ def _headers(headers: pa.Array) -> tuple[pa.Array, pa.Array]:
         place = np.full(count, -1, np.int64)
         place[owners[found]] = np.flatnonzero(found)
         places.append(values.take(pa.array(place, mask=place < 0)))
-    return _numbers(places[0]), pc.fill_null(_texts(places[1]), "")
+    return _numbers(places[0]), pc.fill_null(readable(places[1]), "")
 
 
 def _numbers(values: pa.Array) -> pa.Array:
     """Return decimal numbers; a text that is no number, or beyond 63 bits, counts as no header."""
-    if values.null_count == len(values):
-        return pa.nulls(len(values), pa.int64())
     try:
         return pc.cast(pc.cast(values, pa.string()), pa.int64())
     except pa.ArrowInvalid:
@@ -129,90 +125,36 @@ def _numbers(values: pa.Array) -> pa.Array:
         return pa.array(numbers, pa.int64())
 
 
-def _texts(values: pa.Array) -> pa.Array:
-    try:
-        return pc.cast(values, pa.string())
-    except pa.ArrowInvalid:
-        return pa.array([None if value is None else readable(value) for value in values.to_pylist()], pa.string())
-
-
-_VERSION_1 = (0x08, 0x01)
-_TOTAL, _INDEX, _DATA = 0x10, 0x18, 0x22
+_HEAD = (0x08, VERSION, 0x10)  # the version, and the tag of the total
+_INDEX, _DATA = 0x18, 0x22
 _MOST_VARINT_BYTES = 5  # of a uint32
 
 
-@dataclass(frozen=True, slots=True)
-class PlainEnvelopes:
-    """The contents of envelopes of version 1, row for row."""
-
-    total: npt.NDArray[np.int64]
-    index: npt.NDArray[np.int64]
-    data: pa.BinaryArray
-
-
-def plain_envelopes(values: pa.BinaryArray) -> PlainEnvelopes | None:
+def plain_envelopes(values: pa.BinaryArray) -> Envelopes | None:
     """Return the contents of values that all are envelopes of the usual layout, else None.
 
     Nearly every message is ``version`` 1, ``total``, ``index`` and ``data``, in this order and nothing else. Then all that
     has to be read are a dozen bytes before the data, in the same dozen steps for all messages at once; a parser would move
     the data twice.
     """
-    if not len(values) or values.null_count:
+    offsets, buffer = offsets_of(values), values.buffers()[2]
+    if values.null_count or offsets[0] == offsets[-1]:
         return None
-    offsets = offsets_of(values)
-    cursor = _Cursor(np.frombuffer(values.buffers()[2], np.uint8), offsets[:-1].astype(np.int64))
-    for byte in _VERSION_1:
-        cursor.expect(byte)
-    cursor.expect(_TOTAL)
-    total = cursor.varint(np.ones(len(values), np.bool_))
-    index = cursor.varint(cursor.skip_if(_INDEX))
-    cursor.expect(_DATA)
-    size = cursor.varint(np.ones(len(values), np.bool_))
-    if not cursor.fits or not (cursor.at + size == offsets[1:]).all():
+    data, begins = np.frombuffer(buffer, np.uint8), offsets[:-1].astype(np.int64)
+    every = np.ones(len(values), np.bool_)
+    if not all((data.take(begins + place, mode="clip") == byte).all() for place, byte in enumerate(_HEAD)):
+        return None
+    total, at, endless = varints(data, begins + len(_HEAD), every, most=_MOST_VARINT_BYTES)
+    later = data.take(at, mode="clip") == _INDEX
+    index, at, endless_index = varints(data, at + later, later, most=_MOST_VARINT_BYTES)
+    fits = (data.take(at, mode="clip") == _DATA) & ~endless & ~endless_index & ((total | index) < 1 << 32)
+    size, at, endless = varints(data, at + 1, every, most=_MOST_VARINT_BYTES)
+    # A place beyond the end of all bytes reads the last byte: then the message's size does not come out right.
+    if not (fits & ~endless & (at + size == offsets[1:])).all():
         return None
     # What lies before the data becomes a value of its own, so that the data can be taken in one go.
     both = np.empty(2 * len(values) + 1, np.int32)
-    both[::2], both[1::2] = offsets, cursor.at
-    pieces = binary_array(pa.binary(), both, values.buffers()[2], None)
-    return PlainEnvelopes(total, index, pieces.take(pa.array(np.arange(1, 2 * len(values), 2))))
-
-
-class _Cursor:
-    """A place in each of many messages, moved on in step.
-
-    ``fits`` ends when any message is not as expected. A place beyond the end of all bytes reads the last byte: then the
-    message's size does not come out right.
-    """
-
-    def __init__(self, data: npt.NDArray[np.uint8], at: npt.NDArray[np.int64]) -> None:
-        self._data = data
-        self.at = at
-        self.fits = bool(len(data))
-
-    def expect(self, byte: int) -> None:
-        if self.fits:
-            self.fits = bool((self._here() == byte).all())
-            self.at = self.at + 1
-
-    def skip_if(self, byte: int) -> npt.NDArray[np.bool_]:
-        """Return the messages in which the byte comes next, and pass over it there."""
-        found: npt.NDArray[np.bool_] = self._here() == byte if self.fits else np.zeros(len(self.at), np.bool_)
-        self.at = self.at + found
-        return found
-
-    def varint(self, where: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
-        """Return the numbers of up to 32 bits that stand at some places, 0 elsewhere."""
-        numbers = np.zeros(len(self.at), np.int64)
-        going = where
-        for shift in range(0, 7 * _MOST_VARINT_BYTES, 7):
-            if not self.fits or not going.any():
-                return numbers
-            byte = self._here()
-            numbers |= np.where(going, (byte & 0x7F).astype(np.int64) << shift, 0)
-            self.at = self.at + going
-            going = going & (byte >= 0x80)
-        self.fits = not going.any() and int(numbers.max(initial=0)) < 1 << 32
-        return numbers
-
-    def _here(self) -> npt.NDArray[np.uint8]:
-        return self._data[np.minimum(self.at, len(self._data) - 1)]
+    both[::2], both[1::2] = offsets, at
+    pieces = binary_array(pa.binary(), both, buffer, None)
+    parts = pieces.take(pa.array(np.arange(1, 2 * len(values), 2)))
+    return Envelopes(total, index, parts, ~every, None, _contradictions(total, index, parts))

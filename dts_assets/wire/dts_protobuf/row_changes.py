@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from google.protobuf.descriptor import Descriptor
 
 from dts_assets.model.columns import Column
 from dts_assets.model.problems import Reason
 from dts_assets.model.tables import TableId
-from dts_assets.wire.columns.buffers import (
-    Bools,
-    binary_array,
-    empty_lists,
-    empty_maps,
-    numbers_of,
-    offsets_of,
-    with_empty_last,
-)
+from dts_assets.protocol import subscribe_pb2 as pb
+from dts_assets.wire.columns.buffers import Bools, binary_array, numbers_of, offsets_of, valid, varints, with_empty_last
 from dts_assets.wire.columns.casts import Charsets, charsets_of
 from dts_assets.wire.columns.pivot import ABSENT, BYTES, NULL, NUMBER, UNSIGNED, ColumnList, Image, TableRows, pivot
-from dts_assets.wire.columns.table_changes import Beside, Rejections, table_codes
+from dts_assets.wire.columns.table_changes import Rejections, beside_images, table_codes
 from dts_assets.wire.dts_protobuf import Engine
-from dts_assets.wire.dts_protobuf.entry_sets import DELETE, INSERT, column_lists
+from dts_assets.wire.dts_protobuf.entry_sets import column_lists
 from dts_assets.wire.dts_protobuf.protobuf_parser import PLAIN_ROWS, ROWS, Decoded, decode
 from dts_assets.wire.dts_protobuf.unknown_fields import of_rows
 from dts_assets.wire.format import DecodedChanges
@@ -76,8 +67,7 @@ def changes_of(
     reject = Rejections(entries, wanted)
     for number in decoded.poison:
         reject.add(number, Reason.UNDECODABLE_ENTRY, "its bytes are no protobuf message")
-    kept = np.arange(len(wanted)) if decoded.kept is None else decoded.kept
-    found = _entries(decoded.batch, images, kept, codes[kept])
+    found = _entries(decoded.batch, images, decoded.kept, codes[decoded.kept])
     del decoded, images  # the columns' bytes are not needed any more
     rows, owners = _usable_rows(found, reject)
     chunks = _tables(found, owners, names, tables)
@@ -87,13 +77,8 @@ def changes_of(
     if order is not None or len(rows) < len(found.before.starts):
         found.before.take_rows(rows)
         found.after.take_rows(rows)
-    beside = Beside(
-        pa.array(wanted[found.numbers[owners]].astype(np.int32)),
-        pa.array((rows - found.row_offsets[owners]).astype(np.int32)),
-        _OPERATIONS.take(pa.array(found.operations[owners])),
-        empty_lists(len(rows)),
-        empty_maps(len(rows)),
-    )
+    operations = _OPERATIONS.take(pa.array(found.operations[owners]))
+    beside = beside_images(wanted[found.numbers[owners]], rows - found.row_offsets[owners], operations)
     changes, unsigned = pivot(chunks, found.before, found.after, beside)
     beside_known = _sums(unknown, _sums(found.before.unknown, found.after.unknown))
     return DecodedChanges(changes, reject.all(), unsigned, beside_known)
@@ -107,16 +92,11 @@ def _decoded(payloads: pa.Array, engine: Engine | None) -> tuple[Decoded, tuple[
     decoded = decode(payloads, PLAIN_ROWS, engine=engine)
     before, after = (plain_image(lists) for lists in _lists(decoded.batch))
     if before is not None and after is not None:
-        return decoded, (before, after), _unknown_fields(payloads, decoded, PLAIN_ROWS)
+        return decoded, (before, after), of_rows(decoded, PLAIN_ROWS)
     del decoded, before, after
     decoded = decode(payloads, ROWS, engine=engine)
     before, after = (image_of(lists) for lists in _lists(decoded.batch))
-    return decoded, (before, after), _unknown_fields(payloads, decoded, ROWS)
-
-
-def _unknown_fields(payloads: pa.Array, decoded: Decoded, descriptor: Descriptor) -> dict[str, int]:
-    kept = payloads if decoded.kept is None else payloads.take(pa.array(decoded.kept))
-    return of_rows(kept, decoded.batch, descriptor)
+    return decoded, (before, after), of_rows(decoded, ROWS)
 
 
 def _lists(batch: pa.RecordBatch) -> tuple[pa.ListArray, pa.ListArray]:
@@ -134,17 +114,9 @@ def _entries(
     rows = dml.field("rows")
     lists, groups = column_lists(dml.field("columns"))
     operations = dml.field("dmlEventType").to_numpy()
-    operations = np.where((operations < INSERT) | (operations > DELETE), _UNKNOWN, operations)
-    operations = np.where(_is_set(batch["event"], dml), operations, _NO_EVENT)
+    operations = np.where((operations < pb.INSERT) | (operations > pb.DELETE), _UNKNOWN, operations)
+    operations = np.where(valid(batch["event"]) & valid(dml), operations, _NO_EVENT)
     return _Entries(numbers, tables, operations, lists, groups, offsets_of(rows), *images)
-
-
-def _is_set(*structs: pa.StructArray) -> Bools:
-    found = np.ones(len(structs[0]), np.bool_)
-    for struct in structs:
-        if struct.null_count:
-            found &= np.asarray(struct.is_valid())
-    return found
 
 
 def _usable_rows(found: _Entries, reject: Rejections) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
@@ -182,7 +154,7 @@ def _ragged(found: _Entries, owners: npt.NDArray[np.int64], entry_widths: npt.ND
     widths, operations = entry_widths[owners], found.operations[owners]
     before, after = found.before.sizes, found.after.sizes
     wrong: Bools = ((before != 0) & (before != widths)) | ((after != 0) & (after != widths))
-    wrong |= np.where(operations == DELETE, before == 0, after == 0)
+    wrong |= np.where(operations == pb.DELETE, before == 0, after == 0)
     return wrong
 
 
@@ -274,7 +246,6 @@ def _kinds(types: npt.NDArray[np.int32], bv: pa.Array) -> tuple[npt.NDArray[np.u
 
 
 _DATA_TYPE, _CHARSET, _SV, _BV = 0x08, 0x12, 0x1A, 0x22  # tags
-_LAST_KNOWN = 14
 # By DataType: the tag of the field that its values stand in, 0 for NIL and NA, which have none.
 _TAGS = np.array([0, *[_SV] * 10, _BV, _SV, _BV, 0], np.uint8)
 
@@ -286,8 +257,6 @@ _BLOCK = 1 << 16
 """Values at a time, so that the bytes at work stay in the processor's cache."""
 _MOST_LENGTH_BYTES = 5
 _AHEAD = 16  # how far beyond a place is looked
-
-_Byte: TypeAlias = Callable[[npt.NDArray[np.int64], int], npt.NDArray[np.uint8]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,29 +336,14 @@ def _block(
     begin = np.where(valued, field + 2, ends)
     long = np.flatnonzero(valued & (lengths >= 0x80))
     if len(long):
-        begin[long], short[long] = _long(byte, field[long], ends[long])
+        length, places, endless = varints(data, field[long] + 1, np.ones(len(long), np.bool_), most=_MOST_LENGTH_BYTES)
+        begin[long], short[long] = places, ~endless & (places + length == ends[long])
     fits &= ~valued | short
     if not fits.all():
         return None
     if named.all():
         return types, begin, name_sizes, not _all_utf8mb4(data, begins, name_sizes)
     return types, begin, name_sizes, not _all_utf8mb4(data, begins[named], name_sizes[named])
-
-
-def _long(
-    byte: _Byte, field: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]
-) -> tuple[npt.NDArray[np.int64], Bools]:
-    """Return the begins of values whose length takes several bytes, and which end in their place."""
-    length = np.zeros(len(field), np.int64)
-    begin, going = field + 1, np.ones(len(field), np.bool_)
-    for number in range(_MOST_LENGTH_BYTES):
-        digits = byte(field, 1 + number)
-        length |= np.where(going, (digits & 0x7F).astype(np.int64) << (7 * number), 0)
-        begin += going
-        going &= digits >= 0x80
-        if not going.any():
-            break
-    return begin, ~going & (begin + length == ends)
 
 
 def _all_utf8mb4(data: npt.NDArray[np.uint8], begins: npt.NDArray[np.int64], sizes: npt.NDArray[np.uint8]) -> bool:

@@ -20,8 +20,8 @@ from google.protobuf.message import DecodeError, Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from dts_assets.protocol import subscribe_pb2 as pb
-from dts_assets.wire.columns.buffers import Bools, numbers_of, offsets_of
-from dts_assets.wire.dts_protobuf.protobuf_parser import ENTRY_SET, HEADS
+from dts_assets.wire.columns.buffers import Bools, numbers_of, offsets_of, varints
+from dts_assets.wire.dts_protobuf.protobuf_parser import ENTRY_SET, HEADS, Decoded
 
 MOST_PARSED = 256
 """The most payloads of a call that are parsed once more; further ones are counted only."""
@@ -61,25 +61,16 @@ def header_sizes(payloads: pa.Array, rows: _Rows | None = None) -> _Sizes:
     offsets = offsets_of(payloads).astype(np.int64)
     buffer = payloads.buffers()[2]
     data = np.zeros(1, np.uint8) if buffer is None or not buffer.size else np.frombuffer(buffer, np.uint8)
-    last = len(data) - 1
     at, ends = (offsets[:-1], offsets[1:]) if rows is None else (offsets[rows], offsets[rows + 1])
-    size = np.zeros(len(at), np.int32)
-    fits = (at < ends) & (data[np.minimum(at, last)] == _HEADER_TAG)
-    going = np.flatnonzero(fits)
-    for number in range(_MOST_LENGTH_BYTES):
-        digits = data[np.minimum(at[going] + 1 + number, last)]
-        size[going] |= (digits & 0x7F).astype(np.int32) << (7 * number)
-        going = going[digits >= 0x80]
-        if not len(going):
-            break
-    fits[going] = False
-    return np.where(fits, size, np.int32(-1))
+    fits = (at < ends) & (data.take(at, mode="clip") == _HEADER_TAG)
+    size, _, endless = varints(data, at + 1, fits, most=_MOST_LENGTH_BYTES)
+    return np.where(fits & ~endless, size, -1).astype(np.int32)
 
 
-def of_sets(sets: pa.Array, batch: pa.RecordBatch) -> dict[str, int]:
-    """Count fields beside the entries in entry sets, given the batch that they were decoded to."""
-    rows = np.flatnonzero(np.diff(offsets_of(sets)) != sizes_of(batch, ENTRY_SET))
-    return _counted(sets, rows, pb.Entries, _itself)
+def of_sets(decoded: Decoded) -> dict[str, int]:
+    """Count fields beside the entries in entry sets."""
+    rows = np.flatnonzero(np.diff(offsets_of(decoded.payloads)) != sizes_of(decoded.batch, ENTRY_SET))
+    return _counted(decoded.payloads, rows, pb.Entries, _itself)
 
 
 def of_heads(payloads: pa.Array, batch: pa.RecordBatch, is_dml: Bools) -> dict[str, int]:
@@ -93,11 +84,11 @@ def of_heads(payloads: pa.Array, batch: pa.RecordBatch, is_dml: Bools) -> dict[s
     return _counted(payloads, np.flatnonzero(wrong), pb.Entry, _of_head)
 
 
-def of_rows(payloads: pa.Array, batch: pa.RecordBatch, descriptor: Descriptor) -> dict[str, int]:
+def of_rows(decoded: Decoded, descriptor: Descriptor) -> dict[str, int]:
     """Count unknown fields in the events of DML entries, given their PLAIN_ROWS or ROWS."""
-    event = sizes_of(batch["event"], _message_in(descriptor, "event"))
+    payloads, event = decoded.payloads, sizes_of(decoded.batch["event"], _message_in(descriptor, "event"))
     wrong = np.diff(offsets_of(payloads)) != framed(header_sizes(payloads)) + framed(event)
-    return _counted(payloads, np.flatnonzero(wrong), pb.Entry, _of_event)
+    return _counted(payloads, np.flatnonzero(wrong), pb.Entry, lambda entry: fields_beside(entry.event))
 
 
 def _message_in(descriptor: Descriptor, name: str) -> Descriptor:
@@ -192,7 +183,3 @@ def _of_head(entry: Any) -> Iterator[str]:
     yield from fields_beside(entry.header)
     if entry.header.messageType != pb.DML:
         yield from fields_beside(entry.event)
-
-
-def _of_event(entry: Any) -> Iterator[str]:
-    yield from fields_beside(entry.event)
