@@ -26,7 +26,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TAG = "tag:yaml.org,2002:"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Document:
     """A configuration file before anything in it was judged.
 
@@ -36,94 +36,34 @@ class Document:
     """
 
     file: str
-    values: Any
-    lines: Mapping[Place, int]
-    written: Mapping[Place, str]
-    mistakes: tuple[tuple[Place, ConfigMistake], ...]
-
-    def line(self, place: Place) -> int | None:
-        """Return the line of a place, or of the nearest thing around it in the file."""
-        while place and place not in self.lines:
-            place = place[:-1]
-        return self.lines.get(place)
-
-    def mistake(self, place: Place, message: str, fix: str) -> ConfigMistake:
-        """Return a mistake at a place of this file."""
-        return ConfigMistake(self.file, self.line(place), dotted(place), message, fix)
-
-
-def dotted(place: Place) -> str:
-    """Return a place as people write it: ``subscriptions.shop.tables.include[0]``."""
-    text = ""
-    for part in place:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else str(part)
-    return text
-
-
-def read_document(file: Path, environment: Mapping[str, str]) -> Document:
-    """Return a file's document.
-
-    Raises:
-        ConfigErrors: there is nothing to judge: no file, no text, no YAML.
-    """
-    name = shown(file)
-    try:
-        text = file.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        fix = "create it, or say --config FILE or DTS_ASSETS_CONFIG"
-        raise ConfigErrors(_unreadable(name, "there is no such file", fix)) from None
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        fix = "make it a readable UTF-8 text file"
-        raise ConfigErrors(_unreadable(name, f"it cannot be read ({reason})", fix)) from None
-    try:
-        root = YAML(typ="rt", pure=True).compose(text)
-    except MarkedYAMLError as error:
-        raise ConfigErrors(_not_yaml(name, error, text.splitlines())) from None
-    except YAMLError:
-        raise ConfigErrors(_unreadable(name, "it is not YAML", "remove what is no plain text")) from None
-    reading = _Reading(name, environment)
-    values = {} if root is None else reading.value(root, ())
-    return Document(name, values, reading.lines, reading.written, tuple(reading.mistakes))
-
-
-def shown(file: Path) -> str:
-    """Return a path as messages show it: relative where that is shorter."""
-    try:
-        return str(file.relative_to(Path.cwd()))
-    except ValueError:
-        return str(file)
-
-
-@dataclass(slots=True)
-class _Reading:
-    """A walk over the nodes of a file."""
-
-    file: str
-    environment: Mapping[str, str]
+    environment: Mapping[str, str] = field(repr=False)
+    values: Any = field(default_factory=dict)
     lines: dict[Place, int] = field(default_factory=dict)
     written: dict[Place, str] = field(default_factory=dict)
     mistakes: list[tuple[Place, ConfigMistake]] = field(default_factory=list)
-    above: list[Node] = field(default_factory=list)
 
-    def value(self, node: Node, place: Place) -> Any:
+    def mistake(self, place: Place, message: str, fix: str) -> ConfigMistake:
+        """Return a mistake at a place of this file, with its line or that of the nearest thing around it."""
+        around = place
+        while around and around not in self.lines:
+            around = around[:-1]
+        return ConfigMistake(self.file, self.lines.get(around), dotted(place), message, fix)
+
+    def value(self, node: Node, place: Place, *, above: tuple[Node, ...] = ()) -> Any:
         """Return the plain value of a node; a node inside itself, which anchors allow, is a mistake."""
-        if any(node is other for other in self.above):
+        if any(node is other for other in above):
             self._mistake(place, "the alias points at a value that contains it", "write the value out")
             return None
         self.lines.setdefault(place, node.start_mark.line + 1)
-        self.above.append(node)
-        try:
-            if isinstance(node, MappingNode):
-                return self._mapping(node, place)
-            if isinstance(node, SequenceNode):
-                return [self.value(item, (*place, index)) for index, item in enumerate(node.value)]
-            assert isinstance(node, ScalarNode)  # the third and last kind
-            return self._scalar(node, place)
-        finally:
-            self.above.pop()
+        above = (*above, node)
+        if isinstance(node, MappingNode):
+            return self._mapping(node, place, above)
+        if isinstance(node, SequenceNode):
+            return [self.value(item, (*place, index), above=above) for index, item in enumerate(node.value)]
+        assert isinstance(node, ScalarNode)  # the third and last kind
+        return self._scalar(node, place)
 
-    def _mapping(self, node: MappingNode, place: Place) -> dict[str, Any]:
+    def _mapping(self, node: MappingNode, place: Place, above: tuple[Node, ...]) -> dict[str, Any]:
         found: dict[str, Any] = {}
         inherited: dict[str, Any] = {}
         for key_node, value_node in node.value:
@@ -133,7 +73,7 @@ class _Reading:
                 continue
             key = str(key_node.value)
             if str(key_node.tag) == f"{_TAG}merge":
-                merged = self.value(value_node, place)
+                merged = self.value(value_node, place, above=above)
                 for part in merged if isinstance(merged, list) else [merged]:
                     inherited = {**part, **inherited} if isinstance(part, dict) else inherited
                 continue
@@ -142,7 +82,7 @@ class _Reading:
             if key in found:
                 self._mistake(inner, "the key stands here a second time", "keep one of the two")
                 continue
-            found[key] = self.value(value_node, inner)
+            found[key] = self.value(value_node, inner, above=above)
         return {**inherited, **found}
 
     def _scalar(self, node: ScalarNode, place: Place) -> Any:
@@ -179,6 +119,50 @@ class _Reading:
     def _mistake(self, place: Place, message: str, fix: str) -> None:
         line = self.lines.get(place)
         self.mistakes.append((place, ConfigMistake(self.file, line, dotted(place), message, fix)))
+
+
+def dotted(place: Place) -> str:
+    """Return a place as people write it: ``subscriptions.shop.tables.include[0]``."""
+    text = ""
+    for part in place:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else str(part)
+    return text
+
+
+def read_document(file: Path, environment: Mapping[str, str]) -> Document:
+    """Return a file's document.
+
+    Raises:
+        ConfigErrors: there is nothing to judge: no file, no text, no YAML.
+    """
+    name = shown(file)
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        fix = "create it, or say --config FILE or DTS_ASSETS_CONFIG"
+        raise ConfigErrors(_unreadable(name, "there is no such file", fix)) from None
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        fix = "make it a readable UTF-8 text file"
+        raise ConfigErrors(_unreadable(name, f"it cannot be read ({reason})", fix)) from None
+    try:
+        root = YAML(typ="rt", pure=True).compose(text)
+    except MarkedYAMLError as error:
+        raise ConfigErrors(_not_yaml(name, error, text.splitlines())) from None
+    except YAMLError:
+        raise ConfigErrors(_unreadable(name, "it is not YAML", "remove what is no plain text")) from None
+    document = Document(name, environment)
+    if root is not None:
+        document.values = document.value(root, ())
+    return document
+
+
+def shown(file: Path) -> str:
+    """Return a path as messages show it: relative where that is shorter."""
+    try:
+        return str(file.relative_to(Path.cwd()))
+    except ValueError:
+        return str(file)
 
 
 def _number(text: str, kind: str) -> int | float | str:

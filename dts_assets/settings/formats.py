@@ -74,11 +74,6 @@ def format_name(name: str) -> str:
     return name
 
 
-def ready_formats() -> str:
-    """Return the registered formats as a list for people: ``drs-json-c or dts-protobuf``."""
-    return " or ".join(registered_formats())
-
-
 @lru_cache(maxsize=4)
 def _registered(path: tuple[str, ...]) -> Mapping[str, EntryPoint]:
     """Return the entry points on a module search path, by name.

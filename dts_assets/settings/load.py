@@ -13,15 +13,13 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from dts_assets.errors import ConfigErrors, ConfigMistake
-from dts_assets.settings.document import Document, Place, read_document
-from dts_assets.settings.mistakes import mistakes_from
+from dts_assets.errors import ConfigErrors
+from dts_assets.settings.document import read_document
+from dts_assets.settings.mistakes import mistake_of
 from dts_assets.settings.models import Settings
 from dts_assets.settings.unsupported import unsupported_in
 
-CONFIG_VARIABLE = "DTS_ASSETS_CONFIG"
 DEFAULT_NAME = "pipeline.yaml"
-UI_VARIABLE = "DTS_ASSETS_UI"
 
 
 def load_settings(path: Path | None = None, *, environment: Mapping[str, str] | None = None) -> Settings:
@@ -30,25 +28,28 @@ def load_settings(path: Path | None = None, *, environment: Mapping[str, str] | 
     Raises:
         ConfigErrors: the file has mistakes; it holds every one.
     """
-    surroundings = os.environ if environment is None else environment
-    file = config_file(path, environment=surroundings)
-    document = read_document(file, surroundings)
-    found = [*document.mistakes, *_unsupported(document)]
+    file = config_file(path)
+    document = read_document(file, os.environ if environment is None else environment)
+    found = [
+        *document.mistakes,
+        *((place, document.mistake(place, message, fix)) for place, message, fix in unsupported_in(document.values)),
+    ]
     spoiled = {place for place, _ in document.mistakes}
     settings = None
     try:
         settings = Settings.model_validate(document.values, context={"folder": file.parent})
     except ValidationError as error:
         details = error.errors(include_url=False, include_input=False)
-        found += [pair for pair in mistakes_from(details, document) if pair[0] not in spoiled]
+        found += [pair for pair in (mistake_of(one, document) for one in details) if pair[0] not in spoiled]
     if found or settings is None:
-        raise ConfigErrors(_in_order(found))
+        each_once = dict.fromkeys(mistake for _, mistake in found)
+        raise ConfigErrors(tuple(sorted(each_once, key=lambda mistake: (mistake.line or 0, mistake.path))))
     return settings
 
 
-def config_file(path: Path | None = None, *, environment: Mapping[str, str] | None = None) -> Path:
+def config_file(path: Path | None = None) -> Path:
     """Return the absolute path of the configuration file; it need not exist."""
-    named = path or (os.environ if environment is None else environment).get(CONFIG_VARIABLE)
+    named = path or os.environ.get("DTS_ASSETS_CONFIG")
     if named:
         return Path(named).expanduser().resolve()
     here = Path.cwd() / DEFAULT_NAME
@@ -62,37 +63,19 @@ def json_schema() -> dict[str, Any]:
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "dts-assets pipeline.yaml"}
 
 
-def _unsupported(document: Document) -> list[tuple[Place, ConfigMistake]]:
-    return [(place, document.mistake(place, message, fix)) for place, message, fix in unsupported_in(document.values)]
-
-
-def _in_order(found: list[tuple[Place, ConfigMistake]]) -> tuple[ConfigMistake, ...]:
-    """Return the mistakes in the order of the file, each once."""
-    mistakes = dict.fromkeys(mistake for _, mistake in found)
-    return tuple(sorted(mistakes, key=lambda mistake: (mistake.line or 0, mistake.path)))
-
-
-def dagster_home(config: Path, *, environment: Mapping[str, str] | None = None) -> Path:
-    """Return the folder where Dagster keeps its runs.
-
-    It is ``DAGSTER_HOME`` if that is set, else the folder ``dagster_home`` beside the configuration.
-    """
-    named = (os.environ if environment is None else environment).get("DAGSTER_HOME")
-    return Path(named).resolve() if named else config.parent / "dagster_home"
-
-
-def ui_address(*, environment: Mapping[str, str] | None = None) -> str | None:
+def ui_address() -> str | None:
     """Return the address of Dagster's UI, ``http://localhost:3000``, if ``DTS_ASSETS_UI`` names it."""
-    named = (os.environ if environment is None else environment).get(UI_VARIABLE, "").strip()
-    return named.rstrip("/") or None
+    return os.environ.get("DTS_ASSETS_UI", "").strip().rstrip("/") or None
 
 
 def enter_dagster_home(config: Path) -> Path:
-    """Make the folder of :func:`dagster_home`, tell Dagster about it, and return it.
+    """Make the folder where Dagster keeps its runs, tell Dagster about it, and return it.
 
+    It is ``DAGSTER_HOME`` if that is set, else the folder ``dagster_home`` beside the configuration.
     The folder's dagster.yaml takes the place of Dagster's own files from there.
     """
-    home = dagster_home(config)
+    named = os.environ.get("DAGSTER_HOME")
+    home = Path(named).resolve() if named else config.parent / "dagster_home"
     home.mkdir(parents=True, exist_ok=True)
     os.environ["DAGSTER_HOME"] = str(home)
     return home

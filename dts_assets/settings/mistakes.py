@@ -5,7 +5,7 @@ No message ever shows a value: it shows the text that stands in the file, where 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, get_args
 
 from pydantic import BaseModel
@@ -17,31 +17,25 @@ from dts_assets.settings.formats import registered_formats
 from dts_assets.settings.models import FOLDER_KEY, NAME_KEY, Settings
 from dts_assets.settings.values import VALUE, instead
 
+_MAPPING = ("a mapping is wanted here", "write one `key: value` a line below it")
+_FLAG = (f"{VALUE} is neither true nor false", "write true or false")
+_WHOLE = (f"{VALUE} is no whole number", "write a whole number")
+
 _KINDS = {
-    "model_type": ("a mapping is wanted here", "write one `key: value` a line below it"),
-    "dict_type": ("a mapping is wanted here", "write one `key: value` a line below it"),
-    "model_attributes_type": ("a mapping is wanted here", "write one `key: value` a line below it"),
-    "mapping_type": ("a mapping is wanted here", "write one `key: value` a line below it"),
+    **dict.fromkeys(("model_type", "dict_type", "model_attributes_type", "mapping_type"), _MAPPING),
+    **dict.fromkeys(("bool_type", "bool_parsing"), _FLAG),
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), _WHOLE),
     "tuple_type": ("a list is wanted here", 'write it as ["..."], or one `- ...` a line'),
     "string_type": ("a text is wanted here", "write one text; put quotes around it if it looks like a number"),
     "path_type": ("a path is wanted here", "write one text"),
-    "bool_type": (f"{VALUE} is neither true nor false", "write true or false"),
-    "bool_parsing": (f"{VALUE} is neither true nor false", "write true or false"),
-    "int_type": (f"{VALUE} is no whole number", "write a whole number"),
-    "int_parsing": (f"{VALUE} is no whole number", "write a whole number"),
-    "int_from_float": (f"{VALUE} is no whole number", "write a whole number"),
     "string_too_short": ("the text is empty", "write a value"),
     "too_short": ("nothing is listed", "list at least one"),
     "string_pattern_mismatch": ("the text has another form than it should", "write sc://host:15002"),
 }
 
 
-def mistakes_from(errors: Iterable[ErrorDetails], document: Document) -> list[tuple[Place, ConfigMistake]]:
-    """Return one mistake per error, at the place in the file that it is about."""
-    return [_mistake(error, document) for error in errors]
-
-
-def _mistake(error: ErrorDetails, document: Document) -> tuple[Place, ConfigMistake]:
+def mistake_of(error: ErrorDetails, document: Document) -> tuple[Place, ConfigMistake]:
+    """Return an error as a mistake, with the place in the file that it is about."""
     place: Place = tuple(part for part in error["loc"] if part != "[key]")
     if place[:3] == ("lake", "catalog", "properties"):
         place = (*place[:2], *place[3:])  # in the file they stand beside the type

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from datetime import datetime, tzinfo
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -34,7 +34,7 @@ from dts_assets.settings.values import (
     duration_of,
     is_aligned,
     mistake,
-    zone_of,
+    zone_name,
 )
 
 NAME_KEY, FOLDER_KEY = "<name>", "<folder>"
@@ -120,11 +120,6 @@ class Lake(_Part):
                 "name a catalog that is a server, or a local warehouse, or the catalog's own file under uri",
             )
         return catalog
-
-    @property
-    def folder(self) -> Path | None:
-        """The warehouse as a folder of this machine; None where it is elsewhere."""
-        return None if "://" in self.warehouse else Path(self.warehouse)
 
     @property
     def catalog_file(self) -> Path | None:
@@ -326,7 +321,9 @@ class Subscription(_Part):
     )
     epoch: int = Field(0, ge=0, description="Raised by hand when the topic was recreated and offsets began again.")
     retention: Duration = _default_duration("24h", "How long the topic keeps its messages.")
-    source_time_zone: str = Field("+08:00", description="The zone of values that carry none: +08:00 or Asia/Shanghai.")
+    source_time_zone: Annotated[str, AfterValidator(zone_name)] = Field(
+        "+08:00", description="The zone of values that carry none: +08:00 or Asia/Shanghai."
+    )
     tables: Tables = Field(default_factory=Tables, description="Which source tables are decoded.")
     history: tuple[Glob, ...] = Field((), description="Tables that also get every version of their rows.")
     sql: Sql = Field(default_factory=Sql, description="Tables whose statements are written out.")
@@ -366,21 +363,10 @@ class Subscription(_Part):
             raise mistake(f"messages in {name} are read without a schema file", "remove the key")
         return schema
 
-    @field_validator("source_time_zone")
-    @classmethod
-    def _known_zone(cls, text: str) -> str:
-        zone_of(text)
-        return text
-
     @property
     def grid(self) -> WindowGrid:
         """All windows of the subscription."""
         return WindowGrid(self.window.every, self.window.start, self.window.end)
-
-    @property
-    def zone(self) -> tzinfo:
-        """The time zone of values that carry none."""
-        return zone_of(self.source_time_zone)
 
     @property
     def traits(self) -> FormatTraits:
@@ -411,14 +397,6 @@ class Subscription(_Part):
         """Return the declared lake types of a table's columns, by column name."""
         prefix = f"{table}."
         return {name.removeprefix(prefix): kind for name, kind in self.types.items() if name.startswith(prefix)}
-
-    def keeps_history(self, table: TableId) -> bool:
-        """Tell whether a table also gets every version of its rows."""
-        return _any_names(self.history, table)
-
-    def writes_sql(self, table: TableId) -> bool:
-        """Tell whether a table's statements are written out."""
-        return _any_names(self.sql.tables, table)
 
 
 class Settings(_Part):

@@ -12,7 +12,7 @@ from typing import Any
 
 from dts_assets.model.formats import PLANNED_FORMATS
 from dts_assets.settings.document import Place
-from dts_assets.settings.formats import ready_formats, registered_formats
+from dts_assets.settings.formats import registered_formats
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ UNSUPPORTED: tuple[Unsupported, ...] = (
         (*_SUBSCRIPTION, "format"),
         lambda value: value in PLANNED_FORMATS and value not in registered_formats(),
         "this format",
-        lambda: f"use {ready_formats()}",
+        lambda: f"use {' or '.join(registered_formats())}",
     ),
     Unsupported((*_SUBSCRIPTION, "history"), bool, "history", "remove the key"),
     Unsupported((*_SUBSCRIPTION, "sql", "tables"), bool, "sql", "remove the key"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 from zoneinfo import ZoneInfo
 
@@ -26,7 +26,7 @@ from dts_assets.model.columns import SIMPLE_TYPES, is_lake_type
 
 _DURATION = re.compile(r"(\d+)(d|h|m|s)")
 _UNITS = {"d": timedelta(days=1), "h": timedelta(hours=1), "m": timedelta(minutes=1), "s": timedelta(seconds=1)}
-_OFFSET = re.compile(r"([+-])(\d{2}):(\d{2})")
+_OFFSET = re.compile(r"[+-](\d{2}):(\d{2})")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 VALUE = "{value}"
@@ -100,29 +100,26 @@ def instant_of(text: object) -> datetime:
         raise mistake(f"{VALUE} is no time", fix) from None
 
 
-_NO_ZONE = (f"{VALUE} is no time zone", 'write an offset, "+08:00", or a name, Asia/Shanghai')
-
-
-def zone_of(text: object) -> tzinfo:
-    """Return ``+08:00`` or an IANA name, ``Asia/Shanghai``, as a time zone.
+def zone_name(text: str) -> str:
+    """Return an offset, ``+08:00``, or the IANA name of a time zone, ``Asia/Shanghai``, as it is.
 
     Raises:
         mistake: the text is no time zone.
     """
-    if isinstance(text, tzinfo):
-        return text
-    if not isinstance(text, str):
-        raise mistake(*_NO_ZONE)
-    found = _OFFSET.fullmatch(text)
-    if found is not None:
-        minutes = int(found.group(2)) * 60 + int(found.group(3))
-        if minutes > 14 * 60 or int(found.group(3)) > 59:  # the widest offset in use is +14:00
-            raise mistake(*_NO_ZONE)
-        return timezone(timedelta(minutes=minutes if found.group(1) == "+" else -minutes))
+    if not _is_zone(text):
+        raise mistake(f"{VALUE} is no time zone", 'write an offset, "+08:00", or a name, Asia/Shanghai')
+    return text
+
+
+def _is_zone(text: str) -> bool:
+    if found := _OFFSET.fullmatch(text):
+        hours, minutes = map(int, found.groups())
+        return minutes <= 59 and hours * 60 + minutes <= 14 * 60  # the widest offset in use is +14:00
     try:
-        return ZoneInfo(text)
+        ZoneInfo(text)
     except (ValueError, OSError, KeyError):
-        raise mistake(*_NO_ZONE) from None
+        return False
+    return True
 
 
 def divides_a_day(every: timedelta) -> timedelta:

@@ -135,7 +135,10 @@ def test_a_reload_that_takes_long_is_not_waited_for(ui: Ui, monkeypatch: pytest.
     assert (found.taken, found.said) == (True, "the code location is being reloaded")
 
 
-def test_the_environment_says_where_the_ui_is() -> None:
-    assert ui_address(environment={}) is None
-    assert ui_address(environment={"DTS_ASSETS_UI": " "}) is None
-    assert ui_address(environment={"DTS_ASSETS_UI": "http://localhost:3000/"}) == "http://localhost:3000"
+def test_the_environment_says_where_the_ui_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DTS_ASSETS_UI", raising=False)
+    assert ui_address() is None
+    monkeypatch.setenv("DTS_ASSETS_UI", " ")
+    assert ui_address() is None
+    monkeypatch.setenv("DTS_ASSETS_UI", "http://localhost:3000/")
+    assert ui_address() == "http://localhost:3000"

@@ -7,7 +7,6 @@ import pickle
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
@@ -16,8 +15,7 @@ from hypothesis import strategies as st
 from dts_assets.errors import ConfigErrors, ConfigMistake
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window, WindowGrid
-from dts_assets.settings import Settings, json_schema, load_settings
-from dts_assets.settings import load as load_module
+from dts_assets.settings import Settings, config_file, json_schema, load_settings
 from dts_assets.settings.unsupported import UNSUPPORTED
 from dts_assets.settings.values import duration_of, duration_text
 
@@ -102,7 +100,7 @@ class TestWhatAFileSays:
     def test_defaults_are_those_of_the_contract(self, write: Write, tmp_path: Path) -> None:
         settings = load_settings(write(SMALLEST), environment={})
         shop = settings.subscriptions["shop"]
-        assert settings.lake.folder == tmp_path / "lake"
+        assert settings.lake.warehouse == str(tmp_path / "lake")
         assert settings.lake.catalog_file == tmp_path / "lake" / "catalog.db"
         assert (settings.spark.master, settings.spark.remote, dict(settings.spark.conf)) == ("local[2]", None, {})
         assert shop.name == "shop"
@@ -112,7 +110,7 @@ class TestWhatAFileSays:
         assert (shop.window.grace, shop.window.max_clock_skew) == (timedelta(minutes=10), timedelta(minutes=5))
         assert (shop.consistency, shop.epoch, shop.retention) == ("cut", 0, timedelta(days=1))
         assert (shop.on_incomplete, shop.window.live, shop.tables.include) == ("continue", False, ("*",))
-        assert shop.zone.utcoffset(None) == timedelta(hours=8)
+        assert shop.source_time_zone == "+08:00"
 
     def test_the_grid_speaks_the_words_of_the_model(self, write: Write) -> None:
         shop = load_settings(write(SMALLEST), environment={}).subscriptions["shop"]
@@ -125,7 +123,6 @@ class TestWhatAFileSays:
         settings = load_settings(write(WHOLE_CONTRACT), environment=ENVIRONMENT)
         shop = settings.subscriptions["shop"]
         assert settings.lake.warehouse == "s3://bucket/lake"
-        assert settings.lake.folder is None
         assert settings.lake.catalog_file is None
         assert settings.lake.catalog.properties == {"uri": "http://catalog", "credential": "hunter2"}
         assert (settings.spark.master, settings.spark.remote) == (None, "sc://host:15002/;token=hunter2")
@@ -137,13 +134,11 @@ class TestWhatAFileSays:
         assert shop.source.kafka.config["sasl.password"] == "hunter2"
         assert shop.source.kafka.config["enable.ssl.certificate.verification"] == "true"
         assert shop.grid.start == datetime(2026, 1, 1, tzinfo=UTC)
-        assert shop.zone == ZoneInfo("Asia/Shanghai")
+        assert shop.source_time_zone == "Asia/Shanghai"
         orders = TableId("shopdb", "", "orders")
         assert shop.types_of(orders) == {"note": "string", "price": "decimal(12,2)"}
         assert shop.types_of(TableId("shopdb", "", "order")) == {}
-        assert shop.keeps_history(orders)
-        assert shop.writes_sql(orders)
-        assert not shop.keeps_history(TableId("shopdb", "", "items"))
+        assert (shop.history, shop.sql.tables) == (("shopdb.orders",), ("shopdb.*",))
 
     def test_tables_are_taken_by_globs_and_exact_names_are_known_at_once(self, write: Write) -> None:
         text = SMALLEST + '    tables: {include: ["shopdb.*", hr.public.people, shopdb.tmp_a], exclude: ["*.tmp_*"]}\n'
@@ -180,20 +175,23 @@ class TestWhatAFileSays:
 
 
 class TestWhereTheFileIs:
-    def test_the_file_asked_for_wins_over_the_environment(self, write: Write) -> None:
+    def test_the_file_asked_for_wins_over_the_environment(self, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
         file = write(SMALLEST)
-        assert load_module.config_file(file, environment={"DTS_ASSETS_CONFIG": "other.yaml"}) == file
+        monkeypatch.setenv("DTS_ASSETS_CONFIG", "other.yaml")
+        assert config_file(file) == file
 
     def test_the_environment_wins_over_the_current_folder(self, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
         file = write(SMALLEST)
         monkeypatch.chdir(file.parent)
-        other = load_module.config_file(environment={"DTS_ASSETS_CONFIG": "other.yaml"})
-        assert other == file.parent / "other.yaml"
-        assert load_module.config_file(environment={}) == file
+        monkeypatch.setenv("DTS_ASSETS_CONFIG", "other.yaml")
+        assert config_file() == file.parent / "other.yaml"
+        monkeypatch.delenv("DTS_ASSETS_CONFIG")
+        assert config_file() == file
 
     def test_elsewhere_it_is_the_one_beside_the_package(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.chdir(tmp_path)
-        assert load_module.config_file(environment={}) == HOUSE / "pipeline.yaml"
+        monkeypatch.delenv("DTS_ASSETS_CONFIG", raising=False)
+        assert config_file() == HOUSE / "pipeline.yaml"
 
     def test_a_file_that_is_not_there_is_one_sentence(self, tmp_path: Path) -> None:
         found = the_mistake(tmp_path / "none.yaml")
@@ -322,7 +320,8 @@ class TestTheEnvironment:
 
     def test_two_dollars_keep_the_braces(self, write: Write, tmp_path: Path) -> None:
         text = SMALLEST.replace("./lake", "./$${NOT}/${YES}")
-        assert load_settings(write(text), environment={"YES": "b"}).lake.folder == tmp_path / "${NOT}" / "b"
+        settings = load_settings(write(text), environment={"YES": "b"})
+        assert settings.lake.warehouse == str(tmp_path / "${NOT}" / "b")
 
     @pytest.mark.parametrize("reference", ["${}", "${1A}", "${A-B}", "${OPEN"])
     def test_a_reference_that_names_nothing_is_a_mistake(self, write: Write, reference: str) -> None:
