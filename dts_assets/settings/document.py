@@ -43,7 +43,7 @@ class Document:
     mistakes: list[tuple[Place, ConfigMistake]] = field(default_factory=list)
 
     def mistake(self, place: Place, message: str, fix: str) -> ConfigMistake:
-        """Return a mistake at a place of this file, with its line or that of the nearest thing around it."""
+        """Return a mistake at a place of this file; the nearest thing around it may lend its line."""
         around = place
         while around and around not in self.lines:
             around = around[:-1]
