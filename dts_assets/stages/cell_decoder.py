@@ -105,20 +105,16 @@ class CellDecoder:
         yield from self.delivery.problems()
         for waiting in self._joiner.waiting:
             yield Problem(ProblemCode.WAITING, waiting.first_offset, waiting.last_offset, "its head is not stored yet")
-        lost = self.tally.quarantined_messages + self.tally.quarantined_fragments
-        if lost:
-            yield Problem(ProblemCode.QUARANTINED, None, None, f"{lost} messages are in quarantine")
-        facts = self.facts
-        if facts.quarantined_entries:
-            detail = f"{facts.quarantined_entries} entries are in quarantine"
-            yield Problem(ProblemCode.QUARANTINED, None, None, detail)
-        if facts.rollbacks:
-            yield Problem(ProblemCode.ROLLBACK, None, None, f"{facts.rollbacks} ROLLBACK entries")
-        if facts.ddl_unapplied:
-            detail = (
-                f"{facts.ddl_unapplied} statements whose effect on rows is not applied (see entries, message_type DDL)"
-            )
-            yield Problem(ProblemCode.DDL, None, None, detail)
+        lost, facts = self.tally.quarantined_messages + self.tally.quarantined_fragments, self.facts
+        unapplied = "statements whose effect on rows is not applied (see entries, message_type DDL)"
+        for code, count, of_what in (
+            (ProblemCode.QUARANTINED, lost, "messages are in quarantine"),
+            (ProblemCode.QUARANTINED, facts.quarantined_entries, "entries are in quarantine"),
+            (ProblemCode.ROLLBACK, facts.rollbacks, "ROLLBACK entries"),
+            (ProblemCode.DDL, facts.ddl_unapplied, unapplied),
+        ):
+            if count:
+                yield Problem(code, None, None, f"{count} {of_what}")
         for what, count in sorted(facts.unknown.items()):
             yield Problem(ProblemCode.UNKNOWN, None, None, f"{what}: {count}")
 

@@ -5,6 +5,7 @@ Entries are decoded here in the same way from files in the lake (``flows/tables_
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -137,9 +138,9 @@ class ChangelogDecoder:
         few = len(columns) <= MANY_TABLES
         self.chunk_bytes = CHUNK_BYTES if few else MANY_TABLES_CHUNK_BYTES
         self._enough = self.chunk_bytes // 3 if few else self.chunk_bytes // 2  # to join batches is to copy them
-        self.tallies: dict[TallyKey, TableTally] = {}
+        self.tallies: defaultdict[TallyKey, TableTally] = defaultdict(TableTally)
         self.unsigned: set[tuple[TableId, str]] = set()
-        self.unknown: dict[str, int] = {}
+        self.unknown: Counter[str] = Counter()
 
     def read(self, batches: Iterable[pa.RecordBatch]) -> None:
         """Decode the DML among entries; each batch is of one cell."""
@@ -203,7 +204,7 @@ class ChangelogDecoder:
         for row in named.group_by(["database", "schema", "table"]).aggregate([("rows", "sum")]).to_pylist():
             table = TableId(row["database"] or "", row["schema"] or "", row["table"] or "")
             if table in self._columns and row["rows_sum"]:
-                self._tally(start, partition, table).announced += row["rows_sum"]
+                self.tallies[start, partition, table].announced += row["rows_sum"]
 
     def _decode(self, entries: pa.RecordBatch) -> None:
         if not entries.num_rows:
@@ -212,8 +213,7 @@ class ChangelogDecoder:
         for changes in decoded.tables:
             self._write(changes, entries)
         self.unsigned |= decoded.unsigned
-        for what, count in decoded.unknown.items():
-            self.unknown[what] = self.unknown.get(what, 0) + count
+        self.unknown.update(decoded.unknown)
         for rejection in decoded.rejected:
             self._reject(rejection, entries)
 
@@ -225,21 +225,18 @@ class ChangelogDecoder:
         hashes = row_hashes(rows)
         for start, end in _stretches(rows):
             partition, window = rows["kafka_partition"][start].as_py(), rows["window_start"][start].as_py()
-            self._tally(window, partition, changes.table).add(rows.slice(start, end - start), hashes[start:end])
+            self.tallies[window, partition, changes.table].add(rows.slice(start, end - start), hashes[start:end])
 
     def _reject(self, rejection: Rejected, entries: pa.RecordBatch) -> None:
         names = ("kafka_partition", "window_start", "last_offset", "rows", "database", "schema", "table")
         row = {name: entries[name][rejection.index].as_py() for name in names}
         table = TableId(row["database"] or "", row["schema"] or "", row["table"] or "")
-        self._tally(row["window_start"], row["kafka_partition"], table).quarantined += row["rows"] or 0
+        self.tallies[row["window_start"], row["kafka_partition"], table].quarantined += row["rows"] or 0
         found = Unusable(
             row["last_offset"], row["last_offset"], rejection.reason, f"{table}: {rejection.detail}", rejection.payload
         )
         cell = {name: row[name] for name in ("kafka_partition", "window_start")}
         self._sink.rejected(quarantine_rows([found], **cell, stage="tables"))
-
-    def _tally(self, window_start: datetime, kafka_partition: int, table: TableId) -> TableTally:
-        return self.tallies.setdefault((window_start, kafka_partition, table), TableTally())
 
 
 def _cell_of(entries: pa.RecordBatch) -> CellKey:

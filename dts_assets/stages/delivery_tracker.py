@@ -51,10 +51,7 @@ class Delivery:
         if numbers.null_count == len(numbers):
             return
         sequence = pc.fill_null(numbers, -1).to_numpy()
-        for shard, found in rows_by_shard(fragments["shard"]):
-            rows = found[sequence[found] >= 0]
-            if not len(rows):
-                continue
+        for shard, rows in rows_by_shard(fragments["shard"], among=sequence >= 0):
             known = self.sequences.get(shard)
             if known is None:
                 if len(self.sequences) >= MOST_SHARDS:
@@ -74,8 +71,7 @@ class Delivery:
                     self.more_shards += len(mine)
                     continue
                 known = self.transactions[shard] = TransactionTracker(shard)
-            if shard in fake:
-                known.see_fake_gtids()
+            known.fake |= shard in fake
             known.see(mine)
 
     def until(self, end: int) -> None:
@@ -113,12 +109,11 @@ class Delivery:
         numbers = numbers[numbers > 0]
         if not len(numbers):
             return
-        known = self.seq_ids
-        before = 0 if known is None else known.greatest
-        highest = np.maximum.accumulate(np.concatenate(([before], numbers)))
-        repeats = int((numbers <= highest[:-1]).sum())
-        smallest = int(numbers.min()) if known is None else min(known.smallest, int(numbers.min()))
-        self.seq_ids = SeqIds(smallest, int(highest[-1]), repeats + (0 if known is None else known.repeats))
+        smallest = int(numbers.min())
+        known = self.seq_ids or SeqIds(smallest, 0, 0)
+        highest = np.maximum.accumulate(np.concatenate(([known.greatest], numbers)))
+        repeats = known.repeats + int((numbers <= highest[:-1]).sum())
+        self.seq_ids = SeqIds(min(known.smallest, smallest), int(highest[-1]), repeats)
 
 
 @dataclass(slots=True)

@@ -59,10 +59,9 @@ class EntryColumns:
         index = batch["set_index"].to_numpy()
         shards = pc.fill_null(sets["shard"], "").dictionary_encode()
         names = tuple(shards.dictionary.to_pylist())
-        kinds = pc.fill_null(pc.index_in(batch["message_type"], value_set=_KINDS), -1).to_numpy()
-        files, positions = file_numbers(batch["file_name"]).to_numpy(), filled(batch["position"])
         named = batch["file_name"]
-        placed = positions > 0 if named.null_count else np.ones(len(kinds), np.bool_)
+        kinds = pc.fill_null(pc.index_in(batch["message_type"], value_set=_KINDS), -1).to_numpy()
+        files, positions = file_numbers(named).to_numpy(), filled(batch["position"])
         return cls(
             kinds=kinds,
             offsets=sets["last_offset"].to_numpy()[index],
@@ -72,7 +71,9 @@ class EntryColumns:
             times=filled(batch["event_time"].view(pa.int64())),
             server_ids=filled(batch["server_id"]),
             seq_ids=filled(batch["seq_id"]),
-            placed=placed | np.asarray(named.is_valid()) if named.null_count else placed,
+            placed=(positions > 0) | np.asarray(named.is_valid())
+            if named.null_count
+            else np.ones(len(kinds), np.bool_),
             gtids=GtidColumn.of(batch["gtid"]),
             shards=names,
             shard_codes=shards.indices.to_numpy()[index].astype(np.int64) if len(names) > 1 else None,
@@ -116,12 +117,14 @@ class EntryColumns:
 _BY_ROW = ("kinds", "offsets", "files", "positions", "keys", "times", "server_ids", "seq_ids", "placed")
 
 
-def rows_by_shard(shards: pa.StringArray) -> Iterator[tuple[str, Numbers]]:
-    """Yield each shard ("" for none) with its rows, ascending."""
+def rows_by_shard(shards: pa.StringArray, *, among: npt.NDArray[np.bool_]) -> Iterator[tuple[str, Numbers]]:
+    """Yield each shard ("" for none) with its rows among some, ascending."""
     encoded = pc.fill_null(shards, "").dictionary_encode()
-    codes = encoded.indices.to_numpy()
-    for code, name in enumerate(encoded.dictionary.to_pylist()):
-        yield name, np.flatnonzero(codes == code)
+    names, codes = encoded.dictionary.to_pylist(), encoded.indices.to_numpy()
+    for code, name in enumerate(names):
+        rows = np.flatnonzero(among if len(names) == 1 else (codes == code) & among)
+        if len(rows):
+            yield name, rows
 
 
 def source_positions(entries: pa.RecordBatch) -> pa.StructArray:

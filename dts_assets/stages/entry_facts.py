@@ -75,7 +75,7 @@ class EntryFacts:
         if latest is not None and (self.latest_event is None or latest > self.latest_event):
             self.latest_event = latest
         for shape in decoded.shapes:
-            self.shapes.setdefault(shape, _first_position(batch, shape.table))
+            self.shapes.setdefault(shape, columns.position(_first_row(batch, shape.table)))
         for what, count in decoded.unknown.items():
             self.unknown[what] = self.unknown.get(what, 0) + count
 
@@ -129,10 +129,9 @@ def _fills_nothing(effect: Effect) -> bool:
     return effect.kind is EffectKind.ADD_COLUMN and definition is not None and definition.fill is Fill.NULL
 
 
-def _first_position(batch: pa.RecordBatch, table: TableId) -> SourcePosition:
+def _first_row(batch: pa.RecordBatch, table: TableId) -> int:
     mine = pc.and_(
         pc.equal(batch["database"], table.database),
         pc.and_(pc.equal(batch["table"], table.table), pc.equal(pc.fill_null(batch["schema"], ""), table.schema)),
     )
-    row = int(np.flatnonzero(np.asarray(pc.fill_null(mine, False)))[0])
-    return SourcePosition(0, file_number(batch["file_name"][row].as_py() or ""), batch["position"][row].as_py() or 0)
+    return int(np.flatnonzero(np.asarray(pc.fill_null(mine, False)))[0])

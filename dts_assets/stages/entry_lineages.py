@@ -26,7 +26,7 @@ def entry_lineages(entries: pa.RecordBatch, rules: Mapping[str, LineageRule]) ->
     found = np.zeros(entries.num_rows, np.int32)
     if not any(rule.base or rule.breaks for rule in rules.values()):
         return found
-    for shard, rows in rows_by_shard(entries["shard"]):
+    for shard, rows in rows_by_shard(entries["shard"], among=np.ones(len(found), np.bool_)):
         rule = rules.get(shard)
         if rule is not None:
             found[rows] = _by_rule(entries.take(pa.array(rows)), rule) if rule.breaks else rule.base

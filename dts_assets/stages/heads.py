@@ -44,9 +44,7 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The fragments before a tail, by index.
-
-    If the search failed they are those that are there.
+    """The fragments before a tail that were found, by index: all of them if the search succeeded.
 
     ``reason`` says why a head is missing.
     """
@@ -74,25 +72,39 @@ def find_head(
     ``reaches_start`` says that nothing earlier than these batches can ever be stored; else an exhausted search means waiting.
     A tail that begins at index 0 has no head: then only a whole set that it repeats can be found.
     """
-    before = _shard_backwards(backwards, shard)
     search = _BySequence(tail) if tail[0].base is not None else _ByContent(tail)
-    for fragment in before:
+    for fragment in _shard_backwards(backwards, shard):
         if (outcome := search.see(fragment)) is not None:
             return search.result(outcome)
     return search.result(Outcome.MISSING if reaches_start else Outcome.WAITING)
 
 
-class _BySequence:
+class _Search:
+    """The facts of a search: the tail, and the fragments found before it."""
+
+    def __init__(self, tail: Sequence[Fragment]) -> None:
+        self._total, self._below = tail[0].total, tail[0].index
+        self._known = {one.index: one for one in tail}
+        self._head: dict[int, Fragment] = {}
+        self._conflict = False
+
+    def result(self, outcome: Outcome) -> Head:
+        reason = None
+        if outcome is Outcome.MISSING and self._conflict:
+            reason = Reason.CONTRADICTORY_FRAGMENT
+        elif outcome is Outcome.MISSING and self._below:
+            reason = Reason.MISSING_FRAGMENT if 0 in self._head else Reason.MISSING_HEAD
+        return Head(outcome, tuple(self._head[index] for index in sorted(self._head)), reason)
+
+
+class _BySequence(_Search):
     """A search in which every fragment's number is known in advance."""
 
     def __init__(self, tail: Sequence[Fragment]) -> None:
-        self._total, self._base = tail[0].total, tail[0].base or 0
-        self._below, self._above = tail[0].index, tail[-1].index
-        self._known = {one.index: one for one in tail}
-        self._head: dict[int, Fragment] = {}
+        super().__init__(tail)
+        self._base, self._above = tail[0].base or 0, tail[-1].index
         self._rest: set[int] = set()
         self._passed = 0
-        self._conflict = False
 
     def see(self, fragment: Fragment) -> Outcome | None:
         if fragment.sequence is None:
@@ -114,24 +126,16 @@ class _BySequence:
             return Outcome.REPEATED
         return Outcome.FOUND if 0 < self._below == len(self._head) else None
 
-    def result(self, outcome: Outcome) -> Head:
-        if outcome is Outcome.MISSING and self._conflict:
-            return Head(outcome, _in_order(self._head), Reason.CONTRADICTORY_FRAGMENT)
-        return _result(outcome, self._head, self._below)
 
-
-class _ByContent:
+class _ByContent(_Search):
     """Two searches at a time: for fragments directly before the tail, and for a whole copy."""
 
     def __init__(self, tail: Sequence[Fragment]) -> None:
-        self._total, self._below = tail[0].total, tail[0].index
-        self._known = {one.index: one for one in tail}
-        self._head: dict[int, Fragment] = {}
+        super().__init__(tail)
         self._wanted = self._below - 1
         self._adjacent = self._below > 0
         self._run = self._total - 1
         self._looked = 0
-        self._conflict = False
 
     def see(self, fragment: Fragment) -> Outcome | None:
         self._looked += 1
@@ -166,25 +170,6 @@ class _ByContent:
             return False
         mine = self._known.get(self._run)
         return mine is None or fragment.repeats(mine)
-
-    def result(self, outcome: Outcome) -> Head:
-        if outcome is Outcome.MISSING and self._conflict:
-            return Head(outcome, (), Reason.CONTRADICTORY_FRAGMENT)
-        return _result(outcome, self._head, self._below)
-
-
-def _result(outcome: Outcome, head: dict[int, Fragment], below: int) -> Head:
-    if outcome is Outcome.FOUND:
-        return Head(outcome, _in_order(head))
-    if outcome is not Outcome.MISSING:
-        return Head(outcome)
-    if not below:
-        return Head(outcome)
-    return Head(outcome, _in_order(head), Reason.MISSING_FRAGMENT if 0 in head else Reason.MISSING_HEAD)
-
-
-def _in_order(head: dict[int, Fragment]) -> tuple[Fragment, ...]:
-    return tuple(head[index] for index in sorted(head))
 
 
 def _shard_backwards(batches: Iterable[tuple[pa.Int64Array, pa.RecordBatch]], shard: str) -> Iterator[Fragment]:

@@ -100,8 +100,9 @@ class Reassembler:
 
         Sets that begin in rows ``first`` stand between them.
         """
-        shards = fragments["shard"].take(pa.array(first))
-        between = {shard: deque(first[rows].tolist()) for shard, rows in rows_by_shard(shards)}
+        begins = np.zeros(fragments.num_rows, np.bool_)
+        begins[first] = True
+        between = {shard: deque(rows.tolist()) for shard, rows in rows_by_shard(fragments["shard"], among=begins)}
         joined = []
         for row in alone.tolist():
             shard = fragments["shard"][row].as_py()

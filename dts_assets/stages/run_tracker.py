@@ -203,20 +203,10 @@ class _Entries:
 def _frozen(shard: str, run: _Open) -> Run:
     servers = tuple(ServerRange(name, *bounds) for name, bounds in sorted(run.servers.items()))
     return Run(
-        shard,
-        run.first_offset,
-        run.last_offset,
-        SourcePosition(0, *run.first),
-        SourcePosition(0, *run.last),
-        _instant(run.first_time),
-        _instant(run.last_time),
-        run.server_id,
-        run.gtid,
-        run.begins,
-        servers,
-        run.broken,
+        shard, run.first_offset, run.last_offset, SourcePosition(0, *run.first), SourcePosition(0, *run.last),
+        _instant(run.first_time), _instant(run.last_time), run.server_id, run.gtid, run.begins, servers, run.broken,
         run.repeats,
-    )
+    )  # fmt: skip
 
 
 def _instant(microseconds: int) -> datetime:

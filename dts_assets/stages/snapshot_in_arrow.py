@@ -95,7 +95,7 @@ def take_changes(
     deletes, updates = _is(rows, "delete"), _is(rows, "update")
     new, old = rows.column("after"), rows.column("before")
     taking = np.flatnonzero(~deletes)
-    leaving = np.flatnonzero(deletes | (updates & ~_nulls(old)))
+    leaving = np.flatnonzero(deletes | (updates & _mask(old.is_valid())))
     at = [number for number, column in enumerate(columns) if column.is_key]
     key_columns = [
         pa.concat_arrays([_of(new, number).take(pa.array(taking)), _of(old, number).take(pa.array(leaving))])
@@ -116,10 +116,8 @@ def take_changes(
 
 def _last(rows: pa.RecordBatch, codes: _Numbers, source: _Numbers, takes: _Mask) -> _Numbers:
     """Return the place, among the operations, of the last operation on every key."""
-    position = rows.column("source_position")
-    lineage, file, offset = (_numbers(_of_struct(position, name))[source] for name in ("lineage", "file", "position"))
-    piece = _numbers(rows.column("kafka_partition"))[source]
-    number = _numbers(rows.column("row_number"))[source]
+    beside = (_numbers(rows.column(name)) for name in ("kafka_partition", "row_number"))
+    lineage, file, offset, piece, number = (numbers[source] for numbers in (*_places(rows), *beside))
     # An update that keeps its key leaves and takes it in one row; taking comes later there, too.
     order = np.lexsort((takes, number, piece, offset, file, lineage, codes))
     order = order[_ends(order, codes, lineage, file, offset, piece)]
@@ -143,16 +141,13 @@ def _fresh(changes: pa.RecordBatch, before: Frontier, after: Frontier) -> _Mask:
 
 def _held(changes: pa.RecordBatch, frontier: Frontier) -> _Mask:
     """Apply ``Frontier.holds`` to many rows."""
+    start, held = changes.column("window_start"), np.zeros(changes.num_rows, np.bool_)
     if frontier.window is None:
-        return np.zeros(changes.num_rows, np.bool_)
-    start = changes.column("window_start")
-    held = np.zeros(changes.num_rows, np.bool_)
-    if frontier.cut is not None:
-        position, cut = changes.column("source_position"), frontier.cut
-        lineage, file, offset = (_numbers(_of_struct(position, name)) for name in ("lineage", "file", "position"))
-        same_file = (lineage == cut.lineage) & (file == cut.file)
-        held = (lineage < cut.lineage) | ((lineage == cut.lineage) & (file < cut.file))
-        held |= same_file & (offset <= cut.position)
+        return held
+    if (cut := frontier.cut) is not None:
+        lineage, file, offset = _places(changes)
+        earlier = (file < cut.file) | ((file == cut.file) & (offset <= cut.position))
+        held = (lineage < cut.lineage) | ((lineage == cut.lineage) & earlier)
     if frontier.whole_until is not None:
         held |= _mask(pc.less_equal(start, pa.scalar(frontier.whole_until, start.type)))
     return held & _mask(pc.less_equal(start, pa.scalar(frontier.window, start.type)))
@@ -201,16 +196,15 @@ def _of(struct: pa.StructArray, number: int) -> pa.Array:
     return pc.struct_field(struct, [number])
 
 
-def _of_struct(struct: pa.StructArray, name: str) -> pa.Array:
-    return _of(struct, struct.type.get_field_index(name))
+def _places(rows: pa.RecordBatch) -> tuple[_Numbers, _Numbers, _Numbers]:
+    """Return lineage, file and position of changes."""
+    position = rows.column("source_position")
+    lineage, file, offset = (_numbers(pc.struct_field(position, name)) for name in ("lineage", "file", "position"))
+    return lineage, file, offset
 
 
 def _is(rows: pa.RecordBatch, operation: str) -> _Mask:
     return _mask(pc.equal(rows.column("op"), operation))
-
-
-def _nulls(array: pa.Array) -> _Mask:
-    return _mask(array.is_null())
 
 
 def _mask(array: pa.Array) -> _Mask:

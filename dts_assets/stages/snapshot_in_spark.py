@@ -25,8 +25,9 @@ from pyspark.sql import functions as F
 from dts_assets.model.columns import Column
 from dts_assets.model.frontier import Frontier
 from dts_assets.model.positions import SourcePosition
+from dts_assets.stages.snapshot_in_arrow import SHOWN
 
-POSITION = ("lineage", "file", "position")
+_POSITION = {"lineage": "int", "file": "bigint", "position": "bigint"}
 TRUNCATE = "truncate"
 """The operation of a change that empties the table: it has no image."""
 
@@ -57,11 +58,7 @@ def in_windows(starts: Sequence[datetime], known: Collection[datetime]) -> Spark
 
 def at_or_before(position: SourcePosition) -> SparkColumn:
     """Return the condition on changelog rows that they stand at or before a position."""
-    return _position() <= F.struct(
-        F.lit(position.lineage).cast("int").alias("lineage"),
-        F.lit(position.file).cast("bigint").alias("file"),
-        F.lit(position.position).cast("bigint").alias("position"),
-    )
+    return _position() <= _literal(position)
 
 
 def with_images_of(changes: DataFrame, columns: Sequence[Column]) -> DataFrame:
@@ -108,7 +105,7 @@ def whole_snapshot(
     operations = key_operations(after_truncation(changes), columns)
     last = folded(operations, columns) if fold_absent else latest(operations)
     rows = merge_source(last, columns, names=names).where("__takes")
-    return rows.select(*[_quoted(name) for name in names], "_event_time", "_kafka_partition", "_kafka_offset")
+    return rows.select(*[_quoted(name) for name in names], *SHOWN)
 
 
 def key_operations(changes: DataFrame, columns: Sequence[Column]) -> DataFrame:
@@ -122,7 +119,7 @@ def key_operations(changes: DataFrame, columns: Sequence[Column]) -> DataFrame:
     Truncations touch no key of their own; see :func:`after_truncation`.
     """
     changes = changes.where(F.col("op") != TRUNCATE)
-    before, after = _old_key(columns), _new_key(columns)
+    before, after = _key_of(columns, "before", "after"), _key_of(columns, "after", "before")
     moved = (F.col("op") == "update") & F.col("before").isNotNull() & ~before.eqNullSafe(after)
     taken = F.struct(F.lit(True).alias("takes"), after.alias("key"))
     left = F.struct(F.lit(False).alias("takes"), before.alias("key"))
@@ -135,15 +132,13 @@ def key_operations(changes: DataFrame, columns: Sequence[Column]) -> DataFrame:
         "row_number",
         F.when(F.col("touch.takes"), F.col("after")).alias("row"),
         "absent",
-        F.col("event_time").alias("_event_time"),
-        F.col("kafka_partition").alias("_kafka_partition"),
-        F.col("kafka_offset").alias("_kafka_offset"),
+        *[F.col(name).alias(shown) for shown, name in SHOWN.items()],
     )
 
 
 def latest(operations: DataFrame) -> DataFrame:
     """Return the last operation on every key, with the columns of :func:`key_operations`."""
-    facts = F.struct("takes", "row", "absent", "_event_time", "_kafka_partition", "_kafka_offset")
+    facts = F.struct("takes", "row", "absent", *SHOWN)
     in_piece = operations.groupBy("key", "at", "kafka_partition").agg(
         F.max_by(facts, F.struct("row_number", "takes")).alias("facts")
     )
@@ -168,7 +163,7 @@ def folded(operations: DataFrame, columns: Sequence[Column]) -> DataFrame:
         F.max_by(F.col("row")[column.name], F.when(~_is_absent(column.name), order)).alias(f"value_{number}")
         for number, column in enumerate(columns)
     ]
-    shown = F.max_by(F.struct("_event_time", "_kafka_partition", "_kafka_offset"), order).alias("shown")
+    shown = F.max_by(F.struct(*SHOWN), order).alias("shown")
     rows = alive.groupBy("key").agg(*values, shown)
     row = F.struct(*[F.col(f"value_{number}").alias(column.name) for number, column in enumerate(columns)])
     found = rows.select("key", row.alias("row"), "shown")
@@ -188,21 +183,16 @@ def as_operations(snapshot: DataFrame, columns: Sequence[Column], *, names: Sequ
     ``names`` are the snapshot's names of ``columns``, in the same order.
     """
     row = F.struct(*[F.col(_quoted(name)).alias(column.name) for name, column in zip(names, columns, strict=True)])
-    return snapshot.select(row.alias("row"), "_event_time", "_kafka_partition", "_kafka_offset").select(
+    return snapshot.select(row.alias("row"), *SHOWN).select(
         F.struct(*[F.col("row")[column.name].alias(f"k{n}") for n, column in enumerate(_keys(columns))]).alias("key"),
         F.lit(True).alias("takes"),
-        F.struct(
-            F.lit(-1).cast("int").alias("lineage"), F.lit(0).cast("bigint").alias("file"),
-            F.lit(0).cast("bigint").alias("position"),
-        ).alias("at"),
+        _literal(SourcePosition(-1, 0, 0)).alias("at"),
         F.col("_kafka_partition").alias("kafka_partition"),
         F.lit(0).alias("row_number"),
         "row",
         F.array().cast("array<string>").alias("absent"),
-        "_event_time",
-        "_kafka_partition",
-        "_kafka_offset",
-    )  # fmt: skip
+        *SHOWN,
+    )
 
 
 def merge_source(result: DataFrame, columns: Sequence[Column], *, names: Sequence[str]) -> DataFrame:
@@ -222,30 +212,18 @@ def merge_source(result: DataFrame, columns: Sequence[Column], *, names: Sequenc
         ).alias(name)
         for column, name in zip(columns, names, strict=True)
     ]
-    return result.select(
-        *keys, F.col("takes").alias("__takes"), *values, "_event_time", "_kafka_partition", "_kafka_offset"
-    )
+    return result.select(*keys, F.col("takes").alias("__takes"), *values, *SHOWN)
 
 
 def _keys(columns: Sequence[Column]) -> list[Column]:
     return [column for column in columns if column.is_key]
 
 
-def _old_key(columns: Sequence[Column]) -> SparkColumn:
-    """Return the key of the old image, with the new image's value where the old lacks one.
-
-    Canal's old image has changed columns only.
-    """
-    return _key_of(columns, "before", "after")
-
-
-def _new_key(columns: Sequence[Column]) -> SparkColumn:
-    """Return the key of the new image, with the old image's value where none was sent."""
-    return _key_of(columns, "after", "before")
-
-
 def _key_of(columns: Sequence[Column], image: str, other: str) -> SparkColumn:
-    """Return the key of an image. Fields are numbered: two images must have one type."""
+    """Return the key of an image, with the value of the ``other`` image where none was sent.
+
+    Canal's old image has changed columns only. Fields are numbered: two images must have one type.
+    """
     fields = [
         F.when(_is_absent(column.name, image), F.col(other)[column.name]).otherwise(F.col(image)[column.name])
         for column in _keys(columns)
@@ -254,7 +232,12 @@ def _key_of(columns: Sequence[Column], image: str, other: str) -> SparkColumn:
 
 
 def _position() -> SparkColumn:
-    return F.struct(*[F.col("source_position")[name].alias(name) for name in POSITION])
+    return F.struct(*[F.col("source_position")[name].alias(name) for name in _POSITION])
+
+
+def _literal(position: SourcePosition) -> SparkColumn:
+    values = ((name, F.lit(getattr(position, name)).cast(kind)) for name, kind in _POSITION.items())
+    return F.struct(*[value.alias(name) for name, value in values])
 
 
 def _is_absent(name: str, image: str = "after") -> SparkColumn:

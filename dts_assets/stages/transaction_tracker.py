@@ -40,7 +40,10 @@ class _Open:
 
 @dataclass(slots=True)
 class TransactionTracker:
-    """Follows the transactions of one shard. Feed it its entries in offset order. Its fields are all that it knows."""
+    """Follows the transactions of one shard. Feed it its entries in offset order. Its fields are all that it knows.
+
+    ``fake`` is set by who has seen a CHECKPOINT which says that the task makes GTIDs up.
+    """
 
     shard: str
     begun: int = 0
@@ -101,10 +104,6 @@ class TransactionTracker:
         more = len(faults) - MOST_NAMED + self.more_faults
         if more > 0:
             yield Problem(ProblemCode.TRANSACTION, None, None, f"{more} more transactions{of} are not whole")
-
-    def see_fake_gtids(self) -> None:
-        """Take note of a CHECKPOINT which says that the task makes GTIDs up."""
-        self.fake = True
 
     def _see(self, entries: _Entries) -> None:
         kinds, keys = entries.kinds, entries.keys
@@ -202,7 +201,7 @@ class TransactionTracker:
     def _leave(self, entries: _Entries, end: int, *, inside: bool, begun: int, ended: Rows) -> None:
         """Take note of the end of a stretch; ``begun`` is its last BEGIN, -1 without one."""
         last = end - 1
-        if inside and begun > self._last_commit(entries, ended):
+        if inside and begun > ended[entries.kinds[ended] != DDL].max(initial=-1):
             self.open = _Open(entries.transaction(begun, begun=True), entries.offset(last))
         elif inside and self.open is not None:
             self.open.last_offset = entries.offset(last)
@@ -212,11 +211,6 @@ class TransactionTracker:
             self.highest_ended = max(self.highest_ended, entries.position(int(ended[-1])))
         self.last_gtid, self.last, self.last_offset = entries.gtid(last), entries.position(last), entries.offset(last)
         self.highest = max(self.highest, self.last)
-
-    @staticmethod
-    def _last_commit(entries: _Entries, ended: Rows) -> int:
-        commits = ended[entries.kinds[ended] != DDL]
-        return int(commits[-1]) if len(commits) else -1
 
     def _leave_open(self, one: _Open) -> None:
         """Remember an open transaction as another begins, unless it had ended before.
