@@ -38,10 +38,10 @@ def spark_server(port: int, master: str | None, end_with_input: bool, config: Pa
         dict(settings.spark.conf),
         master=master or settings.spark.master or "local[2]",
         port=port,
-    ) as server:
+    ) as address:
         for sign in (signal.SIGINT, signal.SIGTERM):
             signal.signal(sign, end)
-        click.echo(server.address)
+        click.echo(address)
         sys.stdout.flush()
         if end_with_input:
             threading.Thread(target=lambda: end(sys.stdin.read()), daemon=True).start()

@@ -35,7 +35,6 @@ commands, such as a failed check, and no errors::
     │  ├─ MissingJavaError                  no Java that Spark can run on
     │  ├─ MissingPackageError               the package of a command cannot be imported
     │  ├─ PortInUseError                    another program listens on the port of a server
-    │  └─ SparkServerError                  a Spark Connect server ended before it answered
     └─ WireFormatError                  14  a wire format cannot be used as asked (bad bytes are quarantined instead)
 
 SourceError and the classes below it are in :mod:`dts_assets.errors.sources`, all others here.
@@ -360,19 +359,6 @@ class PortInUseError(MachineError):
             f"Port {self.port} is in use, so {self.what} cannot start there. Stop the program that uses it, or choose another "
             f"port."
         )
-
-
-@dataclass(eq=False)
-class SparkServerError(MachineError):
-    """A Spark Connect server that ended before it answered. ``log`` is the file of its output, if that is kept."""
-
-    code: int
-    log: str | None = None
-
-    def message(self) -> str:
-        """Return the exit code and where to look."""
-        look = "Start it again with a log file to see why." if self.log is None else f"{self.log} says why."
-        return f"The Spark Connect server did not start: it ended with {self.code}. {look}"
 
 
 @dataclass(eq=False)

@@ -105,18 +105,6 @@ class GtidSet:
         theirs = dict(other.sources)
         return self._of({source: _without(mine, theirs.get(source, ())) for source, mine in self.sources})
 
-    def __and__(self, other: GtidSet) -> GtidSet:
-        return self - (self - other)
-
-    def __contains__(self, gtid: str) -> bool:
-        """Return whether the set has a transaction, whose GTID is written as at the source.
-
-        Raises:
-            ValueError: The text is no GTID.
-        """
-        source, number = parse_gtid(gtid)
-        return self.holds(source, number)
-
     def holds(self, source: str, number: int) -> bool:
         """Return whether the transaction of a source and number is in the set."""
         intervals = self.of_source(source)
@@ -180,18 +168,6 @@ def parse_gtid(text: str) -> tuple[str, int]:
     if not prefix or not _INTERVAL.fullmatch(number) or "-" in number:
         raise ValueError(f"{text!r} is no GTID: neither uuid:number nor domain-server-sequence")
     return (str(int(prefix)) if is_domain(prefix) else gtid_source(prefix)), int(number)
-
-
-def parse_mariadb_gtid(text: str) -> tuple[int, int, int]:
-    """Return domain, server and sequence of a MariaDB GTID: ``(0, 1, 812)`` for ``0-1-812``.
-
-    Raises:
-        ValueError: The text is no GTID of MariaDB.
-    """
-    found = _MARIADB.fullmatch(text)
-    if not found:
-        raise ValueError(f"{text!r} is no GTID of MariaDB: write domain-server-sequence")
-    return int(found[1]), int(found[2]), int(found[3])
 
 
 def server_and_number(text: str) -> tuple[str, int] | None:

@@ -7,15 +7,13 @@ ever grows: columns are added, types widened; nothing is dropped, because old wi
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 import pyarrow as pa
 from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, TableAlreadyExistsError
-from pyiceberg.partitioning import PartitionSpec
-from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.table.update.schema import UpdateSchema
 from pyiceberg.typedef import Identifier
@@ -48,13 +46,7 @@ def spark_name(identifier: Identifier) -> str:
     return ".".join((CATALOG, *(quoted(part) for part in identifier)))
 
 
-def ensure_table(
-    catalog: Catalog,
-    identifier: Identifier,
-    schema: Schema,
-    spec: PartitionSpec,
-    properties: Mapping[str, str],
-) -> Table:
+def ensure_table(catalog: Catalog, identifier: Identifier, layout: TableLayout) -> Table:
     """Return the table, created with its namespaces if it is not there yet.
 
     Several processes may do so at once.
@@ -62,9 +54,7 @@ def ensure_table(
     Raises:
         LakeTableError: Other writers kept the catalog busy all the time.
     """
-    return until_it_gets_through(
-        ".".join(identifier), lambda: _load_or_create(catalog, identifier, schema, spec, properties)
-    )
+    return until_it_gets_through(".".join(identifier), lambda: _load_or_create(catalog, identifier, layout))
 
 
 def remember(catalog: Catalog, identifier: Identifier, layout: TableLayout, *, name: str, value: str) -> None:
@@ -75,7 +65,7 @@ def remember(catalog: Catalog, identifier: Identifier, layout: TableLayout, *, n
     """
 
     def attempt() -> None:
-        table = ensure_table(catalog, identifier, layout.schema, layout.spec, layout.properties)
+        table = ensure_table(catalog, identifier, layout)
         if name not in table.properties:
             with table.transaction() as transaction:
                 transaction.set_properties({name: value})
@@ -83,9 +73,7 @@ def remember(catalog: Catalog, identifier: Identifier, layout: TableLayout, *, n
     until_it_gets_through(".".join(identifier), attempt, lost=(CommitFailedException,))
 
 
-def _load_or_create(
-    catalog: Catalog, identifier: Identifier, schema: Schema, spec: PartitionSpec, properties: Mapping[str, str]
-) -> Table:
+def _load_or_create(catalog: Catalog, identifier: Identifier, layout: TableLayout) -> Table:
     try:
         return catalog.load_table(identifier)
     except NoSuchTableError:
@@ -95,10 +83,10 @@ def _load_or_create(
     try:
         return catalog.create_table(
             identifier,
-            schema,
+            layout.schema,
             location=_location(catalog, identifier),
-            partition_spec=spec,
-            properties=dict(properties),
+            partition_spec=layout.spec,
+            properties=dict(layout.properties),
         )
     except TableAlreadyExistsError:
         return catalog.load_table(identifier)

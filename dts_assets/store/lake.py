@@ -116,7 +116,7 @@ class Lake:
             LakeFormatError: Another version of dts-assets made the subscription's tables.
         """
         self.require_format(path[0])
-        return ensure_table(self.catalog, self.identifier(path), layout.schema, layout.spec, layout.properties)
+        return ensure_table(self.catalog, self.identifier(path), layout)
 
     def remember(self, path: Sequence[str], layout: TableLayout, *, name: str, value: str) -> None:
         """Keep a fact in the properties of a table, which is created if it is not there. The first writer wins.

@@ -222,7 +222,7 @@ class Ledger:
 
     def _ensure(self, name: str) -> Table:
         layout = SYSTEM_TABLES[name]
-        table = ensure_table(self._catalog, self._identifier(name), layout.schema, layout.spec, layout.properties)
+        table = ensure_table(self._catalog, self._identifier(name), layout)
         return self._with_all_columns(name, table)
 
     def _with_all_columns(self, name: str, table: Table) -> Table:

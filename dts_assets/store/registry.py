@@ -7,19 +7,19 @@ windows are still in the lake.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 from typing import Any
 
 from dts_assets.errors import LakeTableError
 from dts_assets.model.columns import Column
 from dts_assets.model.tables import TableId, decode_part
+from dts_assets.store.locks import locked
 
 VERSION = 1
 
@@ -47,11 +47,6 @@ class RegisteredTable:
 
     table: TableId
     columns: tuple[RegisteredColumn, ...]
-
-    @property
-    def key(self) -> tuple[str, ...]:
-        """The names of the key columns; empty for a table without a key."""
-        return tuple(column.name for column in self.columns if column.is_key)
 
 
 def read_registry(path: Path) -> dict[TableId, RegisteredTable]:
@@ -87,7 +82,7 @@ def merge_registry(path: Path, tables: Iterable[RegisteredTable]) -> dict[TableI
         LakeTableError: The file is no registry, or a registry of another version.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    with _locked(path):
+    with locked(path.with_name(f".{path.name}.lock")):
         before = read_registry(path)
         after = dict(before)
         for one in tables:
@@ -118,23 +113,6 @@ def _table(entry: Mapping[str, Any]) -> RegisteredTable:
     return RegisteredTable(TableId(database, schema, table), columns)
 
 
-def _document(tables: Mapping[TableId, RegisteredTable]) -> dict[str, Any]:
-    return {
-        "version": VERSION,
-        "tables": {
-            ".".join(table.path): {
-                "name": [table.database, table.schema, table.table],
-                "path": list(table.path),
-                "columns": [
-                    {"name": one.name, "original_type": one.original_type, "type": one.type, "is_key": one.is_key}
-                    for one in registered.columns
-                ],
-            }
-            for table, registered in tables.items()
-        },
-    }
-
-
 def _write(path: Path, tables: Mapping[TableId, RegisteredTable]) -> None:
     """Put the new file in the place of the old one at once.
 
@@ -143,7 +121,7 @@ def _write(path: Path, tables: Mapping[TableId, RegisteredTable]) -> None:
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            stream.write(_text(_document(tables)))
+            stream.write(_text(tables))
             stream.flush()
             os.fsync(stream.fileno())
         Path(temporary).chmod(0o644)
@@ -154,23 +132,16 @@ def _write(path: Path, tables: Mapping[TableId, RegisteredTable]) -> None:
         raise
 
 
-def _text(document: Mapping[str, Any]) -> str:
+def _text(tables: Mapping[TableId, RegisteredTable]) -> str:
     def line(value: Any) -> str:
         return json.dumps(value, ensure_ascii=False)
 
-    tables = []
-    for name, entry in document["tables"].items():
-        columns = ",\n".join(f"        {line(column)}" for column in entry["columns"])
-        tables.append(
-            f'    {line(name)}: {{\n      "name": {line(entry["name"])},\n      "path": {line(entry["path"])},\n'
+    entries = []
+    for table, registered in tables.items():
+        columns = ",\n".join(f"        {line(asdict(column))}" for column in registered.columns)
+        entries.append(
+            f'    {line(".".join(table.path))}: {{\n      "name": {line(astuple(table))},\n      "path": {line(table.path)},\n'
             f'      "columns": [\n{columns}\n      ]\n    }}'
         )
-    body = ",\n".join(tables)
-    return f'{{\n  "version": {document["version"]},\n  "tables": {{\n{body}\n  }}\n}}\n'
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    with path.with_name(f".{path.name}.lock").open("a") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
+    body = ",\n".join(entries)
+    return f'{{\n  "version": {VERSION},\n  "tables": {{\n{body}\n  }}\n}}\n'

@@ -55,15 +55,22 @@ class TableLayout:
 
 
 def layout(
-    schema: Schema, *, partition_by: Sequence[str] = (), by_day: str | None = None, metrics: Iterable[str] | None = None
+    schema: Schema,
+    *,
+    partition_by: Sequence[str] = (),
+    by_day: str | None = None,
+    metrics: Iterable[str] | None = None,
+    extra: Mapping[str, str] = MappingProxyType({}),
 ) -> TableLayout:
     """Return a layout partitioned by the values of columns, or by the UTC day of a column.
+
+    ``extra`` are properties of the table beside those of every table.
 
     Bounds are kept for the columns ``metrics`` only: bounds of payloads and of before and after images prune nothing, while every
     commit pays for them, 4.8 ms a file with two 30-column images. None keeps Iceberg's default, bounds of the first hundred
     columns.
     """
-    properties = dict(PROPERTIES)
+    properties = {**PROPERTIES, **extra}
     if metrics is not None:
         properties["write.metadata.metrics.default"] = "none"
         properties |= {f"write.metadata.metrics.column.{name}": "full" for name in metrics}
@@ -79,27 +86,10 @@ def layout(
     return TableLayout(schema, spec, MappingProxyType(properties))
 
 
-def changelog_schema(columns: Sequence[Column]) -> Schema:
-    """Return the schema of a changelog of a source table with these columns."""
-    return iceberg_schema(changelog_columns(columns))
-
-
-def snapshot_schema(columns: Sequence[Column]) -> Schema:
-    """Return the schema of a snapshot.
-
-    A source column with a reserved name is ``_source_<name>``, and its comment says so.
-    """
-    renamed = {flat_name(column.name): column.name for column in columns if flat_name(column.name) != column.name}
-    docs = {
-        flat: f"The source column {source}, renamed because the name is taken here." for flat, source in renamed.items()
-    }
-    return iceberg_schema(snapshot_columns(columns), docs=docs)
-
-
 def changelog_layout(columns: Sequence[Column]) -> TableLayout:
     """Return the layout of a changelog, which is replaced window by window."""
     return layout(
-        changelog_schema(columns),
+        iceberg_schema(changelog_columns(columns)),
         partition_by=("window_start",),
         metrics=("window_start", "event_time", "kafka_partition", "kafka_offset"),
     )
@@ -108,23 +98,26 @@ def changelog_layout(columns: Sequence[Column]) -> TableLayout:
 def snapshot_layout(columns: Sequence[Column]) -> TableLayout:
     """Return the layout of a snapshot: unpartitioned, merged by Spark.
 
-    It is read at full speed, because a merge rewrites every file that holds a changed row. For that reason files have 128 MB
-    rather than 512.
+    A source column with a reserved name is ``_source_<name>``, and its comment says so. The table is read at full speed, because
+    a merge rewrites every file that holds a changed row. For that reason files have 128 MB rather than 512.
     """
-    extra = {**_COPY_ON_WRITE, "write.target-file-size-bytes": str(128 << 20)}
-    return _with_properties(layout(snapshot_schema(columns)), extra)
-
-
-def _with_properties(made: TableLayout, extra: Mapping[str, str]) -> TableLayout:
-    return TableLayout(made.schema, made.spec, MappingProxyType({**made.properties, **extra}))
+    renamed = {flat_name(column.name): column.name for column in columns if flat_name(column.name) != column.name}
+    docs = {
+        flat: f"The source column {source}, renamed because the name is taken here." for flat, source in renamed.items()
+    }
+    return layout(
+        iceberg_schema(snapshot_columns(columns), docs=docs),
+        extra={**_COPY_ON_WRITE, "write.target-file-size-bytes": str(128 << 20)},
+    )
 
 
 def _system(columns: Iterable[NamedType], partition_by: Sequence[str], metrics: Iterable[str] = ()) -> TableLayout:
     return layout(iceberg_schema(columns), partition_by=partition_by, metrics=(*partition_by, *metrics))
 
 
-def _ledger(name: str) -> TableLayout:
-    return layout(iceberg_schema(LEDGER_COLUMNS[name]), by_day="window_start", metrics=("window_start",))
+def _ledger(name: str, extra: Mapping[str, str] = MappingProxyType({})) -> TableLayout:
+    schema = iceberg_schema(LEDGER_COLUMNS[name])
+    return layout(schema, by_day="window_start", metrics=("window_start",), extra=extra)
 
 
 CELL = ("kafka_partition", "window_start")
@@ -155,7 +148,7 @@ The table that every subscription gets first has it from its creation on, so tha
 without a format.
 """
 
-RAW_WINDOWS = _with_properties(_ledger("raw_windows"), {FORMAT_PROPERTY: LAKE_FORMAT})
+RAW_WINDOWS = _ledger("raw_windows", {FORMAT_PROPERTY: LAKE_FORMAT})
 
 SYSTEM_TABLES: Mapping[str, TableLayout] = MappingProxyType(
     {

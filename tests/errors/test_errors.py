@@ -81,7 +81,6 @@ EXAMPLES: tuple[tuple[errors.DtsAssetsError, str, str], ...] = (
         "Install the package again",
     ),
     (errors.PortInUseError(3000, what="Dagster"), "Port 3000", "choose another port"),
-    (errors.SparkServerError(1, "spark.log"), "Spark Connect server", "spark.log says why"),
     (errors.WireFormatError("dts-avro", "it needs a schema; name its file"), "dts-avro", "name its file"),
 )
 """An error of each class that is raised, where it says that something is wrong, and the beginning of what to do."""

@@ -7,12 +7,15 @@ has Spark merge, too. The last line says how many snapshots Arrow and Spark wrot
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from dts_assets.flows import snapshots
 from dts_assets.store.catalog import LakeLocation, open_catalog
-from dts_assets.store.connect import server_process
 from dts_assets.store.session import open_session
 from tests.flows.harness import Bench
 from tests.flows.history import WINDOWS
@@ -24,6 +27,27 @@ CONFIGURATION = {"lake": {"warehouse": "./lake"}, "spark": {"conf": {"spark.sql.
 def location(folder: Path) -> LakeLocation:
     """The lake."""
     return LakeLocation(str(folder / "lake"))
+
+
+@contextmanager
+def server_process(config: Path, log: Path) -> Iterator[str]:
+    """Yield the address of a server in a child process, which ends with this process even if that is killed."""
+    command = [sys.executable, "-m", "dts_assets", "spark-server", "--config", str(config), "--port", "0"]
+    environment = {name: value for name, value in os.environ.items() if name != "SPARK_REMOTE"}
+    with log.open("ab") as stream:
+        process = subprocess.Popen(
+            [*command, "--end-with-input"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stream, text=True, env=environment,
+        )  # fmt: skip
+    with process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        address = next((line.strip() for line in process.stdout if line.startswith("sc://")), None)
+        assert address is not None, f"{log} says why"
+        try:
+            yield address
+        finally:
+            process.stdin.close()
 
 
 def main() -> int:
@@ -50,7 +74,7 @@ def main() -> int:
     config = folder / "pipeline.yaml"
     config.write_text(json.dumps({**CONFIGURATION, "subscriptions": {"any": subscription}}))
     open_catalog(location(folder))
-    with server_process(config, log=folder / "server.log") as address:
+    with server_process(config, folder / "server.log") as address:
         session = open_session(location(folder), master=address)
         try:
             harness = Bench(session, location(folder), folder, "connect").open(capture, name=NAME)

@@ -39,7 +39,7 @@ def catalog(lake_location: LakeLocation) -> Catalog:
         SNAPSHOT: snapshot_layout(COLUMNS), CHANGELOG: changelog_layout(COLUMNS)
     }  # fmt: skip
     for name, one in layouts.items():
-        ensure_table(made, name, one.schema, one.spec, one.properties)
+        ensure_table(made, name, one)
     return made
 
 

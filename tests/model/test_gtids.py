@@ -45,7 +45,6 @@ def test_the_laws_of_sets(pair: tuple[Members, Members]) -> None:
     one, other = pair
     assert made(one) | made(other) == made(one | other)
     assert made(one) - made(other) == made(one - other)
-    assert made(one) & made(other) == made(one & other)
     assert made(one).covers(made(other)) is (one >= other)
 
 
@@ -54,7 +53,6 @@ def test_what_is_in_a_set(held: Members, source: str, number: int) -> None:
     assert made(held).holds(source, number) is ((source, number) in held)
     name = f"{source}-7-{number}" if is_domain(source) else f"{source}:{number}"
     assert parse_gtid(name) == (source, number)
-    assert (name in made(held)) is ((source, number) in held)
 
 
 @given(SETS)

@@ -88,5 +88,5 @@ def catalog(lake_location: LakeLocation) -> Catalog:
 @pytest.fixture
 def cells(catalog: Catalog) -> Cells:
     made = layout(iceberg_schema(COLUMNS), partition_by=("kafka_partition", "window_start"), metrics=())
-    ensure_table(catalog, IDENTIFIER, made.schema, made.spec, made.properties)
+    ensure_table(catalog, IDENTIFIER, made)
     return Cells(catalog)

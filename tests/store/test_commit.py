@@ -142,7 +142,7 @@ class TestOneWriter:
 
     def test_a_table_without_partitions_is_replaced_whole(self, catalog: Catalog) -> None:
         made = layout(iceberg_schema((("number", "int"),)))
-        table = ensure_table(catalog, ("shop", "plain"), made.schema, made.spec, made.properties)
+        table = ensure_table(catalog, ("shop", "plain"), made)
         for numbers in ([1, 2, 3], [4]):
             with TableWriter(write_target(table, "run", {})) as writer:
                 writer.write(pa.RecordBatch.from_pydict({"number": pa.array(numbers, pa.int32())}))

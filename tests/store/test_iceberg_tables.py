@@ -87,7 +87,7 @@ class TestNames:
     def test_odd_names_are_tables_all_the_same(self, catalog: Catalog, name: str) -> None:
         path = ("shop", "snapshot", *TableId(name, "", "t" + name).path)
         layout = snapshot_layout(ORDERS)
-        made = ensure_table(catalog, path, layout.schema, layout.spec, layout.properties)
+        made = ensure_table(catalog, path, layout)
         with TableWriter(_target(catalog, path)) as writer:
             writer.write(pa.RecordBatch.from_pylist([{"id": 1}]))
             replace(catalog, path, {}, writer.close())
@@ -124,7 +124,7 @@ class TestCreation:
 
         def create(_: int) -> str:
             catalog = open_catalog(lake_location)
-            made = ensure_table(catalog, ("shop", "entries"), layout.schema, layout.spec, layout.properties)
+            made = ensure_table(catalog, ("shop", "entries"), layout)
             return str(made.metadata.table_uuid)
 
         with ThreadPoolExecutor(6) as pool:
@@ -146,15 +146,15 @@ class TestCreation:
         monkeypatch.setattr(catalog, "create_namespace", refused)
         layout = SYSTEM_TABLES["entries"]
         if "locked" in said:
-            ensure_table(catalog, ("shop", "entries"), layout.schema, layout.spec, layout.properties)
+            ensure_table(catalog, ("shop", "entries"), layout)
             assert len(tries) == 4
         else:
             with pytest.raises(OperationalError, match=said):
-                ensure_table(catalog, ("shop", "entries"), layout.schema, layout.spec, layout.properties)
+                ensure_table(catalog, ("shop", "entries"), layout)
 
     def test_the_folder_reads_like_the_asset(self, catalog: Catalog, lake_location: LakeLocation) -> None:
         layout = changelog_layout(ORDERS)
-        table = ensure_table(catalog, PATH, layout.schema, layout.spec, layout.properties)
+        table = ensure_table(catalog, PATH, layout)
         assert table.location() == f"{lake_location.warehouse_uri}/shop/changelog/shopdb/orders"
         assert [field.name for field in table.spec().fields] == ["window_start"]
         assert table.metadata.format_version == 2
@@ -163,7 +163,7 @@ class TestCreation:
 class TestWidening:
     def test_new_columns_and_wider_types_keep_old_rows(self, catalog: Catalog, cells: Cells) -> None:
         layout = changelog_layout(ORDERS)
-        ensure_table(catalog, PATH, layout.schema, layout.spec, layout.properties)
+        ensure_table(catalog, PATH, layout)
         old_target = _target(catalog, PATH)
         _write(catalog, old_target, cells, 0, {"id": 1, "total": None})
         wider = (Column("id", "bigint", True), Column("total", "decimal(12,2)", False), Column("note", "string", False))
@@ -177,7 +177,7 @@ class TestWidening:
 
     def test_nothing_new_is_no_new_schema(self, catalog: Catalog) -> None:
         layout = snapshot_layout(ORDERS)
-        table = ensure_table(catalog, PATH, layout.schema, layout.spec, layout.properties)
+        table = ensure_table(catalog, PATH, layout)
         assert evolve(catalog, PATH, snapshot_columns(ORDERS)).equals(arrow_schema(table.schema()), check_metadata=True)
         evolve(catalog, PATH, snapshot_columns((Column("id", "bigint", True), ORDERS[1])))
         evolve(catalog, PATH, snapshot_columns(ORDERS))  # an older writer: the wider type stays
@@ -187,13 +187,13 @@ class TestWidening:
 
     def test_types_without_a_common_one_are_refused(self, catalog: Catalog) -> None:
         layout = snapshot_layout(ORDERS)
-        ensure_table(catalog, PATH, layout.schema, layout.spec, layout.properties)
+        ensure_table(catalog, PATH, layout)
         with pytest.raises(LakeTableError, match="column id is int and cannot become string"):
             evolve(catalog, PATH, snapshot_columns((Column("id", "string", True),)))
 
     def test_several_wideners_all_succeed(self, lake_location: LakeLocation, catalog: Catalog) -> None:
         layout = snapshot_layout(ORDERS)
-        ensure_table(catalog, PATH, layout.schema, layout.spec, layout.properties)
+        ensure_table(catalog, PATH, layout)
 
         def widen(number: int) -> None:
             evolve(open_catalog(lake_location), PATH, snapshot_columns((Column(f"c{number}", "string", False),)))
