@@ -13,9 +13,8 @@ from dts_assets.cli.dagster_runs import Request, open_dagster
 from dts_assets.cli.main import config_of, config_option, say, subscription_of, table_of
 from dts_assets.cli.run import FAILED
 from dts_assets.defs.assemble import assemble
-from dts_assets.defs.redrive import redrive_job_name
+from dts_assets.defs.redrive import RedriveConfig, chosen_by, redrive_job_name
 from dts_assets.flows.pipeline import open_pipeline
-from dts_assets.flows.redrive import Quarantined
 from dts_assets.model.problems import Reason
 from dts_assets.settings import load_settings
 
@@ -48,23 +47,16 @@ def redrive(
     path = config_of(config)
     settings = load_settings(path)
     subscription_of(settings, subscription)
-    start, end = (None if time is None else time.replace(tzinfo=UTC) for time in (start, end))
-    chosen = Quarantined(
-        start, end, frozenset(partitions) or None, frozenset(Reason(reason) for reason in reasons) or None
-    )
+    first, last = ("" if time is None else time.replace(tzinfo=UTC).isoformat() for time in (start, end))
+    asked = RedriveConfig(start=first, end=last, kafka_partitions=list(partitions), reasons=list(reasons))
+    chosen = chosen_by(asked)
     pipeline = open_pipeline(settings, subscription)
     before = [row for row in pipeline.ledger.quarantine() if chosen.holds(row)]
     console = Console(highlight=False)
     if not before:
         console.print("No such row is in quarantine.")
         return
-    values = {
-        "start": "" if start is None else start.isoformat(),
-        "end": "" if end is None else end.isoformat(),
-        "kafka_partitions": list(partitions),
-        "reasons": list(reasons),
-    }
-    ops = {f"{subscription}_read_quarantine_again": {"config": values}}
+    ops = {f"{subscription}_read_quarantine_again": {"config": dict(asked)}}
     request = Request(redrive_job_name(subscription), subscription, {}, ops=ops)
     with open_dagster(path) as dagster:
         failure = dagster.execute(assemble(settings, path), request)

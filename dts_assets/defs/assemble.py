@@ -54,23 +54,20 @@ def quiet() -> Iterator[None]:
 def _subscription(subscription: Subscription) -> dg.Definitions:
     shown = graph_tables(subscription)
     tables = table_assets(subscription, shown)
-    ingest: list[dg.AssetsDefinition | dg.AssetSpec] = [
+    assets: list[dg.AssetsDefinition | dg.AssetSpec] = [
         topic_asset(subscription),
         raw_envelopes_asset(subscription),
         entries_asset(subscription),
     ]
-    always = [ingest_job(subscription), redrive_job(subscription)]
-    checks = [topic_check(subscription)]
+    jobs = [ingest_job(subscription), redrive_job(subscription)]
     sensors = [ingest_sensor(subscription), watch_sensor(subscription)]
     if has_live_job(subscription):
-        always.append(live_job(subscription, shown))
+        jobs.append(live_job(subscription, shown))
         sensors.append(live_sensor(subscription))
-    if tables is None:
-        return dg.Definitions(ingest, jobs=always, sensors=sensors, asset_checks=checks)
-    if subscription.automation == "conditions":
-        sensors.append(automation_sensor(subscription, [asset.key for asset in shown]))
-    else:
-        sensors.append(tables_sensor(subscription))
-    return dg.Definitions(
-        [*ingest, tables], jobs=[*always, tables_job(subscription, shown)], sensors=sensors, asset_checks=checks
-    )
+    if tables is not None:
+        keys = [asset.key for asset in shown]
+        by_conditions = subscription.automation == "conditions"
+        assets.append(tables)
+        jobs.append(tables_job(subscription, shown))
+        sensors.append(automation_sensor(subscription, keys) if by_conditions else tables_sensor(subscription))
+    return dg.Definitions(assets, jobs=jobs, sensors=sensors, asset_checks=[topic_check(subscription)])

@@ -57,7 +57,7 @@ def raw_metadata(report: RawCellReport) -> Metadata:
         "stored_bytes": report.stored_bytes,
         "closed_by": row.closed_by.value,
         "kept_as_stored": report.kept,
-        **_known(event_lag_seconds=report.event_lag_seconds),
+        **known(event_lag_seconds=report.event_lag_seconds),
         **_work(report.seconds, messages_per_second=row.messages),
         **_problems(row.problems),
         **_instants(first_message=row.first_time, last_message=row.last_time),
@@ -85,9 +85,9 @@ def entries_metadata(report: EntriesCellReport) -> Metadata:
         "completeness_level": row.completeness.rank,
         "closed_by": row.closed_by.value,
         "generation": row.generation,
-        **_known(event_lag_seconds=report.event_lag_seconds, delivery_lag_seconds=report.delivery_lag_seconds),
+        **known(event_lag_seconds=report.event_lag_seconds, delivery_lag_seconds=report.delivery_lag_seconds),
         **_work(report.seconds, row_changes_per_second=report.changes),
-        **({} if row.checkpoint is None else {"checkpoint": str(row.checkpoint)}),
+        **known(checkpoint=None if row.checkpoint is None else str(row.checkpoint)),
         **_problems(row.problems),
     }
 
@@ -107,7 +107,7 @@ def changelog_metadata(report: TableReport, window: WindowReport) -> Metadata:
         "completeness": window.row.completeness.value,
         "completeness_level": window.row.completeness.rank,
         "generation": window.row.generation,
-        **_known(event_lag_seconds=report.event_lag_seconds(window.row.window)),
+        **known(event_lag_seconds=report.event_lag_seconds(window.row.window)),
         **_work(window.seconds, row_changes_per_second=window.changes),
         **_problems(window.row.problems),
     }
@@ -121,9 +121,9 @@ def snapshot_metadata(report: TableReport, window: WindowReport) -> Metadata:
         "applied": window.applied,
         "committed": outcome.committed,
         "consistency": window.row.consistency.value,
-        **_known(event_lag_seconds=report.event_lag_seconds(window.row.window), stored_bytes=outcome.bytes),
+        **known(event_lag_seconds=report.event_lag_seconds(window.row.window), stored_bytes=outcome.bytes),
         **({} if window.row.cut is None else {"cut": str(window.row.cut)}),
-        **_known(**{"dagster/row_count": outcome.rows}),
+        **known(**{"dagster/row_count": outcome.rows}),
         **_problems(window.row.problems),
     }
 
@@ -140,7 +140,7 @@ def of_run(
     return {
         "run_seconds": round(seconds, 3),
         "dagster/column_schema": column_schema(columns, keys=keys),
-        **_known(**{"dagster/uri": location, "decoder": decoder or None}),
+        **known(**{"dagster/uri": location, "decoder": decoder or None}),
     }
 
 
@@ -161,7 +161,8 @@ def _problems(problems: tuple[Problem, ...]) -> Metadata:
     return {"problems": len(problems), **listed}
 
 
-def _known(**values: str | float | None) -> Metadata:
+def known(**values: Any) -> Metadata:
+    """Return the values that are known: those that are not None."""
     return {name: value for name, value in values.items() if value is not None}
 
 

@@ -53,7 +53,7 @@ def redrive_job(subscription: Subscription) -> dg.JobDefinition:
         with flow_step(context, subscription.name, pipelines, spark, start=False) as step:
             from dts_assets.flows.redrive import redrive
 
-            report = redrive(step.pipeline, _chosen(config), spark=step.spark, progress=step.progress)
+            report = redrive(step.pipeline, chosen_by(config), spark=step.spark, progress=step.progress)
         log_events(context, (event for cell in report.entries for event in entries_events(entries, cell)))
         context.add_output_metadata({"rows": dg.MetadataValue.md(_table(report)), "moved": report.moved})
 
@@ -68,7 +68,8 @@ def redrive_job(subscription: Subscription) -> dg.JobDefinition:
     return job
 
 
-def _chosen(config: RedriveConfig) -> "Quarantined":
+def chosen_by(config: RedriveConfig) -> "Quarantined":
+    """Return the part of the quarantine that a run's config names."""
     from dts_assets.flows.redrive import Quarantined
 
     return Quarantined(

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import json
 import urllib.request
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import dagster as dg
 
-from dts_assets.defs.table_assets import TableAsset, graph_tables
+from dts_assets.defs.table_assets import graph_tables
 from dts_assets.settings.models import Subscription
 
 LOCATION = "dts_assets"
@@ -39,9 +38,9 @@ class Reload:
     said: str
 
 
-def reload_code_location(address: str, location: str = LOCATION) -> Reload:
-    """Ask the UI at ``address`` to reload a code location. Errors become part of the answer."""
-    body = json.dumps({"query": _MUTATION, "variables": {"location": location}}).encode()
+def reload_code_location(address: str) -> Reload:
+    """Ask the UI at ``address`` to reload the code location. Errors become part of the answer."""
+    body = json.dumps({"query": _MUTATION, "variables": {"location": LOCATION}}).encode()
     request = urllib.request.Request(f"{address}/graphql", body, {"Content-Type": "application/json"})
     # The UI is near, whatever proxy the environment names for the rest of the world.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -55,7 +54,7 @@ def reload_code_location(address: str, location: str = LOCATION) -> Reload:
     found = (reply.get("data") or {}).get("reloadRepositoryLocation") or {}
     if found.get("__typename") == "WorkspaceLocationEntry":
         return Reload(True, "the code location was reloaded")
-    return Reload(False, f"the UI at {address} could not reload {location} ({found.get('__typename', 'no answer')})")
+    return Reload(False, f"the UI at {address} could not reload {LOCATION} ({found.get('__typename', 'no answer')})")
 
 
 @dataclass
@@ -69,18 +68,18 @@ class TableReloader:
     """
 
     subscription: Subscription
-    shown: frozenset[dg.AssetKey]
     address: str | None
-    taken: frozenset[dg.AssetKey] = field(default=frozenset())
+    taken: frozenset[dg.AssetKey] = frozenset()
 
-    @classmethod
-    def of(cls, subscription: Subscription, shown: Iterable[TableAsset], address: str | None) -> TableReloader:
-        """Return the asker for definitions that show the tables ``shown``."""
-        return cls(subscription, frozenset(asset.key for asset in shown), address)
+    def __post_init__(self) -> None:
+        self.shown = self._tables()
+
+    def _tables(self) -> frozenset[dg.AssetKey]:
+        return frozenset(asset.key for asset in graph_tables(self.subscription))
 
     def reload_if_new_tables(self) -> str | None:
         """Ask for a reload if the graph lacks tables, and return a sentence about it; else None."""
-        now = frozenset(asset.key for asset in graph_tables(self.subscription))
+        now = self._tables()
         new = sorted(key.to_user_string() for key in now - self.shown)
         if not new or now == self.taken:
             return None

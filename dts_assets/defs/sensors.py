@@ -17,7 +17,6 @@ from dts_assets.defs.partitions import RANGE_END, RANGE_START, span_of_range, sp
 from dts_assets.defs.policies import asset_key
 from dts_assets.defs.reload import TableReloader
 from dts_assets.defs.resources import PipelineResource
-from dts_assets.defs.table_assets import graph_tables
 from dts_assets.model.spans import Cell
 from dts_assets.model.windows import KEY_FORMAT, Window, WindowGrid
 from dts_assets.planning.ticks import Cursor, Runs, SpanRequest, ingest_tick, tables_tick
@@ -45,7 +44,7 @@ _MOST_FAILED = 100
 def ingest_sensor(subscription: Subscription) -> dg.SensorDefinition:
     """Return the sensor that follows the source: a Kafka topic, or a growing capture folder."""
     job = ingest_job_name(subscription.name)
-    reloader = TableReloader.of(subscription, graph_tables(subscription), ui_address())
+    reloader = TableReloader(subscription, ui_address())
 
     @dg.sensor(
         name=f"{subscription.name}_follow_source",

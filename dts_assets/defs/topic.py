@@ -12,6 +12,7 @@ import dagster as dg
 
 from dts_assets.defs.checks import evaluation
 from dts_assets.defs.failures import explained, skips_with_reason
+from dts_assets.defs.metadata import known
 from dts_assets.defs.policies import asset_key
 from dts_assets.defs.resources import PipelineResource
 from dts_assets.model.spans import partition_key
@@ -98,6 +99,7 @@ def topic_metadata(state: "TopicState") -> dict[str, Any]:
 
     A number that is not known is left out.
     """
+    committed = [one.committed for one in state.partitions if one.committed is not None]
     totals: dict[str, float | int | None] = {
         "end_offset": sum(one.watermark.high for one in state.partitions),
         "lag_messages": sum(one.lag_messages for one in state.partitions),
@@ -105,15 +107,13 @@ def topic_metadata(state: "TopicState") -> dict[str, Any]:
         "behind_seconds": max((one.behind_seconds for one in state.partitions if one.behind_seconds is not None), default=None),
         "minutes_to_loss": _minutes(state.remaining),
         "lost_messages": sum(len(lost) for one in state.partitions for lost in one.loss.lost),
+        "committed_offset": sum(committed) if committed else None,
     }  # fmt: skip
-    committed = [one.committed for one in state.partitions if one.committed is not None]
-    if committed:
-        totals["committed_offset"] = sum(committed)
     plotted = state.partitions if len(state.partitions) <= _PLOTTED_PARTITIONS else ()
     numbers = [
         (f"{partition_key(one.kafka_partition)}_{name}", value) for one in plotted for name, value in _of(one, state)
     ]
-    return {name: value for name, value in [*totals.items(), *numbers] if value is not None}
+    return dict(known(**totals, **dict(numbers)))
 
 
 def loss_result(state: "TopicState") -> dg.AssetCheckResult:
@@ -123,23 +123,20 @@ def loss_result(state: "TopicState") -> dg.AssetCheckResult:
     have passed half of their time in Kafka.
     """
     gone = state.state is LossState.LOST or bool(state.gaps)
-    metadata: dict[str, Any] = {
-        "said": sentence(state),
-        "partitions": dg.MetadataValue.md(_table(state)),
-        "lag_messages": sum(one.lag_messages for one in state.partitions),
-        "lag_seconds": round(state.lag_seconds, _DIGITS),
-    }
-    if state.remaining is not None:
-        metadata["minutes_to_loss"] = _minutes(state.remaining)
-    if gone:
-        metadata["gaps"] = dg.MetadataValue.md("\n".join(f"- {text}" for text in _gaps(state)))
-    if state.unknown:
-        metadata["unknown"] = "; ".join(state.unknown)
+    gaps = "\n".join(f"- {text}" for text in _gaps(state))
     return dg.AssetCheckResult(
         check_name=TIME_TO_LOSS,
         passed=not gone and state.state is not LossState.WARNING,
         severity=dg.AssetCheckSeverity.ERROR if gone else dg.AssetCheckSeverity.WARN,
-        metadata=metadata,
+        metadata=known(
+            said=sentence(state),
+            partitions=dg.MetadataValue.md(_table(state)),
+            lag_messages=sum(one.lag_messages for one in state.partitions),
+            lag_seconds=round(state.lag_seconds, _DIGITS),
+            minutes_to_loss=_minutes(state.remaining),
+            gaps=dg.MetadataValue.md(gaps) if gone else None,
+            unknown="; ".join(state.unknown) or None,
+        ),
     )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any, get_args
 
 from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from dts_assets.errors import ConfigMistake
@@ -95,28 +96,26 @@ def _range_of(place: Place) -> str:
 
 def keys_at(place: Place) -> tuple[str, ...]:
     """Return the keys that may stand in the mapping at a place."""
-    model = _model_at(place)
-    names = (field.alias or name for name, field in (model.model_fields if model else {}).items())
-    return tuple(name for name in names if name not in (NAME_KEY, FOLDER_KEY))
+    return tuple(str(key) for key in _fields_at(place) if key not in (NAME_KEY, FOLDER_KEY))
 
 
 def choices_at(place: Place) -> tuple[str, ...]:
     """Return the values that a key with a fixed list of them may have."""
-    model = _model_at(place[:-1])
-    for name, field in (model.model_fields if model else {}).items():
-        if (field.alias or name) == place[-1]:
-            return tuple(str(choice) for choice in get_args(field.annotation))
-    return ()
+    field = _fields_at(place[:-1]).get(place[-1])
+    return tuple(map(str, get_args(field.annotation))) if field else ()
 
 
-def _model_at(place: Place) -> type[BaseModel] | None:
-    """Return the model of the mapping at a place; None where there is none."""
-    model: type[BaseModel] | None = Settings
+def _fields_at(place: Place) -> Mapping[str | int, FieldInfo]:
+    """Return the fields of the mapping at a place, by the keys that they have in the file."""
+    fields = _fields_of(Settings)
     for depth, part in enumerate(place):
         if place[:1] == ("subscriptions",) and depth == 1:
             continue  # the name of a subscription
-        fields = model.model_fields if model else {}
-        annotation = next((field.annotation for name, field in fields.items() if (field.alias or name) == part), None)
+        annotation = fields[part].annotation if part in fields else None
         inner = [kind for kind in (annotation, *get_args(annotation)) if isinstance(kind, type)]
-        model = next((kind for kind in inner if issubclass(kind, BaseModel)), None)
-    return model
+        fields = _fields_of(next((kind for kind in inner if issubclass(kind, BaseModel)), None))
+    return fields
+
+
+def _fields_of(model: type[BaseModel] | None) -> Mapping[str | int, FieldInfo]:
+    return {field.alias or name: field for name, field in model.model_fields.items()} if model else {}

@@ -9,7 +9,7 @@ import difflib
 import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 from zoneinfo import ZoneInfo
 
 from pydantic import (
@@ -85,19 +85,13 @@ def instant_of(text: object) -> datetime:
         mistake: the text is no time, or has no time zone.
     """
     fix = "write date, time and zone: 2026-01-05T00:00Z"
-    if isinstance(text, str):
-        try:
-            text = datetime.fromisoformat(text)
-        except ValueError:
-            raise mistake(f"{VALUE} is no time", fix) from None
-    if not isinstance(text, datetime):
-        raise mistake(f"{VALUE} is no time", fix)
-    if text.tzinfo is None:
-        raise mistake(f"{VALUE} has no time zone", fix)
     try:
-        return text.astimezone(UTC)
-    except OverflowError:
+        instant: Any = datetime.fromisoformat(text) if isinstance(text, str) else text
+        if instant.tzinfo is not None:
+            return cast("datetime", instant.astimezone(UTC))
+    except (ValueError, OverflowError, AttributeError):  # no time, a time beyond all calendars, something else
         raise mistake(f"{VALUE} is no time", fix) from None
+    raise mistake(f"{VALUE} has no time zone", fix)
 
 
 def zone_name(text: str) -> str:

@@ -13,7 +13,6 @@ import pytest
 
 from dts_assets.defs import reload
 from dts_assets.defs.reload import TableReloader, reload_code_location
-from dts_assets.defs.table_assets import graph_tables
 from dts_assets.model.tables import TableId
 from dts_assets.settings import ui_address
 
@@ -68,7 +67,7 @@ def ui() -> Iterator[Ui]:
 
 
 def reloader(project: Project, address: str | None) -> TableReloader:
-    return TableReloader.of(project.subscription, graph_tables(project.subscription), address)
+    return TableReloader(project.subscription, address)
 
 
 def test_nothing_new_asks_for_nothing(project: Project, ui: Ui) -> None:
