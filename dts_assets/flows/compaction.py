@@ -7,7 +7,7 @@ the folder of the last run that wrote files of the window: for the ledger nothin
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -24,7 +24,6 @@ from dts_assets.model.tables import TableId
 from dts_assets.planning.compactions import is_worth_compacting
 from dts_assets.store.commit import Rectangle
 from dts_assets.store.files import TableWriter, WriteTarget, WrittenFile, read_batches
-from dts_assets.store.lake import StoredFile
 
 _SIDE_BY_SIDE = 4
 
@@ -33,33 +32,28 @@ _SIDE_BY_SIDE = 4
 class CompactionTask:
     """The rewriting of files of one partition tuple as one file, rows in their order."""
 
-    number: int
     paths: tuple[str, ...]
     partition: tuple[Any, ...]
     bytes: int
     target: WriteTarget
 
 
-def compact_files(task: CompactionTask, attempt: str) -> tuple[int, tuple[WrittenFile, ...]]:
-    """Return the file that takes the place of a task's files, with the task's number."""
+def compact_files(task: CompactionTask, attempt: str) -> tuple[WrittenFile, ...]:
+    """Return the file that takes the place of a task's files."""
     columns = task.target.arrow_schema.names
     with TableWriter(task.target, f"{compacted_name(task.paths)}-{attempt}") as writer:
         for batch in read_batches(task.target.io_properties, task.paths, columns):
             writer.write_partition(task.partition, batch)
-        return task.number, writer.close()
+        return writer.close()
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """The files of one partition tuple of one table, in the order of their rows.
-
-    ``run`` is the run under which the compacted file stands.
-    """
+    """The part of a table in which a task's files take the place of others."""
 
     path: tuple[str, ...]
     rectangle: Rectangle
-    files: Sequence[StoredFile]
-    run: str
+    task: CompactionTask
 
 
 def compact_cells(
@@ -99,36 +93,31 @@ def compact_changelogs(
 
 
 def _part(pipeline: Pipeline, path: tuple[str, ...], rectangle: Rectangle, runs: Sequence[str]) -> list[_Part]:
-    """Return the files that ``runs`` have written inside a rectangle, if they are worth a compaction."""
+    """Return the part of a table that ``runs`` have written inside a rectangle, if it is worth a compaction."""
     if not runs:
         return []
     files = own_files(pipeline.lake.data_files(path, rectangle), runs)
-    return [_Part(path, rectangle, files, runs[-1])] if is_worth_compacting(len(files)) else []
+    if not is_worth_compacting(len(files)):
+        return []
+    task = CompactionTask(
+        tuple(file.path for file in files),
+        tuple(files[0].partition.values()),
+        sum(file.bytes for file in files),
+        pipeline.lake.target(path, runs[-1]),  # the compacted file stands under the last run
+    )
+    return [_Part(path, rectangle, task)]
 
 
-def _compact(pipeline: Pipeline, parts: Collection[_Part], spark: SparkProvider, progress: Progress) -> None:
+def _compact(pipeline: Pipeline, parts: Sequence[_Part], spark: SparkProvider, progress: Progress) -> None:
     if not parts:
         return
-    tasks = [
-        CompactionTask(
-            number,
-            tuple(file.path for file in part.files),
-            tuple(part.files[0].partition.values()),
-            sum(file.bytes for file in part.files),
-            pipeline.lake.target(part.path, part.run),
-        )
-        for number, part in enumerate(parts)
-    ]
-    written = dict(run_tasks(spark(), tasks, compact_files, weight=lambda task: task.bytes))
+    written = run_tasks(spark(), [part.task for part in parts], compact_files, weight=lambda task: task.bytes)
 
-    def commit(numbered: tuple[int, _Part]) -> None:
-        number, part = numbered
-        old = frozenset(file.path for file in part.files)
-        pipeline.lake.replace(
-            part.path, part.rectangle, written[number], base=old, keep=lambda file: file.file_path not in old
-        )
+    def commit(part: _Part, files: Sequence[WrittenFile]) -> None:
+        old = frozenset(part.task.paths)
+        pipeline.lake.replace(part.path, part.rectangle, files, base=old, keep=lambda file: file.file_path not in old)
 
     with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
-        list(pool.map(commit, enumerate(parts)))
-    many = sum(len(part.files) for part in parts)
+        list(pool.map(commit, parts, written))
+    many = sum(len(part.task.paths) for part in parts)
     progress(f"compaction: {many} files became {len(parts)}")

@@ -6,7 +6,7 @@ So the group is moved without joining it, and a failed move is no failure of the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -59,9 +59,8 @@ def commit_group(pipeline: Pipeline, broker: BrokerAdmin) -> GroupCommit:
             committed=committed,
             by_checkpoint=Evidence.CHECKPOINTS in pipeline.settings.traits.evidence,
         )
-        if (
-            offset is not None and offset <= watermarks[number].high
-        ):  # a greater offset is of an earlier topic of this name
+        # A greater offset than the topic has is of an earlier topic of this name.
+        if offset is not None and offset <= watermarks[number].high:
             after[number] = offset
     if after:
         broker.commit(after)
@@ -75,20 +74,12 @@ def _decoded(
 
     The windows of messages that the topic still holds are enough if they reach back to the offset of the group.
     """
-    rows = _by_partition(pipeline, pipeline.ledger.windows(_windows_in_topic(pipeline, watermarks)))
+    rows = pipeline.by_partition(pipeline.ledger.windows(_windows_in_topic(pipeline, watermarks)))
     for number, mine in rows.items():
         stands = committed.get(number)
         if stands is None or not mine or mine[0].offsets.start > stands:
-            return _by_partition(pipeline, pipeline.ledger.windows()), True
+            return pipeline.by_partition(pipeline.ledger.windows()), True
     return rows, False
-
-
-def _by_partition(pipeline: Pipeline, found: Iterable[IngestWindow]) -> dict[int, list[IngestWindow]]:
-    rows: dict[int, list[IngestWindow]] = {number: [] for number in pipeline.kafka_partitions}
-    for row in found:
-        if row.epoch == pipeline.settings.epoch:
-            rows[row.kafka_partition].append(row)
-    return {number: sorted(mine, key=lambda row: (row.window, row.offsets)) for number, mine in rows.items()}
 
 
 def _windows_in_topic(pipeline: Pipeline, watermarks: Mapping[int, Watermark]) -> tuple[Window, ...]:

@@ -28,9 +28,8 @@ def find_work(pipeline: Pipeline) -> Work:
         RecreatedTopicError: The topic ends before an offset that is stored.
     """
     ledger = pipeline.ledger
-    raw = {
-        row.cell: row for row in ledger.raw_windows()
-    }  # read first: a run may store more after the watermarks are read
+    # Read first: a run may store more after the watermarks are read.
+    raw = {row.cell: row for row in ledger.raw_windows()}
     watermarks, closing = pipeline.source.watermarks(), pipeline.closing()
     refuse_other_topic(pipeline, raw.values(), watermarks)
     entries = {row.cell: row for row in ledger.windows()}

@@ -6,6 +6,7 @@ The graph is drawn from that file.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.model.columns import Column, ColumnShape, widened
@@ -29,13 +30,9 @@ def register_shapes(pipeline: Pipeline, shapes: Mapping[TableShape, SourcePositi
         known = {column.name: column for column in before[shape.table].columns} if shape.table in before else {}
         columns = found.setdefault(shape.table, {})
         for column in shape.columns:
-            columns[column.name] = _registered(
-                pipeline, shape.table, column, columns.get(column.name) or known.get(column.name)
-            )
-    merge_registry(
-        pipeline.settings.registry_path,
-        [RegisteredTable(table, tuple(columns.values())) for table, columns in found.items()],
-    )
+            seen = columns.get(column.name) or known.get(column.name)
+            columns[column.name] = _registered(pipeline, shape.table, column, seen)
+    _merge(pipeline, found)
     return tuple(sorted(found.keys() - before.keys()))
 
 
@@ -71,21 +68,22 @@ def widen_unsigned(pipeline: Pipeline, columns: Iterable[tuple[TableId, str]], *
         wanted = wire.column_type(column.original_type, unsigned=True)
         wide = wanted if table in empty else widened(column.type, wanted)
         if wide is not None and wide != column.type and name not in pipeline.settings.types_of(table):
-            changed.setdefault(table, {})[name] = RegisteredColumn(name, column.original_type, wide, column.is_key)
-    merge_registry(
-        pipeline.settings.registry_path,
-        [RegisteredTable(table, tuple(columns.values())) for table, columns in changed.items()],
-    )
+            changed.setdefault(table, {})[name] = replace(column, type=wide)
+    _merge(pipeline, changed)
     return bool(changed)
+
+
+def _merge(pipeline: Pipeline, found: Mapping[TableId, Mapping[str, RegisteredColumn]]) -> None:
+    tables = [RegisteredTable(table, tuple(columns.values())) for table, columns in found.items()]
+    merge_registry(pipeline.settings.registry_path, tables)
 
 
 def _registered(
     pipeline: Pipeline, table: TableId, column: ColumnShape, known: RegisteredColumn | None
 ) -> RegisteredColumn:
-    declared = pipeline.settings.types_of(table).get(column.name)
-    if declared is not None:
-        return RegisteredColumn(column.name, column.original_type, declared, column.is_key)
-    kind = pipeline.format.column_type(column.original_type, unsigned=False)
-    if known is not None:
-        kind = widened(known.type, kind) or known.type
+    kind = pipeline.settings.types_of(table).get(column.name)
+    if kind is None:
+        kind = pipeline.format.column_type(column.original_type, unsigned=False)
+        if known is not None:
+            kind = widened(known.type, kind) or known.type
     return RegisteredColumn(column.name, column.original_type, kind, column.is_key)

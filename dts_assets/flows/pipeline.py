@@ -9,14 +9,14 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from pyspark.sql import SparkSession
 
 from dts_assets.errors import IncompatibleLakeError, NotReadyError
 from dts_assets.flows.layers import LAYERS, Layer
 from dts_assets.model.frontier import Consistency
-from dts_assets.model.ledger_rows import IngestWindow
+from dts_assets.model.ledger_rows import IngestWindow, RawWindow
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window, WindowGrid
@@ -34,6 +34,8 @@ from dts_assets.wire.formats import wire_format
 
 SparkProvider: TypeAlias = Callable[[], SparkSession]
 """Gives the session at first use: flows that find nothing to do start no JVM."""
+
+Row = TypeVar("Row", RawWindow, IngestWindow)
 
 _SHAPE_PROPERTY = "dts-assets.shape"
 _FIRST_WINDOW_PROPERTY = "dts-assets.first-window"
@@ -93,6 +95,14 @@ class Pipeline:
     def cells(self, windows: Iterable[Window]) -> list[Cell]:
         """Return the cells of some windows in all Kafka partitions, window by window."""
         return [Cell(partition, window) for window in windows for partition in self.kafka_partitions]
+
+    def by_partition(self, rows: Iterable[Row]) -> dict[int, list[Row]]:
+        """Return the rows of the present epoch by Kafka partition, in offset order."""
+        found: dict[int, list[Row]] = {number: [] for number in self.kafka_partitions}
+        for row in rows:
+            if row.epoch == self.settings.epoch:
+                found[row.kafka_partition].append(row)
+        return {number: sorted(mine, key=lambda row: (row.window, row.offsets)) for number, mine in found.items()}
 
     def require(self, cells: Iterable[Cell], stored: Collection[Cell], *, needed: str) -> None:
         """Refuse to go on if some cells of the asset ``needed`` are not stored.

@@ -5,10 +5,11 @@ The source and the ledger are asked. A few messages of each Kafka partition are 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
+from typing import TypeVar
 
 from dts_assets.errors.sources import SourceError
 from dts_assets.flows.broker_admin import BrokerAdmin
@@ -37,6 +38,8 @@ _LOOK_AHEAD = (1, 1_000)
 
 It mostly stands at the very first offset, but markers of transactions take offsets too.
 """
+
+Answer = TypeVar("Answer")
 
 NOTHING_SEEN: Mapping[int, OldestSeen] = MappingProxyType({})
 
@@ -129,13 +132,18 @@ def find_topic_state(
         RecreatedTopicError: The topic ends before an offset that is stored.
         CaptureGrownError: A capture that is declared complete has grown.
     """
-    rows = _raw_rows(pipeline)  # read first: a run may store more after the watermarks are read
+    rows = pipeline.by_partition(
+        pipeline.ledger.raw_windows()
+    )  # read first: a run may store more after the watermarks are read
     watermarks = pipeline.source.watermarks()
     refuse_other_topic(pipeline, (row for mine in rows.values() for row in mine), watermarks)
     now = pipeline.source.now() or datetime.now(UTC)
     unknown: list[str] = []
-    kept = _kept(pipeline, broker, unknown)
-    committed = _committed(broker, unknown)
+    said, committed = None, None
+    if broker is not None:
+        said = _answer(broker.retention, "how long the broker keeps messages", unknown)
+        committed = _answer(broker.committed, "where the consumer group stands", unknown)
+    kept = FOR_EVER if pipeline.settings.source.capture is not None else keeping(pipeline.settings.retention, said)
     first = pipeline.first_window()
     seen: dict[int, OldestSeen] = {}
     partitions = []
@@ -150,47 +158,22 @@ def find_topic_state(
                 max((row.offsets.end for row in mine), default=None),
                 max((row.last_time for row in mine if row.last_time is not None), default=None),
                 unread,
-                committed.get(number),
+                (committed or {}).get(number),
                 judge_loss(unread, mark, kept=kept, oldest=seen[number], now=now),
             )
         )
-    gaps = tuple(gap for mine in rows.values() for gap in _gaps(mine, kept, now))
-    return TopicState(now, tuple(partitions), kept, tuple(sorted(gaps, key=_place)), seen, tuple(unknown))
+    gaps = [gap for mine in rows.values() for gap in _gaps(mine, kept, now)]
+    gaps.sort(key=lambda gap: (gap.window, gap.kafka_partition))
+    return TopicState(now, tuple(partitions), kept, tuple(gaps), seen, tuple(unknown))
 
 
-def _place(gap: NamedGap) -> tuple[Window, int]:
-    return gap.window, gap.kafka_partition
-
-
-def _kept(pipeline: Pipeline, broker: BrokerAdmin | None, unknown: list[str]) -> Keeping:
-    if pipeline.settings.source.capture is not None:
-        return FOR_EVER
-    said = None
-    if broker is not None:
-        try:
-            said = broker.retention()
-        except SourceError as error:
-            unknown.append(f"how long the broker keeps messages: {error}")
-    return keeping(pipeline.settings.retention, said)
-
-
-def _committed(broker: BrokerAdmin | None, unknown: list[str]) -> Mapping[int, int | None]:
-    if broker is None:
-        return {}
+def _answer(ask: Callable[[], Answer], about: str, unknown: list[str]) -> Answer | None:
+    """Return what the broker answers; None and a sentence in ``unknown`` if it does not."""
     try:
-        return broker.committed()
+        return ask()
     except SourceError as error:
-        unknown.append(f"where the consumer group stands: {error}")
-        return {}
-
-
-def _raw_rows(pipeline: Pipeline) -> dict[int, list[RawWindow]]:
-    """Return the stored windows of the present epoch by Kafka partition, in offset order."""
-    rows: dict[int, list[RawWindow]] = {number: [] for number in pipeline.kafka_partitions}
-    for row in pipeline.ledger.raw_windows():
-        if row.epoch == pipeline.settings.epoch:
-            rows[row.kafka_partition].append(row)
-    return {number: sorted(mine, key=lambda row: (row.offsets, row.window)) for number, mine in rows.items()}
+        unknown.append(f"{about}: {error}")
+        return None
 
 
 def _unread(

@@ -16,7 +16,6 @@ from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
 from dts_assets.planning.generations import input_text
 from dts_assets.planning.staleness import entries_input
-from dts_assets.planning.statement_copies import kept_statements
 from dts_assets.planning.suspicions import Suspicion, find_suspicions
 from dts_assets.planning.topic_lineages import Lineages, find_lineages
 
@@ -47,7 +46,7 @@ class TopicHistory:
         real = not any(mark.fake_gtid for row in once for mark in row.checkpoints)
         lineages = find_lineages(once, trust_gtids=real, order=order)
         return cls(
-            by_cell, lineages, find_suspicions(once, lineages), kept_statements(once, lineages), real, _digest(tables)
+            by_cell, lineages, find_suspicions(once, lineages), _kept_statements(once, lineages), real, _digest(tables)
         )
 
     def inputs(self, window: Window, kafka_partitions: Iterable[int]) -> tuple[str, ...]:
@@ -101,6 +100,24 @@ class TopicHistory:
         if len(numbers) <= 1:
             return str(next(iter(numbers), 0))
         return repr(sorted(self.rules(cell).items()))
+
+
+def _kept_statements(rows: Iterable[IngestWindow], lineages: Lineages) -> Mapping[Cell, frozenset[int]]:
+    """Return the offsets of the DDL statements that count, by cell.
+
+    The vendor may send a statement into every Kafka partition, and again after a restart.
+    Of equal statements the first by window, Kafka partition and offset counts. By window first, and not by Kafka partition as
+    changes are told apart: so a statement never moves to a later window when that one is computed.
+    """
+    first: dict[tuple[str, SourcePosition], tuple[Cell, int]] = {}
+    for one in sorted(rows, key=lambda row: (row.epoch, row.window.start, row.kafka_partition)):
+        for mark in one.statements:
+            position = lineages.of_statement(one.kafka_partition, mark)
+            first.setdefault((mark.shard, position), (one.cell, mark.offset))
+    kept: dict[Cell, set[int]] = {}
+    for cell, offset in first.values():
+        kept.setdefault(cell, set()).add(offset)
+    return {cell: frozenset(offsets) for cell, offsets in kept.items()}
 
 
 def _digest(tables: Iterable[TableId]) -> str:
