@@ -93,7 +93,7 @@ def compact_changelogs(
 
 
 def _part(pipeline: Pipeline, path: tuple[str, ...], rectangle: Rectangle, runs: Sequence[str]) -> list[_Part]:
-    """Return the part of a table that ``runs`` have written inside a rectangle, if it is worth a compaction."""
+    """Return what ``runs`` have written inside a rectangle, if it is worth a compaction."""
     if not runs:
         return []
     files = own_files(pipeline.lake.data_files(path, rectangle), runs)

@@ -30,7 +30,6 @@ from dts_assets.stages.entry_facts import merge_shapes
 from dts_assets.stages.window_state import WindowState
 from dts_assets.store.files import WriteTarget
 from dts_assets.store.schemas import ENTRIES, QUARANTINE
-from dts_assets.wire.format import WireFormat
 
 _NEAR = 4
 """The number of earlier cells whose raw files a task is told of at first.
@@ -69,11 +68,10 @@ def _materialize(pipeline: Pipeline, span: Span, spark: SparkProvider, progress:
     entries = sum(rows[cell].counts.entries - plan.stored_entries(cell) for cell in plan.cells)
     seconds = time.monotonic() - began
     progress(f"entries: stored {len(plan.cells)} partitions, {rate(entries, 'entries', seconds)}")
-    table = pipeline.path("entries")
-    location = pipeline.lake.ensure(table, ENTRIES).location()
+    location = pipeline.lake.ensure(pipeline.path("entries"), ENTRIES).location()
     decoder = next((result.decoder for result in results.values()), "")
     reports = tuple(_report(rows[cell], plan.raw[cell], results[cell]) for cell in plan.cells)
-    return EntriesReport(reports, ".".join(table), location, new_tables, seconds, decoder)
+    return EntriesReport(reports, location, new_tables, seconds, decoder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,14 +172,13 @@ def _decode(
 class _Tasks:
     """The facts that the tasks of a run share.
 
-    ``files`` are raw files by cell; ``entries`` and ``quarantine`` are the tables to write to.
+    ``files`` are raw files by cell, ``entries`` and ``quarantine`` are the tables to write to.
     """
 
+    pipeline: Pipeline
     plan: _Plan
     files: Mapping[Cell, tuple[str, ...]]
     watermarks: Mapping[int, Watermark]
-    format: WireFormat
-    io_properties: Mapping[str, str]
     entries: WriteTarget
     quarantine: WriteTarget
 
@@ -191,15 +188,8 @@ class _Tasks:
         lake = pipeline.lake
         for name, layout in (("entries", ENTRIES), ("quarantine", QUARANTINE)):
             lake.ensure(pipeline.path(name), layout)
-        return cls(
-            plan=plan,
-            files=_raw_files(pipeline, span, plan.raw),
-            watermarks=pipeline.source.watermarks(),
-            format=pipeline.format,
-            io_properties=lake.location.file_store_properties,
-            entries=lake.target(pipeline.path("entries"), run),
-            quarantine=lake.target(pipeline.path("quarantine"), run),
-        )
+        targets = (lake.target(pipeline.path(name), run) for name in ("entries", "quarantine"))
+        return cls(pipeline, plan, _raw_files(pipeline, span, plan.raw), pipeline.source.watermarks(), *targets)
 
     def of_cell(self, cell: Cell, before: EarlierCells, most: int | None) -> EntriesTask:
         """Return the task of a cell, with the raw files of at most ``most`` cells before it."""
@@ -209,12 +199,12 @@ class _Tasks:
             cell=cell,
             offsets=OffsetRange(start, row.offsets.end),
             epoch=row.epoch,
-            format=self.format,
+            format=self.pipeline.format,
             own=self.files.get(cell, ()),
             earlier={one: self.files.get(one, ()) for one in earlier},
             reaches_start=self._reaches_start(cell, before, earlier),
             nothing_follows=row.closed_by is ClosedBy.END,
-            io_properties=self.io_properties,
+            io_properties=self.pipeline.lake.location.file_store_properties,
             entries=self.entries,
             quarantine=self.quarantine,
             is_open=row.closed_by is ClosedBy.OPEN,

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from types import MappingProxyType
 from typing import TypeAlias
 
 from pyiceberg.manifest import DataFile
@@ -23,8 +22,6 @@ from dts_assets.store.locks import hold_lock
 
 Keep: TypeAlias = Callable[[DataFile], bool]
 """The rule that tells which files inside a rectangle stay when it is replaced."""
-
-EVERYWHERE: Rectangle = MappingProxyType({})
 
 
 @contextmanager
@@ -82,7 +79,7 @@ def replace_cells(
     files: Mapping[Cell, Iterable[WrittenFile]],
     appends: Mapping[Cell, RawWindow | IngestWindow],
     *,
-    beside: Rectangle = EVERYWHERE,
+    beside: Mapping[str, Collection[str]] = {},
 ) -> None:
     """Commit the new files of some cells, in few rectangles; ``beside`` bounds further partition fields.
 

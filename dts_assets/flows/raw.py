@@ -69,9 +69,8 @@ def _materialize(pipeline: Pipeline, span: Span, spark: SparkProvider, progress:
     messages = sum(result.copied.messages for result in results.values())
     done = rate(messages, "messages", time.monotonic() - began)
     progress(f"raw_envelopes: stored {len(reports)} partitions, {done}")
-    table = pipeline.path("raw_envelopes")
-    location = pipeline.lake.ensure(table, RAW_ENVELOPES).location()
-    return RawReport(tuple(reports), ".".join(table), location, time.monotonic() - began)
+    location = pipeline.lake.ensure(pipeline.path("raw_envelopes"), RAW_ENVELOPES).location()
+    return RawReport(tuple(reports), location, time.monotonic() - began)
 
 
 def refuse_other_topic(pipeline: Pipeline, stored: Iterable[RawWindow], watermarks: Mapping[int, Watermark]) -> None:

@@ -40,7 +40,6 @@ class RawReport:
     """A span of raw; ``seconds`` is the wall time of the whole span."""
 
     cells: tuple[RawCellReport, ...]
-    table: str
     location: str
     seconds: float
 
@@ -76,7 +75,6 @@ class EntriesReport:
     """A span of entries; ``new_tables`` were not in the registry before, ``decoder`` names the parser and its version."""
 
     cells: tuple[EntriesCellReport, ...]
-    table: str
     location: str
     new_tables: tuple[TableId, ...]
     seconds: float

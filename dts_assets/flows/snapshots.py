@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,11 +17,10 @@ from dts_assets.flows.reports import LayerOutcome
 from dts_assets.flows.snapshot_tasks import HeldFile, RefreshResult, RefreshTask, refresh_files
 from dts_assets.flows.spark_tasks import SAY_EVERY, run_tasks
 from dts_assets.model.columns import Column
-from dts_assets.model.frontier import Frontier
 from dts_assets.model.tables import TableId
 from dts_assets.planning.cuts import not_behind
 from dts_assets.planning.snapshot_plans import (
-    Chain,
+    EMPTY_STATE,
     SnapshotPlan,
     SnapshotState,
     TableWindow,
@@ -42,7 +41,7 @@ from dts_assets.stages.snapshot_in_spark import (
     with_images_of,
 )
 from dts_assets.store.columns import flat_name, quoted, snapshot_columns
-from dts_assets.store.lake import StoredFile
+from dts_assets.store.lake import StoredFile, TableState
 from dts_assets.store.schemas import snapshot_layout
 from dts_assets.store.session import side_session
 
@@ -96,10 +95,7 @@ def advance_snapshots(work: LayerWork) -> dict[TableId, LayerOutcome]:
     """
     pipeline, progress = work.pipeline, work.progress
     windows = windows_by_table(pipeline.ledger.window_tables())
-    jobs = [
-        _job(pipeline, table, tuple(columns), work.reached, windows.get(table, ()), work.chains)
-        for table, columns in work.tables.items()
-    ]
+    jobs = [_job(work, table, tuple(columns), windows.get(table, ())) for table, columns in work.tables.items()]
     busy = [job for job in jobs if not job.plan.nothing]
     if busy:
         began = said = time.monotonic()
@@ -108,7 +104,7 @@ def advance_snapshots(work: LayerWork) -> dict[TableId, LayerOutcome]:
         refreshed = _refresh(pipeline, busy, session)
         merged = [job for job in busy if job.table not in refreshed]
         with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
-            for number, job in enumerate(pool.map(lambda job: _apply(pipeline, job, session), merged), start=1):
+            for number, job in enumerate(pool.map(lambda job: _merge(pipeline, job, session), merged), start=1):
                 now = time.monotonic()
                 if now - said >= SAY_EVERY and number < len(merged):
                     said = now
@@ -118,36 +114,34 @@ def advance_snapshots(work: LayerWork) -> dict[TableId, LayerOutcome]:
     return {job.table: _outcome(pipeline, job.table, committed=job.table in done) for job in jobs}
 
 
-def _job(
-    pipeline: Pipeline,
-    table: TableId,
-    columns: tuple[Column, ...],
-    frontier: Frontier,
-    windows: Sequence[TableWindow],
-    chains: Mapping[datetime, Chain],
-) -> _Job:
-    path = pipeline.table_path(SNAPSHOT.name, table)
+def _job(work: LayerWork, table: TableId, columns: tuple[Column, ...], windows: Sequence[TableWindow]) -> _Job:
+    pipeline, path = work.pipeline, work.pipeline.table_path(SNAPSHOT.name, table)
     pipeline.lake.ensure(path, snapshot_layout(columns))
     pipeline.lake.evolve(path, snapshot_columns(columns))
-    state = pipeline.lake.state(path)
-    text = None if state is None else state.properties.get(STATE_PROPERTY)
-    before = SnapshotState() if text is None else SnapshotState.of_text(text)
+    current, before = _stored_state(pipeline, table)
     changelog = pipeline.lake.state(pipeline.table_path(CHANGELOG.name, table))
     replaced: frozenset[datetime] = frozenset()
     if before.changelog_snapshot is not None and changelog is not None:
         path = pipeline.table_path(CHANGELOG.name, table)
         old, now = pipeline.lake.files_apart(path, before.changelog_snapshot, changelog.snapshot_id)
-        replaced = replaced_windows(_by_window(old), _by_window(now), state=before, chains=chains)
+        replaced = replaced_windows(_by_window(old), _by_window(now), state=before, chains=work.chains)
     plan = plan_snapshot(
         before,
-        not_behind(frontier, before.frontier),
+        not_behind(work.reached, before.frontier),
         changelog_snapshot=None if changelog is None else changelog.snapshot_id,
         windows=windows,
         replaced=replaced,
-        chains=chains,
+        chains=work.chains,
     )
-    current = None if state is None else state.snapshot_id
-    return _Job(table, columns, before, plan, current, frozenset(window.window_start for window in windows))
+    known = frozenset(window.window_start for window in windows)
+    return _Job(table, columns, before, plan, None if current is None else current.snapshot_id, known)
+
+
+def _stored_state(pipeline: Pipeline, table: TableId) -> tuple[TableState | None, SnapshotState]:
+    """Return the Iceberg snapshot of a table's snapshot, and the state that it carries."""
+    stored = pipeline.lake.state(pipeline.table_path(SNAPSHOT.name, table))
+    text = None if stored is None else stored.properties.get(STATE_PROPERTY)
+    return stored, EMPTY_STATE if text is None else SnapshotState.of_text(text)
 
 
 def _by_window(files: Iterable[StoredFile]) -> dict[datetime, frozenset[str]]:
@@ -162,9 +156,7 @@ def changelog_versions(pipeline: Pipeline, table: TableId) -> tuple[int, ...]:
 
     The next snapshot is made from the difference to it.
     """
-    state = pipeline.lake.state(pipeline.table_path(SNAPSHOT.name, table))
-    text = None if state is None else state.properties.get(STATE_PROPERTY)
-    made_from = None if text is None else SnapshotState.of_text(text).changelog_snapshot
+    made_from = _stored_state(pipeline, table)[1].changelog_snapshot
     return () if made_from is None else (made_from,)
 
 
@@ -250,34 +242,33 @@ def _commit(pipeline: Pipeline, job: _Job, results: Sequence[RefreshResult]) -> 
     )
 
 
-def _apply(pipeline: Pipeline, job: _Job, session: SparkSession) -> _Job:
+def _merge(pipeline: Pipeline, job: _Job, session: SparkSession) -> _Job:
     """Write one snapshot by Spark."""
     # A session of its own: the commit's properties are session settings, and tables are worked on side by side.
     with side_session(session) as spark:
-        return _write(pipeline, job, spark)
+        _write(pipeline, job, spark)
+    return job
 
 
-def _write(pipeline: Pipeline, job: _Job, spark: SparkSession) -> _Job:
+def _write(pipeline: Pipeline, job: _Job, spark: SparkSession) -> None:
     """Write one snapshot in one commit that carries its new state."""
     name = pipeline.lake.spark_name(pipeline.table_path(SNAPSHOT.name, job.table))
     names = [flat_name(column.name) for column in job.columns]
+    written = [column for column, _ in snapshot_columns(job.columns)]
+    option, state = f"snapshot-property.{STATE_PROPERTY}", job.plan.state.to_text()
     if job.plan.rebuilds:
-        held_now = _changelog(pipeline, job, spark, job.plan.state.changelog_snapshot).where(
-            held(job.plan.state.frontier)
-        )
+        now = _changelog(pipeline, job, spark, job.plan.state.changelog_snapshot)
+        held_now = now.where(held(job.plan.state.frontier))
         rows = whole_snapshot(held_now, job.columns, names=names, fold_absent=job.plan.fold_absent)
-        state = f"snapshot-property.{STATE_PROPERTY}"
-        rows.writeTo(name).option(state, job.plan.state.to_text()).overwrite(F.lit(True))
-        return job
+        rows.writeTo(name).option(option, state).overwrite(F.lit(True))
+        return
     source = merge_source(_result(pipeline, job, spark, name), job.columns, names=names)
     if job.current is None:
-        rows = source.where("__takes").select(*[quoted(column) for column, _ in snapshot_columns(job.columns)])
-        rows.writeTo(name).option(f"snapshot-property.{STATE_PROPERTY}", job.plan.state.to_text()).append()
-        return job
-    spark.conf.set(f"spark.sql.iceberg.snapshot-property.{STATE_PROPERTY}", job.plan.state.to_text())
+        source.where("__takes").select(*map(quoted, written)).writeTo(name).option(option, state).append()
+        return
+    spark.conf.set(f"spark.sql.iceberg.{option}", state)
     keys = [flat_name(column.name) for column in job.columns if column.is_key]
     on = " AND ".join(f"target.{quoted(key)} = source.__key_{number}" for number, key in enumerate(keys))
-    written = [column for column, _ in snapshot_columns(job.columns)]
     sets = ", ".join(f"target.{quoted(column)} = source.{quoted(column)}" for column in written)
     columns = ", ".join(quoted(column) for column in written)
     values = ", ".join(f"source.{quoted(column)}" for column in written)
@@ -287,7 +278,6 @@ def _write(pipeline: Pipeline, job: _Job, spark: SparkSession) -> _Job:
         f"WHEN MATCHED AND source.__takes THEN UPDATE SET {sets} WHEN MATCHED THEN DELETE "
         f"WHEN NOT MATCHED AND source.__takes THEN INSERT ({columns}) VALUES ({values})"
     )
-    return job
 
 
 def _result(pipeline: Pipeline, job: _Job, spark: SparkSession, snapshot_name: str) -> DataFrame:

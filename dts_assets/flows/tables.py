@@ -17,7 +17,6 @@ from dts_assets.flows.tables_commit import Written, commit_tables
 from dts_assets.flows.tables_decode import decode_tables
 from dts_assets.flows.tables_plan import TablesPlan, chosen_tables, plan_tables
 from dts_assets.flows.tables_tasks import TablesResult
-from dts_assets.flows.upkeep import expire_old_snapshots
 from dts_assets.model.frontier import Frontier
 from dts_assets.model.ledger_rows import Cut
 from dts_assets.model.tables import TableId
@@ -28,7 +27,10 @@ from dts_assets.planning.cuts import frontier, window_cut
 from dts_assets.planning.snapshot_plans import Chain
 from dts_assets.planning.topic_marks import proven_anew
 from dts_assets.stages.changelog_decoder import TableTally, TallyKey
+from dts_assets.store import expiry
+from dts_assets.store.expiry import expire_snapshots
 from dts_assets.store.locks import hold_lock
+from dts_assets.store.schemas import SYSTEM_TABLES
 
 Number = TypeVar("Number", int, float)
 
@@ -140,7 +142,24 @@ def _mark_windows(
         if needs_compaction(len(mark.made_by), still_open=mark.window.start in still_open)
     ]
     compact_changelogs(pipeline, scattered, plan.tables, spark=spark, progress=progress)
-    expire_old_snapshots(pipeline, written.tables)
+    _expire_old_snapshots(pipeline, written.tables)
+
+
+def _expire_old_snapshots(pipeline: Pipeline, tables: Iterable[TableId]) -> None:
+    """Expire superfluous Iceberg snapshots, so that metadata does not grow with the number of commits.
+
+    The subscription's own tables are looked at, and all layers of ``tables``. An Iceberg snapshot that the next run
+    of some layer will read stays.
+    """
+    catalog = pipeline.lake.catalog
+    keep_for = expiry.KEEP_FOR_LIVE if pipeline.settings.window.live else expiry.KEEP_FOR
+    for name in SYSTEM_TABLES:
+        expire_snapshots(catalog, pipeline.lake.identifier(pipeline.path(name)), keep_for=keep_for)
+    for table in tables:
+        needed = {version for layer in pipeline.layers for version in layer.needed_versions(pipeline, table)}
+        for layer in pipeline.layers:
+            identifier = pipeline.lake.identifier(pipeline.table_path(layer.name, table))
+            expire_snapshots(catalog, identifier, needed=needed, keep_for=keep_for)
 
 
 def _window_reports(

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from types import MappingProxyType
 from typing import TypeVar
 
 from dts_assets.errors.sources import SourceError
@@ -40,8 +39,6 @@ It mostly stands at the very first offset, but markers of transactions take offs
 """
 
 Answer = TypeVar("Answer")
-
-NOTHING_SEEN: Mapping[int, OldestSeen] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +118,7 @@ class TopicState:
 
 
 def find_topic_state(
-    pipeline: Pipeline, broker: BrokerAdmin | None = None, *, oldest: Mapping[int, OldestSeen] = NOTHING_SEEN
+    pipeline: Pipeline, broker: BrokerAdmin | None = None, *, oldest: Mapping[int, OldestSeen] = {}
 ) -> TopicState:
     """Return the topic as it is now.
 

@@ -5,8 +5,9 @@ A loss at the border of two windows shows in neither of them alone. Each rule na
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from typing import TypeVar
 
 from dts_assets.model.delivery import (
     MOST_NAMED,
@@ -17,6 +18,8 @@ from dts_assets.model.delivery import (
 )
 from dts_assets.model.gtids import GtidSet, parse_gtid
 from dts_assets.model.problems import Problem, ProblemCode
+
+Part = TypeVar("Part", ShardSequence, ShardTransactions)
 
 _MOST_INTERVALS = 100
 """The intervals of GTIDs that are remembered of earlier windows.
@@ -32,8 +35,6 @@ def joined(before: CellDelivery, after: CellDelivery) -> CellDelivery:
     are united, and of a scattered set only the bounds of each source are kept: a year of windows must not become a set of
     millions.
     """
-    shards = sorted({one.shard for one in (*before.sequences, *after.sequences)})
-    transactions = sorted({one.shard for one in (*before.transactions, *after.transactions)})
     return CellDelivery(
         first_message=after.first_message if before.first_message is None else before.first_message,
         last_message=before.last_message if after.last_message is None else after.last_message,
@@ -41,8 +42,8 @@ def joined(before: CellDelivery, after: CellDelivery) -> CellDelivery:
         unnumbered=before.unnumbered + after.unnumbered,
         skipped_offsets=before.skipped_offsets + after.skipped_offsets,
         offset_holes=(*before.offset_holes, *after.offset_holes)[:MOST_NAMED],
-        sequences=tuple(_joined_sequence(before.sequence(one), after.sequence(one)) for one in shards),
-        transactions=tuple(_joined_transactions(before.of_shard(one), after.of_shard(one)) for one in transactions),
+        sequences=_by_shard(before.sequences, after.sequences, _joined_sequence),
+        transactions=_by_shard(before.transactions, after.transactions, _joined_transactions),
         more_shards=before.more_shards + after.more_shards,
         seq_ids=after.seq_ids or before.seq_ids,
     )
@@ -93,11 +94,14 @@ def excused(
     return left, replace(after, sequences=tuple(sequences))
 
 
-def _joined_sequence(before: ShardSequence | None, after: ShardSequence | None) -> ShardSequence:
-    if before is None or after is None:
-        known = before or after
-        assert known is not None
-        return known
+def _by_shard(before: Iterable[Part], after: Iterable[Part], join: Callable[[Part, Part], Part]) -> tuple[Part, ...]:
+    found = {one.shard: one for one in before}
+    for one in after:
+        found[one.shard] = join(found[one.shard], one) if one.shard in found else one
+    return tuple(found[shard] for shard in sorted(found))
+
+
+def _joined_sequence(before: ShardSequence, after: ShardSequence) -> ShardSequence:
     restarted = after.restarts or (after.first == 1 and before.last > 0)
     goes_on = after.last > before.last or restarted
     return replace(
@@ -114,20 +118,15 @@ def _joined_sequence(before: ShardSequence | None, after: ShardSequence | None) 
     )
 
 
-def _joined_transactions(before: ShardTransactions | None, after: ShardTransactions | None) -> ShardTransactions:
-    if before is None or after is None:
-        known = before or after
-        assert known is not None
-        return known
-    still = [one for one in before.open if not _ends(after, one) and not _passes(before, after, one)]
+def _joined_transactions(before: ShardTransactions, after: ShardTransactions) -> ShardTransactions:
     begun = {one.gtid for one in after.open if one.gtid}
-    still = [one for one in still if one.gtid not in begun]
+    unended = (one for one in before.open if one.gtid not in begun and not _ends(after, one))
+    still = [one for one in unended if not _passes(before, after, one)]
     scattered = before.gtids is None or after.gtids is None
     try:
         gtids = None if scattered else str(_bounded(before.gtid_set | after.gtid_set))
     except ValueError:
         gtids = None
-    positions = [one for one in (before.last_position, after.last_position) if one is not None]
     return ShardTransactions(
         after.shard,
         before.begun + after.begun,
@@ -136,7 +135,7 @@ def _joined_transactions(before: ShardTransactions | None, after: ShardTransacti
         before.first or after.first,
         (*still, *after.open)[-MOST_NAMED:],
         before.more_open + after.more_open + max(0, len(still) + len(after.open) - MOST_NAMED),
-        max(positions, default=None),
+        max(filter(None, (before.last_position, after.last_position)), default=None),
         before.last_offset if after.last_offset is None else after.last_offset,
         gtids,
         before.unreadable_gtids + after.unreadable_gtids,

@@ -10,7 +10,6 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass
 from datetime import datetime
-from types import MappingProxyType
 
 from dts_assets.model.frontier import EMPTY_FRONTIER, Frontier
 from dts_assets.model.ledger_rows import WindowTable
@@ -86,9 +85,6 @@ class Chain:
     runs: frozenset[str]
 
 
-NO_CHAINS: Mapping[datetime, Chain] = MappingProxyType({})
-
-
 @dataclass(frozen=True, slots=True)
 class SnapshotPlan:
     """The work of one snapshot.
@@ -124,7 +120,7 @@ def plan_snapshot(
     changelog_snapshot: int | None,
     windows: Iterable[TableWindow],
     replaced: Iterable[datetime],
-    chains: Mapping[datetime, Chain] = NO_CHAINS,
+    chains: Mapping[datetime, Chain] = {},
 ) -> SnapshotPlan:
     """Return the work that brings a snapshot from ``before`` to ``after``.
 
@@ -215,7 +211,7 @@ def replaced_windows(
     now: Mapping[datetime, frozenset[str]],
     *,
     state: SnapshotState = EMPTY_STATE,
-    chains: Mapping[datetime, Chain] = NO_CHAINS,
+    chains: Mapping[datetime, Chain] = {},
 ) -> frozenset[datetime]:
     """Return the windows whose data files differ between two changelog states.
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from types import MappingProxyType
 
 from dts_assets.model.ledger_rows import IngestWindow, RawWindow
 from dts_assets.model.spans import Cell
@@ -33,16 +32,13 @@ SETTINGS_INPUT = "settings"
 """The name under which tables record the settings that shape their rows."""
 
 
-NOTHING_BESIDE: Mapping[datetime, tuple[str, ...]] = MappingProxyType({})
-
-
 def tables_inputs(
     window: Window,
     kafka_partitions: Iterable[int],
     entries: Mapping[Cell, IngestWindow],
     *,
     settings: str,
-    beside: Mapping[datetime, Iterable[str]] = NOTHING_BESIDE,
+    beside: Mapping[datetime, Iterable[str]] = {},
 ) -> tuple[str, ...]:
     """Return the inputs that the tables of a window would read now.
 

@@ -12,7 +12,6 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from types import MappingProxyType
 
 from dts_assets.model.spans import Cell, Span, partition_key
 from dts_assets.model.windows import Window
@@ -48,7 +47,6 @@ class Runs:
 
 
 NO_RUNS = Runs()
-NOTHING_FAILED: Mapping[datetime, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +147,7 @@ def ingest_tick(
 def tables_tick(
     work: Work,
     *,
-    failed: Mapping[datetime, int] = NOTHING_FAILED,
+    failed: Mapping[datetime, int] = {},
 ) -> tuple[WindowsRequest, ...]:
     """Return the requests for windows whose tables are missing or stale.
 

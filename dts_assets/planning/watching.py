@@ -46,10 +46,11 @@ class WatchCursor:
     def to_text(self) -> str:
         """Return small versioned JSON, as Dagster stores it."""
         oldest = {
-            partition_key(partition): [seen.low, _text(seen.time), seen.young]
+            partition_key(partition): [seen.low, seen.time and seen.time.isoformat(), seen.young]
             for partition, seen in sorted(self.oldest.items())
         }
-        told = [self.observed, _text(self.observed_at), self.verdict, _text(self.judged_at)]
+        observed_at, judged_at = (at and at.isoformat() for at in (self.observed_at, self.judged_at))
+        told = [self.observed, observed_at, self.verdict, judged_at]
         return json.dumps({"v": _VERSION, "told": told, "oldest": oldest})
 
     @classmethod
@@ -60,10 +61,11 @@ class WatchCursor:
             return cls()
         observed, observed_at, verdict, judged_at = raw["told"]
         oldest = {
-            partition_of_key(key): OldestSeen(low, _instant(time), young)
+            partition_of_key(key): OldestSeen(low, time and datetime.fromisoformat(time), young)
             for key, (low, time, young) in raw["oldest"].items()
         }
-        return cls(observed, _instant(observed_at), verdict, _instant(judged_at), oldest)
+        observed_at, judged_at = (at and datetime.fromisoformat(at) for at in (observed_at, judged_at))
+        return cls(observed, observed_at, verdict, judged_at, oldest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,11 +108,3 @@ def watch_tick(
 
 def _over(before: datetime | None, pause: timedelta, now: datetime) -> bool:
     return before is None or now - before >= pause
-
-
-def _text(instant: datetime | None) -> str | None:
-    return None if instant is None else instant.isoformat()
-
-
-def _instant(text: str | None) -> datetime | None:
-    return None if text is None else datetime.fromisoformat(text)

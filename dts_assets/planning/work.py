@@ -8,16 +8,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from types import MappingProxyType
 
 from dts_assets.model.ledger_rows import Cut, IngestWindow, RawWindow
 from dts_assets.model.spans import Cell, Span
 from dts_assets.model.windows import ClosedBy, Window
 from dts_assets.planning.generations import ABSENT, input_text
 from dts_assets.planning.rectangles import rectangles, window_runs
-from dts_assets.planning.staleness import NOTHING_BESIDE, entries_sources, stale_entries, tables_inputs
-
-NOTHING_FOLLOWED: Mapping[Cell, bool] = MappingProxyType({})
+from dts_assets.planning.staleness import entries_sources, stale_entries, tables_inputs
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +96,8 @@ def plan_work(
     cuts: Mapping[datetime, Cut],
     decoding: str,
     settings: str,
-    beside: Mapping[datetime, Iterable[str]] = NOTHING_BESIDE,
-    followed: Mapping[Cell, bool] = NOTHING_FOLLOWED,
+    beside: Mapping[datetime, Iterable[str]] = {},
+    followed: Mapping[Cell, bool] = {},
 ) -> Work:
     """Return the work that is left, without its end offsets.
 

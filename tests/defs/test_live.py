@@ -57,8 +57,8 @@ def refreshed(closed_by: ClosedBy) -> Refreshed:
     cut = Cut(WINDOW, SourcePosition(0, 1, 9), None, Consistency.CUT, Completeness.CONTIGUOUS, (), "g", (), "2")
     table = TableReport(ORDERS, (Column("id", "int", True),), LAYERS, changes={WINDOW.start: 9})
     return Refreshed(
-        (RawReport((RawCellReport(raw, 1, 9, kept=False),), "raw", "file:/lake", 1.0),),
-        (EntriesReport((EntriesCellReport(entries, 9, 9, START, START),), "entries", "file:/lake", (), 1.0),),
+        (RawReport((RawCellReport(raw, 1, 9, kept=False),), "file:/lake", 1.0),),
+        (EntriesReport((EntriesCellReport(entries, 9, 9, START, START),), "file:/lake", (), 1.0),),
         (TablesReport((WindowReport(cut, True, 9),), (table,), 1.0),),
     )
 

@@ -103,7 +103,7 @@ class Flows:
     def raw(self, pipeline: Any, span: Span, **_: Any) -> RawReport:
         self.spans.append(span)
         cells = tuple(RawCellReport(raw_row(cell), 1, 900, kept=False, seconds=0.5) for cell in span.cells())
-        return RawReport(cells, "shop.raw_envelopes", "file:/lake/raw", 1.5)
+        return RawReport(cells, "file:/lake/raw", 1.5)
 
     def entries(self, pipeline: Any, span: Span, **_: Any) -> EntriesReport:
         self.spans.append(span)
@@ -112,7 +112,7 @@ class Flows:
             EntriesCellReport(row, 30, 800, row.window.start, row.window.start + timedelta(seconds=2), 5000, 1.5)
             for row in rows
         )
-        return EntriesReport(cells, "shop.entries", "file:/lake/entries", (), 2.5, "ptars 9.9")
+        return EntriesReport(cells, "file:/lake/entries", (), 2.5, "ptars 9.9")
 
     def make_tables(self, pipeline: Any, windows: Sequence[Window], *, selection: Any, **_: Any) -> TablesReport:
         self.windows.append(tuple(windows))
