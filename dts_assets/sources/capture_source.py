@@ -55,11 +55,17 @@ class _PartitionIndex:
     groups: _Integers
 
 
+_EMPTY = _PartitionIndex(*[np.empty(0, dtype=np.int64)] * 3)
+
+
 @dataclass(frozen=True, slots=True)
 class _Index:
     partitions: Mapping[int, _PartitionIndex]
     row_groups: tuple[tuple[str, int], ...]
     latest: int | None
+
+    def of(self, kafka_partition: int) -> _PartitionIndex:
+        return self.partitions.get(kafka_partition, _EMPTY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +77,8 @@ class CaptureSource:
 
     def watermarks(self) -> Mapping[int, Watermark]:
         """Return the offsets recorded so far and their times, by Kafka partition."""
-        index = self._index().partitions
-        return {partition: _watermark(index.get(partition)) for partition in range(self.partitions)}
+        index = self._index()
+        return {partition: _watermark(index.of(partition)) for partition in range(self.partitions)}
 
     def now(self) -> datetime | None:
         """Return the greatest message time in the capture; None if it is empty."""
@@ -81,13 +87,9 @@ class CaptureSource:
 
     def offset_for_time(self, kafka_partition: int, instant: datetime, *, not_after: datetime) -> int | None:
         """Return the first offset dated in ``[instant, not_after]``, as a broker would; None if there is none."""
-        index = self._index().partitions.get(kafka_partition)
-        if index is None:
-            return None
-        earliest, latest = ceiling_of(instant), floor_of(not_after)
-        dated = (index.milliseconds >= earliest) & (index.milliseconds <= latest)
-        first = int(dated.argmax()) if dated.any() else None
-        return None if first is None else int(index.offsets[first])
+        index = self._index().of(kafka_partition)
+        dated = (index.milliseconds >= ceiling_of(instant)) & (index.milliseconds <= floor_of(not_after))
+        return int(index.offsets[dated.argmax()]) if dated.any() else None
 
     def offsets_for_times(
         self, questions: Iterable[tuple[int, datetime]], *, not_after: datetime
@@ -100,18 +102,14 @@ class CaptureSource:
 
     def dated_after(self, kafka_partition: int, offsets: OffsetRange, instant: datetime) -> tuple[int, ...]:
         """Return the offsets in the range whose messages are dated after ``instant``."""
-        index = self._index().partitions.get(kafka_partition)
-        if index is None:
-            return ()
+        index = self._index().of(kafka_partition)
         inside = (index.offsets >= offsets.start) & (index.offsets < offsets.end)
         return tuple(int(offset) for offset in index.offsets[inside & (index.milliseconds > floor_of(instant))])
 
     def read(self, kafka_partition: int, offsets: OffsetRange) -> Iterator[pa.RecordBatch]:
         """Yield the messages of a range in offset order. A message recorded twice under one offset is given once."""
         index = self._index()
-        partition = index.partitions.get(kafka_partition)
-        if partition is None:
-            return
+        partition = index.of(kafka_partition)
         first, last = np.searchsorted(partition.offsets, [offsets.start, offsets.end])
         for numbers, low, high in _runs(partition, int(first), int(last)):
             tables = [self._read_group(*index.row_groups[number], kafka_partition) for number in numbers]
@@ -261,8 +259,8 @@ def _batches(table: pa.Table) -> Iterator[pa.RecordBatch]:
         first, before = last, int(ends[last - 1])
 
 
-def _watermark(index: _PartitionIndex | None) -> Watermark:
-    if index is None or not index.offsets.size:
+def _watermark(index: _PartitionIndex) -> Watermark:
+    if not index.offsets.size:
         return Watermark(0, 0, None, None)
     first, greatest = int(index.milliseconds[0]), int(index.milliseconds.max())
     return Watermark(int(index.offsets[0]), int(index.offsets[-1]) + 1, instant_of(first), instant_of(greatest))

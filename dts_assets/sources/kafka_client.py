@@ -61,7 +61,7 @@ class Client:
         """The message times that had to be read, by our partition number."""
         self._lock = Lock()
         self._locks: dict[int, Lock] = {}
-        settings: dict[str, Any] = {**place.settings, "error_cb": self.heard}
+        settings: dict[str, Any] = {**place.settings, "error_cb": self.heard.note}
         self._admin = AdminClient(settings)
         self._readers: list[Reader] = []
         self._member: Consumer | None = None
@@ -193,7 +193,7 @@ class Client:
         """Return a consumer that knows its group and has not joined it. Several threads may use it."""
         with self._lock:
             if self._member is None:
-                self._member = Consumer({**self.place.reader_settings, "error_cb": self.heard})
+                self._member = Consumer({**self.place.reader_settings, "error_cb": self.heard.note})
             return self._member
 
     @contextmanager

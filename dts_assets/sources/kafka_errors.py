@@ -57,7 +57,7 @@ _TWICE = 2
 
 
 class ConnectionErrors:
-    """The callback for errors of a connection, which keeps the latest with their times."""
+    """The latest errors of a connection with their times; :meth:`note` is the library's callback for them."""
 
     def __init__(self, servers: str, config: Mapping[str, str]) -> None:
         self._servers = servers
@@ -65,12 +65,8 @@ class ConnectionErrors:
         self._protocol = config.get("security.protocol", "plaintext").lower()
         self._heard: deque[tuple[float, KafkaError]] = deque(maxlen=50)
 
-    def __call__(self, error: KafkaError) -> None:
-        """Keep an error that the library reports."""
-        self.note(error)
-
     def note(self, error: KafkaError) -> None:
-        """Keep an error that may explain a later one."""
+        """Keep an error that the library reports, or that may explain a later one."""
         self._heard.append((time.monotonic(), error))
 
     def verdict(self, since: float) -> BrokerError | None:

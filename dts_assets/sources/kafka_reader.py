@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import accumulate, chain
 from operator import itemgetter
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
@@ -39,12 +39,8 @@ _OF_THE_GROUP = frozenset(
 """Errors of the consumer group, which reading does not need."""
 
 
-class Bounds(Protocol):
-    """A question about a partition, put while no message comes."""
-
-    def __call__(self) -> tuple[int, int]:
-        """Return the first offset of the partition and the offset after its last message."""
-        ...
+Bounds: TypeAlias = Callable[[], tuple[int, int]]
+"""A question put while no message comes: the partition's first offset, and the offset after its last."""
 
 
 class Reader:
@@ -54,7 +50,7 @@ class Reader:
     """
 
     def __init__(self, settings: dict[str, Any], heard: ConnectionErrors) -> None:
-        self._consumer = Consumer({**settings, "error_cb": heard})
+        self._consumer = Consumer({**settings, "error_cb": heard.note})
         self._heard = heard
         self._servers = str(settings["bootstrap.servers"])
 

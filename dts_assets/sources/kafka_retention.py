@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import timedelta
 
 from confluent_kafka.admin import ConfigResource, ResourceType
@@ -29,10 +29,14 @@ def topic_retention(place: KafkaPlace) -> BrokerRetention:
         ),
         "read the settings of {}",
     )
-    return shortest(retention_of({name: entry.value for name, entry in configs.items()}) for configs in found.values())
+    each = [_retention({name: entry.value for name, entry in configs.items()}) for configs in found.values()]
+    return BrokerRetention(
+        min((one.age for one in each if one.age is not None), default=None),
+        min((one.bytes for one in each if one.bytes is not None), default=None),
+    )
 
 
-def retention_of(configs: Mapping[str, str | None]) -> BrokerRetention:
+def _retention(configs: Mapping[str, str | None]) -> BrokerRetention:
     """Return the retention that a topic's settings name.
 
     A topic that is compacted and not deleted forgets nothing by age or size.
@@ -42,12 +46,3 @@ def retention_of(configs: Mapping[str, str | None]) -> BrokerRetention:
     age = int(configs.get("retention.ms") or _FOR_EVER)
     size = int(configs.get("retention.bytes") or _FOR_EVER)
     return BrokerRetention(None if age < 0 else timedelta(milliseconds=age), None if size < 0 else size)
-
-
-def shortest(found: Iterable[BrokerRetention]) -> BrokerRetention:
-    """Return the least age and the least size of several topics."""
-    some = tuple(found)
-    return BrokerRetention(
-        min((one.age for one in some if one.age is not None), default=None),
-        min((one.bytes for one in some if one.bytes is not None), default=None),
-    )

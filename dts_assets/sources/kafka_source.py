@@ -80,14 +80,13 @@ class KafkaSource:
         """Return :meth:`offset_for_time` of many (Kafka partition, instant) pairs, in a few round trips."""
         client, latest = client_of(self.place), floor_of(not_after)
         questions = tuple(questions)
-        asked = sorted({(number, ceiling_of(instant)) for number, instant in questions})
-        rounds: list[dict[int, int]] = []
-        turn: dict[int, int] = {}
-        for number, earliest in asked:
-            at = turn[number] = turn.get(number, -1) + 1
-            if at == len(rounds):
-                rounds.append({})
-            rounds[at][number] = earliest
+        asked: dict[int, list[int]] = {}
+        for number, earliest in sorted({(number, ceiling_of(instant)) for number, instant in questions}):
+            asked.setdefault(number, []).append(earliest)
+        rounds = [
+            {number: instants[at] for number, instants in asked.items() if at < len(instants)}
+            for at in range(max(map(len, asked.values()), default=0))
+        ]
         answers = client.offsets(
             [{number: _dated_from(earliest) for number, earliest in one.items()} for one in rounds]
         )

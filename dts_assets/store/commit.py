@@ -16,7 +16,7 @@ import hashlib
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from pyiceberg.catalog import Catalog
@@ -102,8 +102,8 @@ def replace(
             deletes inside; or other writers were in the way all the time.
     """
     name = ".".join(identifier)
-    wanted = {field_name: frozenset(map(partition_value, values)) for field_name, values in rectangle.items()}
-    attempt = _Attempt(name, wanted, dict(properties or {}), frozenset(base) if base is not None else None, keep)
+    wanted = _wanted(rectangle)
+    attempt = _Attempt(name, wanted, properties or {}, frozenset(base) if base is not None else None, keep)
 
     def once() -> Replaced:
         try:
@@ -123,8 +123,7 @@ def files_in(table: Table, rectangle: Rectangle, *, snapshot_id: int | None = No
         LakeTableError: The table has row-level deletes there.
     """
     snapshot = table.current_snapshot() if snapshot_id is None else table.snapshot_by_id(snapshot_id)
-    wanted = {name: frozenset(map(partition_value, values)) for name, values in rectangle.items()}
-    return [entry.data_file for entry in plan_replacement(table, snapshot, wanted).removed]
+    return [entry.data_file for entry in plan_replacement(table, snapshot, _wanted(rectangle)).removed]
 
 
 def files_apart(table: Table, one: int, other: int) -> tuple[list[DataFile], list[DataFile]]:
@@ -149,36 +148,33 @@ def files_apart(table: Table, one: int, other: int) -> tuple[list[DataFile], lis
     return first, second
 
 
+def _wanted(rectangle: Rectangle) -> dict[str, frozenset[Any]]:
+    return {name: frozenset(map(partition_value, values)) for name, values in rectangle.items()}
+
+
 def generation_of(paths: Iterable[str]) -> str:
     """Return a short digest of a set of files: equal exactly if the files are."""
     return hashlib.sha256("\n".join(sorted(paths)).encode()).hexdigest()[:12]
 
 
+@dataclass(slots=True)
 class _Attempt:
     """A replacement through all its tries.
 
     Its snapshot id stays the same, so that a landed try is recognized.
     """
 
-    def __init__(
-        self,
-        name: str,
-        wanted: Mapping[str, frozenset[Any]],
-        properties: dict[str, str],
-        base: frozenset[str] | None,
-        keep: Callable[[DataFile], bool] | None,
-    ) -> None:
-        self._name = name
-        self._keep = keep
-        self._wanted = wanted
-        self._properties = properties
-        self._base = base
-        self._snapshot_id: int | None = None
-        self._made: list[DataFile] | None = None
-        self._made_for: tuple[int, int] | None = None
-        self._removed: tuple[str, ...] = ()
-        self._written: list[str] = []
-        self._table: Table | None = None
+    _name: str
+    _wanted: Mapping[str, frozenset[Any]]
+    _properties: Mapping[str, str]
+    _base: frozenset[str] | None
+    _keep: Callable[[DataFile], bool] | None
+    _snapshot_id: int | None = None
+    _made: list[DataFile] | None = None
+    _made_for: tuple[int, int] | None = None
+    _removed: tuple[str, ...] = ()
+    _written: list[str] = field(default_factory=list)
+    _table: Table | None = None
 
     def run(self, catalog: Catalog, identifier: Identifier, files: Sequence[WrittenFile]) -> Replaced:
         """Try once, from the table as it is now.
@@ -242,7 +238,7 @@ class _Attempt:
         self._snapshot_id = self._snapshot_id or table.metadata.new_snapshot_id()
         manifests = [
             *self._added(table, made),
-            *(manifest for touched in plan.touched for manifest in self._rewritten(table, touched)),
+            *(self._rewritten(table, touched) for touched in plan.touched),
             *self._merged(table, plan.untouched),
         ]
         head = table.current_snapshot()
@@ -297,12 +293,10 @@ class _Attempt:
         ]
         return self._manifests(table, entries)
 
-    def _rewritten(self, table: Table, touched: Touched) -> list[ManifestFile]:
-        entries = [_with_status(entry, ManifestEntryStatus.EXISTING) for entry in touched.kept]
-        entries += [
-            _with_status(entry, ManifestEntryStatus.DELETED, snapshot_id=self._snapshot_id) for entry in touched.removed
-        ]
-        return [self._manifest(table, touched.manifest.partition_spec_id, entries)]
+    def _rewritten(self, table: Table, touched: Touched) -> ManifestFile:
+        kept = [_with_status(entry, ManifestEntryStatus.EXISTING) for entry in touched.kept]
+        gone = [_with_status(entry, ManifestEntryStatus.DELETED, self._snapshot_id) for entry in touched.removed]
+        return self._manifest(table, touched.manifest.partition_spec_id, kept + gone)
 
     def _merged(self, table: Table, manifests: Sequence[ManifestFile]) -> list[ManifestFile]:
         """Return the manifests that no file was taken from; small manifests are merged if they are many."""
@@ -368,7 +362,7 @@ def _partition_order(entry: ManifestEntry) -> list[tuple[bool, Any]]:
     return [(partition[number] is not None, partition[number]) for number in range(len(partition))]
 
 
-def _with_status(entry: ManifestEntry, status: ManifestEntryStatus, *, snapshot_id: int | None = None) -> ManifestEntry:
+def _with_status(entry: ManifestEntry, status: ManifestEntryStatus, snapshot_id: int | None = None) -> ManifestEntry:
     return ManifestEntry.from_args(
         status=status,
         snapshot_id=snapshot_id if snapshot_id is not None else entry.snapshot_id,

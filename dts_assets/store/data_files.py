@@ -30,7 +30,7 @@ from pyiceberg.typedef import Record
 from pyiceberg.types import BinaryType
 
 from dts_assets.errors import LakeTableError
-from dts_assets.store.files import WrittenFile
+from dts_assets.store.files import WrittenFile, leaf_column
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _THREADS = 8
@@ -171,8 +171,7 @@ class _FooterReader:
         Raises:
             LakeTableError: The file lacks the column or its bounds, or has a null in it.
         """
-        first = footer.row_group(0)
-        position = next((i for i in range(footer.num_columns) if first.column(i).path_in_schema == column), None)
+        position = leaf_column(footer, column)
         if position is None:
             raise self._misfit(file, f"has no column {column}")
         bounds = [footer.row_group(group).column(position).statistics for group in range(footer.num_row_groups)]

@@ -7,11 +7,11 @@ files that a failed or repeated task leaves behind are orphans under ``data/<run
 
 from __future__ import annotations
 
-import contextlib
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from types import TracebackType
 from typing import Any, Self
 
@@ -199,12 +199,9 @@ class _OpenFile:
         """Drop the file. If it cannot be removed it is an orphan, which harms nothing."""
         self._batches.clear()
         if self._writer is not None:
-            with contextlib.suppress(OSError, pa.ArrowException):
-                self._writer.close()
-            with contextlib.suppress(OSError, pa.ArrowException):
-                self._stream.close()
-            with contextlib.suppress(OSError, pa.ArrowException):
-                self._io.delete(self.path)
+            for undo in (self._writer.close, self._stream.close, partial(self._io.delete, self.path)):
+                with suppress(OSError, pa.ArrowException):
+                    undo()
 
     def _start(self, row_bytes: int, *, small: bool) -> pq.ParquetWriter:
         plain = _leaves_but_binary(self._target.schema)
@@ -229,58 +226,42 @@ def read_batches(
     columns: Sequence[str],
     *,
     offsets: OffsetRange | None = None,
-    offset_column: str = "offset",
     batch_bytes: int = ROW_GROUP_BYTES,
     backwards: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """Yield batches of some columns of some files, in the order of files and rows.
 
-    One row group is in memory at a time. ``offsets`` keeps only rows whose ``offset_column`` lies in the range; row groups
-    and files whose footer excludes them are not read. A row group of more than ``batch_bytes`` comes in several batches of
-    about the same number of rows. ``backwards`` takes files and row groups last first, each row group being one batch in its
-    own ascending order.
+    One row group is in memory at a time. ``offsets`` keeps only rows whose ``offset`` lies in the range; row groups and files
+    whose footer excludes them are not read. A row group of more than ``batch_bytes`` comes in several batches of about the same
+    number of rows. ``backwards`` takes files and row groups last first, each row group being one batch in its own ascending
+    order.
 
     Raises:
-        LakeTableError: A file lacks one of ``columns``, or ``offset_column`` where ``offsets`` are given.
+        LakeTableError: A file lacks one of ``columns``, or ``offset`` where ``offsets`` are given.
     """
+    wanted = list(dict.fromkeys([*columns, "offset"] if offsets is not None else columns))
+    kept = partial(_kept, columns=list(columns), offsets=offsets)
     for path in reversed(paths) if backwards else paths:
         with file_io(io_properties, path).new_input(path).open() as stream, pq.ParquetFile(stream) as opened:
-            wanted = {*columns, offset_column} if offsets is not None else set(columns)
-            missing = wanted - set(opened.schema_arrow.names)
+            missing = set(wanted) - set(opened.schema_arrow.names)
             if missing:
                 raise LakeTableError(
                     path, f"this data file has no column {', '.join(sorted(missing))}", "materialize its window again"
                 )
-            groups = _row_groups(opened.metadata, offset_column, offsets)
+            groups = _row_groups(opened.metadata, offsets)
             for group in reversed(groups) if backwards else groups:
-                yield from _group_batches(
-                    opened, group, columns, offsets=offsets, offset_column=offset_column,
-                    batch_bytes=None if backwards else batch_bytes,
-                )  # fmt: skip
+                rows = _rows_of(opened.metadata.row_group(group), wanted, None if backwards else batch_bytes)
+                # Mapped, because a loop would hold each batch as it was read for as long as its reader works on it.
+                batches = map(kept, opened.iter_batches(rows, row_groups=[group], columns=wanted))
+                yield from filter(lambda batch: batch.num_rows, batches)
 
 
-def _group_batches(
-    opened: pq.ParquetFile,
-    group: int,
-    columns: Sequence[str],
-    *,
-    offsets: OffsetRange | None,
-    offset_column: str,
-    batch_bytes: int | None,
-) -> Iterator[pa.RecordBatch]:
-    wanted = list(dict.fromkeys([*columns, offset_column] if offsets is not None else columns))
-    batch_rows = _rows_of(opened.metadata.row_group(group), wanted, batch_bytes)
-
-    def kept(batch: pa.RecordBatch) -> pa.RecordBatch:
-        if offsets is not None:
-            values = batch.column(offset_column)
-            inside = pc.and_(pc.greater_equal(values, offsets.start), pc.less(values, offsets.end))
-            batch = batch if pc.all(inside).as_py() else batch.filter(inside)
-        return batch.select(list(columns))
-
-    # Mapped, because a loop would hold each batch as it was read for as long as its reader works on it.
-    batches = opened.iter_batches(batch_rows, row_groups=[group], columns=wanted)
-    yield from filter(lambda batch: batch.num_rows, map(kept, batches))
+def _kept(batch: pa.RecordBatch, *, columns: list[str], offsets: OffsetRange | None) -> pa.RecordBatch:
+    if offsets is not None:
+        values = batch.column("offset")
+        inside = pc.and_(pc.greater_equal(values, offsets.start), pc.less(values, offsets.end))
+        batch = batch if pc.all(inside).as_py() else batch.filter(inside)
+    return batch.select(columns)
 
 
 def _rows_of(group: pq.RowGroupMetaData, columns: Sequence[str], batch_bytes: int | None) -> int:
@@ -293,21 +274,24 @@ def _rows_of(group: pq.RowGroupMetaData, columns: Sequence[str], batch_bytes: in
     return max(1, -(-rows // max(1, -(-size // batch_bytes))))
 
 
-def _row_groups(metadata: pq.FileMetaData, offset_column: str, offsets: OffsetRange | None) -> list[int]:
-    """Return the row groups whose bounds of the offset column meet ``offsets``."""
+def _row_groups(metadata: pq.FileMetaData, offsets: OffsetRange | None) -> list[int]:
+    """Return the row groups whose bounds of the offsets meet ``offsets``."""
     numbers = list(range(metadata.num_row_groups))
-    if offsets is None or not numbers:
+    position = leaf_column(metadata, "offset") if numbers and offsets is not None else None
+    if offsets is None or position is None:
         return numbers
+    bounds = [metadata.row_group(number).column(position).statistics for number in numbers]
+    return [
+        number
+        for number, one in zip(numbers, bounds, strict=True)
+        if one is None or not one.has_min_max or (one.max >= offsets.start and one.min < offsets.end)
+    ]
+
+
+def leaf_column(metadata: pq.FileMetaData, path: str) -> int | None:
+    """Return the number of the leaf column at a Parquet path, None without one. The file has rows."""
     first = metadata.row_group(0)
-    position = next((i for i in range(metadata.num_columns) if first.column(i).path_in_schema == offset_column), None)
-    if position is None:
-        return numbers
-    kept = []
-    for number in numbers:
-        bounds = metadata.row_group(number).column(position).statistics
-        if bounds is None or not bounds.has_min_max or (bounds.max >= offsets.start and bounds.min < offsets.end):
-            kept.append(number)
-    return kept
+    return next((i for i in range(metadata.num_columns) if first.column(i).path_in_schema == path), None)
 
 
 def file_io(properties: Mapping[str, str], location: str) -> FileIO:

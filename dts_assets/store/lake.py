@@ -14,11 +14,9 @@ import pyarrow as pa
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.manifest import DataFile
-from pyiceberg.partitioning import PartitionSpec
-from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.typedef import Identifier
-from pyiceberg.types import TimestamptzType
+from pyiceberg.types import IcebergType, TimestamptzType
 
 from dts_assets.errors import LakeFormatError
 from dts_assets.store.catalog import LakeLocation, open_catalog
@@ -226,13 +224,10 @@ def write_target(table: Table, run: str, io_properties: Mapping[str, str]) -> Wr
 
 
 def _stored(table: Table, file: DataFile) -> StoredFile:
-    spec, schema = table.specs()[file.spec_id], table.schema()
-    values = {
-        one.name: _python_value(file.partition[number], spec, schema, number) for number, one in enumerate(spec.fields)
-    }
+    fields = table.specs()[file.spec_id].partition_type(table.schema()).fields
+    values = {one.name: _python_value(file.partition[number], one.field_type) for number, one in enumerate(fields)}
     return StoredFile(file.file_path, values, file.record_count, file.file_size_in_bytes)
 
 
-def _python_value(value: Any, spec: PartitionSpec, schema: Schema, number: int) -> Any:
-    kind = spec.partition_type(schema).fields[number].field_type
+def _python_value(value: Any, kind: IcebergType) -> Any:
     return _EPOCH + timedelta(microseconds=value) if isinstance(kind, TimestamptzType) and value is not None else value

@@ -83,16 +83,11 @@ class Ledger:
     def table_shapes(self, windows: Iterable[Window] | None = None) -> list[TableShapeRow]:
         """Return the shapes that events described, by window, Kafka partition, table and first position."""
         rows = self._read(TableShapeRow, "table_shapes", windows)
-        return sorted(
-            rows,
-            key=lambda row: (
-                row.window_start,
-                row.kafka_partition,
-                row.table,
-                str(row.first_position),
-                str(row.columns),
-            ),
-        )
+
+        def key(row: TableShapeRow) -> tuple[Any, ...]:
+            return row.window_start, row.kafka_partition, row.table, str(row.first_position), str(row.columns)
+
+        return sorted(rows, key=key)
 
     def lineages(self) -> list[Lineage]:
         """Return the lineages of the topic, by number."""
@@ -142,7 +137,7 @@ class Ledger:
         if self.lineages() == list(rows):
             return
         table = self._ensure("lineages")
-        written = _write(table, [(None, _arrow(table, rows))]) if rows else ()
+        written = _write(table, [((), _arrow(table, rows))])
         replace(self._catalog, self._identifier("lineages"), {}, written)
 
     def _replace_cells(self, name: str, cells: Iterable[Cell], rows: Sequence[LedgerRow]) -> None:
@@ -185,7 +180,7 @@ class Ledger:
                     self._qualified(name), "a row was given that lies outside of the cells that are being replaced"
                 )
             whole = pa.concat_tables([old.filter(pc.invert(gone)), new])
-            written = _write(table, [(day, whole.filter(_day_is(whole, day))) for day in sorted(days)])
+            written = _write(table, [((day,), whole.filter(_day_is(whole, day))) for day in sorted(days)])
             try:
                 base = [file.file_path for file in files]
                 replace(self._catalog, self._identifier(name), {DAY: days}, written, base=base)
@@ -294,16 +289,10 @@ _KEPT_ROWS = 50_000
 """The number of rows that a process keeps, of the files that were asked for last."""
 
 
-def _write(table: Table, pieces: Sequence[tuple[Any, pa.Table]]) -> tuple[WrittenFile, ...]:
-    """Write rows in this process, one file per piece.
-
-    A piece is a partition value and its rows: ``(20458, <rows>)``. With None the rows tell their partition tuples.
-    """
+def _write(table: Table, pieces: Iterable[tuple[tuple[int, ...], pa.Table]]) -> tuple[WrittenFile, ...]:
+    """Write rows in this process, one file per piece: a partition tuple and its rows, ``((20458,), <rows>)``."""
     with TableWriter(write_target(table, "ledger", dict(table.io.properties))) as writer:
-        for value, rows in pieces:
+        for partition, rows in pieces:
             for batch in rows.combine_chunks().to_batches():
-                if value is None:
-                    writer.write(batch)
-                else:
-                    writer.write_partition((value,), batch)
+                writer.write_partition(partition, batch)
         return writer.close()

@@ -66,7 +66,7 @@ class TestTroubles:
     def troubles(self, *errors: tuple[int, str], **config: str) -> ConnectionErrors:
         heard = ConnectionErrors("host:9092", config or LOGIN)
         for code, text in errors:
-            heard(KafkaError(code, text))
+            heard.note(KafkaError(code, text))
         return heard
 
     def test_a_login_refused_once_may_be_a_broker_that_goes_down(self) -> None:
@@ -134,7 +134,7 @@ class TestAnswers:
 
         def ask(_: float) -> str:
             for _ in range(2):
-                heard(KafkaError(KafkaError._AUTHENTICATION, "Authentication failed"))
+                heard.note(KafkaError(KafkaError._AUTHENTICATION, "Authentication failed"))
             raise PassingError(self.PASSING)
 
         with pytest.raises(BrokerLoginError):

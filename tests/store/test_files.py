@@ -233,8 +233,6 @@ class TestReading:
     def test_a_missing_column_is_named(self, files: list[str]) -> None:
         with pytest.raises(LakeTableError, match="no column shard"):
             next(read_batches({}, files, ["shard"]))
-        with pytest.raises(LakeTableError, match="no column first_offset"):
-            next(read_batches({}, files, ["payload"], offsets=OffsetRange(3, 5), offset_column="first_offset"))
 
 
 def test_a_table_reads_back_what_was_written(cells: Cells) -> None:
