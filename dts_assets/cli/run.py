@@ -44,39 +44,38 @@ its windows are. The windows that a killed run has not committed are done again 
 
 @dataclass(slots=True)
 class Outcome:
-    """The result of a call of ``run``: how many runs, and the sentences of failed runs."""
+    """The number of runs, the sentences of failed runs, and the number of partitions that fail a check."""
 
     runs: int = 0
     failures: list[str] = field(default_factory=list)
+    failed_checks: int = 0
 
 
 @click.command("run")
 @config_option
 def run(config: Path | None) -> None:
     """Materialize every closed window that is missing or stale, through Dagster."""
-    path = config_of(config)
-    console = Console(highlight=False)
-    outcome, failed_checks = run_all(path, console)
+    outcome = run_all(config_of(config), Console(highlight=False))
     if outcome.failures:
         sys.exit(FAILED)
-    if failed_checks:
+    if outcome.failed_checks:
         sys.exit(CHECK_FAILED)
 
 
-def run_all(path: Path, console: Console) -> tuple[Outcome, int]:
-    """Run all subscriptions of a configuration; return the outcome and the number of partitions that fail a check."""
-    outcome, failed_checks = Outcome(), 0
+def run_all(path: Path, console: Console) -> Outcome:
+    """Run all subscriptions of a configuration."""
+    outcome = Outcome()
     settings = load_settings(path)
     with open_dagster(path) as dagster:
         for name in settings.subscriptions:
             _run_subscription(settings, name, path, dagster, console, outcome)
             if not outcome.failures:
-                failed_checks += _closing(open_pipeline(settings, name), console)
+                outcome.failed_checks += _closing(open_pipeline(settings, name), console)
     if not outcome.runs:
         console.print("Nothing to do: every closed window is there and up to date.")
     for failure in outcome.failures:
         say(failure)
-    return outcome, failed_checks
+    return outcome
 
 
 def _run_subscription(

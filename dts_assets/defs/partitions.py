@@ -20,8 +20,6 @@ WINDOW = "window"
 RANGE_START, RANGE_END = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
 """Run tags that make one run of a whole rectangle: the range of each dimension, crossed."""
 
-_DAY = timedelta(days=1)
-
 
 def window_partitions(subscription: Subscription) -> dg.TimeWindowPartitionsDefinition:
     """Return partitions that are windows; with ``live`` the open window is one of them."""
@@ -54,7 +52,7 @@ def cron_of(every: timedelta) -> str:
         ValueError: The windows divide neither an hour nor a day.
     """
     minutes = every // timedelta(minutes=1)
-    if every == _DAY:
+    if every == timedelta(days=1):
         return "0 0 * * *"
     if minutes % 60 == 0:
         return "0 * * * *" if minutes == 60 else f"0 */{minutes // 60} * * *"

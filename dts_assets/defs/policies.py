@@ -14,9 +14,6 @@ from dts_assets.store.columns import NamedType
 
 OWNERS = ["team:data-engineering"]
 
-ENGINES = frozenset({"pyspark", "iceberg"})
-"""The kinds of every asset that a run makes."""
-
 ONE_RUN = dg.BackfillPolicy.single_run()
 """A backfill of any rectangle is one run with one Spark start, not one run per partition."""
 
@@ -48,7 +45,7 @@ def made_asset(
         deps=deps,
         partitions_def=partitions,
         group_name=group,
-        kinds={*ENGINES, *kinds},
+        kinds={"pyspark", "iceberg", *kinds},
         owners=OWNERS,
         code_version=CODE_VERSION,
         description=description,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import dagster as dg
 
@@ -68,21 +68,14 @@ class SparkResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         return opening
 
     def _open(self) -> SparkSession:
-        from dts_assets.store.session import patient
-
-        return patient(cast("SparkSession", self._lazy.spark_session))
-
-    @cached_property
-    def _lazy(self) -> Any:
         from dagster_pyspark import LazyPySparkResource
 
         from dts_assets.flows.pipeline import lake_location
         from dts_assets.settings import load_settings
-        from dts_assets.store.session import prepare_process, spark_conf
+        from dts_assets.store.session import patient, prepare_process, spark_conf
 
         settings = load_settings(Path(self.config_path))
         master = settings.spark.remote or settings.spark.master or "local[2]"
         prepare_process(master)
-        return LazyPySparkResource(
-            spark_config=spark_conf(lake_location(settings), dict(settings.spark.conf), master=master)
-        )
+        conf = spark_conf(lake_location(settings), dict(settings.spark.conf), master=master)
+        return patient(cast("SparkSession", LazyPySparkResource(spark_config=conf).spark_session))

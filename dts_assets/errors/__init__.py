@@ -128,7 +128,6 @@ class NothingFoundError(DtsAssetsError):
         return f"{self.place} has no {self.sought}; {self.hint}."
 
 
-@dataclass(eq=False)
 class LakeError(DtsAssetsError):
     """An error of the lake: tables cannot be read or written."""
 
@@ -223,17 +222,15 @@ class IncompatibleLakeError(LakeError):
     _: KW_ONLY
     stored: str
     configured: str
-    way_out: str = "set it back, or use another subscription name, whose tables start empty"
 
     def message(self) -> str:
         """Return the setting, both values and the way out."""
         return (
             f"{self.setting} of subscription {self.subscription} is {self.configured} in the configuration, but the lake was "
-            f"built with {self.stored}: {self.way_out}."
+            f"built with {self.stored}: set it back, or use another subscription name, whose tables start empty."
         )
 
 
-@dataclass(eq=False)
 class WindowError(DtsAssetsError):
     """An error of windows that are not ready."""
 
@@ -304,7 +301,6 @@ class IncompleteWindowError(WindowError):
         )
 
 
-@dataclass(eq=False)
 class MachineError(DtsAssetsError):
     """An error of the machine: a program or a port that is needed is not there."""
 

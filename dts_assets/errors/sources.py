@@ -12,7 +12,6 @@ from typing import ClassVar
 from dts_assets.errors import DtsAssetsError
 
 
-@dataclass(eq=False)
 class SourceError(DtsAssetsError):
     """An error of a source: messages cannot be read."""
 
@@ -95,7 +94,6 @@ class UnreachableBrokerError(BrokerError):
         )
 
 
-@dataclass(eq=False)
 class BrokerLoginError(BrokerError):
     """A broker that refused the user or the password; ``what`` is the SASL mechanism."""
 
@@ -126,7 +124,6 @@ class BrokerMechanismError(BrokerError):
         return f"The Kafka broker {self.servers} does not log in by {self.what}; {way_out}."
 
 
-@dataclass(eq=False)
 class BrokerCertificateError(BrokerError):
     """A broker whose certificate is not trusted; ``what`` is the reason."""
 
@@ -138,7 +135,6 @@ class BrokerCertificateError(BrokerError):
         )
 
 
-@dataclass(eq=False)
 class BrokerDeniedError(BrokerError):
     """A permission that the user lacks; ``what`` names the action: "read topic shop"."""
 
@@ -150,7 +146,6 @@ class BrokerDeniedError(BrokerError):
         )
 
 
-@dataclass(eq=False)
 class UnsupportedByBrokerError(BrokerError):
     """A broker that is too old for a question; ``what`` names the question: "read topic shop"."""
 
@@ -159,7 +154,6 @@ class UnsupportedByBrokerError(BrokerError):
         return f"The Kafka broker {self.servers} is too old: it does not know how to {self.what}. Use a newer broker."
 
 
-@dataclass(eq=False)
 class UnknownTopicError(BrokerError):
     """A topic, called ``what``, that the broker does not have."""
 
@@ -185,7 +179,6 @@ class PartitionCountError(BrokerError):
         )
 
 
-@dataclass(eq=False)
 class GroupInUseError(BrokerError):
     """A consumer group, called ``what``, that a client has joined."""
 

@@ -126,11 +126,7 @@ class Lake(_Part):
         """The file of a SQLite catalog; None for catalogs that are servers."""
         if self.catalog.type != "sqlite":
             return None
-        return (
-            Path(self.catalog.properties["uri"])
-            if "uri" in self.catalog.properties
-            else Path(self.warehouse, "catalog.db")
-        )
+        return Path(self.catalog.properties.get("uri", f"{self.warehouse}/catalog.db"))
 
 
 class Spark(_Part):
@@ -310,7 +306,6 @@ class Subscription(_Part):
     schema_file: AbsolutePath | None = Field(
         None,
         alias="schema",
-        validate_default=True,
         description="The customer's own schema file, for formats that are read with one.",
     )
     source: Source = Field(description="Where messages come from.")
@@ -380,13 +375,12 @@ class Subscription(_Part):
         Raises:
             WireFormatError: the schema file cannot be read.
         """
-        if self.schema_file is None:
-            return FormatSettings(self.source_time_zone)
         try:
-            return FormatSettings(self.source_time_zone, self.schema_file.read_bytes())
+            schema = None if self.schema_file is None else self.schema_file.read_bytes()
         except OSError as error:
             what = f"its schema file {self.schema_file} cannot be read ({error.strerror})"
             raise WireFormatError(self.format, what) from None
+        return FormatSettings(self.source_time_zone, schema)
 
     @property
     def registry_path(self) -> Path:

@@ -26,7 +26,7 @@ def run_demo(path: Path) -> int:
     """Run, judge and say how to go on; the exit code."""
     console = Console(highlight=False)
     began = time.monotonic()
-    outcome, failed_checks = run_all(path, console)
+    outcome = run_all(path, console)
     if outcome.failures:
         return FAILED
     settings = load_settings(path)
@@ -39,7 +39,7 @@ def run_demo(path: Path) -> int:
     console.print("Query it:    " + query_line(path.parent, catalog), soft_wrap=True, markup=False)
     if not all(verdict.equal for verdict in verdicts):
         return UNEQUAL
-    return CHECK_FAILED if failed_checks else 0
+    return CHECK_FAILED if outcome.failed_checks else 0
 
 
 def judge(pipeline: Pipeline, expected: Path) -> list[Verdict]:
