@@ -103,8 +103,8 @@ class CellDecoder:
     def problems(self) -> Iterator[Problem]:
         """Yield the problems that the cell's mark names."""
         yield from self.delivery.problems()
-        for waiting in self._joiner.waiting:
-            yield Problem(ProblemCode.WAITING, waiting.first_offset, waiting.last_offset, "its head is not stored yet")
+        for first, last in self._joiner.waiting:
+            yield Problem(ProblemCode.WAITING, first, last, "its head is not stored yet")
         lost, facts = self.tally.quarantined_messages + self.tally.quarantined_fragments, self.facts
         unapplied = "statements whose effect on rows is not applied (see entries, message_type DDL)"
         for code, count, of_what in (

@@ -14,16 +14,8 @@ from dts_assets.stages.entry_columns import source_positions
 from dts_assets.wire.format import TableChanges
 
 ENTRY_COLUMNS = (
-    "kafka_partition",
-    "epoch",
-    "window_start",
-    "last_offset",
-    "event_time",
-    "gtid",
-    "transaction_id",
-    "file_name",
-    "position",
-)
+    "kafka_partition", "epoch", "window_start", "last_offset", "event_time", "gtid", "transaction_id", "file_name", "position",
+)  # fmt: skip
 """The columns of ``entries`` that changelog rows take over; beside them stands ``lineage``, which the ledger decides."""
 
 

@@ -30,14 +30,6 @@ MOST_ASIDE = 8
 """Unfinished sets of one shard that are kept for what may still come."""
 
 
-@dataclass(frozen=True, slots=True)
-class WaitingSet:
-    """A set whose head lies in messages that are not stored yet."""
-
-    first_offset: int
-    last_offset: int
-
-
 @dataclass(slots=True)
 class Tally:
     """The fate of the messages of a range, counted: the terms of the ledger's equations."""
@@ -68,13 +60,16 @@ class Joined(NamedTuple):
 class Collector:
     """The unfinished sets of a range. Results stand in ``tally``, ``broken`` and ``waiting``.
 
+    ``nothing_follows`` says that the source can never give another message, so that a set left open is broken, not carried.
+    After :meth:`finish`, and not before, ``broken`` names the sets that can never be joined and ``waiting`` the first and last
+    offset of those whose head is not stored yet. ``tally`` goes on counting where an earlier range of the same window ended.
     ``current`` has the set of each shard that is being collected, ``aside`` those that were put aside.
     """
 
-    def __init__(self, read_head: HeadReader, tally: Tally, *, nothing_follows: bool) -> None:
+    def __init__(self, read_head: HeadReader, *, nothing_follows: bool = False, tally: Tally | None = None) -> None:
         self.broken: list[Unusable] = []
-        self.waiting: list[WaitingSet] = []
-        self._tally = tally
+        self.waiting: list[tuple[int, int]] = []
+        self.tally = Tally() if tally is None else tally
         self._read_head = read_head
         self._nothing_follows = nothing_follows
         self.current: dict[str, PartialSet] = {}
@@ -95,7 +90,7 @@ class Collector:
         elif (held := current.parts.get(fragment.index)) is None:
             current.put(fragment)
         elif fragment.repeats(held):
-            self._tally.superseded += 1
+            self.tally.superseded += 1
             current.put(fragment)
         else:  # the number and the place are the same, and the bytes are not: nobody knows which are right
             current.reason = Reason.CONTRADICTORY_FRAGMENT
@@ -123,7 +118,7 @@ class Collector:
         """Take note of a whole set: sets put aside before that are equal to it were copies."""
         for one in list(self.aside.get(shard, ())):
             if one.total == total and one.equals(data_of):
-                self._tally.superseded += len(one.parts)
+                self.tally.superseded += len(one.parts)
                 self._forget(shard, one)
 
     def see_numbers(self, highest: Mapping[str, int]) -> None:
@@ -187,10 +182,10 @@ class Collector:
                     self.put_aside(shard, None)
                 self.current.pop(shard, None)
                 return None
-            self._tally.carried_in += len(head.fragments)
+            self.tally.carried_in += len(head.fragments)
             parts = [*head.fragments, *parts]
         del self.current[shard]
-        self._tally.joined += len(parts)
+        self.tally.joined += len(parts)
         self.see_whole(shard, current.total, lambda index: parts[index].data)
         offsets = [one.offset for one in parts]
         return Joined(min(offsets), max(offsets), shard or None, parts[-1].sequence, tuple(one.data for one in parts))
@@ -198,11 +193,11 @@ class Collector:
     def _decided(self, one: PartialSet, head: Head) -> bool:
         """Tell whether the messages before an unfinished set decide its fate; else note them."""
         if head.outcome is Outcome.REPEATED:
-            self._tally.superseded += len(one.parts)
+            self.tally.superseded += len(one.parts)
             return True
         if head.outcome is Outcome.WAITING:
-            self._tally.waiting += len(one.parts)
-            self.waiting.append(WaitingSet(*_span(one.fragments)))
+            self.tally.waiting += len(one.parts)
+            self.waiting.append(_span(one.fragments))
             return True
         one.searched, one.reason = True, one.reason or head.reason
         one.head = () if one.contradicted else head.fragments
@@ -219,13 +214,13 @@ class Collector:
             self._break(shard, one)
 
     def _carry(self, one: PartialSet) -> None:
-        self._tally.carried_in += one.low
-        self._tally.carried_out += one.low + len(one.parts)
+        self.tally.carried_in += one.low
+        self.tally.carried_out += one.low + len(one.parts)
 
     def _break(self, shard: str, one: PartialSet) -> None:
         parts = one.with_head()
-        self._tally.carried_in += len(one.head)
-        self._tally.quarantined_fragments += len(parts)
+        self.tally.carried_in += len(one.head)
+        self.tally.quarantined_fragments += len(parts)
         of = f" of shard {shard}" if shard else ""
         what = "its fragments contradict each other" if one.contradicted else one.missing
         there = indexes_text(part.index for part in parts)
@@ -235,10 +230,8 @@ class Collector:
         self.broken.append(Unusable(*_span(parts), reason, detail, data))
 
     def _forget(self, shard: str, one: PartialSet) -> None:
-        rest = [other for other in self.aside[shard] if other is not one]
-        if rest:
-            self.aside[shard] = rest
-        else:
+        self.aside[shard] = [other for other in self.aside[shard] if other is not one]
+        if not self.aside[shard]:
             del self.aside[shard]
 
 

@@ -67,16 +67,9 @@ def statements(entries: pa.RecordBatch) -> list[Statement]:
         kinds = (entries["message_type"][index].as_py(), properties.get("type"))
         sql, database = properties.get("sql") or "", entries["database"][index].as_py() or ""
         seconds = properties.get("executionTime") or ""
-        found.append(
-            Statement(
-                index,
-                sql,
-                database,
-                int(seconds) if seconds.isascii() and seconds.isdigit() else None,
-                effects_of(sql, database),
-                FIRST_STATE in kinds,
-            )
-        )
+        execution_seconds = int(seconds) if seconds.isascii() and seconds.isdigit() else None
+        parsed, is_first_state = effects_of(sql, database), FIRST_STATE in kinds
+        found.append(Statement(index, sql, database, execution_seconds, parsed, is_first_state))
     return found
 
 

@@ -6,8 +6,9 @@ goes back, begins again or is missing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,8 @@ from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.problems import Problem, ProblemCode
 from dts_assets.stages.entry_columns import EntryColumns, Numbers, rows_by_shard
 from dts_assets.stages.transaction_tracker import TransactionTracker
+
+_T = TypeVar("_T")
 
 MOST_SHARDS = 256
 """Shards whose facts are kept; entries and messages of others are counted."""
@@ -52,27 +55,17 @@ class Delivery:
             return
         sequence = pc.fill_null(numbers, -1).to_numpy()
         for shard, rows in rows_by_shard(fragments["shard"], among=sequence >= 0):
-            known = self.sequences.get(shard)
-            if known is None:
-                if len(self.sequences) >= MOST_SHARDS:
-                    self.more_shards += len(rows)
-                    continue
-                known = self.sequences[shard] = _Sequence(shard)
-            known.see(*((sequence, where) if len(rows) == len(sequence) else (sequence[rows], where[rows])))
+            if (known := self._of_shard(self.sequences, shard, _Sequence, count=len(rows))) is not None:
+                known.see(*((sequence, where) if len(rows) == len(sequence) else (sequence[rows], where[rows])))
 
     def see_entries(self, entries: EntryColumns) -> None:
         """Take note of the entries of a decoded batch."""
         self._see_seq_ids(entries.seq_ids)
         fake = {entries.shard(one.index) for one in entries.checkpoints if one.fake_gtid}
         for shard, mine in entries.of_shards():
-            known = self.transactions.get(shard)
-            if known is None:
-                if len(self.transactions) >= MOST_SHARDS:
-                    self.more_shards += len(mine)
-                    continue
-                known = self.transactions[shard] = TransactionTracker(shard)
-            known.fake |= shard in fake
-            known.see(mine)
+            if (known := self._of_shard(self.transactions, shard, TransactionTracker, count=len(mine))) is not None:
+                known.fake |= shard in fake
+                known.see(mine)
 
     def until(self, end: int) -> None:
         """Set the end of the range: an open window has grown since it was begun."""
@@ -104,6 +97,13 @@ class Delivery:
             yield from known.problems()
         for _, transactions in sorted(self.transactions.items()):
             yield from transactions.problems()
+
+    def _of_shard(self, held: dict[str, _T], shard: str, begin: Callable[[str], _T], *, count: int) -> _T | None:
+        """Return the facts of a shard, or None where its items are only counted."""
+        if shard not in held and len(held) >= MOST_SHARDS:
+            self.more_shards += count
+            return None
+        return held.get(shard) or held.setdefault(shard, begin(shard))
 
     def _see_seq_ids(self, numbers: Numbers) -> None:
         numbers = numbers[numbers > 0]

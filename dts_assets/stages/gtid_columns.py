@@ -44,9 +44,8 @@ class GtidColumn:
         encoded = texts.dictionary_encode()
         codes = pc.fill_null(encoded.indices, -1) if texts.null_count else encoded.indices
         numbers, servers, names = _read(encoded.dictionary)
-        none = np.full(1, -1, np.int64)
-        of_text = (np.concatenate((numbers, none)), np.concatenate((servers, none)))
-        return cls(encoded.dictionary, codes.to_numpy().astype(np.int64), *of_text, names)
+        codes = codes.to_numpy().astype(np.int64)
+        return cls(encoded.dictionary, codes, np.append(numbers, -1), np.append(servers, -1), names)
 
     def take(self, rows: Rows) -> GtidColumn:
         """Return the GTIDs of some entries."""

@@ -22,9 +22,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dts_assets.stages.collecting import Collector, Joined, Tally
+from dts_assets.stages.collecting import Collector, Joined
 from dts_assets.stages.entry_columns import rows_by_shard
-from dts_assets.stages.heads import HeadReader, fragment_at
+from dts_assets.stages.heads import fragment_at
 from dts_assets.wire.columns.buffers import binary_array, offsets_of
 
 _Rows: TypeAlias = npt.NDArray[Any]
@@ -42,23 +42,8 @@ SETS = pa.schema(
 """One row per entry set, by last offset."""
 
 
-class Reassembler:
-    """Joins the fragments of one ordered offset range. Feed it batches, then call :meth:`finish` once.
-
-    ``nothing_follows`` says that the source can never give another message, so that a set left open is broken, not carried.
-    After :meth:`finish`, and not before, ``broken`` names the sets that can never be joined and ``waiting`` those whose head is
-    not stored yet. ``tally`` goes on counting where an earlier range of the same window ended.
-    """
-
-    def __init__(self, read_head: HeadReader, *, nothing_follows: bool = False, tally: Tally | None = None) -> None:
-        self.tally = Tally() if tally is None else tally
-        self._collector = Collector(read_head, self.tally, nothing_follows=nothing_follows)
-        self.broken, self.waiting = self._collector.broken, self._collector.waiting
-
-    @property
-    def busy(self) -> bool:
-        """True if any set is unfinished."""
-        return self._collector.busy
+class Reassembler(Collector):
+    """A collector of one ordered offset range that is fed whole batches. Call :meth:`finish` once, after the last."""
 
     def feed(self, offsets: pa.Int64Array, fragments: pa.RecordBatch) -> pa.Table:
         """Take a batch of messages and return the SETS that end in it, by last offset.
@@ -71,27 +56,18 @@ class Reassembler:
         first, last = _complete(usable, total, index, fragments)
         inside = _covered(first, last, len(usable))
         split = usable & (total > 1)
-        self._count(fragments, whole=int((usable & (total == 1)).sum()), split=int(split.sum()))
+        self.tally.messages += fragments.num_rows
+        self.tally.whole += int((usable & (total == 1)).sum())
+        self.tally.fragments += int(split.sum())
+        self.tally.null_messages += pc.sum(fragments["is_null"]).as_py() or 0
+        self.tally.quarantined_messages += fragments.num_rows - fragments["reason"].null_count
         self.tally.joined += int((split & inside).sum())
         alone = np.flatnonzero(split & ~inside)
         joined: list[Joined] = []
-        if len(alone) or self._collector.busy:
+        if len(alone) or self.busy:
             joined = self._one_by_one(alone, first, offsets, fragments)
         sets = _side_by_side(offsets, fragments, first, last, inside)
         return _merged(sets, joined) if joined else sets
-
-    def finish(self) -> None:
-        """Settle what is still open at the end of the range."""
-        self._collector.finish()
-
-    def _count(self, fragments: pa.RecordBatch, *, whole: int, split: int) -> None:
-        nulls = pc.sum(fragments["is_null"]).as_py() or 0
-        rejected = fragments.num_rows - fragments["reason"].null_count
-        self.tally.messages += fragments.num_rows
-        self.tally.whole += whole
-        self.tally.fragments += split
-        self.tally.null_messages += nulls
-        self.tally.quarantined_messages += rejected
 
     def _one_by_one(
         self, alone: _Rows, first: _Rows, offsets: pa.Int64Array, fragments: pa.RecordBatch
@@ -107,12 +83,12 @@ class Reassembler:
         for row in alone.tolist():
             shard = fragments["shard"][row].as_py()
             self._pass(shard, between.get(shard), row, fragments)
-            done = self._collector.add(shard, fragment_at(row, offsets, fragments))
+            done = self.add(shard, fragment_at(row, offsets, fragments))
             if done is not None:
                 joined.append(done)
         for shard, rows in between.items():
             self._pass(shard, rows, fragments.num_rows, fragments)
-        self._collector.see_numbers(self._highest(fragments))
+        self.see_numbers(self._highest(fragments))
         return joined
 
     def _pass(self, shard: str, between: deque[int] | None, row: int, fragments: pa.RecordBatch) -> None:
@@ -122,16 +98,16 @@ class Reassembler:
         """
         while between and between[0] < row:
             start = between.popleft()
-            if shard in self._collector.current:
-                self._collector.put_aside(shard, fragments["sequence"][start].as_py())
-            if shard in self._collector.aside:
+            if shard in self.current:
+                self.put_aside(shard, fragments["sequence"][start].as_py())
+            if shard in self.aside:
                 data_of = _data_from(start, fragments["data"])
-                self._collector.see_whole(shard, fragments["total"][start].as_py(), data_of)
+                self.see_whole(shard, fragments["total"][start].as_py(), data_of)
 
     def _highest(self, fragments: pa.RecordBatch) -> dict[str, int]:
         """Take note of the greatest sequence number of each shard that has sets put aside."""
         found = {}
-        for shard in self._collector.aside:
+        for shard in self.aside:
             numbers = fragments["sequence"].filter(pc.equal(fragments["shard"], shard))
             found[shard] = pc.max(numbers).as_py() or -1
         return found

@@ -8,7 +8,7 @@ positions of its own; there the same GTID and the same place among the transacti
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -22,20 +22,9 @@ from dts_assets.stages.reassembly import SETS
 from dts_assets.wire.format import ENTRIES
 
 KEY_COLUMNS = (
-    "last_offset",
-    "entry_number",
-    "message_type",
-    "event_time",
-    "gtid",
-    "file_name",
-    "position",
-    "database",
-    "schema",
-    "table",
-    "rows",
-    "shard",
-    "sequence",
-)
+    "last_offset", "entry_number", "message_type", "event_time", "gtid", "file_name", "position",
+    "database", "schema", "table", "rows", "shard", "sequence",
+)  # fmt: skip
 """The columns of ``entries`` that identity rests on; payloads are not read."""
 
 TRANSPORT, REREAD = "transport", "reread"
@@ -141,33 +130,18 @@ def find_redelivered(
         kept = np.where(further, kept[kept], kept)
     rows = np.flatnonzero(kept < np.arange(len(kept)))
     rows = rows[rows >= entries.num_rows - own.num_rows]
-    return _result(entries, rows, kept[rows], lineages, files, positions)
+    places = {"lineage": lineages[rows], "file": files[rows], "position": positions[rows]}
+    return _result(entries.take(pa.array(rows)), entries.take(pa.array(kept[rows])), places)
 
 
-def _result(
-    entries: pa.RecordBatch,
-    rows: _Numbers,
-    kept: _Numbers,
-    lineages: npt.NDArray[np.int32],
-    files: _Numbers,
-    positions: _Numbers,
-) -> pa.Table:
-    mine, theirs = entries.take(pa.array(rows)), entries.take(pa.array(kept))
+def _result(mine: pa.RecordBatch, theirs: pa.RecordBatch, places: Mapping[str, npt.NDArray[Any]]) -> pa.Table:
+    """Return the rows about some entries, given with the copies of them that are kept."""
+    own = ("last_offset", "entry_number", "rows", "database", "schema", "table")
     same_number = pc.fill_null(pc.equal(mine["sequence"], theirs["sequence"]), False)
-    columns = {
-        "last_offset": mine["last_offset"],
-        "entry_number": mine["entry_number"],
-        "kept_offset": theirs["last_offset"],
-        "lineage": lineages[rows],
-        "file": files[rows],
-        "position": positions[rows],
-        "rows": mine["rows"],
-        "database": mine["database"],
-        "schema": mine["schema"],
-        "table": mine["table"],
-        "reason": pc.if_else(same_number, TRANSPORT, REREAD),
-    }
-    return pa.table(columns)
+    reason = pc.if_else(same_number, TRANSPORT, REREAD)
+    return pa.table(
+        {name: mine[name] for name in own} | {**places, "kept_offset": theirs["last_offset"], "reason": reason}
+    )
 
 
 def _first_of(chosen: npt.NDArray[np.bool_], columns: Sequence[_Numbers]) -> _Numbers:

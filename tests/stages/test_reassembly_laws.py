@@ -125,7 +125,7 @@ def test_a_window_gives_the_same_or_waits_while_what_is_before_it_is_not_stored(
     stored = data.draw(st.integers(0, start))
     complete, _ = Topic(delivered.messages).range(start, end)
     early, joiner = Topic(delivered.messages, stored_from=stored).range(start, end)
-    waiting = {one.last_offset for one in joiner.waiting}
+    waiting = {last for _, last in joiner.waiting}
     assert {one for one in complete if one[1] not in waiting} == set(early)
     assert joiner.broken == []
 
