@@ -75,8 +75,8 @@ def run_tasks(
 ) -> list[Result]:
     """Return the results of all tasks, in their order.
 
-    Tasks are spread over a few Spark tasks of about the same ``weight`` together, two for each core: a Spark task with a
-    Python worker costs a tenth of a second and more before it does anything. ``work`` gets a task and a name for the attempt,
+    Tasks are spread over a few Spark tasks of about the same ``weight`` together, two for each core: what a Spark
+    task costs before it does anything is paid once for all of a group. ``work`` gets a task and a name for the attempt,
     which goes into the names of files that it writes. An error meant for people is raised here as itself; the attempt is not
     repeated, since the same input would fail again, and no further job is begun.
     """

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gc
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from zipimport import zipimporter
 
 import pyarrow as pa
 import pytest
@@ -13,7 +16,11 @@ import pytest
 from dts_assets.errors import NotClosedError
 from dts_assets.flows import spark_tasks
 from dts_assets.flows.reports import counted, of_bytes, rate
+from dts_assets.flows.spark_daemon import without_archives
 from dts_assets.flows.spark_tasks import Watched, run_tasks
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 Each = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -111,3 +118,31 @@ def test_amounts_in_words() -> None:
     assert counted("offsets")(1200, 3487) == "1,200 of 3,487 offsets"
     assert rate(4601, "row changes", 3.1) == "4,601 row changes in 3.1 s (1,484 a second)"
     assert rate(0, "row changes", 0.0) == "0 row changes in 0.0 s"
+
+
+def test_archives_of_spark_leave_the_path_and_others_stay() -> None:
+    lib = "/venv/lib/python3.11/site-packages/pyspark"
+    others = [
+        "/work",
+        "/python311.zip",
+        "/users/helpers.zip",
+        "/jars/my-spark-core.jar",
+        "/venv/lib/python3.11/site-packages",
+    ]
+    archives = [
+        f"{lib}/python/lib/pyspark.zip", f"{lib}/python/lib/py4j-0.10.9.9-src.zip", f"{lib}/jars/spark-core_2.13-4.1.3.jar"
+    ]  # fmt: skip
+    assert without_archives([*others[:2], *archives, *others[2:]]) == others
+
+
+def worker_facts(task: int, attempt: str) -> tuple[int, int]:
+    """The number of archives that a worker reads again before each task, and of objects that it never looks at for garbage."""
+    archives = [one for one in sys.path_importer_cache.values() if isinstance(one, zipimporter)]
+    return len(archives), gc.get_freeze_count()
+
+
+@pytest.mark.spark
+def test_workers_read_no_archive_before_a_task_and_look_at_no_module_after_it(spark: SparkSession) -> None:
+    for archives, frozen in run_tasks(spark, range(2), worker_facts, weight=lambda task: 1):
+        assert archives == 0
+        assert frozen > 10_000
