@@ -50,10 +50,27 @@ def varints(
         if not going.any():
             break
         digits = data.take(at, mode="clip")
-        numbers |= np.where(going, (digits & 0x7F).astype(np.int64) << shift, 0)
+        numbers |= ((digits & 0x7F) * going).astype(np.int64) << shift
         at = at + going
         going = going & (digits >= 0x80)
     return numbers, at, going
+
+
+def joint_codes(*columns: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return a number for each row, equal where all columns are equal, and the first row of each number.
+
+    Rows are numbered in the order in which they come.
+    """
+    joint = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        encoded = column.dictionary_encode()
+        joint *= max(1, len(encoded.dictionary))
+        joint += encoded.indices.to_numpy()
+    encoded = pa.array(joint).dictionary_encode()
+    codes = encoded.indices.to_numpy().astype(np.int64)
+    first = np.full(len(encoded.dictionary), len(codes))
+    np.minimum.at(first, codes, np.arange(len(codes)))
+    return codes, first
 
 
 def bitmap(valid: Bools) -> pa.Buffer:

@@ -73,7 +73,7 @@ def parse(values: pa.Array, lake_type: str, *, zone: str | None = None) -> tuple
     ``Asia/Shanghai``) is the zone of instants without an offset; None is UTC. ``string`` and ``binary`` are not parsed here.
     """
     parser = _parser(lake_type, zone if lake_type == "timestamp" else None)
-    texts = masked(values, pa.string(), None if values.null_count == 0 else np.asarray(values.is_valid()))
+    texts = masked(values, pa.string(), _valid(values))
     try:
         parsed, bad = parser.strict(texts), None
     except pa.ArrowInvalid:

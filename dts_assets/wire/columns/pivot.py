@@ -95,6 +95,33 @@ class TableRows:
     list_numbers: npt.NDArray[np.int64] | None
 
 
+def table_rows(
+    tables: Mapping[TableId, tuple[Column, ...]],
+    entry_tables: npt.NDArray[np.int64],
+    entry_lists: npt.NDArray[np.int64],
+    groups: Sequence[ColumnList | None],
+    owners: npt.NDArray[np.int64],
+) -> list[TableRows]:
+    """Return the rows of each table that has some, when rows are sorted by table.
+
+    ``entry_tables`` and ``entry_lists`` are the numbers of each entry's table in ``tables`` and of its column list in
+    ``groups``; ``owners`` is the entry of each row.
+    """
+    names, of_row = list(tables), entry_tables[owners]
+    counts = np.bincount(of_row, minlength=len(names))
+    by_table: dict[int, list[int]] = {}
+    for pair in np.unique(of_row * len(groups) + entry_lists[owners]).tolist():
+        by_table.setdefault(pair // len(groups), []).append(pair % len(groups))
+    found, start = [], 0
+    for table, numbers in by_table.items():
+        end = start + int(counts[table])
+        lists = tuple(one for number in numbers if (one := groups[number]) is not None)
+        of_rows = np.searchsorted(numbers, entry_lists[owners[of_row == table]]) if len(numbers) > 1 else None
+        found.append(TableRows(names[table], tables[names[table]], start, end, lists, of_rows))
+        start = end
+    return found
+
+
 _NUMBER_TYPES = re.compile(
     r"\s*(tiny|small|medium|big)?int|\s*(integer|decimal|numeric|dec|fixed|float|double|real|bit|year)\b", re.I
 )
@@ -254,19 +281,19 @@ class _Work:
         np.minimum(cells, np.int32(image.nothing), out=cells)
         return cells
 
-    def pair_starts(self) -> npt.NDArray[np.int64]:
-        """Return the places where the values of each pair of table and column begin."""
-        counts = [segment.table.count for segment in self.segments]
-        widths = [len(segment.share.columns) for segment in self.segments]
-        lengths = np.repeat(np.asarray(counts, np.int64), widths)
-        starts: npt.NDArray[np.int64] = np.cumsum(lengths) - lengths
-        return starts
+    def of_pairs(self, numbers: Sequence[int]) -> npt.NDArray[np.int64]:
+        """Return a number of each segment for every pair of its table and a column."""
+        return np.repeat(np.asarray(numbers, np.int64), [len(segment.share.columns) for segment in self.segments])
+
+    def pairs(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Return where the values of each pair of table and column begin, and how many they are."""
+        lengths = self.of_pairs([segment.table.count for segment in self.segments])
+        return np.cumsum(lengths) - lengths, lengths
 
     def _flat(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-        widths = [len(segment.share.columns) for segment in self.segments]
-        lengths = np.repeat(np.asarray([segment.table.count for segment in self.segments]), widths)
-        firsts = np.repeat(np.asarray([segment.table.rows.start for segment in self.segments]), widths)
-        shift = (firsts - (np.cumsum(lengths) - lengths)).astype(np.int32)
+        starts, lengths = self.pairs()
+        firsts = self.of_pairs([segment.table.rows.start for segment in self.segments])
+        shift = (firsts - starts).astype(np.int32)
         rows = np.arange(self.segments[-1].end, dtype=np.int32)
         rows += np.repeat(shift, lengths)
         positions = np.repeat(np.concatenate([segment.share.positions[0] for segment in self.segments]), lengths)
@@ -395,7 +422,7 @@ def _note_unsigned(work: _Work, kinds: npt.NDArray[np.uint8], unsigned: set[tupl
     signed = np.concatenate([segment.share.signed for segment in work.segments])
     if not signed.any():
         return
-    found = signed & np.logical_or.reduceat((kinds & UNSIGNED) != 0, work.pair_starts())
+    found = signed & np.logical_or.reduceat((kinds & UNSIGNED) != 0, work.pairs()[0])
     if not found.any():
         return
     tables = [segment.table.rows for segment in work.segments for _ in segment.share.columns]

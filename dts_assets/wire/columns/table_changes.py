@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from dts_assets.model.columns import Column
 from dts_assets.model.problems import Reason
 from dts_assets.model.tables import TableId
-from dts_assets.wire.columns.buffers import empty_lists, empty_maps, run_lengths
+from dts_assets.wire.columns.buffers import empty_lists, empty_maps, joint_codes, run_lengths
 from dts_assets.wire.columns.casts import readable
 from dts_assets.wire.format import Rejected, TableChanges
 
@@ -46,21 +46,17 @@ class Rejections:
 
 
 def table_codes(
-    entries: pa.RecordBatch, numbers: Mapping[TableId, int]
+    entries: pa.RecordBatch, tables: Iterable[TableId]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the entries of wanted tables, and the number of each entry's table.
+    """Return the entries of wanted tables, and the number of each entry's table among them.
 
     Each distinct name is looked at once.
     """
-    parts = [pc.fill_null(entries[name], "").dictionary_encode() for name in ("database", "schema", "table")]
-    sizes = [max(1, len(part.dictionary)) for part in parts]
-    codes = [part.indices.to_numpy().astype(np.int64) for part in parts]
-    combined = (codes[0] * sizes[1] + codes[1]) * sizes[2] + codes[2]
-    distinct = pa.array(combined).dictionary_encode()
-    databases, schemas, names = (part.dictionary.to_pylist() for part in parts)
-    places = (np.unravel_index(code, sizes) for code in distinct.dictionary.to_pylist())
-    named = [numbers.get(TableId(databases[one], schemas[two], names[three]), -1) for one, two, three in places]
-    found = np.asarray(named, np.int64)[distinct.indices.to_numpy()]
+    parts = [pc.fill_null(entries[name], "") for name in ("database", "schema", "table")]
+    codes, first = joint_codes(*parts)
+    numbers = {table: number for number, table in enumerate(tables)}
+    distinct = zip(*(part.take(pa.array(first)).to_pylist() for part in parts), strict=True)
+    found = np.asarray([numbers.get(TableId(*names), -1) for names in distinct], np.int64)[codes]
     wanted = np.flatnonzero(found >= 0)
     return wanted, found[wanted]
 

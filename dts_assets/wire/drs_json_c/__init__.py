@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING, ClassVar, Self
 
@@ -56,7 +55,7 @@ class DrsJsonC:
     @property
     def decoder(self) -> str:
         """The parser with its version: ``msgspec 0.22.0``."""
-        return _parser_name()
+        return f"msgspec {version('msgspec')}"
 
     def fragments(self, messages: pa.RecordBatch) -> pa.RecordBatch:
         """Return FRAGMENTS of a batch of MESSAGES, row for row: every message is whole."""
@@ -85,8 +84,3 @@ class DrsJsonC:
             return "string"
         found = mysql_type(original_type, unsigned=unsigned) or "string"
         return "bigint" if found == "int" and re.match(r"\s*int", original_type, re.I) else found
-
-
-@cache
-def _parser_name() -> str:
-    return f"msgspec {version('msgspec')}"

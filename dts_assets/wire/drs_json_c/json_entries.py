@@ -152,7 +152,7 @@ def _properties(found: _Found) -> pa.MapArray:
     properties = Properties(count)
     properties.add("type", pa.array(found.types, pa.string()), np.ones(count, np.bool_))
     for name, values in (
-        ("ts", pa.array(map(_text, found.sent), pa.string())),
+        ("ts", pa.array([None if sent is None else str(sent) for sent in found.sent], pa.string())),
         ("sql", pa.array(found.sql, pa.string())),
     ):
         properties.add(name, values, np.asarray(values.is_valid()))
@@ -163,7 +163,3 @@ def _properties(found: _Found) -> pa.MapArray:
         ]
         properties.add_pairs(pa.array(pairs, _PAIRS))
     return properties.maps()
-
-
-def _text(number: int | None) -> str | None:
-    return None if number is None else str(number)

@@ -27,8 +27,8 @@ from dts_assets.wire.columns.pivot import (
     ColumnList,
     Image,
     Reading,
-    TableRows,
     pivot,
+    table_rows,
     typed_values,
 )
 from dts_assets.wire.columns.table_changes import Rejections, beside_images, table_codes
@@ -116,7 +116,8 @@ class _Rows:
     tables: list[int] = field(default_factory=list)
     operations: list[int] = field(default_factory=list)
     counts: list[int] = field(default_factory=list)
-    lists: list[ColumnList] = field(default_factory=list)
+    lists: list[int] = field(default_factory=list)
+    groups: dict[tuple[int, ColumnList], int] = field(default_factory=dict)
     before: _Side = field(default_factory=_Side)
     after: _Side = field(default_factory=_Side)
 
@@ -148,7 +149,7 @@ class _Rows:
         self.tables.append(table)
         self.operations.append(operation)
         self.counts.append(len(after if after is not None else before or ()))
-        self.lists.append(columns.list)
+        self.lists.append(self.groups.setdefault((table, columns.list), len(self.groups)))
 
 
 def changes_of(entries: pa.RecordBatch, tables: Mapping[TableId, tuple[Column, ...]], *, zone: str) -> DecodedChanges:
@@ -156,8 +157,7 @@ def changes_of(entries: pa.RecordBatch, tables: Mapping[TableId, tuple[Column, .
 
     ``zone`` is the zone of timestamps, which carry none.
     """
-    names = list(tables)
-    wanted, codes = table_codes(entries, {table: number for number, table in enumerate(names)})
+    wanted, codes = table_codes(entries, tables)
     order = np.argsort(codes, kind="stable")
     payloads = entries["payload"].take(pa.array(wanted[order])).to_pylist()
     reject = Rejections(entries, wanted)
@@ -170,12 +170,15 @@ def changes_of(entries: pa.RecordBatch, tables: Mapping[TableId, tuple[Column, .
     counts = np.asarray(found.counts, np.int64)
     owners = np.repeat(np.arange(len(counts)), counts)
     row_numbers = np.arange(len(owners)) - np.repeat(np.cumsum(counts) - counts, counts)
-    widths = np.fromiter((len(one.columns) for one in found.lists), np.int64, len(found.lists))
+    entry_tables, entry_lists = (np.asarray(numbers, np.int64) for numbers in (found.tables, found.lists))
+    groups = [columns for _, columns in found.groups]
+    widths = np.asarray([len(one.columns) for one in groups], np.int64)[entry_lists]
     entry_numbers = wanted[np.asarray(found.numbers, np.int64)]
     operations = _OPERATIONS.take(pa.array(np.asarray(found.operations, np.int32)[owners]))
     beside = beside_images(entry_numbers[owners], row_numbers, operations)
     before, after = (_image(side, owners, row_numbers, widths) for side in (found.before, found.after))
-    changes, _ = pivot(_chunks(found, counts, names, tables), before, after, beside, reading=_reading(zone))
+    chunks = table_rows(tables, entry_tables, entry_lists, groups, owners)
+    changes, _ = pivot(chunks, before, after, beside, reading=_reading(zone))
     return DecodedChanges(changes, reject.all(), frozenset(), {})
 
 
@@ -196,28 +199,6 @@ def _image(
     # Two objects: one alone would have marks between its values.
     fields = with_empty_last(values), with_empty_last(values)
     return Image(starts, sizes, present, kinds, *fields, None, False, bool(side.absent), {})
-
-
-def _chunks(
-    found: _Rows, counts: npt.NDArray[np.int64], names: Sequence[TableId], tables: Mapping[TableId, tuple[Column, ...]]
-) -> list[TableRows]:
-    """Return the rows of each table that has some, in their order, with their column lists."""
-    ends = np.cumsum(counts)
-    of_entry = np.asarray(found.tables, np.int64)
-    chunks = []
-    for table in np.unique(of_entry).tolist():
-        first, last = np.searchsorted(of_entry, [table, table + 1]).tolist()
-        start, end = int(ends[first] - counts[first]), int(ends[last - 1])
-        if start == end:
-            continue
-        mine = found.lists[first:last]
-        lists = list(dict.fromkeys(mine))
-        numbers = None
-        if len(lists) > 1:
-            places = {one: place for place, one in enumerate(lists)}
-            numbers = np.repeat(np.asarray([places[one] for one in mine], np.int64), counts[first:last])
-        chunks.append(TableRows(names[table], tables[names[table]], start, end, tuple(lists), numbers))
-    return chunks
 
 
 def _reading(zone: str) -> Reading:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import TYPE_CHECKING, ClassVar, Literal, Self, TypeAlias
 
 from dts_assets.model.columns import Column, mysql_type
@@ -55,9 +56,10 @@ class DtsProtobuf:
     @property
     def decoder(self) -> str:
         """The parser with its version: ``ptars 0.0.25``."""
-        from dts_assets.wire.dts_protobuf.protobuf_parser import engine_name
+        from dts_assets.wire.dts_protobuf.protobuf_parser import BEST_ENGINE
 
-        return engine_name(self.engine)
+        chosen = self.engine or BEST_ENGINE
+        return f"{chosen} {version(chosen)}"
 
     def fragments(self, messages: pa.RecordBatch) -> pa.RecordBatch:
         """Return FRAGMENTS of a batch of MESSAGES, row for row."""

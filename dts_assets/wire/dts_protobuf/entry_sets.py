@@ -18,7 +18,7 @@ from dts_assets.model.columns import ColumnShape
 from dts_assets.model.problems import Reason
 from dts_assets.model.tables import TableId
 from dts_assets.protocol import subscribe_pb2 as pb
-from dts_assets.wire.columns.buffers import Bools, binary_array, masked, offsets_of, valid
+from dts_assets.wire.columns.buffers import Bools, binary_array, joint_codes, masked, offsets_of, valid
 from dts_assets.wire.columns.casts import not_utf8
 from dts_assets.wire.columns.pivot import ColumnList
 from dts_assets.wire.columns.properties import Properties
@@ -264,19 +264,14 @@ def _properties(heads: _Heads) -> pa.MapArray:
 def _shapes(heads: _Heads, batch: pa.RecordBatch) -> tuple[TableShape, ...]:
     """Return the distinct shapes of the tables of DML entries, in the order they came."""
     rows = np.flatnonzero(heads.types == pb.DML)
-    if not len(rows):
-        return ()
-    parts = [batch[name].take(pa.array(rows)).dictionary_encode() for name in ("database", "table")]
-    names = [part.dictionary.to_pylist() for part in parts]
-    codes = [part.indices.to_numpy().astype(np.int64) for part in parts]
-    combined = (codes[0] * len(names[1]) + codes[1]) * len(heads.groups) + heads.lists[rows]
-    _, first = np.unique(combined, return_index=True)
-    shapes = {
-        TableShape(TableId(names[0][codes[0][row]], "", names[1][codes[1][row]]), group.columns): None
-        for row in np.sort(first).tolist()
+    databases, tables = (batch[name].take(pa.array(rows)) for name in ("database", "table"))
+    _, first = joint_codes(databases, tables, pa.array(heads.lists[rows]))
+    shapes = (
+        TableShape(TableId(databases[row].as_py(), "", tables[row].as_py()), group.columns)
+        for row in first.tolist()
         if (group := heads.groups[heads.lists[rows[row]]]) is not None
-    }
-    return tuple(shapes)
+    )
+    return tuple(dict.fromkeys(shapes))
 
 
 def _checkpoints(heads: _Heads) -> tuple[Checkpoint, ...]:
@@ -302,13 +297,7 @@ def column_lists(columns: pa.ListArray) -> tuple[npt.NDArray[np.int64], list[Col
     joined = binary_array(pa.binary(), starts[bounds], columns.values.buffers()[2], None)
     lengths = pa.py_buffer(np.ascontiguousarray(np.diff(starts), np.int32))
     sizes = binary_array(pa.binary(), bounds * np.int32(4), lengths, None)
-    by_bytes, by_sizes = joined.dictionary_encode(), sizes.dictionary_encode()
-    combined = by_bytes.indices.to_numpy().astype(np.int64) * max(1, len(by_sizes.dictionary))
-    combined += by_sizes.indices.to_numpy()
-    encoded = pa.array(combined).dictionary_encode()
-    codes = encoded.indices.to_numpy().astype(np.int64)
-    first = np.zeros(len(encoded.dictionary), np.int64)
-    first[codes[::-1]] = np.arange(len(codes))[::-1]
+    codes, first = joint_codes(joined, sizes)
     groups = [
         column_list(tuple(columns.values.slice(start, end - start).to_pylist()))
         for start, end in zip(bounds[first].tolist(), bounds[first + 1].tolist(), strict=True)

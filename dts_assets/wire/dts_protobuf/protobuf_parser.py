@@ -21,7 +21,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -132,13 +131,6 @@ ROWS = reshaped("rows", {**_DML, "Data": None})
 
 PLAIN_ROWS = reshaped("plain_rows", _DML)
 """As :data:`ROWS`, each value as its own bytes: for values that need no parser."""
-
-
-@cache
-def engine_name(engine: Engine | None) -> str:
-    """Return an engine with its version, as ``ptars 0.0.25``; None is the best that is installed."""
-    chosen = engine or BEST_ENGINE
-    return f"{chosen} {version(chosen)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -15,7 +16,7 @@ from dts_assets.model.tables import TableId
 from dts_assets.protocol import subscribe_pb2 as pb
 from dts_assets.wire.columns.buffers import Bools, binary_array, numbers_of, offsets_of, valid, varints, with_empty_last
 from dts_assets.wire.columns.casts import Charsets, charsets_of
-from dts_assets.wire.columns.pivot import ABSENT, BYTES, NULL, NUMBER, UNSIGNED, ColumnList, Image, TableRows, pivot
+from dts_assets.wire.columns.pivot import ABSENT, BYTES, NULL, NUMBER, UNSIGNED, ColumnList, Image, pivot, table_rows
 from dts_assets.wire.columns.table_changes import Rejections, beside_images, table_codes
 from dts_assets.wire.dts_protobuf import Engine
 from dts_assets.wire.dts_protobuf.entry_sets import column_lists
@@ -57,8 +58,7 @@ def changes_of(
     entries: pa.RecordBatch, tables: Mapping[TableId, tuple[Column, ...]], *, engine: Engine | None
 ) -> DecodedChanges:
     """Return the row changes of entries, as :meth:`dts_assets.wire.format.WireFormat.changes` promises them."""
-    names = list(tables)
-    wanted, codes = table_codes(entries, {table: number for number, table in enumerate(names)})
+    wanted, codes = table_codes(entries, tables)
     payloads = entries["payload"]
     if len(wanted) < entries.num_rows:
         payloads = payloads.take(pa.array(wanted))
@@ -70,7 +70,7 @@ def changes_of(
     found = _entries(decoded.batch, images, decoded.kept, codes[decoded.kept])
     del decoded, images  # the columns' bytes are not needed any more
     rows, owners = _usable_rows(found, reject)
-    chunks = _tables(found, owners, names, tables)
+    chunks = table_rows(tables, found.tables, found.lists, found.groups, owners)
     order = np.argsort(found.tables[owners], kind="stable") if len(chunks) > 1 else None
     if order is not None:
         rows, owners = rows[order], owners[order]
@@ -80,8 +80,8 @@ def changes_of(
     operations = _OPERATIONS.take(pa.array(found.operations[owners]))
     beside = beside_images(wanted[found.numbers[owners]], rows - found.row_offsets[owners], operations)
     changes, unsigned = pivot(chunks, found.before, found.after, beside)
-    beside_known = _sums(unknown, _sums(found.before.unknown, found.after.unknown))
-    return DecodedChanges(changes, reject.all(), unsigned, beside_known)
+    counts = Counter(unknown) + Counter(found.before.unknown) + Counter(found.after.unknown)
+    return DecodedChanges(changes, reject.all(), unsigned, dict(sorted(counts.items())))
 
 
 def _decoded(payloads: pa.Array, engine: Engine | None) -> tuple[Decoded, tuple[Image, Image], dict[str, int]]:
@@ -129,18 +129,17 @@ def _usable_rows(found: _Entries, reject: Rejections) -> tuple[npt.NDArray[np.in
     rows = np.arange(len(owners))
     widths = np.fromiter((-1 if one is None else len(one.columns) for one in found.groups), np.int64, len(found.groups))
     entry_widths = widths[found.lists] if len(widths) else np.zeros(0, np.int64)
+    ragged = np.bincount(owners[_ragged(found, owners, entry_widths)], minlength=len(counts)) > 0
     unusable = np.zeros(len(counts), np.bool_)
     problems: list[tuple[Bools, Reason, str]] = [
         (found.operations == _NO_EVENT, Reason.UNDECODABLE_ENTRY, "it holds no DML event"),
         (found.operations == _UNKNOWN, Reason.UNKNOWN_OPERATION, "its DML type is not known"),
         (entry_widths < 0, Reason.UNDECODABLE_ENTRY, "its columns cannot be read"),
+        (ragged, Reason.RAGGED_ROW, "a row's number of values is not the number of columns"),
     ]
-    ragged = np.zeros(len(counts), np.bool_)
-    ragged[owners[_ragged(found, owners, entry_widths)]] = True
-    problems.append((ragged, Reason.RAGGED_ROW, "a row's number of values is not the number of columns"))
     for wrong, reason, detail in problems:
         if wrong.any():
-            for number in np.flatnonzero(wrong & ~unusable).tolist():
+            for number in np.flatnonzero(wrong).tolist():
                 reject.add(int(found.numbers[number]), reason, detail)
             unusable |= wrong
     if unusable.any():
@@ -156,36 +155,6 @@ def _ragged(found: _Entries, owners: npt.NDArray[np.int64], entry_widths: npt.ND
     wrong: Bools = ((before != 0) & (before != widths)) | ((after != 0) & (after != widths))
     wrong |= np.where(operations == pb.DELETE, before == 0, after == 0)
     return wrong
-
-
-def _tables(
-    found: _Entries,
-    owners: npt.NDArray[np.int64],
-    names: list[TableId],
-    tables: Mapping[TableId, tuple[Column, ...]],
-) -> list[TableRows]:
-    """Return how many rows each table has, in the order in which rows are about to be sorted."""
-    of_row = found.tables[owners]
-    counts = np.bincount(of_row, minlength=len(names))
-    pairs = of_row * len(found.groups) + found.lists[owners]
-    by_table: dict[int, list[int]] = {}
-    for pair in np.unique(pairs).tolist():
-        by_table.setdefault(pair // len(found.groups), []).append(pair % len(found.groups))
-    chunks, start = [], 0
-    for number in np.flatnonzero(counts).tolist():
-        groups = by_table[number]
-        numbers = None
-        if len(groups) > 1:
-            numbers = np.searchsorted(np.asarray(groups), found.lists[owners[of_row == number]])
-        lists = tuple(one for group in groups if (one := found.groups[group]) is not None)
-        end = start + int(counts[number])
-        chunks.append(TableRows(names[number], tables[names[number]], start, end, lists, numbers))
-        start = end
-    return chunks
-
-
-def _sums(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
-    return {what: one.get(what, 0) + other.get(what, 0) for what in sorted(one.keys() | other.keys())}
 
 
 def plain_image(lists: pa.ListArray) -> Image | None:

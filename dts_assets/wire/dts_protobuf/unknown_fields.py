@@ -30,18 +30,17 @@ _Sizes = npt.NDArray[np.int32]
 _Rows = npt.NDArray[np.int64]
 
 
-def sizes_of(columns: pa.RecordBatch | pa.StructArray, descriptor: Descriptor, *, without: str = "") -> _Sizes:
+def sizes_of(columns: pa.StructArray, descriptor: Descriptor, *, without: str = "") -> _Sizes:
     """Return how many bytes a producer writes for each row's known fields.
 
     Rows that are null count as if they were empty; a field ``without`` counts is left out.
     """
     found: list[_Sizes] = []
     for field in descriptor.fields:
-        column = columns.field(field.name) if isinstance(columns, pa.StructArray) else columns[field.name]
+        column = columns.field(field.name)
         if field.name != without and column.null_count < max(1, len(column)):
             found.append(_of_field(column, field))
-    count = len(columns) if isinstance(columns, pa.StructArray) else columns.num_rows
-    return np.sum(found, axis=0, dtype=np.int32) if found else np.zeros(count, np.int32)
+    return np.sum(found, axis=0, dtype=np.int32) if found else np.zeros(len(columns), np.int32)
 
 
 def framed(lengths: _Sizes, tag_size: int = 1) -> _Sizes:
@@ -69,7 +68,7 @@ def header_sizes(payloads: pa.Array, rows: _Rows | None = None) -> _Sizes:
 
 def of_sets(decoded: Decoded) -> dict[str, int]:
     """Count fields beside the entries in entry sets."""
-    rows = np.flatnonzero(np.diff(offsets_of(decoded.payloads)) != sizes_of(decoded.batch, ENTRY_SET))
+    rows = np.flatnonzero(np.diff(offsets_of(decoded.payloads)) != sizes_of(decoded.batch.to_struct_array(), ENTRY_SET))
     return _counted(decoded.payloads, rows, pb.Entries, _itself)
 
 
