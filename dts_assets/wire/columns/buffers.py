@@ -57,9 +57,9 @@ def varints(
 
 
 def joint_codes(*columns: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return a number for each row, equal where all columns are equal, and the first row of each number.
+    """Return a number for each row, and the first row of each number.
 
-    Rows are numbered in the order in which they come.
+    Rows have one number where all columns are equal; numbers are given in the order of the rows.
     """
     joint = np.zeros(len(columns[0]), np.int64)
     for column in columns:

@@ -164,8 +164,9 @@ def _pairs(heads: _Heads) -> tuple[pa.ListArray, pa.ListArray]:
 
 def _bad_pairs(pairs: pa.ListArray) -> Bools:
     wrong = np.zeros(len(pairs), np.bool_)
-    counts = np.diff(offsets_of(pairs))
-    owners = np.repeat(np.arange(len(counts)), counts)
+    if not len(pairs.values):
+        return wrong
+    owners = np.repeat(np.arange(len(pairs)), np.diff(offsets_of(pairs)))
     for name in ("key", "value"):
         wrong[owners[not_utf8(pairs.values.field(name))]] = True
     return wrong
@@ -228,6 +229,8 @@ def _of_columns(heads: _Heads) -> dict[str, int]:
 
 def _source_types(codes: npt.NDArray[np.int32]) -> tuple[pa.Array, dict[str, int]]:
     """Return names of source types; an unknown type keeps its number as text and is counted."""
+    if ((codes >= 0) & (codes < len(_SOURCE_TYPES))).all():
+        return pa.array(_SOURCE_TYPES).take(pa.array(codes)), {}
     encoded = pa.array(codes).dictionary_encode()
     distinct, known = encoded.dictionary.to_pylist(), dict(enumerate(_SOURCE_TYPES))
     names = pa.array([known.get(code, str(code)) for code in distinct], pa.string())
@@ -264,12 +267,13 @@ def _properties(heads: _Heads) -> pa.MapArray:
 def _shapes(heads: _Heads, batch: pa.RecordBatch) -> tuple[TableShape, ...]:
     """Return the distinct shapes of the tables of DML entries, in the order they came."""
     rows = np.flatnonzero(heads.types == pb.DML)
-    databases, tables = (batch[name].take(pa.array(rows)) for name in ("database", "table"))
-    _, first = joint_codes(databases, tables, pa.array(heads.lists[rows]))
+    names, lists = [batch[name].take(pa.array(rows)) for name in ("database", "table")], pa.array(heads.lists[rows])
+    _, first = joint_codes(*names, lists)
+    distinct = (column.take(pa.array(first)).to_pylist() for column in (*names, lists))
     shapes = (
-        TableShape(TableId(databases[row].as_py(), "", tables[row].as_py()), group.columns)
-        for row in first.tolist()
-        if (group := heads.groups[heads.lists[rows[row]]]) is not None
+        TableShape(TableId(database, "", table), group.columns)
+        for database, table, number in zip(*distinct, strict=True)
+        if (group := heads.groups[number]) is not None
     )
     return tuple(dict.fromkeys(shapes))
 
