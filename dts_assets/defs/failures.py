@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from typing import Any
+from typing import Any, TypeAlias
 
 import dagster as dg
 
 from dts_assets.errors import DtsAssetsError
 
-Tick = Callable[..., dg.SensorResult | dg.SkipReason]
+Ticked: TypeAlias = dg.SensorResult | dg.SkipReason
+"""The result of one tick of a sensor."""
 
 CANNOT_BE_RETRIED = "dts-assets/cannot-be-retried"
 """A tag of failed runs that would fail again until somebody changes something. Sensors do not ask for them again."""
@@ -38,11 +39,11 @@ def explained(
         ) from error
 
 
-def skips_with_reason(tick: Tick) -> Tick:
+def skips_with_reason(tick: Callable[..., Ticked]) -> Callable[..., Ticked]:
     """Let a sensor skip a tick that raises an error for people: its sentence is the reason."""
 
     @wraps(tick)
-    def skipping(*arguments: Any, **resources: Any) -> dg.SensorResult | dg.SkipReason:
+    def skipping(*arguments: Any, **resources: Any) -> Ticked:
         try:
             return tick(*arguments, **resources)
         except DtsAssetsError as error:

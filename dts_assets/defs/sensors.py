@@ -5,12 +5,12 @@ followed live, the sensors run from the start; elsewhere a person switches them 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
-from dts_assets.defs.failures import CANNOT_BE_RETRIED, skips_with_reason
+from dts_assets.defs.failures import CANNOT_BE_RETRIED, Ticked, skips_with_reason
 from dts_assets.defs.jobs import ingest_job_name, tables_job_name
 from dts_assets.defs.live import FOLLOWS_FROM, live_config, live_job_name
 from dts_assets.defs.partitions import RANGE_END, RANGE_START, span_of_range, span_tags, window_tags, windows_of_range
@@ -41,23 +41,34 @@ _MOST_FAILED = 100
 """The time to look back for failed runs, and the most failed runs to look at."""
 
 
+def _sensor(
+    subscription: Subscription, name: str, job: str, description: str
+) -> Callable[[Callable[..., Ticked]], dg.SensorDefinition]:
+    """Return the decorator of a function that says at each tick which runs of a job to ask for."""
+    live = subscription.window.live
+    decorate = dg.sensor(
+        name=f"{subscription.name}_{name}",
+        job_name=job,
+        minimum_interval_seconds=_EVERY_LIVE if live else _EVERY,
+        default_status=dg.DefaultSensorStatus.RUNNING if live else dg.DefaultSensorStatus.STOPPED,
+        description=description,
+    )
+    return lambda tick: decorate(skips_with_reason(tick))
+
+
 def ingest_sensor(subscription: Subscription) -> dg.SensorDefinition:
     """Return the sensor that follows the source: a Kafka topic, or a growing capture folder."""
     job = ingest_job_name(subscription.name)
     reloader = TableReloader(subscription, ui_address())
 
-    @dg.sensor(
-        name=f"{subscription.name}_follow_source",
-        job_name=job,
-        minimum_interval_seconds=_interval(subscription),
-        default_status=_from_the_start(subscription),
-        description="Asks for raw_envelopes and entries of windows that have closed at the source, and of the open window where "
+    @_sensor(
+        subscription,
+        "follow_source",
+        job,
+        "Asks for raw_envelopes and entries of windows that have closed at the source, and of the open window where "
         "windows are followed live.",
     )
-    @skips_with_reason
-    def follow_source(
-        context: dg.SensorEvaluationContext, pipelines: PipelineResource
-    ) -> dg.SensorResult | dg.SkipReason:
+    def follow_source(context: dg.SensorEvaluationContext, pipelines: PipelineResource) -> Ticked:
         from dts_assets.flows.find_work import find_work
 
         work = find_work(pipelines.pipeline(subscription.name))
@@ -83,17 +94,13 @@ def tables_sensor(subscription: Subscription) -> dg.SensorDefinition:
     """Return the sensor that follows the ledger and asks for tables."""
     job = tables_job_name(subscription.name)
 
-    @dg.sensor(
-        name=f"{subscription.name}_follow_ledger",
-        job_name=job,
-        minimum_interval_seconds=_interval(subscription),
-        default_status=_from_the_start(subscription),
-        description="Asks for the tables of windows whose entries are all there, and again where entries are newer.",
+    @_sensor(
+        subscription,
+        "follow_ledger",
+        job,
+        "Asks for the tables of windows whose entries are all there, and again where entries are newer.",
     )
-    @skips_with_reason
-    def follow_ledger(
-        context: dg.SensorEvaluationContext, pipelines: PipelineResource
-    ) -> dg.SensorResult | dg.SkipReason:
+    def follow_ledger(context: dg.SensorEvaluationContext, pipelines: PipelineResource) -> Ticked:
         from dts_assets.flows.find_work import find_work
 
         unfinished = dg.RunsFilter(job_name=job, statuses=_UNFINISHED)
@@ -120,17 +127,13 @@ def live_sensor(subscription: Subscription) -> dg.SensorDefinition:
     """Return the sensor that keeps one run going, which follows the source live."""
     job = live_job_name(subscription.name)
 
-    @dg.sensor(
-        name=f"{subscription.name}_follow_live",
-        job_name=job,
-        minimum_interval_seconds=_EVERY_LIVE,
-        default_status=dg.DefaultSensorStatus.RUNNING,
-        description="Asks for a run that refreshes the open window, when no such run is going on.",
+    @_sensor(
+        subscription,
+        "follow_live",
+        job,
+        "Asks for a run that refreshes the open window, when no such run is going on.",
     )
-    @skips_with_reason
-    def follow_live(
-        context: dg.SensorEvaluationContext, pipelines: PipelineResource
-    ) -> dg.SensorResult | dg.SkipReason:
+    def follow_live(context: dg.SensorEvaluationContext, pipelines: PipelineResource) -> Ticked:
         from dts_assets.flows.find_work import find_work
 
         records = context.instance.get_run_records(dg.RunsFilter(job_name=job), limit=1)
@@ -182,14 +185,6 @@ def _followed_from(instance: dg.DagsterInstance, subscription: Subscription) -> 
             if FOLLOWS_FROM in record.dagster_run.tags:
                 return subscription.grid.of_key(record.dagster_run.tags[FOLLOWS_FROM]).start
     return datetime.max.replace(tzinfo=UTC)
-
-
-def _interval(subscription: Subscription) -> int:
-    return _EVERY_LIVE if subscription.window.live else _EVERY
-
-
-def _from_the_start(subscription: Subscription) -> dg.DefaultSensorStatus:
-    return dg.DefaultSensorStatus.RUNNING if subscription.window.live else dg.DefaultSensorStatus.STOPPED
 
 
 def _runs(instance: dg.DagsterInstance, job: str, grid: WindowGrid) -> Runs:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 
 from dts_assets.defs.checks import evaluation
-from dts_assets.defs.failures import explained, skips_with_reason
+from dts_assets.defs.failures import Ticked, explained, skips_with_reason
 from dts_assets.defs.metadata import known
 from dts_assets.defs.policies import asset_key
 from dts_assets.defs.resources import PipelineResource
@@ -64,9 +64,7 @@ def watch_sensor(subscription: Subscription) -> dg.SensorDefinition:
         description="Observes the topic: its end, the messages that are not stored yet, and the time until Kafka deletes them.",
     )
     @skips_with_reason
-    def watch_topic(
-        context: dg.SensorEvaluationContext, pipelines: PipelineResource
-    ) -> dg.SensorResult | dg.SkipReason:
+    def watch_topic(context: dg.SensorEvaluationContext, pipelines: PipelineResource) -> Ticked:
         from dts_assets.flows.broker_admin import impatient, open_broker
         from dts_assets.flows.topic import find_topic_state
 
