@@ -126,7 +126,7 @@ class CaptureStock:
         for batch in self.source.read(kafka_partition, OffsetRange(offset, offset + 1)):
             return FoundMessage(_as_messages(pa.Table.from_batches([batch])), None)
         known = self.source.watermarks().get(kafka_partition)
-        there = [] if known is None or known.low == known.high else [OffsetRange(known.low, known.high)]
+        there = [] if known is None else [OffsetRange(known.low, known.high)]
         raise NothingFoundError(*_missing(kafka_partition, offset, "The capture", there))
 
     def entries_at(self, kafka_partition: int, offset: int, *, payload: bool = False) -> pa.Table:

@@ -44,7 +44,7 @@ _MOST_FAILED = 100
 def _sensor(
     subscription: Subscription, name: str, job: str, description: str
 ) -> Callable[[Callable[..., Ticked]], dg.SensorDefinition]:
-    """Return the decorator of a function that says at each tick which runs of a job to ask for."""
+    """Return the decorator of a tick, which says what runs of a job to ask for."""
     live = subscription.window.live
     decorate = dg.sensor(
         name=f"{subscription.name}_{name}",

@@ -12,7 +12,7 @@ import dagster as dg
 
 from dts_assets.defs.checks import evaluation
 from dts_assets.defs.failures import Ticked, explained, skips_with_reason
-from dts_assets.defs.metadata import known
+from dts_assets.defs.metadata import Metadata, known
 from dts_assets.defs.policies import asset_key
 from dts_assets.defs.resources import PipelineResource
 from dts_assets.model.spans import partition_key
@@ -21,7 +21,7 @@ from dts_assets.planning.watching import OBSERVE_MOVES, WatchCursor, watch_tick
 from dts_assets.settings.models import Subscription
 
 if TYPE_CHECKING:
-    from dts_assets.flows.topic import PartitionState, TopicState
+    from dts_assets.flows.topic import TopicState
 
 TIME_TO_LOSS = "time_to_loss"
 
@@ -92,7 +92,7 @@ def watch_sensor(subscription: Subscription) -> dg.SensorDefinition:
     return watch_topic
 
 
-def topic_metadata(state: "TopicState") -> dict[str, Any]:
+def topic_metadata(state: "TopicState") -> Metadata:
     """Return a topic as numbers under plain names: totals, then numbers of each Kafka partition.
 
     A number that is not known is left out.
@@ -108,10 +108,16 @@ def topic_metadata(state: "TopicState") -> dict[str, Any]:
         "committed_offset": sum(committed) if committed else None,
     }  # fmt: skip
     plotted = state.partitions if len(state.partitions) <= _PLOTTED_PARTITIONS else ()
-    numbers = [
-        (f"{partition_key(one.kafka_partition)}_{name}", value) for one in plotted for name, value in _of(one, state)
-    ]
-    return dict(known(**totals, **dict(numbers)))
+    numbers = {
+        f"{partition_key(one.kafka_partition)}_{name}": value
+        for one in plotted
+        for name, value in (
+            ("end_offset", one.watermark.high), ("lag_messages", one.lag_messages),
+            ("lag_seconds", round(one.lag_seconds(state.now), _DIGITS)),
+            ("minutes_to_loss", _minutes(one.loss.remaining)), ("committed_offset", one.committed),
+        )
+    }  # fmt: skip
+    return known(**totals, **numbers)
 
 
 def loss_result(state: "TopicState") -> dg.AssetCheckResult:
@@ -150,24 +156,9 @@ def sentence(state: "TopicState") -> str:
 
 def _gaps(state: "TopicState") -> list[str]:
     """Return the lost messages as texts: first the offsets that no stored problem names yet."""
-    unnamed = [
-        f"{partition_key(one.kafka_partition)} offsets {lost}" for one in state.partitions for lost in one.loss.lost
-    ]
-    named = [
-        f"{partition_key(gap.kafka_partition)} offsets {gap.offsets}, a gap of window {gap.window}"
-        for gap in state.gaps
-    ]
-    return [*unnamed, *named]
-
-
-def _of(one: "PartitionState", state: "TopicState") -> list[tuple[str, float | int | None]]:
-    return [
-        ("end_offset", one.watermark.high),
-        ("lag_messages", one.lag_messages),
-        ("lag_seconds", round(one.lag_seconds(state.now), _DIGITS)),
-        ("minutes_to_loss", _minutes(one.loss.remaining)),
-        ("committed_offset", one.committed),
-    ]
+    unnamed = [(one.kafka_partition, str(lost)) for one in state.partitions for lost in one.loss.lost]
+    named = [(gap.kafka_partition, f"{gap.offsets}, a gap of window {gap.window}") for gap in state.gaps]
+    return [f"{partition_key(partition)} offsets {lost}" for partition, lost in [*unnamed, *named]]
 
 
 def _moving(state: "TopicState") -> Mapping[str, object]:

@@ -15,25 +15,23 @@ from pydantic_core import CoreSchema, core_schema
 
 from dts_assets.settings.values import VALUE, Hidden, mistake
 
-_OFFSETS = "offsets are committed when a window is stored, and nothing else may commit them"
-_GROUP = "no consumer group is joined, so it would do nothing"
+_REMOVE = "remove the key"
 _REFUSED: Mapping[str, tuple[str, str]] = {
-    "bootstrap.servers": ("the addresses stand beside config", "write bootstrap_servers: there"),
-    "metadata.broker.list": ("the addresses stand beside config", "write bootstrap_servers: there"),
-    "group.id": ("the group stands beside config", "write group_id: there"),
-    "auto.offset.reset": (
-        "windows are read from their own offsets, and one that is gone is an error",
-        "remove the key",
+    **dict.fromkeys(
+        ("bootstrap.servers", "metadata.broker.list"),
+        ("the addresses stand beside config", "write bootstrap_servers: there"),
     ),
-    "isolation.level": ("only committed messages are read", "remove the key"),
-    "enable.partition.eof": ("reading to the end of a window rests on it", "remove the key"),
+    "group.id": ("the group stands beside config", "write group_id: there"),
+    "auto.offset.reset": ("windows are read from their own offsets, and one that is gone is an error", _REMOVE),
+    "isolation.level": ("only committed messages are read", _REMOVE),
+    "enable.partition.eof": ("reading to the end of a window rests on it", _REMOVE),
     **dict.fromkeys(
         ("enable.auto.commit", "auto.commit.enable", "auto.commit.interval.ms", "enable.auto.offset.store"),
-        (_OFFSETS, "remove the key"),
+        ("offsets are committed when a window is stored, and nothing else may commit them", _REMOVE),
     ),
     **dict.fromkeys(
         ("group.instance.id", "group.protocol", "group.remote.assignor", "partition.assignment.strategy"),
-        (_GROUP, "remove the key"),
+        ("no consumer group is joined, so it would do nothing", _REMOVE),
     ),
 }
 _OF_PROGRAMS = re.compile(r".*_cb|logger|on_commit|default\.topic\.config|plugin\.library\.paths|opaque")
@@ -46,6 +44,7 @@ _COMMON = (
     "socket.timeout.ms", "fetch.min.bytes", "fetch.max.bytes", "max.partition.fetch.bytes", "queued.max.messages.kbytes",
     "receive.message.max.bytes", "broker.address.family", "debug", "log_level",
 )  # fmt: skip
+_SEE_THE_LIST = "see the list of librdkafka's settings (CONFIGURATION.md)"
 _PROTOCOLS = ("plaintext", "ssl", "sasl_plaintext", "sasl_ssl")
 _FILE = re.compile(r"ssl\.\w+\.location")
 _NAMED = re.compile(r'configuration property:? "([^"]+)"')
@@ -90,7 +89,7 @@ def _allowed(key: str) -> str:
     if key in _REFUSED:
         raise mistake(*_REFUSED[key])
     if _OF_PROGRAMS.fullmatch(key):
-        raise mistake("it names a piece of a program, and a file cannot", "remove the key")
+        raise mistake("it names a piece of a program, and a file cannot", _REMOVE)
     return key
 
 
@@ -151,7 +150,7 @@ def _mistake_of(said: str, config: Mapping[str, str]) -> Exception:
         close = difflib.get_close_matches(unknown.group(1), _COMMON, n=1)
         return mistake(
             "the Kafka client library has no such setting",
-            f"did you mean {close[0]}?" if close else "see the list of librdkafka's settings (CONFIGURATION.md)",
+            f"did you mean {close[0]}?" if close else _SEE_THE_LIST,
             at=(unknown.group(1),),
         )
     named = _NAMED.search(said)
@@ -166,10 +165,5 @@ def _mistake_of(said: str, config: Mapping[str, str]) -> Exception:
     if _FILE.fullmatch(key):
         return mistake(f"the file {VALUE} cannot be used", "name a readable file of the right kind", at=(key,))
     allowed = _RANGE.search(said)
-    return mistake(
-        f"{VALUE} cannot be its value",
-        f"write a number from {allowed.group(1)} to {allowed.group(2)}"
-        if allowed
-        else "see the list of librdkafka's settings (CONFIGURATION.md)",
-        at=(key,),
-    )
+    fix = f"write a number from {allowed.group(1)} to {allowed.group(2)}" if allowed else _SEE_THE_LIST
+    return mistake(f"{VALUE} cannot be its value", fix, at=(key,))
