@@ -53,8 +53,7 @@ class WindowGrid:
 
     def at(self, number: int) -> Window:
         """Return the window with that number, counted from zero."""
-        start = self.start + number * self.every
-        return Window(start, start + self.every)
+        return self.of_start(self.start + number * self.every)
 
     def containing(self, instant: datetime) -> Window | None:
         """Return the window that ``instant`` falls in; None outside the grid."""

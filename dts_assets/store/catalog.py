@@ -156,22 +156,22 @@ def spark_catalog_conf(lake: LakeLocation) -> dict[str, str]:
     Raises:
         UnwritableLakeError: A SQLite catalog has no local path.
     """
-    name = f"spark.sql.catalog.{CATALOG}"
-    conf = {
-        "spark.jars.packages": f"{ICEBERG_RUNTIME},{SQLITE_JDBC}" if lake.catalog_type == "sqlite" else ICEBERG_RUNTIME,
+    name, jars, properties = f"spark.sql.catalog.{CATALOG}", ICEBERG_RUNTIME, lake.properties
+    if lake.catalog_type == "sqlite":
+        jars = f"{ICEBERG_RUNTIME},{SQLITE_JDBC}"
+        properties = {
+            **lake.file_store_properties,
+            "type": "jdbc",
+            "uri": f"jdbc:sqlite:{lake.database}?busy_timeout={SQLITE_WAIT_SECONDS * 1000}",
+            "jdbc.schema-version": "V1",
+        }
+    return {
+        "spark.jars.packages": jars,
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
         name: "org.apache.iceberg.spark.SparkCatalog",
         f"{name}.cache-enabled": "false",
         f"{name}.warehouse": lake.warehouse_uri,
-    }
-    if lake.catalog_type != "sqlite":
-        return {**conf, **{f"{name}.{key}": value for key, value in lake.properties.items()}}
-    return {
-        **conf,
-        **{f"{name}.{key}": value for key, value in lake.file_store_properties.items()},
-        f"{name}.type": "jdbc",
-        f"{name}.uri": f"jdbc:sqlite:{lake.database}?busy_timeout={SQLITE_WAIT_SECONDS * 1000}",
-        f"{name}.jdbc.schema-version": "V1",
+        **{f"{name}.{key}": value for key, value in properties.items()},
     }
 
 

@@ -38,7 +38,7 @@ from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
 from dts_assets.store.cast import cast_to_schema
 from dts_assets.store.columns import LEDGER_COLUMNS
-from dts_assets.store.commit import Rectangle, files_in, replace
+from dts_assets.store.commit import files_in, replace
 from dts_assets.store.contention import until_it_gets_through
 from dts_assets.store.files import TableWriter, WrittenFile
 from dts_assets.store.iceberg_tables import ensure_table, evolve
@@ -93,9 +93,9 @@ class Ledger:
         """Return the lineages of the topic, by number."""
         return sorted(self._read(Lineage, "lineages", None), key=lambda row: row.lineage)
 
-    def quarantine(self, windows: Iterable[Window] | None = None, *, payload: bool = False) -> list[QuarantineRow]:
+    def quarantine(self, *, payload: bool = False) -> list[QuarantineRow]:
         """Return the rows in quarantine, by window, Kafka partition and offset; with bytes only if ``payload``."""
-        rows = self._read(QuarantineRow, "quarantine", windows, without=() if payload else ("payload",))
+        rows = self._read(QuarantineRow, "quarantine", None, without=() if payload else ("payload",))
         return sorted(
             rows, key=lambda row: (row.window_start, row.kafka_partition, row.stage, row.first_offset or 0, row.reason)
         )
@@ -198,16 +198,11 @@ class Ledger:
         table = self._table(name)
         if table is None:
             return []
-        starts = None if windows is None else {window.start for window in windows}
-        rectangle: Rectangle = {}
-        if starts is not None:
-            field = table.spec().fields[0 if name != "quarantine" else 1].name
-            rectangle = {field: {_day(start) for start in starts} if field == DAY else starts}
-        files = files_in(table, rectangle)
-        if starts is not None:
-            rows = _read_files(table, files, without=without)
-            return from_arrow(kind, rows.filter(_starts_in(rows, starts)))
-        return [row for file in files for row in _rows_of_file(table, file, kind, without)]
+        if windows is None:
+            return [row for file in files_in(table, {}) for row in _rows_of_file(table, file, kind, without)]
+        starts = {window.start for window in windows}
+        rows = _read_files(table, files_in(table, {DAY: {_day(start) for start in starts}}))
+        return from_arrow(kind, rows.filter(_starts_in(rows, starts)))
 
     def _table(self, name: str) -> Table | None:
         try:

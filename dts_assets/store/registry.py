@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, astuple, dataclass
@@ -118,18 +117,17 @@ def _write(path: Path, tables: Mapping[TableId, RegisteredTable]) -> None:
 
     The file has one line per column, so that a diff shows the columns that came.
     """
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    unfinished = path.with_name(f".{path.name}.unfinished")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
+        with unfinished.open("w", encoding="utf-8") as stream:
             stream.write(_text(tables))
             stream.flush()
             os.fsync(stream.fileno())
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(path)
-    except BaseException:
+        unfinished.chmod(0o644)
+        unfinished.replace(path)
+    finally:
         with suppress(OSError):
-            Path(temporary).unlink()
-        raise
+            unfinished.unlink(missing_ok=True)
 
 
 def _text(tables: Mapping[TableId, RegisteredTable]) -> str:
