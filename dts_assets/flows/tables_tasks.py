@@ -12,13 +12,7 @@ import pyarrow as pa
 
 from dts_assets.model.columns import Column
 from dts_assets.model.tables import TableId
-from dts_assets.stages.changelog_decoder import (
-    DML_ENTRY_COLUMNS,
-    ChangelogDecoder,
-    EntriesWanted,
-    TableTally,
-    TallyKey,
-)
+from dts_assets.stages.changelog_decoder import DML_ENTRY_COLUMNS, ChangelogDecoder, EntriesWanted, TableTally, TallyKey
 from dts_assets.stages.ddl_statements import DDL_ENTRY_COLUMNS
 from dts_assets.store.files import TableWriter, WriteTarget, WrittenFile, read_batches
 from dts_assets.wire.format import WireFormat

@@ -9,13 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TypeVar
 
-from dts_assets.model.delivery import (
-    MOST_NAMED,
-    CellDelivery,
-    ShardSequence,
-    ShardTransactions,
-    Transaction,
-)
+from dts_assets.model.delivery import MOST_NAMED, CellDelivery, ShardSequence, ShardTransactions, Transaction
 from dts_assets.model.gtids import GtidSet, parse_gtid
 from dts_assets.model.problems import Problem, ProblemCode
 

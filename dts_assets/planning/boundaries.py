@@ -109,11 +109,7 @@ def plan_cells(
 
 
 def closed_windows(
-    kafka_partition: int,
-    windows: Iterable[Window],
-    *,
-    watermark: Watermark,
-    closing: Closing,
+    kafka_partition: int, windows: Iterable[Window], *, watermark: Watermark, closing: Closing
 ) -> tuple[Window, ...]:
     """Return the windows that have closed in a Kafka partition, judged by its greatest message time.
 

@@ -94,12 +94,7 @@ class IngestTick:
     cursor: Cursor
 
 
-def ingest_tick(
-    cursor: Cursor,
-    work: Work,
-    *,
-    runs: Runs = NO_RUNS,
-) -> IngestTick:
+def ingest_tick(cursor: Cursor, work: Work, *, runs: Runs = NO_RUNS) -> IngestTick:
     """Return the requests for raw and entries.
 
     They are for closed cells that were not asked for before or whose run has failed, for open cells that are followed live,
@@ -144,11 +139,7 @@ def ingest_tick(
     return IngestTick(tuple(asked), Cursor(marks))
 
 
-def tables_tick(
-    work: Work,
-    *,
-    failed: Mapping[datetime, int] = {},
-) -> tuple[WindowsRequest, ...]:
+def tables_tick(work: Work, *, failed: Mapping[datetime, int] = {}) -> tuple[WindowsRequest, ...]:
     """Return the requests for windows whose tables are missing or stale.
 
     ``failed`` has how often runs of a window have failed that may succeed now, by window start.
