@@ -69,26 +69,18 @@ def _closed(
     """
     until, first = _until(pipeline, closing), pipeline.first_window()
     windows = [] if until is None or first is None else list(pipeline.grid.until(until, since=first))
-    by_time = {
-        partition: list(closed_windows(partition, windows, watermark=watermarks[partition], closing=closing))
-        for partition in pipeline.kafka_partitions
-    }
-    known = {cell.cell for cell in stored if cell.closed_by is not ClosedBy.OPEN}
-    unsure = [
+    cells = [
         Cell(partition, window)
-        for partition, some in by_time.items()
-        for window in some
-        if Cell(partition, window) not in known
+        for partition in pipeline.kafka_partitions
+        for window in closed_windows(partition, windows, watermark=watermarks[partition], closing=closing)
     ]
-    still_open = {
-        plan.cell
-        for plan in plan_offsets(pipeline, unsure, stored, watermarks, closing)
-        if plan.closed_by is ClosedBy.OPEN
-    }
-    closed = {
-        partition: [window for window in some if Cell(partition, window) not in still_open]
-        for partition, some in by_time.items()
-    }
+    known = {row.cell for row in stored if row.closed_by is not ClosedBy.OPEN}
+    unsure = plan_offsets(pipeline, [cell for cell in cells if cell not in known], stored, watermarks, closing)
+    still_open = {plan.cell for plan in unsure if plan.closed_by is ClosedBy.OPEN}
+    closed: dict[int, list[Window]] = {partition: [] for partition in pipeline.kafka_partitions}
+    for cell in cells:
+        if cell not in still_open:
+            closed[cell.kafka_partition].append(cell.window)
     after = [
         Cell(partition, window)
         for partition, some in closed.items()

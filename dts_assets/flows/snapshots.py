@@ -28,18 +28,7 @@ from dts_assets.planning.snapshot_plans import (
     replaced_windows,
     windows_by_table,
 )
-from dts_assets.stages.snapshot_in_spark import (
-    as_operations,
-    at_or_before,
-    folded,
-    held,
-    in_windows,
-    key_operations,
-    latest,
-    merge_source,
-    whole_snapshot,
-    with_images_of,
-)
+from dts_assets.stages import snapshot_in_spark as stage
 from dts_assets.store.columns import flat_name, quoted, snapshot_columns
 from dts_assets.store.lake import StoredFile, TableState
 from dts_assets.store.schemas import snapshot_layout
@@ -258,11 +247,11 @@ def _write(pipeline: Pipeline, job: _Job, spark: SparkSession) -> None:
     option, state = f"snapshot-property.{STATE_PROPERTY}", job.plan.state.to_text()
     if job.plan.rebuilds:
         now = _changelog(pipeline, job, spark, job.plan.state.changelog_snapshot)
-        held_now = now.where(held(job.plan.state.frontier))
-        rows = whole_snapshot(held_now, job.columns, names=names, fold_absent=job.plan.fold_absent)
+        held_now = now.where(stage.held(job.plan.state.frontier))
+        rows = stage.whole_snapshot(held_now, job.columns, names=names, fold_absent=job.plan.fold_absent)
         rows.writeTo(name).option(option, state).overwrite(F.lit(True))
         return
-    source = merge_source(_result(pipeline, job, spark, name), job.columns, names=names)
+    source = stage.merge_source(_result(pipeline, job, spark, name), job.columns, names=names)
     if job.current is None:
         source.where("__takes").select(*map(quoted, written)).writeTo(name).option(option, state).append()
         return
@@ -284,13 +273,15 @@ def _result(pipeline: Pipeline, job: _Job, spark: SparkSession, snapshot_name: s
     """Return the last operation on every key that the plan touches."""
     plan, before = job.plan, job.before.frontier
     now = _changelog(pipeline, job, spark, plan.state.changelog_snapshot)
-    fresh = now.where(in_windows(plan.newer, job.known))
-    fresh = fresh.where(held(plan.state.frontier) & ~held(before))
-    operations = key_operations(fresh, job.columns)
+    fresh = now.where(stage.in_windows(plan.newer, job.known))
+    fresh = fresh.where(stage.held(plan.state.frontier) & ~stage.held(before))
+    operations = stage.key_operations(fresh, job.columns)
     if not plan.recomputes:
         return _last(job, operations, _base(job, spark, snapshot_name, operations))
     suspects = _suspects(pipeline, job, spark, fresh, now)
-    again = key_operations(now.where(held(plan.state.frontier)), job.columns).join(suspects, on="key", how="left_semi")
+    again = stage.key_operations(now.where(stage.held(plan.state.frontier)), job.columns).join(
+        suspects, on="key", how="left_semi"
+    )
     operations = operations.join(suspects, on="key", how="left_anti")
     forward = _last(job, operations, _base(job, spark, snapshot_name, operations))
     recomputed = suspects.join(_last(job, again, None), on="key", how="left")
@@ -302,13 +293,13 @@ def _suspects(pipeline: Pipeline, job: _Job, spark: SparkSession, fresh: DataFra
     plan = job.plan
     found: list[DataFrame] = []
     if plan.suspect_until is not None:
-        found.append(fresh.where(at_or_before(plan.suspect_until)))
+        found.append(fresh.where(stage.at_or_before(plan.suspect_until)))
     if plan.replaced:
-        inside = in_windows(plan.replaced, job.known)
-        found.append(now.where(inside & held(plan.state.frontier)))
+        inside = stage.in_windows(plan.replaced, job.known)
+        found.append(now.where(inside & stage.held(plan.state.frontier)))
         old = _changelog(pipeline, job, spark, job.before.changelog_snapshot)
-        found.append(old.where(inside & held(job.before.frontier)))
-    keys = [key_operations(changes, job.columns).select("key") for changes in found]
+        found.append(old.where(inside & stage.held(job.before.frontier)))
+    keys = [stage.key_operations(changes, job.columns).select("key") for changes in found]
     whole = keys[0]
     for more in keys[1:]:
         whole = whole.unionByName(more)
@@ -317,8 +308,8 @@ def _suspects(pipeline: Pipeline, job: _Job, spark: SparkSession, fresh: DataFra
 
 def _last(job: _Job, operations: DataFrame, base: DataFrame | None) -> DataFrame:
     if not job.plan.fold_absent:
-        return latest(operations)
-    return folded(operations if base is None else operations.unionByName(base), job.columns)
+        return stage.latest(operations)
+    return stage.folded(operations if base is None else operations.unionByName(base), job.columns)
 
 
 def _base(job: _Job, spark: SparkSession, snapshot_name: str, operations: DataFrame) -> DataFrame | None:
@@ -334,7 +325,7 @@ def _base(job: _Job, spark: SparkSession, snapshot_name: str, operations: DataFr
     for column, name in zip(job.columns, names, strict=True):
         value = F.col(quoted(name)) if name in held_columns else F.lit(None)
         rows = rows.withColumn(name, value.cast(column.type))
-    current = as_operations(rows, job.columns, names=names)
+    current = stage.as_operations(rows, job.columns, names=names)
     return current.join(operations.select("key").distinct(), on="key", how="left_semi")
 
 
@@ -344,4 +335,4 @@ def _changelog(pipeline: Pipeline, job: _Job, spark: SparkSession, snapshot_id: 
     A DataFrame alone would follow later commits.
     """
     name = pipeline.lake.spark_name(pipeline.table_path(CHANGELOG.name, job.table))
-    return with_images_of(spark.sql(f"SELECT * FROM {name} VERSION AS OF {snapshot_id}"), job.columns)
+    return stage.with_images_of(spark.sql(f"SELECT * FROM {name} VERSION AS OF {snapshot_id}"), job.columns)

@@ -16,7 +16,7 @@ import pickle
 import re
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -160,11 +160,10 @@ class _Meter:
         """Weight done in a second so far."""
         return self.weight / max(1e-3, time.monotonic() - self.began)
 
-    def add(self, done: Iterable[int]) -> None:
+    def add(self, done: Collection[int]) -> None:
         """Count tasks that have ended."""
-        for number in done:
-            self.tasks += 1
-            self.weight += self.weights[number]
+        self.tasks += len(done)
+        self.weight += sum(self.weights[number] for number in done)
 
     def say(self) -> None:
         """Report a line, if the last one is long ago."""

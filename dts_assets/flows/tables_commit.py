@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
@@ -78,10 +78,10 @@ def _commit_changelogs(pipeline: Pipeline, plan: TablesPlan, decoded: Decoded, p
 
     def commit(table: TableId) -> bool:
         path = pipeline.table_path(CHANGELOG.name, table)
-        made = [
-            pipeline.lake.replace(path, {"window_start": starts}, _of_windows(files.get(table, ()), starts), keep=keep)
-            for starts, keep in parts
-        ]
+        made = []
+        for starts, keep in parts:
+            mine = [file for file in files.get(table, ()) if file.partition[0] in starts]
+            made.append(pipeline.lake.replace(path, {"window_start": starts}, mine, keep=keep))
         return any(one.snapshot_id is not None for one in made)
 
     with ThreadPoolExecutor(_COMMITS_SIDE_BY_SIDE) as pool:
@@ -97,16 +97,8 @@ def _replaced_and_appended(plan: TablesPlan) -> list[tuple[set[datetime], Keep |
     Windows that are appended to come with the rule for the files that stay; for replaced windows it is None.
     """
     replaced = {mark.window.start for mark in plan.again} - plan.appends.marks.keys()
-    parts: list[tuple[set[datetime], Keep | None]] = [
-        (replaced, None),
-        (set(plan.appends.marks), kept([plan.appends.made_by])),
-    ]
+    parts = ((replaced, None), (set(plan.appends.marks), kept([plan.appends.made_by])))
     return [(starts, keep) for starts, keep in parts if starts]
-
-
-def _of_windows(files: Iterable[WrittenFile], starts: Collection[datetime]) -> list[WrittenFile]:
-    """Return the changelog files of some windows."""
-    return [file for file in files if file.partition[0] in starts]
 
 
 def _commit_system_rows(pipeline: Pipeline, plan: TablesPlan, results: Sequence[TablesResult]) -> None:

@@ -12,8 +12,7 @@ from dts_assets.model.refreshes import reached
 from dts_assets.model.spans import Cell
 from dts_assets.model.version import CODE_VERSION
 from dts_assets.model.windows import ClosedBy, Window
-from dts_assets.planning.generations import changed_inputs, input_text
-from dts_assets.planning.staleness import entries_input, entries_sources, raw_input
+from dts_assets.planning.staleness import changed_inputs, entries_input, entries_sources, input_text, raw_input
 from dts_assets.planning.topic_marks import row_inputs
 
 

@@ -20,9 +20,8 @@ from dts_assets.model.spans import Cell
 from dts_assets.model.version import CODE_VERSION
 from dts_assets.model.windows import ClosedBy
 from dts_assets.planning.completeness import level_of_cell
-from dts_assets.planning.generations import ABSENT, generation, input_text
 from dts_assets.planning.raw_reads import RawRead
-from dts_assets.planning.staleness import FORMAT_INPUT, raw_input
+from dts_assets.planning.staleness import ABSENT, FORMAT_INPUT, generation, input_text, raw_input
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,9 +124,15 @@ def entries_mark(
         run: The run that read.
     """
     source = raw[cell]
-    inputs = _inputs_of_entries(cell, raw, decoded, beyond=beyond, appends_to=appends_to, decoding=decoding)
+    inputs = {input_text(FORMAT_INPUT, decoding)}
+    inputs |= {input_text(raw_input(one), raw[one].generation) for one in (cell, *decoded.heads_from)}
+    if decoded.looked_beyond and beyond is not None:
+        inputs.add(input_text(raw_input(beyond), ABSENT))
+    refreshes: tuple[Refresh, ...] = ()
+    if appends_to is not None:  # heads that earlier readings needed are inputs still
+        own, refreshes = input_text(raw_input(cell), ""), appends_to.refreshes
+        inputs |= {text for text in appends_to.inputs if not text.startswith(own)}
     made = generation(inputs, code_version=CODE_VERSION)
-    refreshes = appends_to.refreshes if appends_to is not None else ()
     if appends_to is not None or source.closed_by is ClosedBy.OPEN:
         refreshes = (*refreshes, Refresh(decoded.end, made, run))
     problems = (*source.problems, *decoded.problems)
@@ -181,23 +186,3 @@ def _facts(part: CopiedPart, problems: Iterable[Problem], *, epoch: int) -> list
     inside = range(part.offsets.start, part.offsets.end)
     gaps = [f"gap={one.first_offset}" for one in problems if one.code is ProblemCode.GAP and one.first_offset in inside]
     return [f"epoch={epoch}", f"offsets={part.offsets}", f"messages={part.messages}", f"content={part.digest}", *gaps]
-
-
-def _inputs_of_entries(
-    cell: Cell,
-    raw: Mapping[Cell, RawWindow],
-    decoded: Decoded,
-    *,
-    beyond: Cell | None,
-    appends_to: IngestWindow | None,
-    decoding: str,
-) -> set[str]:
-    """Return the inputs of a cell's entries: ``{"format=1f0c...", "raw:p00|2026-01-05-10=77ab..."}``."""
-    inputs = {input_text(FORMAT_INPUT, decoding)}
-    inputs |= {input_text(raw_input(one), raw[one].generation) for one in (cell, *decoded.heads_from)}
-    if decoded.looked_beyond and beyond is not None:
-        inputs.add(input_text(raw_input(beyond), ABSENT))
-    if appends_to is not None:  # heads that earlier readings needed are inputs still
-        own = input_text(raw_input(cell), "")
-        inputs |= {text for text in appends_to.inputs if not text.startswith(own)}
-    return inputs

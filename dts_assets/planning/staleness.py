@@ -1,4 +1,7 @@
-"""Staleness of stored rows, from the ledger alone.
+"""Generations, and the staleness of stored rows, from the ledger alone.
+
+A generation is a digest of everything that decides the content: the inputs, the settings that shape it and the version of the
+code. A row that is computed again from equal inputs gets an equal generation, so no row made from it becomes stale.
 
 Each stored row names the inputs it was computed from, with their generations. A row is stale when it would read other inputs
 now: a head that has arrived since, newer entries, other settings. Staleness is not stored; it is computed at every look.
@@ -6,13 +9,33 @@ now: a head that has arrived since, newer entries, other settings. Staleness is 
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from dts_assets.model.ledger_rows import IngestWindow, RawWindow
 from dts_assets.model.spans import Cell
 from dts_assets.model.windows import Window
-from dts_assets.planning.generations import ABSENT, changed_inputs, input_text
+
+ABSENT = "absent"
+"""The generation of an input that does not exist yet."""
+
+
+def generation(inputs: Iterable[str], *, code_version: str) -> str:
+    """Return a digest (16 hex digits) of the inputs, in any order, and the code version."""
+    text = "\n".join([code_version, *sorted(inputs)])
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def input_text(name: str, generation_now: str) -> str:
+    """Return the text of an input in a row's ``inputs``: ``format=1f0c2a...``."""
+    return f"{name}={generation_now}"
+
+
+def changed_inputs(recorded: Iterable[str], now: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the names of the recorded inputs that have another generation now, or are gone."""
+    parts = (text.rpartition("=") for text in recorded)
+    return tuple(name for name, _, before in parts if now.get(name, ABSENT) != before)
 
 
 def raw_input(cell: Cell) -> str:

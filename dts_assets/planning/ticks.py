@@ -15,8 +15,8 @@ from datetime import datetime
 
 from dts_assets.model.spans import Cell, Span, partition_key
 from dts_assets.model.windows import Window
-from dts_assets.planning.generations import generation
 from dts_assets.planning.rectangles import rectangles
+from dts_assets.planning.staleness import generation
 from dts_assets.planning.work import Work
 
 MOST_REQUESTS = 25

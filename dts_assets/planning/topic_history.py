@@ -14,8 +14,7 @@ from dts_assets.model.positions import SourcePosition
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
-from dts_assets.planning.generations import input_text
-from dts_assets.planning.staleness import entries_input
+from dts_assets.planning.staleness import entries_input, input_text
 from dts_assets.planning.suspicions import Suspicion, find_suspicions
 from dts_assets.planning.topic_lineages import Lineages, find_lineages
 

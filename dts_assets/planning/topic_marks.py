@@ -16,9 +16,8 @@ from dts_assets.model.tables import TableId
 from dts_assets.model.version import CODE_VERSION
 from dts_assets.model.windows import ClosedBy, Window
 from dts_assets.planning.cuts import cut_of_window
-from dts_assets.planning.generations import generation, input_text
 from dts_assets.planning.proofs import WindowProof, prove_windows
-from dts_assets.planning.staleness import tables_inputs
+from dts_assets.planning.staleness import generation, input_text, tables_inputs
 from dts_assets.planning.topic_history import TopicHistory
 
 PROOF_INPUT = "proof:"

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from dts_assets.model.spans import partition_key, partition_of_key
-from dts_assets.planning.generations import generation
 from dts_assets.planning.loss import OldestSeen
+from dts_assets.planning.staleness import generation
 
 OBSERVE_MOVES = timedelta(minutes=5)
 """The pause between two observations of a topic that moves, where nobody follows its windows live."""

@@ -12,9 +12,8 @@ from datetime import datetime
 from dts_assets.model.ledger_rows import Cut, IngestWindow, RawWindow
 from dts_assets.model.spans import Cell, Span
 from dts_assets.model.windows import ClosedBy, Window
-from dts_assets.planning.generations import ABSENT, input_text
 from dts_assets.planning.rectangles import rectangles, window_runs
-from dts_assets.planning.staleness import entries_sources, stale_entries, tables_inputs
+from dts_assets.planning.staleness import ABSENT, entries_sources, input_text, stale_entries, tables_inputs
 
 
 @dataclass(frozen=True, slots=True)

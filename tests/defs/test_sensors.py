@@ -20,8 +20,7 @@ from dts_assets.model.problems import Completeness
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import ClosedBy, WindowGrid
-from dts_assets.planning.generations import generation, input_text
-from dts_assets.planning.staleness import raw_input
+from dts_assets.planning.staleness import generation, input_text, raw_input
 
 if TYPE_CHECKING:
     from tests.defs.projects import Project

@@ -19,8 +19,7 @@ from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import ClosedBy, WindowGrid
 from dts_assets.planning.appends import NO_APPENDS, Appends, can_append_entries, find_appends, open_windows
-from dts_assets.planning.generations import input_text
-from dts_assets.planning.staleness import FORMAT_INPUT, entries_input, raw_input
+from dts_assets.planning.staleness import FORMAT_INPUT, entries_input, input_text, raw_input
 from dts_assets.planning.topic_marks import PROOF_INPUT
 from tests.ledger_rows import cut_row, ingest_row, raw_row
 

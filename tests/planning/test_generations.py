@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dts_assets.planning.generations import ABSENT, changed_inputs, generation, input_text
+from dts_assets.planning.staleness import ABSENT, changed_inputs, generation, input_text
 
 names = st.text(st.characters(exclude_characters="=\n", exclude_categories=["Cs"]), min_size=1)
 hexes = st.integers(0, 15).map(lambda number: f"{number:016x}")

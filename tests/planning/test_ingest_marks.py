@@ -17,9 +17,9 @@ from dts_assets.model.spans import Cell
 from dts_assets.model.version import CODE_VERSION
 from dts_assets.model.windows import ClosedBy, WindowGrid
 from dts_assets.planning.boundaries import PlannedCell
-from dts_assets.planning.generations import generation
 from dts_assets.planning.ingest_marks import Copied, CopiedPart, Decoded, entries_mark, raw_mark
 from dts_assets.planning.raw_reads import RawRead, plan_read
+from dts_assets.planning.staleness import generation
 from tests.ledger_rows import ingest_row, raw_row
 
 START = datetime(2026, 1, 5, tzinfo=UTC)

@@ -12,8 +12,16 @@ from hypothesis import strategies as st
 from dts_assets.model.ledger_rows import Cut, IngestWindow, RawWindow
 from dts_assets.model.spans import Cell
 from dts_assets.model.windows import ClosedBy, Window, WindowGrid
-from dts_assets.planning.generations import ABSENT, generation, input_text
-from dts_assets.planning.staleness import FORMAT_INPUT, entries_input, raw_input, stale_entries, tables_inputs
+from dts_assets.planning.staleness import (
+    ABSENT,
+    FORMAT_INPUT,
+    entries_input,
+    generation,
+    input_text,
+    raw_input,
+    stale_entries,
+    tables_inputs,
+)
 from dts_assets.planning.work import Work, plan_work
 from tests.ledger_rows import cut_row, ingest_row, raw_row
 from tests.tiers import examples
