@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.model.retention import BrokerRetention
@@ -13,39 +13,20 @@ if TYPE_CHECKING:
     from dts_assets.sources.kafka_place import KafkaPlace
 
 
-class BrokerAdmin(Protocol):
-    """A broker's own view of a subscription.
+class BrokerAdmin:
+    """The own view of the broker that a subscription is read from.
 
     Every call raises SourceError if the broker does not answer or does not allow the call.
     """
 
-    def retention(self) -> BrokerRetention:
-        """Return the retention of the topics: the shortest of several."""
-        ...
-
-    def committed(self) -> Mapping[int, int | None]:
-        """Return the next offset that the group would read, by Kafka partition; empty without a group.
-
-        The offset is None where the group never committed.
-        """
-        ...
-
-    def commit(self, offsets: Mapping[int, int]) -> None:
-        """Make ``offsets`` the next ones that the group would read."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class KafkaAdmin:
-    """The broker that a subscription is read from."""
-
-    place: KafkaPlace
+    def __init__(self, place: KafkaPlace) -> None:
+        self._place = place
 
     def retention(self) -> BrokerRetention:
         """Return the retention of the topics: the shortest of several."""
         from dts_assets.sources.kafka_retention import topic_retention
 
-        return topic_retention(self.place)
+        return topic_retention(self._place)
 
     def committed(self) -> Mapping[int, int | None]:
         """Return the next offset that the group would read, by Kafka partition; empty without a group.
@@ -54,13 +35,13 @@ class KafkaAdmin:
         """
         from dts_assets.sources.kafka_group import GroupOffsets
 
-        return {} if self.place.group_id is None else GroupOffsets(self.place).committed()
+        return {} if self._place.group_id is None else GroupOffsets(self._place).committed()
 
     def commit(self, offsets: Mapping[int, int]) -> None:
         """Make ``offsets`` the next ones that the group would read."""
         from dts_assets.sources.kafka_group import GroupOffsets
 
-        GroupOffsets(self.place).commit(offsets)
+        GroupOffsets(self._place).commit(offsets)
 
 
 _SECONDS = 5.0
@@ -93,4 +74,4 @@ def open_broker(pipeline: Pipeline) -> BrokerAdmin | None:
     from dts_assets.sources.kafka_source import KafkaSource
 
     assert isinstance(pipeline.source, KafkaSource)
-    return KafkaAdmin(pipeline.source.place)
+    return BrokerAdmin(pipeline.source.place)

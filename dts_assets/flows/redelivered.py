@@ -15,7 +15,7 @@ from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
 from dts_assets.planning.suspicions import Suspicion
-from dts_assets.planning.topic_history import TopicHistory
+from dts_assets.planning.topic_marks import TopicHistory
 from dts_assets.stages.redelivered_entries import EntryKeys
 from dts_assets.store.commit import Rectangle
 from dts_assets.store.schemas import REDELIVERIES
@@ -98,6 +98,5 @@ def _entries_files(pipeline: Pipeline, history: TopicHistory, suspicious: Sequen
         "kafka_partition": {cell.kafka_partition for cell in wanted},
         "window_start": {cell.window.start for cell in wanted},
     }
-    files = pipeline.lake.data_files(pipeline.path("entries"), rectangle)
-    found = files_of_cells(pipeline, files, history.rows)
+    found = files_of_cells(pipeline, pipeline.lake.data_files(pipeline.path("entries"), rectangle), history.rows)
     return {cell: [file.path for file in some] for cell, some in found.items() if cell in wanted}

@@ -83,10 +83,6 @@ class _Advanced:
     reached: Frontier
     outcomes: Mapping[str, Mapping[TableId, LayerOutcome]]
 
-    def applied(self, window: Window) -> bool:
-        """Return whether the layers have reached a window."""
-        return self.reached.window is not None and window.start <= self.reached.window
-
 
 def _advance_layers(
     pipeline: Pipeline, plan: TablesPlan, written: Written, *, spark: SparkProvider, progress: Progress
@@ -167,11 +163,12 @@ def _window_reports(
 ) -> tuple[WindowReport, ...]:
     """Return the report of every window of a run."""
     changes = _summed((start, tally.changes) for (start, _, _), tally in written.tallies.items())
+    reached = advanced.reached.window
     seconds = _summed(pair for result in results for pair in result.seconds.items())
     return tuple(
         WindowReport(
             mark,
-            advanced.applied(mark.window),
+            reached is not None and mark.window.start <= reached,
             changes.get(mark.window.start, 0),
             seconds.get(mark.window.start, 0.0),
             written.unbalanced.get(mark.window.start, ()),

@@ -22,8 +22,7 @@ from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
 from dts_assets.planning.appends import NO_APPENDS, Appends, find_appends
-from dts_assets.planning.topic_history import TopicHistory
-from dts_assets.planning.topic_marks import same_rows
+from dts_assets.planning.topic_marks import TopicHistory, same_rows
 from dts_assets.stages.entry_facts import merge_shapes
 from dts_assets.wire.format import TableShape
 

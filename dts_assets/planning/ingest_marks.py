@@ -114,24 +114,20 @@ def entries_mark(
 ) -> IngestWindow:
     """Return the mark of entries after a reading.
 
-    Args:
-        cell: The cell that was read.
-        raw: The marks of raw, of this cell and of the cells that were asked for heads.
-        decoded: The facts of the cell's entries.
-        beyond: The nearest earlier cell that is not stored. If the search for a head got there, the cell becomes an input.
-        appends_to: The stored mark that the reading appended to; None if the cell was read from its start.
-        decoding: The digest of the format and its settings.
-        run: The run that read.
+    ``raw`` has the marks of this cell and of the cells that were asked for heads. ``beyond`` is the nearest earlier cell that is
+    not stored: an input if the search for a head got there. ``appends_to`` is the stored mark that the reading appended to, if
+    any. ``decoding`` is the digest of the format and its settings.
     """
     source = raw[cell]
     inputs = {input_text(FORMAT_INPUT, decoding)}
     inputs |= {input_text(raw_input(one), raw[one].generation) for one in (cell, *decoded.heads_from)}
     if decoded.looked_beyond and beyond is not None:
         inputs.add(input_text(raw_input(beyond), ABSENT))
-    refreshes: tuple[Refresh, ...] = ()
-    if appends_to is not None:  # heads that earlier readings needed are inputs still
-        own, refreshes = input_text(raw_input(cell), ""), appends_to.refreshes
-        inputs |= {text for text in appends_to.inputs if not text.startswith(own)}
+    refreshes, earlier = ((), ()) if appends_to is None else (appends_to.refreshes, appends_to.inputs)
+    own = input_text(raw_input(cell), "")
+    inputs |= {
+        text for text in earlier if not text.startswith(own)
+    }  # heads that earlier readings needed are inputs still
     made = generation(inputs, code_version=CODE_VERSION)
     if appends_to is not None or source.closed_by is ClosedBy.OPEN:
         refreshes = (*refreshes, Refresh(decoded.end, made, run))

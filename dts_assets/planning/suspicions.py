@@ -139,16 +139,6 @@ def _suspicion(cell: Cell, runs: Sequence[_Bounds], before: _Before) -> Suspicio
     return Suspicion(cell, tuple(sorted(earlier)), itself, by_gtid)
 
 
-def _overlap(one: _Bounds, other: _Bounds) -> bool:
-    return (
-        one.run.shard == other.run.shard
-        and one.lineages[0] <= other.lineages[1]
-        and other.lineages[0] <= one.lineages[1]
-        and one.run.first <= other.run.last
-        and other.run.first <= one.run.last
-    )
-
-
 def _compare(earlier: _Bounds, later: _Bounds, *, adjacent: bool) -> _Same:
     """Return the overlap of two runs.
 
@@ -156,7 +146,9 @@ def _compare(earlier: _Bounds, later: _Bounds, *, adjacent: bool) -> _Same:
     """
     if earlier.run.shard != later.run.shard:
         return _Same.NOTHING
-    found = _Same.POSITIONS if _overlap(earlier, later) else _Same.NOTHING
+    lineages = earlier.lineages[0] <= later.lineages[1] and later.lineages[0] <= earlier.lineages[1]
+    positions = earlier.run.first <= later.run.last and later.run.first <= earlier.run.last
+    found = _Same.POSITIONS if lineages and positions else _Same.NOTHING
     if not (later.several or later.run.broken):
         return found
     numbers = {one.server: one for one in earlier.run.servers}

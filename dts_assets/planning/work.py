@@ -100,15 +100,10 @@ def plan_work(
 ) -> Work:
     """Return the work that is left, without its end offsets.
 
-    Args:
-        closed: For every Kafka partition the windows that have closed in it.
-        raw: The marks of raw.
-        entries: The marks of ingest.
-        cuts: The marks of the tables, by window start.
-        decoding: The digest of the format and of the settings that entries are decoded with.
-        settings: The digest of the settings that shape rows.
-        beside: The inputs of tables beside their own entries, by window start.
-        followed: Open cells that are read live, and whether each has messages that are not stored.
+    ``closed`` has the windows that have closed in each Kafka partition; ``raw``, ``entries`` and ``cuts`` are the stored marks,
+    the last by window start. ``decoding`` and ``settings`` are digests: of the format and of all that entries are decoded with,
+    and of the settings that shape rows. ``beside`` has the inputs of tables beside their own entries, by window start.
+    ``followed`` are open cells that are read live, and whether each has messages that are not stored.
     """
     cells = [Cell(partition, window) for partition, windows in closed.items() for window in windows]
     lacking = {cell for cell in cells if cell not in entries or entries[cell].closed_by is ClosedBy.OPEN}

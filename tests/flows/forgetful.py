@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from dts_assets.errors.sources import BrokerDeniedError, MessagesGoneError
+from dts_assets.flows.broker_admin import BrokerAdmin
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.model.ledger_rows import RawWindow
 from dts_assets.model.offsets import OffsetRange, Watermark
@@ -87,7 +88,7 @@ class Topic:
 
 
 @dataclass
-class Broker:
+class Broker(BrokerAdmin):
     """What a broker says beside messages; ``denies`` are the questions that the user may not ask."""
 
     stands: dict[int, int | None] = field(default_factory=dict)

@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import Producer
 
 from dts_assets.errors.sources import BrokerError
-from dts_assets.flows.broker_admin import KafkaAdmin, impatient, open_broker
+from dts_assets.flows.broker_admin import BrokerAdmin, impatient, open_broker
 from dts_assets.flows.consumer_group import commit_group
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.topic import find_topic_state
@@ -105,7 +105,7 @@ def stored(live: Live, kafka_partition: int, end: int) -> None:
 
 def test_lag_and_time_to_loss(live: Live) -> None:
     broker = open_broker(live.pipeline)
-    assert isinstance(broker, KafkaAdmin)
+    assert isinstance(broker, BrokerAdmin)
     stored(live, 0, 50)
     stored(live, 1, 60)
     behind, level = find_topic_state(impatient(live.pipeline), broker).partitions
