@@ -58,12 +58,12 @@ class _Parser:
     """The way in which text becomes one type.
 
     ``strict`` parses all values or raises ArrowInvalid; ``plausible`` matches the texts that may fit; ``refused`` finds texts
-    that Arrow takes although they do not fit.
+    that Arrow takes although they do not fit, None where there are none.
     """
 
     strict: Callable[[pa.Array], pa.Array]
     plausible: str
-    refused: Callable[[pa.Array, pa.Array], Bools | None]
+    refused: Callable[[pa.Array, pa.Array], Bools | None] | None = None
 
 
 def parse(values: pa.Array, lake_type: str, *, zone: str | None = None) -> tuple[pa.Array, Bools | None]:
@@ -80,7 +80,7 @@ def parse(values: pa.Array, lake_type: str, *, zone: str | None = None) -> tuple
         bad = np.asarray(values.is_valid()) & ~matches(values, parser.plausible)
         kept, more = _without_unfit(_nulled(texts, bad), parser.strict)
         parsed, bad = kept, bad | more
-    refused = parser.refused(parsed, texts)
+    refused = parser.refused(parsed, texts) if parser.refused else None
     if refused is not None:
         parsed = pc.if_else(pa.array(refused), pa.scalar(None, parsed.type), parsed)
         bad = refused if bad is None else bad | refused
@@ -99,7 +99,7 @@ def _parser(lake_type: str, zone: str | None) -> _Parser:
     if lake_type in ("float", "double"):
         return _Parser(cast, r"(?i)" + _REAL + r"|^[+-]?(inf(inity)?|nan)$", _overflowed)
     if lake_type == "boolean":
-        return _Parser(cast, r"(?i)^(0|1|true|false)$", _nothing)
+        return _Parser(cast, r"(?i)^(0|1|true|false)$")
     if lake_type == "date":
         return _Parser(cast, f"^{_DATE}$", _beyond(np.int32, _DAYS))
     if lake_type == "timestamp_ntz":
@@ -107,7 +107,7 @@ def _parser(lake_type: str, zone: str | None) -> _Parser:
     if lake_type == "timestamp":
         instants = _instants if zone is None else partial(_instants_in, zone=zone)
         return _Parser(instants, f"^{_DATE}{_TIME} ?({_ZONE.replace('$', '')})?$", _beyond(np.int64, _MICROSECONDS))
-    return _Parser(cast, _REAL, _nothing)
+    return _Parser(cast, _REAL)
 
 
 def _instants(texts: pa.Array) -> pa.Array:
@@ -203,10 +203,6 @@ def _without_unfit(texts: pa.Array, strict: Callable[[pa.Array], pa.Array]) -> t
                 middle = (start + end) // 2
                 waiting += [(start, middle), (middle, end)]
     return strict(_nulled(texts, bad)), bad
-
-
-def _nothing(parsed: pa.Array, texts: pa.Array) -> Bools | None:
-    return None
 
 
 def _hexadecimal(parsed: pa.Array, texts: pa.Array) -> Bools | None:

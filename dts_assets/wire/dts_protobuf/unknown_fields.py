@@ -9,7 +9,9 @@ to hold nothing unknown.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from typing import Any, cast
 
 import numpy as np
@@ -150,17 +152,13 @@ def _varint_sizes(numbers: npt.NDArray[Any]) -> _Sizes:
 
 def _counted(payloads: pa.Array, rows: _Rows, message: Any, unknown: Callable[[Any], Iterator[str]]) -> dict[str, int]:
     """Return how often each unknown field stands in some of the payloads, by its name for people."""
-    found: dict[str, int] = {}
+    found: Counter[str] = Counter()
     for row in rows[:MOST_PARSED].tolist():
-        try:
-            parsed = message.FromString(payloads[row].as_py())
-        except DecodeError:  # text that is no UTF-8; what becomes of it is decided elsewhere
-            continue
-        for what in unknown(parsed):
-            found[what] = found.get(what, 0) + 1
+        with suppress(DecodeError):  # text that is no UTF-8; what becomes of it is decided elsewhere
+            found.update(unknown(message.FromString(payloads[row].as_py())))
     if found and len(rows) > MOST_PARSED:
         found["entries of another size than their known fields, not looked at"] = len(rows) - MOST_PARSED
-    return found
+    return dict(found)
 
 
 def _itself(message: Message) -> Iterator[str]:
