@@ -232,9 +232,8 @@ class ChangelogDecoder:
         row = {name: entries[name][rejection.index].as_py() for name in names}
         table = TableId(row["database"] or "", row["schema"] or "", row["table"] or "")
         self.tallies[row["window_start"], row["kafka_partition"], table].quarantined += row["rows"] or 0
-        found = Unusable(
-            row["last_offset"], row["last_offset"], rejection.reason, f"{table}: {rejection.detail}", rejection.payload
-        )
+        offset, detail = row["last_offset"], f"{table}: {rejection.detail}"
+        found = Unusable(offset, offset, rejection.reason, detail, rejection.payload)
         cell = {name: row[name] for name in ("kafka_partition", "window_start")}
         self._sink.rejected(quarantine_rows([found], **cell, stage="tables"))
 
@@ -244,10 +243,7 @@ def _cell_of(entries: pa.RecordBatch) -> CellKey:
 
 
 def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    if len(batches) == 1:
-        return batches[0]
-    table = pa.Table.from_batches(batches).combine_chunks()
-    return table.to_batches()[0] if table.num_rows else batches[0]
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
 
 
 def _stretches(rows: pa.RecordBatch) -> Iterator[tuple[int, int]]:

@@ -15,7 +15,7 @@ At most :data:`MOST_ASIDE` sets of a shard are kept aside; the oldest is decided
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -120,12 +120,6 @@ class Collector:
             if one.total == total and one.equals(data_of):
                 self.tally.superseded += len(one.parts)
                 self._forget(shard, one)
-
-    def see_numbers(self, highest: Mapping[str, int]) -> None:
-        """Take note of the greatest sequence number of each shard since sets were put aside, or with them."""
-        for shard, aside in self.aside.items():
-            for one in aside:
-                one.seen_to = max(one.seen_to, highest.get(shard, -1))
 
     def finish(self) -> None:
         """Decide about every unfinished set: the range is over."""

@@ -72,8 +72,7 @@ class EntryFacts:
         self._see_checkpoints(decoded)
         self._see_positions(batch, columns)
         latest = pc.max(batch["event_time"]).as_py()
-        if latest is not None and (self.latest_event is None or latest > self.latest_event):
-            self.latest_event = latest
+        self.latest_event = max(filter(None, (self.latest_event, latest)), default=None)
         for shape in decoded.shapes:
             self.shapes.setdefault(shape, columns.position(_first_row(batch, shape.table)))
         for what, count in decoded.unknown.items():

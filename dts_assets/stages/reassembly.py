@@ -88,7 +88,7 @@ class Reassembler(Collector):
                 joined.append(done)
         for shard, rows in between.items():
             self._pass(shard, rows, fragments.num_rows, fragments)
-        self.see_numbers(self._highest(fragments))
+        self._see_numbers(fragments)
         return joined
 
     def _pass(self, shard: str, between: deque[int] | None, row: int, fragments: pa.RecordBatch) -> None:
@@ -104,13 +104,13 @@ class Reassembler(Collector):
                 data_of = _data_from(start, fragments["data"])
                 self.see_whole(shard, fragments["total"][start].as_py(), data_of)
 
-    def _highest(self, fragments: pa.RecordBatch) -> dict[str, int]:
-        """Take note of the greatest sequence number of each shard that has sets put aside."""
-        found = {}
-        for shard in self.aside:
+    def _see_numbers(self, fragments: pa.RecordBatch) -> None:
+        """Tell sets put aside the greatest sequence number of their shard that came since, or with them."""
+        for shard, aside in self.aside.items():
             numbers = fragments["sequence"].filter(pc.equal(fragments["shard"], shard))
-            found[shard] = pc.max(numbers).as_py() or -1
-        return found
+            greatest = pc.max(numbers).as_py() or -1
+            for one in aside:
+                one.seen_to = max(one.seen_to, greatest)
 
 
 def whole_sets(fragments: pa.RecordBatch) -> int:

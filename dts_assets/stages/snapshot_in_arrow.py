@@ -90,7 +90,8 @@ def take_changes(
     """
     kinds = [schema.field(name).type for name in names]
     images = pa.struct([pa.field(column.name, kind) for column, kind in zip(columns, kinds, strict=True)])
-    kept = [_with_images(batch, images).filter(pa.array(_fresh(batch, before, after))) for batch in changes]
+    fresh = [_held(batch, after) & ~_held(batch, before) & ~_is(batch, "truncate") for batch in changes]
+    kept = [_with_images(batch, images).filter(pa.array(mask)) for batch, mask in zip(changes, fresh, strict=True)]
     rows = _joined(kept, images)
     deletes, updates = _is(rows, "delete"), _is(rows, "update")
     new, old = rows.column("after"), rows.column("before")
@@ -134,11 +135,6 @@ def _ends(order: _Numbers, *columns: npt.NDArray[Any]) -> _Mask:
     return np.append(differs, np.ones(min(1, len(order)), np.bool_))
 
 
-def _fresh(changes: pa.RecordBatch, before: Frontier, after: Frontier) -> _Mask:
-    """Tell the rows that ``after`` holds and ``before`` does not; a truncation is none of them."""
-    return _held(changes, after) & ~_held(changes, before) & ~_is(changes, "truncate")
-
-
 def _held(changes: pa.RecordBatch, frontier: Frontier) -> _Mask:
     """Apply ``Frontier.holds`` to many rows."""
     start, held = changes.column("window_start"), np.zeros(changes.num_rows, np.bool_)
@@ -173,11 +169,7 @@ def _joined(batches: Sequence[pa.RecordBatch], images: pa.StructType) -> pa.Reco
     if not batches:
         kinds = {**_EMPTY, "before": images, "after": images}
         return pa.RecordBatch.from_pydict({name: pa.array([], kinds[name]) for name in CHANGE_COLUMNS})
-    first = batches[0]
-    if len(batches) == 1:
-        return first
-    columns = [pa.concat_arrays([batch.column(name) for batch in batches]) for name in CHANGE_COLUMNS]
-    return pa.RecordBatch.from_arrays(columns, names=list(CHANGE_COLUMNS))
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
 
 
 _EMPTY = {

@@ -7,7 +7,7 @@ as in a binlog make a stretch; Python looks at the beginning of each stretch alo
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -258,7 +258,7 @@ class TransactionTracker:
 
     def _passes(self, one: _Open, entries: _Entries, start: int, end: int) -> int | None:
         """Return the offset at which a stretch begins a transaction later than one that never ended."""
-        low = bisect_left(range(start, end), _after(_at(one.seen)), key=entries.position) + start
+        low = bisect_right(range(start, end), _at(one.seen), key=entries.position) + start
         later = np.flatnonzero((entries.kinds[low:end] == BEGIN) | (entries.kinds[low:end] == DDL)) + low
         source, number = _parsed(one.seen.gtid)
 
@@ -383,10 +383,6 @@ def _parsed(gtid: str | None) -> tuple[str | None, int]:
 
 def _at(one: Transaction) -> tuple[int, int]:
     return one.position.file, one.position.position
-
-
-def _after(at: tuple[int, int]) -> tuple[int, int]:
-    return at[0], at[1] + 1
 
 
 def _named(gtid: str | None) -> str:
