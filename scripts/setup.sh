@@ -9,7 +9,7 @@ stamp=$venv/.setup
 min_java=17
 
 say() { printf 'setup: %s\n' "$*" >&2; }
-stop() { say "$*"; exit 13; } # the exit code of dts_assets.errors.SurroundingsError
+stop() { say "$*"; exit 13; } # the exit code of dts_assets.errors.MachineError
 
 # What was installed: another lock, another set of requirements, another version of this script or another Java is work to do.
 fingerprint() { { cat requirements.lock scripts/setup.sh; "${JAVA_HOME:+$JAVA_HOME/bin/}java" -version 2>&1; sed "/^\[tool\.ruff\]/,\$d" pyproject.toml; } | sha256sum | cut -d" " -f1; }

@@ -188,10 +188,9 @@ def _specs(
 def _selection(selected: Sequence[TableAsset], assets: Sequence[TableAsset]) -> Selection:
     if len(selected) == len(assets):
         return EVERYTHING
-    chosen: dict[str, set[TableId]] = {layer.name: set() for layer in layers.LAYERS}
-    for asset in selected:
-        chosen[asset.layer.name].add(asset.table)
-    return Selection(chosen)
+    return Selection(
+        {layer.name: {asset.table for asset in selected if asset.layer == layer} for layer in layers.LAYERS}
+    )
 
 
 def _result(context: dg.AssetExecutionContext, asset: TableAsset, report: "TablesReport") -> dg.MaterializeResult[Any]:
