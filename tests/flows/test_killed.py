@@ -20,7 +20,7 @@ from tests.tiers import times
 
 pytestmark = pytest.mark.spark
 
-KILLS = int(os.environ.get("DTS_ASSETS_KILLS", times(3, 50)))
+KILLS = int(os.environ.get("DTS_ASSETS_KILLS", times(1, 50)))
 TABLES = ("one", "two")
 
 

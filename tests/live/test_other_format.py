@@ -12,7 +12,7 @@ from dts_emulator.judge.dump import dump_database
 from dts_emulator.live.live_stack import DATABASE, WORKLOAD, LiveOptions, LiveStack, live_stack
 from tests.live.verdict import snapshots_at
 
-pytestmark = [pytest.mark.spark, pytest.mark.database, pytest.mark.kafka, pytest.mark.e2e]
+pytestmark = [pytest.mark.spark, pytest.mark.database, pytest.mark.kafka, pytest.mark.e2e, pytest.mark.long]
 
 _PATIENCE = 240.0
 """Seconds until all is there; on a machine of its own it takes thirty."""
@@ -29,9 +29,7 @@ def unequal(stack: LiveStack, content: Path) -> list[str]:
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize(
-    "seconds", [0, pytest.param(70, marks=pytest.mark.long)], ids=["at once", "over a window's end"]
-)
+@pytest.mark.parametrize("seconds", [0, 70], ids=["at once", "over a window's end"])
 def test_a_drs_topic_shows_what_has_arrived(tmp_path: Path, seconds: float) -> None:
     options = LiveOptions(tmp_path / "live", rate=50, tables=4, every="1m", format="drs-json-c")
     with live_stack(options, say=lambda _: None) as stack:
