@@ -27,7 +27,7 @@ def without_archives(path: Sequence[str]) -> list[str]:
     return [place for place in path if not any(fnmatch(PurePath(place).name, archive) for archive in _ARCHIVES)]
 
 
-def _prefer_installed() -> None:
+def prefer_installed() -> None:
     """Import pyspark from where it is installed; from its archives if it is not."""
     given = list(sys.path)
     sys.path[:] = without_archives(given)
@@ -39,7 +39,7 @@ def _prefer_installed() -> None:
 
 def main() -> None:
     """Import all that tasks need, then fork workers until Spark ends the process."""
-    _prefer_installed()
+    prefer_installed()
     for name in _IMPORTED:
         import_module(f"dts_assets.flows.{name}")
     from pyspark.daemon import manager

@@ -18,8 +18,8 @@ TINY: dict[str, list[str]] = {
     "reassembly": ["--case", "split", "--megabytes", "2", "--turns", "1"],
     "truth": ["--megabytes", "1", "--tables", "2", "--turns", "1"],
     "memory": ["--case", "chunk-16", "--megabytes", "1"],
-    "window": ["--megabytes", "1", "--tables", "2", "--turns", "1"],
-    "backfill": ["--megabytes", "1", "--tables", "2", "--windows", "2"],
+    "window": ["--megabytes", "1", "--tables", "1", "--turns", "1"],
+    "backfill": ["--megabytes", "1", "--tables", "1", "--windows", "2"],
     "source": ["--megabytes", "1", "--turns", "1"],
     "startup": ["--case", "assets-20", "--turns", "1"],
 }

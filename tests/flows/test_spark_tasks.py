@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import gc
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zipimport import zipimporter
 
 import pyarrow as pa
+import pyspark
 import pytest
 
 from dts_assets.errors import NotClosedError
@@ -21,6 +24,8 @@ from dts_assets.flows.spark_tasks import Watched, run_tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+HOUSE = Path(__file__).parents[2]
 
 Each = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -133,6 +138,19 @@ def test_archives_of_spark_leave_the_path_and_others_stay() -> None:
         f"{lib}/python/lib/pyspark.zip", f"{lib}/python/lib/py4j-0.10.9.9-src.zip", f"{lib}/jars/spark-core_2.13-4.1.3.jar"
     ]  # fmt: skip
     assert without_archives([*others[:2], *archives, *others[2:]]) == others
+
+
+@pytest.mark.parametrize("alone", [False, True], ids=["installed", "in archives alone"])
+def test_pyspark_comes_from_its_archives_where_it_is_not_installed(alone: bool) -> None:
+    lib = Path(pyspark.__file__).parent / "python" / "lib"
+    archives = [str(path) for path in sorted(lib.glob("*.zip"))]
+    said = (
+        "import sys; from dts_assets.flows.spark_daemon import prefer_installed; "
+        f"sys.path[:0] = {archives}; prefer_installed(); import pyspark, py4j; print(pyspark.__file__, py4j.__file__)"
+    )
+    command = [sys.executable, *(["-S"] if alone else []), "-c", said]
+    told = subprocess.run(command, cwd=HOUSE, capture_output=True, text=True, timeout=60, check=True).stdout
+    assert [".zip" in place for place in told.split()] == [alone, alone]
 
 
 def worker_facts(task: int, attempt: str) -> tuple[int, int]:
