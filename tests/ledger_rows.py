@@ -84,9 +84,11 @@ def cut_row(
     )  # fmt: skip
 
 
-def quarantine(lake: Lake, cells: Iterable[Cell], stage: str, rows: Sequence[QuarantineRow]) -> None:
+def quarantine(
+    lake: Lake, cells: Iterable[Cell], stage: str, rows: Sequence[QuarantineRow], *, subscription: str = "shop"
+) -> None:
     """Make ``rows`` all that a stage has in quarantine from a rectangle of cells, as a run does."""
-    cells, path = list(cells), ("shop", "quarantine")
+    cells, path = list(cells), (subscription, "quarantine")
     lake.ensure(path, QUARANTINE)
     target = lake.target(path, "run")
     with TableWriter(target) as writer:

@@ -34,7 +34,7 @@ def as_an_older_decoder_left_it(harness: Harness, cell: Cell) -> None:
         )
         for offset in range(row.offsets.start, row.offsets.end)
     ]
-    quarantine(pipeline.lake, [cell], "entries", rejected)
+    quarantine(pipeline.lake, [cell], "entries", rejected, subscription=pipeline.name)
     problems = (Problem(ProblemCode.QUARANTINED, None, None, f"{len(rejected)} entries are in quarantine"),)
     older = replace(row, code_version="0", generation="older", completeness=Completeness.INCOMPLETE, problems=problems)
     ledger.replace_windows([cell], [older])
