@@ -110,7 +110,7 @@ def table_rows(
     names, of_row = list(tables), entry_tables[owners]
     counts = np.bincount(of_row, minlength=len(names))
     by_table: dict[int, list[int]] = {}
-    for pair in np.unique(of_row * len(groups) + entry_lists[owners]).tolist():
+    for pair in sorted(pa.array(of_row * len(groups) + entry_lists[owners]).unique().to_pylist()):
         by_table.setdefault(pair // len(groups), []).append(pair % len(groups))
     found, start = [], 0
     for table, numbers in by_table.items():
