@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -83,7 +82,9 @@ def refresh_files(task: RefreshTask, attempt: str) -> RefreshResult:
     removed: list[str] = []
     with TableWriter(task.target, attempt) as writer:
         for held in task.files:
-            with _Snapshot(task, held.path, schema) as snapshot:
+            stored = file_io(task.io_properties, held.path).new_input(held.path)
+            with stored.open() as stream, pq.ParquetFile(stream) as file:
+                snapshot = _Snapshot(file, held.path, schema)
                 gone = snapshot.touched(taken, key_names)
                 if held.rewrite or gone.any():
                     removed.append(held.path)
@@ -100,20 +101,12 @@ class _Snapshot:
     Iceberg does so, too: the file may be older than a column.
     """
 
-    def __init__(self, task: RefreshTask, path: str, schema: pa.Schema) -> None:
+    def __init__(self, file: pq.ParquetFile, path: str, schema: pa.Schema) -> None:
+        self._file = file
         self._path = path
         self._schema = schema
-        self._stream: Any = file_io(task.io_properties, path).new_input(path).open()
-        self._file = pq.ParquetFile(self._stream)
         by_id = {one.metadata[_FIELD_ID]: one.name for one in self._file.schema_arrow if one.metadata}
         self._stored = {one.name: by_id[one.metadata[_FIELD_ID]] for one in schema if one.metadata[_FIELD_ID] in by_id}
-
-    def __enter__(self) -> _Snapshot:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
-        self._stream.close()
 
     def touched(self, taken: Taken, key_names: Sequence[str]) -> npt.NDArray[np.bool_]:
         """Return which rows have a key that the changes touch."""

@@ -40,10 +40,7 @@ def find_earlier_cells(span: Span, raw: Mapping[Cell, RawWindow], grid: WindowGr
         beyond: Cell | None = None
         for cell in sorted(row.cell for row in raw.values() if row.kafka_partition == kafka_partition):
             previous = grid.previous(cell.window)
-            meets = (
-                bool(chain) and previous == chain[-1].window and raw[chain[-1]].offsets.end == raw[cell].offsets.start
-            )
-            if not meets:
+            if not (chain and previous == chain[-1].window and raw[chain[-1]].offsets.end == raw[cell].offsets.start):
                 chain = []
                 beyond = None if previous is None else Cell(kafka_partition, previous)
             if cell.window in wanted:

@@ -5,7 +5,7 @@ A mark's generation stands for the content of its cell, so times, runs and file 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -158,27 +158,25 @@ def entries_mark(
 
 
 def _refreshes_of_raw(
-    read: RawRead, copied: Copied, problems: Iterable[Problem], *, epoch: int, run: str
+    read: RawRead, copied: Copied, problems: Sequence[Problem], *, epoch: int, run: str
 ) -> tuple[Refresh, ...]:
     """Return the earlier readings of a cell, and one for each part that was read now.
 
-    A part without offsets counts only if nothing was read before.
+    A part without offsets counts only if nothing was read before. Messages dated beyond now are a problem but no fact that
+    decides a generation: once their time has come, another reading would not name them.
     """
-    problems = tuple(problems)
     refreshes = read.appends_to.refreshes if read.appends_to is not None else ()
     for part in copied.parts:
         if not refreshes or len(part.offsets):
-            follows = [f"before={refreshes[-1].generation}"] if refreshes else []
-            made = generation([*follows, *_facts(part, problems, epoch=epoch)], code_version=CODE_VERSION)
-            refreshes = (*refreshes, Refresh(part.offsets.end, made, run))
+            facts = [f"before={refreshes[-1].generation}"] if refreshes else []
+            facts += [
+                f"epoch={epoch}",
+                f"offsets={part.offsets}",
+                f"messages={part.messages}",
+                f"content={part.digest}",
+            ]
+            inside = range(part.offsets.start, part.offsets.end)
+            gaps = (one.first_offset for one in problems if one.code is ProblemCode.GAP)
+            facts += [f"gap={first}" for first in gaps if first in inside]
+            refreshes = (*refreshes, Refresh(part.offsets.end, generation(facts, code_version=CODE_VERSION), run))
     return refreshes
-
-
-def _facts(part: CopiedPart, problems: Iterable[Problem], *, epoch: int) -> list[str]:
-    """Return the facts that decide the generation of a part: ``["epoch=0", "offsets=[10, 20)", ...]``.
-
-    Messages dated beyond now are a problem but no such fact: once their time has come, another reading would not name them.
-    """
-    inside = range(part.offsets.start, part.offsets.end)
-    gaps = [f"gap={one.first_offset}" for one in problems if one.code is ProblemCode.GAP and one.first_offset in inside]
-    return [f"epoch={epoch}", f"offsets={part.offsets}", f"messages={part.messages}", f"content={part.digest}", *gaps]

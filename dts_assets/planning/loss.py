@@ -8,7 +8,7 @@ from then on the age of the oldest message that is still there is how long messa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -136,7 +136,8 @@ def judge_loss(unread: Unread, watermark: Watermark, *, kept: Keeping, oldest: O
 
     Where the time of the first unread one is not known, that of the oldest message stands in.
     """
-    lost = _below(unread.offsets, watermark.low)
+    below = (OffsetRange(one.start, min(one.end, watermark.low)) for one in unread.offsets)
+    lost = tuple(one for one in below if len(one))
     there = unread.count > sum(map(len, lost))
     lifetime = kept.age
     by_size = oldest.young and watermark.earliest is not None
@@ -160,11 +161,6 @@ def judge_loss(unread: Unread, watermark: Watermark, *, kept: Keeping, oldest: O
 def worst(states: Iterable[LossState]) -> LossState:
     """Return the least safe of some states; nothing unread if there are none."""
     return max(states, key=lambda state: state.rank, default=LossState.NOTHING_UNREAD)
-
-
-def _below(unread: Sequence[OffsetRange], low: int) -> tuple[OffsetRange, ...]:
-    cut = (OffsetRange(offsets.start, min(offsets.end, low)) for offsets in unread)
-    return tuple(offsets for offsets in cut if len(offsets))
 
 
 def _younger(time: datetime | None, age: timedelta | None, now: datetime) -> bool:

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
+from typing import TypeVar
 
 from dts_assets.model.spans import Cell, Span
 from dts_assets.model.windows import Window
 
+Item = TypeVar("Item")
+
 
 def window_runs(windows: Iterable[Window], *, longest: int | None = None) -> tuple[tuple[Window, ...], ...]:
     """Return windows grouped into runs without a hole, each at most ``longest`` windows long."""
-    runs: list[list[Window]] = []
-    for window in sorted(set(windows)):
-        full = longest is not None and bool(runs) and len(runs[-1]) >= longest
-        if runs and not full and runs[-1][-1].end == window.start:
-            runs[-1].append(window)
-        else:
-            runs.append([window])
-    return tuple(tuple(run) for run in runs)
+    return tuple(_stretches(sorted(set(windows)), lambda one, other: one.end == other.start, longest=longest))
 
 
 def rectangles(cells: Iterable[Cell], *, longest: int | None = None) -> tuple[Span, ...]:
@@ -33,18 +29,22 @@ def rectangles(cells: Iterable[Cell], *, longest: int | None = None) -> tuple[Sp
     runs = [
         (run, partition) for partition, windows in by_partition.items() for run in window_runs(windows, longest=longest)
     ]
-    spans = []
+    spans: list[Span] = []
     for run, group in groupby(sorted(runs), key=lambda pair: pair[0]):
-        for partitions in _neighbours([partition for _, partition in group]):
-            spans.append(Span(partitions, run))
+        partitions = [partition for _, partition in group]
+        spans += [Span(some, run) for some in _stretches(partitions, lambda one, other: one + 1 == other)]
     return tuple(sorted(spans, key=lambda span: (span.windows[0], span.kafka_partitions)))
 
 
-def _neighbours(partitions: Sequence[int]) -> list[tuple[int, ...]]:
-    groups: list[list[int]] = []
-    for partition in partitions:
-        if groups and groups[-1][-1] + 1 == partition:
-            groups[-1].append(partition)
-        else:
-            groups.append([partition])
-    return [tuple(group) for group in groups]
+def _stretches(
+    ascending: Iterable[Item], meet: Callable[[Item, Item], bool], *, longest: int | None = None
+) -> Iterator[tuple[Item, ...]]:
+    """Yield items in groups without a hole: each meets the one before it."""
+    stretch: list[Item] = []
+    for item in ascending:
+        if stretch and (len(stretch) == longest or not meet(stretch[-1], item)):
+            yield tuple(stretch)
+            stretch = []
+        stretch.append(item)
+    if stretch:
+        yield tuple(stretch)

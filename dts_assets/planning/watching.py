@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from dts_assets.model.spans import partition_key, partition_of_key
@@ -96,13 +96,11 @@ def watch_tick(
     moved = observed != cursor.observed and _over(cursor.observed_at, pause, now)
     judge = verdict != cursor.verdict or _over(cursor.judged_at, JUDGE_TROUBLE_AGAIN if trouble else JUDGE_AGAIN, now)
     observe = moved or verdict != cursor.verdict or _over(cursor.observed_at, OBSERVE_AGAIN, now)
-    after = WatchCursor(
-        observed if observe else cursor.observed,
-        now if observe else cursor.observed_at,
-        verdict if judge else cursor.verdict,
-        now if judge else cursor.judged_at,
-        oldest,
-    )
+    after = replace(cursor, oldest=oldest)
+    if observe:
+        after = replace(after, observed=observed, observed_at=now)
+    if judge:
+        after = replace(after, verdict=verdict, judged_at=now)
     return WatchTick(observe, judge, after)
 
 
