@@ -43,6 +43,7 @@ def commit_group(pipeline: Pipeline, broker: BrokerAdmin) -> GroupCommit:
     watermarks = pipeline.source.watermarks()
     rows, whole = _decoded(pipeline, before, watermarks)
     first = pipeline.first_window()
+    by_checkpoint = Evidence.CHECKPOINTS in pipeline.settings.traits.evidence
     after: dict[int, int] = {}
     for number in pipeline.kafka_partitions:
         mine, committed = rows[number], before.get(number)
@@ -53,12 +54,7 @@ def commit_group(pipeline: Pipeline, broker: BrokerAdmin) -> GroupCommit:
             start = max(mine[0].offsets.start, committed or 0)
         if start is None:
             continue
-        offset = offset_to_commit(
-            mine,
-            start=start,
-            committed=committed,
-            by_checkpoint=Evidence.CHECKPOINTS in pipeline.settings.traits.evidence,
-        )
+        offset = offset_to_commit(mine, start=start, committed=committed, by_checkpoint=by_checkpoint)
         # A greater offset than the topic has is of an earlier topic of this name.
         if offset is not None and offset <= watermarks[number].high:
             after[number] = offset

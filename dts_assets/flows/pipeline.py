@@ -180,10 +180,9 @@ class Pipeline:
             return
         stored = json.loads(stored_text)
         for setting, configured in shape.items():
-            if stored.get(setting) != configured:
-                raise IncompatibleLakeError(
-                    self.name, setting, stored=str(stored.get(setting)), configured=str(configured)
-                )
+            found = stored.get(setting)
+            if found != configured:
+                raise IncompatibleLakeError(self.name, setting, stored=str(found), configured=str(configured))
 
     def first_window(self) -> datetime | None:
         """Return the start of the first window that counts; None while there is no message.

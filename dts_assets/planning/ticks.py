@@ -125,9 +125,7 @@ def ingest_tick(cursor: Cursor, work: Work, *, runs: Runs = NO_RUNS) -> IngestTi
             f"entries:{_span_text(span)}:{_digest(span, work.entries_inputs)}{_tries_text(span, runs)}",
             entries_only=True,
         )
-        for span in rectangles(
-            (cell for cell in work.stale_entries if cell not in runs.unfinished), longest=LONGEST_RUN
-        )
+        for span in rectangles(set(work.stale_entries) - runs.unfinished, longest=LONGEST_RUN)
     ]
     asked = requests[:MOST_REQUESTS]
     marks = dict(cursor.next)
