@@ -1,8 +1,8 @@
 """All benchmarks one after the other, and the README's table of what they found.
 
 ``python -m benchmarks [NAME ...] [--readme README.md]`` shows each benchmark as it runs and prints the table at the end; with
-``--readme`` the table in that file, between its two ``figures`` comments, is replaced. Ratios only: seconds say more about a
-machine than about the code.
+``--readme`` the lines of these benchmarks are replaced in that file, between its two ``figures`` comments. Ratios only: seconds
+say more about a machine than about the code. A ratio that misses its promise carries a ✗.
 """
 
 from __future__ import annotations
@@ -104,15 +104,27 @@ def run(name: str) -> Mapping[str, Any]:
     return found
 
 
-def table(found: Mapping[str, Ratios]) -> list[str]:
-    """Return the table as lines of Markdown; of several cases the worst and the best ratio."""
+def table(found: Mapping[str, Ratios], before: str = "") -> list[str]:
+    """Return the table as lines of Markdown; of several cases the worst and the best ratio.
+
+    Lines of benchmarks that were not run are taken from the text ``before``, if it has them.
+    """
     lines = ["| what | against | ratio | promised |", "| --- | --- | --- | --- |"]
     for row in TABLE:
+        beginning = f"| {row.what} (`{row.benchmark}`) | {row.against} |"
         ratios = [ratio for case, ratio in found.get(row.benchmark, {}).items() if row.cases(case)]
         if ratios:
-            what = f"{row.what} (`{row.benchmark}`)"
-            lines.append(f"| {what} | {row.against} | {_range(ratios)} | {row.promised} |")
+            missed = "" if all(keeps(row.promised, ratio) for ratio in ratios) else " ✗"
+            lines.append(f"{beginning} {_range(ratios)}{missed} | {row.promised} |")
+        else:
+            lines += [line for line in before.splitlines() if line.startswith(beginning)]
     return lines
+
+
+def keeps(promised: str, ratio: float) -> bool:
+    """Return whether a ratio keeps a promise such as ``>= 0.7`` or ``<= 1``; a line without a promise has ``-``."""
+    comparison, _, limit = promised.partition(" ")
+    return {">=": ratio >= float(limit or 0), "<=": ratio <= float(limit or 0), "-": True}[comparison]
 
 
 def machine() -> str:
@@ -152,10 +164,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name in chosen.names or NAMES:
         found[name] = run(name)["ratios"]
         print(flush=True)
-    lines = [*table(found), "", machine()]
+    before = chosen.readme.read_text() if chosen.readme else ""
+    lines = [*table(found, before), "", machine()]
     print("\n".join(lines))
     if chosen.readme:
-        chosen.readme.write_text(with_table(chosen.readme.read_text(), lines))
+        chosen.readme.write_text(with_table(before, lines))
     return 0
 
 

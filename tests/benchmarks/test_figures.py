@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.__main__ import TABLE, table, with_table
+from benchmarks.__main__ import TABLE, keeps, table, with_table
 
 HOUSE = Path(__file__).parents[2]
 
@@ -18,6 +18,34 @@ def test_of_several_cases_the_worst_and_the_best_are_shown() -> None:
     assert "| 5.25x to 7x |" in line
     (fat,) = [line for line in table({"decode": {"1t-fat-5r": 1.3}}) if "blob" in line]
     assert "| 1.3x |" in fat
+
+
+@pytest.mark.parametrize(
+    ("promised", "ratio", "kept"),
+    [(">= 0.7", 0.7, True), (">= 0.7", 0.69, False), ("<= 1", 1.0, True), ("<= 1", 1.01, False), ("-", 9.0, True)],
+)
+def test_a_promise_is_kept_or_missed(promised: str, ratio: float, kept: bool) -> None:
+    assert keeps(promised, ratio) is kept
+
+
+def test_a_line_with_a_missed_promise_is_marked() -> None:
+    found = table({"reassembly": {"split": 0.67, "whole": 0.78}, "truth": {"clean": 1.1, "redelivered": 1.2}})
+    assert [line.count("✗") for line in found[2:]] == [1, 0, 0]
+    assert "| 0.67x to 0.78x ✗ |" in found[2]
+
+
+def test_lines_of_benchmarks_that_were_not_run_stay_in_their_order() -> None:
+    before = table({"decode": {"1t-5c-1r": 5.0}, "truth": {"clean": 1.3, "redelivered": 1.2}})
+    after = table({"window": {"plain": 5.1, "floor": 1.5}, "truth": {"clean": 1.1}}, "\n".join(before))
+    assert [line.partition("`")[2].partition("`")[0] for line in after[2:]] == [
+        "decode",
+        "window",
+        "window",
+        "truth",
+        "truth",
+    ]
+    assert "| 1.1x |" in after[-2]
+    assert after[-1] == before[-1]
 
 
 def test_every_line_names_a_benchmark_that_is_there() -> None:
