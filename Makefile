@@ -33,7 +33,7 @@ setup: ## Install everything that the other targets need (minutes; does nothing 
 demo: setup ## Build all tables of the example through Dagster and compare them with the database's own dump (2 minutes)
 	@$(INSTANCE) $(PYTHON_IN_VENV) -m dts_assets demo
 
-test: setup check ## Run all checks and all tests but the long ones (a quarter of an hour on 2 cores)
+test: setup check ## Run all checks and all tests but the long ones (10 minutes on 2 cores)
 	@$(PYTHON_IN_VENV) -m pytest $(SHARED_OUT) $(if $(BUDGET),--budget $(BUDGET)) $(ARGS)
 
 test-all: setup check ## Run all checks and every test with full repetitions, the long ones one by one (75 minutes on 2 cores)

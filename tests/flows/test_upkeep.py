@@ -26,6 +26,7 @@ def snapshots(harness: Harness, *path: str) -> set[int]:
     return {one.snapshot_id for one in table.metadata.snapshots}
 
 
+@pytest.mark.long
 def test_snapshots_go_but_for_the_states_that_snapshot_tables_were_made_from(
     bench: Bench, bank_capture: Path, rectangle: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,6 +12,8 @@ SMALLER_ELSEWHERE = {
     "tests/e2e/test_demo.py": "tests/e2e/test_backfills.py",
     # Huawei DRS followed live: the same topic from a recording, in any order.
     "tests/live/test_other_format.py": "tests/flows/test_drs_json_c.py",
+    # A lake whose old Iceberg snapshots have gone goes on: which of them go, and which are pinned.
+    "tests/flows/test_upkeep.py": "tests/store/test_expiry.py",
     # A broker that restarts under the group's questions: one that goes away under a reader.
     "tests/sources/test_kafka_group.py": "tests/sources/test_kafka_faults.py",
 }

@@ -231,6 +231,7 @@ def test_a_killed_task_goes_on_from_its_checkpoint_and_sends_again_what_came_aft
     assert repeated > 0
 
 
+@pytest.mark.long
 def test_a_broker_that_is_away_for_a_while_costs_nothing(
     server: Server, place: Place, expected: list[list[bytes]]
 ) -> None:
