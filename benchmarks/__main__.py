@@ -122,7 +122,7 @@ def table(found: Mapping[str, Ratios], before: str = "") -> list[str]:
 
 
 def keeps(promised: str, ratio: float) -> bool:
-    """Return whether a ratio keeps a promise such as ``>= 0.7`` or ``<= 1``; a line without a promise has ``-``."""
+    """Return whether a ratio keeps a promise such as ``>= 0.7``; a line without a promise has ``-``."""
     comparison, _, limit = promised.partition(" ")
     return {">=": ratio >= float(limit or 0), "<=": ratio <= float(limit or 0), "-": True}[comparison]
 
