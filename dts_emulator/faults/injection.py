@@ -261,9 +261,18 @@ class _Injector:
         # Bytes that read as they did before are no fault.
         if evidence is None or not self._claim(together):
             return None
-        message.value = value
         by, what = evidence
+        if by is FoundBy.GTID and not self._begun(together[0]):
+            by, what = FoundBy.NOTHING, f"{what} of a transaction that began before the topic"
+        message.value = value
         return _Done(kind, message, [message], None, by, f"{detail}: {what}")
+
+    def _begun(self, message: Recorded) -> bool:
+        """Return True if the BEGIN of the message's first entry is in the topic, there or before it."""
+        if next(_boundaries(message), None) == pb.BEGIN:
+            return True
+        lane = self.topic.partitions[message.partition]
+        return any(pb.BEGIN in _boundaries(one) for one in lane[: lane.index(message)])
 
     def _reorder(self, partition: int, place: int) -> _Done | None:
         lane = self.topic.partitions[partition]

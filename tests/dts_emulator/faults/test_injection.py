@@ -15,7 +15,8 @@ from dts_assets.protocol import subscribe_pb2 as pb
 from dts_emulator.dts.envelope_cutter import as_item, envelopes
 from dts_emulator.errors import NoRoomForFault, NotACapture
 from dts_emulator.faults.damage import FoundBy, found_by
-from dts_emulator.faults.injection import PLAN_FILE, Fault, Kind, inject
+from dts_emulator.faults.injection import PLAN_FILE, Fault, Kind, inject, inject_into
+from dts_emulator.faults.recorded_topic import read_topic
 from dts_emulator.messages.capture_files import write_capture
 from dts_emulator.messages.message import Message
 
@@ -221,6 +222,26 @@ def test_a_flip_changes_one_bit(capture: Path, tmp_path: Path) -> None:
                 changed.add((partition, new.offset))
     assert {(fault.partition, fault.first_offset) for fault in faults} == changed
     assert {fault.found_by for fault in faults} >= {FoundBy.DECODING, FoundBy.NOTHING}
+
+
+@pytest.mark.parametrize("begun", [True, False])
+def test_a_changed_gtid_shows_unless_its_transaction_began_before_the_topic(tmp_path: Path, begun: bool) -> None:
+    begin, commit = (
+        entry(1, pb.BEGIN, pb.Event(beginEvent=pb.BeginEvent())),
+        entry(1, pb.COMMIT, pb.Event(commitEvent=pb.CommitEvent(transactionId="1"))),
+    )
+    values = [value for one in ([begin] if begun else []) + [commit] for value in envelopes(one, limit=9999)]
+    write_capture([Message(0, at, START + at, None, value, ()) for at, value in enumerate(values)], tmp_path, topic="t")
+    faults = []
+    for seed in range(400):  # one bit of the message each; some of them are in its GTID
+        faults += [
+            one
+            for one in inject_into(read_topic(tmp_path), seed=seed, kinds=[Kind.FLIP], count=1)
+            if "GTID" in one.detail
+        ]
+    assert {(one.first_offset, one.found_by) for one in faults if one.first_offset == len(values) - 1} == {
+        (len(values) - 1, FoundBy.GTID if begun else FoundBy.NOTHING)
+    }
 
 
 def test_a_truncated_message_is_shorter_and_does_not_parse(capture: Path, tmp_path: Path) -> None:
