@@ -16,8 +16,11 @@ PACKAGES = ("dts_assets", "dts_emulator")
 DOCUMENTS = sorted([*HOUSE.glob("*.md"), *(HOUSE / "docs").glob("*.md"), *HOUSE.glob("*/README.md")])
 GLOSSARY = HOUSE / "docs" / "glossary.md"
 
-MADE_BY_RUNNING = {"dagster_home/spark.log", "lake/catalog.db"}
+MADE_BY_RUNNING = {"dagster_home/spark.log"}
 """Paths that documents name and that are there only after something has run."""
+
+LAKE = "lake"
+"""A folder that `make demo` makes: what documents name in it is not of the repository."""
 
 MOST_WORDS = 40
 LONGEST = 18
@@ -35,7 +38,7 @@ def name_of(path: Path) -> str:
 
 def paths_in(text: str) -> set[str]:
     """Words in backquotes that look like a path of the repository, with the name behind a colon: ``flows/raw.py:make_raw``."""
-    top = {path.name for path in HOUSE.iterdir() if path.is_dir()}
+    top = {path.name for path in HOUSE.iterdir() if path.is_dir()} - {LAKE}
     rooms = {path.name for package in PACKAGES for path in (HOUSE / package).glob("*") if path.is_dir()}
     found = set()
     for word in CODE.findall(text):
