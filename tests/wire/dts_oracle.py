@@ -97,7 +97,7 @@ def _cell(made: dict[str, Any], side: str, column: Column, data: Any, original: 
     else:
         raw, charset = data.bv or data.sv.encode(), data.charset
     try:
-        made[side][column.name] = _value(raw, charset, column.type, original)
+        made[side][column.name] = value(raw, charset, column.type, original)
     except Unfit:
         made["invalid"][f"{side}.{column.name}"] = _shown(raw)
 
@@ -109,7 +109,8 @@ def _shown(raw: bytes) -> str:
         return "0x" + raw.hex().upper()
 
 
-def _value(raw: bytes, charset: str, kind: str, original: str) -> Any:
+def value(raw: bytes, charset: str, kind: str, original: str) -> Any:
+    """What a value of a lake type becomes, or Unfit."""
     if kind == "binary":
         return raw
     if kind == "string":
@@ -154,7 +155,7 @@ def _decimal(text: str, precision: int, scale: int, *, bits: bool) -> Decimal:
     if not re.fullmatch(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", text):
         raise Unfit
     with localcontext() as context:
-        context.prec = 400
+        context.prec = 5000
         number = Decimal(text)
         if bits and number < 0:
             number += 1 << 64
@@ -169,7 +170,7 @@ def _real(text: str, kind: str) -> float:
         raise Unfit
     with np.errstate(over="ignore", under="ignore"):
         number = float(np.float32(text)) if kind == "float" else float(text)
-    if number in (float("inf"), float("-inf")):
+    if number in (float("inf"), float("-inf")) or (number == 0 and re.search("[1-9]", text.lower().partition("e")[0])):
         raise Unfit
     return number
 

@@ -1,20 +1,20 @@
 """Casts of bytes to typed columns: one strict cast for all values of a type.
 
 A slow way serves the few values that do not fit. A value that does not fit its type (a zero date, an overflow, letters in a
-number) becomes null and is named, never guessed. Text is cast from MySQL's character sets, whose names stand beside the values.
+number) becomes null and is named, never guessed, whatever stands beside it. Text has a module of its own,
+:mod:`dts_assets.wire.columns.texts`.
 """
 
 from __future__ import annotations
 
-import codecs
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
+from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, DecimalException, Inexact, InvalidOperation
 from functools import cache, partial
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -35,8 +35,13 @@ _DATE = r"(000[1-9]|00[1-9]\d|0[1-9]\d\d|[1-9]\d{3})-(0[1-9]|1[0-2])-(0[1-9]|[12
 _TIME = r"([ T]([01]\d|2[0-3])(:[0-5]\d(:[0-5]\d(\.\d{1,6})?)?)?)?"
 _ZONE = r"[+-]\d\d:?\d\d$|Z$"
 _OFFSET = re.compile(r"([+-])(\d\d):(\d\d)")
-_WHOLE = r"^-?\d{1,19}$"
+_WHOLE = r"^-?\d+$"
 _REAL = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+_SHORT = 40
+"""The length of a text without an exponent that is not small enough to be rounded to zero: singles reach down to 1e-45."""
+
+_FLOATING = r"(?i)" + _REAL + r"|^[+-]?(inf(inity)?|nan)$"
+_EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[Inexact, InvalidOperation])
 
 
 def arrow_type(lake_type: str) -> pa.DataType:
@@ -73,6 +78,8 @@ def parse(values: pa.Array, lake_type: str, *, zone: str | None = None) -> tuple
     ``Asia/Shanghai``) is the zone of instants without an offset; None is UTC. ``string`` and ``binary`` are not parsed here.
     """
     parser = _parser(lake_type, zone if lake_type == "timestamp" else None)
+    if (decimal := decimal_arguments(lake_type)) is not None:
+        values = _castable(values, *decimal)
     texts = masked(values, pa.string(), _valid(values))
     try:
         parsed, bad = parser.strict(texts), None
@@ -97,7 +104,7 @@ def _parser(lake_type: str, zone: str | None) -> _Parser:
     if lake_type in ("int", "bigint"):
         return _Parser(cast, _WHOLE, _hexadecimal)
     if lake_type in ("float", "double"):
-        return _Parser(cast, r"(?i)" + _REAL + r"|^[+-]?(inf(inity)?|nan)$", _overflowed)
+        return _Parser(cast, _FLOATING, _not_held)
     if lake_type == "boolean":
         return _Parser(cast, r"(?i)^(0|1|true|false)$")
     if lake_type == "date":
@@ -116,13 +123,16 @@ def _instants(texts: pa.Array) -> pa.Array:
     Tencent's page on the Protobuf demo (571/55396) shows this form alone. Other offsets are followed, and text without an
     offset is read as UTC, as a consumer of an early version of the stream found it to be.
     """
-    if len(texts) == texts.null_count or pc.all(pc.ends_with(texts, " +00:00")).as_py():
-        clock = pc.binary_slice(texts.view(pa.binary()), 0, -7)
-        return pc.cast(masked(clock, pa.string(), _valid(texts)), pa.timestamp("us")).view(_UTC)
-    checked = pc.cast(texts.view(pa.binary()), pa.string())  # regular expressions need UTF-8
+    plain = np.asarray(pc.fill_null(pc.ends_with(texts, " +00:00"), False))
+    others = np.asarray(texts.is_valid()) & ~plain
+    clocks = pc.binary_slice((_nulled(texts, others) if others.any() else texts).view(pa.binary()), 0, -7)
+    instants = pc.cast(masked(clocks, pa.string(), _valid(clocks)), pa.timestamp("us")).view(_UTC)
+    if not others.any():
+        return instants
+    checked = pc.cast(_nulled(texts, plain).view(pa.binary()), pa.string())  # regular expressions need UTF-8
     zoned = pc.replace_substring_regex(checked, r" ([+-]\d\d:?\d\d)$", r"\1")
     bare = pc.invert(pc.match_substring_regex(zoned, _ZONE))
-    return pc.cast(pc.if_else(bare, pc.binary_join_element_wise(zoned, "Z", ""), zoned), _UTC)
+    return pc.coalesce(instants, pc.cast(pc.if_else(bare, pc.binary_join_element_wise(zoned, "Z", ""), zoned), _UTC))
 
 
 def _instants_in(texts: pa.Array, *, zone: str) -> pa.Array:
@@ -167,6 +177,58 @@ def two_complement(values: pa.Array) -> pa.Array:
     return pa.array(items, pa.binary())
 
 
+def _castable(values: pa.Array, precision: int, scale: int) -> pa.Array:
+    """Return decimals as texts that Arrow casts to their exact value, empty where they do not fit.
+
+    Arrow's cast computes modulo 2 to the power of 128 and looks at the result: in decimal(38,0)
+    340282366920938463463374607431768211457 was 1, and in decimal(38,38) 99 was a fraction. So digits are counted before. A text
+    so short that it cannot reach 10 to the power of 38 is left alone, and so is one with no more characters on either side of
+    the point than the type has digits, as servers print them.
+    """
+    offsets = offsets_of(values)
+    doubtful = np.diff(offsets) > 38 - scale if len(values) else np.zeros(0, np.bool_)
+    if has_exponent := _has_letter(values, "e"):
+        doubtful = doubtful | matches(values, r"(?i)e")
+    places = np.flatnonzero(doubtful)
+    if not len(places):
+        return values
+    found = values.take(pa.array(places))
+    lengths, points = np.diff(offsets_of(found)), pc.fill_null(pc.find_substring(found, "."), -1).to_numpy()
+    whole = np.where(points < 0, lengths, points)
+    odd = (whole > precision - scale) | (lengths - whole - 1 > scale)
+    if has_exponent:
+        odd |= matches(found, r"(?i)e")
+    if not odd.any():
+        return values
+    real = matches(found, _REAL)
+    items = values.to_pylist()
+    for row, is_real in zip(places[odd].tolist(), real[odd].tolist(), strict=True):
+        items[row] = _plain(items[row], precision, scale) if is_real else b""
+    return pa.array(items, pa.binary())
+
+
+def _plain(text: bytes, precision: int, scale: int) -> bytes:
+    """Return a number without an exponent or needless digits; empty if it does not fit the precision and scale."""
+    try:
+        number = _EXACT.create_decimal(text.decode())
+    except DecimalException:  # an exponent beyond all bounds
+        return b""
+    if not number:
+        return b"0"
+    if number.adjusted() >= precision - scale or number.adjusted() < -scale:
+        return b""
+    digits = number.normalize(_EXACT)
+    if -int(digits.as_tuple().exponent) > scale:
+        return b""
+    return f"{digits:f}".encode()
+
+
+def _has_letter(values: pa.Array, letter: str) -> bool:
+    """Tell whether the bytes of an array hold a letter, in lower or upper case."""
+    data = values.buffers()[2]
+    return data is not None and bool(np.any((np.frombuffer(data, np.uint8) | 0x20) == ord(letter)))
+
+
 def _valid(values: pa.Array) -> Bools | None:
     return None if values.null_count == 0 else np.asarray(values.is_valid())
 
@@ -207,19 +269,31 @@ def _without_unfit(texts: pa.Array, strict: Callable[[pa.Array], pa.Array]) -> t
 
 def _hexadecimal(parsed: pa.Array, texts: pa.Array) -> Bools | None:
     """Return which texts are hexadecimal: Arrow reads ``0xFF`` as a number and lets it wrap around."""
-    data = texts.buffers()[2]
-    if data is None or not np.any((np.frombuffer(data, np.uint8) | 0x20) == ord("x")):
+    if not _has_letter(texts, "x"):
         return None
     return np.asarray(parsed.is_valid()) & ~matches(texts.view(pa.binary()), _WHOLE)
 
 
-def _overflowed(parsed: pa.Array, texts: pa.Array) -> Bools | None:
-    """Return which numbers are too large for the type and became infinite; only the word may."""
-    infinite = np.isinf(numbers_of(parsed)) & np.asarray(parsed.is_valid())
-    if not infinite.any():
+def _not_held(parsed: pa.Array, texts: pa.Array) -> Bools | None:
+    """Return which numbers the type does not hold.
+
+    They became infinite or zero, which only words and zeros may, or are no numbers at all: Arrow reads ``nan(1)``.
+    """
+    numbers, there = numbers_of(parsed), np.asarray(parsed.is_valid())
+    zero = numbers == 0
+    if not _has_letter(texts, "e"):  # a zero of so few digits is one
+        zero &= np.diff(offsets_of(texts)) > _SHORT if len(texts) else False
+    places = np.flatnonzero(there & (zero | ~np.isfinite(numbers)))
+    if not len(places):
         return None
-    wrong = infinite & ~matches(texts.view(pa.binary()), r"(?i)inf")
-    return wrong if wrong.any() else None
+    found, edge = texts.take(pa.array(places)).view(pa.binary()), numbers[places]
+    word = matches(found, r"(?i)^[+-]?(inf(inity)?|nan)$")
+    wrong = np.where(edge == 0, matches(found, r"^[^eE]*[1-9]"), ~word)
+    if not wrong.any():
+        return None
+    refused = np.zeros(len(parsed), np.bool_)
+    refused[places] = wrong
+    return refused
 
 
 def _beyond(dtype: type[np.signedinteger], bounds: tuple[int, int]) -> Callable[[pa.Array, pa.Array], Bools | None]:
@@ -231,161 +305,3 @@ def _beyond(dtype: type[np.signedinteger], bounds: tuple[int, int]) -> Callable[
         return wrong if wrong.any() else None
 
     return refused
-
-
-UTF8_NAMES = frozenset({b"", b"utf8", b"utf8mb3", b"utf8mb4", b"ascii", b"binary"})
-"""Sets whose bytes are UTF-8 or are no text at all.
-
-``binary`` is text exactly where it happens to be UTF-8.
-"""
-
-_CODECS = {
-    "big5": "big5", "cp850": "cp850", "hp8": "hp_roman8", "koi8r": "koi8_r", "latin2": "iso8859_2", "ujis": "euc_jp",
-    "sjis": "shift_jis", "hebrew": "iso8859_8", "tis620": "tis_620", "euckr": "euc_kr", "koi8u": "koi8_u",
-    "gb2312": "gb2312", "greek": "iso8859_7", "cp1250": "cp1250", "gbk": "gbk", "latin5": "iso8859_9",
-    "ucs2": "utf_16_be", "cp866": "cp866", "macce": "mac_latin2", "macroman": "mac_roman", "cp852": "cp852",
-    "latin7": "iso8859_13", "cp1251": "cp1251", "utf16": "utf_16_be", "utf16le": "utf_16_le", "cp1256": "cp1256",
-    "cp1257": "cp1257", "utf32": "utf_32_be", "cp932": "cp932", "gb18030": "gb18030",
-}  # fmt: skip
-
-# MySQL's latin1 is cp1252 with the five bytes that cp1252 leaves out standing for themselves (MySQL manual, "West European
-# Character Sets"), so every byte string is text.
-_LATIN1 = "".join(bytes([byte]).decode("cp1252", "ignore") or chr(byte) for byte in range(256))
-
-
-def decoder(charset: bytes) -> Callable[[bytes], str] | None:
-    """Return the function that turns bytes of a MySQL character set into text.
-
-    The function raises UnicodeDecodeError. None stands for a set that is not known here.
-    """
-    name = charset.decode("ascii", "replace").lower()
-    if name == "latin1":
-        return lambda data: codecs.charmap_decode(data, "strict", _LATIN1)[0]
-    if name.encode() in UTF8_NAMES:
-        return lambda data: data.decode()
-    codec = _CODECS.get(name)
-    return None if codec is None else lambda data: data.decode(codec)
-
-
-@dataclass(frozen=True, slots=True)
-class Charsets:
-    """The character set of every value of an image: a code per value into ``names``.
-
-    Value ``len - 1`` is the empty value.
-    """
-
-    codes: npt.NDArray[np.int32]
-    names: tuple[bytes, ...]
-
-    def unknown_name(self, code: int) -> str | None:
-        """Return the name of a set without a known codec; None for every other set."""
-        name = self.names[code]
-        return None if decoder(name) is not None else name.decode("ascii", "backslashreplace")
-
-
-def charsets_of(names: pa.Array) -> Charsets | None:
-    """Return the sets of values from their names; None if all are UTF-8, as in nearly every stream."""
-    if _all_one_utf8_name(names):
-        return None
-    encoded = names.dictionary_encode()
-    distinct = tuple(encoded.dictionary.to_pylist())
-    if UTF8_NAMES.issuperset(distinct):
-        return None
-    # The value that stands for those not sent has no name either.
-    return Charsets(np.append(encoded.indices.to_numpy(), np.int32(len(distinct))), (*distinct, b""))
-
-
-def _all_one_utf8_name(names: pa.Array) -> bool:
-    """Tell whether every name is empty or one name of UTF-8, from the bytes alone.
-
-    No name is hashed, which would take time for every value.
-    """
-    offsets = offsets_of(names)
-    data = names.buffers()[2]
-    if data is None or offsets[-1] == offsets[0]:
-        return True
-    lengths = np.diff(offsets)
-    length = int(lengths.max())
-    used = np.frombuffer(data, np.uint8, count=int(offsets[-1] - offsets[0]), offset=int(offsets[0]))
-    first = used[:length].tobytes()
-    if first not in UTF8_NAMES or not np.all((lengths == 0) | (lengths == length)):
-        return False
-    return bool(np.all(used.reshape(-1, length) == np.frombuffer(first, np.uint8)))
-
-
-def text_of(values: pa.Array, charsets: Charsets | None, cells: npt.NDArray[np.int32]) -> tuple[pa.Array, Bools | None]:
-    """Return text from the bytes of ``cells``, and which values are no text in their character set.
-
-    Those values are null.
-    """
-    bad: Bools | None = None
-    if charsets is not None:
-        values, bad = _recoded(values, charsets, cells)
-    try:
-        return pc.cast(values, pa.string()), bad
-    except pa.ArrowInvalid:
-        wrong = not_utf8(values)
-        bad = wrong if bad is None else bad | wrong
-        return pc.cast(_nulled_bytes(values, wrong), pa.string()), bad
-
-
-def not_utf8(values: pa.Array) -> Bools:
-    """Return which values are not UTF-8."""
-    wrong = np.zeros(len(values), np.bool_)
-    try:
-        pc.cast(values, pa.string())
-        return wrong
-    except pa.ArrowInvalid:
-        pass
-    for number, value in enumerate(values.to_pylist()):
-        if value is not None:
-            try:
-                value.decode()
-            except UnicodeDecodeError:
-                wrong[number] = True
-    return wrong
-
-
-def readable(values: pa.Array) -> pa.Array:
-    """Return bytes as text where they are UTF-8, else as ``0x`` and hexadecimal digits."""
-    wrong = not_utf8(values)
-    if wrong.any():
-        pairs = zip(values.to_pylist(), wrong.tolist(), strict=True)
-        values = pa.array([f"0x{value.hex().upper()}".encode() if bad else value for value, bad in pairs], pa.binary())
-    return pc.cast(values, pa.string())
-
-
-def _recoded(values: pa.Array, charsets: Charsets, cells: npt.NDArray[np.int32]) -> tuple[pa.Array, Bools | None]:
-    """Return the values with all other character sets turned into UTF-8, and which values could not be."""
-    codes = charsets.codes[cells]
-    foreign = np.zeros(len(values), np.bool_)
-    recoded: list[bytes | None] = []
-    where: list[npt.NDArray[np.int64]] = []
-    for code in np.unique(codes).tolist():
-        decode = decoder(charsets.names[code])
-        if charsets.names[code].lower() in UTF8_NAMES or decode is None:  # an unknown set is text where it is UTF-8
-            continue
-        rows = np.flatnonzero((codes == code) & np.asarray(values.is_valid()))
-        foreign[rows] = True
-        where.append(rows)
-        recoded += [_encoded(value, decode) for value in values.take(pa.array(rows)).to_pylist()]
-    if not where:
-        return values, None
-    rows = np.concatenate(where)
-    source = np.arange(len(values))
-    source[rows] = len(values) + np.arange(len(rows))
-    joined = pa.concat_arrays([_nulled_bytes(values, foreign), pa.array(recoded, pa.binary())])
-    bad = np.zeros(len(values), np.bool_)
-    bad[rows] = np.fromiter((value is None for value in recoded), np.bool_, len(recoded))
-    return joined.take(pa.array(source)), bad
-
-
-def _encoded(value: bytes, decode: Callable[[bytes], str]) -> bytes | None:
-    try:
-        return decode(value).encode()
-    except UnicodeError:
-        return None
-
-
-def _nulled_bytes(values: pa.Array, where: Bools) -> pa.Array:
-    return masked(values, pa.binary(), np.asarray(values.is_valid()) & ~where)

@@ -21,8 +21,9 @@ import pyarrow.compute as pc
 from dts_assets.model.columns import Column, ColumnShape, mysql_type
 from dts_assets.model.tables import TableId
 from dts_assets.wire.columns.buffers import Bools, bitmap, masked
-from dts_assets.wire.columns.casts import Charsets, arrow_type, parse, text_of, two_complement
+from dts_assets.wire.columns.casts import arrow_type, parse, two_complement
 from dts_assets.wire.columns.table_changes import ValueNotes, table_changes
+from dts_assets.wire.columns.texts import Charsets, text_of
 from dts_assets.wire.format import TableChanges
 
 NULL, NUMBER, BYTES, UNSIGNED, ABSENT = 0, 1, 2, 4, 8

@@ -13,7 +13,7 @@ from dts_assets.model.columns import Column
 from dts_assets.model.problems import Reason
 from dts_assets.model.tables import TableId
 from dts_assets.wire.columns.buffers import empty_lists, empty_maps, joint_codes, run_lengths
-from dts_assets.wire.columns.casts import readable
+from dts_assets.wire.columns.texts import readable
 from dts_assets.wire.format import Rejected, TableChanges
 
 _COLUMNS = ["entry_index", "row_number", "op", "before", "after", "absent", "invalid"]

@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 
 from dts_assets.model.problems import Reason
 from dts_assets.model.tables import TableId
-from dts_assets.wire.columns.casts import not_utf8
 from dts_assets.wire.columns.properties import Properties
+from dts_assets.wire.columns.texts import not_utf8
 from dts_assets.wire.drs_json_c.json_messages import DDL_TYPES, OPERATIONS, Head, Refused, described, head_of, images_of
 from dts_assets.wire.format import ENTRIES, FRAGMENTS, DecodedEntries, Rejected, TableShape
 

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from dts_assets.model.problems import Reason
 from dts_assets.wire.columns.buffers import Bools, binary_array, offsets_of, valid, varints
-from dts_assets.wire.columns.casts import readable
+from dts_assets.wire.columns.texts import readable
 from dts_assets.wire.dts_protobuf import Engine
 from dts_assets.wire.dts_protobuf.protobuf_parser import ENVELOPE, decode
 from dts_assets.wire.format import FRAGMENTS
