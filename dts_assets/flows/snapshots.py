@@ -256,8 +256,7 @@ def _write(pipeline: Pipeline, job: _Job, spark: SparkSession) -> None:
         source.where("__takes").select(*map(quoted, written)).writeTo(name).option(option, state).append()
         return
     spark.conf.set(f"spark.sql.iceberg.{option}", state)
-    keys = [flat_name(column.name) for column in job.columns if column.is_key]
-    on = " AND ".join(f"target.{quoted(key)} = source.__key_{number}" for number, key in enumerate(keys))
+    on = stage.same_row([flat_name(column.name) for column in job.columns if column.is_key], unfit=job.plan.state.unfit)
     sets = ", ".join(f"target.{quoted(column)} = source.{quoted(column)}" for column in written)
     columns = ", ".join(quoted(column) for column in written)
     values = ", ".join(f"source.{quoted(column)}" for column in written)

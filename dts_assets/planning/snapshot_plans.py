@@ -31,6 +31,7 @@ class TableWindow:
     last: SourcePosition
     absent_rows: int = 0
     truncations: int = 0
+    invalid_values: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class SnapshotState:
 
     ``truncated`` says that a truncation was among the changes that it was made from. ``chain`` names the chain of runs that made
     the changelogs of the frontier's window, if the window was open: as long as the name stays, these runs have only added rows
-    that the frontier did not hold.
+    that the frontier did not hold. ``unfit`` says that its keys may have values that do not fit their columns.
     """
 
     frontier: Frontier = EMPTY_FRONTIER
@@ -47,6 +48,7 @@ class SnapshotState:
     changelog_snapshot: int | None = None
     truncated: bool = False
     chain: str = ""
+    unfit: bool = False
 
     def to_text(self) -> str:
         """Return the text that stands in the properties of a snapshot commit."""
@@ -60,6 +62,7 @@ class SnapshotState:
                 "changelog_snapshot": self.changelog_snapshot,
                 "truncated": self.truncated,
                 "chain": self.chain,
+                "unfit": self.unfit,
             }
         )
 
@@ -70,7 +73,7 @@ class SnapshotState:
         window, whole_until = (raw[name] and datetime.fromisoformat(raw[name]) for name in ("window", "whole_until"))
         cut, applied = (raw[name] and SourcePosition(*raw[name]) for name in ("cut", "applied"))
         frontier = Frontier(window, whole_until, cut)
-        return cls(frontier, applied, raw["changelog_snapshot"], raw["truncated"], raw.get("chain", ""))
+        return cls(frontier, applied, raw["changelog_snapshot"], raw["truncated"], raw["chain"], raw["unfit"])
 
 
 EMPTY_STATE = SnapshotState()
@@ -143,8 +146,9 @@ def plan_snapshot(
         [_last_held(after, window) for window in held] + ([before.applied] if before.applied else []), default=None
     )
     truncated = any(window.truncations for window in held)
+    unfit = before.unfit or any(window.invalid_values for window in stats.values())
     return SnapshotPlan(
-        state=SnapshotState(after, applied, changelog_snapshot, truncated, _chain(after, chains)),
+        state=SnapshotState(after, applied, changelog_snapshot, truncated, _chain(after, chains), unfit),
         newer=tuple(start for start in newer if start not in touched),
         replaced=touched,
         suspect_until=before.applied if suspect else None,
@@ -188,8 +192,9 @@ def windows_by_table(rows: Iterable[WindowTable]) -> dict[TableId, tuple[TableWi
         if row.first_position is None or row.last_position is None:
             continue
         part = TableWindow(
-            row.window_start, row.kept, row.first_position, row.last_position, row.absent_rows, row.truncations
-        )
+            row.window_start, row.kept, row.first_position, row.last_position, row.absent_rows, row.truncations,
+            row.invalid_values,
+        )  # fmt: skip
         mine = found.setdefault(row.table, {})
         mine[row.window_start] = _sum(mine[row.window_start], part) if row.window_start in mine else part
     return {table: tuple(mine.values()) for table, mine in found.items()}
@@ -203,6 +208,7 @@ def _sum(one: TableWindow, other: TableWindow) -> TableWindow:
         max(one.last, other.last),
         one.absent_rows + other.absent_rows,
         one.truncations + other.truncations,
+        one.invalid_values + other.invalid_values,
     )
 
 

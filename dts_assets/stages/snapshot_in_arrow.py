@@ -23,9 +23,11 @@ import pyarrow.compute as pc
 
 from dts_assets.model.columns import Column
 from dts_assets.model.frontier import Frontier
+from dts_assets.wire.columns.buffers import offsets_of
 
 CHANGE_COLUMNS = (
-    "op", "before", "after", "event_time", "source_position", "row_number", "kafka_partition", "kafka_offset", "window_start",
+    "op", "before", "after", "invalid", "event_time", "source_position", "row_number", "kafka_partition", "kafka_offset",
+    "window_start",
 )  # fmt: skip
 """The columns of a changelog that this stage needs."""
 
@@ -111,8 +113,21 @@ def take_changes(
     alive = pa.array(source[last[takes[last]]])
     values = [_of(new, number).take(alive) for number in range(len(columns))]
     shown = [rows.column(name).take(alive).cast(schema.field(target).type) for target, name in SHOWN.items()]
-    made = pa.RecordBatch.from_arrays([*values, *shown], names=[*names, *SHOWN])
+    invalid = _invalid(rows.column("invalid").take(alive), columns, names)
+    made = pa.RecordBatch.from_arrays([*values, *shown, invalid], names=[*names, *SHOWN, "_invalid"])
     return Taken(keys, made)
+
+
+def _invalid(texts: pa.MapArray, columns: Sequence[Column], names: Sequence[str]) -> pa.MapArray:
+    """Return the texts of new images by the snapshot's names; null where a row has none."""
+    wanted = pa.array([f"after.{column.name}" for column in columns], pa.string())
+    at = pc.index_in(texts.keys, value_set=wanted)
+    mine = at.is_valid()
+    rows = np.repeat(np.arange(len(texts)), np.diff(offsets_of(texts)) if len(texts) else 0)
+    counts = np.bincount(rows[_mask(mine)], minlength=len(texts))
+    offsets = pa.array(np.append(0, np.cumsum(counts)).astype(np.int32))
+    found = pa.array(names, pa.string()).take(at.filter(mine))
+    return pa.MapArray.from_arrays(offsets, found, texts.items.filter(mine), mask=pa.array(counts == 0))
 
 
 def _last(rows: pa.RecordBatch, codes: _Numbers, source: _Numbers, takes: _Mask) -> _Numbers:
@@ -174,6 +189,7 @@ def _joined(batches: Sequence[pa.RecordBatch], images: pa.StructType) -> pa.Reco
 
 _EMPTY = {
     "op": pa.string(),
+    "invalid": pa.map_(pa.string(), pa.string()),
     "event_time": pa.timestamp("us", "UTC"),
     "source_position": pa.struct([("lineage", pa.int32()), ("file", pa.int64()), ("position", pa.int64())]),
     "row_number": pa.int32(),

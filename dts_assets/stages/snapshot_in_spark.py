@@ -10,6 +10,9 @@ Order is by source position, then by row number within one event. One event's ro
 piece counting from zero; rows of different pieces touch the same key only where an update moves rows, and there a key is always
 left before it is taken again, so taking wins.
 
+A key is its values in the table's types, and the source's text of each value that does not fit its type, which is null otherwise:
+two zero dates are one key, and two dates of no calendar are two.
+
 A truncation (TRUNCATE, DROP TABLE) touches no key of its own: no change at or before the last one counts any more.
 """
 
@@ -105,15 +108,16 @@ def whole_snapshot(
     operations = key_operations(after_truncation(changes), columns)
     last = folded(operations, columns) if fold_absent else latest(operations)
     rows = merge_source(last, columns, names=names).where("__takes")
-    return rows.select(*[_quoted(name) for name in names], *SHOWN)
+    return rows.select(*[_quoted(name) for name in names], *SHOWN, "_invalid")
 
 
 def key_operations(changes: DataFrame, columns: Sequence[Column]) -> DataFrame:
     """Return one row per key that a change touches.
 
-    The columns are ``key`` (struct), ``takes``, ``at`` (position struct), ``kafka_partition``, ``row_number``, ``row`` (struct
-    of the table's columns; null where the key is left), ``absent``, and the columns that the snapshot shows of the change
-    (``_event_time``, ``_kafka_partition``, ``_kafka_offset``).
+    The columns are ``key`` (struct: its values, and ``unfit``, their texts where some do not fit), ``takes``, ``at`` (position
+    struct), ``kafka_partition``, ``row_number``, ``row`` (struct of the table's columns; null where the key is left),
+    ``unfit`` (the text of each of the row's values that does not fit), ``absent``, and the columns that the snapshot shows of
+    the change (``_event_time``, ``_kafka_partition``, ``_kafka_offset``).
 
     A server with minimal row images does not send the key of an updated row that kept it: it is the old image's.
     Truncations touch no key of their own; see :func:`after_truncation`.
@@ -131,6 +135,7 @@ def key_operations(changes: DataFrame, columns: Sequence[Column]) -> DataFrame:
         "kafka_partition",
         "row_number",
         F.when(F.col("touch.takes"), F.col("after")).alias("row"),
+        F.when(F.col("touch.takes"), _some([_text(column.name) for column in columns])).alias("unfit"),
         "absent",
         *[F.col(name).alias(shown) for shown, name in SHOWN.items()],
     )
@@ -138,7 +143,7 @@ def key_operations(changes: DataFrame, columns: Sequence[Column]) -> DataFrame:
 
 def latest(operations: DataFrame) -> DataFrame:
     """Return the last operation on every key, with the columns of :func:`key_operations`."""
-    facts = F.struct("takes", "row", "absent", *SHOWN)
+    facts = F.struct("takes", "row", "unfit", "absent", *SHOWN)
     in_piece = operations.groupBy("key", "at", "kafka_partition").agg(
         F.max_by(facts, F.struct("row_number", "takes")).alias("facts")
     )
@@ -160,18 +165,23 @@ def folded(operations: DataFrame, columns: Sequence[Column]) -> DataFrame:
         F.col("takes") & (F.col("left_at").isNull() | (order > F.col("left_at")))
     )
     values = [
-        F.max_by(F.col("row")[column.name], F.when(~_is_absent(column.name), order)).alias(f"value_{number}")
+        F.max_by(
+            F.struct(F.col("row")[column.name].alias("value"), F.col("unfit")[number].alias("unfit")),
+            F.when(~_is_absent(column.name), order),
+        ).alias(f"value_{number}")
         for number, column in enumerate(columns)
     ]
     shown = F.max_by(F.struct(*SHOWN), order).alias("shown")
     rows = alive.groupBy("key").agg(*values, shown)
-    row = F.struct(*[F.col(f"value_{number}").alias(column.name) for number, column in enumerate(columns)])
-    found = rows.select("key", row.alias("row"), "shown")
+    row = F.struct(*[F.col(f"value_{number}.value").alias(column.name) for number, column in enumerate(columns)])
+    unfit = _some([F.col(f"value_{number}.unfit") for number in range(len(columns))])
+    found = rows.select("key", row.alias("row"), unfit.alias("unfit"), "shown")
     keys = operations.select("key").distinct()
     return keys.join(found, on="key", how="left").select(
         "key",
         F.col("row").isNotNull().alias("takes"),
         "row",
+        "unfit",
         F.array().cast("array<string>").alias("absent"),
         "shown.*",
     )
@@ -183,13 +193,17 @@ def as_operations(snapshot: DataFrame, columns: Sequence[Column], *, names: Sequ
     ``names`` are the snapshot's names of ``columns``, in the same order.
     """
     row = F.struct(*[F.col(_quoted(name)).alias(column.name) for name, column in zip(names, columns, strict=True)])
-    return snapshot.select(row.alias("row"), *SHOWN).select(
-        F.struct(*[F.col("row")[column.name].alias(f"k{n}") for n, column in enumerate(_keys(columns))]).alias("key"),
+    texts = {column.name: F.col("_invalid")[name] for name, column in zip(names, columns, strict=True)}
+    keys = [F.col("row")[column.name].alias(f"k{n}") for n, column in enumerate(_keys(columns))]
+    unfit = _some([texts[column.name] for column in _keys(columns)])
+    return snapshot.select(row.alias("row"), "_invalid", *SHOWN).select(
+        F.struct(*keys, unfit.alias("unfit")).alias("key"),
         F.lit(True).alias("takes"),
         _literal(SourcePosition(-1, 0, 0)).alias("at"),
         F.col("_kafka_partition").alias("kafka_partition"),
         F.lit(0).alias("row_number"),
         "row",
+        _some(list(texts.values())).alias("unfit"),
         F.array().cast("array<string>").alias("absent"),
         *SHOWN,
     )
@@ -198,7 +212,7 @@ def as_operations(snapshot: DataFrame, columns: Sequence[Column], *, names: Sequ
 def merge_source(result: DataFrame, columns: Sequence[Column], *, names: Sequence[str]) -> DataFrame:
     """Return the rows that are merged into a snapshot table.
 
-    Their columns have the snapshot's names, the key is ``__key_n``, beside ``__takes``.
+    Their columns have the snapshot's names, the key is ``__key_n`` and ``__unfit``, beside ``__takes``.
 
     Key columns come from the key, since the row's image may lack them.
     """
@@ -212,7 +226,27 @@ def merge_source(result: DataFrame, columns: Sequence[Column], *, names: Sequenc
         ).alias(name)
         for column, name in zip(columns, names, strict=True)
     ]
-    return result.select(*keys, F.col("takes").alias("__takes"), *values, *SHOWN)
+    texts = [
+        F.col("key.unfit")[int(key_fields[column.name][1:])] if column.is_key else F.col("unfit")[number]
+        for number, column in enumerate(columns)
+    ]
+    named = F.map_from_arrays(F.array(*map(F.lit, names)), F.array(*texts))
+    invalid = F.when(F.coalesce(*texts).isNotNull(), F.map_filter(named, lambda _, text: text.isNotNull()))
+    unfit = F.col("key.unfit").alias("__unfit")
+    return result.select(*keys, unfit, F.col("takes").alias("__takes"), *values, *SHOWN, invalid.alias("_invalid"))
+
+
+def same_row(keys: Sequence[str], *, unfit: bool) -> str:
+    """Return the condition, in SQL, that a snapshot's row ``target`` has the key of a row ``source`` that is merged into it.
+
+    ``keys`` are the snapshot's names of the key columns. ``unfit`` says that some value of a key may not fit; where none does,
+    a plain comparison is quicker.
+    """
+    equal = "<=>" if unfit else "="
+    parts = [f"target.{_quoted(key)} {equal} source.__key_{number}" for number, key in enumerate(keys)]
+    if unfit:
+        parts += [f"target._invalid[{_literal_text(key)}] <=> source.__unfit[{n}]" for n, key in enumerate(keys)]
+    return " AND ".join(parts)
 
 
 def _keys(columns: Sequence[Column]) -> list[Column]:
@@ -228,7 +262,25 @@ def _key_of(columns: Sequence[Column], image: str, other: str) -> SparkColumn:
         F.when(_is_absent(column.name, image), F.col(other)[column.name]).otherwise(F.col(image)[column.name])
         for column in _keys(columns)
     ]
-    return F.struct(*[field.alias(f"k{n}") for n, field in enumerate(fields)])
+    unfit = _some([_text(column.name, image, other) for column in _keys(columns)])
+    return F.struct(*[field.alias(f"k{n}") for n, field in enumerate(fields)], unfit.alias("unfit"))
+
+
+def _text(name: str, image: str = "after", other: str | None = None) -> SparkColumn:
+    """Return the source's text of a value that does not fit, of the ``other`` image where none was sent; null where it fits."""
+    text = F.col("invalid")[f"{image}.{name}"]
+    if other is None:
+        return text
+    return F.when(_is_absent(name, image), F.col("invalid")[f"{other}.{name}"]).otherwise(text)
+
+
+def _some(texts: Sequence[SparkColumn]) -> SparkColumn:
+    """Return the texts as an array; null where all are, so that equal keys are equal whatever else a row holds."""
+    return F.when(F.coalesce(*texts).isNotNull(), F.array(*texts))
+
+
+def _literal_text(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def _position() -> SparkColumn:

@@ -164,8 +164,12 @@ SNAPSHOT_SYSTEM: tuple[NamedType, ...] = (
     ("_event_time", "timestamp"),
     ("_kafka_partition", "int"),
     ("_kafka_offset", "bigint"),
+    ("_invalid", "map<string,string>"),
 )
-"""The columns of a snapshot that are not the source's."""
+"""The columns of a snapshot that are not the source's.
+
+``_invalid`` has the source's text of values that do not fit their column, where the row has any, by the column's name.
+"""
 
 HISTORY_SYSTEM_NAMES = ("_valid_from", "_valid_to", "_valid_from_position", "_op")
 
@@ -209,7 +213,7 @@ def changelog_columns(columns: Sequence[Column]) -> tuple[NamedType, ...]:
 def snapshot_columns(columns: Sequence[Column]) -> tuple[NamedType, ...]:
     """Return the columns of a snapshot of a source table.
 
-    They are its own, flat and typed, then the origin of the row's last change.
+    They are its own, flat and typed, then the origin of the row's last change and its values that do not fit.
     """
     return (*((flat_name(column.name), column.type) for column in columns), *SNAPSHOT_SYSTEM)
 

@@ -70,6 +70,8 @@ def test_a_value_that_does_not_fit_is_null_and_kept_as_text(bench: Bench, tmp_pa
         (1,): {"id": 1, "n": 5, "note": "small"},
         (2,): {"id": 2, "n": None, "note": None},
     }
+    shown = {row["id"]: row["_invalid"] for row in harness.rows("snapshot", DATABASE, "items")}
+    assert shown == {1: None, 2: [("n", "seven")]}
     assert sum(row.invalid_values for row in harness.pipeline.ledger.window_tables()) == 3
 
 

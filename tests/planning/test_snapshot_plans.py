@@ -267,6 +267,15 @@ def test_absent_columns_anywhere_in_the_changelog_are_folded() -> None:
     assert not plan([known(0, 1, 10), known(2, 21, 30)], after).fold_absent
 
 
+def test_values_that_do_not_fit_anywhere_in_the_changelog_are_remembered() -> None:
+    after = Frontier(START + 2 * HOUR, START + 2 * HOUR, at(30))
+    fits = known(0, 1, 10)
+    assert plan([replace(fits, invalid_values=1), known(2, 21, 30)], after).state.unfit
+    assert not plan([fits, known(2, 21, 30)], after).state.unfit
+    # The window that brought such keys is made anew without them: the snapshot still holds their rows.
+    assert plan([fits], HELD_TWO.frontier, replaced=[0], before=replace(HELD_TWO, unfit=True)).state.unfit
+
+
 # Small parts
 
 instants = st.none() | st.integers(0, 99).map(lambda hours: START + hours * HOUR)
@@ -275,6 +284,7 @@ states = st.builds(
     st.builds(Frontier, instants, instants, st.none() | positions),
     st.none() | positions,
     st.none() | st.integers(1, 2**62),
+    unfit=st.booleans(),
 )
 
 
@@ -287,7 +297,7 @@ def counted(partition: int, number: int, first: int | None, last: int | None, **
     kept, absent = counts.get("kept", 0), counts.get("absent", 0)
     positions = [None if one is None else at(one) for one in (first, last)]
     return WindowTable(
-        partition, START + number * HOUR, ITEMS, 9, kept, 0, 0, 7, absent, 0, positions[0], positions[1],
+        partition, START + number * HOUR, ITEMS, 9, kept, 0, 0, 7, absent, counts.get("invalid", 0), positions[0], positions[1],
         truncations=counts.get("truncations", 0),
     )  # fmt: skip
 
@@ -295,14 +305,14 @@ def counted(partition: int, number: int, first: int | None, last: int | None, **
 def test_windows_of_kafka_partitions_add_up() -> None:
     rows = [
         counted(0, 0, 5, 9, kept=2, absent=1),
-        counted(1, 0, 1, 7, kept=3, truncations=1),
+        counted(1, 0, 1, 7, kept=3, truncations=1, invalid=2),
         counted(0, 1, 11, 12, kept=1),
         counted(0, 2, None, None),
         replace(counted(1, 1, 3, 4, kept=8), table=ORDERS),
     ]
     assert windows_by_table(rows) == {
         ITEMS: (
-            replace(known(0, 1, 9, changes=5, absent=1), truncations=1),
+            replace(known(0, 1, 9, changes=5, absent=1), truncations=1, invalid_values=2),
             known(1, 11, 12, changes=1),
         ),
         ORDERS: (known(1, 3, 4, changes=8),),

@@ -23,12 +23,14 @@ CHANGES = pa.schema(
         ("source_position", pa.struct([("lineage", pa.int32()), ("file", pa.int64()), ("position", pa.int64())])),
         ("row_number", pa.int32()), ("kafka_partition", pa.int32()), ("kafka_offset", pa.int64()),
         ("window_start", pa.timestamp("us", "UTC")), ("absent", pa.list_(pa.string())),
+        ("invalid", pa.map_(pa.string(), pa.string())),
     ]
 )  # fmt: skip
 SNAPSHOT = pa.schema(
     [
         ("world", pa.int32()), ("id.no", pa.int32()), ("name", pa.string()), ("_source_amount", pa.int64()),
         ("_event_time", pa.timestamp("us", "UTC")), ("_kafka_partition", pa.int32()), ("_kafka_offset", pa.int64()),
+        ("_invalid", pa.map_(pa.string(), pa.string())),
     ]
 )  # fmt: skip
 NAMES = SNAPSHOT.names[:4]
@@ -48,6 +50,7 @@ def batch(changes: Iterable[Change]) -> pa.RecordBatch:
             },
             "row_number": change.row_number, "kafka_partition": change.kafka_partition,
             "kafka_offset": change.kafka_offset, "window_start": START + change.window * HOUR, "absent": [],
+            "invalid": list(change.invalid),
         }
         for change in changes
     ]  # fmt: skip
@@ -126,6 +129,21 @@ def test_no_changes_touch_nothing() -> None:
 def test_a_truncation_is_no_row() -> None:
     found = taken([batch([Change("truncate", None, None, at(1, 1)), Change("insert", None, row(1), at(1, 2))])])
     assert sorted(shown(found.rows)) == [(1, 1)]
+
+
+def test_values_that_do_not_fit_are_shown_by_the_snapshots_names() -> None:
+    old, new = ("before.name", "0xFE"), (("after.name", "0xFF"), ("after.amount", "many"), ("after.gone", "x"))
+    changes = [
+        Change("insert", None, row(1, "a"), at(1, 1)),
+        Change("insert", None, row(2), at(1, 2), invalid=new),
+        Change("update", row(3), row(3, "b"), at(1, 3), invalid=(old,)),
+        Change("insert", None, row(4), at(1, 4), invalid=(old, *new)),
+        Change("delete", row(4), None, at(1, 5), invalid=(old,)),
+        Change("insert", None, row(5), at(1, 6), invalid=new[1:]),
+    ]
+    found = {one["world"]: one["_invalid"] for one in taken([batch(changes)]).rows.to_pylist()}
+    amount = ("_source_amount", "many")
+    assert found == {1: None, 2: [("name", "0xFF"), amount], 3: None, 5: [amount]}
 
 
 def test_a_null_in_a_key_is_told() -> None:

@@ -91,9 +91,9 @@ def test_changes_fold_onto_the_current_rows(spark: SparkSession) -> None:
     later = [c for world, count in zip(worlds, counts, strict=True) for c in world.changes[count:]]
     names = ["world", "id.no", "name", "_source_amount"]
     snapshot = spark.createDataFrame(
-        [(*one.row, one.event_time, one.kafka_partition, one.kafka_offset) for one in first],
+        [(*one.row, one.event_time, one.kafka_partition, one.kafka_offset, None) for one in first],
         "world int, `id.no` int, name string, _source_amount int, _event_time timestamp, _kafka_partition int, "
-        "_kafka_offset bigint",
+        "_kafka_offset bigint, _invalid map<string,string>",
     )
     operations = key_operations(frame(spark, later), COLUMNS).unionByName(as_operations(snapshot, COLUMNS, names=names))
     found = shown(folded(operations, COLUMNS))
@@ -238,7 +238,7 @@ def test_a_changelog_state_older_than_a_column_gets_it_as_null(spark: SparkSessi
     assert rows[1] == {
         "__key_0": 0, "__key_1": 1, "__takes": True, "world": 0, "id.no": 1, "added": None, "name": "a",
         "_source__op": None, "amount": None, "_event_time": rows[1]["_event_time"], "_kafka_partition": 0,
-        "_kafka_offset": 0,
+        "_kafka_offset": 0, "__unfit": None, "_invalid": None,
     }  # fmt: skip
     assert (rows[2]["__takes"], rows[2]["id.no"]) == (False, None)
     assert (rows[3]["world"], rows[3]["id.no"], rows[3]["name"]) == (0, 3, "b"), (

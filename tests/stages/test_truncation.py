@@ -73,7 +73,7 @@ def test_a_whole_snapshot_holds_what_the_database_holds_after_truncations(
         world.live(number % 3 * 4, DOINGS)
         empty += not world.rows
         rows = whole_snapshot(frame(spark, world.changes), COLUMNS, names=names, fold_absent=fold_absent)
-        assert rows.columns == [*names, "_event_time", "_kafka_partition", "_kafka_offset"]
+        assert rows.columns == [*names, "_event_time", "_kafka_partition", "_kafka_offset", "_invalid"]
         found = {one["id.no"]: Shown(tuple(one[:4]), one[4].astimezone(UTC), one[5], one[6]) for one in rows.collect()}
         assert found == world.rows
     assert 0 < empty < 6

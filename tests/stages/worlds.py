@@ -28,7 +28,7 @@ COLUMNS = (
 KEYS = ("world", "id.no")
 IMAGE = "struct<world:int,`id.no`:int,name:string,amount:int>"
 SCHEMA = (
-    f"op string, before {IMAGE}, after {IMAGE}, absent array<string>, event_time timestamp, "
+    f"op string, before {IMAGE}, after {IMAGE}, absent array<string>, invalid map<string,string>, event_time timestamp, "
     "source_position struct<lineage:int,file:bigint,position:bigint>, row_number int, kafka_partition int, "
     "kafka_offset bigint, window_start timestamp"
 )
@@ -39,7 +39,10 @@ Key = tuple[int, int]
 
 @dataclass(frozen=True)
 class Change:
-    """A changelog row; images are whole, ``absent`` names the columns of ``after`` that were not sent."""
+    """A changelog row; images are whole, ``absent`` names the columns of ``after`` that were not sent.
+
+    ``invalid`` has the texts of values that do not fit, such as ``("after.name", "0xFF")``.
+    """
 
     op: str
     before: Row | None
@@ -50,11 +53,12 @@ class Change:
     kafka_offset: int = 0
     window: int = 0
     absent: tuple[str, ...] = ()
+    invalid: tuple[tuple[str, str], ...] = ()
 
     def as_row(self) -> tuple[Any, ...]:
         at = self.position
         return (
-            self.op, self.before, self._sent(), [f"after.{name}" for name in self.absent], self.event_time,
+            self.op, self.before, self._sent(), [f"after.{name}" for name in self.absent], dict(self.invalid), self.event_time,
             (at.lineage, at.file, at.position), self.row_number, self.kafka_partition, self.kafka_offset,
             START + self.window * HOUR,
         )  # fmt: skip
@@ -181,7 +185,9 @@ def shown(result: DataFrame) -> dict[Key, Shown | None]:
     """What a result says of every key; None where the row is gone."""
     found: dict[Key, Shown | None] = {}
     for row in result.collect():
-        key = tuple(row["key"])
+        *key_values, unfit = row["key"]
+        key = (key_values[0], key_values[1])
+        assert unfit is None
         assert key not in found, "a key stands there twice"
         found[key] = None
         if row["takes"]:
