@@ -237,7 +237,7 @@ def merge_source(result: DataFrame, columns: Sequence[Column], *, names: Sequenc
 
 
 def same_row(keys: Sequence[str], *, unfit: bool) -> str:
-    """Return the condition, in SQL, that a snapshot's row ``target`` has the key of a row ``source`` that is merged into it.
+    """Return the condition, in SQL, that the rows ``target`` and ``source`` of a merge have one key.
 
     ``keys`` are the snapshot's names of the key columns. ``unfit`` says that some value of a key may not fit; where none does,
     a plain comparison is quicker.
@@ -267,7 +267,10 @@ def _key_of(columns: Sequence[Column], image: str, other: str) -> SparkColumn:
 
 
 def _text(name: str, image: str = "after", other: str | None = None) -> SparkColumn:
-    """Return the source's text of a value that does not fit, of the ``other`` image where none was sent; null where it fits."""
+    """Return the source's text of a value that does not fit; null where it fits.
+
+    A value that was not sent is that of the ``other`` image, if one is named.
+    """
     text = F.col("invalid")[f"{image}.{name}"]
     if other is None:
         return text
@@ -275,7 +278,10 @@ def _text(name: str, image: str = "after", other: str | None = None) -> SparkCol
 
 
 def _some(texts: Sequence[SparkColumn]) -> SparkColumn:
-    """Return the texts as an array; null where all are, so that equal keys are equal whatever else a row holds."""
+    """Return the texts as an array, null where all are null.
+
+    So the keys of values that fit have one form, and are equal if the values are.
+    """
     return F.when(F.coalesce(*texts).isNotNull(), F.array(*texts))
 
 

@@ -106,9 +106,10 @@ def test_absent_columns_follow_rows_with_unfit_keys(bench: Bench, tmp_path: Path
     rows = [_row(ZERO, b"\xff", "many", "one"), _row(ZERO, b"\xfe", 2, "two"), _row(NEVER, b"a", 3, "three")]
     _change(source, border(0) + SECOND, *[(None, one) for one in rows])
     source.checkpoint(border(0) + 5 * SECOND)
-    for number, changed in enumerate(({"note": "changed"}, {"n": "seven"}, {"note": None})):
+    changes: list[Row] = [{"note": "changed"}, {"n": "seven"}, {"note": None}]
+    for number, changed in enumerate(changes):
         old = {DAY: rows[number][DAY], "tag": rows[number]["tag"], "n": ABSENT, "note": ABSENT}
-        new = dict.fromkeys((DAY, "tag", "n", "note"), ABSENT) | changed
+        new: Row = {DAY: ABSENT, "tag": ABSENT, "n": ABSENT, "note": ABSENT, **changed}
         _change(source, border(1) + (1 + number) * SECOND, (old, new))
     harness = open_short(bench, tmp_path / "capture", source.messages, windows=2)
     harness.all(0)

@@ -38,7 +38,10 @@ _OFFSET = re.compile(r"([+-])(\d\d):(\d\d)")
 _WHOLE = r"^-?\d+$"
 _REAL = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 _SHORT = 40
-"""The length of a text without an exponent that is not small enough to be rounded to zero: singles reach down to 1e-45."""
+"""The length up to which a text without an exponent is never rounded to zero.
+
+Singles reach down to 1e-45.
+"""
 
 _FLOATING = r"(?i)" + _REAL + r"|^[+-]?(inf(inity)?|nan)$"
 _EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[Inexact, InvalidOperation])
@@ -208,7 +211,7 @@ def _castable(values: pa.Array, precision: int, scale: int) -> pa.Array:
 
 
 def _plain(text: bytes, precision: int, scale: int) -> bytes:
-    """Return a number without an exponent or needless digits; empty if it does not fit the precision and scale."""
+    """Return a number without an exponent or needless digits; empty if it does not fit."""
     try:
         number = _EXACT.create_decimal(text.decode())
     except DecimalException:  # an exponent beyond all bounds
