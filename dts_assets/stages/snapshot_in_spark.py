@@ -216,18 +216,18 @@ def merge_source(result: DataFrame, columns: Sequence[Column], *, names: Sequenc
 
     Key columns come from the key, since the row's image may lack them.
     """
-    key_fields = {column.name: f"k{n}" for n, column in enumerate(_keys(columns))}
-    keys = [F.col("key")[field].alias(f"__key_{n}") for n, field in enumerate(key_fields.values())]
+    places = {column.name: n for n, column in enumerate(_keys(columns))}
+    keys = [F.col("key")[f"k{n}"].alias(f"__key_{n}") for n in places.values()]
     values = [
         (
-            F.when(F.col("takes"), F.col("key")[key_fields[column.name]])
+            F.when(F.col("takes"), F.col("key")[f"k{places[column.name]}"])
             if column.is_key
             else F.col("row")[column.name]
         ).alias(name)
         for column, name in zip(columns, names, strict=True)
     ]
     texts = [
-        F.col("key.unfit")[int(key_fields[column.name][1:])] if column.is_key else F.col("unfit")[number]
+        F.col("key.unfit")[places[column.name]] if column.is_key else F.col("unfit")[number]
         for number, column in enumerate(columns)
     ]
     named = F.map_from_arrays(F.array(*map(F.lit, names)), F.array(*texts))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from dts_assets.model.positions import SourcePosition
-from tests.stages.worlds import COLUMNS, DOINGS, Change, Shown, World, at, frame, row
+from tests.stages.worlds import COLUMNS, DOINGS, KEYS, Change, Row, Shown, World, at, frame, row
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -77,3 +77,30 @@ def test_a_whole_snapshot_holds_what_the_database_holds_after_truncations(
         found = {one["id.no"]: Shown(tuple(one[:4]), one[4].astimezone(UTC), one[5], one[6]) for one in rows.collect()}
         assert found == world.rows
     assert 0 < empty < 6
+
+
+@pytest.mark.parametrize("fold_absent", [False, True])
+def test_a_whole_snapshot_keeps_rows_apart_whose_keys_do_not_fit(spark: SparkSession, *, fold_absent: bool) -> None:
+    """One such row is deleted after a truncation, another is changed by an event that does not send its key again."""
+    from dts_assets.stages.snapshot_in_spark import whole_snapshot
+
+    def unfit(name: str | None = None) -> Row:
+        return (0, None, name, None)  # type: ignore[return-value]
+
+    def text(image: str, value: str) -> tuple[str, str]:
+        return f"{image}.id.no", value
+
+    inserted = [
+        Change("insert", None, unfit(value), at(1, number), invalid=(text("after", value),))
+        for number, value in enumerate(["x", "y", "x", "y", "z"])
+    ]
+    gone = Change("delete", unfit("x"), None, at(1, 9), invalid=(text("before", "x"),))
+    same = Change("update", unfit("y"), unfit("new"), at(1, 9), absent=KEYS, invalid=(text("before", "y"),))
+    fits = Change("update", unfit("z"), row(0, "z"), at(1, 9), invalid=(text("before", "z"),))
+    changes = [*inserted[:2], emptied(at(1, 1)), *inserted[2:], gone, same, fits]
+    rows = whole_snapshot(
+        frame(spark, changes), COLUMNS, names=[column.name for column in COLUMNS], fold_absent=fold_absent
+    ).collect()
+    assert {(one["id.no"], one["name"], str(one["_invalid"])) for one in rows} == {
+        (None, "new", "{'id.no': 'y'}"), (1, "z", "None")
+    }  # fmt: skip

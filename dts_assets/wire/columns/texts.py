@@ -31,6 +31,13 @@ _CODECS = {
     "cp1257": "cp1257", "utf32": "utf_32_be", "cp932": "cp932", "gb18030": "gb18030",
 }  # fmt: skip
 
+# Characters of Python's codecs that are others at the server: its tables are older. Each byte was converted by MariaDB 10.11 and
+# compared. The server makes the fullwidth backslash of sjis and ujis a plain one; it stays, so that no two texts become one.
+_SERVERS_OWN = {
+    "cp866": {0x2116: 0x207F, 0x00A4: 0x00B2}, "greek": {0x2018: 0x02BD, 0x2019: 0x02BC}, "hebrew": {0x00AF: 0x203E},
+    "koi8u": {0x2219: 0x2022},
+}  # fmt: skip
+
 # MySQL's latin1 is cp1252 with the five bytes that cp1252 leaves out standing for themselves (MySQL manual, "West European
 # Character Sets"), so every byte string is text.
 _LATIN1 = "".join(bytes([byte]).decode("cp1252", "ignore") or chr(byte) for byte in range(256))
@@ -46,8 +53,10 @@ def decoder(charset: bytes) -> Callable[[bytes], str] | None:
         return lambda data: codecs.charmap_decode(data, "strict", _LATIN1)[0]
     if name.encode() in UTF8_NAMES:
         return lambda data: data.decode()
-    codec = _CODECS.get(name)
-    return None if codec is None else lambda data: data.decode(codec)
+    codec, own = _CODECS.get(name), _SERVERS_OWN.get(name)
+    if codec is None:
+        return None
+    return (lambda data: data.decode(codec)) if own is None else (lambda data: data.decode(codec).translate(own))
 
 
 @dataclass(frozen=True, slots=True)
