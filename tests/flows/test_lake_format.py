@@ -97,7 +97,10 @@ WAYS_IN: dict[str, Callable[[Pipeline], object]] = {
             {"dts-assets.shape": json.dumps(SHAPE), FORMAT_PROPERTY: "0"},
             "an earlier version of dts-assets (lake format 0",
         ),
-        ({FORMAT_PROPERTY: str(int(LAKE_FORMAT) + 1)}, "a newer version of dts-assets (lake format 2"),
+        (
+            {FORMAT_PROPERTY: str(int(LAKE_FORMAT) + 1)},
+            f"a newer version of dts-assets (lake format {int(LAKE_FORMAT) + 1}",
+        ),
         ({FORMAT_PROPERTY: "1-beta"}, "another version of dts-assets (lake format 1-beta"),
     ],
     ids=["before-formats", "older", "newer", "unknown"],
