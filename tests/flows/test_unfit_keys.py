@@ -90,6 +90,7 @@ def test_rows_with_unfit_keys_live_and_die_one_by_one(bench: Bench, tmp_path: Pa
     assert _found(harness) == moments[-1][1]
 
 
+@pytest.mark.long
 def test_rows_with_unfit_keys_whatever_the_order_of_windows(bench: Bench, tmp_path: Path) -> None:
     moments = _history()
     harness = open_short(bench, tmp_path / "capture", moments[-1][0].messages)
@@ -100,6 +101,7 @@ def test_rows_with_unfit_keys_whatever_the_order_of_windows(bench: Bench, tmp_pa
     assert _found(harness) == moments[-1][1]
 
 
+@pytest.mark.long
 def test_absent_columns_follow_rows_with_unfit_keys(bench: Bench, tmp_path: Path) -> None:
     """An absent column keeps its value, and the text of one that did not fit."""
     source = short_source(days())
