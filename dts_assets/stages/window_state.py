@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 import msgspec
@@ -41,15 +41,15 @@ _LEVEL = 1
 class WindowState:
     """The trackers of one Kafka partition and window, which see every message and entry once, in offset order."""
 
-    tally: Tally = field(default_factory=Tally)
-    facts: EntryFacts = field(default_factory=EntryFacts)
-    runs: RunTracker = field(default_factory=RunTracker)
-    delivery: Delivery = field(default_factory=Delivery)
+    tally: Tally
+    facts: EntryFacts
+    runs: RunTracker
+    delivery: Delivery
 
     @classmethod
     def begin(cls, offsets: OffsetRange) -> WindowState:
         """Return the state before the first message of a cell with these offsets."""
-        return cls(delivery=Delivery(offsets))
+        return cls(Tally(), EntryFacts(), RunTracker(), Delivery(offsets))
 
     def to_bytes(self) -> bytes | None:
         """Return the bytes that :meth:`of_bytes` reads, or None if they would be too many. No message and no row is in them."""

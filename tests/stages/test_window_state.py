@@ -156,6 +156,7 @@ def test_a_state_stored_earlier_is_read_as_it_was() -> None:
 @given(st.binary(max_size=300))
 @example(b"")
 @example(bytes([STATE_VERSION]))
+@example(b"\x80")  # a map without a field
 @example(pickle.dumps({"a": 1}))
 @example(zlib.compress(pickle.dumps({"a": 1})))
 def test_bytes_of_anything_else_are_refused(noise: bytes) -> None:
