@@ -15,6 +15,8 @@ from dts_assets.model.columns import Column
 from dts_assets.model.ledger_rows import Counts, Cut, IngestWindow, WindowTable
 from dts_assets.model.problems import Problem
 from dts_assets.model.spans import partition_key
+from dts_assets.model.windows import ClosedBy
+from dts_assets.planning.judgements import level_text
 from dts_assets.wire.format import WireFormat
 
 _OPEN_PROPERTIES = frozenset((
@@ -93,7 +95,7 @@ class Shown:
         for row in rows:
             mine, counts = [one for one in tables if one.kafka_partition == row.kafka_partition], row.counts
             changes = _equation(sum(one.changes for one in mine), mine, ("kept", "redelivered", "quarantined"))
-            self._line(f"{row.cell}: {row.completeness.value}")
+            self._line(f"{row.cell}: {level_text(row.completeness, still_open=row.closed_by is ClosedBy.OPEN)}")
             facts = {
                 "offsets": str(row.offsets),
                 "closed by": row.closed_by.value,
@@ -101,6 +103,7 @@ class Shown:
                 "gtid set": row.checkpoint_gtid_set,
                 "messages": _equation(counts.messages, [counts], _MESSAGES),
                 "fragments": _fragments(counts),
+                "entry sets": _sets(counts),
                 "entries": _equation(counts.entries, [counts], ("data", "control", "quarantined_entries")),
                 "changes": changes if mine else None,
                 "problems": _problems(row.problems),
@@ -110,7 +113,7 @@ class Shown:
         if cut is None:
             self._line("cut: none, the tables of this window were not computed yet")
             return
-        self._line(f"cut: {cut.completeness.value}")
+        self._line(f"cut: {level_text(cut.completeness, still_open=bool(cut.open_in))}")
         self._facts(
             {
                 "cut": cut.cut,
@@ -194,6 +197,11 @@ def _fragments(counts: Counts) -> str:
     names = ("joined", "superseded", "waiting", "quarantined_fragments", "carried_out")
     left = f"{counts.carried_in} carried_in + {counts.fragments} fragments"
     return _equation(counts.carried_in + counts.fragments, [counts], names, left=left)
+
+
+def _sets(counts: Counts) -> str:
+    left = f"{counts.whole} whole + {counts.joined_sets} joined_sets"
+    return _equation(counts.whole + counts.joined_sets, [counts], ("decoded_sets", "quarantined_sets"), left=left)
 
 
 def _equation(total: int, rows: Sequence[object], names: Sequence[str], *, left: str | None = None) -> str:

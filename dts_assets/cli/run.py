@@ -22,11 +22,12 @@ from dts_assets.defs.assemble import assemble
 from dts_assets.defs.jobs import ingest_job_name, tables_job_name
 from dts_assets.defs.partitions import span_tags, window_tags
 from dts_assets.defs.policies import asset_key
+from dts_assets.defs.table_assets import graph_tables
 from dts_assets.flows.find_work import find_work
+from dts_assets.flows.judged import judge_ledger
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.layers import SNAPSHOT
 from dts_assets.flows.pipeline import Pipeline, open_pipeline
-from dts_assets.model.problems import Completeness
 from dts_assets.model.tables import TableId
 from dts_assets.planning.work import Work
 from dts_assets.settings import Settings, load_settings
@@ -84,9 +85,15 @@ def _run_subscription(
     pipeline = open_pipeline(settings, name)
     asked: set[str] = set()
     while True:
-        wanted = _requests(name, find_work(pipeline).without_live)
-        requests = [request for request in wanted if request.key not in asked]
+        work = find_work(pipeline).without_live
+        requests = [request for request in _requests(name, work) if request.key not in asked]
         if not requests:
+            return
+        if requests[0].job == tables_job_name(name) and not graph_tables(settings.subscriptions[name]):
+            # Dagster has no job of tables before the first table is known.
+            console.print(
+                f"{name}: {len(work.tables)} closed windows hold no table that is taken; nothing is made of them."
+            )
             return
         definitions = assemble(settings, path)  # anew, because entries may have found tables since
         for request in requests:
@@ -130,8 +137,7 @@ def _closing(pipeline: Pipeline, console: Console) -> int:
             shown = "no key"
         table.add_row(str(name), f"{changes[name]:,}", shown)
     console.print(table)
-    failing = [row for row in rows if row.completeness is Completeness.INCOMPLETE or not row.counts.balanced]
-    for cell in failing:
-        problems = ", ".join(problem.code.value for problem in cell.problems)
-        console.print(f"incomplete: {cell.cell} ({problems})")
+    failing = [judged for judged in judge_ledger(pipeline) if judged.sentence]
+    for judged in failing:
+        console.print(f"{judged.partition}: {judged.sentence}")
     return len(failing)

@@ -13,41 +13,48 @@ from typing import TYPE_CHECKING
 import dagster as dg
 
 from dts_assets.defs.metadata import problems_text
-from dts_assets.model.problems import Completeness
 
 if TYPE_CHECKING:
-    from dts_assets.flows.reports import WindowReport
-    from dts_assets.model.ledger_rows import Cut, IngestWindow
+    from dts_assets.flows.reports import EntriesCellReport, WindowReport
+    from dts_assets.planning.judgements import Judgement
 
 COMPLETENESS = "completeness"
 BALANCE = "balance"
 
 
-def completeness_result(row: IngestWindow | Cut) -> dg.AssetCheckResult:
+def completeness_result(judged: Judgement) -> dg.AssetCheckResult:
     """Return a result that fails if the ledger knows that a part of the partition is missing."""
     return dg.AssetCheckResult(
         check_name=COMPLETENESS,
-        passed=row.completeness is not Completeness.INCOMPLETE,
+        passed=judged.complete,
         metadata={
-            "level": row.completeness.value,
-            "completeness_level": row.completeness.rank,
-            "problems": len(row.problems),
-            "problem_list": dg.MetadataValue.md(problems_text(row.problems)),
+            "level": judged.level_text,
+            "completeness_level": judged.level.rank,
+            "still_open": judged.still_open,
+            "problems": len(judged.problems),
+            "problem_list": dg.MetadataValue.md(problems_text(judged.problems)),
         },
     )
 
 
-def balance_result(row: IngestWindow) -> dg.AssetCheckResult:
-    """Return a result that passes if every message, fragment and entry of the partition is accounted for."""
+def balance_result(report: EntriesCellReport) -> dg.AssetCheckResult:
+    """Return a result that passes if everything in the partition is accounted for.
+
+    That is every message, fragment, entry set and entry, and every row in quarantine.
+    """
+    counts, judged = report.row.counts, report.judgement
     return dg.AssetCheckResult(
         check_name=BALANCE,
-        passed=row.counts.balanced,
+        passed=judged.balanced,
         metadata={
-            "messages": row.counts.messages,
-            "fragments": row.counts.fragments,
-            "fragments_waiting": row.counts.waiting,
-            "entries": row.counts.entries,
-            "quarantined": row.counts.quarantined,
+            "messages": counts.messages,
+            "fragments": counts.fragments,
+            "fragments_waiting": counts.waiting,
+            "entries": counts.entries,
+            "quarantined": counts.quarantined,
+            "quarantine_rows": report.quarantine_rows,
+            "unbalanced": ", ".join(judged.unbalanced),
+            "still_open": judged.still_open,
         },
     )
 
@@ -59,11 +66,12 @@ def window_balance_result(report: WindowReport) -> dg.AssetCheckResult:
     """
     return dg.AssetCheckResult(
         check_name=BALANCE,
-        passed=not report.unbalanced,
+        passed=report.judgement.balanced,
         metadata={
             "changes": report.changes,
             "unbalanced": len(report.unbalanced),
             "unbalanced_tables": ", ".join(report.unbalanced[:20]),
+            "still_open": report.judgement.still_open,
         },
     )
 

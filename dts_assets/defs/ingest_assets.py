@@ -106,8 +106,8 @@ def entries_asset(subscription: Subscription) -> dg.AssetsDefinition:
             names = ", ".join(str(table) for table in report.new_tables)
             context.log.info(f"new tables: {names}. Reload the code location to see them in the graph.")
         results = [
-            report_per_partition(context, key, {str(cell.row.cell): judge(cell.row) for cell in report.cells})
-            for judge in (completeness_result, balance_result)
+            report_per_partition(context, key, {str(cell.row.cell): judge(cell) for cell in report.cells})
+            for judge in (lambda cell: completeness_result(cell.judgement), balance_result)
         ]
         run = of_run(report.seconds, columns=ENTRIES, location=report.location, decoder=report.decoder)
         moved = group_metadata(context, step.pipeline)

@@ -76,7 +76,7 @@ LAYERS = (
             LayerCheck(
                 COMPLETENESS,
                 "How complete the window is known to be over all Kafka partitions; holds for every table.",
-                lambda _, window: completeness_result(window.row),
+                lambda _, window: completeness_result(window.judgement),
             ),
             LayerCheck(
                 BALANCE,

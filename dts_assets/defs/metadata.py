@@ -21,9 +21,11 @@ import dagster as dg
 
 from dts_assets.flows.layers import SNAPSHOT
 from dts_assets.model.problems import Problem
+from dts_assets.model.windows import ClosedBy
 
 if TYPE_CHECKING:
     from dts_assets.flows.reports import EntriesCellReport, RawCellReport, TableReport, WindowReport
+    from dts_assets.planning.judgements import Judgement
 
 Metadata = Mapping[str, Any]
 
@@ -56,6 +58,7 @@ def raw_metadata(report: RawCellReport) -> Metadata:
         "message_bytes": row.bytes,
         "stored_bytes": report.stored_bytes,
         "closed_by": row.closed_by.value,
+        "still_open": row.closed_by is ClosedBy.OPEN,
         "kept_as_stored": report.kept,
         **known(event_lag_seconds=report.event_lag_seconds),
         **_work(report.seconds, messages_per_second=row.messages),
@@ -81,8 +84,7 @@ def entries_metadata(report: EntriesCellReport) -> Metadata:
         "quarantined": counts.quarantined,
         "message_bytes": report.message_bytes,
         "stored_bytes": report.stored_bytes,
-        "completeness": row.completeness.value,
-        "completeness_level": row.completeness.rank,
+        **_level(report.judgement),
         "closed_by": row.closed_by.value,
         "generation": row.generation,
         **known(event_lag_seconds=report.event_lag_seconds, delivery_lag_seconds=report.delivery_lag_seconds),
@@ -104,8 +106,7 @@ def changelog_metadata(report: TableReport, window: WindowReport) -> Metadata:
         "invalid_values": report.invalid_values.get(start, 0),
         "quarantined": report.quarantined.get(start, 0),
         "stored_bytes": report.stored_bytes.get(start, 0),
-        "completeness": window.row.completeness.value,
-        "completeness_level": window.row.completeness.rank,
+        **_level(window.judgement),
         "generation": window.row.generation,
         **known(event_lag_seconds=report.event_lag_seconds(window.row.window)),
         **_work(window.seconds, row_changes_per_second=window.changes),
@@ -121,6 +122,7 @@ def snapshot_metadata(report: TableReport, window: WindowReport) -> Metadata:
         "applied": window.applied,
         "committed": outcome.committed,
         "consistency": window.row.consistency.value,
+        "still_open": window.judgement.still_open,
         **known(event_lag_seconds=report.event_lag_seconds(window.row.window), stored_bytes=outcome.bytes),
         **({} if window.row.cut is None else {"cut": str(window.row.cut)}),
         **known(**{"dagster/row_count": outcome.rows}),
@@ -148,6 +150,15 @@ def problems_text(problems: Iterable[Problem]) -> str:
     """Return problems as a list in Markdown; it never holds a payload."""
     lines = [f"- **{problem.code.value}**{_where(problem)}: {problem.detail}" for problem in problems]
     return "\n".join(lines) or "none"
+
+
+def _level(judged: Judgement) -> Metadata:
+    """Return the level of a partition; numbers and rates beside it count what has come so far while it is open."""
+    return {
+        "completeness": judged.level_text,
+        "completeness_level": judged.level.rank,
+        "still_open": judged.still_open,
+    }
 
 
 def _where(problem: Problem) -> str:

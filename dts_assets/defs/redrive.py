@@ -84,7 +84,7 @@ def entries_events(entries: dg.AssetKey, cell: "EntriesCellReport") -> Iterator[
     """Give the events of a partition of entries: its materialization and its checks."""
     partition = str(cell.row.cell)
     yield dg.AssetMaterialization(entries, metadata=entries_metadata(cell), partition=partition)
-    for result in (completeness_result(cell.row), balance_result(cell.row)):
+    for result in (completeness_result(cell.judgement), balance_result(cell)):
         yield evaluation(entries, result, partition)
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from dts_assets.flows.compaction import compact_cells
 from dts_assets.flows.ingest_tasks import EntriesResult, EntriesTask, decode_entries
+from dts_assets.flows.judged import QuarantineRows, quarantine_rows
 from dts_assets.flows.known_tables import register_shapes
 from dts_assets.flows.open_windows import cells_alone, files_of_cells, replace_cells
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
@@ -70,7 +71,8 @@ def _materialize(pipeline: Pipeline, span: Span, spark: SparkProvider, progress:
     progress(f"entries: stored {len(plan.cells)} partitions, {rate(entries, 'entries', seconds)}")
     location = pipeline.lake.ensure(pipeline.path("entries"), ENTRIES).location()
     decoder = next((result.decoder for result in results.values()), "")
-    reports = tuple(_report(rows[cell], plan.raw[cell], results[cell]) for cell in plan.cells)
+    rejected = quarantine_rows(pipeline, span.windows)
+    reports = tuple(_report(rows[cell], plan.raw[cell], results[cell], rejected) for cell in plan.cells)
     return EntriesReport(reports, location, new_tables, seconds, decoder)
 
 
@@ -271,8 +273,9 @@ def _scattered(rows: Iterable[IngestWindow]) -> list[IngestWindow]:
     ]
 
 
-def _report(row: IngestWindow, raw: RawWindow, result: EntriesResult) -> EntriesCellReport:
+def _report(row: IngestWindow, raw: RawWindow, result: EntriesResult, rejected: QuarantineRows) -> EntriesCellReport:
     stored = sum(file.bytes for file in result.files)
     return EntriesCellReport(
-        row, result.changes, stored, result.latest_event, raw.last_time, message_bytes=raw.bytes, seconds=result.seconds
-    )
+        row, result.changes, stored, result.latest_event, raw.last_time, message_bytes=raw.bytes,
+        seconds=result.seconds, quarantine_rows=rejected.of_entries(row.cell),
+    )  # fmt: skip

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dts_assets.model.ledger_rows import Counts, ServerPositions
+from dts_assets.model.ledger_rows import ServerPositions
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.spans import Cell
@@ -148,17 +148,10 @@ def decode_entries(task: EntriesTask, attempt: str) -> EntriesResult:
 def _decoded(decoder: CellDecoder, stored: _StoredMessages) -> Decoded:
     """Return the facts of a cell after its last message."""
     facts = decoder.facts
-    counts = Counts(
-        **asdict(decoder.tally),
-        entries=facts.entries,
-        data=facts.data,
-        control=facts.control,
-        quarantined_entries=facts.quarantined_entries,
-    )
     positions = sorted(facts.positions.items())
     return Decoded(
         end=decoder.end,
-        counts=counts,
+        counts=decoder.counts(),
         delivery=decoder.delivery.result(),
         problems=tuple(decoder.problems()),
         runs=decoder.runs.runs(),

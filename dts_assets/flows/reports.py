@@ -11,6 +11,7 @@ from dts_assets.model.columns import Column
 from dts_assets.model.ledger_rows import Cut, IngestWindow, RawWindow
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
+from dts_assets.planning.judgements import Judgement, judge_cell, judge_window
 
 Progress: TypeAlias = Callable[[str], None]
 """Takes one line for a person about what is being done."""
@@ -48,7 +49,8 @@ class RawReport:
 class EntriesCellReport:
     """One cell of entries: its ledger row, its number of row changes, and its newest change's time.
 
-    ``message_bytes`` are the bytes of the messages, ``seconds`` is how long its task took.
+    ``message_bytes`` are the bytes of the messages, ``seconds`` is how long its task took. ``quarantine_rows`` is the number of
+    rows that the ingest of the cell has in ``quarantine``.
     """
 
     row: IngestWindow
@@ -58,6 +60,12 @@ class EntriesCellReport:
     last_time: datetime | None
     message_bytes: int = 0
     seconds: float = 0.0
+    quarantine_rows: int = field(kw_only=True)
+
+    @property
+    def judgement(self) -> Judgement:
+        """The judgement of the cell."""
+        return judge_cell(self.row, quarantine_rows=self.quarantine_rows)
 
     @property
     def event_lag_seconds(self) -> float | None:
@@ -86,7 +94,7 @@ class WindowReport:
     """One window of the tables run. ``applied`` says that the snapshots have reached it.
 
     ``changes`` are those of all tables, ``seconds`` how long the tasks took that decoded them, added up. ``unbalanced`` names
-    Kafka partitions and tables whose changes did not all go somewhere.
+    what the counts of its tables leave out.
     """
 
     row: Cut
@@ -94,6 +102,11 @@ class WindowReport:
     changes: int
     seconds: float = 0.0
     unbalanced: tuple[str, ...] = ()
+
+    @property
+    def judgement(self) -> Judgement:
+        """The judgement of the window."""
+        return judge_window(self.row, unbalanced=self.unbalanced)
 
 
 @dataclass(frozen=True, slots=True)

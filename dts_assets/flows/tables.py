@@ -13,9 +13,9 @@ from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.layers import EVERYTHING, LayerWork, Selection
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
 from dts_assets.flows.reports import LayerOutcome, Progress, TableReport, TablesReport, WindowReport
-from dts_assets.flows.tables_commit import Written, commit_tables
+from dts_assets.flows.tables_commit import Written, commit_tables, quarantined_entries
 from dts_assets.flows.tables_decode import decode_tables
-from dts_assets.flows.tables_plan import TablesPlan, chosen_tables, plan_tables
+from dts_assets.flows.tables_plan import TablesPlan, chosen_tables, plan_tables, refuse_incomplete
 from dts_assets.flows.tables_tasks import TablesResult
 from dts_assets.model.frontier import Frontier
 from dts_assets.model.ledger_rows import Cut
@@ -24,6 +24,7 @@ from dts_assets.model.windows import Window
 from dts_assets.planning.appends import open_windows
 from dts_assets.planning.compactions import needs_compaction
 from dts_assets.planning.cuts import frontier, window_cut
+from dts_assets.planning.judgements import with_quarantined
 from dts_assets.planning.snapshot_plans import Chain
 from dts_assets.planning.topic_marks import proven_anew
 from dts_assets.stages.changelog_decoder import TableTally, TallyKey
@@ -64,6 +65,8 @@ def _materialize(
     pipeline.check_shape()
     plan = plan_tables(pipeline, windows, selection, progress)
     decoded = decode_tables(pipeline, plan, spark=spark, progress=progress)
+    lost = quarantined_entries(tally for result in decoded.results for tally in result.tallies.items())
+    refuse_incomplete(pipeline, _with_quarantined(plan.marks, lost), plan.ingested)
     written = commit_tables(pipeline, plan, decoded, progress=progress)
     advanced = _advance_layers(pipeline, plan, written, spark=spark, progress=progress)
     _mark_windows(pipeline, plan, advanced, written, spark=spark, progress=progress)
@@ -95,7 +98,8 @@ def _advance_layers(
         stood_at = frontier(cuts, pipeline.grid, first=first).cut
         made = plan.appends.marked(plan.again, plan.ingested, run=plan.run, firsts=written.firsts, stood_at=stood_at)
         anew = proven_anew(plan.proven, plan.stored)
-        marks = tuple(sorted([*made, *anew], key=lambda mark: mark.window))
+        lost = quarantined_entries(written.tallies.items())
+        marks = _with_quarantined(sorted([*made, *anew], key=lambda mark: mark.window), lost)
         cuts |= {mark.window.start: window_cut(mark) for mark in marks}
     reached = frontier(cuts, pipeline.grid, first=first)
     chains = {
@@ -112,6 +116,10 @@ def _advance_layers(
         work = LayerWork(pipeline, tables, plan.windows, reached, chains, spark, progress)
         outcomes[layer.name] = layer.make(work)
     return _Advanced(marks, reached, outcomes)
+
+
+def _with_quarantined(marks: Iterable[Cut], entries: Mapping[datetime, int]) -> tuple[Cut, ...]:
+    return tuple(with_quarantined(mark, entries.get(mark.window.start, 0)) for mark in marks)
 
 
 def _mark_windows(

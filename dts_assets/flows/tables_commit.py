@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 
+from dts_assets.flows.judged import quarantine_rows, unbalanced_windows
 from dts_assets.flows.layers import CHANGELOG
 from dts_assets.flows.open_windows import Keep, kept
 from dts_assets.flows.pipeline import Pipeline
@@ -17,7 +19,6 @@ from dts_assets.flows.tables_plan import TablesPlan
 from dts_assets.flows.tables_tasks import TablesResult
 from dts_assets.model.ledger_rows import WindowTable
 from dts_assets.model.positions import SourcePosition
-from dts_assets.model.spans import partition_key
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
 from dts_assets.stages.changelog_decoder import TableTally, TallyKey
@@ -31,8 +32,8 @@ _COMMITS_SIDE_BY_SIDE = 4
 class Written:
     """The committed rows of a run, counted.
 
-    ``tallies`` has the counts of all windows of the run by window start, Kafka partition and table; ``unbalanced`` the tables
-    whose changes did not all go somewhere, by window start; ``firsts`` the least positions of the written rows, by window start.
+    ``tallies`` has the counts of all windows of the run by window start, Kafka partition and table; ``unbalanced`` what the
+    counts leave out, by window start; ``firsts`` the least positions of the written rows, by window start.
     ``tables`` are the tables of which the run wrote files.
     """
 
@@ -52,16 +53,24 @@ def commit_tables(pipeline: Pipeline, plan: TablesPlan, decoded: Decoded, *, pro
     for result in decoded.results:
         for key, tally in result.tallies.items():
             tallies.setdefault(key, TableTally()).merge(tally)
-    unbalanced: dict[datetime, tuple[str, ...]] = {}
     if plan.selection.whole or plan.changelogs:
         appended_next = dict.fromkeys(plan.appends.of_next_run(plan.again, plan.ingested), plan.run)
         rows = window_tables_of(tallies, decoded.before.changes(plan.changelogs), appended_next)
-        unbalanced = unbalanced_tables(rows)
         chosen = None if plan.selection.whole else plan.selection.of(CHANGELOG)
         pipeline.ledger.replace_window_tables(plan.windows_again, rows, tables=chosen)
     tallies |= _stored_tallies(pipeline, [mark.window for mark in plan.proven])
     written = frozenset(table for result in decoded.results for table in result.files)
+    rejected = quarantine_rows(pipeline, plan.windows) if plan.selection.whole else None
+    unbalanced = unbalanced_windows(pipeline, plan.windows, rejected)
     return Written(tallies, unbalanced, _firsts(decoded.results), written)
+
+
+def quarantined_entries(tallies: Iterable[tuple[TallyKey, TableTally]]) -> Mapping[datetime, int]:
+    """Return the number of entries whose rows could not be used, by window start."""
+    counts: Counter[datetime] = Counter()
+    for (start, _, _), tally in tallies:
+        counts[start] += tally.quarantined_entries
+    return counts
 
 
 def _commit_changelogs(pipeline: Pipeline, plan: TablesPlan, decoded: Decoded, progress: Progress) -> None:
@@ -122,7 +131,7 @@ def _stored_tallies(pipeline: Pipeline, windows: Sequence[Window]) -> dict[Tally
     return {
         (row.window_start, row.kafka_partition, row.table): TableTally(
             row.changes, row.kept, row.quarantined, row.truncations, row.row_hash, row.absent_rows, row.invalid_values,
-            row.first_position, row.last_position,
+            row.first_position, row.last_position, quarantined_entries=row.quarantined_entries,
         )
         for row in rows
     }  # fmt: skip
@@ -156,6 +165,7 @@ def window_tables_of(
             redelivered=before.get((start, partition, table), 0),
             quarantined=tally.quarantined,
             truncations=tally.truncations,
+            quarantined_entries=tally.quarantined_entries,
             row_hash=tally.row_hash,
             absent_rows=tally.absent_rows,
             invalid_values=tally.invalid_values,
@@ -165,13 +175,3 @@ def window_tables_of(
         )
         for (start, partition, table), tally in sorted(found.items())
     ]
-
-
-def unbalanced_tables(rows: Iterable[WindowTable]) -> dict[datetime, tuple[str, ...]]:
-    """Return the tables whose changes did not all go somewhere, by window start."""
-    found: dict[datetime, tuple[str, ...]] = {}
-    for row in rows:
-        if not row.balanced:
-            name = f"{partition_key(row.kafka_partition)} {row.table}"
-            found[row.window_start] = (*found.get(row.window_start, ()), name)
-    return found

@@ -72,7 +72,7 @@ def plan_tables(pipeline: Pipeline, windows: Sequence[Window], selection: Select
     tables = _tables_of(pipeline, windows)
     topic = pipeline.topic_marks(ingested.values(), tables)
     marks = [topic.mark(window) for window in windows]
-    _refuse_incomplete(pipeline, marks, ingested)
+    refuse_incomplete(pipeline, marks, ingested)
     stored = {row.window.start: row for row in pipeline.ledger.cuts()}
     proven = [mark for mark in marks if selection.whole and same_rows(stored.get(mark.window.start), mark)]
     if proven:
@@ -107,7 +107,7 @@ def chosen_tables(
     }
 
 
-def _refuse_incomplete(pipeline: Pipeline, marks: Iterable[Cut], ingested: Mapping[Cell, IngestWindow]) -> None:
+def refuse_incomplete(pipeline: Pipeline, marks: Iterable[Cut], ingested: Mapping[Cell, IngestWindow]) -> None:
     """Refuse incomplete windows where they block.
 
     The incomplete Kafka partitions are named, or the window if it shows only over all of them.

@@ -53,7 +53,11 @@ class Counts:
 
     messages = whole + fragments + null_messages + quarantined_messages;
     carried_in + fragments = joined + superseded + waiting + quarantined_fragments + carried_out;
+    whole + joined_sets = decoded_sets + quarantined_sets;
     entries = data + control + quarantined_entries.
+
+    ``quarantined_sets`` are whole entry sets that give no entry, ``broken_sets`` those that never became whole, whose fragments
+    are ``quarantined_fragments``.
     """
 
     messages: int = 0
@@ -71,24 +75,40 @@ class Counts:
     data: int = 0
     control: int = 0
     quarantined_entries: int = 0
+    joined_sets: int = 0
+    decoded_sets: int = 0
+    quarantined_sets: int = 0
+    broken_sets: int = 0
 
     def __add__(self, other: Counts) -> Counts:
         return Counts(**{one.name: getattr(self, one.name) + getattr(other, one.name) for one in fields(self)})
 
     @property
     def quarantined(self) -> int:
-        """The number of messages, fragments and entries that could not be used."""
-        return self.quarantined_messages + self.quarantined_fragments + self.quarantined_entries
+        """The number of messages, fragments, entry sets and entries that could not be used."""
+        return self.quarantined_messages + self.quarantined_fragments + self.quarantined_sets + self.quarantined_entries
+
+    @property
+    def quarantine_rows(self) -> int:
+        """The number of rows that the ingest has in ``quarantine``: the fragments of a broken set are one row."""
+        return self.quarantined_messages + self.broken_sets + self.quarantined_sets + self.quarantined_entries
+
+    @property
+    def unbalanced(self) -> tuple[str, ...]:
+        """The equations that do not hold, each by what it counts: ``("messages", "entries")``."""
+        fragments = self.joined + self.superseded + self.waiting + self.quarantined_fragments + self.carried_out
+        differences = {
+            "messages": self.messages - self.whole - self.fragments - self.null_messages - self.quarantined_messages,
+            "fragments": self.carried_in + self.fragments - fragments,
+            "sets": self.whole + self.joined_sets - self.decoded_sets - self.quarantined_sets,
+            "entries": self.entries - self.data - self.control - self.quarantined_entries,
+        }
+        return tuple(what for what, difference in differences.items() if difference)
 
     @property
     def balanced(self) -> bool:
-        """True if the three equations hold."""
-        return (
-            self.messages == self.whole + self.fragments + self.null_messages + self.quarantined_messages
-            and self.carried_in + self.fragments
-            == self.joined + self.superseded + self.waiting + self.quarantined_fragments + self.carried_out
-            and self.entries == self.data + self.control + self.quarantined_entries
-        )
+        """True if the four equations hold."""
+        return not self.unbalanced
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +161,8 @@ class IngestWindow:
 class WindowTable:
     """The result of a tables run for one table in one Kafka partition and window.
 
-    ``run`` names the run that wrote the counts last.
+    ``quarantined`` counts changes, ``quarantined_entries`` the entries that hold them, each a row of ``quarantine``. ``run``
+    names the run that wrote the counts last.
     """
 
     kafka_partition: int
@@ -152,6 +173,7 @@ class WindowTable:
     redelivered: int
     quarantined: int
     truncations: int = field(default=0, kw_only=True)
+    quarantined_entries: int = field(default=0, kw_only=True)
     row_hash: int
     absent_rows: int
     invalid_values: int

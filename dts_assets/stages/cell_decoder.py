@@ -6,16 +6,18 @@ A cell is read here in the same way from files in the lake (``flows/ingest_tasks
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Protocol, TypeAlias
 
 import pyarrow as pa
 
+from dts_assets.model.ledger_rows import Counts
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.problems import Problem, ProblemCode
 from dts_assets.model.spans import Cell
+from dts_assets.stages.collecting import Tally
 from dts_assets.stages.entry_columns import EntryColumns
-from dts_assets.stages.entry_facts import entry_rows
+from dts_assets.stages.entry_facts import EntryFacts, account_for_all, entry_rows
 from dts_assets.stages.heads import Head, find_head
 from dts_assets.stages.partial_sets import Fragment
 from dts_assets.stages.quarantine import Unusable, quarantine_rows
@@ -91,6 +93,10 @@ class CellDecoder:
         self._reject(self._joiner.broken)
         self.delivery.until(self.end)
 
+    def counts(self) -> Counts:
+        """Return the terms of the ledger's equations."""
+        return counts_of(self.tally, self.facts)
+
     def resume(self) -> bytes | None:
         """Return the state with which the next reading goes on.
 
@@ -109,6 +115,7 @@ class CellDecoder:
         unapplied = "statements whose effect on rows is not applied (see entries, message_type DDL)"
         for code, count, of_what in (
             (ProblemCode.QUARANTINED, lost, "messages are in quarantine"),
+            (ProblemCode.QUARANTINED, facts.quarantined_sets, "entry sets are in quarantine"),
             (ProblemCode.QUARANTINED, facts.quarantined_entries, "entries are in quarantine"),
             (ProblemCode.ROLLBACK, facts.rollbacks, "ROLLBACK entries"),
             (ProblemCode.DDL, facts.ddl_unapplied, unapplied),
@@ -155,7 +162,7 @@ class CellDecoder:
         table = pa.Table.from_batches(self._pending).combine_chunks()
         self._pending, self._pending_bytes = [], 0
         for sets in table.to_batches():
-            decoded = self._format.entries(sets["data"])
+            decoded = account_for_all(self._format.entries(sets["data"]), sets["data"])
             columns = EntryColumns.of(decoded.batch, sets, decoded.checkpoints)
             self.facts.add(decoded, columns)
             self.delivery.see_entries(columns)
@@ -175,6 +182,19 @@ class CellDecoder:
         earlier = self._reading.before(min(fragment.offset for fragment in tail))
         fragments = ((batch["offset"], self._format.fragments(batch)) for batch in earlier)
         return find_head(fragments, shard=shard, tail=tail, reaches_start=self._reading.reaches_start)
+
+
+def counts_of(tally: Tally, facts: EntryFacts) -> Counts:
+    """Return the terms of the ledger's equations, from the messages and the entries of a cell."""
+    return Counts(
+        **asdict(tally),
+        entries=facts.entries,
+        data=facts.data,
+        control=facts.control,
+        quarantined_entries=facts.quarantined_entries,
+        decoded_sets=facts.decoded_sets,
+        quarantined_sets=facts.quarantined_sets,
+    )
 
 
 def _rejected_row(rejected: Rejected, sets: pa.RecordBatch) -> Unusable:

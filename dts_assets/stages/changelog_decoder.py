@@ -76,6 +76,7 @@ class TableTally:
     first: SourcePosition | None = None
     last: SourcePosition | None = None
     latest_event: datetime | None = None
+    quarantined_entries: int = 0
 
     def add(self, rows: pa.RecordBatch, hashes: Hashes) -> None:
         """Count changelog rows of one Kafka partition and window (at least one), given with their hashes."""
@@ -104,7 +105,7 @@ class TableTally:
         self.latest_event = max(filter(None, (self.latest_event, other.latest_event)), default=None)
 
 
-_COUNTS = ("announced", "changes", "quarantined", "truncations", "absent_rows", "invalid_values")
+_COUNTS = ("announced", "changes", "quarantined", "quarantined_entries", "truncations", "absent_rows", "invalid_values")
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +232,9 @@ class ChangelogDecoder:
         names = ("kafka_partition", "window_start", "last_offset", "rows", "database", "schema", "table")
         row = {name: entries[name][rejection.index].as_py() for name in names}
         table = TableId(row["database"] or "", row["schema"] or "", row["table"] or "")
-        self.tallies[row["window_start"], row["kafka_partition"], table].quarantined += row["rows"] or 0
+        tally = self.tallies[row["window_start"], row["kafka_partition"], table]
+        tally.quarantined += row["rows"] or 0
+        tally.quarantined_entries += 1
         offset, detail = row["last_offset"], f"{table}: {rejection.detail}"
         found = Unusable(offset, offset, rejection.reason, detail, rejection.payload)
         cell = {name: row[name] for name in ("kafka_partition", "window_start")}

@@ -45,6 +45,8 @@ class Tally:
     waiting: int = 0
     quarantined_fragments: int = 0
     carried_out: int = 0
+    joined_sets: int = 0
+    broken_sets: int = 0
 
 
 class Joined(NamedTuple):
@@ -180,6 +182,7 @@ class Collector:
             parts = [*head.fragments, *parts]
         del self.current[shard]
         self.tally.joined += len(parts)
+        self.tally.joined_sets += 1
         self.see_whole(shard, current.total, lambda index: parts[index].data)
         offsets = [one.offset for one in parts]
         return Joined(min(offsets), max(offsets), shard or None, parts[-1].sequence, tuple(one.data for one in parts))
@@ -215,6 +218,7 @@ class Collector:
         parts = one.with_head()
         self.tally.carried_in += len(one.head)
         self.tally.quarantined_fragments += len(parts)
+        self.tally.broken_sets += 1
         of = f" of shard {shard}" if shard else ""
         what = "its fragments contradict each other" if one.contradicted else one.missing
         there = indexes_text(part.index for part in parts)

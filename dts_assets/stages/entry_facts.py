@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 import numpy as np
@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dts_assets.model.positions import SourcePosition, file_number
+from dts_assets.model.problems import Reason
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.stages.ddl_statements import statements
@@ -18,7 +19,7 @@ from dts_assets.stages.entry_columns import CHECKPOINT, DDL, DML, ROLLBACK, Entr
 from dts_assets.stages.raw_rows import with_coordinates
 from dts_assets.wire.ddl.column_definitions import Fill
 from dts_assets.wire.ddl.effects import HARMLESS, Effect, EffectKind, ParsedDdl
-from dts_assets.wire.format import DecodedEntries, TableShape
+from dts_assets.wire.format import DecodedEntries, Rejected, TableShape
 
 _OF_A_SET = ("first_offset", "last_offset", "shard", "sequence")
 """The columns that an entry takes from its set."""
@@ -41,6 +42,8 @@ class EntryFacts:
     control: int = 0
     changes: int = 0
     quarantined_entries: int = 0
+    decoded_sets: int = 0
+    quarantined_sets: int = 0
     rollbacks: int = 0
     ddl_statements: int = 0
     ddl_unapplied: int = 0
@@ -57,12 +60,14 @@ class EntryFacts:
         """Count the entries of one call of the decoder, ``columns`` being those of its batch."""
         batch = decoded.batch
         data, rollbacks, ddl = (int(np.count_nonzero(columns.kinds == kind)) for kind in (DML, ROLLBACK, DDL))
-        rejected = sum(1 for rejection in decoded.rejected if rejection.entry_number is not None)
-        self.entries += batch.num_rows + rejected
+        rejected = [rejection.index for rejection in decoded.rejected if rejection.entry_number is not None]
+        self.entries += batch.num_rows + len(rejected)
         self.data += data
         self.control += batch.num_rows - data
         self.changes += pc.sum(batch["rows"]).as_py() or 0
-        self.quarantined_entries += rejected
+        self.quarantined_entries += len(rejected)
+        self.decoded_sets += len(np.union1d(batch["set_index"].to_numpy(), np.array(rejected, np.int64)))
+        self.quarantined_sets += len(decoded.rejected) - len(rejected)
         self.rollbacks += rollbacks
         self.ddl_statements += ddl
         if ddl:
@@ -95,6 +100,22 @@ class EntryFacts:
             low, high = (columns.position(int(mine[at])) for at in (keys.argmin(), keys.argmax()))
             before = self.positions.get(server, (low, high))
             self.positions[server] = (min(before[0], low), max(before[1], high))
+
+
+def account_for_all(decoded: DecodedEntries, sets: pa.Array) -> DecodedEntries:
+    """Return what a decoder gave, with a rejection for each set of which it gave nothing.
+
+    Bytes may be a message of unknown fields alone, or none at all: damage looks like that, and no producer sends it.
+    """
+    given = np.union1d(decoded.batch["set_index"].to_numpy(), [one.index for one in decoded.rejected])
+    if len(given) == len(sets):
+        return decoded
+    detail = "it holds no entry"
+    silent = [
+        Rejected(number, None, Reason.UNDECODABLE_ENTRIES, detail, sets[number].as_py())
+        for number in np.setdiff1d(np.arange(len(sets)), given).tolist()
+    ]
+    return replace(decoded, rejected=tuple(sorted((*decoded.rejected, *silent), key=lambda one: one.index)))
 
 
 def entry_rows(batch: pa.RecordBatch, sets: pa.RecordBatch, *, cell: Cell, epoch: int) -> pa.RecordBatch:

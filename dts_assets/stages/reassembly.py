@@ -62,6 +62,7 @@ class Reassembler(Collector):
         self.tally.null_messages += pc.sum(fragments["is_null"]).as_py() or 0
         self.tally.quarantined_messages += fragments.num_rows - fragments["reason"].null_count
         self.tally.joined += int((split & inside).sum())
+        self.tally.joined_sets += int(np.count_nonzero(last > first))
         alone = np.flatnonzero(split & ~inside)
         joined: list[Joined] = []
         if len(alone) or self.busy:

@@ -23,7 +23,7 @@ from dts_assets.stages.delivery_tracker import Delivery
 from dts_assets.stages.entry_facts import EntryFacts
 from dts_assets.stages.run_tracker import RunTracker
 
-STATE_VERSION = 2
+STATE_VERSION = 3
 """The first byte of every state. Raised when a field of a tracker gets another name, type or meaning."""
 
 MOST_STORED_BYTES = 2 << 20

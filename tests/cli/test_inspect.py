@@ -147,7 +147,18 @@ def lake(config: Path) -> Lake:
 
 def ingested(partition: int, offsets: OffsetRange) -> IngestWindow:
     counts = (
-        Counts(messages=3, fragments=2, null_messages=1, carried_in=1, joined=3, entries=3, data=1, control=2)
+        Counts(
+            messages=3,
+            fragments=2,
+            null_messages=1,
+            carried_in=1,
+            joined=3,
+            joined_sets=1,
+            decoded_sets=1,
+            entries=3,
+            data=1,
+            control=2,
+        )
         if partition == 0
         else Counts(messages=2, whole=1, entries=1, control=1)
     )
@@ -238,6 +249,7 @@ p00|2026-01-05-10:00: contiguous
   checkpoint  0:3:300
   messages    3 = 0 whole + 2 fragments + 1 null_messages + 0 quarantined_messages
   fragments   1 carried_in + 2 fragments = 3 joined + 0 superseded + 0 waiting + 0 quarantined_fragments + 0 carried_out
+  entry sets  0 whole + 1 joined_sets = 1 decoded_sets + 0 quarantined_sets
   entries     3 = 1 data + 2 control + 0 quarantined_entries
   changes     3 = 1 kept + 1 redelivered + 1 quarantined
   problems    none
@@ -247,6 +259,7 @@ p01|2026-01-05-10:00: incomplete
   closed by   end
   messages    2 = 1 whole + 0 fragments + 0 null_messages + 0 quarantined_messages   DOES NOT HOLD, by 1
   fragments   0 carried_in + 0 fragments = 0 joined + 0 superseded + 0 waiting + 0 quarantined_fragments + 0 carried_out
+  entry sets  1 whole + 0 joined_sets = 0 decoded_sets + 0 quarantined_sets   DOES NOT HOLD, by 1
   entries     1 = 0 data + 1 control + 0 quarantined_entries
   problems    gap 3 to 6: the source no longer has them
   generation  generation-1

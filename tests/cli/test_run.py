@@ -1,16 +1,18 @@
-"""The sentence that `dts-assets run` shows for a run that failed: ours, and not the text of a library below it."""
+"""What `dts-assets run` says: of a run that failed our sentence and no library's, and by its exit code what the ledger judges."""
 
 from __future__ import annotations
 
 import sqlite3
 import sys
+from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 from dagster._utils.error import serializable_error_info_from_exc_info
 from dagster_shared.error import SerializableErrorInfo
 
@@ -20,9 +22,17 @@ from dts_assets.defs.assemble import assemble
 from dts_assets.defs.partitions import span_tags
 from dts_assets.errors import DtsAssetsError, UnwritableLakeError
 from dts_assets.errors.sources import GroupInUseError, UnreachableBrokerError
-from dts_assets.model.spans import Span
+from dts_assets.flows.known_tables import known_tables
+from dts_assets.model.delivery import NOTHING_DELIVERED, CellDelivery, ShardSequence
+from dts_assets.model.ledger_rows import IngestWindow
+from dts_assets.model.offsets import OffsetRange
+from dts_assets.model.problems import Completeness, Problem, ProblemCode
+from dts_assets.model.spans import Cell, Span
+from dts_assets.model.tables import TableId
+from dts_assets.model.windows import ClosedBy
 from dts_assets.settings import load_settings
 from tests.defs.projects import Project
+from tests.ledger_rows import ingest_row, raw_row
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
 
@@ -103,3 +113,81 @@ def test_a_locked_catalog_ends_the_command_with_the_sentence_of_the_lake(
     assert done.exit_code == UnwritableLakeError.exit_code
     assert f"The lake {lake} cannot be written" in done.stderr
     assert "sqlite3" not in done.stderr
+
+
+# What the command says of a ledger, and its exit code
+
+ORDERS = TableId("shopdb", "", "orders")
+UNREADABLE = Problem(ProblemCode.QUARANTINED, None, None, "1 entry sets are in quarantine")
+
+
+def numbers(first: int, last: int) -> CellDelivery:
+    """The messages of a cell, each with its number in ``ps``."""
+    sequence = ShardSequence("", first, 0, last, last - first, last, 0, 0, 0)
+    return CellDelivery(0, 9, last - first + 1, 0, 0, (), (sequence,), (), 0, None)
+
+
+def ingested(
+    project: Project, *, partition_1: Sequence[CellDelivery] = (), unreadable: Cell | None = None, level: Completeness
+) -> list[IngestWindow]:
+    """Put the marks of raw and entries of all three windows into the lake: no run of the ingest is left to do."""
+    pipeline = project.pipeline
+    pipeline.check_shape()
+    raw, rows = [], []
+    for partition in (0, 1):
+        for number, window in enumerate(pipeline.grid.at(number) for number in range(3)):
+            cell, offsets = Cell(partition, window), OffsetRange(min(number, 1), 1)
+            raw.append(raw_row(cell, offsets, ClosedBy.END))
+            row = ingest_row(
+                cell, offsets, ClosedBy.END, inputs=[f"format={pipeline.decoding_settings()}", f"raw:{cell}=g"],
+                delivery=partition_1[number] if partition and partition_1 else NOTHING_DELIVERED,
+                problems=(UNREADABLE,) if cell == unreadable else (),
+            )  # fmt: skip
+            rows.append(replace(row, completeness=level) if cell == unreadable else row)
+    pipeline.ledger.replace_raw_windows([row.cell for row in raw], raw)
+    pipeline.ledger.replace_windows([row.cell for row in rows], rows)
+    return rows
+
+
+def run_command(project: Project) -> Result:
+    done = CliRunner().invoke(cli, ["run", "--config", str(project.config)], env={"COLUMNS": "200"})
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    return done
+
+
+GAP_AT_A_BORDER = [numbers(1, 10), numbers(11, 20), numbers(23, 30)]
+
+
+@pytest.mark.parametrize(
+    ("deliveries", "exit_code", "said"),
+    [((), 0, ""), (GAP_AT_A_BORDER, 3, "2026-01-05-02:00: incomplete (gap)")],
+    ids=["whole", "a gap between two windows"],
+)
+@pytest.mark.parametrize("known", [True, False], ids=["a table is known", "no table is known"])
+def test_the_exit_code_is_the_judgement_of_windows_too(
+    project: Project, *, deliveries: Sequence[CellDelivery], exit_code: int, said: str, known: bool
+) -> None:
+    rows = ingested(project, partition_1=deliveries, level=Completeness.INCOMPLETE)
+    if known:
+        project.register({ORDERS: [("id", "int", True)]})
+        pipeline = project.pipeline
+        topic = pipeline.topic_marks(rows, known_tables(pipeline))
+        windows = [pipeline.grid.at(number) for number in range(3)]
+        pipeline.ledger.replace_cuts(windows, [topic.mark(window) for window in windows])
+        levels = [row.completeness for row in pipeline.ledger.cuts()]
+        assert (Completeness.INCOMPLETE in levels) == (exit_code == 3)
+    assert all(row.completeness is not Completeness.INCOMPLETE for row in project.pipeline.ledger.windows())
+    done = run_command(project)
+    assert done.exit_code == exit_code, done.output
+    assert said in done.output
+    assert ("incomplete" in done.output) == bool(said)
+
+
+def test_windows_of_which_no_table_is_known_end_the_command_right(project: Project) -> None:
+    cell = Cell(0, project.pipeline.grid.at(1))
+    ingested(project, unreadable=cell, level=Completeness.INCOMPLETE)
+    done = run_command(project)
+    assert done.exit_code == 3, done.output
+    assert f"{cell}: incomplete (quarantined)" in done.output
+    assert f"{cell.window.key}: incomplete (quarantined)" in done.output
+    assert "3 closed windows hold no table that is taken" in done.output

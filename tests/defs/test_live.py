@@ -58,7 +58,7 @@ def refreshed(closed_by: ClosedBy) -> Refreshed:
     table = TableReport(ORDERS, (Column("id", "int", True),), LAYERS, changes={WINDOW.start: 9})
     return Refreshed(
         (RawReport((RawCellReport(raw, 1, 9, kept=False),), "file:/lake", 1.0),),
-        (EntriesReport((EntriesCellReport(entries, 9, 9, START, START),), "file:/lake", (), 1.0),),
+        (EntriesReport((EntriesCellReport(entries, 9, 9, START, START, quarantine_rows=0),), "file:/lake", (), 1.0),),
         (TablesReport((WindowReport(cut, True, 9),), (table,), 1.0),),
     )
 

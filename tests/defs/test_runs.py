@@ -76,8 +76,8 @@ def raw_row(cell: Cell, problems: tuple[Problem, ...] = ()) -> RawWindow:
 
 def ingest_row(cell: Cell, *, lost: bool = False, balanced: bool = True) -> IngestWindow:
     counts = Counts(
-        messages=10, whole=7, fragments=3 if balanced else 2, joined=3 if balanced else 2, entries=40, data=30, control=9,
-        quarantined_entries=1,
+        messages=10, whole=7, fragments=3 if balanced else 2, joined=3 if balanced else 2, joined_sets=1, decoded_sets=8,
+        entries=40, data=30, control=9, quarantined_entries=1,
     )  # fmt: skip
     return IngestWindow(
         cell.kafka_partition, cell.window, 0, OffsetRange(10, 20), counts, POSITION, None, (), ClosedBy.MESSAGE,
@@ -109,7 +109,9 @@ class Flows:
         self.spans.append(span)
         rows = [ingest_row(cell, lost=cell.window in self.lost) for cell in span.cells()]
         cells = tuple(
-            EntriesCellReport(row, 30, 800, row.window.start, row.window.start + timedelta(seconds=2), 5000, 1.5)
+            EntriesCellReport(
+                row, 30, 800, row.window.start, row.window.start + timedelta(seconds=2), 5000, 1.5, quarantine_rows=1
+            )
             for row in rows
         )
         return EntriesReport(cells, "file:/lake/entries", (), 2.5, "ptars 9.9")
@@ -310,7 +312,7 @@ TABLE = TableReport(ORDERS, COLUMNS, LAYERS, {START: 5}, {START: 100}, {START: 1
 METADATA = {
     "raw": raw_metadata(RawCellReport(raw_row(CELL, (LOST,)), 1, 900, kept=False, seconds=4.0)),
     "entries": entries_metadata(
-        EntriesCellReport(ingest_row(CELL, lost=True), 30, 800, START, START + HOUR / 2, 5000, 2.0)
+        EntriesCellReport(ingest_row(CELL, lost=True), 30, 800, START, START + HOUR / 2, 5000, 2.0, quarantine_rows=1)
     ),
     "changelog": changelog_metadata(TABLE, WindowReport(cut_row(GRID.at(0), lost=True), True, 12, 0.5)),
     "snapshot": snapshot_metadata(TABLE, WindowReport(cut_row(GRID.at(0)), False, 5)),
@@ -345,7 +347,7 @@ def test_what_is_not_known_is_left_out() -> None:
         not {"first_message", "last_message", "problem_list", "event_lag_seconds", "seconds", "messages_per_second"}
         & raw_metadata(RawCellReport(row, 0, 0, kept=False)).keys()
     )
-    silent = entries_metadata(EntriesCellReport(ingest_row(CELL), 0, 0, None, None))
+    silent = entries_metadata(EntriesCellReport(ingest_row(CELL), 0, 0, None, None, quarantine_rows=1))
     assert not {"event_lag_seconds", "delivery_lag_seconds", "problem_list", "row_changes_per_second"} & silent.keys()
     empty = TableReport(ORDERS, COLUMNS, {"changelog": LayerOutcome(), "snapshot": LayerOutcome()})
     nothing = WindowReport(cut_row(GRID.at(0)), True, 0)

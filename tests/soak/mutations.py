@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 from dts_assets.model.problems import Completeness, ProblemCode
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
+from dts_assets.stages.cell_decoder import counts_of
 from dts_assets.wire.format import MESSAGES
 from dts_emulator.faults.damage import FoundBy
 from dts_emulator.faults.injection import Fault, Kind, inject_into
@@ -386,14 +387,11 @@ def equations(outcome: Outcome, tables: Tables) -> list[str]:
     wrong = []
     changes = 0
     for cell, one in outcome.cells.items():
-        tally, facts = one.tally, one.facts
-        if tally.messages != tally.whole + tally.fragments + tally.null_messages + tally.quarantined_messages:
-            wrong.append(f"{cell}: messages {tally}")
-        ended = tally.joined + tally.superseded + tally.waiting + tally.quarantined_fragments + tally.carried_out
-        if tally.carried_in + tally.fragments != ended:
-            wrong.append(f"{cell}: fragments {tally}")
-        if facts.entries != facts.data + facts.control + facts.quarantined_entries:
-            wrong.append(f"{cell}: entries")
+        counts = counts_of(one.tally, one.facts)
+        wrong += [f"{cell}: {what} {counts}" for what in counts.unbalanced]
+        rows = sum(row.cell == cell and row.stage == "entries" for row in outcome.quarantine)
+        if rows != counts.quarantine_rows:
+            wrong.append(f"{cell}: {rows} rows in quarantine, {counts.quarantine_rows} counted")
         changes += sum(_changes(part, tables) for part in one.parts)
     if changes != outcome.kept + outcome.redelivered_changes + outcome.quarantined_changes:
         wrong.append(

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.problems import ProblemCode
 from dts_assets.model.spans import Cell
 from dts_assets.model.windows import Window
 from dts_assets.stages.cell_decoder import CellDecoder, CellReading
+from dts_assets.stages.entry_facts import account_for_all
 from dts_assets.wire.dts_protobuf import DtsProtobuf
 from tests.dts_messages import Row, dml, entry_set, fragments, number, text
+from tests.tiers import examples
 from tests.wire.made import messages
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
@@ -41,6 +46,9 @@ class Kept:
 
     def rejected(self, rows: pa.RecordBatch) -> None:
         self.quarantined.append(rows)
+
+    def rejections(self) -> list[dict[str, Any]]:
+        return [row for part in self.quarantined for row in part.to_pylist()]
 
     def offsets(self) -> list[tuple[int, int]]:
         return [(row["first_offset"], row["last_offset"]) for part in self.rows for row in part.to_pylist()]
@@ -88,3 +96,79 @@ def test_an_open_window_ends_before_a_set_that_is_not_whole_and_goes_on_from_the
     whole, _ = read(VALUES)
     assert [*kept.offsets(), *rest.offsets()] == [(0, 0), (1, 3), (5, 5), (6, 7)]
     assert (after.tally, after.facts.entries) == (whole.tally, whole.facts.entries)
+
+
+def envelope(data: bytes) -> bytes:
+    (made,) = fragments(data, 1)
+    return made
+
+
+UNREADABLE = b"\xff\xff\xff"
+NO_ENTRY = b"\x7a\x03abc"
+"""Bytes that protobuf reads as a field which nobody knows, and as nothing else."""
+
+
+@pytest.mark.parametrize("size", [1, 99])
+@pytest.mark.parametrize(
+    ("values", "spans"),
+    [
+        pytest.param([envelope(UNREADABLE)], [(0, 0)], id="a whole message"),
+        pytest.param(fragments(UNREADABLE * 2, 3), [(0, 2)], id="a set of three"),
+        pytest.param([envelope(b"")], [(0, 0)], id="no bytes"),
+        pytest.param([envelope(NO_ENTRY)], [(0, 0)], id="no entry"),
+        pytest.param([envelope(UNREADABLE)] * 2, [(0, 0), (1, 1)], id="twice"),
+        pytest.param([*a_set(1), envelope(UNREADABLE), UNREADABLE, *a_set(2)], [(1, 1), (2, 2)], id="beside a message"),
+    ],
+)
+def test_a_set_that_gives_no_entry_is_kept_counted_and_named(
+    values: list[bytes], spans: list[tuple[int, int]], size: int
+) -> None:
+    decoder, kept = read(values, size=size)
+    counts, rows = decoder.counts(), kept.rejections()
+    assert sorted((row["first_offset"], row["last_offset"]) for row in rows) == spans
+    assert counts.balanced
+    assert counts.quarantine_rows == counts.quarantined == len(spans)
+    assert {problem.code for problem in decoder.problems()} - {ProblemCode.UNKNOWN} == {ProblemCode.QUARANTINED}
+
+
+def test_a_decoder_that_says_nothing_of_a_set_loses_nothing() -> None:
+    whole = DtsProtobuf().entries(pa.array([entry_set([]), b"x"], pa.binary()))
+    silent = replace(whole, rejected=())
+    found = account_for_all(silent, pa.array([entry_set([]), b"x"], pa.binary()))
+    assert [(one.index, one.entry_number, one.payload) for one in found.rejected] == [(0, None, b""), (1, None, b"x")]
+
+
+@st.composite
+def damaged(draw: st.DrawFn) -> list[bytes]:
+    """Messages of whole and split sets, some of which were changed, repeated, moved or lost."""
+    sent = [value for key in range(draw(st.integers(1, 5))) for value in a_set(key, draw(st.integers(1, 3)))]
+    for _ in range(draw(st.integers(0, 4))):
+        at = draw(st.integers(0, len(sent) - 1))
+        value = bytearray(sent[at])
+        kind = draw(st.sampled_from(["byte", "cut", "emptied", "repeated", "lost", "moved"]))
+        if kind == "byte" and value:
+            place = draw(st.integers(0, len(value) - 1))
+            value[place] = draw(st.integers(0, 255))
+        elif kind == "cut":
+            value = value[: draw(st.integers(0, len(value)))]
+        elif kind == "emptied":
+            value = bytearray()
+        if kind in ("lost", "moved") and len(sent) > 1:
+            del sent[at]
+        if kind in ("repeated", "moved"):
+            sent.insert(draw(st.integers(0, len(sent))), bytes(value))
+        elif kind != "lost":
+            sent[at] = bytes(value)
+    return sent
+
+
+@examples(150)
+@given(damaged(), st.data())
+def test_every_row_of_quarantine_is_counted_exactly_once(values: list[bytes], data: st.DataObject) -> None:
+    first, size = data.draw(st.integers(0, len(values) - 1)), data.draw(st.integers(1, len(values)))
+    decoder, kept = read(values, first, size, is_open=data.draw(st.booleans()))
+    counts = decoder.counts()
+    assert counts.unbalanced == ()
+    assert counts.quarantine_rows == len(kept.rejections())
+    named = ProblemCode.QUARANTINED in {problem.code for problem in decoder.problems()}
+    assert named == bool(kept.rejections())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields
 from dataclasses import replace as changed
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -64,8 +65,9 @@ def raw(kafka_partition: int, number: int, generation: str = "g") -> RawWindow:
 def ingest(kafka_partition: int, number: int, *, problems: tuple[Problem, ...] = ()) -> IngestWindow:
     at = SourcePosition(0, 3, 4711)
     return IngestWindow(
-        kafka_partition, GRID.at(number), 1, OffsetRange(5, 9), Counts(messages=4, whole=3, fragments=1, carried_out=1),
-        at, "uuid:1-9", (ServerPositions(7, at, SourcePosition(0, 3, 9999)),), ClosedBy.GRACE, Completeness.CONTIGUOUS, problems,
+        kafka_partition, GRID.at(number), 1, OffsetRange(5, 9),
+        Counts(messages=4, whole=3, fragments=1, carried_out=1, decoded_sets=3), at, "uuid:1-9",
+        (ServerPositions(7, at, SourcePosition(0, 3, 9999)),), ClosedBy.GRACE, Completeness.CONTIGUOUS, problems,
         "1.0", "abc", ("raw:def", "raw:ghi"),
     )  # fmt: skip
 
@@ -227,7 +229,20 @@ def test_the_equations() -> None:
     assert Counts().balanced
     assert ingest(0, 0).counts.balanced
     assert not (Counts(messages=1) + Counts(entries=0)).balanced
-    assert (Counts(messages=1, whole=1) + Counts(entries=2, data=1, control=1)).balanced
+    assert (Counts(messages=1, whole=1, decoded_sets=1) + Counts(entries=2, data=1, control=1)).balanced
+
+
+@pytest.mark.parametrize("term", [field.name for field in fields(Counts)])
+def test_no_equation_holds_with_a_term_left_out(term: str) -> None:
+    whole = Counts(
+        messages=10, whole=4, fragments=3, null_messages=1, quarantined_messages=2, carried_in=6, joined=3, superseded=1,
+        waiting=1, quarantined_fragments=2, carried_out=2, joined_sets=1, decoded_sets=3, quarantined_sets=2, broken_sets=1,
+        entries=9, data=4, control=3, quarantined_entries=2,
+    )  # fmt: skip
+    assert whole.balanced
+    assert (whole.quarantined, whole.quarantine_rows) == (8, 7)
+    other = changed(whole, **{term: getattr(whole, term) + 1})
+    assert not other.balanced or other.quarantine_rows != whole.quarantine_rows
 
 
 def test_a_window_key_orders_rows(ledger: Ledger) -> None:
