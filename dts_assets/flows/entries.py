@@ -19,6 +19,7 @@ from dts_assets.flows.reports import EntriesCellReport, EntriesReport, Progress,
 from dts_assets.flows.spark_tasks import Watched, run_tasks
 from dts_assets.model.ledger_rows import IngestWindow, RawWindow, TableShapeRow
 from dts_assets.model.offsets import OffsetRange, Watermark
+from dts_assets.model.open_sets import OpenSet
 from dts_assets.model.refreshes import runs_of
 from dts_assets.model.spans import Cell, Span
 from dts_assets.model.version import CODE_VERSION
@@ -27,6 +28,7 @@ from dts_assets.planning.appends import can_append_entries
 from dts_assets.planning.compactions import needs_compaction
 from dts_assets.planning.earlier_cells import EarlierCells, find_earlier_cells
 from dts_assets.planning.ingest_marks import entries_mark
+from dts_assets.planning.open_sets import disagreeing, left_open_by, open_before
 from dts_assets.stages.entry_facts import merge_shapes
 from dts_assets.stages.window_state import WindowState
 from dts_assets.store.files import WriteTarget
@@ -81,7 +83,8 @@ class _Plan:
     """The cells of a run with their stored marks.
 
     ``raw`` has the marks of raw of all windows, ``stored`` the marks of entries of the run's windows. ``appends`` are the
-    marks of entries to whose cells only new entries are added.
+    marks of entries to whose cells only new entries are added. ``left_open`` are the entry sets that other stored cells left
+    open.
     """
 
     cells: tuple[Cell, ...]
@@ -90,6 +93,12 @@ class _Plan:
     stored: Mapping[Cell, IngestWindow]
     appends: Mapping[Cell, IngestWindow]
     decoding: str
+    left_open: Mapping[Cell, tuple[OpenSet, ...]]
+
+    def open_before(self, results: Mapping[Cell, EntriesResult]) -> dict[Cell, tuple[OpenSet, ...]]:
+        """Return the entry sets that cells have to take over, as far as the cells before them are stored or decoded."""
+        found = {cell: result.decoded.left_open for cell, result in results.items()}
+        return open_before(self.raw, {**self.left_open, **found})
 
     def new_messages(self, cell: Cell) -> int:
         """Return the number of messages of a cell that are decoded now."""
@@ -124,16 +133,16 @@ def _plan(pipeline: Pipeline, span: Span, progress: Progress) -> _Plan:
     raw = {row.cell: row for row in pipeline.ledger.raw_windows() if row.kafka_partition in span.kafka_partitions}
     cells = tuple(span.cells())
     pipeline.require(cells, raw, needed="raw_envelopes")
-    stored = {row.cell: row for row in pipeline.ledger.windows(span.windows)}
-    decoding = pipeline.decoding_settings()
+    entries = {row.cell: row for row in pipeline.ledger.windows() if row.kafka_partition in span.kafka_partitions}
+    stored = {cell: entries[cell] for cell in cells if cell in entries}
+    decoding, changed = pipeline.decoding_settings(), disagreeing(entries)
     appends = {
         cell: row
-        for cell in cells
-        if (row := stored.get(cell)) is not None
-        and can_append_entries(row, raw, decoding=decoding)
-        and _readable(row, progress)
+        for cell, row in stored.items()
+        if cell not in changed and can_append_entries(row, raw, decoding=decoding) and _readable(row, progress)
     }
-    return _Plan(cells, raw, find_earlier_cells(span, raw, pipeline.grid), stored, appends, decoding)
+    left_open = {cell: sets for cell, sets in left_open_by(entries).items() if cell not in cells}
+    return _Plan(cells, raw, find_earlier_cells(span, raw, pipeline.grid), stored, appends, decoding, left_open)
 
 
 def _readable(row: IngestWindow, progress: Progress) -> bool:
@@ -154,20 +163,42 @@ def _decode(
 ) -> dict[Cell, EntriesResult]:
     """Decode cells with the raw files of some earlier cells.
 
-    A cell whose search for a head goes further back is decoded again with the files of all earlier cells.
+    A cell whose search for a head goes further back is decoded again with the files of all earlier cells. A cell that took over
+    other entry sets than the cell before it leaves is decoded again with these: so it is with sets that do not simply go on.
     """
+    known = tasks.plan.open_before({})
 
     def decode(cells: Iterable[Cell], most: int | None) -> dict[Cell, EntriesResult]:
         watched = Watched("entries", "partitions", of_bytes, progress)
-        asked = [tasks.of_cell(cell, before[cell], most) for cell in cells]
+        asked = [tasks.of_cell(cell, before[cell], most, known.get(cell)) for cell in cells]
         done = run_tasks(
             spark(), asked, decode_entries, weight=lambda task: tasks.plan.raw[task.cell].bytes, watched=watched
         )
         return {result.cell: result for result in done}
 
-    results = decode(before, _NEAR)
-    further = [cell for cell, result in results.items() if result.decoded.looked_beyond and before[cell].count > _NEAR]
-    return results | decode(further, None)
+    def decode_far(cells: Iterable[Cell]) -> dict[Cell, EntriesResult]:
+        near = decode(cells, _NEAR)
+        further = [cell for cell, result in near.items() if result.decoded.looked_beyond and before[cell].count > _NEAR]
+        return near | decode(further, None)
+
+    results = decode_far(before)
+    while again := _disagreeing(tasks.plan, results):
+        known = tasks.plan.open_before(results)
+        results |= decode_far(again)
+    return results
+
+
+def _disagreeing(plan: _Plan, results: Mapping[Cell, EntriesResult]) -> list[Cell]:
+    """Return the decoded cells that took over other sets than the cells before them leave.
+
+    A cell that is appended to has taken over what there was before.
+    """
+    expected = plan.open_before(results)
+    return [
+        cell
+        for cell, result in results.items()
+        if cell in expected and cell not in plan.appends and result.decoded.taken_over != expected[cell]
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +224,9 @@ class _Tasks:
         targets = (lake.target(pipeline.path(name), run) for name in ("entries", "quarantine"))
         return cls(pipeline, plan, _raw_files(pipeline, span, plan.raw), pipeline.source.watermarks(), *targets)
 
-    def of_cell(self, cell: Cell, before: EarlierCells, most: int | None) -> EntriesTask:
+    def of_cell(
+        self, cell: Cell, before: EarlierCells, most: int | None, open_before: tuple[OpenSet, ...] | None
+    ) -> EntriesTask:
         """Return the task of a cell, with the raw files of at most ``most`` cells before it."""
         row, appends_to, earlier = self.plan.raw[cell], self.plan.appends.get(cell), before.nearest(most)
         start = appends_to.offsets.end if appends_to is not None else row.offsets.start
@@ -211,6 +244,7 @@ class _Tasks:
             quarantine=self.quarantine,
             is_open=row.closed_by is ClosedBy.OPEN,
             resume=appends_to.resume if appends_to is not None else None,
+            open_before=open_before if appends_to is None else None,
         )
 
     def _reaches_start(self, cell: Cell, before: EarlierCells, earlier: Sequence[Cell]) -> bool:

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from dts_assets.model.ledger_rows import ServerPositions
 from dts_assets.model.offsets import OffsetRange
+from dts_assets.model.open_sets import OpenSet
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.spans import Cell
 from dts_assets.planning.ingest_marks import Copied, CopiedPart, Decoded
@@ -88,7 +89,8 @@ class EntriesTask:
     stored without a hole;
     ``reaches_start`` says that no message before them can ever be stored. ``nothing_follows`` says that the source has ended.
     ``is_open`` says that the window has not closed: fragments at its end whose entry set is not whole yet are then left for the
-    next reading. ``resume`` is the state in which an earlier reading of the messages before ``offsets`` ended.
+    next reading. ``resume`` is the state in which an earlier reading of the messages before ``offsets`` ended. ``open_before``
+    are the entry sets that the cell before left open; None where that is not known.
     """
 
     cell: Cell
@@ -104,6 +106,7 @@ class EntriesTask:
     quarantine: WriteTarget
     is_open: bool = False
     resume: bytes | None = None
+    open_before: tuple[OpenSet, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +135,7 @@ def decode_entries(task: EntriesTask, attempt: str) -> EntriesResult:
     stored = _StoredMessages(task)
     reading = CellReading(
         task.cell, task.offsets, task.epoch, task.format, stored.before, task.reaches_start, task.nothing_follows,
-        task.is_open, task.resume,
+        task.is_open, task.resume, task.open_before,
     )  # fmt: skip
     with TableWriter(task.entries, attempt) as entries, TableWriter(task.quarantine, attempt) as rejected:
         decoder = CellDecoder(reading, _Files(task.cell, entries, rejected))
@@ -164,6 +167,8 @@ def _decoded(decoder: CellDecoder, stored: _StoredMessages) -> Decoded:
         heads_from=tuple(stored.heads_from),
         looked_beyond=stored.looked_beyond,
         resume=decoder.resume(),
+        left_open=decoder.left_open,
+        taken_over=decoder.taken_over,
     )
 
 

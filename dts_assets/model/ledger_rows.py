@@ -11,6 +11,7 @@ from dts_assets.model.delivery import NOTHING_DELIVERED, CellDelivery
 from dts_assets.model.frontier import Consistency
 from dts_assets.model.lineages import Lineage
 from dts_assets.model.offsets import OffsetRange
+from dts_assets.model.open_sets import OpenSet
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.problems import Completeness, Problem, Reason
 from dts_assets.model.refreshes import Refresh
@@ -126,7 +127,8 @@ class IngestWindow:
 
     ``refreshes`` are the readings that the window consists of; none if it was read only after it had closed. ``resume`` is the
     state that the next refresh goes on with; None if that has to begin anew, and once the window is closed. ``emptying`` counts
-    the statements that take away all rows of a table; None where they were not counted.
+    the statements that take away all rows of a table; None where they were not counted. ``left_open`` are the entry sets whose
+    fragments are ``carried_out``, ``taken_over`` those whose fragments are ``carried_in``.
     """
 
     kafka_partition: int
@@ -150,6 +152,8 @@ class IngestWindow:
     refreshes: tuple[Refresh, ...] = ()
     resume: bytes | None = None
     emptying: int | None = None
+    left_open: tuple[OpenSet, ...] = ()
+    taken_over: tuple[OpenSet, ...] = ()
 
     @property
     def cell(self) -> Cell:

@@ -24,7 +24,7 @@ _LOSSES = frozenset(
         ProblemCode.GTIDS,
     }
 )
-_DOUBTS = frozenset({ProblemCode.ROLLBACK})
+_DOUBTS = frozenset({ProblemCode.ROLLBACK, ProblemCode.INTERRUPTED})
 
 
 def completeness_of_cell(problems: Iterable[Problem]) -> Completeness:

@@ -12,6 +12,7 @@ from datetime import datetime
 from dts_assets.model.delivery import CellDelivery
 from dts_assets.model.ledger_rows import Counts, IngestWindow, RawWindow, ServerPositions
 from dts_assets.model.offsets import OffsetRange
+from dts_assets.model.open_sets import OpenSet, open_sets_text
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.problems import Problem, ProblemCode
 from dts_assets.model.refreshes import Refresh
@@ -54,7 +55,7 @@ class Decoded:
 
     ``end`` is the offset up to which messages were decoded, and ``resume`` the state from which the next reading goes on.
     ``heads_from`` are the earlier cells that were asked for heads of entry sets; ``looked_beyond`` says that the search for a
-    head went past every stored cell.
+    head went past every stored cell. ``left_open`` and ``taken_over`` are entry sets that cross the borders of the cell.
     """
 
     end: int
@@ -71,6 +72,8 @@ class Decoded:
     heads_from: tuple[Cell, ...] = ()
     looked_beyond: bool = False
     resume: bytes | None = None
+    left_open: tuple[OpenSet, ...] = ()
+    taken_over: tuple[OpenSet, ...] = ()
 
 
 def raw_mark(read: RawRead, copied: Copied, problems: Iterable[Problem], *, epoch: int, run: str) -> RawWindow:
@@ -128,7 +131,10 @@ def entries_mark(
     inputs |= {
         text for text in earlier if not text.startswith(own)
     }  # heads that earlier readings needed are inputs still
-    made = generation(inputs, code_version=CODE_VERSION)
+    taken_over = decoded.taken_over if appends_to is None else appends_to.taken_over
+    # No input by name: it is compared set by set, and a cell alone has none of it.
+    sets = {input_text("open sets", open_sets_text(taken_over))} if taken_over else set[str]()
+    made = generation(inputs | sets, code_version=CODE_VERSION)
     if appends_to is not None or source.closed_by is ClosedBy.OPEN:
         refreshes = (*refreshes, Refresh(decoded.end, made, run))
     problems = (*source.problems, *decoded.problems)
@@ -154,6 +160,8 @@ def entries_mark(
         refreshes=refreshes,
         resume=decoded.resume,
         emptying=decoded.emptying,
+        left_open=decoded.left_open,
+        taken_over=taken_over,
     )
 
 

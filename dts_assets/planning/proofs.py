@@ -43,7 +43,7 @@ class WindowProof:
 class _Chain:
     """The stored cells of a Kafka partition that follow each other without a hole, joined as one cell.
 
-    ``open_fragments`` is the number of fragments of the entry set that the last of them leaves open.
+    ``open_fragments`` is the number of fragments that the last of them carries out.
     """
 
     end: int
@@ -102,37 +102,26 @@ def _judge(row: IngestWindow, before: CellDelivery | None, left_open: int) -> _J
     """Return the judgement of a cell.
 
     ``before`` joins the cells that it follows without a hole, None where there is none. ``left_open`` is the number of fragments
-    of an entry set that they left open.
+    that the last of them carries out: what is carried in is that, neither less nor more.
     """
     problems, delivery = row.problems, row.delivery
     seams: tuple[Problem, ...] = ()
-    if before is None:
-        left_open = 0
-    else:
+    if before is not None:
         problems, delivery = excused(before, delivery, problems)
         seams = seam(before, delivery)
+        if row.counts.carried_in != left_open:
+            detail = (
+                f"{left_open} fragments were carried out of the window before, {row.counts.carried_in} are carried in"
+            )
+            problems = (*problems, Problem(ProblemCode.UNENDED, None, None, detail))
     level = level_of_cell(problems, delivery, nothing_follows=row.closed_by is ClosedBy.END)
-    if _given_up(row, left_open):
-        # A producer that began again, or a message damaged so that it looks like the begin of a set: nobody can tell.
-        level = min(level, Completeness.OBSERVED, key=lambda level: level.rank)
-        detail = f"{left_open} fragments of a set that the window before left open do not go on here"
-        problems = (*problems, Problem(ProblemCode.UNENDED, None, None, detail))
     chain = _Chain(
         row.offsets.end,
         row.epoch,
         row.delivery if before is None else joined(before, row.delivery),
-        row.counts.carried_out if row.delivery.numbered or row.delivery.unnumbered else left_open,
+        row.counts.carried_out,
     )
     return _JudgedCell(row, level, delivery, seams, problems, chain)
-
-
-def _given_up(row: IngestWindow, left_open: int) -> bool:
-    """Return whether an entry set that was open at the border does not go on in a cell.
-
-    With several shards the set may still go on later, behind messages of other shards.
-    """
-    came = row.delivery.numbered or row.delivery.unnumbered
-    return bool(came) and row.counts.carried_in < left_open and len(row.delivery.sequences) <= 1
 
 
 def _before(chains: Mapping[int, _Chain], row: IngestWindow) -> CellDelivery | None:

@@ -16,6 +16,7 @@ from datetime import datetime
 from dts_assets.model.ledger_rows import IngestWindow, RawWindow
 from dts_assets.model.spans import Cell
 from dts_assets.model.windows import Window
+from dts_assets.planning.open_sets import disagreeing
 
 ABSENT = "absent"
 """The generation of an input that does not exist yet."""
@@ -80,6 +81,10 @@ def entries_sources(raw: Mapping[Cell, RawWindow], *, decoding: str) -> dict[str
 def stale_entries(
     entries: Mapping[Cell, IngestWindow], raw: Mapping[Cell, RawWindow], *, decoding: str
 ) -> tuple[Cell, ...]:
-    """Return the cells whose entries would read other raw messages now, or read them with another format."""
+    """Return the cells whose entries would be others now.
+
+    They would read other raw messages, read them with another format, or take over other entry sets from the cell before.
+    """
     now = entries_sources(raw, decoding=decoding)
-    return tuple(sorted(cell for cell, row in entries.items() if changed_inputs(row.inputs, now)))
+    changed = {cell for cell, row in entries.items() if changed_inputs(row.inputs, now)}
+    return tuple(sorted(changed | disagreeing(entries)))

@@ -10,8 +10,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from dts_assets.model.ledger_rows import Cut, IngestWindow, RawWindow
+from dts_assets.model.open_sets import OpenSet, open_sets_text
 from dts_assets.model.spans import Cell, Span
 from dts_assets.model.windows import ClosedBy, Window
+from dts_assets.planning.open_sets import left_open_by, open_before
 from dts_assets.planning.rectangles import rectangles, window_runs
 from dts_assets.planning.staleness import ABSENT, entries_sources, input_text, stale_entries, tables_inputs
 
@@ -122,7 +124,7 @@ def plan_work(
         if complete[window]
     }
     ready = tuple(window for window, texts in inputs.items() if not _made_from(cuts.get(window.start), texts))
-    now = entries_sources(raw, decoding=decoding)
+    now, expected = entries_sources(raw, decoding=decoding), open_before(entries, left_open_by(entries))
     return Work(
         ingest=tuple(sorted(lacking)),
         stale_entries=stale,
@@ -130,13 +132,19 @@ def plan_work(
         waiting=tuple(window for window in everywhere if not complete[window] and window not in is_open),
         live=live,
         followed=tuple(sorted(followed)),
-        entries_inputs={cell: _inputs_now(entries[cell], now) for cell in stale},
+        entries_inputs={cell: (*_inputs_now(entries[cell], now), *_open_input(cell, expected)) for cell in stale},
         tables_inputs={window.start: inputs[window] for window in ready},
     )
 
 
 def _made_from(row: Cut | None, inputs: Collection[str]) -> bool:
     return row is not None and set(row.inputs) == set(inputs)
+
+
+def _open_input(cell: Cell, expected: Mapping[Cell, tuple[OpenSet, ...]]) -> tuple[str, ...]:
+    """Return the text of the sets that a cell takes over now, if any."""
+    sets = expected.get(cell, ())
+    return (input_text("open sets", open_sets_text(sets)),) if sets else ()
 
 
 def _inputs_now(row: IngestWindow, now: Mapping[str, str]) -> tuple[str, ...]:

@@ -10,15 +10,17 @@ from dataclasses import asdict, dataclass
 from typing import Protocol, TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from dts_assets.model.ledger_rows import Counts
 from dts_assets.model.offsets import OffsetRange
+from dts_assets.model.open_sets import OpenSet
 from dts_assets.model.problems import Problem, ProblemCode
 from dts_assets.model.spans import Cell
 from dts_assets.stages.collecting import Tally
 from dts_assets.stages.entry_columns import EntryColumns
 from dts_assets.stages.entry_facts import EntryFacts, account_for_all, entry_rows
-from dts_assets.stages.heads import Head, find_head
+from dts_assets.stages.heads import Head, find_head, fragment_at
 from dts_assets.stages.partial_sets import Fragment
 from dts_assets.stages.quarantine import Unusable, quarantine_rows
 from dts_assets.stages.reassembly import Reassembler, whole_sets
@@ -52,7 +54,8 @@ class CellReading:
     ``before`` gives the messages before an offset, and ``reaches_start`` says that nothing before them can ever be stored.
     ``nothing_follows`` says that the source has ended. ``is_open`` says that the window has not closed: the fragments at the
     end whose set is not whole yet are left for the next reading. ``resume`` is the state in which an earlier reading of the
-    messages before ``offsets`` ended.
+    messages before ``offsets`` ended. ``open_before`` are the entry sets that the cell before left open; None where that is not
+    known.
     """
 
     cell: Cell
@@ -64,6 +67,7 @@ class CellReading:
     nothing_follows: bool
     is_open: bool = False
     resume: bytes | None = None
+    open_before: tuple[OpenSet, ...] | None = None
 
 
 class CellDecoder:
@@ -79,19 +83,36 @@ class CellDecoder:
         state = WindowState.begin(reading.offsets) if reading.resume is None else WindowState.of_bytes(reading.resume)
         self.facts, self.runs, self.delivery = state.facts, state.runs, state.delivery
         self.end = reading.offsets.end
-        self._joiner = Reassembler(self._read_head, nothing_follows=reading.nothing_follows, tally=state.tally)
+        self._joiner = Reassembler(
+            self._read_head,
+            nothing_follows=reading.nothing_follows,
+            knows_before=reading.open_before is not None or reading.resume is not None,
+            tally=state.tally,
+        )
         self.tally = self._joiner.tally
         self._pending: list[pa.RecordBatch] = []
         self._pending_bytes = 0
 
     def read(self, batches: Iterable[pa.RecordBatch]) -> None:
         """Join and decode the messages of the reading, given as MESSAGES in offset order."""
+        self._take_over(self._reading.open_before or ())
         for batch in self._whole_sets(batches) if self._reading.is_open else batches:
             self._add(batch)
         self._decode()
         self._joiner.finish()
         self._reject(self._joiner.broken)
         self.delivery.until(self.end)
+
+    @property
+    def left_open(self) -> tuple[OpenSet, ...]:
+        """The entry sets that the cell leaves unfinished."""
+        return tuple(self._joiner.left_open)
+
+    @property
+    def taken_over(self) -> tuple[OpenSet, ...]:
+        """The entry sets that the cell has taken over: those that it was told of, or else those that it found by itself."""
+        known = self._reading.open_before
+        return tuple(self._joiner.taken_over) if known is None else known
 
     def counts(self) -> Counts:
         """Return the terms of the ledger's equations."""
@@ -111,6 +132,10 @@ class CellDecoder:
         yield from self.delivery.problems()
         for first, last in self._joiner.waiting:
             yield Problem(ProblemCode.WAITING, first, last, "its head is not stored yet")
+        for one in self.left_open:
+            if not one.collecting:
+                detail = f"{len(one.offsets)} of {one.total} fragments were sent, then something else"
+                yield Problem(ProblemCode.INTERRUPTED, min(one.offsets), max(one.offsets), detail)
         lost, facts = self.tally.quarantined_messages + self.tally.quarantined_fragments, self.facts
         unapplied = "statements whose effect on rows is not applied (see entries, message_type DDL)"
         for code, count, of_what in (
@@ -124,6 +149,22 @@ class CellDecoder:
                 yield Problem(code, None, None, f"{count} {of_what}")
         for what, count in sorted(facts.unknown.items()):
             yield Problem(ProblemCode.UNKNOWN, None, None, f"{what}: {count}")
+
+    def _take_over(self, sets: Sequence[OpenSet]) -> None:
+        """Begin with entry sets that the cell before left open, whose fragments are read back from the stored messages."""
+        wanted = pa.array(sorted({offset for one in sets for offset in one.offsets}), pa.int64())
+        found: dict[int, Fragment] = {}
+        earlier = iter(self._reading.before(self._reading.offsets.start) if sets else ())
+        while len(found) < len(wanted) and (batch := next(earlier, None)) is not None:
+            some = batch.filter(pc.is_in(batch["offset"], value_set=wanted))
+            fragments = self._format.fragments(some)
+            found |= {
+                one.offset: one for one in (fragment_at(row, some["offset"], fragments) for row in range(len(some)))
+            }
+        for one in sets:
+            if found.keys() >= set(one.offsets):  # else the ledger's equation tells that they are missing
+                parts = [found[offset] for offset in one.offsets]
+                self._joiner.take_over(one, parts, may_outlive=self._reading.is_open)
 
     def _whole_sets(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the messages of an open window up to the end of the last set that is whole."""

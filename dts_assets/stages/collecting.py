@@ -10,6 +10,9 @@ a set that begins again, or a fragment that comes late, may still make it whole:
 - the producer gave it up, as it does before it sends a set again, and no copy has come yet: *carried out*;
 - otherwise *quarantined*, with a reason and all its bytes.
 
+A range that knows which sets the range before left open begins with them (:meth:`Collector.take_over`), so that none is forgotten
+at a border. A set that the producer gave up is quarantined at the end of the next range in which its shard sends anything.
+
 At most :data:`MOST_ASIDE` sets of a shard are kept aside; the oldest is decided first.
 """
 
@@ -21,6 +24,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from dts_assets.model.open_sets import OpenSet
 from dts_assets.model.problems import Reason
 from dts_assets.stages.heads import Head, HeadReader, Outcome
 from dts_assets.stages.partial_sets import Fragment, PartialSet, indexes_text
@@ -63,19 +67,49 @@ class Collector:
     """The unfinished sets of a range. Results stand in ``tally``, ``broken`` and ``waiting``.
 
     ``nothing_follows`` says that the source can never give another message, so that a set left open is broken, not carried.
+    ``knows_before`` says that the range is told of every set that was unfinished before it: of all other fragments there, the
+    ranges before it have decided the fate and count it, even where a set is joined of them after all.
     After :meth:`finish`, and not before, ``broken`` names the sets that can never be joined and ``waiting`` the first and last
-    offset of those whose head is not stored yet. ``tally`` goes on counting where an earlier range of the same window ended.
+    offset of those whose head is not stored yet; ``left_open`` are the sets that are carried out, ``taken_over`` those that were
+    carried in and that the range found by itself. ``tally`` goes on counting where an earlier range of the same window ended.
     ``current`` has the set of each shard that is being collected, ``aside`` those that were put aside.
     """
 
-    def __init__(self, read_head: HeadReader, *, nothing_follows: bool = False, tally: Tally | None = None) -> None:
+    def __init__(
+        self,
+        read_head: HeadReader,
+        *,
+        nothing_follows: bool = False,
+        knows_before: bool = False,
+        tally: Tally | None = None,
+    ) -> None:
         self.broken: list[Unusable] = []
         self.waiting: list[tuple[int, int]] = []
+        self.left_open: list[OpenSet] = []
+        self.taken_over: list[OpenSet] = []
         self.tally = Tally() if tally is None else tally
         self._read_head = read_head
         self._nothing_follows = nothing_follows
+        self._knows_before = knows_before
+        self.start: int | None = None  # the first offset of the range
         self.current: dict[str, PartialSet] = {}
         self.aside: dict[str, list[PartialSet]] = {}
+
+    def take_over(self, known: OpenSet, fragments: Sequence[Fragment], *, may_outlive: bool = False) -> None:
+        """Begin with a set that the range before left open, given with its fragments.
+
+        ``may_outlive`` says that the end of this range is none of the window, so that the set is not given up there.
+        """
+        one = PartialSet.of(fragments[0])
+        for fragment in fragments[1:]:
+            one.put(fragment)
+        one.searched, one.abandoned, one.seen_to = not one.low, known.abandoned, known.seen_to
+        self.tally.carried_in += len(fragments)
+        if known.collecting:
+            self.current[known.shard] = one
+        else:
+            one.outlived = not may_outlive
+            self.aside.setdefault(known.shard, []).append(one)
 
     @property
     def busy(self) -> bool:
@@ -130,12 +164,12 @@ class Collector:
             if going_on is not None and (self._nothing_follows or going_on.ended):
                 sets.append(going_on)
                 going_on = None
-            if going_on is not None:
-                self._carry(going_on)
+            if going_on is not None and not self._goes_on(shard, going_on):
+                going_on = None
             while sets:
                 one = sets.pop()
                 if going_on is not None and _begun_again(one, going_on):
-                    self._carry(one)
+                    self._carry(shard, one)
                     continue
                 self._settle(shard, one)
                 # A number that two sets claim speaks against both, so what was known last is told to those before.
@@ -144,6 +178,19 @@ class Collector:
                         other.reason = Reason.CONTRADICTORY_FRAGMENT
         self.aside.clear()
         self.current.clear()
+        self.left_open.sort(key=lambda one: (one.shard, one.offsets))
+        self.taken_over.sort(key=lambda one: (one.shard, one.offsets))
+
+    def _goes_on(self, shard: str, one: PartialSet) -> bool:
+        """Carry the set that is being collected, if its begin is there; else decide its fate."""
+        if one.low and not one.searched:
+            if self._decided(one, self._read_head(shard, one.fragments)):
+                return False
+            if len(one.head) < one.low:
+                self._break(shard, one)
+                return False
+        self._carry(shard, one, collecting=True)
+        return True
 
     def _taken_up(self, shard: str, fragment: Fragment) -> PartialSet | None:
         """Collect the set put aside that a fragment names by its number again, and return it."""
@@ -178,10 +225,10 @@ class Collector:
                     self.put_aside(shard, None)
                 self.current.pop(shard, None)
                 return None
-            self.tally.carried_in += len(head.fragments)
+            self.tally.joined += len(self._take(shard, head.fragments, simply=True))
             parts = [*head.fragments, *parts]
         del self.current[shard]
-        self.tally.joined += len(parts)
+        self.tally.joined += len(current.parts)
         self.tally.joined_sets += 1
         self.see_whole(shard, current.total, lambda index: parts[index].data)
         offsets = [one.offset for one in parts]
@@ -206,18 +253,30 @@ class Collector:
         if not one.searched and can_tell and self._decided(one, self._read_head(shard, one.fragments)):
             return
         if not self._nothing_follows and one.reason is None and one.may_go_on:
-            self._carry(one)
+            self._carry(shard, one)
         else:
             self._break(shard, one)
 
-    def _carry(self, one: PartialSet) -> None:
-        self.tally.carried_in += one.low
-        self.tally.carried_out += one.low + len(one.parts)
+    def _take(self, shard: str, head: Sequence[Fragment], *, simply: bool = False) -> Sequence[Fragment]:
+        """Return the fragments of a head that the range carries in, counted: none that have had their fate before.
+
+        Where a set does not simply go on, what is found here is noted as an interrupted set, which is never what the range before
+        leaves: a range that is told of its open sets has to decide.
+        """
+        if not head or self._knows_before or any(one.offset >= (self.start or 0) for one in head):
+            return ()
+        self.tally.carried_in += len(head)
+        self.taken_over.append(OpenSet(shard, head[0].total, tuple(one.offset for one in head), simply))
+        return head
+
+    def _carry(self, shard: str, one: PartialSet, *, collecting: bool = False) -> None:
+        offsets = tuple(part.offset for part in (*self._take(shard, one.head), *one.fragments))
+        self.tally.carried_out += len(offsets)
+        self.left_open.append(OpenSet(shard, one.total, offsets, collecting, one.abandoned, one.seen_to))
 
     def _break(self, shard: str, one: PartialSet) -> None:
         parts = one.with_head()
-        self.tally.carried_in += len(one.head)
-        self.tally.quarantined_fragments += len(parts)
+        self.tally.quarantined_fragments += len(one.parts) + len(self._take(shard, one.head))
         self.tally.broken_sets += 1
         of = f" of shard {shard}" if shard else ""
         what = "its fragments contradict each other" if one.contradicted else one.missing

@@ -47,7 +47,8 @@ class PartialSet:
 
     ``reason`` is set once something has spoken against it; ``head`` are fragments of it that were found before the range.
     ``abandoned`` says that the producer gave the number of its next fragment to another message; ``seen_to`` is the greatest
-    number that came after it.
+    number that came after it. ``outlived`` says that it was interrupted in an earlier range, ``passed`` that messages of its
+    shard came after it in this one.
     """
 
     total: int
@@ -60,6 +61,8 @@ class PartialSet:
     searched: bool = False
     abandoned: bool = False
     seen_to: int = -1
+    outlived: bool = False
+    passed: bool = False
 
     @classmethod
     def of(cls, fragment: Fragment) -> PartialSet:
@@ -125,9 +128,9 @@ class PartialSet:
     def may_go_on(self) -> bool:
         """True if only the end is missing and may still come.
 
-        No later number has come, or the producer itself gave the set up.
+        No later number has come, or the producer itself gave the set up and has had no whole further range to send it again.
         """
-        if self.base is None or not self.unbroken or self.low != len(self.head):
+        if self.base is None or not self.unbroken or self.low != len(self.head) or (self.outlived and self.passed):
             return False
         return self.abandoned or self.seen_to <= self.base + self.high
 

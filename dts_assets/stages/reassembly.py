@@ -51,6 +51,8 @@ class Reassembler(Collector):
         ``fragments`` are the FRAGMENTS of the messages at ``offsets``, row for row. A message with a reason is only counted:
         the caller puts it into quarantine.
         """
+        if self.start is None and len(offsets):
+            self.start = offsets[0].as_py()
         total, index = (fragments[name].fill_null(0).to_numpy() for name in ("total", "index"))
         usable = np.asarray(fragments["reason"].is_null()) & ~np.asarray(fragments["is_null"])
         first, last = _complete(usable, total, index, fragments)
@@ -112,6 +114,7 @@ class Reassembler(Collector):
             greatest = pc.max(numbers).as_py() or -1
             for one in aside:
                 one.seen_to = max(one.seen_to, greatest)
+                one.passed |= len(numbers) > 0
 
 
 def whole_sets(fragments: pa.RecordBatch) -> int:

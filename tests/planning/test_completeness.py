@@ -18,6 +18,7 @@ LEVELS = {
     ProblemCode.QUARANTINED: INCOMPLETE,
     ProblemCode.GAP: INCOMPLETE,
     ProblemCode.UNENDED: INCOMPLETE,
+    ProblemCode.INTERRUPTED: OBSERVED,
     ProblemCode.TRANSACTION: INCOMPLETE,
     ProblemCode.GTIDS: INCOMPLETE,
     ProblemCode.SEQUENCE: OBSERVED,

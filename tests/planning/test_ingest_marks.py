@@ -11,6 +11,7 @@ import pytest
 from dts_assets.model.delivery import NOTHING_DELIVERED
 from dts_assets.model.ledger_rows import Counts, RawWindow
 from dts_assets.model.offsets import OffsetRange
+from dts_assets.model.open_sets import OpenSet, open_sets_text
 from dts_assets.model.problems import Completeness, Problem, ProblemCode
 from dts_assets.model.refreshes import Refresh
 from dts_assets.model.spans import Cell
@@ -171,3 +172,16 @@ def test_problems_of_raw_and_of_decoding_both_count(
     raw = {CELL: raw_row(CELL, OffsetRange(10, 20), END, problems=raw_problems)}
     row = entries_mark(CELL, raw, decoded(problems=own), beyond=None, appends_to=None, decoding="f", run="r")
     assert (row.problems, row.completeness) == ((*raw_problems, *own), level)
+
+
+def test_sets_taken_over_decide_the_generation_and_are_no_input_by_name() -> None:
+    taken = (OpenSet("", 3, (8, 9)),)
+    alone, told = (
+        entries_mark(CELL, RAW, decoded(taken_over=sets), beyond=None, appends_to=None, decoding="f1", run="r")
+        for sets in ((), taken)
+    )
+    assert (told.inputs, told.taken_over) == (alone.inputs, taken)
+    assert told.generation == generation([FORMAT, OWN, f"open sets={open_sets_text(taken)}"], code_version=CODE_VERSION)
+    stored = replace(told, closed_by=OPEN, offsets=OffsetRange(10, 15), refreshes=(Refresh(15, told.generation, "r"),))
+    onward = entries_mark(CELL, RAW, decoded(), beyond=None, appends_to=stored, decoding="f1", run="run2")
+    assert (onward.taken_over, onward.generation) == (taken, told.generation)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+
+import pytest
 
 from dts_assets.model.delivery import NOTHING_DELIVERED, CellDelivery, ShardSequence
 from dts_assets.model.ledger_rows import Counts, IngestWindow
@@ -46,14 +49,26 @@ def test_windows_that_do_not_meet_are_not_compared() -> None:
         assert codes(proofs(row(0, delivery(1, 10)), later)) == [[], []]
 
 
-def test_a_set_left_open_that_does_not_go_on_leaves_a_doubt() -> None:
-    before, idle = row(0, delivery(1, 10), carried_out=2), row(1, NOTHING_DELIVERED)
+@pytest.mark.parametrize("carried_in", [0, 1, 3])
+def test_what_one_window_carries_out_the_next_one_carries_in(carried_in: int) -> None:
+    before, idle = row(0, delivery(1, 10), carried_out=2), row(1, NOTHING_DELIVERED, carried_in=2, carried_out=2)
     for between in ((), (idle,)):
         number = 1 + len(between)
-        given_up = proofs(before, *between, row(number, delivery(11, 20)))[-1]
-        assert codes([given_up]) == [[(0, ProblemCode.UNENDED)]]
-        assert given_up.level is Completeness.OBSERVED
+        wrong = proofs(before, *between, row(number, delivery(11, 20), carried_in=carried_in))[-1]
+        assert codes([wrong]) == [[(0, ProblemCode.UNENDED)]]
+        assert wrong.level is Completeness.INCOMPLETE
         assert codes(proofs(before, *between, row(number, delivery(11, 20), carried_in=2)))[-1] == []
+
+
+def test_a_set_is_not_forgotten_behind_windows_without_messages() -> None:
+    before, ended = row(0, delivery(1, 10), carried_out=2), row(1, NOTHING_DELIVERED)
+    assert codes(proofs(before, ended)) == [[], [(0, ProblemCode.UNENDED)]]
+
+
+def test_a_set_of_one_of_several_shards_is_not_forgotten() -> None:
+    two = CellDelivery(0, 9, 20, 0, 0, (), tuple(replace(delivery(1, 10).sequences[0], shard=one) for one in "ab"))
+    on = CellDelivery(0, 9, 20, 0, 0, (), tuple(replace(delivery(11, 20).sequences[0], shard=one) for one in "ab"))
+    assert codes(proofs(row(0, two, carried_out=2), row(1, on))) == [[], [(0, ProblemCode.UNENDED)]]
 
 
 def test_a_proof_rests_on_the_windows_before_and_not_on_its_own() -> None:

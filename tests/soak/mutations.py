@@ -305,7 +305,6 @@ class _Named:
         for one in mutated.outcome.quarantine:
             self.alarms.append((one.cell.kafka_partition, one.first_offset, one.last_offset, one.reason))
         self._windows = [window for window, problem in mutated.judged.of_windows if problem.code is ProblemCode.GTIDS]
-        self._cells += _left_open(mutated.outcome)
         self._mutated = mutated
         for partition, places in mutated.places.items():
             self._places[partition] = np.zeros(max(places.values(), default=0) + 64, np.int64)
@@ -350,17 +349,6 @@ class _Named:
             one.cell.kafka_partition == partition and one.offsets.start <= last and first < one.offsets.end
             for one in self._cells
         )
-
-
-def _left_open(outcome: Outcome) -> list[Ingested]:
-    """Cells that handed on more fragments than the next ones took over: the ledger counts them, and names no place."""
-    found = []
-    for cell, one in outcome.cells.items():
-        taken = [other.tally.carried_in for after, other in outcome.cells.items()
-                 if after.kafka_partition == cell.kafka_partition and after.window.start == cell.window.end]  # fmt: skip
-        if one.tally.carried_out > sum(taken):
-            found.append(one)
-    return found
 
 
 def is_harmless(fault: Fault) -> bool:

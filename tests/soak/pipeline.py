@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 from dts_assets.model.columns import Column
 from dts_assets.model.delivery import CellDelivery
 from dts_assets.model.offsets import OffsetRange
+from dts_assets.model.open_sets import OpenSet
 from dts_assets.model.problems import Problem
 from dts_assets.model.runs import Run, SeenCheckpoint, SeenStatement
 from dts_assets.model.spans import Cell
@@ -182,14 +183,25 @@ class _Lane:
         self._feed = feed
         self._batch = batch
         self._offsets = batch["offset"]
+        self._left_open: tuple[OpenSet, ...] = ()
 
     def ingest(self, cell: Cell, rows: tuple[int, int], quarantine: list[Rejection], *, last: bool) -> Ingested:
-        """Join and decode the messages in some rows."""
+        """Join and decode the messages in some rows, which follow those of the last call."""
         start, end = rows
         offsets, kept = self._range(start, end), _Kept(cell, quarantine)
-        reading = CellReading(cell, offsets, 0, FORMAT, before=self._before, reaches_start=True, nothing_follows=last)
+        reading = CellReading(
+            cell,
+            offsets,
+            0,
+            FORMAT,
+            before=self._before,
+            reaches_start=True,
+            nothing_follows=last,
+            open_before=self._left_open,
+        )
         decoder = CellDecoder(reading, kept)
         decoder.read(self._batch.slice(begin, min(self._feed, end - begin)) for begin in range(start, end, self._feed))
+        self._left_open = decoder.left_open
         runs = decoder.runs
         return Ingested(
             cell, offsets, decoder.tally, decoder.facts, decoder.delivery.result(), list(decoder.problems()),

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 import pyarrow as pa
 
+from dts_assets.model.open_sets import OpenSet
 from dts_assets.stages.collecting import Tally
-from dts_assets.stages.heads import Head, Outcome, find_head
+from dts_assets.stages.heads import Head, Outcome, find_head, fragment_at
 from dts_assets.stages.partial_sets import Fragment
 from dts_assets.stages.reassembly import Reassembler
 
@@ -62,6 +64,7 @@ def assert_balanced(tally: Tally) -> None:
     assert tally.messages == tally.whole + tally.fragments + tally.null_messages + tally.quarantined_messages
     out = tally.joined + tally.superseded + tally.waiting + tally.quarantined_fragments + tally.carried_out
     assert tally.carried_in + tally.fragments == out
+    assert tally.joined_sets <= tally.joined
 
 
 @dataclass
@@ -76,8 +79,13 @@ class Topic:
     batch_rows: int = 1_000_000
     read_back: list[int] = field(default_factory=list)
 
-    def range(self, start: int, end: int, *, nothing_follows: bool = False) -> tuple[list[Set], Reassembler]:
-        joiner = Reassembler(self._head, nothing_follows=nothing_follows)
+    def range(
+        self, start: int, end: int, *, nothing_follows: bool = False, open_before: Sequence[OpenSet] | None = None
+    ) -> tuple[list[Set], Reassembler]:
+        joiner = Reassembler(self._head, nothing_follows=nothing_follows, knows_before=open_before is not None)
+        offsets, rows = batch(self.messages)
+        for one in open_before or ():
+            joiner.take_over(one, [fragment_at(offset, offsets, rows) for offset in one.offsets])
         sets: list[Set] = []
         for first in range(start, end, self.batch_rows):
             rows = joiner.feed(*batch(self.messages[first : min(first + self.batch_rows, end)], first)).to_pylist()
@@ -85,7 +93,20 @@ class Topic:
             sets += [(row["first_offset"], row["last_offset"], row["data"]) for row in rows]
         joiner.finish()
         assert_balanced(joiner.tally)
+        assert len(sets) == joiner.tally.whole + joiner.tally.joined_sets
+        assert len(joiner.broken) == joiner.tally.broken_sets
+        assert sum(len(one.offsets) for one in joiner.left_open) == joiner.tally.carried_out
         return sets, joiner
+
+    def windows(self, borders: Sequence[int], *, nothing_follows: bool = False) -> list[tuple[list[Set], Reassembler]]:
+        """Ranges from border to border, each of which begins with what the one before left open."""
+        found: list[tuple[list[Set], Reassembler]] = []
+        for start, end in pairwise(borders):
+            before = found[-1][1].left_open if found else []
+            last = nothing_follows and end == borders[-1] and len(found) == len(borders) - 2
+            found.append(self.range(start, end, nothing_follows=last, open_before=before))
+            assert found[-1][1].tally.carried_in == sum(len(one.offsets) for one in before)
+        return found
 
     def all(self, *, nothing_follows: bool = False) -> tuple[list[Set], Reassembler]:
         return self.range(0, len(self.messages), nothing_follows=nothing_follows)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from itertools import accumulate, pairwise
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dts_assets.model.offsets import OffsetRange
+from dts_assets.model.open_sets import OpenSet
 from dts_assets.model.problems import ProblemCode
 from dts_assets.model.spans import Cell
 from dts_assets.model.windows import Window
@@ -55,18 +57,35 @@ class Kept:
 
 
 def read(
-    values: list[bytes], first: int = 0, size: int = 99, *, is_open: bool = False, resume: bytes | None = None
+    values: Sequence[bytes],
+    first: int = 0,
+    size: int = 99,
+    *,
+    end: int | None = None,
+    is_open: bool = False,
+    resume: bytes | None = None,
+    open_before: tuple[OpenSet, ...] | None = None,
+    numbers: Sequence[int] = (),
 ) -> tuple[CellDecoder, Kept]:
-    """Read the messages from ``first`` on, in batches of ``size``; those before it are stored."""
-    batch, kept = messages(*values), Kept()
+    """Read the messages from ``first`` on, in batches of ``size``; those before it are stored.
+
+    With an ``end`` more may follow behind it. ``numbers`` are their ``ps`` headers, if they have any.
+    """
+    nothing_follows = not is_open and end is None
+    values = values[:end]
+    batch, kept = messages(*values, headers=[[("ps", str(one).encode())] for one in numbers[:end]]), Kept()
 
     def before(offset: int) -> Iterator[pa.RecordBatch]:
         yield batch.slice(0, offset)
 
     offsets = OffsetRange(first, len(values))
     decoder = CellDecoder(
-        CellReading(CELL, offsets, 0, DtsProtobuf(), before, True, not is_open, is_open=is_open, resume=resume), kept
-    )
+        CellReading(
+            CELL, offsets, 0, DtsProtobuf(), before, True, nothing_follows, is_open=is_open, resume=resume,
+            open_before=open_before,
+        ),
+        kept,
+    )  # fmt: skip
     decoder.read(batch.slice(start, min(size, len(values) - start)) for start in range(first, len(values), size))
     return decoder, kept
 
@@ -172,3 +191,87 @@ def test_every_row_of_quarantine_is_counted_exactly_once(values: list[bytes], da
     assert counts.quarantine_rows == len(kept.rejections())
     named = ProblemCode.QUARANTINED in {problem.code for problem in decoder.problems()}
     assert named == bool(kept.rejections())
+
+
+Decoded: TypeAlias = tuple[CellDecoder, Kept]
+
+
+def in_order(values: list[bytes], numbers: Sequence[int], borders: Sequence[int]) -> list[Decoded]:
+    """All windows, each of which is told what the one before left open."""
+    found: list[Decoded] = []
+    for first, end in pairwise(borders):
+        known = found[-1][0].left_open if found else None
+        found.append(read(values, first, end=end, open_before=known, numbers=numbers))
+    return found
+
+
+def settled(values: list[bytes], numbers: Sequence[int], borders: Sequence[int]) -> list[Decoded]:
+    """All windows alone, and again those that took over other sets than the one before leaves, until there are none."""
+    spans = list(pairwise(borders))
+    found = [read(values, first, end=end, numbers=numbers) for first, end in spans]
+    for _ in range(len(spans) + 1):
+        wrong = [at for at in range(1, len(spans)) if found[at][0].taken_over != found[at - 1][0].left_open]
+        if not wrong:
+            return found
+        again = {
+            at: read(values, first, end=end, open_before=found[at - 1][0].left_open, numbers=numbers)
+            for at, (first, end) in enumerate(spans)
+            if at in wrong
+        }
+        found = [again.get(at, one) for at, one in enumerate(found)]
+    raise AssertionError("there is always something left to do")
+
+
+def results(one: Decoded) -> tuple[object, ...]:
+    decoder, kept = one
+    problems = [problem for problem in decoder.problems() if problem.code is not ProblemCode.UNKNOWN]
+    return decoder.counts(), decoder.left_open, decoder.taken_over, kept.offsets(), kept.rejections(), problems
+
+
+@st.composite
+def in_windows(draw: st.DrawFn) -> tuple[list[bytes], list[int], list[int]]:
+    values, numbers = draw(damaged()), list[int]()
+    if draw(st.booleans()):
+        steps = st.lists(st.sampled_from([1, 1, 1, 1, 1, 0, 2, -1, -2]), min_size=len(values), max_size=len(values))
+        numbers = [max(1, number) for number in accumulate(draw(steps))]
+    borders = sorted(draw(st.lists(st.integers(0, len(values)), min_size=1, max_size=4)))
+    return values, numbers, [0, *borders, len(values)]
+
+
+@examples(200)
+@given(in_windows())
+def test_windows_decoded_in_any_order_come_out_alike_and_carry_what_they_should(
+    given_windows: tuple[list[bytes], list[int], list[int]],
+) -> None:
+    windows = in_order(*given_windows)
+    assert [results(one) for one in settled(*given_windows)] == [results(one) for one in windows]
+    for (before, _), (after, _) in pairwise(windows):
+        assert after.counts().carried_in == before.counts().carried_out
+    assert all(decoder.counts().unbalanced == () for decoder, _ in windows)
+    assert all(decoder.counts().quarantine_rows == len(kept.rejections()) for decoder, kept in windows)
+
+
+def test_an_open_window_does_not_give_up_a_set_before_it_has_closed() -> None:
+    numbers = [[("ps", str(number).encode())] for number in (1, 2, 3, 4, 5)]
+    head, other = a_set(1, 3)[:2], [*a_set(2), *a_set(3), *a_set(4)]
+    values = [*head, *other]
+
+    def part(first: int, end: int, *, is_open: bool, known: tuple[OpenSet, ...] | None) -> CellDecoder:
+        batch, kept = messages(*values, headers=numbers), Kept()
+        reading = CellReading(
+            CELL, OffsetRange(first, end), 0, DtsProtobuf(), lambda offset: [batch.slice(0, offset)], True, False,
+            is_open=is_open, open_before=known,
+        )  # fmt: skip
+        decoder = CellDecoder(reading, kept)
+        decoder.read([batch.slice(first, end - first)])
+        return decoder
+
+    before = part(0, 3, is_open=False, known=None)
+    assert [one.abandoned for one in before.left_open] == [True]
+    assert {problem.code for problem in before.problems()} == {ProblemCode.INTERRUPTED}
+    still_open = part(3, 5, is_open=True, known=before.left_open)
+    assert (still_open.counts().carried_out, still_open.resume()) == (2, None)
+    closed = part(3, 5, is_open=False, known=before.left_open)
+    counts = closed.counts()
+    assert (counts.carried_in, counts.quarantined_fragments, counts.carried_out) == (2, 2, 0)
+    assert {problem.code for problem in closed.problems()} == {ProblemCode.QUARANTINED}

@@ -299,3 +299,91 @@ def test_many_unfinished_sets_are_decided_one_after_the_other() -> None:
     sets, joiner = Topic(messages).all(nothing_follows=True)
     assert (sets, len(joiner.broken)) == ([], 100)
     assert {one.reason for one in joiner.broken} == {Reason.MISSING_FRAGMENT}
+
+
+# Windows that begin with what the one before left open
+
+
+def fates(windows: Sequence[tuple[list[Set], Reassembler]]) -> list[tuple[int, int, int]]:
+    """Fragments carried in, in quarantine and carried out, window by window."""
+    tallies = [joiner.tally for _, joiner in windows]
+    return [(one.carried_in, one.quarantined_fragments, one.carried_out) for one in tallies]
+
+
+@NUMBERED
+def test_a_set_whose_tail_never_comes_is_quarantined_by_the_window_that_knows(change: type[list[Message]]) -> None:
+    # Two fragments of three, and then nothing but whole messages, the next of which has the number of the third.
+    messages = change(numbered([*split(b"a", b"b", b"c")[:2], *[whole(b"w")] * 6]))
+    assert fates(Topic(messages).windows([0, 2, 5, 8])) == [(0, 0, 2), (2, 2, 0) if change is plain else (2, 0, 2),
+                                                            (0, 0, 0) if change is plain else (2, 2, 0)]  # fmt: skip
+    _, second, third = Topic(messages).windows([0, 2, 5, 8])
+    assert named((second if change is plain else third)[1]) == [(0, 1, Reason.MISSING_FRAGMENT)]
+    assert fates(Topic(messages).windows([0, 4, 8])) == (
+        [(0, 2, 0), (0, 0, 0)] if change is plain else [(0, 0, 2), (2, 2, 0)]
+    )
+
+
+def test_a_set_that_is_sent_again_in_the_next_window_is_no_loss() -> None:
+    again = numbered([*plain(BEFORE), *plain(A), *plain(AFTER)], 13)
+    topic = Topic([*A[:3], *again])
+    for border in range(3, 9):
+        windows = topic.windows([0, border, len(topic.messages)])
+        assert fates(windows)[1][1:] == (0, 0)
+        assert sum(joiner.tally.superseded for _, joiner in windows) == 3
+        assert [joiner.broken for _, joiner in windows] == [[], []]
+        assert [data for sets, _ in windows for _, _, data in sets].count(WHOLE) == 1
+
+
+@NUMBERED
+def test_a_set_goes_through_windows_without_messages(change: type[list[Message]]) -> None:
+    topic = Topic(change(A))
+    windows = topic.windows([0, 2, 2, 2, 5])
+    assert fates(windows) == [(0, 0, 2), (2, 0, 2), (2, 0, 2), (2, 0, 0)]
+    assert windows[-1][0] == [(0, 4, WHOLE)]
+    ended = Topic(change(A[:2])).windows([0, 2, 2], nothing_follows=True)
+    assert fates(ended) == [(0, 0, 2), (2, 2, 0)]
+    assert named(ended[-1][1]) == [(0, 1, Reason.MISSING_FRAGMENT)]
+
+
+def test_a_set_waits_while_its_shard_is_silent() -> None:
+    one = numbered(split(b"1", b"2", b"3", shard="one"))
+    other = [replace(message, shard="other") for message in numbered([whole(b"x"), whole(b"y"), whole(b"z")])]
+    messages = [*one[:2], *other]
+    windows = Topic([*messages, one[2]]).windows([0, 2, 4, 6])
+    assert fates(windows) == [(0, 0, 2), (2, 0, 2), (2, 0, 0)]
+    given_up = replace(whole(b"w", shard="one"), sequence=3)
+    windows = Topic([*one[:2], given_up, *other, given_up]).windows([0, 3, 6, 7])
+    assert fates(windows) == [(0, 0, 2), (2, 0, 2), (2, 2, 0)]
+
+
+def test_interleaved_sets_of_two_shards_cross_a_border_together() -> None:
+    one, other = split(b"1", b"2", b"3", shard="one"), split(b"7", b"8", b"9", shard="other")
+    topic = Topic([one[0], other[0], one[1], other[1], other[2], one[2]])
+    for border in range(1, 6):
+        windows = topic.windows([0, border, 6])
+        assert [joiner.broken for _, joiner in windows] == [[], []]
+        assert sorted(data for sets, _ in windows for _, _, data in sets) == [b"123", b"789"]
+    lost = Topic([one[0], other[0], one[1], other[1], whole(b"w", shard="one"), other[2]]).windows([0, 4, 6])
+    assert fates(lost) == [(0, 0, 4), (4, 2, 0)]
+
+
+def test_a_begin_that_was_repeated_before_the_border_goes_with_the_set() -> None:
+    again = plain([*A[:2], *A])
+    for border in range(1, 7):
+        windows = Topic(again).windows([0, border, 7])
+        assert [joiner.broken for _, joiner in windows] == [[], []]
+        assert sum(joiner.tally.superseded for _, joiner in windows) == 2
+
+
+def test_a_range_finds_by_itself_what_the_one_before_leaves_where_a_set_simply_goes_on() -> None:
+    for messages in (A, plain(A)):
+        topic = Topic(messages)
+        for border in range(1, 5):
+            (_, before), (_, after) = topic.range(0, border), topic.range(border, 5)
+            assert before.left_open == after.taken_over
+
+
+def test_a_set_whose_begin_was_lost_is_not_carried() -> None:
+    for messages in (A[1:], plain(A[1:])):
+        windows = Topic(messages).windows([0, 2, 4])
+        assert [sum(fate[1] for fate in fates(windows)), fates(windows)[0][2]] == [4, 0]

@@ -170,3 +170,27 @@ def test_no_byte_is_lost_whatever_arrives(messages: list[Message], data: st.Data
     arrived = Counter(message.data.rstrip(b";") for message in messages)
     assert arrived.keys() <= held.keys()
     in_windows(topic, borders_of(data, len(messages)))  # every range is balanced
+
+
+@FEW
+@given(st.one_of(deliveries(numbers=True), deliveries(numbers=False)), st.data())
+def test_windows_in_their_order_lose_no_set_and_no_fragment(delivered: Delivered, data: st.DataObject) -> None:
+    lost = data.draw(st.sets(st.integers(0, len(delivered.messages) - 1), max_size=3))
+    messages = [one for number, one in enumerate(delivered.messages) if number not in lost]
+    windows = Topic(messages).windows(borders_of(data, len(messages)), nothing_follows=True)
+    assert frozenset(datas(windows)) <= delivered.sent
+    if not lost:
+        assert frozenset(datas(windows)) == delivered.sent
+    assert windows[-1][1].left_open == []
+    held = b"".join(datas(windows)) + b"".join(one.data or b"" for _, joiner in windows for one in joiner.broken)
+    assert {one.data for one in messages} <= {part + b";" for part in held.split(b";")[:-1]}
+
+
+@FEW
+@given(anything(), st.data())
+def test_windows_in_their_order_balance_whatever_arrives(messages: list[Message], data: st.DataObject) -> None:
+    windows = Topic(messages).windows(borders_of(data, len(messages)), nothing_follows=True)
+    tally = [joiner.tally for _, joiner in windows]
+    split = sum(one.total > 1 for one in messages)
+    fates = sum(one.joined + one.superseded + one.waiting + one.quarantined_fragments for one in tally)
+    assert (sum(one.fragments for one in tally), fates) == (split, split)

@@ -128,21 +128,21 @@ def a_state() -> bytes:
 
 
 KEPT = (
-    "0(b$PRlkqpL=+y!@j^jGiY-a8LPrq^@2?|QAtZF7K|+)i*2MFi%*7ddJ>y+P2#M_8A;ck}jcAdU!@rW<h2psWl&w!tA#FpwHU9uS"
-    "+sP%%DN=Hc<(YZ&-uJ%uy*CeIMP0Z5IO~Cwv<=dTk2;<UWaI?2-2<T{xfG%6S~COk`$0$pDijyM=DTB?1_8$%E=cmg%MZy|hCT!m"
-    "82+b6l;f2)dA4|c9^`y>-wPFq9cnB2LyF<ir+h17RMBc`d${)8H&eSq1!Ao|UGz0ICL=U)Th#7K@+)JmB^6arWTIW>>rhbNcM&QX"
-    "+a0jGK7v&zsf&=201`Re1wHdUiFiHnqPF#PZf3O=XO;wYeP;(u)1kX}8+T2cHcS)DMiX{+8ukb8Q`+3!Ztm@G-!mJ#qnRf;(1y#y"
-    "=r_yHHvJ11bCAk{L(KB8fB6@WlSFo?4{~sf6>Pb1lI0w=s02LleAY@N!tT+t@;LDVhNVCX-LNO*=}9DL51w##=>@#a1$8ae_aQ|p"
-    "?wIC#371wE`d7;_>Hnmm=nC&h3^Ip<%j(UhmO;-~eXOz;1)-3~ImUp=!Pz&(`t<t?hX<I3=QzkAId|#Hg%KA=L;Zz*6XpB(x9N{d"
-    "d&PV32ids)^E;nC_;6I*ns5E|?CX();1B|fGcC$1bp7sX)k#`_xy!4h6?k0`lQaMysFIbmbSMYcTdQ~)Y8&Tsk;v0Wagq30QYJcA"
-    "({es*TiI)9%b{H;G&xB-yxl>G6trc20EgTQWwA<1@stE2Tag41D`vLwTW-A2L;ufBd)X<=b9>{@b*i!*<+UwD{v>1Ia;$9s+vJF="
-    "4j0EUwsWA!FCdtamh{SprFKZ68zYrn?)$*BI3Hvv_42e@oK~kLF;FrGAqX2g=<K^`xk^Lrwn&R>+AXPO?EqDRWE)w4U&JG|nRG~O"
-    "d!bNToc9--1=kBN`ZRduLg4_FIOA}@VEn(y+cN|x$WT;c%nn#(Hs`7(ut)2#Xs%Ef{br$Yrr1baK)8xLAH+!^m9^sTuMl_Be>JW#"
-    "jeCpe#HSLUkLQsKj>4IhYjG_!dn=%+4PQm0muM!7X!I!>W7P8kuyTG#Ig8d9Is1hWind(zZQN?#%V{rLg$&TRwv~#o*TMn5V%t{Z"
-    "91}K%?J-pNYEz7iLxI9(`Ex>|4$kxe84k6|uv#5Sn<@nXut}89oJr!)&{gvE$BKUa`Sdxidro~p*!5K==e@lzJ?E=>-rV@`*SV7Q"
-    "k3PQt$){K61<7R;g5&rAhr4`U?v}3#$x2Ru83=s#PyPdV6>H}"
+    "19$<QR=tlKMHHX)dJhU3aB(FrPAC+X@O=fRLXl8JgM=t4R^#2b_QdPiy`9-RSqLe<OAz9tIExnP2>WIG4v<3n$X7>DAzhRDYW@Lu"
+    "J8Q?jM3!tCYiH)od%yR4zxT!uV@X}N_e0hNA!rMP5g)ZZ7s${FXsZic3Ua|i*EMGb<d1`p29!(2!JhAqEE)t1cNizheJ?*GBN6%#"
+    "2(a-xJ)#V+w8+!N>+>Mv*?ljRWL!8f1z`AbGw?dVi$&~EONtld?G&M5Jn>d!Q%TFI<>A_M-%PDG<(Nn1$zq(TF*&!v@(_-4X8gWr"
+    "qGAovh1;Z7N047_+ckxx5)=#CMZOL>^?eu9BqOU0R>#Lg<w@#dx=0?09Oi<a`JTXBJ^sA1^<-{lwj@)5uWs!?z3$N6+qK(ui`MFO"
+    "sMi{>vs1G^{D9KN?sj8ufBR0owmY185`As3JdA$5{A|-dcQFScO*ljr{{EMJ@m-RLHuXXDkFokq7f!OA!zLAg2cB;?6M?Y1^sG2e"
+    "yuijXBE@dl<>K@t;<O8onSJ2}ti?EWP1*AyMJjI9>+dH_m>uX{F2|(*lZL#*y(8Yw90smkZ8WqDy1wk8LbNCdxj4=-2Da#*eXZ7~"
+    "-=8}yz%)F^!BUa2OJ6RGSRD=Y=lXS&@8j2|KPv1c>%yO8<KEBjes=$(p}IBS`swL|p@85J0+ZQVlvn8Lz16CdGy!uLmq{VdNg99;"
+    "REknsI28S>tyMe?w2kpxB;xc@tP(#<ibUsXTFz%>EBhbXa%cyXCMRi|wc02VMO)?vaLBw+s8v#kryvm7iUa^(F|&=|a^r;_dNnug"
+    "Wv499?Tx?IsmgYg*H(%Aab|<du(G{xk|QSDj339?&VeMq0Jn{_pjSLBv_q6`j8t@(?}M$y`4B{@7pG-)TAr4~K*=10z%A^cvu~&6"
+    "Dh#!oB30M48&b_$0jdPaHnISJ5s%Pj(jl?sg<NWJ-e2}CxURhD)8M6ZiNjam6vP38@n4X4W(ZJ_Auq?69oVJW94r^W9<9S-eTBN{"
+    "*9(m^#YSQU;WF}k;3rBdYsKAPA?~LCdR$`~_Xg34PX#_b&mtEbi8CwL;#z3-RzOo3ypBdM&`cK5=u<Stu<He2=KPRi7OgRI_LUG+"
+    "TQ2%GZnW>kw3kgK12nE|r9A95ae%Mbw&gg-gpHBEl&fAMqmZMp?ff|*Q5$D^p9}_CX;3Z?g+--=0PIPW&zwo((9o6Q^v9BZ_4)L<"
+    "u6j;&LD<z*Cg+{KFFoh0YTn%Vr=iNEsNVhf-Y1`4jupv86oTXU0EfGHR_qq93dssiz%~&0?3?@t>lK66"
 )
-"""A state of version 2, as it was stored once. It must be readable, and mean the same, for as long as that is the version."""
+"""A state of version 3, as it was stored once. It must be readable, and mean the same, for as long as that is the version."""
 
 
 def test_a_state_stored_earlier_is_read_as_it_was() -> None:
