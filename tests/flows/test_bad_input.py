@@ -10,12 +10,13 @@ import pytest
 
 from dts_assets.errors import IncompleteWindowError
 from dts_assets.flows.find_work import find_work
+from dts_assets.flows.judged import judge_ledger
 from dts_assets.model.problems import Completeness, ProblemCode, Reason
 from dts_assets.protocol import subscribe_pb2 as pb
 from tests import dts_messages
 from tests.flows.harness import Bench, Harness
 from tests.flows.history import border
-from tests.flows.short import LANES, SECOND, insert, item, open_short, short_source
+from tests.flows.short import LANES, SECOND, insert, item, open_short, short_source, with_values
 from tests.flows.source import DATABASE, Change, Dml, Message, dml_event, folded
 
 pytestmark = pytest.mark.spark
@@ -35,6 +36,22 @@ def damaged(message: Message, **fields: int) -> Message:
     return replace(message, value=envelope.SerializeToString())
 
 
+def with_data(message: Message, data: bytes) -> Message:
+    envelope = pb.Envelope.FromString(message.value or b"")
+    envelope.data = data
+    return replace(message, value=envelope.SerializeToString())
+
+
+def ragged(message: Message) -> bytes:
+    """The message with a row that lacks values, in the middle of its transaction."""
+    envelope = pb.Envelope.FromString(message.value or b"")
+    entries = pb.Entries.FromString(envelope.data)
+    (dml,) = (one for one in entries.items if one.header.messageType == pb.DML)
+    del dml.event.dmlEvent.rows[0].newColumns[1:]
+    envelope.data = entries.SerializeToString()
+    return envelope.SerializeToString()
+
+
 class Spoilt:
     """A stream whose second window holds one of everything that is wrong, among much that is right."""
 
@@ -47,6 +64,7 @@ class Spoilt:
         insert(source, border(0) + 10 * SECOND, range(8))
         source.checkpoint(border(0) + 300 * SECOND)
         self._spoil(Reason.UNDECODABLE_MESSAGE, lambda one: replace(one, value=b"\xff\xff\xff"))
+        self._spoil(Reason.UNDECODABLE_ENTRIES, lambda one: with_data(one, b"\xff\xff"))
         self._spoil(Reason.WRONG_VERSION, lambda one: damaged(one, version=2))
         self._spoil(Reason.CONTRADICTORY_FRAGMENT, lambda one: damaged(one, total=0))
         self._spoil(Reason.CONTRADICTORY_FRAGMENT, lambda one: damaged(one, index=1))
@@ -111,6 +129,10 @@ class Spoilt:
         self.quarantined.add((1, message.offset, message.offset, reason))
 
 
+def border_key(number: int) -> str:
+    return border(number).strftime("%Y-%m-%d-%H:%M")
+
+
 def assert_named(spoilt: Spoilt, harness: Harness) -> None:
     ledger = harness.pipeline.ledger
     rows = ledger.quarantine(payload=True)
@@ -126,14 +148,19 @@ def assert_named(spoilt: Spoilt, harness: Harness) -> None:
     assert whole == by_cell.keys() - {(border(1), 0), (border(1), 1)}
     first, second = (by_cell[border(1), lane] for lane in range(LANES))
     assert (first.counts.quarantined_messages, first.counts.null_messages) == (4, spoilt.nulls)
-    assert [one.code for one in first.problems] == [ProblemCode.QUARANTINED]
+    assert [one.code for one in first.problems] == [ProblemCode.QUARANTINED] * 2
+    assert first.counts.quarantined_sets == 1
     assert (second.counts.quarantined_fragments, second.counts.quarantined_entries) == (2, 2)
     assert {one.code for one in second.problems} == {ProblemCode.QUARANTINED, ProblemCode.GAP}
     cuts = {row.window.start: row for row in ledger.cuts()}
     assert cuts[border(1)].completeness is Completeness.INCOMPLETE
     assert any(one.detail.startswith("p00: ") for one in cuts[border(1)].problems)
     counted = ledger.window_tables(harness.windows(1))
-    assert sum(row.quarantined for row in counted) == 1
+    assert sum(row.quarantined for row in counted) == sum(row.quarantined_entries for row in counted) == 1
+    judged = judge_ledger(harness.pipeline)
+    assert all(one.balanced for one in judged)
+    incomplete = {one.partition for one in judged if not one.complete}
+    assert incomplete == {border_key(1), *(f"p0{lane}|{border_key(1)}" for lane in range(LANES))}
     assert all(row.changes == row.kept + row.redelivered + row.quarantined for row in counted)
 
 
@@ -157,3 +184,29 @@ def test_the_rest_of_the_window_goes_on(bench: Bench, tmp_path: Path) -> None:
     assert set(caught.value.problems) == {"p00|2026-03-01-10:10", "p01|2026-03-01-10:10"}
     blocking.tables(0)
     assert harness.snapshots(spoilt.source.tables) == kept
+
+
+def test_a_change_that_cannot_be_used_alone_makes_its_window_incomplete_and_blocks(
+    bench: Bench, tmp_path: Path
+) -> None:
+    source = short_source()
+    insert(source, border(0) + 10 * SECOND, range(8))
+    insert(source, border(1) + 10 * SECOND, range(20, 28))
+    change = source.changes[0]
+    message = next(
+        one for one in source.messages if (one.partition, one.offset) == (change.partition, change.last_offset)
+    )
+    messages = with_values(source.messages, {(message.partition, message.offset): ragged(message)})
+    blocking = open_short(bench, tmp_path / "capture", messages, name="ragged", windows=2, on_incomplete="block")
+    blocking.raw()
+    blocking.entries()
+    with pytest.raises(IncompleteWindowError):
+        blocking.tables()
+    harness = open_short(bench, tmp_path / "capture", messages, name="ragged", windows=2)
+    report = harness.tables()
+    assert [window.judgement.complete for window in report.windows] == [False, True]
+    assert all(window.judgement.balanced for window in report.windows)
+    cuts = harness.pipeline.ledger.cuts()
+    assert [row.completeness is Completeness.INCOMPLETE for row in cuts] == [True, False]
+    assert ProblemCode.QUARANTINED in {problem.code for problem in cuts[0].problems}
+    assert [one.partition for one in judge_ledger(harness.pipeline) if one.sentence] == [border_key(0)]
