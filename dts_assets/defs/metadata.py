@@ -153,7 +153,7 @@ def problems_text(problems: Iterable[Problem]) -> str:
 
 
 def _level(judged: Judgement) -> Metadata:
-    """Return the level of a partition; numbers and rates beside it count what has come so far while it is open."""
+    """Return the level of a partition; while it is open, numbers and rates beside it hold so far."""
     return {
         "completeness": judged.level_text,
         "completeness_level": judged.level.rank,

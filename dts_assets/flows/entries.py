@@ -96,7 +96,10 @@ class _Plan:
     left_open: Mapping[Cell, tuple[OpenSet, ...]]
 
     def open_before(self, results: Mapping[Cell, EntriesResult]) -> dict[Cell, tuple[OpenSet, ...]]:
-        """Return the entry sets that cells have to take over, as far as the cells before them are stored or decoded."""
+        """Return the entry sets that cells have to take over.
+
+        It is known of those cells whose predecessor is stored or decoded.
+        """
         found = {cell: result.decoded.left_open for cell, result in results.items()}
         return open_before(self.raw, {**self.left_open, **found})
 

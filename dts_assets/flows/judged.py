@@ -75,7 +75,7 @@ def judge_ledger(pipeline: Pipeline) -> list[Judgement]:
 
 
 def _unmade(pipeline: Pipeline, cells: Iterable[IngestWindow], cuts: Iterable[Cut]) -> list[Cut]:
-    """Return the marks that the windows without a mark would get: those that have closed in all Kafka partitions."""
+    """Return the marks that closed windows without a mark would get."""
     cells, made = list(cells), {row.window for row in cuts}
     closed = Counter(row.window for row in cells if row.closed_by is not ClosedBy.OPEN and row.window not in made)
     whole = sorted(window for window, count in closed.items() if count == len(pipeline.kafka_partitions))

@@ -91,7 +91,7 @@ class Counts:
 
     @property
     def quarantine_rows(self) -> int:
-        """The number of rows that the ingest has in ``quarantine``: the fragments of a broken set are one row."""
+        """The number of rows of the ingest in ``quarantine``; the fragments of a broken set are one."""
         return self.quarantined_messages + self.broken_sets + self.quarantined_sets + self.quarantined_entries
 
     @property

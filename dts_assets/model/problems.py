@@ -25,7 +25,7 @@ class ProblemCode(StrEnum):
     UNENDED = "unended"
     """Fragments that the window before carried out are not those that this window carries in."""
     INTERRUPTED = "interrupted"
-    """The producer broke an entry set off and has not sent it again by the window's end; the next window decides."""
+    """The producer broke an entry set off and has not sent it again yet; the next window decides."""
     TRANSACTION = "transaction"
     """A transaction without its BEGIN or its COMMIT, in a stream that has these entries."""
     GTIDS = "gtids"

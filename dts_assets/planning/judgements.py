@@ -92,7 +92,10 @@ def unbalanced_tables(rows: Iterable[WindowTable], quarantine_rows: Mapping[int,
 
 
 def with_quarantined(mark: Cut, entries: int) -> Cut:
-    """Return a mark that names the entries of its window whose rows could not be used; what was in them is missing."""
+    """Return a mark that names the entries of its window in quarantine.
+
+    What was in them is missing from the tables.
+    """
     if not entries:
         return mark
     problem = Problem(ProblemCode.QUARANTINED, None, None, f"{entries} entries of tables are in quarantine")

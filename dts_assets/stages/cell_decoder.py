@@ -110,7 +110,7 @@ class CellDecoder:
 
     @property
     def taken_over(self) -> tuple[OpenSet, ...]:
-        """The entry sets that the cell has taken over: those that it was told of, or else those that it found by itself."""
+        """The entry sets that the cell was told of, or else those that it found by itself."""
         known = self._reading.open_before
         return tuple(self._joiner.taken_over) if known is None else known
 
@@ -151,7 +151,7 @@ class CellDecoder:
             yield Problem(ProblemCode.UNKNOWN, None, None, f"{what}: {count}")
 
     def _take_over(self, sets: Sequence[OpenSet]) -> None:
-        """Begin with entry sets that the cell before left open, whose fragments are read back from the stored messages."""
+        """Begin with entry sets that the cell before left open; their fragments are read back."""
         wanted = pa.array(sorted({offset for one in sets for offset in one.offsets}), pa.int64())
         found: dict[int, Fragment] = {}
         earlier = iter(self._reading.before(self._reading.offsets.start) if sets else ())

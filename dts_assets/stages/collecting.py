@@ -258,7 +258,7 @@ class Collector:
             self._break(shard, one)
 
     def _take(self, shard: str, head: Sequence[Fragment], *, simply: bool = False) -> Sequence[Fragment]:
-        """Return the fragments of a head that the range carries in, counted: none that have had their fate before.
+        """Return the fragments of a head that are carried in, counted: none with a fate already.
 
         Where a set does not simply go on, what is found here is noted as an interrupted set, which is never what the range before
         leaves: a range that is told of its open sets has to decide.
