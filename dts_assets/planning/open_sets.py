@@ -36,8 +36,16 @@ def open_before(
 
 
 def left_open_by(entries: Mapping[Cell, IngestWindow]) -> dict[Cell, tuple[OpenSet, ...]]:
-    """Return the sets that stored cells leave unfinished; a window that is still open leaves none."""
-    return {cell: row.left_open for cell, row in entries.items() if row.closed_by is not ClosedBy.OPEN}
+    """Return the sets that stored cells leave unfinished.
+
+    Windows that are still open are left out, and marks of an earlier version, which count such sets and do not name them.
+    """
+    return {
+        cell: row.left_open
+        for cell, row in entries.items()
+        if row.closed_by is not ClosedBy.OPEN
+        and sum(len(one.offsets) for one in row.left_open) == row.counts.carried_out
+    }
 
 
 def disagreeing(entries: Mapping[Cell, IngestWindow]) -> frozenset[Cell]:

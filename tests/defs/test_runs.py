@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 import pytest
 
+from dts_assets.defs.checks import balance_result, completeness_result, window_balance_result
 from dts_assets.defs.metadata import (
     changelog_metadata,
     column_schema,
@@ -370,3 +371,33 @@ def test_a_column_schema_marks_the_key() -> None:
     assert [(one.name, one.type, one.constraints.nullable) for one in schema.columns] == [
         ("id", "int", False), ("note", "string", True),
     ]  # fmt: skip
+
+
+# Checks: the judgement that the command `run` has, too
+
+
+@pytest.mark.parametrize(("rows", "passes"), [(0, False), (1, True), (2, False)])
+def test_the_balance_fails_where_counts_and_quarantine_differ(rows: int, passes: bool) -> None:
+    result = balance_result(EntriesCellReport(ingest_row(CELL), 0, 0, None, None, quarantine_rows=rows))
+    assert (result.passed, result.metadata["quarantine_rows"].value) == (passes, rows)
+
+
+def test_a_window_of_tables_is_balanced_if_nothing_is_left_out() -> None:
+    left_out = WindowReport(cut_row(GRID.at(0)), True, 3, unbalanced=("p00 quarantine: 1 rows, 0 counted",))
+    assert not window_balance_result(left_out).passed
+    assert window_balance_result(WindowReport(cut_row(GRID.at(0)), True, 3)).passed
+
+
+def test_what_is_said_of_an_open_window_says_so() -> None:
+    still = replace(ingest_row(CELL), closed_by=ClosedBy.OPEN)
+    report = EntriesCellReport(still, 30, 800, START, START, 5000, 2.0, quarantine_rows=1)
+    window = WindowReport(replace(cut_row(GRID.at(0)), open_in=(1,)), True, 12, 0.5)
+    for metadata in (entries_metadata(report), changelog_metadata(TABLE, window)):
+        assert (metadata["completeness"], metadata["still_open"]) == ("observed so far", True)
+        assert "row_changes_per_second" in metadata
+    assert raw_metadata(RawCellReport(replace(raw_row(CELL), closed_by=ClosedBy.OPEN), 1, 9, kept=False))["still_open"]
+    assert snapshot_metadata(TABLE, window)["still_open"]
+    for judged in (report.judgement, window.judgement):
+        assert completeness_result(judged).metadata["level"].value == "observed so far"
+    assert METADATA["entries"]["completeness"] == "incomplete"
+    assert not METADATA["entries"]["still_open"]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from dts_assets.model.ledger_rows import IngestWindow
+from dts_assets.model.ledger_rows import Counts, IngestWindow
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.open_sets import OpenSet, open_sets_text
 from dts_assets.model.spans import Cell
@@ -25,7 +25,8 @@ OFFSETS = {FIRST: OffsetRange(0, 10), SECOND: OffsetRange(10, 10), THIRD: Offset
 def row(
     cell: Cell, left: Sequence[OpenSet] = (), taken: Sequence[OpenSet] = (), closed_by: ClosedBy = ClosedBy.MESSAGE
 ) -> IngestWindow:
-    made = ingest_row(cell, OFFSETS[cell], closed_by, inputs=[f"raw:{cell}=g", "format=f"])
+    counts = Counts(carried_out=sum(len(one.offsets) for one in left))
+    made = ingest_row(cell, OFFSETS[cell], closed_by, inputs=[f"raw:{cell}=g", "format=f"], counts=counts)
     return replace(made, left_open=tuple(left), taken_over=tuple(taken))
 
 
@@ -49,7 +50,8 @@ def test_what_is_not_known_is_not_compared() -> None:
     other_epoch = by_cell(replace(row(FIRST, [ONE]), epoch=1), row(THIRD))
     still_open = by_cell(row(FIRST, [ONE], closed_by=ClosedBy.OPEN), row(THIRD))
     other_partition = by_cell(replace(row(FIRST, [ONE]), kafka_partition=1), row(THIRD))
-    for rows in (behind_a_hole, other_epoch, still_open, other_partition):
+    counted_only = by_cell(replace(row(FIRST), counts=Counts(carried_out=2)), row(THIRD, [], [ONE]))
+    for rows in (behind_a_hole, other_epoch, still_open, other_partition, counted_only):
         assert disagreeing(rows) == frozenset()
 
 

@@ -173,12 +173,15 @@ def test_no_byte_is_lost_whatever_arrives(messages: list[Message], data: st.Data
 
 
 @FEW
-@given(st.one_of(deliveries(numbers=True), deliveries(numbers=False)), st.data())
-def test_windows_in_their_order_lose_no_set_and_no_fragment(delivered: Delivered, data: st.DataObject) -> None:
+@given(st.data())
+def test_windows_in_their_order_lose_no_set_and_no_fragment(data: st.DataObject) -> None:
+    numbers = data.draw(st.booleans())
+    delivered = data.draw(deliveries(numbers=numbers))
     lost = data.draw(st.sets(st.integers(0, len(delivered.messages) - 1), max_size=3))
     messages = [one for number, one in enumerate(delivered.messages) if number not in lost]
     windows = Topic(messages).windows(borders_of(data, len(messages)), nothing_follows=True)
-    assert frozenset(datas(windows)) <= delivered.sent
+    if numbers:  # without them the end of one set and the begin of the next, both lost, make one set of two
+        assert frozenset(datas(windows)) <= delivered.sent
     if not lost:
         assert frozenset(datas(windows)) == delivered.sent
     assert windows[-1][1].left_open == []
