@@ -144,7 +144,7 @@ def _plan(pipeline: Pipeline, span: Span, progress: Progress) -> _Plan:
         for cell, row in stored.items()
         if cell not in changed and can_append_entries(row, raw, decoding=decoding) and _readable(row, progress)
     }
-    left_open = {cell: sets for cell, sets in left_open_by(entries).items() if cell not in cells}
+    left_open = {cell: sets for cell, sets in left_open_by(entries).items() if cell not in stored}
     return _Plan(cells, raw, find_earlier_cells(span, raw, pipeline.grid), stored, appends, decoding, left_open)
 
 

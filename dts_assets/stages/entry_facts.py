@@ -107,7 +107,8 @@ def account_for_all(decoded: DecodedEntries, sets: pa.Array) -> DecodedEntries:
 
     Bytes may be a message of unknown fields alone, or none at all: damage looks like that, and no producer sends it.
     """
-    given = np.union1d(decoded.batch["set_index"].to_numpy(), [one.index for one in decoded.rejected])
+    rejected = np.array([one.index for one in decoded.rejected], np.int64)
+    given = np.union1d(decoded.batch["set_index"].to_numpy(), rejected)
     if len(given) == len(sets):
         return decoded
     detail = "it holds no entry"
