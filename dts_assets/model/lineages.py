@@ -10,11 +10,11 @@ from dts_assets.model.positions import SourcePosition
 
 @dataclass(frozen=True, slots=True)
 class Break:
-    """The place where a lineage begins.
+    """The place where a lineage begins, or goes on after another one.
 
-    With GTIDs an entry belongs to the lineage if its number is greater than ``seen`` says of its server (a server not named: any
-    number). Without GTIDs it does if its event time is at or after ``time``. ``offset`` is where this Kafka partition saw the
-    lineage begin (None: it did not): entries before it never belong to the lineage, and without GTIDs all later entries do.
+    ``offset`` is where this Kafka partition saw it, and all entries from there on lie behind it. Where a partition did not see it
+    (None), an entry lies behind it if its event time is at or after ``time`` or, ``by_gtid``, if its number is greater than
+    ``seen`` says of its server (a server not named: any number) and from offset ``surely`` on.
     """
 
     lineage: int
@@ -22,6 +22,7 @@ class Break:
     time: datetime
     offset: int | None
     by_gtid: bool
+    surely: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +55,18 @@ class Lineage:
     first_position: SourcePosition
 
 
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """A break at which order or identity of changes is not proven, where a Kafka partition saw it."""
+
+    kafka_partition: int
+    offset: int
+    detail: str
+
+
 def _belongs(one: Break, *, offset: int, server: str | None, number: int, time: datetime) -> bool:
-    if one.offset is not None and offset < one.offset:
-        return False
+    if one.offset is not None:
+        return offset >= one.offset
     if one.by_gtid and server is not None:
-        return number > dict(one.seen).get(server, -1)
-    return one.offset is not None or time >= one.time
+        return number > dict(one.seen).get(server, -1) or (one.surely is not None and offset >= one.surely)
+    return time >= one.time

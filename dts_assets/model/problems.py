@@ -32,6 +32,8 @@ class ProblemCode(StrEnum):
     """Transactions that a CHECKPOINT says were sent and that no Kafka partition gave."""
     SEQUENCE = "sequence"
     """The numbers in ``ps`` began again at 1; they cannot show messages that were lost just before."""
+    LINEAGES = "lineages"
+    """Another server's binlog begins, and messages do not prove which changes are the same or come first."""
     UNKNOWN = "unknown"
     """Fields, data types or charset names that this version does not know; the values were kept."""
     DDL = "ddl"

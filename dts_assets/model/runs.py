@@ -14,11 +14,16 @@ from dts_assets.model.positions import SourcePosition
 
 @dataclass(frozen=True, slots=True, order=True)
 class ServerRange:
-    """The least and greatest GTID number of one server; ``server`` is a GTID without its number (``uuid``, ``domain-server``)."""
+    """The least and greatest GTID number of one server.
+
+    ``server`` is a GTID without its number (``uuid``, ``domain-server``). ``begun`` is the position of the BEGIN of the greatest
+    one, None without a BEGIN.
+    """
 
     server: str
     first: int
     last: int
+    begun: SourcePosition | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +33,9 @@ class Run:
     ``first`` and ``last`` are the least and the greatest position (lineage 0: the ledger's rows are made before lineages are
     known), ``last_time`` is the latest event time. ``server_id`` and ``gtid`` (None without GTIDs) are those that the run
     begins with; ``begins`` says that it does so with a BEGIN. ``broken`` says that its coordinates do not fit the entries
-    before it: new GTIDs at positions that were passed, or GTIDs seen before at positions that were not, neither of which one
-    binlog can have. ``repeats`` counts entries at positions that the window had held before.
+    before it, none of which one binlog can have: new GTIDs at positions that were passed, GTIDs seen before at positions that
+    were not, or the last transaction begun at another position. ``repeats`` counts entries at positions that the window had
+    held before.
     """
 
     shard: str

@@ -24,7 +24,7 @@ _LOSSES = frozenset(
         ProblemCode.GTIDS,
     }
 )
-_DOUBTS = frozenset({ProblemCode.ROLLBACK, ProblemCode.INTERRUPTED})
+_DOUBTS = frozenset({ProblemCode.ROLLBACK, ProblemCode.INTERRUPTED, ProblemCode.LINEAGES})
 
 
 def completeness_of_cell(problems: Iterable[Problem]) -> Completeness:

@@ -7,13 +7,14 @@ on: a window is judged anew if this digest changes, and only then.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from dts_assets.model.delivery import CellDelivery
 from dts_assets.model.gtids import GtidSet
 from dts_assets.model.ledger_rows import IngestWindow
+from dts_assets.model.lineages import Doubt
 from dts_assets.model.problems import Completeness, Problem, ProblemCode
 from dts_assets.model.windows import ClosedBy
 from dts_assets.planning.adjoining_cells import excused, joined, seam
@@ -53,12 +54,17 @@ class _Chain:
 
 
 def prove_windows(
-    rows: Iterable[IngestWindow], *, kafka_partitions: int, synced: Mapping[datetime, str | None], trust_gtids: bool
+    rows: Iterable[IngestWindow],
+    *,
+    kafka_partitions: int,
+    synced: Mapping[datetime, str | None],
+    trust_gtids: bool,
+    doubts: Sequence[Doubt] = (),
 ) -> dict[datetime, WindowProof]:
     """Return the proof of every window that has a stored cell, by window start.
 
     ``synced`` has the GTID set of each window's cut by window start, None where the cut has none. ``trust_gtids`` is False where
-    GTIDs are made up.
+    GTIDs are made up. ``doubts`` are the breaks of lineages that are not proven.
     """
     by_window: dict[datetime, list[IngestWindow]] = {}
     for row in sorted(rows, key=lambda row: row.kafka_partition):
@@ -70,8 +76,12 @@ def prove_windows(
         before = {row.kafka_partition: _before(chains, row) for row in cells}
         left = {partition: chain.open_fragments for partition, chain in sorted(chains.items())}
         unbroken = len(cells) == kafka_partitions and all(delivery is not None for delivery in before.values())
-        rests_on = _digest(before, left, gtids.text if unbroken else "")
-        judged = [_judge(row, before[row.kafka_partition], left.get(row.kafka_partition, 0)) for row in cells]
+        doubted = {row.kafka_partition: _doubted(row, doubts) for row in cells}
+        rests_on = _digest(before, left, gtids.text if unbroken else "", doubted)
+        judged = [
+            _judge(row, before[row.kafka_partition], left.get(row.kafka_partition, 0), doubted[row.kafka_partition])
+            for row in cells
+        ]
         chains |= {cell.row.kafka_partition: cell.chain for cell in judged}
         missing = gtids.see(cells, synced.get(start), goes_on=unbroken)
         seams = tuple(problem for cell in judged for problem in cell.seams)
@@ -98,13 +108,20 @@ class _JudgedCell:
     chain: _Chain
 
 
-def _judge(row: IngestWindow, before: CellDelivery | None, left_open: int) -> _JudgedCell:
+def _doubted(row: IngestWindow, doubts: Iterable[Doubt]) -> tuple[Problem, ...]:
+    """Return the breaks of lineages in a cell that are not proven."""
+    mine = (one for one in doubts if one.kafka_partition == row.kafka_partition)
+    inside = (one for one in mine if row.offsets.start <= one.offset < row.offsets.end)
+    return tuple(Problem(ProblemCode.LINEAGES, one.offset, one.offset, one.detail) for one in inside)
+
+
+def _judge(row: IngestWindow, before: CellDelivery | None, left_open: int, doubted: tuple[Problem, ...]) -> _JudgedCell:
     """Return the judgement of a cell.
 
     ``before`` joins the cells that it follows without a hole, None where there is none. ``left_open`` is the number of fragments
     that the last of them carries out: what is carried in is that, neither less nor more.
     """
-    problems, delivery = row.problems, row.delivery
+    problems, delivery = (*row.problems, *doubted), row.delivery
     seams: tuple[Problem, ...] = ()
     if before is not None:
         problems, delivery = excused(before, delivery, problems)
@@ -177,12 +194,17 @@ class _Transactions:
         return missing
 
 
-def _digest(before: Mapping[int, CellDelivery | None], left: Mapping[int, int], gtids: str) -> str:
+def _digest(
+    before: Mapping[int, CellDelivery | None],
+    left: Mapping[int, int],
+    gtids: str,
+    doubted: Mapping[int, tuple[Problem, ...]],
+) -> str:
     """Return a digest of the facts that a proof rests on.
 
     They are the last numbers, the open sets and transactions, and the GTIDs of the windows before.
     """
-    facts: list[object] = [gtids]
+    facts: list[object] = [gtids, *(item for item in doubted.items() if item[1])]
     for partition, delivery in sorted(before.items()):
         if delivery is None:
             facts.append((partition, None))

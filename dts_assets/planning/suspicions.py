@@ -126,7 +126,7 @@ def _suspicion(cell: Cell, runs: Sequence[_Bounds], before: _Before) -> Suspicio
     for number, one in enumerate(runs):
         repeats = one.run.repeats > 0
         itself |= repeats
-        by_gtid |= repeats and one.several
+        by_gtid |= repeats and bool(one.run.servers)
         for place, other in enumerate(runs[:number]):
             same = _compare(other, one, adjacent=place == number - 1)
             itself |= same in (_Same.POSITIONS, _Same.TRANSACTIONS)
@@ -149,8 +149,6 @@ def _compare(earlier: _Bounds, later: _Bounds, *, adjacent: bool) -> _Same:
     lineages = earlier.lineages[0] <= later.lineages[1] and later.lineages[0] <= earlier.lineages[1]
     positions = earlier.run.first <= later.run.last and later.run.first <= earlier.run.last
     found = _Same.POSITIONS if lineages and positions else _Same.NOTHING
-    if not (later.several or later.run.broken):
-        return found
     numbers = {one.server: one for one in earlier.run.servers}
     shared = [
         (one, same)

@@ -1,38 +1,41 @@
 """The lineages of a topic: each is an unbroken run of one server's binlog.
 
-A binlog position means something within one lineage only. When positions go back, it is a re-read of the same binlog if the GTID
-was seen already or, without GTIDs, if the event is not later than the latest one; else another binlog has begun:
-a failover, a failback, a binlog that was reset. Every Kafka partition sees its own part of that, so a break is described by what
-was seen before it (the greatest GTID number of every server), which holds in all partitions alike, and by the offset where a
-partition saw it itself.
+A binlog position means something within one lineage only. Every Kafka partition sees its own part of a failover, a failback or a
+reset: there a lineage begins at an offset, and for the others between two GTID numbers of a server. What partitions and
+CHECKPOINTs do not show of the order of breaks is guessed by clocks, and every guess is a doubt.
 
 All of it follows from the runs that the ledger keeps, whatever the order in which windows were computed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import TypeAlias
 
 from dts_assets.model.formats import ChangeOrder
-from dts_assets.model.gtids import server_and_number
+from dts_assets.model.gtids import greatest_numbers, is_domain, server_and_number
 from dts_assets.model.ledger_rows import IngestWindow
-from dts_assets.model.lineages import Break, Lineage, LineageRule
+from dts_assets.model.lineages import Break, Doubt, Lineage, LineageRule
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.runs import Run, SeenCheckpoint, SeenStatement
+from dts_assets.planning.lineage_breaks import FoundBreak, PartitionBreaks, find_breaks
 
 
 @dataclass(frozen=True, slots=True)
 class Lineages:
     """All lineages of a topic, by number.
 
-    ``rules`` has the rule of every (Kafka partition, shard) that has more than one lineage.
+    ``rules`` has the rule of every (Kafka partition, shard) that has more than one lineage. ``doubts`` are the breaks at which
+    order or identity is not proven.
     """
 
     all: tuple[Lineage, ...]
     rules: Mapping[tuple[int, str], LineageRule]
     bases: Mapping[str, int]
+    doubts: tuple[Doubt, ...] = ()
 
     def rule(self, kafka_partition: int, shard: str) -> LineageRule:
         """Return the rule that gives entries of a Kafka partition and shard their lineage."""
@@ -66,39 +69,14 @@ class Lineages:
         rule = self.rule(kafka_partition, checkpoint.shard)
         found = rule.base
         for one in rule.breaks:
-            after = one.offset is not None and checkpoint.offset >= one.offset
-            more = one.by_gtid and any(number > dict(one.seen).get(server, -1) for server, number in synced.items())
-            if (after or more) and not (one.offset is not None and checkpoint.offset < one.offset):
+            if one.by_gtid and synced:
+                # After a restart a CHECKPOINT may be about transactions before a break that is behind it already.
+                after = any(number > dict(one.seen).get(server, -1) for server, number in synced.items())
+            else:
+                after = one.offset is not None and checkpoint.offset >= one.offset
+            if after:
                 found = one.lineage
         return found
-
-
-@dataclass(slots=True)
-class _Found:
-    """A break as one Kafka partition saw it.
-
-    It lies between ``lo`` (not included) and ``hi``, a GTID number of ``server`` or a time.
-    """
-
-    kafka_partition: int
-    offset: int
-    server: str
-    lo: float
-    hi: float
-    seen: dict[str, int]
-    time: datetime
-    position: SourcePosition
-    by_gtid: bool
-
-
-@dataclass(slots=True)
-class _Seen:
-    """The servers, numbers and positions that one Kafka partition and shard has shown up to an offset."""
-
-    numbers: dict[str, int] = field(default_factory=dict)
-    servers: set[str] = field(default_factory=set)
-    highest: SourcePosition | None = None
-    latest: datetime | None = None
 
 
 def find_lineages(rows: Iterable[IngestWindow], *, trust_gtids: bool, order: ChangeOrder) -> Lineages:
@@ -107,24 +85,25 @@ def find_lineages(rows: Iterable[IngestWindow], *, trust_gtids: bool, order: Cha
     ``trust_gtids`` is False where the vendor says that it made the GTIDs up. Message ids belong to the vendor's task and not
     to a server, so that where they give the ``order`` no lineage ends.
     """
+    rows = sorted(rows, key=lambda row: (row.kafka_partition, row.epoch, row.window.start))
     by_shard: dict[str, dict[int, list[Run]]] = {}
-    for one in sorted(rows, key=lambda row: (row.kafka_partition, row.epoch, row.window.start)):
+    for one in rows:
         for run in one.runs:
             by_shard.setdefault(run.shard, {}).setdefault(one.kafka_partition, []).append(run)
-    begun: list[tuple[datetime, str, int, str, SourcePosition]] = []
-    groups: dict[str, list[list[_Found]]] = {}
+    begun: list[_Begun] = []
+    shards: dict[str, _ShardBreaks] = {}
     for shard, partitions in by_shard.items():
         first = min((run for runs in partitions.values() for run in runs), key=lambda run: (run.first_time, run.first))
         begun.append((first.first_time, shard, -1, _server(first), first.first))
-        found = [
-            one
+        seen = {
+            partition: find_breaks(partition, runs, first=_server(first), trust_gtids=trust_gtids)
             for partition, runs in partitions.items()
             if order is ChangeOrder.BINLOG_POSITION
-            for one in _breaks(partition, runs, trust_gtids=trust_gtids)
-        ]
-        groups[shard] = sorted(_merged(found), key=_group_order)
-        for number, group in enumerate(groups[shard]):
-            earliest = min(group, key=lambda one: (one.time, one.position))
+        }
+        broken = trust_gtids and any(one.turns for one in seen.values())
+        shards[shard] = _ShardBreaks.of(seen, _synced(rows, shard) if broken else ())
+        for number, piece in enumerate(shards[shard].pieces):
+            earliest = min(piece.group, key=lambda one: (one.time, one.position))
             begun.append((earliest.time, shard, number, earliest.server, earliest.position))
     # Breaks of one shard keep the order they were found in, even where clocks disagree.
     in_order = sorted(begun, key=lambda one: (_not_before(begun, one), one[1], one[2]))
@@ -136,82 +115,232 @@ def find_lineages(rows: Iterable[IngestWindow], *, trust_gtids: bool, order: Cha
     rules = {
         (partition, shard): LineageRule(
             numbers[shard, -1],
-            tuple(_break(numbers[shard, index], group, partition) for index, group in enumerate(groups[shard])),
+            tuple(replace(one, lineage=numbers[shard, one.lineage]) for one in breaks.rule(partition)),
         )
-        for shard, partitions in by_shard.items()
-        if groups[shard]
-        for partition in partitions
+        for shard, breaks in shards.items()
+        if breaks.pieces
+        for partition in by_shard[shard]
     }
-    return Lineages(lineages, rules, {shard: numbers[shard, -1] for shard in by_shard})
+    found = Lineages(lineages, rules, {shard: numbers[shard, -1] for shard in by_shard})
+    doubts = [doubt for breaks in shards.values() for doubt in breaks.doubts()]
+    if trust_gtids and order is ChangeOrder.BINLOG_POSITION:
+        doubts += [doubt for partitions in by_shard.values() for doubt in _contradictions(found, partitions)]
+    return replace(found, doubts=tuple(doubts))
 
 
-def _not_before(
-    begun: Sequence[tuple[datetime, str, int, str, SourcePosition]], one: tuple[datetime, str, int, str, SourcePosition]
-) -> datetime:
+def _synced(rows: Iterable[IngestWindow], shard: str) -> list[dict[str, int]]:
+    """Return the sets of all CHECKPOINTs that name every server.
+
+    MariaDB names the last server of a domain alone, so that the others would seem to be missing.
+    """
+    sets = (greatest_numbers(mark.gtid_set or "") for row in rows for mark in row.checkpoints if mark.shard == shard)
+    return [
+        one for one in sets if not any(is_domain(server.partition("-")[0]) for server in one if server.count("-") == 1)
+    ]
+
+
+def _contradictions(lineages: Lineages, partitions: Mapping[int, Sequence[Run]]) -> Iterator[Doubt]:
+    """Yield the runs that begin below a lesser number of their server in another Kafka partition.
+
+    One binlog has a server's transactions by number, so another one began that no partition saw begin.
+    """
+    places: dict[tuple[int, str], list[tuple[int, SourcePosition, int, int]]] = {}
+    for partition, runs in partitions.items() if len(partitions) > 1 else ():
+        for run in runs:
+            lineage = lineages.of_run(partition, run)
+            for one in run.servers if lineage[0] == lineage[1] else ():
+                place = run.first if len(run.servers) == 1 else None
+                for number, at in ((one.first, place), (one.last, one.begun)):
+                    if at is not None:
+                        places.setdefault((lineage[0], one.server), []).append(
+                            (number, at, partition, run.first_offset)
+                        )
+    for found in places.values():
+        highest: dict[int, SourcePosition] = {}
+        for number, at, partition, offset in sorted(found):
+            if any(at < other for known, other in highest.items() if known != partition):
+                yield Doubt(
+                    partition, offset, f"transaction {number} stands below one before it in another Kafka partition"
+                )
+            highest[partition] = max(at, highest.get(partition, at))
+
+
+def _not_before(begun: Sequence[_Begun], one: _Begun) -> datetime:
     """Return the time at which a lineage began, never before an earlier lineage of its shard."""
     return max(other[0] for other in begun if other[1] == one[1] and other[2] <= one[2])
 
 
-def _breaks(kafka_partition: int, runs: Sequence[Run], *, trust_gtids: bool) -> list[_Found]:
-    """Return the breaks in the runs of one Kafka partition and shard, in offset order.
+def _server(run: Run) -> str:
+    begun = server_and_number(run.gtid or "")
+    return str(run.server_id) if begun is None else begun[0]
 
-    At a break another binlog begins.
+
+_Begun: TypeAlias = tuple[datetime, str, int, str, SourcePosition]
+"""The time at which a lineage began, its shard, its number there (-1: the first), server and position."""
+
+_Group: TypeAlias = list[FoundBreak]
+"""The same break as several Kafka partitions saw it, each once."""
+
+_EVERY = (1 << 63) - 1
+
+
+_MOST_PIECES = 100
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A lineage behind a break: transactions of the group's server with numbers greater than ``limit``.
+
+    Where some Kafka partitions have transactions from the server before a break and others have them from the one behind it,
+    each of these is a lineage of its own: positions do not order them, and their numbers do.
     """
-    found: list[_Found] = []
-    seen = _Seen()
-    for run in runs:
-        one = _break_at(kafka_partition, run, seen, trust_gtids=trust_gtids)
-        if one is not None:
-            found.append(one)
-            seen.servers, seen.highest = set(), None
-        for server in run.servers if trust_gtids else ():
-            seen.numbers[server.server] = max(seen.numbers.get(server.server, -1), server.last)
-            seen.servers.add(server.server)
-        seen.highest = run.last if seen.highest is None else max(seen.highest, run.last)
-        seen.latest = run.last_time if seen.latest is None else max(seen.latest, run.last_time)
-    return found
+
+    group: _Group
+    limit: int
 
 
-def _break_at(kafka_partition: int, run: Run, seen: _Seen, *, trust_gtids: bool) -> _Found | None:
-    if seen.highest is None or seen.latest is None:
-        return None
-    back = run.first <= seen.highest
-    if trust_gtids and run.gtid is not None and (begun := server_and_number(run.gtid)):
-        server, number = begun
-        is_new = number > seen.numbers.get(server, -1)
-        another = server not in seen.servers
-        # Known transactions and then new ones, all at positions already passed: another server's copy of this binlog.
-        brings_new = [one for one in run.servers if one.last > seen.numbers.get(one.server, -1)]
-        copy = bool(brings_new) and not is_new and (run.last <= seen.highest or (run.begins and not back))
-        if not (run.broken or copy or (is_new and (back or another))):
-            return None
-        if not is_new:
-            if not brings_new:
-                return None
-            server = brings_new[0].server
-            number = max(seen.numbers.get(server, -1) + 1, brings_new[0].first)
-        lo, hi = float(seen.numbers.get(server, -1)), float(number)
-        return _Found(
-            kafka_partition, run.first_offset, server, lo, hi, dict(seen.numbers), run.first_time, run.first, True
+@dataclass(frozen=True, slots=True)
+class _ShardBreaks:
+    """The breaks of one shard in their order. ``guessed`` are places of groups whose order follows from clocks alone."""
+
+    partitions: Mapping[int, PartitionBreaks]
+    groups: Sequence[_Group]
+    guessed: frozenset[int]
+    pieces: Sequence[_Piece]
+    synced: Sequence[Mapping[str, int]]
+    servers: frozenset[str]
+
+    @classmethod
+    def of(cls, partitions: Mapping[int, PartitionBreaks], synced: Sequence[Mapping[str, int]]) -> _ShardBreaks:
+        """Return the breaks that some Kafka partitions saw; ``synced`` are the sets of their CHECKPOINTs."""
+        groups, guessed = _in_order(_merged(one for breaks in partitions.values() for one in breaks.found), synced)
+        pieces = [_Piece(group, limit) for group in groups for limit in _limits_of(group)]
+        runs = (run for breaks in partitions.values() for run in breaks.runs)
+        servers = frozenset(one.server for run in runs for one in run.servers)
+        return cls(partitions, groups, guessed, pieces, synced, servers)
+
+    def rule(self, kafka_partition: int) -> list[Break]:
+        """Return the breaks for entries of a Kafka partition.
+
+        Their ``lineage`` is the place of a break, -1 before all of them.
+        """
+        partition = self.partitions[kafka_partition]
+        own = {found: self._own(found) for found in partition.found}
+        unseen = [place for place in range(len(self.pieces)) if place not in own.values()]
+        rule: list[Break] = []
+        for offset, found in partition.turns:
+            place = -1 if found is None else own[found]
+            while unseen and unseen[0] < place:
+                rule += self._unseen(unseen.pop(0), partition)
+            time = datetime.max if found is None else found.time
+            rule.append(Break(place, self._seen(place), time, offset, found is not None and found.by_gtid))
+        return [*rule, *(one for place in unseen for one in self._unseen(place, partition))]
+
+    def _own(self, found: FoundBreak) -> int:
+        """Return the place at which a Kafka partition's own break stands: that of its first new transaction."""
+        places = [place for place, piece in enumerate(self.pieces) if found in piece.group]
+        return max(place for place in places if place == places[0] or self.pieces[place].limit < found.hi)
+
+    def _unseen(self, place: int, partition: PartitionBreaks) -> Iterator[Break]:
+        group, seen = self.pieces[place].group, self._seen(place)
+        if group[0].hi == math.inf:  # only the rest of a transaction lies behind it, in the partition that saw it
+            return
+        by_number, surely = partition.passes(dict(seen)) if group[0].by_gtid else (True, None)
+        offset = None if by_number else _EVERY if surely is None else surely
+        yield Break(place, seen, min(one.time for one in group), offset, group[0].by_gtid, surely)
+
+    def _seen(self, place: int) -> tuple[tuple[str, int], ...]:
+        """Return the greatest number before a break for every server.
+
+        A Kafka partition may see nothing of a server, so that only one which saw the break and new transactions behind it can
+        tell that a server goes on; the others had told all they have before.
+        """
+        if place < 0 or not self.pieces[place].group[0].by_gtid:
+            return ()
+        group = self.pieces[place].group
+        limits = dict.fromkeys(self.servers, _EVERY)
+        goes_on = [pair for found in group for pair in found.after.items()]
+        goes_on += [
+            (later.group[0].server, later.limit + 1)
+            for later in self.pieces[place + 1 :]
+            if later.group[0].by_gtid and later.group[0].hi < math.inf
+        ]
+        for server, number in goes_on:
+            limits[server] = min(limits[server], number - 1)
+        return tuple(sorted((limits | {group[0].server: self.pieces[place].limit}).items()))
+
+    def doubts(self) -> Iterator[Doubt]:
+        """Yield the breaks at which order or identity is not proven."""
+        several = len(self.partitions) > 1
+        for breaks in self.partitions.values():
+            yield from breaks.doubts
+        for place, group in enumerate(self.groups):
+            detail = None
+            if not group[0].by_gtid:
+                detail = f"server {group[0].server} begins without GTIDs: what it tells again cannot be known"
+            elif place in self.guessed:
+                detail = f"only clocks tell whether {group[0].server} comes before other servers"
+            elif several and (any(one.again for one in group) or len(_limits_of(group)) > 1):
+                detail = f"Kafka partitions may have transactions of {group[0].server} from two servers"
+            elif several and not self._is_exact(group):
+                detail = f"not every Kafka partition shows what came before {group[0].server}"
+            if detail:
+                yield from (Doubt(one.kafka_partition, one.offset, detail) for one in group)
+
+    def _is_exact(self, group: _Group) -> bool:
+        """Return whether all Kafka partitions together show every transaction before a break, and which come behind it."""
+        place = max(place for place, piece in enumerate(self.pieces) if piece.group is group)
+        for server, limit in self._seen(place):
+            numbers = [
+                min(one.last, limit)
+                for breaks in self.partitions.values()
+                for run in breaks.runs
+                for one in run.servers
+                if one.server == server and one.first <= limit
+            ]
+            least = min(found.seen.get(server, -1) for found in group)
+            if max(numbers, default=-1) > least and not self._counted(server, max(numbers), group):
+                return False
+        seen = {found.kafka_partition for found in group}
+        unseen = [breaks for partition, breaks in self.partitions.items() if partition not in seen]
+        known = max(0, *(one.lo for one in group)) == _limit(group)
+        return not unseen or (known and all(one.passes(dict(self._seen(place))) != (False, None) for one in unseen))
+
+    def _counted(self, server: str, number: int, group: _Group) -> bool:
+        """Return whether a CHECKPOINT has a transaction and none from behind a break."""
+        return any(
+            synced.get(server, -1) >= number and synced.get(group[0].server, -1) <= _limit(group)
+            for synced in self.synced
         )
-    if not (back and run.first_time > seen.latest):
-        return None
-    server = _server(run)
-    lo, hi = seen.latest.timestamp(), run.first_time.timestamp()
-    return _Found(kafka_partition, run.first_offset, server, lo, hi, {}, run.first_time, run.first, False)
 
 
-def _merged(found: Iterable[_Found]) -> list[list[_Found]]:
+def _limit(group: _Group) -> int:
+    """Return the greatest GTID number of the group's server before its break."""
+    first = min(one.hi for one in group)
+    return int(max(*(one.lo for one in group), -1 if first == math.inf else first - 1))
+
+
+def _limits_of(group: _Group) -> Sequence[int]:
+    """Return the limits of a group's pieces: several if some Kafka partitions had seen more than others."""
+    if not group[0].by_gtid:
+        return (-1,)
+    last = _limit(group)
+    first = min(last, int(min(last + 1, *(one.hi for one in group))) - 1)
+    return range(first if last - first < _MOST_PIECES else last, last + 1)
+
+
+def _merged(found: Iterable[FoundBreak]) -> list[_Group]:
     """Return the breaks in groups: a group can be met by one point, and several partitions saw it."""
-    groups: list[list[_Found]] = []
+    groups: list[_Group] = []
     for one in sorted(found, key=lambda one: (one.by_gtid, one.server, one.hi, one.lo)):
         last = groups[-1] if groups else None
         if (
             last is not None
             and last[0].by_gtid == one.by_gtid
             and (last[0].server == one.server or not one.by_gtid)
-            and one.lo < last[0].hi
-            and all(other.kafka_partition != one.kafka_partition for other in last)
+            and one.hi < math.inf
+            and (min(one.lo, one.told - 1) if one.by_gtid else one.lo) < last[0].hi
+            and not any(_apart(one, other) or _apart(other, one) for other in last)
         ):
             last.append(one)
         else:
@@ -219,27 +348,67 @@ def _merged(found: Iterable[_Found]) -> list[list[_Found]]:
     return groups
 
 
-def _group_order(group: Sequence[_Found]) -> tuple[int, datetime, SourcePosition]:
-    """Return the place of a break: of two breaks the later one has seen more."""
-    return sum(_seen_before(group).values()), min(one.time for one in group), min(one.position for one in group)
+def _apart(one: FoundBreak, other: FoundBreak) -> bool:
+    """Tell whether two breaks cannot be the same one.
+
+    They are of one Kafka partition, or what came behind the one had come before the other.
+    """
+    behind = ((server, number) for server, number in one.after.items() if server != one.server)
+    return one.kafka_partition == other.kafka_partition or any(
+        other.seen.get(server, -1) >= number for server, number in behind
+    )
 
 
-def _seen_before(group: Sequence[_Found]) -> dict[str, int]:
-    seen: dict[str, int] = {}
-    for one in group:
-        for server, number in one.seen.items():
-            seen[server] = max(seen.get(server, -1), number)
-    if group[0].by_gtid:
-        seen[group[0].server] = int(min(one.hi for one in group)) - 1
-    return seen
+def _in_order(groups: Iterable[_Group], synced: Sequence[Mapping[str, int]]) -> tuple[list[_Group], frozenset[int]]:
+    """Return the groups in order, and the places of those of which only clocks say so.
+
+    Breaks of several Kafka partitions that cannot be one in any order are taken apart again.
+    """
+    left = sorted(groups, key=_begin)
+    found: list[_Group] = []
+    guessed: set[int] = set()
+    while left:
+        first = [one for one in left if not any(_before(other, one, synced) for other in left if other is not one)]
+        if not first and any(len(one) > 1 for one in left):
+            left = sorted(([one] for group in left for one in group), key=_begin)
+            continue
+        if len(first) != 1:
+            guessed.add(len(found))
+        first = first or [one for one in left if not any(_saw_both(other, one) for other in left if other is not one)]
+        found.append(first[0])
+        left.remove(first[0])
+    return found, frozenset(guessed)
 
 
-def _break(lineage: int, group: Sequence[_Found], kafka_partition: int) -> Break:
-    offset = next((one.offset for one in group if one.kafka_partition == kafka_partition), None)
-    seen = tuple(sorted(_seen_before(group).items()))
-    return Break(lineage, seen, min(one.time for one in group), offset, group[0].by_gtid)
+def _begin(group: _Group) -> tuple[datetime, SourcePosition, int]:
+    return min((one.time, one.position, one.kafka_partition) for one in group)
 
 
-def _server(run: Run) -> str:
-    begun = server_and_number(run.gtid or "")
-    return str(run.server_id) if begun is None else begun[0]
+def _saw_both(one: _Group, other: _Group) -> bool:
+    """Tell whether a Kafka partition saw a break before another one."""
+    return any(
+        mine.kafka_partition == theirs.kafka_partition and mine.offset < theirs.offset
+        for mine in one
+        for theirs in other
+    )
+
+
+def _before(one: _Group, other: _Group, synced: Sequence[Mapping[str, int]]) -> bool:
+    """Tell whether a break is known to come before another one.
+
+    A Kafka partition saw both, or had seen something behind the one when it saw the other, or a CHECKPOINT has it.
+    """
+    if _saw_both(one, other) or _saw_both(other, one):
+        return _saw_both(one, other)
+    if not (one[0].by_gtid and other[0].by_gtid):
+        return min(mine.time for mine in one) < min(theirs.time for theirs in other)
+    mine, theirs = one[0].server, other[0].server
+    if mine == theirs and max(one[0].hi, other[0].hi) < math.inf:
+        return _limit(one) < _limit(other)
+    behind = [pair for found in one for pair in found.after.items()]
+    counted = (numbers for numbers in synced if other[0].hi < math.inf and numbers.get(theirs, -1) <= _limit(other))
+    return any(
+        numbers.get(server, -1) >= number
+        for numbers in (*(found.seen for found in other), *counted)
+        for server, number in behind
+    )

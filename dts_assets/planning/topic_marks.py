@@ -13,7 +13,7 @@ from datetime import datetime
 
 from dts_assets.model.formats import ChangeOrder
 from dts_assets.model.frontier import Consistency
-from dts_assets.model.gtids import greatest_numbers
+from dts_assets.model.gtids import greatest_numbers, server_and_number
 from dts_assets.model.ledger_rows import Cut, IngestWindow
 from dts_assets.model.lineages import LineageRule
 from dts_assets.model.positions import SourcePosition
@@ -61,8 +61,9 @@ class TopicHistory:
         real = not any(mark.fake_gtid for row in once for mark in row.checkpoints)
         lineages = find_lineages(once, trust_gtids=real, order=order)
         return cls(
-            by_cell, lineages, find_suspicions(once, lineages), _kept_statements(once, lineages), real, _digest(tables)
-        )
+            by_cell, lineages, find_suspicions(once, lineages), _kept_statements(once, lineages, trust_gtids=real), real,
+            _digest(tables),
+        )  # fmt: skip
 
     def inputs(self, window: Window, kafka_partitions: Iterable[int]) -> tuple[str, ...]:
         """Return the inputs of a window's tables beside its own entries.
@@ -163,6 +164,7 @@ class TopicMarks:
             kafka_partitions=len(kafka_partitions),
             synced=synced,
             trust_gtids=history.trusts_gtids,
+            doubts=history.lineages.doubts,
         )
         return cls(kafka_partitions, settings, history, cuts, proofs)
 
@@ -244,18 +246,22 @@ def _named(kafka_partition: int | None, problem: Problem) -> Problem:
     return replace(problem, detail=f"{partition_key(kafka_partition)}: {problem.detail}")
 
 
-def _kept_statements(rows: Iterable[IngestWindow], lineages: Lineages) -> Mapping[Cell, frozenset[int]]:
+def _kept_statements(
+    rows: Iterable[IngestWindow], lineages: Lineages, *, trust_gtids: bool
+) -> Mapping[Cell, frozenset[int]]:
     """Return the offsets of the DDL statements that count, by cell.
 
     The vendor may send a statement into every Kafka partition, and again after a restart.
     Of equal statements the first by window, Kafka partition and offset counts. By window first, and not by Kafka partition as
     changes are told apart: so a statement never moves to a later window when that one is computed.
     """
-    first: dict[tuple[str, SourcePosition], tuple[Cell, int]] = {}
+    first: dict[tuple[str, SourcePosition | str], tuple[Cell, int]] = {}
     for one in sorted(rows, key=lambda row: (row.epoch, row.window.start, row.kafka_partition)):
         for mark in one.statements:
-            position = lineages.of_statement(one.kafka_partition, mark)
-            first.setdefault((mark.shard, position), (one.cell, mark.offset))
+            # A failover may tell it again at another position, and one GTID is one statement.
+            numbered = trust_gtids and mark.gtid is not None and server_and_number(mark.gtid) is not None
+            known = mark.gtid if numbered else lineages.of_statement(one.kafka_partition, mark)
+            first.setdefault((mark.shard, known or ""), (one.cell, mark.offset))
     kept: dict[Cell, set[int]] = {}
     for cell, offset in first.values():
         kept.setdefault(cell, set()).add(offset)

@@ -15,6 +15,8 @@ from dts_assets.stages.gtid_columns import GtidColumn
 
 Lineages = npt.NDArray[np.int32]
 
+_NEVER = np.iinfo(np.int64).max
+
 
 def entry_lineages(entries: pa.RecordBatch, rules: Mapping[str, LineageRule]) -> Lineages:
     """Return the lineage of each entry of one Kafka partition.
@@ -40,10 +42,13 @@ def _by_rule(entries: pa.RecordBatch, rule: LineageRule) -> Lineages:
     numbers, codes = gtids.row_numbers()
     found = np.full(entries.num_rows, rule.base, np.int32)
     for one in rule.breaks:
+        if one.offset is not None:
+            found[offsets >= one.offset] = one.lineage
+            continue
         seen = dict(one.seen)
         # The last of these stands for entries without a GTID, whose code is -1.
         limits = np.array([*(seen.get(name, -1) for name in gtids.names), -1], np.int64)
-        by_clock = True if one.offset is not None else times >= int(one.time.timestamp() * 1e6)
-        inside = np.where((numbers >= 0) & one.by_gtid, numbers > limits[codes], by_clock)
-        found[inside if one.offset is None else inside & (offsets >= one.offset)] = one.lineage
+        surely = offsets >= (_NEVER if one.surely is None else one.surely)
+        by_clock = times >= int(one.time.timestamp() * 1e6)
+        found[np.where((numbers >= 0) & one.by_gtid, (numbers > limits[codes]) | surely, by_clock)] = one.lineage
     return found

@@ -119,8 +119,11 @@ def find_redelivered(
     what.append(pc.fill_null(entries["rows"], -1).to_numpy().astype(np.int64))
     gtids = _codes(entries["gtid"])
     placed = is_dml & ((files > 0) | (positions > 0))
-    kept = _first_of(placed, [*what, *([gtids] if trust_gtids else []), lineages.astype(np.int64), files, positions])
-    if by_gtid:
+    # One binlog has one place for a transaction, so that a GTID tells as much as the lineage where it is the server's own.
+    numbered = np.asarray(entries["gtid"].is_valid()) & trust_gtids
+    of = np.where(numbered, gtids, -1 - lineages.astype(np.int64))
+    kept = _first_of(placed, [*what, of, files, positions])
+    if by_gtid and trust_gtids:
         copies = _copies(gtids, ~is_dml, _dense([files, positions]))
         ordinals = _ordinals(_dense([gtids, what[0], copies]), _dense([files, positions]))
         # Places are counted from BEGIN, so a copy that came without it cannot be compared.

@@ -42,11 +42,16 @@ class _Open:
     broken: bool = False
     repeats: int = 0
     servers: dict[str, tuple[int, int]] = field(default_factory=dict)
+    begun: dict[str, tuple[int, int]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
 class _Shard:
-    """The facts of one shard; ``seen`` has the greatest GTID number of every server."""
+    """The facts of one shard.
+
+    ``seen`` has the greatest GTID number of every server, ``begun`` the place of its BEGIN. ``origin`` has the server of the
+    last entry's GTID, and its server id.
+    """
 
     runs: list[_Open] = field(default_factory=list)
     checkpoints: list[SeenCheckpoint] = field(default_factory=list)
@@ -54,6 +59,8 @@ class _Shard:
     previous: tuple[int, int] = (-1, -1)
     latest: int = -(1 << 62)
     seen: dict[str, int] = field(default_factory=dict)
+    begun: dict[str, tuple[int, int]] = field(default_factory=dict)
+    origin: tuple[str, int] | None = None
 
 
 @dataclass(slots=True)
@@ -106,7 +113,13 @@ class RunTracker:
         keys = entries.columns.keys
         goes_back = np.flatnonzero(keys[1:] < keys[:-1]) + 1
         starts = sorted(
-            {0, *goes_back.tolist(), *entries.first_of_servers(known.seen), *entries.begun_again(known.seen)}
+            {
+                0,
+                *goes_back.tolist(),
+                *entries.first_of_servers(known.seen),
+                *entries.begun_again(known.seen),
+                *entries.first_of_ids(),
+            }
         )
         equal = np.flatnonzero(keys[1:] == keys[:-1]) + 1
         for start, end in zip(starts, [*starts[1:], len(keys)], strict=True):
@@ -125,14 +138,17 @@ class RunTracker:
         # One binlog holds no new transactions at positions that were passed, and none of those seen at others. Without GTIDs
         # only the clock can tell.
         again = bool(entries.begins[start]) and numbered and not entries.any_new(start, start + 1, known.seen)
-        copied = again and first > known.highest
+        elsewhere = again and known.begun.get(entries.server(start), first) != first
+        copied = (again and first > known.highest) or (elsewhere and entries.tells_last(start, known.seen))
         by_position = order is ChangeOrder.BINLOG_POSITION
         later = by_position and back and not numbered and time > known.latest
         broken = later or copied or entries.any_new(start, start + passed, known.seen)
         unknown_server = numbered and entries.server(start) not in known.seen
         run = known.runs[-1] if known.runs else None
-        fresh = run is None or broken or unknown_server or (back and first < run.first)
-        if run is None or (fresh and (broken or len(known.runs) < MOST_RUNS)):
+        origin = entries.origin(start)
+        another = known.origin is not None and origin[0] == known.origin[0] and origin[1] != known.origin[1]
+        fresh = run is None or broken or another or unknown_server or (back and first < run.first)
+        if run is None or (fresh and (broken or another or len(known.runs) < MOST_RUNS)):
             server_id, gtid, begins = int(columns.server_ids[start]), entries.gtid(start), bool(entries.begins[start])
             run = _Open(int(columns.offsets[start]), 0, first, last, time, latest, server_id, gtid, begins, broken)
             known.runs.append(run)
@@ -147,7 +163,11 @@ class RunTracker:
         for server, (least, greatest) in entries.servers(start, end):
             before = run.servers.get(server, (least, greatest))
             run.servers[server] = (min(before[0], least), max(before[1], greatest))
+            place = entries.begun(server, greatest, start, end)
+            _put_begun(run.begun, server, place, before=before[1], number=greatest)
+            _put_begun(known.begun, server, place, before=known.seen.get(server, -1), number=greatest)
             known.seen[server] = max(known.seen.get(server, -1), greatest)
+        known.origin = entries.origin(end - 1)
         return passed
 
 
@@ -174,6 +194,22 @@ class _Entries:
             if name not in seen:
                 yield int(np.argmax(self.codes == code))
 
+    def first_of_ids(self) -> Iterator[int]:
+        """Yield the rows at which the server id changes although the GTIDs name the same server, or none."""
+        ids = self.columns.server_ids
+        yield from (np.flatnonzero((ids[1:] != ids[:-1]) & (self.codes[1:] == self.codes[:-1])) + 1).tolist()
+
+    def tells_last(self, row: int, seen: Mapping[str, int]) -> bool:
+        """Tell whether an entry is of the last transaction seen of its server."""
+        return int(self.numbers[row]) == seen.get(self.server(row), -1)
+
+    def begun(self, server: str, number: int, start: int, end: int) -> tuple[int, int] | None:
+        """Return the place of the BEGIN of a transaction among some entries, None without one."""
+        code = self.names.index(server)
+        mine = (self.numbers[start:end] == number) & (self.codes[start:end] == code) & self.begins[start:end]
+        rows = np.flatnonzero(mine)
+        return self.columns.place(start + int(rows[-1])) if len(rows) else None
+
     def begun_again(self, seen: Mapping[str, int]) -> Iterator[int]:
         """Yield the rows that begin a transaction not newer than all of its server before."""
         for code, name in enumerate(self.names):
@@ -196,12 +232,26 @@ class _Entries:
     def server(self, row: int) -> str:
         return self.names[int(self.codes[row])]
 
+    def origin(self, row: int) -> tuple[str, int]:
+        return (self.server(row) if self.numbered(row) else "", int(self.columns.server_ids[row]))
+
     def gtid(self, row: int) -> str | None:
         return f"{self.server(row)}:{self.numbers[row]}" if self.numbered(row) else None
 
 
+def _put_begun(
+    begun: dict[str, tuple[int, int]], server: str, place: tuple[int, int] | None, *, before: int, number: int
+) -> None:
+    """Put down where a server's greatest transaction began; ``before`` is the greatest number before."""
+    if number > before:
+        begun.pop(server, None)
+    if number >= before and place is not None:
+        begun[server] = place
+
+
 def _frozen(shard: str, run: _Open) -> Run:
-    servers = tuple(ServerRange(name, *bounds) for name, bounds in sorted(run.servers.items()))
+    places = {name: SourcePosition(0, *place) for name, place in run.begun.items()}
+    servers = tuple(ServerRange(name, *bounds, places.get(name)) for name, bounds in sorted(run.servers.items()))
     return Run(
         shard, run.first_offset, run.last_offset, SourcePosition(0, *run.first), SourcePosition(0, *run.last),
         _instant(run.first_time), _instant(run.last_time), run.server_id, run.gtid, run.begins, servers, run.broken,

@@ -24,6 +24,7 @@ LEVELS = {
     ProblemCode.SEQUENCE: OBSERVED,
     ProblemCode.CLOCK: OBSERVED,
     ProblemCode.ROLLBACK: OBSERVED,
+    ProblemCode.LINEAGES: OBSERVED,
     ProblemCode.UNKNOWN: OBSERVED,
     ProblemCode.DDL: OBSERVED,
 }

@@ -10,6 +10,7 @@ import pytest
 
 from dts_assets.model.delivery import NOTHING_DELIVERED, CellDelivery, ShardSequence
 from dts_assets.model.ledger_rows import Counts, IngestWindow
+from dts_assets.model.lineages import Doubt
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.problems import Completeness, ProblemCode
 from dts_assets.model.spans import Cell
@@ -69,6 +70,16 @@ def test_a_set_of_one_of_several_shards_is_not_forgotten() -> None:
     two = CellDelivery(0, 9, 20, 0, 0, (), tuple(replace(delivery(1, 10).sequences[0], shard=one) for one in "ab"))
     on = CellDelivery(0, 9, 20, 0, 0, (), tuple(replace(delivery(11, 20).sequences[0], shard=one) for one in "ab"))
     assert codes(proofs(row(0, two, carried_out=2), row(1, on))) == [[], [(0, ProblemCode.UNENDED)]]
+
+
+def test_a_break_of_lineages_that_is_not_proven_lowers_its_own_window_alone() -> None:
+    rows = [row(number, delivery(number * 10 + 1, number * 10 + 10)) for number in range(3)]
+    certain = proofs(*rows)
+    doubts = (Doubt(0, 13, "another server"), Doubt(1, 23, "another Kafka partition"))
+    found = list(prove_windows(rows, kafka_partitions=1, synced={}, trust_gtids=True, doubts=doubts).values())
+    assert codes(found) == [[], [(0, ProblemCode.LINEAGES)], []]
+    assert [one.level for one in found] == [Completeness.CONTIGUOUS, Completeness.OBSERVED, Completeness.CONTIGUOUS]
+    assert [one.rests_on == other.rests_on for one, other in zip(found, certain, strict=True)] == [True, False, True]
 
 
 def test_a_proof_rests_on_the_windows_before_and_not_on_its_own() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 
 import pyarrow as pa
@@ -31,10 +31,10 @@ def window(number: int) -> Window:
     return Window(start, start + timedelta(hours=1))
 
 
-def cut(stream: Stream, borders: Sequence[int]) -> dict[Cell, list[Delivered]]:
+def cut(delivered: Iterable[Delivered], borders: Sequence[int]) -> dict[Cell, list[Delivered]]:
     """What was delivered, by Kafka partition and window; windows begin at some ticks."""
     cells: dict[Cell, list[Delivered]] = {}
-    for one in stream.delivered:
+    for one in delivered:
         number = sum(border <= one.tick for border in borders)
         cells.setdefault(Cell(one.partition, window(number)), []).append(one)
     return cells
@@ -79,7 +79,7 @@ def kept_of(
 
 
 def check(stream: Stream, borders: Sequence[int], chunk: int, *, lineages_expected: int | None = None) -> None:
-    cells = cut(stream, borders)
+    cells = cut(stream.delivered, borders)
     runs = {cell: ingest_row(cell, runs=runs_of(delivered, chunk=chunk)) for cell, delivered in cells.items()}
     lineages = find_lineages(runs.values(), trust_gtids=stream.gtids, order=ChangeOrder.BINLOG_POSITION)
     if lineages_expected is not None:

@@ -128,19 +128,19 @@ def a_state() -> bytes:
 
 
 KEPT = (
-    "19$<QR=tlKMHHX)dJhU3aB(FrPAC+X@O=fRLXl8JgM=t4R^#2b_QdPiy`9-RSqLe<OAz9tIExnP2>WIG4v<3n$X7>DAzhRDYW@Lu"
-    "J8Q?jM3!tCYiH)od%yR4zxT!uV@X}N_e0hNA!rMP5g)ZZ7s${FXsZic3Ua|i*EMGb<d1`p29!(2!JhAqEE)t1cNizheJ?*GBN6%#"
-    "2(a-xJ)#V+w8+!N>+>Mv*?ljRWL!8f1z`AbGw?dVi$&~EONtld?G&M5Jn>d!Q%TFI<>A_M-%PDG<(Nn1$zq(TF*&!v@(_-4X8gWr"
-    "qGAovh1;Z7N047_+ckxx5)=#CMZOL>^?eu9BqOU0R>#Lg<w@#dx=0?09Oi<a`JTXBJ^sA1^<-{lwj@)5uWs!?z3$N6+qK(ui`MFO"
-    "sMi{>vs1G^{D9KN?sj8ufBR0owmY185`As3JdA$5{A|-dcQFScO*ljr{{EMJ@m-RLHuXXDkFokq7f!OA!zLAg2cB;?6M?Y1^sG2e"
-    "yuijXBE@dl<>K@t;<O8onSJ2}ti?EWP1*AyMJjI9>+dH_m>uX{F2|(*lZL#*y(8Yw90smkZ8WqDy1wk8LbNCdxj4=-2Da#*eXZ7~"
-    "-=8}yz%)F^!BUa2OJ6RGSRD=Y=lXS&@8j2|KPv1c>%yO8<KEBjes=$(p}IBS`swL|p@85J0+ZQVlvn8Lz16CdGy!uLmq{VdNg99;"
-    "REknsI28S>tyMe?w2kpxB;xc@tP(#<ibUsXTFz%>EBhbXa%cyXCMRi|wc02VMO)?vaLBw+s8v#kryvm7iUa^(F|&=|a^r;_dNnug"
-    "Wv499?Tx?IsmgYg*H(%Aab|<du(G{xk|QSDj339?&VeMq0Jn{_pjSLBv_q6`j8t@(?}M$y`4B{@7pG-)TAr4~K*=10z%A^cvu~&6"
-    "Dh#!oB30M48&b_$0jdPaHnISJ5s%Pj(jl?sg<NWJ-e2}CxURhD)8M6ZiNjam6vP38@n4X4W(ZJ_Auq?69oVJW94r^W9<9S-eTBN{"
-    "*9(m^#YSQU;WF}k;3rBdYsKAPA?~LCdR$`~_Xg34PX#_b&mtEbi8CwL;#z3-RzOo3ypBdM&`cK5=u<Stu<He2=KPRi7OgRI_LUG+"
-    "TQ2%GZnW>kw3kgK12nE|r9A95ae%Mbw&gg-gpHBEl&fAMqmZMp?ff|*Q5$D^p9}_CX;3Z?g+--=0PIPW&zwo((9o6Q^v9BZ_4)L<"
-    "u6j;&LD<z*Cg+{KFFoh0YTn%Vr=iNEsNVhf-Y1`4jupv86oTXU0EfGHR_qq93dssiz%~&0?3?@t>lK66"
+    "19$<QR=tlKMHHX)dIJRwxVRD*Clm@x_`brWLP#j0K|+)i)_C`=J@I;WZ)f&SCxnFW5-9?uIExnP2>WIG4v<3n=&p{SLb@jP)%*kS"
+    "cE*l<M3&ZRtevm-e((2w?>#?AB=x+*$9W%wpdAoaa?tfXAR{-Voj!0W$T^QZuQj_s{@9CXNV#MjocZq9reVl%hjEhL_lrX^7Eu79"
+    "00+Ob1IqA8hdf(+K6f&iz4s$YCfYzt0J@*FL%#=HFA|s9QoJPZW(W=aiFaa$N?OfqAJ@M3c4l`e$2e+F7yV2xlQRcwAK@rt*6)i~"
+    "l&=w*@Y>Yw3G%Dscr78R1jT}JUaTWdgTTWu$=L3K-3u^Kd7OC|E|N!Lmw903fiEytpTDTBKb>D|btF@cuWoNbv+2^UJB>R{n>LzF"
+    "Xf}3XbF*Q8{1K(QTN}IEI~#YKjjhqlk{B4n<!;RD<!5WbnTIh5*@As!;qQOh*FU7G=+Xeh;0Uwd_TV@#IBZh^c;E+4I~54KPfzu6"
+    ">W2=d5h?bfJ{Kp)F{gca!klwIWF5w-*OG?;WJtyBX7j_8iB=B|FPCF7|H&fW<Ng63<SqlxsqgL@IrIa0hzc>{Fyi8<z!*AWaQaBC"
+    "PadDSEW|K;*TqzkiAP^8tVA6R%@^i%T<qi5S}@l4CF{eV<kr2P-~aOdCnNQ0zV*|y??wW`eF$63G2$XaS09wiPTB^HU0kMGo)=jN"
+    "0Z=I_nKmc}SL<ag4UJm~nu>VY`$cS%xva#=!$eVanrdq1`dglX+Is#5YIJE2l!`C1F6(qrREp?42w|W3kx;8t%S}^`{Kf*HY;149"
+    "1d6lJ;IJIo#%~3hg|hxXdB&^aT~6Lxf2|^vjku7Ts=Ft-10F-M9X?7AnCvoslwgMmCHV!oV`Vyj;(?YkQBt-t(PKdXj*%378LLm9"
+    "R@G^BnsW<PycYqtv8YeKpXxzhG;Y?7dS=|Hp1c#Ha50-!9^x<J5yni-B(eR7OCu>t-kCW!l@)X9ymBUS9tdpA*z?f;OY+_fff9B#"
+    "!RWxL%vy6*1ADj%i_H>wF|QYDd5Vqb+PaMW0Qj-e;!1vZO88w1UiWKF{oWut4XD6r_&oN&mDolLEv|%Sy9Aor@O3n%Msu-<#+;(D"
+    "MtwhoR>2R^?Qw-JxTA!i>VDC-b)!F=Pn$(c$pA0c)-xXU+c;B7_PlCRV8X&EhIiRVWE^o6wo^<v5_fUT49IY3REE{+NZ3?L2*J6C"
+    "i>7vwx-{~nIQg++UVSzF2T}Lk`hu|QWt#cj?QeYd+j>#l_&=u3q^N)T*}c!dxSS}GwHJaDVh`tyc&>N#pd-2F1RM*2&%VijwzseE"
 )
 """A state of version 3, as it was stored once. It must be readable, and mean the same, for as long as that is the version."""
 

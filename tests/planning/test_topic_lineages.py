@@ -1,0 +1,209 @@
+"""No wrong row after any failover, reset or re-read: what arrives is kept once and in order, or a doubt is named."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dts_assets.model.formats import ChangeOrder
+from dts_assets.model.gtids import server_and_number
+from dts_assets.model.positions import SourcePosition
+from dts_assets.model.runs import SeenCheckpoint, SeenStatement
+from dts_assets.model.spans import Cell
+from dts_assets.planning.topic_lineages import find_lineages
+from dts_assets.planning.topic_marks import TopicHistory
+from dts_assets.stages.entry_lineages import entry_lineages
+from tests.ledger_rows import ingest_row
+from tests.planning.failovers import Action, Names, Shape, Stop, Story, Tell, Write, shapes, stories, story
+from tests.stages.streams import EPOCH, stored
+from tests.stages.test_redelivered_entries import cut, kept_of, runs_of, window
+from tests.tiers import examples, times
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What is wrong with the rows of a story, inside a Kafka partition and across them, and whether a doubt is named."""
+
+    lost: bool
+    doubled: bool
+    disordered: bool
+    across: bool
+    doubted: bool
+    lineages: int
+
+    @property
+    def right(self) -> bool:
+        return not (self.lost or self.doubled or self.disordered or self.across)
+
+    @property
+    def right_in_partitions(self) -> bool:
+        return not (self.lost or self.doubled or self.disordered)
+
+
+def judge(told: Story, borders: Sequence[int] = (), chunk: int = 100) -> Verdict:
+    """Return what the rules make of a story whose windows end at some ticks."""
+    cells = cut(told.delivered, borders)
+    rows = {cell: ingest_row(cell, runs=runs_of(delivered, chunk=chunk)) for cell, delivered in cells.items()}
+    found = find_lineages(rows.values(), trust_gtids=True, order=ChangeOrder.BINLOG_POSITION)
+    kept = [(key, one) for key, one in sorted(kept_of(cells, found, True, rows), key=lambda pair: pair[0])]
+    sent = [event.identity for events in told.events for event in events if event.kind == "DML"]
+    mine = [one.event.identity for _, one in kept]
+    parts: dict[int, list[tuple[int, int]]] = {}
+    for _, one in kept:
+        parts.setdefault(one.partition, []).append(one.event.identity)
+    return Verdict(
+        lost=not set(sent) <= set(mine),
+        doubled=len(mine) != len(set(mine)),
+        disordered=any(of != sorted(of) for of in parts.values()),
+        across=mine != sorted(mine),
+        doubted=bool(found.doubts),
+        lineages=len(found.all),
+    )
+
+
+A, B, C = 0, 1, 2
+ONE, TWO = (0,), (0, 1)
+WITHOUT = Shape(names="none", bases=(500, 10, 40))
+TORN = (Write((0, 0)), Write((0, 0, 0)), Stop(B, lost=(3,)), Write((0,)))
+BLIND = (Write(TWO), Stop(B), Write((0,)), Write((0,)), Stop(C), Write((1,)), Write((1,)))
+OLD = (Write(ONE), Write(ONE), Stop(B), Write(ONE), Write(ONE), Tell(A, 1, 1), Tell(B, 2, 3), Write(ONE))
+
+
+@pytest.mark.parametrize("borders", [(), (5,), (7,), (8,), (12,), (5, 8, 12)])
+def test_without_gtids_an_old_server_that_is_read_again_is_told_from_the_new_one(borders: tuple[int, ...]) -> None:
+    verdict = judge(story(WITHOUT, OLD), borders)
+    assert verdict.right
+    assert (verdict.lineages, verdict.doubted) == (2, True)
+
+
+@pytest.mark.parametrize("borders", [(), (3,), (5,), (6,), (9,), (5, 9)])
+@pytest.mark.parametrize("bases", [(500, 10, 0), (10, 500, 0), (30, 31, 0)])
+def test_a_transaction_torn_by_a_failover_keeps_its_order(borders: tuple[int, ...], bases: tuple[int, ...]) -> None:
+    verdict = judge(story(Shape(bases=bases), TORN), borders)
+    assert verdict.right
+    assert not verdict.doubted
+
+
+@pytest.mark.parametrize("clocks", [(0, 0, 0), (0, 9, 0), (0, 0, -9)])
+def test_servers_that_no_kafka_partition_saw_together_are_not_mixed(clocks: tuple[int, ...]) -> None:
+    verdict = judge(story(Shape(2, broadcast=False, clocks=clocks), BLIND))
+    assert verdict.right_in_partitions
+    assert verdict.doubted
+    assert verdict.right or clocks != (0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("names", "sets", "servers"),
+    [
+        ("mysql", ("server-0:1", "server-0:1,server-1:1-2"), ["server-0", "server-1", "server-2"]),
+        ("mariadb", ("0-0-1", "0-1-3"), None),  # it names the last server alone, and proves nothing of the others
+    ],
+)
+def test_a_checkpoint_tells_which_of_two_servers_came_first(
+    names: Names, sets: tuple[str, ...], servers: list[str] | None
+) -> None:
+    told = story(Shape(2, names, broadcast=False, clocks=(0, 9, 0)), BLIND)
+    cells = cut(told.delivered, ())
+    marks = tuple(SeenCheckpoint("", 99, SourcePosition(0, 1, 900), one, fake_gtid=False) for one in sets)
+    rows = [ingest_row(cell, runs=runs_of(of, chunk=9), checkpoints=marks) for cell, of in cells.items()]
+    found = find_lineages(rows, trust_gtids=True, order=ChangeOrder.BINLOG_POSITION)
+    assert bool(found.doubts) == (servers is None)
+    assert servers in (None, [one.server for one in found.all])
+
+
+def histories(alphabet: Sequence[Action], length: int) -> Iterator[tuple[Action, ...]]:
+    return ((Write((0,)), *rest) for rest in product(alphabet, repeat=length))
+
+
+@pytest.mark.parametrize("names", ["mysql", "mariadb"])
+@pytest.mark.parametrize("bases", [(500, 10, 40), (10, 12, 500)])
+def test_every_small_history_of_one_kafka_partition_is_right(names: str, bases: tuple[int, ...]) -> None:
+    shape = Shape(names="mariadb" if names == "mariadb" else "mysql", bases=bases)
+    several = (
+        Write((0, 0)), Stop(back=1), Stop(lost=(2,)), Stop(B, 1), Stop(B, lost=(2,)), Stop(A, 2, (1,)), Stop(C, first_old=True),
+    )  # fmt: skip
+    for number, actions in enumerate(histories(several, times(2, 4))):
+        told = story(shape, [*actions, Write((0,))])
+        verdict = judge(told, [(5, 6, 7, 9)[number % 4]] if number % 2 else ())
+        assert verdict.right, actions
+        assert not verdict.doubted, actions
+
+
+@pytest.mark.parametrize("broadcast", [True, False])
+def test_no_small_history_of_two_kafka_partitions_is_wrong_without_a_doubt(broadcast: bool) -> None:
+    several = (
+        Write(TWO),
+        Write((1,)),
+        Stop(back=1, lost=(1, 2)),
+        Stop(B, lost=(2, 0)),
+        Stop(C, 1),
+        Stop(A, lost=(0, 1)),
+    )
+    for actions in histories(several, times(2, 4)):
+        verdict = judge(story(Shape(2, broadcast=broadcast), [*actions, Write((1, 0))]))
+        assert verdict.right_in_partitions, actions
+        assert verdict.right or verdict.doubted, actions
+
+
+BORDERS = st.lists(st.integers(1, 60), max_size=3).map(sorted)
+
+
+@examples(600)
+@given(stories(gtids=True), BORDERS, st.sampled_from([1, 3, 100]))
+def test_with_gtids_nothing_is_lost_doubled_or_out_of_order(told: Story, borders: list[int], chunk: int) -> None:
+    verdict = judge(told, borders, chunk)
+    assert verdict.right_in_partitions
+    assert verdict.right or verdict.doubted
+    assert not (verdict.doubted and told.shape.partitions == 1)
+
+
+@examples(400)
+@given(stories(gtids=False), BORDERS, st.sampled_from([1, 3, 100]))
+def test_without_gtids_nothing_is_wrong_without_a_doubt(told: Story, borders: list[int], chunk: int) -> None:
+    verdict = judge(told, borders, chunk)
+    assert verdict.right or verdict.doubted
+
+
+@examples(150)
+@given(
+    shapes(gtids=True),
+    st.lists(st.one_of(st.just(Write((0,))), st.builds(Stop, back=st.integers(0, 3))), max_size=9),
+    BORDERS,
+)
+def test_a_server_that_is_only_read_again_leaves_no_doubt(
+    shape: Shape, actions: list[Action], borders: list[int]
+) -> None:
+    verdict = judge(story(shape, [Write((0,)), *actions]), borders)
+    assert verdict.right
+    assert (verdict.lineages, verdict.doubted) == (1, False)
+
+
+@examples(100)
+@given(st.one_of(stories(gtids=True), stories(gtids=False)), BORDERS)
+def test_columns_and_single_entries_get_the_same_lineage(told: Story, borders: list[int]) -> None:
+    cells = cut(told.delivered, borders)
+    rows = [ingest_row(cell, runs=runs_of(delivered, chunk=7)) for cell, delivered in cells.items()]
+    found = find_lineages(rows, trust_gtids=True, order=ChangeOrder.BINLOG_POSITION)
+    for cell, delivered in cells.items():
+        rule = found.rule(cell.kafka_partition, "")
+        in_order = sorted(delivered, key=lambda one: one.offset)
+        (batch,) = stored(delivered).combine_chunks().to_batches()
+        one_by_one = []
+        for one in in_order:
+            server, number = server_and_number(one.gtid or "") or (None, -1)
+            one_by_one.append(rule.lineage(offset=one.offset, server=server, number=number, time=one.time))
+        assert entry_lineages(batch, {"": rule}).tolist() == one_by_one
+
+
+def test_a_statement_that_another_server_tells_again_counts_once() -> None:
+    cells = [Cell(0, window(0)), Cell(0, window(1))]
+    first = SeenStatement("", 1, SourcePosition(0, 3, 500), "server-0:7", EPOCH)
+    again = replace(first, offset=9, position=SourcePosition(0, 1, 40))
+    rows = [ingest_row(cell, statements=(one,)) for cell, one in zip(cells, (first, again), strict=True)]
+    history = TopicHistory.of(rows, (), order=ChangeOrder.BINLOG_POSITION)
+    assert history.statements == {cells[0]: frozenset({1})}
