@@ -206,9 +206,9 @@ def shapes(draw: st.DrawFn, *, gtids: bool) -> Shape:
     )  # fmt: skip
 
 
-def writes(partitions: int) -> st.SearchStrategy[Write]:
-    """Transactions, some of them replicated from a server that is not the primary."""
-    origin = st.sampled_from([None, None, None, None, 0, 1, 2])
+def writes(partitions: int, *, gtids: bool) -> st.SearchStrategy[Write]:
+    """Transactions; with GTIDs some are replicated from a server that is not the primary."""
+    origin = st.sampled_from([None, None, None, None, 0, 1, 2]) if gtids else st.none()
     return st.builds(Write, st.lists(st.integers(0, partitions - 1), min_size=1, max_size=3).map(tuple), origin)
 
 
@@ -225,7 +225,7 @@ def stops(partitions: int, *, gtids: bool) -> st.SearchStrategy[Stop]:
 def stories(draw: st.DrawFn, *, gtids: bool) -> Story:
     """A history with up to twelve actions, mostly transactions."""
     shape = draw(shapes(gtids=gtids))
-    written = writes(shape.partitions)
+    written = writes(shape.partitions, gtids=gtids)
     actions = draw(st.lists(st.one_of(written, written, stops(shape.partitions, gtids=gtids)), max_size=12))
     everywhere = Write(tuple(range(shape.partitions)))
     told: list[Action] = [draw(written)]
