@@ -28,7 +28,7 @@ from dts_assets.planning.appends import can_append_entries
 from dts_assets.planning.compactions import needs_compaction
 from dts_assets.planning.earlier_cells import EarlierCells, find_earlier_cells
 from dts_assets.planning.ingest_marks import entries_mark
-from dts_assets.planning.open_sets import disagreeing, left_open_by, open_before
+from dts_assets.planning.open_sets import disagreeing, left_open_by, open_before, with_windows_before
 from dts_assets.stages.entry_facts import merge_shapes
 from dts_assets.stages.window_state import WindowState
 from dts_assets.store.files import WriteTarget
@@ -136,7 +136,8 @@ def _plan(pipeline: Pipeline, span: Span, progress: Progress) -> _Plan:
     raw = {row.cell: row for row in pipeline.ledger.raw_windows() if row.kafka_partition in span.kafka_partitions}
     cells = tuple(span.cells())
     pipeline.require(cells, raw, needed="raw_envelopes")
-    entries = {row.cell: row for row in pipeline.ledger.windows() if row.kafka_partition in span.kafka_partitions}
+    near = with_windows_before(span.windows, raw)
+    entries = {row.cell: row for row in pipeline.ledger.windows(near) if row.kafka_partition in span.kafka_partitions}
     stored = {cell: entries[cell] for cell in cells if cell in entries}
     decoding, changed = pipeline.decoding_settings(), disagreeing(entries)
     appends = {

@@ -14,18 +14,27 @@ from dts_assets.model.windows import Window
 from tests.flows.harness import Bench
 from tests.flows.history import border
 from tests.flows.short import SECOND, insert, item, open_short, short_source
-from tests.flows.source import Dml
+from tests.flows.source import Dml, Source
 
 pytestmark = pytest.mark.spark
 
 
-def test_a_set_waits_for_the_window_of_its_head(bench: Bench, tmp_path: Path) -> None:
+def set_over_a_border() -> tuple[Source, int]:
+    """Return a source whose last message is the tail of an entry set, and the number of rows of that set.
+
+    Two fragments of the set lie in the first window, its tail in the second, all of them in Kafka partition 1.
+    """
     source = short_source()
     insert(source, border(0) + 10 * SECOND, range(6))
     table = source.tables["items"]
     rows = [(None, item(number)) for number in range(100, 120) if table.partition(item(number), 2) == 1]
     edges = [border(1) - 2 * SECOND, border(1) - SECOND, border(1) + SECOND]
     source.transaction(border(1) - 5 * SECOND, Dml(table, rows), split={1: edges})
+    return source, len(rows)
+
+
+def test_a_set_waits_for_the_window_of_its_head(bench: Bench, tmp_path: Path) -> None:
+    source, rows = set_over_a_border()
     source.checkpoint(border(1) + 60 * SECOND)
     cut_set = next(change for change in source.changes if change.first_offset < change.last_offset)
     harness = open_short(bench, tmp_path / "capture", source.messages, windows=2)
@@ -48,19 +57,14 @@ def test_a_set_waits_for_the_window_of_its_head(bench: Bench, tmp_path: Path) ->
     row = next(row for row in harness.pipeline.ledger.windows() if row.cell == cell)
     assert (row.problems, row.counts.waiting, row.counts.carried_in) == ((), 0, 2)
     assert harness.pipeline.ledger.quarantine() == []
-    assert len(harness.rows("changelog", "bank", "items")) == 6 + len(rows)
+    assert len(harness.rows("changelog", "bank", "items")) == 6 + rows
     assert harness.snapshots(source.tables)["items"] == source.rows["items"]
 
 
 def test_a_set_whose_tail_never_comes_is_named_by_the_window_that_knows_in_any_order(
     bench: Bench, tmp_path: Path
 ) -> None:
-    source = short_source()
-    insert(source, border(0) + 10 * SECOND, range(6))
-    table = source.tables["items"]
-    rows = [(None, item(number)) for number in range(100, 120) if table.partition(item(number), 2) == 1]
-    edges = [border(1) - 2 * SECOND, border(1) - SECOND, border(1) + SECOND]
-    source.transaction(border(1) - 5 * SECOND, Dml(table, rows), split={1: edges})
+    source, _ = set_over_a_border()
     tail = source.messages[-1]
     insert(source, border(1) + 10 * SECOND, range(200, 206))
     source.checkpoint(border(1) + 60 * SECOND)

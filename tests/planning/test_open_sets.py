@@ -11,7 +11,7 @@ from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.open_sets import OpenSet, open_sets_text
 from dts_assets.model.spans import Cell
 from dts_assets.model.windows import ClosedBy, WindowGrid
-from dts_assets.planning.open_sets import disagreeing, left_open_by, open_before
+from dts_assets.planning.open_sets import disagreeing, left_open_by, open_before, with_windows_before
 from dts_assets.planning.staleness import stale_entries
 from dts_assets.planning.work import plan_work
 from tests.ledger_rows import ingest_row, raw_row
@@ -79,3 +79,15 @@ def test_the_text_of_sets_tells_them_apart_and_no_order() -> None:
     assert open_sets_text([ONE, OTHER]) == open_sets_text([OTHER, ONE])
     texts = {open_sets_text(one) for one in ([], [ONE], [OTHER], [ONE, OTHER], [replace(ONE, collecting=False)])}
     assert len(texts) == 5
+
+
+def test_marks_are_read_of_a_window_and_of_those_that_it_takes_over_from() -> None:
+    raw = {cell: raw_row(cell, OFFSETS[cell], ClosedBy.MESSAGE) for cell in (FIRST, SECOND, THIRD)}
+    assert with_windows_before([FIRST.window], raw) == {FIRST.window}
+    assert with_windows_before([SECOND.window], raw) == {FIRST.window, SECOND.window}
+    assert with_windows_before([THIRD.window], raw) == {FIRST.window, SECOND.window, THIRD.window}
+    full = raw | {SECOND: raw_row(SECOND, OffsetRange(10, 12), ClosedBy.MESSAGE)}
+    full[THIRD] = raw_row(THIRD, OffsetRange(12, 20), ClosedBy.MESSAGE)
+    assert with_windows_before([THIRD.window], full) == {SECOND.window, THIRD.window}
+    behind_a_hole = raw | {SECOND: raw_row(SECOND, OffsetRange(11, 11), ClosedBy.MESSAGE)}
+    assert with_windows_before([SECOND.window], behind_a_hole) == {SECOND.window}
