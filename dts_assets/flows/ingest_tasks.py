@@ -168,6 +168,7 @@ def _decoded(decoder: CellDecoder, stored: _StoredMessages) -> Decoded:
         looked_beyond=stored.looked_beyond,
         resume=decoder.resume(),
         left_open=decoder.left_open,
+        seen_tables=tuple(decoder.tables.seen),
         taken_over=decoder.taken_over,
     )
 

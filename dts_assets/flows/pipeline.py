@@ -15,8 +15,9 @@ from pyspark.sql import SparkSession
 
 from dts_assets.errors import IncompatibleLakeError, NotReadyError
 from dts_assets.flows.layers import LAYERS, Layer
+from dts_assets.model.formats import ChangeOrder
 from dts_assets.model.frontier import Consistency
-from dts_assets.model.ledger_rows import IngestWindow, RawWindow
+from dts_assets.model.ledger_rows import Comparison, IngestWindow, RawWindow
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window, WindowGrid
@@ -138,7 +139,12 @@ class Pipeline:
             consistency=Consistency(self.settings.consistency),
             order=self.settings.traits.order,
             settings=self.shaping_settings(),
+            comparisons=self.comparisons(),
         )
+
+    def comparisons(self) -> list[Comparison]:
+        """Return what messages behind falling ids turned out to be; none where messages carry no ids."""
+        return self.ledger.comparisons() if self.settings.traits.order is ChangeOrder.MESSAGE_ID else []
 
     def closing(self) -> Closing:
         """Return the rule by which windows close, with the time of now."""

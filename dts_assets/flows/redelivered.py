@@ -74,11 +74,13 @@ def find_redelivered_changes(
             IdentityTask(
                 cell=one.cell,
                 own=tuple(files.get(one.cell, ())),
-                earlier=tuple(tuple(files.get(cell, ())) for cell in one.earlier),
+                earlier=tuple((cell, tuple(files.get(cell, ()))) for cell in one.earlier),
                 rules=history.rules(one.cell),
                 trust_gtids=history.trusts_gtids,
                 by_gtid=one.by_gtid,
                 tables=known,
+                format=pipeline.format,
+                stretches={cell: some for cell in (one.cell, *one.earlier) if (some := history.stretches(cell))},
                 io_properties=pipeline.lake.location.file_store_properties,
                 redeliveries=target,
             )

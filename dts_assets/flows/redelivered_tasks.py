@@ -13,26 +13,38 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dts_assets.model.lineages import LineageRule
+from dts_assets.model.lives import Stretch
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
-from dts_assets.stages.redelivered_entries import KEY_COLUMNS, EntryKeys, keys_of, redelivered_in_cell
+from dts_assets.stages.redelivered_entries import (
+    COPY_COLUMNS,
+    KEY_COLUMNS,
+    EntryKeys,
+    copies_in_cell,
+    keys_of,
+    redelivered_in_cell,
+)
 from dts_assets.store.files import TableWriter, WriteTarget, WrittenFile, read_batches
+from dts_assets.wire.format import WireFormat
 
 
 @dataclass(frozen=True, slots=True)
 class IdentityTask:
     """The comparison of the entries of one cell with each other and with earlier cells.
 
-    ``earlier`` has the files of each earlier cell, oldest cell first.
+    ``earlier`` has the files of each earlier cell, oldest cell first. ``stretches`` are those of all these cells, where messages
+    carry ids; empty where positions tell copies.
     """
 
     cell: Cell
     own: tuple[str, ...]
-    earlier: tuple[tuple[str, ...], ...]
+    earlier: tuple[tuple[Cell, tuple[str, ...]], ...]
     rules: Mapping[str, LineageRule]
     trust_gtids: bool
     by_gtid: bool
     tables: frozenset[TableId]
+    format: WireFormat
+    stretches: Mapping[Cell, tuple[Stretch, ...]]
     io_properties: Mapping[str, str]
     redeliveries: WriteTarget
 
@@ -52,11 +64,7 @@ class IdentityResult:
 
 def find_in_cell(task: IdentityTask, attempt: str) -> IdentityResult:
     """Find and list the entries of a cell that were delivered before."""
-    found = redelivered_in_cell(
-        read_batches(task.io_properties, task.own, KEY_COLUMNS),
-        (read_batches(task.io_properties, paths, KEY_COLUMNS) for paths in task.earlier),
-        task.rules, trust_gtids=task.trust_gtids, by_gtid=task.by_gtid,
-    )  # fmt: skip
+    found = _copies(task) if task.stretches else _redelivered(task)
     keys = keys_of(found)
     counts = found.group_by(["database", "schema", "table"]).aggregate([("rows", "sum")])
     changes = {
@@ -68,6 +76,25 @@ def find_in_cell(task: IdentityTask, attempt: str) -> IdentityResult:
         for batch in _listed(task, found).to_batches():
             writer.write(batch)
         return IdentityResult(task.cell, keys, changes, writer.close())
+
+
+def _redelivered(task: IdentityTask) -> pa.Table:
+    return redelivered_in_cell(
+        read_batches(task.io_properties, task.own, KEY_COLUMNS),
+        (read_batches(task.io_properties, paths, KEY_COLUMNS) for _, paths in task.earlier),
+        task.rules, trust_gtids=task.trust_gtids, by_gtid=task.by_gtid,
+    )  # fmt: skip
+
+
+def _copies(task: IdentityTask) -> pa.Table:
+    return copies_in_cell(
+        (task.stretches[task.cell], read_batches(task.io_properties, task.own, COPY_COLUMNS)),
+        (
+            (task.stretches[cell], read_batches(task.io_properties, paths, COPY_COLUMNS))
+            for cell, paths in task.earlier
+        ),
+        task.rules, task.format,
+    )  # fmt: skip
 
 
 def _listed(task: IdentityTask, found: pa.Table) -> pa.Table:

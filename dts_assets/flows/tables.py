@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import TypeVar
 
 from dts_assets.flows.compaction import compact_changelogs
+from dts_assets.flows.falling_ids import compare_contents
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.layers import EVERYTHING, LayerWork, Selection
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
@@ -63,6 +64,7 @@ def _materialize(
 ) -> TablesReport:
     began = time.monotonic()
     pipeline.check_shape()
+    compare_contents(pipeline, spark=spark, progress=progress)
     plan = plan_tables(pipeline, windows, selection, progress)
     decoded = decode_tables(pipeline, plan, spark=spark, progress=progress)
     lost = quarantined_entries(tally for result in decoded.results for tally in result.tallies.items())

@@ -151,11 +151,12 @@ def _wanted(
         for start in starts
         for partition in pipeline.kafka_partitions
     }
-    statements, offsets = plan.history.statements, plan.appends.from_offsets
+    statements, loads, offsets = plan.history.statements, plan.history.loads, plan.appends.from_offsets
     return EntriesWanted(
         rules={key: found for key, cell in cells.items() if (found := plan.history.rules(cell))},
         redelivered={key: redelivered[cell] for key, cell in cells.items() if cell in redelivered},
         statements={key: statements[cell] for key, cell in cells.items() if cell in statements},
+        loads={key: loads[cell] for key, cell in cells.items() if cell in loads},
         from_offsets={key: offsets[key] for key in cells if key in offsets},
     )
 

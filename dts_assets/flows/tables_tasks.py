@@ -74,7 +74,7 @@ def decode_changes(task: TablesTask, attempt: str) -> TablesResult:
     with ExitStack() as opened:
         files = _Files(task, attempt, opened)
         decoder = ChangelogDecoder(task.format, columns, task.wanted, files)
-        if task.wanted.statements:
+        if task.wanted.statements or task.wanted.loads:
             decoder.read_statements(read_batches(task.io_properties, task.paths, (*DDL_ENTRY_COLUMNS, "shard")))
         decoder.read(read_batches(task.io_properties, task.paths, DML_ENTRY_COLUMNS, batch_bytes=decoder.chunk_bytes))
         changelogs, quarantine, ddl = files.close()

@@ -10,6 +10,7 @@ from dts_assets.model.columns import ColumnShape
 from dts_assets.model.delivery import NOTHING_DELIVERED, CellDelivery
 from dts_assets.model.frontier import Consistency
 from dts_assets.model.lineages import Lineage
+from dts_assets.model.message_ids import SeenTable
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.open_sets import OpenSet
 from dts_assets.model.positions import SourcePosition
@@ -128,7 +129,8 @@ class IngestWindow:
     ``refreshes`` are the readings that the window consists of; none if it was read only after it had closed. ``resume`` is the
     state that the next refresh goes on with; None if that has to begin anew, and once the window is closed. ``emptying`` counts
     the statements that take away all rows of a table; None where they were not counted. ``left_open`` are the entry sets whose
-    fragments are ``carried_out``, ``taken_over`` those whose fragments are ``carried_in``.
+    fragments are ``carried_out``, ``taken_over`` those whose fragments are ``carried_in``. ``seen_tables`` tells, where messages
+    carry ids, which tables have rows of a full load and other changes, and in which order.
     """
 
     kafka_partition: int
@@ -154,6 +156,7 @@ class IngestWindow:
     emptying: int | None = None
     left_open: tuple[OpenSet, ...] = ()
     taken_over: tuple[OpenSet, ...] = ()
+    seen_tables: tuple[SeenTable, ...] = ()
 
     @property
     def cell(self) -> Cell:
@@ -217,6 +220,33 @@ class Cut:
 
 
 @dataclass(frozen=True, slots=True)
+class Comparison:
+    """A row of ``comparisons``: what messages behind a place where ids fall turned out to be, by their content.
+
+    ``window`` and ``offset`` are of the first of them. They belong to ``life``; from the offset ``until`` in the run
+    ``until_part`` on to the life before again, None where there is no such place. ``doubts`` counts messages whose ids were never
+    seen and that nothing shows to be of another life, ``doubted`` is the offset of the first. ``inputs`` is a digest of all that
+    was compared.
+    """
+
+    kafka_partition: int
+    window: Window
+    offset: int
+    life: int
+    until: int | None
+    until_part: int | None
+    doubts: int
+    doubted: int | None
+    inputs: str
+    code_version: str
+
+    @property
+    def cell(self) -> Cell:
+        """The cell of the first message."""
+        return Cell(self.kafka_partition, self.window)
+
+
+@dataclass(frozen=True, slots=True)
 class TableShapeRow:
     """The columns that events of a window described for a table, and where the first such event stood."""
 
@@ -242,4 +272,6 @@ class QuarantineRow:
     payload: bytes | None = None
 
 
-LedgerRow: TypeAlias = RawWindow | IngestWindow | WindowTable | Cut | TableShapeRow | Lineage | QuarantineRow
+LedgerRow: TypeAlias = (
+    RawWindow | IngestWindow | WindowTable | Cut | TableShapeRow | Comparison | Lineage | QuarantineRow
+)

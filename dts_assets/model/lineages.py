@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from dts_assets.model.positions import SourcePosition
+from dts_assets.model.problems import ProblemCode
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +15,8 @@ class Break:
 
     ``offset`` is where this Kafka partition saw it, and all entries from there on lie behind it. Where a partition did not see it
     (None), an entry lies behind it if its event time is at or after ``time`` or, ``by_gtid``, if its number is greater than
-    ``seen`` says of its server (a server not named: any number) and from offset ``surely`` on.
+    ``seen`` says of its server (a server not named: any number) and from offset ``surely`` on. No entry before the offset
+    ``since`` lies behind it.
     """
 
     lineage: int
@@ -23,6 +25,7 @@ class Break:
     offset: int | None
     by_gtid: bool
     surely: int | None = None
+    since: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,16 +60,19 @@ class Lineage:
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """A break at which order or identity of changes is not proven, where a Kafka partition saw it."""
+    """A place at which order or identity of changes is not proven, where a Kafka partition saw it."""
 
     kafka_partition: int
     offset: int
     detail: str
+    code: ProblemCode = ProblemCode.LINEAGES
 
 
 def _belongs(one: Break, *, offset: int, server: str | None, number: int, time: datetime) -> bool:
     if one.offset is not None:
         return offset >= one.offset
+    if offset < one.since:
+        return False
     if one.by_gtid and server is not None:
         return number > dict(one.seen).get(server, -1) or (one.surely is not None and offset >= one.surely)
-    return time >= one.time
+    return time >= one.time or (not one.by_gtid and one.surely is not None and offset >= one.surely)

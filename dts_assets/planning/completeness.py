@@ -22,9 +22,10 @@ _LOSSES = frozenset(
         ProblemCode.UNENDED,
         ProblemCode.TRANSACTION,
         ProblemCode.GTIDS,
+        ProblemCode.ID,
     }
 )
-_DOUBTS = frozenset({ProblemCode.ROLLBACK, ProblemCode.INTERRUPTED, ProblemCode.LINEAGES})
+_DOUBTS = frozenset({ProblemCode.ROLLBACK, ProblemCode.INTERRUPTED, ProblemCode.LINEAGES, ProblemCode.RELOAD})
 
 
 def completeness_of_cell(problems: Iterable[Problem]) -> Completeness:

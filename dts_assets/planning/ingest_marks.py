@@ -11,6 +11,7 @@ from datetime import datetime
 
 from dts_assets.model.delivery import CellDelivery
 from dts_assets.model.ledger_rows import Counts, IngestWindow, RawWindow, ServerPositions
+from dts_assets.model.message_ids import SeenTable
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.open_sets import OpenSet, open_sets_text
 from dts_assets.model.positions import SourcePosition
@@ -74,6 +75,7 @@ class Decoded:
     resume: bytes | None = None
     left_open: tuple[OpenSet, ...] = ()
     taken_over: tuple[OpenSet, ...] = ()
+    seen_tables: tuple[SeenTable, ...] = ()
 
 
 def raw_mark(read: RawRead, copied: Copied, problems: Iterable[Problem], *, epoch: int, run: str) -> RawWindow:
@@ -162,6 +164,7 @@ def entries_mark(
         emptying=decoded.emptying,
         left_open=decoded.left_open,
         taken_over=taken_over,
+        seen_tables=decoded.seen_tables,
     )
 
 

@@ -112,7 +112,7 @@ def _doubted(row: IngestWindow, doubts: Iterable[Doubt]) -> tuple[Problem, ...]:
     """Return the breaks of lineages in a cell that are not proven."""
     mine = (one for one in doubts if one.kafka_partition == row.kafka_partition)
     inside = (one for one in mine if row.offsets.start <= one.offset < row.offsets.end)
-    return tuple(Problem(ProblemCode.LINEAGES, one.offset, one.offset, one.detail) for one in inside)
+    return tuple(Problem(one.code, one.offset, one.offset, one.detail) for one in inside)
 
 
 def _judge(row: IngestWindow, before: CellDelivery | None, left_open: int, doubted: tuple[Problem, ...]) -> _JudgedCell:

@@ -11,11 +11,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TypeAlias
 
-from dts_assets.model.formats import ChangeOrder
 from dts_assets.model.gtids import greatest_numbers, is_domain, server_and_number
 from dts_assets.model.ledger_rows import IngestWindow
 from dts_assets.model.lineages import Break, Doubt, Lineage, LineageRule
@@ -29,21 +28,25 @@ class Lineages:
     """All lineages of a topic, by number.
 
     ``rules`` has the rule of every (Kafka partition, shard) that has more than one lineage. ``doubts`` are the breaks at which
-    order or identity is not proven.
+    order or identity is not proven. Where messages carry ids, which begin again with a topic too, ``of_epochs`` has the rules by
+    (Kafka partition, epoch).
     """
 
     all: tuple[Lineage, ...]
     rules: Mapping[tuple[int, str], LineageRule]
     bases: Mapping[str, int]
     doubts: tuple[Doubt, ...] = ()
+    of_epochs: Mapping[tuple[int, int], LineageRule] = field(default_factory=dict)
 
-    def rule(self, kafka_partition: int, shard: str) -> LineageRule:
+    def rule(self, kafka_partition: int, shard: str, *, epoch: int = 0) -> LineageRule:
         """Return the rule that gives entries of a Kafka partition and shard their lineage."""
+        if self.of_epochs:
+            return self.of_epochs.get((kafka_partition, epoch)) or LineageRule(0)
         return self.rules.get((kafka_partition, shard)) or LineageRule(self.bases.get(shard, 0))
 
-    def of_run(self, kafka_partition: int, run: Run) -> tuple[int, int]:
+    def of_run(self, kafka_partition: int, run: Run, *, epoch: int = 0) -> tuple[int, int]:
         """Return the least and the greatest lineage that entries of a run can have."""
-        rule = self.rule(kafka_partition, run.shard)
+        rule = self.rule(kafka_partition, run.shard, epoch=epoch)
         if not rule.breaks:
             return rule.base, rule.base
         found = []
@@ -57,10 +60,10 @@ class Lineages:
                 ]
         return min(found), max(found)
 
-    def of_statement(self, kafka_partition: int, statement: SeenStatement) -> SourcePosition:
+    def of_statement(self, kafka_partition: int, statement: SeenStatement, *, epoch: int = 0) -> SourcePosition:
         """Return the position of a statement with its lineage."""
         server, number = server_and_number(statement.gtid or "") or (None, -1)
-        rule = self.rule(kafka_partition, statement.shard)
+        rule = self.rule(kafka_partition, statement.shard, epoch=epoch)
         lineage = rule.lineage(offset=statement.offset, server=server, number=number, time=statement.time)
         return SourcePosition(lineage, statement.position.file, statement.position.position)
 
@@ -79,11 +82,10 @@ class Lineages:
         return found
 
 
-def find_lineages(rows: Iterable[IngestWindow], *, trust_gtids: bool, order: ChangeOrder) -> Lineages:
+def find_lineages(rows: Iterable[IngestWindow], *, trust_gtids: bool) -> Lineages:
     """Return the lineages of a topic from the runs of all its stored windows.
 
-    ``trust_gtids`` is False where the vendor says that it made the GTIDs up. Message ids belong to the vendor's task and not
-    to a server, so that where they give the ``order`` no lineage ends.
+    ``trust_gtids`` is False where the vendor says that it made the GTIDs up.
     """
     rows = sorted(rows, key=lambda row: (row.kafka_partition, row.epoch, row.window.start))
     by_shard: dict[str, dict[int, list[Run]]] = {}
@@ -98,7 +100,6 @@ def find_lineages(rows: Iterable[IngestWindow], *, trust_gtids: bool, order: Cha
         seen = {
             partition: find_breaks(partition, runs, first=_server(first), trust_gtids=trust_gtids)
             for partition, runs in partitions.items()
-            if order is ChangeOrder.BINLOG_POSITION
         }
         broken = trust_gtids and any(one.turns for one in seen.values())
         shards[shard] = _ShardBreaks.of(seen, _synced(rows, shard) if broken else ())
@@ -123,7 +124,7 @@ def find_lineages(rows: Iterable[IngestWindow], *, trust_gtids: bool, order: Cha
     }
     found = Lineages(lineages, rules, {shard: numbers[shard, -1] for shard in by_shard})
     doubts = [doubt for breaks in shards.values() for doubt in breaks.doubts()]
-    if trust_gtids and order is ChangeOrder.BINLOG_POSITION:
+    if trust_gtids:
         doubts += [doubt for partitions in by_shard.values() for doubt in _contradictions(found, partitions)]
     return replace(found, doubts=tuple(doubts))
 

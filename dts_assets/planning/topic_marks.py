@@ -7,15 +7,17 @@ completeness, and its inputs.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from dts_assets.model.formats import ChangeOrder
 from dts_assets.model.frontier import Consistency
 from dts_assets.model.gtids import greatest_numbers, server_and_number
-from dts_assets.model.ledger_rows import Cut, IngestWindow
+from dts_assets.model.ledger_rows import Comparison, Cut, IngestWindow
 from dts_assets.model.lineages import LineageRule
+from dts_assets.model.lives import Stretch
+from dts_assets.model.message_ids import Load
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.problems import Problem
 from dts_assets.model.spans import Cell, partition_key
@@ -23,6 +25,9 @@ from dts_assets.model.tables import TableId
 from dts_assets.model.version import CODE_VERSION
 from dts_assets.model.windows import ClosedBy, Window
 from dts_assets.planning.cuts import cut_of_window
+from dts_assets.planning.full_loads import find_full_loads
+from dts_assets.planning.id_lineages import find_id_lineages
+from dts_assets.planning.message_lives import PartitionLives, find_copies, find_lives
 from dts_assets.planning.proofs import WindowProof, prove_windows
 from dts_assets.planning.staleness import entries_input, generation, input_text, tables_inputs
 from dts_assets.planning.suspicions import Suspicion, find_suspicions
@@ -40,7 +45,8 @@ class TopicHistory:
     """The history that the stored windows of a subscription tell together.
 
     ``tables`` is a digest of the tables that are known, ``statements`` has the offsets of the DDL that counts,
-    ``trusts_gtids`` says that GTIDs are the server's own; a task may make them up where the server has none.
+    ``trusts_gtids`` says that GTIDs are the server's own; a task may make them up where the server has none. Where messages carry
+    ids, ``lives`` has those of every Kafka partition, ``loads`` the full loads that replace a table, by the cell they begin in.
     """
 
     rows: Mapping[Cell, IngestWindow]
@@ -49,21 +55,48 @@ class TopicHistory:
     statements: Mapping[Cell, frozenset[int]]
     trusts_gtids: bool
     tables: str
+    lives: Mapping[int, PartitionLives] = field(default_factory=dict)
+    loads: Mapping[Cell, tuple[Load, ...]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, rows: Iterable[IngestWindow], tables: Iterable[TableId], *, order: ChangeOrder) -> TopicHistory:
+    def of(
+        cls,
+        rows: Iterable[IngestWindow],
+        tables: Iterable[TableId],
+        *,
+        order: ChangeOrder,
+        comparisons: Iterable[Comparison] = (),
+    ) -> TopicHistory:
         """Return the history that all rows of ``windows`` tell.
 
-        ``tables`` are all known tables, ``order`` is the format's.
+        ``tables`` are all known tables, ``order`` is the format's. ``comparisons`` are those of messages whose ids fall.
         """
         by_cell = {row.cell: row for row in rows}
         once = list(by_cell.values())
         real = not any(mark.fake_gtid for row in once for mark in row.checkpoints)
-        lineages = find_lineages(once, trust_gtids=real, order=order)
+        if order is ChangeOrder.MESSAGE_ID:
+            lives = find_lives(once, comparisons)
+            lineages = find_id_lineages(once, lives)
+            loads = find_full_loads(once, lineages)
+            lineages = replace(lineages, doubts=(*lineages.doubts, *loads.doubts))
+            statements = _kept_statements(once, lineages, trust_gtids=False, lives=lives)
+            suspicions = find_copies(lives.values())
+            return cls(by_cell, lineages, suspicions, statements, real, _digest(tables), lives, loads.begins)
+        lineages = find_lineages(once, trust_gtids=real)
         return cls(
             by_cell, lineages, find_suspicions(once, lineages), _kept_statements(once, lineages, trust_gtids=real), real,
             _digest(tables),
         )  # fmt: skip
+
+    @property
+    def undecided(self) -> tuple[int, ...]:
+        """The Kafka partitions in which messages behind falling ids were not compared yet."""
+        return tuple(partition for partition, lives in sorted(self.lives.items()) if lives.undecided is not None)
+
+    def stretches(self, cell: Cell) -> tuple[Stretch, ...]:
+        """Return the stretches of growing ids of a cell, where messages carry ids."""
+        lives = self.lives.get(cell.kafka_partition)
+        return () if lives is None else lives.stretches.get(cell, ())
 
     def inputs(self, window: Window, kafka_partitions: Iterable[int]) -> tuple[str, ...]:
         """Return the inputs of a window's tables beside its own entries.
@@ -85,14 +118,29 @@ class TopicHistory:
                     # What is emptied may be known only later, by rows of another window.
                     texts.append(input_text("tables", self.tables))
             suspicion = self.suspicions.get(cell)
+            texts += self._texts_of_ids(cell)
             for earlier in () if suspicion is None else suspicion.earlier:
                 texts.append(input_text(entries_input(earlier), self.rows[earlier].generation))
         return tuple(sorted(set(texts)))
 
+    def _texts_of_ids(self, cell: Cell) -> Iterator[str]:
+        """Yield the inputs of a cell whose messages carry ids."""
+        lives = self.lives.get(cell.kafka_partition)
+        if lives is not None and lives.undecided is not None and lives.undecided.cell == cell:
+            yield input_text(f"contents:{cell}", f"undecided {lives.undecided.inputs}")
+        if cell in self.suspicions and self.lives:
+            told = ",".join(f"{one.offset}:{one.life}:{one.copies_until}" for one in self.stretches(cell))
+            yield input_text(f"stretches:{cell}", told)
+        for load in self.loads.get(cell, ()):
+            yield input_text(
+                f"load:{cell}", f"{load.offset} {load.database}.{load.schema}.{load.table} {load.emptied_at}"
+            )
+
     def rules(self, cell: Cell) -> dict[str, LineageRule]:
         """Return the rule of every shard of a cell; empty where all is lineage 0."""
-        shards = {run.shard for run in self.rows[cell].runs}
-        rules = {shard: self.lineages.rule(cell.kafka_partition, shard) for shard in shards}
+        row = self.rows[cell]
+        shards = {run.shard for run in row.runs}
+        rules = {shard: self.lineages.rule(cell.kafka_partition, shard, epoch=row.epoch) for shard in shards}
         return {shard: rule for shard, rule in rules.items() if rule.base or rule.breaks}
 
     def checkpoint(self, cell: Cell) -> tuple[SourcePosition, str | None] | None:
@@ -111,7 +159,8 @@ class TopicHistory:
 
     def _lineages_text(self, cell: Cell) -> str:
         """Return the lineages of a cell as text: one number if all entries have it, else the rules."""
-        bounds = {self.lineages.of_run(cell.kafka_partition, run) for run in self.rows[cell].runs}
+        row = self.rows[cell]
+        bounds = {self.lineages.of_run(cell.kafka_partition, run, epoch=row.epoch) for run in row.runs}
         numbers = {number for pair in bounds for number in pair}
         if len(numbers) <= 1:
             return str(next(iter(numbers), 0))
@@ -142,9 +191,10 @@ class TopicMarks:
         consistency: Consistency,
         order: ChangeOrder,
         settings: str,
+        comparisons: Iterable[Comparison] = (),
     ) -> TopicMarks:
         """Return the marks that all rows of ``windows`` give together; ``tables`` are all known tables."""
-        history = TopicHistory.of(rows, tables, order=order)
+        history = TopicHistory.of(rows, tables, order=order, comparisons=comparisons)
         # Shards are servers of their own: there is no position that is common to them.
         wanted = consistency if len(history.shards) <= 1 else Consistency.WINDOW
         by_window: dict[datetime, list[IngestWindow]] = {}
@@ -247,7 +297,11 @@ def _named(kafka_partition: int | None, problem: Problem) -> Problem:
 
 
 def _kept_statements(
-    rows: Iterable[IngestWindow], lineages: Lineages, *, trust_gtids: bool
+    rows: Iterable[IngestWindow],
+    lineages: Lineages,
+    *,
+    trust_gtids: bool,
+    lives: Mapping[int, PartitionLives] | None = None,
 ) -> Mapping[Cell, frozenset[int]]:
     """Return the offsets of the DDL statements that count, by cell.
 
@@ -255,13 +309,21 @@ def _kept_statements(
     Of equal statements the first by window, Kafka partition and offset counts. By window first, and not by Kafka partition as
     changes are told apart: so a statement never moves to a later window when that one is computed.
     """
-    first: dict[tuple[str, SourcePosition | str], tuple[Cell, int]] = {}
+    first: dict[tuple[str, SourcePosition | str, int], tuple[Cell, int]] = {}
+    places: dict[int, tuple[SourcePosition, int, int]] = {}
     for one in sorted(rows, key=lambda row: (row.epoch, row.window.start, row.kafka_partition)):
         for mark in one.statements:
             # A failover may tell it again at another position, and one GTID is one statement.
             numbered = trust_gtids and mark.gtid is not None and server_and_number(mark.gtid) is not None
-            known = mark.gtid if numbered else lineages.of_statement(one.kafka_partition, mark)
-            first.setdefault((mark.shard, known or ""), (one.cell, mark.offset))
+            at = lineages.of_statement(one.kafka_partition, mark, epoch=one.epoch)
+            known = mark.gtid if numbered else at
+            place = 0
+            if lives is not None:  # neighbours with one id are several statements of one event
+                stretch = lives[one.kafka_partition].stretch_of(one.cell, mark.offset)
+                *before, last = places.get(one.kafka_partition, (None, None, -1))
+                place = last + 1 if before == [at, stretch] else 0
+                places[one.kafka_partition] = at, stretch, place
+            first.setdefault((mark.shard, known or "", place), (one.cell, mark.offset))
     kept: dict[Cell, set[int]] = {}
     for cell, offset in first.values():
         kept.setdefault(cell, set()).add(offset)

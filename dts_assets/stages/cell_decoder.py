@@ -12,6 +12,7 @@ from typing import Protocol, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dts_assets.model.formats import ChangeOrder
 from dts_assets.model.ledger_rows import Counts
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.open_sets import OpenSet
@@ -81,7 +82,7 @@ class CellDecoder:
         self._sink = sink
         self._format = reading.format
         state = WindowState.begin(reading.offsets) if reading.resume is None else WindowState.of_bytes(reading.resume)
-        self.facts, self.runs, self.delivery = state.facts, state.runs, state.delivery
+        self.facts, self.runs, self.delivery, self.tables = state.facts, state.runs, state.delivery, state.tables
         self.end = reading.offsets.end
         self._joiner = Reassembler(
             self._read_head,
@@ -125,7 +126,7 @@ class CellDecoder:
         """
         if not self._reading.is_open or self._joiner.broken or self._joiner.waiting or self.tally.carried_out:
             return None
-        return WindowState(self.tally, self.facts, self.runs, self.delivery).to_bytes()
+        return WindowState(self.tally, self.facts, self.runs, self.delivery, self.tables).to_bytes()
 
     def problems(self) -> Iterator[Problem]:
         """Yield the problems that the cell's mark names."""
@@ -207,7 +208,10 @@ class CellDecoder:
             columns = EntryColumns.of(decoded.batch, sets, decoded.checkpoints)
             self.facts.add(decoded, columns)
             self.delivery.see_entries(columns)
-            self.runs.see(columns, order=self._format.traits.order)
+            order = self._format.traits.order
+            self.runs.see(columns, order=order)
+            if order is ChangeOrder.MESSAGE_ID:
+                self.tables.see(decoded.batch, columns, decoded.reads)
             self._sink.entries(entry_rows(decoded.batch, sets, cell=self._reading.cell, epoch=self._reading.epoch))
             self._reject([_rejected_row(rejection, sets) for rejection in decoded.rejected])
 

@@ -18,10 +18,11 @@ import pyarrow.compute as pc
 
 from dts_assets.model.columns import Column
 from dts_assets.model.lineages import LineageRule
+from dts_assets.model.message_ids import Load
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
 from dts_assets.stages.changelog_rows import ENTRY_COLUMNS, changelog_rows, position_bounds
-from dts_assets.stages.ddl_statements import ddl_rows, statements, truncations
+from dts_assets.stages.ddl_statements import ddl_rows, statements, truncation, truncations
 from dts_assets.stages.entry_lineages import entry_lineages
 from dts_assets.stages.quarantine import Unusable, quarantine_rows
 from dts_assets.stages.redelivered_entries import EntryKeys, entry_keys
@@ -113,12 +114,14 @@ class EntriesWanted:
     """The entries that count, by cell.
 
     ``rules`` tells lineages where not all is lineage 0, ``redelivered`` has the entries that are left out, ``statements`` the
-    offsets of the DDL that counts. Of cells in ``from_offsets`` only entries at or behind that offset are decoded.
+    offsets of the DDL that counts, ``loads`` the full loads that replace a table. Of cells in ``from_offsets`` only entries at or
+    behind that offset are decoded.
     """
 
     rules: Mapping[CellKey, Mapping[str, LineageRule]] = field(default_factory=dict)
     redelivered: Mapping[CellKey, EntryKeys] = field(default_factory=dict)
     statements: Mapping[CellKey, frozenset[int]] = field(default_factory=dict)
+    loads: Mapping[CellKey, tuple[Load, ...]] = field(default_factory=dict)
     from_offsets: Mapping[CellKey, int] = field(default_factory=dict)
 
 
@@ -149,8 +152,12 @@ class ChangelogDecoder:
             self._decode(chunk)
 
     def read_statements(self, batches: Iterable[pa.RecordBatch]) -> None:
-        """List the statements that count, and write a truncation into the changelog of every table that one empties."""
+        """List the statements that count, and write a truncation into the changelog of every table that one empties.
+
+        A full load that replaces a table empties it, too.
+        """
         for batch in batches:
+            self._read_loads(batch)
             ddl = batch.filter(pc.equal(batch["message_type"], "DDL"))
             if not ddl.num_rows:
                 continue
@@ -165,6 +172,17 @@ class ChangelogDecoder:
                 self._sink.statements(ddl_rows(ddl, found))
             for changes in truncations(found, self._columns):
                 self._write(changes, ddl)
+
+    def _read_loads(self, batch: pa.RecordBatch) -> None:
+        """Write the truncations of the full loads that begin in a batch of one cell."""
+        if not batch.num_rows or not self._wanted.loads:
+            return
+        cell = _cell_of(batch)
+        for load in self._wanted.loads.get(cell, ()):
+            table = TableId(load.database, load.schema, load.table)
+            rows = np.flatnonzero(batch["last_offset"].to_numpy() == load.offset)
+            if len(rows) and table in self._columns and load.offset >= self._wanted.from_offsets.get(cell, 0):
+                self._write(truncation(int(rows[0]), table, self._columns[table]), _placed_at(batch, load.emptied_at))
 
     def _chunks(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield DML entries in batches of about a chunk of payload."""
@@ -239,6 +257,15 @@ class ChangelogDecoder:
         found = Unusable(offset, offset, rejection.reason, detail, rejection.payload)
         cell = {name: row[name] for name in ("kafka_partition", "window_start")}
         self._sink.rejected(quarantine_rows([found], **cell, stage="tables"))
+
+
+def _placed_at(entries: pa.RecordBatch, position: SourcePosition) -> pa.RecordBatch:
+    """Return entries with one position in the place of their own."""
+    count = entries.num_rows
+    found = entries.set_column(
+        entries.schema.get_field_index("position"), "position", pa.array(np.full(count, position.position, np.int64))
+    )
+    return found.append_column("lineage", pa.array(np.full(count, position.lineage, np.int32)))
 
 
 def _cell_of(entries: pa.RecordBatch) -> CellKey:

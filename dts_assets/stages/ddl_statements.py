@@ -109,6 +109,11 @@ def truncations(found: list[Statement], tables: Mapping[TableId, tuple[Column, .
     return tuple(TableChanges(table, _truncate_batch(rows, tables[table])) for table, rows in emptied.items())
 
 
+def truncation(index: int, table: TableId, columns: tuple[Column, ...]) -> TableChanges:
+    """Return the truncation of one table, at an entry of a batch."""
+    return TableChanges(table, _truncate_batch([index], columns))
+
+
 def _emptied_by(parsed: ParsedDdl, tables: Mapping[TableId, tuple[Column, ...]]) -> set[TableId]:
     found: set[TableId] = set()
     for effect in parsed.effects:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +16,7 @@ from dts_assets.stages.gtid_columns import GtidColumn
 
 Lineages = npt.NDArray[np.int32]
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NEVER = np.iinfo(np.int64).max
 
 
@@ -49,6 +51,9 @@ def _by_rule(entries: pa.RecordBatch, rule: LineageRule) -> Lineages:
         # The last of these stands for entries without a GTID, whose code is -1.
         limits = np.array([*(seen.get(name, -1) for name in gtids.names), -1], np.int64)
         surely = offsets >= (_NEVER if one.surely is None else one.surely)
-        by_clock = times >= int(one.time.timestamp() * 1e6)
-        found[np.where((numbers >= 0) & one.by_gtid, (numbers > limits[codes]) | surely, by_clock)] = one.lineage
+        by_clock = times >= round((one.time - _EPOCH) / timedelta(microseconds=1))
+        if not one.by_gtid:
+            by_clock |= surely
+        behind = np.where((numbers >= 0) & one.by_gtid, (numbers > limits[codes]) | surely, by_clock)
+        found[behind & (offsets >= one.since)] = one.lineage
     return found

@@ -16,10 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dts_assets.model.lineages import LineageRule
+from dts_assets.model.lives import Stretch
 from dts_assets.stages.entry_columns import file_numbers
 from dts_assets.stages.entry_lineages import entry_lineages
+from dts_assets.stages.message_contents import copied_messages
 from dts_assets.stages.reassembly import SETS
-from dts_assets.wire.format import ENTRIES
+from dts_assets.wire.format import ENTRIES, WireFormat
 
 KEY_COLUMNS = (
     "last_offset", "entry_number", "message_type", "event_time", "gtid", "file_name", "position",
@@ -51,6 +53,39 @@ def entry_keys(last_offsets: pa.Array, entry_numbers: pa.Array) -> EntryKeys:
 def keys_of(found: pa.Table) -> EntryKeys:
     """Return the keys of entries that were found to be delivered before."""
     return entry_keys(found["last_offset"].combine_chunks(), found["entry_number"].combine_chunks())
+
+
+COPY_COLUMNS = (*KEY_COLUMNS, "payload")
+"""The columns of ``entries`` by which copies are found where messages carry ids."""
+
+
+def copies_in_cell(
+    own: tuple[Sequence[Stretch], Iterable[pa.RecordBatch]],
+    earlier: Iterable[tuple[Sequence[Stretch], Iterable[pa.RecordBatch]]],
+    rules: Mapping[str, LineageRule],
+    wire: WireFormat,
+) -> pa.Table:
+    """Return the entries of a cell that are copies of messages in ``earlier`` cells (oldest first) or before in itself.
+
+    All are batches of COPY_COLUMNS, with the stretches of growing ids of their cell. The columns are those of
+    :func:`find_redelivered`.
+    """
+    stretches, batches = own
+    mine = _with_ids((batch for batch in batches), None)
+    ids = pc.unique(mine["position"])
+    before = [(some, _with_ids(more, ids)) for some, more in earlier]
+    copies, firsts = copied_messages((stretches, mine), [one for one in before if one[1].num_rows], wire)
+    lineages = entry_lineages(copies, rules)
+    positions = pc.fill_null(copies["position"], 0).to_numpy()
+    places = {"lineage": lineages, "file": np.zeros(len(positions), np.int64), "position": positions}
+    return _result(copies, firsts, places)
+
+
+def _with_ids(batches: Iterable[pa.RecordBatch], ids: pa.Array | None) -> pa.Table:
+    """Return the DML entries, of an earlier cell only those with one of some ids, in offset order."""
+    found = [relevant(batch.select(COPY_COLUMNS), positions=ids, gtids=None) for batch in batches]
+    table = pa.Table.from_batches(found, _COPY_SCHEMA) if found else _COPY_SCHEMA.empty_table()
+    return table.sort_by([("last_offset", "ascending"), ("entry_number", "ascending")])
 
 
 def redelivered_in_cell(
@@ -202,6 +237,7 @@ def _codes(column: pa.Array) -> _Numbers:
 
 
 _DECLARED = {field.name: field for schema in (SETS, ENTRIES) for field in schema}
+_COPY_SCHEMA = pa.schema([_DECLARED[name] for name in COPY_COLUMNS])
 _NO_ENTRIES = pa.schema([_DECLARED[name] for name in KEY_COLUMNS]).empty_table()
 
 _NO_TEXTS = pa.array([], pa.string())

@@ -15,7 +15,7 @@ import numpy as np
 from dts_assets.model.formats import ChangeOrder
 from dts_assets.model.positions import SourcePosition, file_number
 from dts_assets.model.runs import Run, SeenCheckpoint, SeenStatement, ServerRange
-from dts_assets.stages.entry_columns import BEGIN, CHECKPOINT, DDL, EntryColumns
+from dts_assets.stages.entry_columns import BEGIN, CHECKPOINT, DDL, DML, EntryColumns
 
 MOST_RUNS = 64
 """Runs kept of one Kafka partition and window.
@@ -85,9 +85,14 @@ class RunTracker:
             statement = SeenStatement(entries.shard(row), int(entries.offsets[row]), entries.position(row), gtid, time)
             self.seen_statements.append(statement)
         for shard, mine in entries.of_shards():
+            if order is ChangeOrder.MESSAGE_ID:
+                own = mine.take(np.flatnonzero((mine.kinds == DML) | (mine.kinds == DDL)))
+                if len(own):
+                    _see_ids(self.shards.setdefault(shard, _Shard()), own)
+                continue
             own = mine.take(np.flatnonzero((mine.kinds < CHECKPOINT) & mine.placed))
             if len(own):
-                self._see(self.shards.setdefault(shard, _Shard()), _Entries(own), order)
+                self._see(self.shards.setdefault(shard, _Shard()), _Entries(own))
 
     def runs(self) -> tuple[Run, ...]:
         """Return the runs by shard and offset."""
@@ -108,7 +113,7 @@ class RunTracker:
             known.checkpoints.pop()
         known.checkpoints.append(seen)
 
-    def _see(self, known: _Shard, entries: _Entries, order: ChangeOrder) -> None:
+    def _see(self, known: _Shard, entries: _Entries) -> None:
         """Take note of entries of one shard: stretch by stretch, in each of which positions only grow."""
         keys = entries.columns.keys
         goes_back = np.flatnonzero(keys[1:] < keys[:-1]) + 1
@@ -123,12 +128,12 @@ class RunTracker:
         )
         equal = np.flatnonzero(keys[1:] == keys[:-1]) + 1
         for start, end in zip(starts, [*starts[1:], len(keys)], strict=True):
-            passed = self._stretch(known, entries, start, end, order)
+            passed = self._stretch(known, entries, start, end)
             if len(equal):  # behind those that were passed, which are counted already
                 new = start + max(1, passed)
                 known.runs[-1].repeats += int(np.searchsorted(equal, end) - np.searchsorted(equal, new))
 
-    def _stretch(self, known: _Shard, entries: _Entries, start: int, end: int, order: ChangeOrder) -> int:
+    def _stretch(self, known: _Shard, entries: _Entries, start: int, end: int) -> int:
         """Take note of a stretch; return the number of entries at positions held before."""
         first, last = entries.columns.place(start), entries.columns.place(end - 1)
         columns = entries.columns
@@ -140,8 +145,7 @@ class RunTracker:
         again = bool(entries.begins[start]) and numbered and not entries.any_new(start, start + 1, known.seen)
         elsewhere = again and known.begun.get(entries.server(start), first) != first
         copied = (again and first > known.highest) or (elsewhere and entries.tells_last(start, known.seen))
-        by_position = order is ChangeOrder.BINLOG_POSITION
-        later = by_position and back and not numbered and time > known.latest
+        later = back and not numbered and time > known.latest
         broken = later or copied or entries.any_new(start, start + passed, known.seen)
         unknown_server = numbered and entries.server(start) not in known.seen
         run = known.runs[-1] if known.runs else None
@@ -169,6 +173,29 @@ class RunTracker:
             known.seen[server] = max(known.seen.get(server, -1), greatest)
         known.origin = entries.origin(end - 1)
         return passed
+
+
+def _see_ids(known: _Shard, entries: EntryColumns) -> None:
+    """Take note of entries of one shard that carry ids: each place where ids fall begins a run.
+
+    If there are too many, the last run is ``broken``: ids fall inside it.
+    """
+    ids = entries.positions
+    falls = (np.flatnonzero(ids[1:] < ids[:-1]) + 1).tolist()
+    for start, end in zip([0, *falls], [*falls, len(ids)], strict=True):
+        first, last = entries.place(start), entries.place(end - 1)
+        latest = int(entries.times[start:end].max())
+        back = bool(known.runs) and first < known.previous
+        if not known.runs or (back and len(known.runs) < MOST_RUNS):
+            time = int(entries.times[start])
+            known.runs.append(_Open(int(entries.offsets[start]), 0, first, last, time, latest, 0, None, False))
+            back = False
+        run = known.runs[-1]
+        run.broken |= back
+        run.last_offset = int(entries.offsets[end - 1])
+        run.first, run.last = min(run.first, first), max(run.last, last)
+        run.last_time = max(run.last_time, latest)
+        known.previous = last
 
 
 class _Entries:

@@ -19,6 +19,7 @@ from typing import Any, TypeAlias, get_args, get_origin, get_type_hints
 from dts_assets.model.columns import Column
 from dts_assets.model.delivery import CellDelivery
 from dts_assets.model.ledger_rows import (
+    Comparison,
     Counts,
     Cut,
     IngestWindow,
@@ -79,6 +80,7 @@ LEDGER_COLUMNS: Mapping[str, tuple[NamedType, ...]] = MappingProxyType(
         "window_tables": columns_of(WindowTable),
         "cuts": columns_of(Cut),
         "table_shapes": columns_of(TableShapeRow),
+        "comparisons": columns_of(Comparison),
     }
 )
 """The columns of each table of the ledger. A table that an earlier version made is widened when it is opened."""

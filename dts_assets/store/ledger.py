@@ -24,6 +24,7 @@ from pyiceberg.table import Table
 
 from dts_assets.errors import LakeTableError, StaleGenerationError
 from dts_assets.model.ledger_rows import (
+    Comparison,
     Cut,
     IngestWindow,
     LedgerRow,
@@ -89,6 +90,11 @@ class Ledger:
 
         return sorted(rows, key=key)
 
+    def comparisons(self) -> list[Comparison]:
+        """Return what messages behind falling ids turned out to be, by window, Kafka partition and offset."""
+        rows = self._read(Comparison, "comparisons", None)
+        return sorted(rows, key=lambda row: (row.window, row.kafka_partition, row.offset))
+
     def lineages(self) -> list[Lineage]:
         """Return the lineages of the topic, by number."""
         return sorted(self._read(Lineage, "lineages", None), key=lambda row: row.lineage)
@@ -111,6 +117,10 @@ class Ledger:
     def replace_table_shapes(self, cells: Iterable[Cell], rows: Sequence[TableShapeRow]) -> None:
         """Make ``rows`` all the shapes of ``cells``."""
         self._replace_cells("table_shapes", cells, rows)
+
+    def replace_comparisons(self, cells: Iterable[Cell], rows: Sequence[Comparison]) -> None:
+        """Make ``rows`` all the comparisons of ``cells``."""
+        self._replace_cells("comparisons", cells, rows)
 
     def replace_cuts(self, windows: Iterable[Window], rows: Sequence[Cut]) -> None:
         """Make ``rows`` all the marks of the tables runs of ``windows``."""

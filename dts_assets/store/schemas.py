@@ -159,7 +159,7 @@ SYSTEM_TABLES: Mapping[str, TableLayout] = MappingProxyType(
         "ddl": DDL,
         "lineages": _system(LEDGER_COLUMNS["lineages"], ()),
         "raw_windows": RAW_WINDOWS,
-        **{name: _ledger(name) for name in ("windows", "window_tables", "cuts", "table_shapes")},
+        **{name: _ledger(name) for name in ("windows", "window_tables", "cuts", "table_shapes", "comparisons")},
     }
 )
 """The layouts of the tables whose shape is fixed, by their name: ``{"entries": ENTRIES}``."""

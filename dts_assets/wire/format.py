@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, Self
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from dts_assets.model.columns import Column, ColumnShape
@@ -112,7 +114,8 @@ class Checkpoint:
 class DecodedEntries:
     """The entries of some entry sets.
 
-    ``shapes`` are distinct; ``unknown`` counts facts that were kept although this version does not know them.
+    ``shapes`` are distinct; ``unknown`` counts facts that were kept although this version does not know them. ``reads`` marks
+    the entries of ``batch`` with rows of a full load, None where there are none.
     """
 
     batch: pa.RecordBatch
@@ -120,6 +123,7 @@ class DecodedEntries:
     shapes: tuple[TableShape, ...]
     checkpoints: tuple[Checkpoint, ...]
     unknown: Mapping[str, int]
+    reads: npt.NDArray[np.bool_] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +203,13 @@ class WireFormat(Protocol):
 
         ``tables`` names the columns and types to produce; entries of other tables are passed over. A column that an event
         does not carry is null and not absent; a column that it carries and ``tables`` lacks is passed over.
+        """
+        ...
+
+    def contents(self, payloads: pa.Array) -> npt.NDArray[np.int64]:
+        """Return a digest per entry of what it says, left aside when it was sent, its number and its time.
+
+        Entries with equal numbers are copies if their digests are equal.
         """
         ...
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from dts_assets.errors import WireFormatError
@@ -91,6 +93,9 @@ class ToyLines:
                 found[table].append((index, op, dict(value.split("=", 1) for value in values)))
         made = tuple(TableChanges(table, _batch(rows, tables[table])) for table, rows in found.items() if rows)
         return DecodedChanges(made, (), frozenset(), {})
+
+    def contents(self, payloads: pa.Array) -> npt.NDArray[np.int64]:
+        return np.array([zlib.crc32(line.split(b" ", 2)[2]) for line in payloads.to_pylist()], np.int64)
 
     def column_type(self, original_type: str, *, unsigned: bool) -> str:
         return {"int": "bigint", "text": "string"}[original_type]

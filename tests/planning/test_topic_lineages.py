@@ -49,7 +49,7 @@ def judge(told: Story, borders: Sequence[int] = (), chunk: int = 100) -> Verdict
     """Return what the rules make of a story whose windows end at some ticks."""
     cells = cut(told.delivered, borders)
     rows = {cell: ingest_row(cell, runs=runs_of(delivered, chunk=chunk)) for cell, delivered in cells.items()}
-    found = find_lineages(rows.values(), trust_gtids=True, order=ChangeOrder.BINLOG_POSITION)
+    found = find_lineages(rows.values(), trust_gtids=True)
     kept = [(key, one) for key, one in sorted(kept_of(cells, found, True, rows), key=lambda pair: pair[0])]
     sent = [event.identity for events in told.events for event in events if event.kind == "DML"]
     mine = [one.event.identity for _, one in kept]
@@ -111,7 +111,7 @@ def test_a_checkpoint_tells_which_of_two_servers_came_first(
     cells = cut(told.delivered, ())
     marks = tuple(SeenCheckpoint("", 99, SourcePosition(0, 1, 900), one, fake_gtid=False) for one in sets)
     rows = [ingest_row(cell, runs=runs_of(of, chunk=9), checkpoints=marks) for cell, of in cells.items()]
-    found = find_lineages(rows, trust_gtids=True, order=ChangeOrder.BINLOG_POSITION)
+    found = find_lineages(rows, trust_gtids=True)
     assert bool(found.doubts) == (servers is None)
     assert servers in (None, [one.server for one in found.all])
 
@@ -188,7 +188,7 @@ def test_a_server_that_is_only_read_again_leaves_no_doubt(
 def test_columns_and_single_entries_get_the_same_lineage(told: Story, borders: list[int]) -> None:
     cells = cut(told.delivered, borders)
     rows = [ingest_row(cell, runs=runs_of(delivered, chunk=7)) for cell, delivered in cells.items()]
-    found = find_lineages(rows, trust_gtids=True, order=ChangeOrder.BINLOG_POSITION)
+    found = find_lineages(rows, trust_gtids=True)
     for cell, delivered in cells.items():
         rule = found.rule(cell.kafka_partition, "")
         in_order = sorted(delivered, key=lambda one: one.offset)

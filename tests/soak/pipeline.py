@@ -247,7 +247,7 @@ def _tables(cells: dict[Cell, Ingested], quarantine: list[Rejection], tables: Ta
         for cell, one in cells.items()
     ]
     real = not any(mark.fake_gtid for one in cells.values() for mark in one.checkpoints)
-    lineages = find_lineages(runs, trust_gtids=real, order=FORMAT.traits.order)
+    lineages = find_lineages(runs, trust_gtids=real)
     suspicions = find_suspicions(runs, lineages)
     outcome = Outcome(cells, _NO_ROWS, quarantine, lineages=len(lineages.all))
     rules = {

@@ -9,7 +9,6 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dts_assets.model.formats import ChangeOrder
 from dts_assets.model.ledger_rows import IngestWindow
 from dts_assets.model.lineages import LineageRule
 from dts_assets.model.runs import Run
@@ -81,7 +80,7 @@ def kept_of(
 def check(stream: Stream, borders: Sequence[int], chunk: int, *, lineages_expected: int | None = None) -> None:
     cells = cut(stream.delivered, borders)
     runs = {cell: ingest_row(cell, runs=runs_of(delivered, chunk=chunk)) for cell, delivered in cells.items()}
-    lineages = find_lineages(runs.values(), trust_gtids=stream.gtids, order=ChangeOrder.BINLOG_POSITION)
+    lineages = find_lineages(runs.values(), trust_gtids=stream.gtids)
     if lineages_expected is not None:
         assert len(lineages.all) == lineages_expected
     kept = kept_of(cells, lineages, stream.gtids, runs)

@@ -17,6 +17,8 @@ from dts_assets.model.formats import ChangeOrder, FormatSettings, FormatTraits
 from dts_assets.model.tables import TableId
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
     import pyarrow as pa
 
     from dts_assets.wire.format import DecodedChanges, DecodedEntries
@@ -44,8 +46,8 @@ class DrsJsonC:
 
     @property
     def entries_fingerprint(self) -> str:
-        """The format alone: times of entries are counted from the epoch."""
-        return "drs-json-c"
+        """The format alone, and what is noted of its entries: times are counted from the epoch."""
+        return "drs-json-c 2"
 
     @property
     def changes_fingerprint(self) -> str:
@@ -74,6 +76,13 @@ class DrsJsonC:
         from dts_assets.wire.drs_json_c.json_rows import changes_of
 
         return changes_of(entries, tables, zone=self.source_time_zone)
+
+    def contents(self, payloads: pa.Array) -> npt.NDArray[np.int64]:
+        """Return a digest per message of all its fields but ``id``, ``es`` and ``ts``, whatever their order."""
+        from dts_assets.wire.columns.digests import digests
+        from dts_assets.wire.drs_json_c.json_messages import content_of
+
+        return digests(map(content_of, payloads.to_pylist()))
 
     def column_type(self, original_type: str, *, unsigned: bool) -> str:
         """Return the lake type of a column, wide enough without precision and sign.

@@ -16,7 +16,16 @@ from dts_assets.model.problems import Reason
 from dts_assets.model.tables import TableId
 from dts_assets.wire.columns.properties import Properties
 from dts_assets.wire.columns.texts import not_utf8
-from dts_assets.wire.drs_json_c.json_messages import DDL_TYPES, OPERATIONS, Head, Refused, described, head_of, images_of
+from dts_assets.wire.drs_json_c.json_messages import (
+    DDL_TYPES,
+    LOAD,
+    OPERATIONS,
+    Head,
+    Refused,
+    described,
+    head_of,
+    images_of,
+)
 from dts_assets.wire.format import ENTRIES, FRAGMENTS, DecodedEntries, Rejected, TableShape
 
 _SOURCE_TYPE = "MYSQL"
@@ -122,7 +131,8 @@ def entries_of(sets: pa.Array) -> DecodedEntries:
             entry = None if refused.reason is Reason.UNDECODABLE_ENTRIES else 0
             rejected.append(Rejected(number, entry, refused.reason, refused.detail, message))
     shapes = tuple(dict.fromkeys(found.shapes.values()))
-    return DecodedEntries(_batch(found, sets), tuple(rejected), shapes, (), dict(found.unknown))
+    reads = np.array([kind == LOAD for kind in found.types], np.bool_)
+    return DecodedEntries(_batch(found, sets), tuple(rejected), shapes, (), dict(found.unknown), reads)
 
 
 def _batch(found: _Found, sets: pa.Array) -> pa.RecordBatch:

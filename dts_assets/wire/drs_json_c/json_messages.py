@@ -23,8 +23,11 @@ MALFORMED = (ValueError, RecursionError)
 """Exceptions that a parser raises; every error of msgspec is a ValueError."""
 
 DDL_TYPES = frozenset({"DDL", "INIT_DDL"})
-OPERATIONS: Mapping[str, int] = {"INSERT": 0, "UPDATE": 1, "DELETE": 2, "INIT": 3}
-"""Types of messages with rows; INIT is a row of the full load."""
+LOAD = "INIT"
+"""The type of messages with rows of the full load."""
+
+OPERATIONS: Mapping[str, int] = {"INSERT": 0, "UPDATE": 1, "DELETE": 2, LOAD: 3}
+"""Types of messages with rows."""
 _UPDATE, _DELETE = OPERATIONS["UPDATE"], OPERATIONS["DELETE"]
 
 _LAST_MILLISECOND = 253_402_300_799_999  # of the year 9999
@@ -89,6 +92,7 @@ _ROWS, _TEXT, _FLAG = Decoder(list[Row] | None), Decoder(str | None), Decoder(bo
 _ID, _NUMBER, _ANY = Decoder(Id), Decoder(int | float), Decoder()
 _TYPES, _KEYS = Decoder(dict[str, str]), Decoder(list[str] | None)
 _KNOWN = frozenset(Head.__struct_fields__)
+_BESIDE_CONTENT = frozenset({"id", "es", "ts"})
 
 
 def head_of(message: bytes) -> tuple[Head, Mapping[str, str]]:
@@ -101,6 +105,19 @@ def head_of(message: bytes) -> tuple[Head, Mapping[str, str]]:
         return _HEAD.decode(message), {}
     except MALFORMED:
         return _head_by_parts(message)
+
+
+def content_of(message: bytes) -> bytes:
+    """Return what a message says, left aside when it was sent, its id and its time: equal in all its copies.
+
+    A field that is null is a field that was not sent. A message that cannot be read is its own content.
+    """
+    try:
+        parts = _PARTS.decode(message)
+    except MALFORMED:
+        return message
+    fields = ((name, bytes(raw)) for name, raw in parts.items() if name not in _BESIDE_CONTENT)
+    return b"\0".join(part for name, raw in sorted(fields) if raw != b"null" for part in (name.encode(), raw))
 
 
 def event_of(payload: bytes) -> Event:

@@ -17,6 +17,8 @@ from dts_assets.model.formats import ChangeOrder, Evidence, FormatSettings, Form
 from dts_assets.model.tables import TableId
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
     import pyarrow as pa
 
     from dts_assets.wire.format import DecodedChanges, DecodedEntries
@@ -81,6 +83,12 @@ class DtsProtobuf:
         from dts_assets.wire.dts_protobuf.row_changes import changes_of
 
         return changes_of(entries, tables, engine=self.engine)
+
+    def contents(self, payloads: pa.Array) -> npt.NDArray[np.int64]:
+        """Return a digest per entry of its own bytes; a binlog position tells copies, so that nobody compares them."""
+        from dts_assets.wire.columns.digests import digests
+
+        return digests(payloads.to_pylist())
 
     def column_type(self, original_type: str, *, unsigned: bool) -> str:
         """Return the lake type of a MySQL-family column; ``string`` for a type that is not known."""

@@ -1,0 +1,94 @@
+"""Messages behind falling ids: compared on Spark with what had their ids before, and the answers kept in the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from dts_assets.flows.open_windows import files_of_cells
+from dts_assets.flows.pipeline import Pipeline, SparkProvider
+from dts_assets.flows.reports import Progress, of_bytes
+from dts_assets.flows.spark_tasks import Watched, run_tasks
+from dts_assets.model.formats import ChangeOrder
+from dts_assets.model.ledger_rows import Comparison, IngestWindow
+from dts_assets.model.lives import Fall
+from dts_assets.model.spans import Cell
+from dts_assets.planning.message_lives import PartitionLives, find_lives, follow_ids
+from dts_assets.stages.message_contents import CONTENT_COLUMNS, compare
+from dts_assets.store.commit import Rectangle
+from dts_assets.store.files import read_batches
+from dts_assets.wire.format import WireFormat
+
+
+@dataclass(frozen=True, slots=True)
+class CompareTask:
+    """The falls of ids of one Kafka partition, decided one after the other: each answer is a part of the next question."""
+
+    kafka_partition: int
+    rows: tuple[IngestWindow, ...]
+    known: tuple[Comparison, ...]
+    files: Mapping[Cell, tuple[str, ...]]
+    format: WireFormat
+    io_properties: Mapping[str, str]
+
+
+def compare_contents(pipeline: Pipeline, *, spark: SparkProvider, progress: Progress) -> None:
+    """Decide what the messages behind falling ids are, in all stored windows, where that is not in the ledger yet.
+
+    Where no id falls, or all is decided, Spark is not started.
+    """
+    if pipeline.settings.traits.order is not ChangeOrder.MESSAGE_ID:
+        return
+    rows, known = pipeline.ledger.windows(), pipeline.comparisons()
+    lives = find_lives(rows, known)
+    undecided = [one for one in lives.values() if one.undecided is not None]
+    if not undecided:
+        return
+    tasks = [_task(pipeline, one, rows, known) for one in undecided]
+    progress(f"identity: ids fall in {len(tasks)} Kafka partitions; comparing contents")
+    watched = Watched("identity", "Kafka partitions", of_bytes, progress)
+    results = run_tasks(spark(), tasks, decide_falls, weight=lambda task: len(task.files), watched=watched)
+    decided = find_lives(rows, [*known, *(answer for result in results for answer in result)])
+    cells = {answer.cell for result in results for answer in result}
+    kept = [answer for one in decided.values() for _, answer in one.decided if answer.cell in cells]
+    pipeline.ledger.replace_comparisons(cells, kept)
+
+
+def _task(
+    pipeline: Pipeline, lives: PartitionLives, rows: Iterable[IngestWindow], known: Iterable[Comparison]
+) -> CompareTask:
+    partition = lives.kafka_partition
+    mine = sorted((row for row in rows if row.kafka_partition == partition), key=lambda row: (row.epoch, row.window))
+    rectangle: Rectangle = {"kafka_partition": {partition}}
+    files = files_of_cells(
+        pipeline, pipeline.lake.data_files(pipeline.path("entries"), rectangle), {row.cell: row for row in mine}
+    )
+    return CompareTask(
+        partition,
+        tuple(mine),
+        tuple(one for one in known if one.kafka_partition == partition),
+        {cell: tuple(file.path for file in some) for cell, some in files.items()},
+        pipeline.format,
+        pipeline.lake.location.file_store_properties,
+    )
+
+
+def decide_falls(task: CompareTask, _attempt: str) -> tuple[Comparison, ...]:
+    """Return the comparisons that a Kafka partition lacks."""
+
+    def read(cell: Cell) -> Iterator[pa.RecordBatch]:
+        return read_batches(task.io_properties, task.files.get(cell, ()), CONTENT_COLUMNS)
+
+    known = {one.inputs: one for one in task.known}
+    found: list[Comparison] = []
+    while (fall := _next(task, known)) is not None:
+        answer = compare(fall, read, task.format)
+        known[answer.inputs] = answer
+        found.append(answer)
+    return tuple(found)
+
+
+def _next(task: CompareTask, known: Mapping[str, Comparison]) -> Fall | None:
+    return follow_ids(task.kafka_partition, task.rows, known).undecided

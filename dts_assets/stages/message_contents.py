@@ -1,0 +1,188 @@
+"""The contents of messages whose ids fall, compared with what had these ids before: copies, or another life.
+
+Ids alone say little, so contents are compared by digests. Only messages are looked at whose ids stand on both sides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dts_assets.model.ledger_rows import Comparison
+from dts_assets.model.lives import Fall, Part, Stretch
+from dts_assets.model.spans import Cell
+from dts_assets.model.version import CODE_VERSION
+from dts_assets.wire.format import WireFormat
+
+CONTENT_COLUMNS = ("last_offset", "message_type", "event_time", "position", "payload")
+"""The columns of ``entries`` that contents are compared by."""
+
+ReadCell = Callable[[Cell], Iterable[pa.RecordBatch]]
+"""The entries of a cell in offset order, as batches with CONTENT_COLUMNS."""
+
+_Numbers = npt.NDArray[np.int64]
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """Messages by offset, id, content and time."""
+
+    offsets: _Numbers
+    ids: _Numbers
+    digests: _Numbers
+    times: _Numbers
+
+    def among(self, others: Contents) -> npt.NDArray[np.bool_]:
+        """Tell which messages have the id and the content of one among others."""
+        _, ids = np.unique(np.concatenate([self.ids, others.ids]), return_inverse=True)
+        _, said = np.unique(np.concatenate([self.digests, others.digests]), return_inverse=True)
+        codes = ids.astype(np.int64) * (int(said.max(initial=0)) + 1) + said
+        return np.isin(codes[: len(self.ids)], codes[len(self.ids) :])
+
+
+def compare(fall: Fall, read: ReadCell, wire: WireFormat) -> Comparison:
+    """Return what the messages behind a fall are."""
+    most = fall.passed
+    own = contents_in(fall.parts, read, wire, least=fall.first, most=most)
+
+    def of_life(number: int) -> Contents:
+        return contents_in(fall.lives[number], read, wire, least=fall.first, most=most)
+
+    life, doubted = _life_of(fall, own, of_life)
+    until: tuple[int | None, int | None] = (None, None)
+    if life < fall.life and fall.parts[-1].last > fall.greatest:
+        until = len(fall.parts) - 1, _first_beyond(fall.parts[-1], read, fall.greatest)
+    return Comparison(
+        kafka_partition=fall.kafka_partition,
+        window=fall.cell.window,
+        offset=fall.offset,
+        life=life,
+        until=until[1],
+        until_part=until[0],
+        doubts=len(doubted),
+        doubted=int(doubted[0]) if len(doubted) else None,
+        inputs=fall.inputs,
+        code_version=CODE_VERSION,
+    )
+
+
+def _life_of(fall: Fall, own: Contents, of_life: Callable[[int], Contents]) -> tuple[int, _Numbers]:
+    """Return the life of messages whose ids had been passed, and the offsets of those that are a doubt in it."""
+    present = of_life(fall.life)
+    # The greatest id itself may have been torn: more pieces of its event can come.
+    passed = own.ids < fall.greatest
+    known = np.isin(own.ids, present.ids)
+    latest = round((fall.latest - _EPOCH) / timedelta(microseconds=1))
+    other = passed & known & ~own.among(present)
+    later = passed & ~known & (own.times > latest)
+    if not (other.any() or later.any()):
+        return fall.life, own.offsets[passed & ~known]
+    if own.times.max(initial=0) <= latest:
+        for number in range(fall.life - 1, -1, -1):
+            if own.among(of_life(number)).all():
+                return number, own.offsets[:0]
+    return len(fall.lives), own.offsets[:0]
+
+
+def contents_in(parts: Sequence[Part], read: ReadCell, wire: WireFormat, *, least: int, most: int) -> Contents:
+    """Return the contents of the messages of some runs, those alone whose ids lie in a range (both ends included)."""
+    found: list[tuple[_Numbers, ...]] = [(np.zeros(0, np.int64),) * 4]
+    for part in parts:
+        for batch in read(part.cell):
+            offsets, ids = batch["last_offset"].to_numpy(), pc.fill_null(batch["position"], -1).to_numpy()
+            wanted = _with_ids(batch) & (ids >= least) & (ids <= most)
+            wanted &= (offsets >= part.start) & (offsets <= part.run.last_offset)
+            rows = np.flatnonzero(wanted)
+            if len(rows):
+                said = wire.contents(batch["payload"].take(pa.array(rows)))
+                found.append((offsets[rows], ids[rows], said, _times(batch)[rows]))
+    return Contents(*(np.concatenate(column) for column in zip(*found, strict=True)))
+
+
+def _first_beyond(part: Part, read: ReadCell, greatest: int) -> int:
+    """Return the offset of a run's first message with an id beyond the greatest."""
+    for batch in read(part.cell):
+        offsets = batch["last_offset"].to_numpy()
+        beyond = (
+            _with_ids(batch) & (offsets >= part.start) & (pc.fill_null(batch["position"], -1).to_numpy() > greatest)
+        )
+        if beyond.any():
+            return int(offsets[np.argmax(beyond)])
+    return part.run.last_offset
+
+
+def _with_ids(batch: pa.RecordBatch) -> npt.NDArray[np.bool_]:
+    return np.asarray(pc.fill_null(pc.is_in(batch["message_type"], value_set=pa.array(["DML", "DDL"])), False))
+
+
+def _times(batch: pa.RecordBatch) -> _Numbers:
+    times: _Numbers = pc.fill_null(
+        batch["event_time"].cast(pa.timestamp("us", tz="UTC")).cast(pa.int64()), 0
+    ).to_numpy()
+    return times
+
+
+def copied_messages(
+    own: tuple[Sequence[Stretch], pa.Table],
+    earlier: Sequence[tuple[Sequence[Stretch], pa.Table]],
+    wire: WireFormat,
+) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+    """Return the DML entries of a cell that are copies, and row for row the first of each among all entries.
+
+    A copy has the life, the id and the content of an entry in an earlier stretch. Equal neighbours are pieces of one event, so of
+    n equal ones in a stretch each is the copy of another one.
+    """
+    stretches, mine = own
+    found = [_of_stretches(some, table) for some, table in ((*earlier, (stretches, mine)))]
+    columns = [np.concatenate(column) for column in zip(*found, strict=True)]
+    numbers, lives, limits = columns
+    entries = pa.concat_tables([table for _, table in (*earlier, own)]).combine_chunks()
+    ids = pc.fill_null(entries["position"], -1).to_numpy()
+    own_row = np.arange(len(ids)) >= len(ids) - mine.num_rows
+    candidate = own_row & (ids <= limits)
+    rows = np.flatnonzero(np.isin(ids, ids[candidate]))
+    entries = entries.take(pa.array(rows))
+    said = wire.contents(entries["payload"].combine_chunks() if len(rows) else pa.array([], pa.binary()))
+    kept = _first_copies([lives[rows], ids[rows], said], numbers[rows])
+    copies = np.flatnonzero((kept < np.arange(len(rows))) & candidate[rows])
+    batch = pa.RecordBatch.from_struct_array(entries.to_struct_array().combine_chunks())
+    return batch.take(pa.array(copies)), batch.take(pa.array(kept[copies]))
+
+
+def _of_stretches(stretches: Sequence[Stretch], entries: pa.Table) -> tuple[_Numbers, _Numbers, _Numbers]:
+    """Return the number of the stretch, the life and the limit of copies of each entry."""
+    starts = np.array([one.offset for one in stretches], np.int64)
+    at = np.maximum(np.searchsorted(starts, entries["last_offset"].to_numpy(), side="right") - 1, 0)
+    values = [
+        [one.number for one in stretches],
+        [one.life for one in stretches],
+        [one.copies_until for one in stretches],
+    ]
+    number, life, limit = (np.array(column, np.int64)[at] for column in values)
+    return number, life, limit
+
+
+def _first_copies(columns: Sequence[_Numbers], stretches: _Numbers) -> _Numbers:
+    """Return for each row the first row with equal columns and an equal place among the equal rows of its stretch."""
+    codes = np.zeros(len(stretches), np.int64)
+    for column in columns:
+        _, inverse = np.unique(column, return_inverse=True)
+        _, codes = np.unique(codes * (int(inverse.max(initial=0)) + 1) + inverse, return_inverse=True)
+    order = np.lexsort((np.arange(len(codes)), stretches, codes))
+    begins = np.ones(len(codes), np.bool_)
+    begins[1:] = (codes[order][1:] != codes[order][:-1]) | (stretches[order][1:] != stretches[order][:-1])
+    starts = np.maximum.accumulate(np.where(begins, np.arange(len(codes)), 0))
+    places = np.empty(len(codes), np.int64)
+    places[order] = np.arange(len(codes)) - starts
+    _, first, inverse = np.unique(
+        codes * (int(places.max(initial=0)) + 1) + places, return_index=True, return_inverse=True
+    )
+    kept: _Numbers = first[inverse].astype(np.int64)
+    return kept
