@@ -1,4 +1,7 @@
-"""Messages behind falling ids: compared on Spark with what had their ids before, and the answers kept in the ledger."""
+"""Messages behind falling ids: compared on Spark with what had their ids before.
+
+The answers stand in the ledger.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,10 @@ from dts_assets.wire.format import WireFormat
 
 @dataclass(frozen=True, slots=True)
 class CompareTask:
-    """The falls of ids of one Kafka partition, decided one after the other: each answer is a part of the next question."""
+    """The falls of ids of one Kafka partition, decided one after the other.
+
+    Each answer is a part of the next question.
+    """
 
     kafka_partition: int
     rows: tuple[IngestWindow, ...]
@@ -35,7 +41,9 @@ class CompareTask:
 
 
 def compare_contents(pipeline: Pipeline, *, spark: SparkProvider, progress: Progress) -> None:
-    """Decide what the messages behind falling ids are, in all stored windows, where that is not in the ledger yet.
+    """Decide what messages behind falling ids are, where the ledger does not say it yet.
+
+    All stored windows are looked at.
 
     Where no id falls, or all is decided, Spark is not started.
     """

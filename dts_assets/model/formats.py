@@ -24,7 +24,10 @@ class ChangeOrder(StrEnum):
     BINLOG_POSITION = "binlog position"
     """File and position in one server's binlog: another server begins anew, and a new lineage with it."""
     MESSAGE_ID = "message id"
-    """Numbers of the vendor's task, which go on whichever server it reads: a task that is made anew begins a lineage."""
+    """Numbers of the vendor's task, which go on whichever server it reads.
+
+    A task that is made anew begins a lineage.
+    """
 
 
 @dataclass(frozen=True, slots=True)

@@ -221,7 +221,7 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A row of ``comparisons``: what messages behind a place where ids fall turned out to be, by their content.
+    """A row of ``comparisons``: what messages behind falling ids turned out to be, by their content.
 
     ``window`` and ``offset`` are of the first of them. They belong to ``life``; from the offset ``until`` in the run
     ``until_part`` on to the life before again, None where there is no such place. ``doubts`` counts messages whose ids were never

@@ -43,8 +43,8 @@ class Part:
 class Fall:
     """A place where ids fall, and all that its meaning depends on.
 
-    ``parts`` are the runs behind it in which ids may have been passed. ``life`` is the present one, with its greatest id and its
-    latest time; ``lives`` has the parts of every life that have such ids.
+    ``parts`` are the runs behind it in which ids may have been passed. ``life`` is the present one, with its greatest id and
+    its latest time; ``lives`` has the parts of every life that have such ids.
     """
 
     kafka_partition: int
@@ -85,9 +85,10 @@ class Fall:
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Entries of a cell from an offset on: the number of their stretch of growing ids, and their life.
+    """Entries of a cell from an offset on.
 
-    ``copies_until`` is the greatest id that may be a copy, -1 where there can be none.
+    ``number`` is that of their stretch of growing ids, ``life`` their life. ``copies_until`` is the greatest id that may be a
+    copy, -1 where there can be none.
     """
 
     offset: int

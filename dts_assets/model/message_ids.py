@@ -1,4 +1,4 @@
-"""Facts about messages that carry ids of the vendor's task: where ids fall, what was found there, and where full loads begin."""
+"""Facts about tables whose messages carry ids: where full loads begin and end."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class SeenKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SeenTable:
-    """An entry of a table of another kind than the table's entry before it, in a stretch in which ids only grow.
+    """An entry of another kind than its table's entry before it.
 
-    ``position`` is of lineage 0: lineages are decided later.
+    Entries are followed as long as ids grow. ``position`` is of lineage 0: lineages are decided later.
     """
 
     database: str
@@ -37,7 +37,10 @@ class SeenTable:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """The begin of a full load that replaces a table: where it was seen, and the position behind which rows count."""
+    """The begin of a full load that replaces a table.
+
+    ``offset`` is where it was seen, ``emptied_at`` the position behind which rows count.
+    """
 
     offset: int
     database: str

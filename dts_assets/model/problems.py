@@ -35,7 +35,7 @@ class ProblemCode(StrEnum):
     LINEAGES = "lineages"
     """Another server's binlog begins, and messages do not prove which changes are the same or come first."""
     ID = "id"
-    """A message whose id is below one before it, which is no copy, and of which nothing shows that ids begin again."""
+    """An id below one before it that is no copy, and nothing shows that ids begin again."""
     RELOAD = "reload"
     """Rows of a full load that came behind other changes of their table; each was added."""
     UNKNOWN = "unknown"

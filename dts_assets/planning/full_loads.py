@@ -25,7 +25,10 @@ _Seen: TypeAlias = tuple[SourcePosition, IngestWindow, SeenTable]
 
 @dataclass(frozen=True, slots=True)
 class FullLoads:
-    """The begins of the full loads that replace tables, by cell; ``doubts`` are rows of loads behind other changes."""
+    """The begins of the full loads that replace tables, by cell.
+
+    ``doubts`` are rows of loads behind other changes.
+    """
 
     begins: dict[Cell, tuple[Load, ...]]
     doubts: tuple[Doubt, ...]
@@ -60,7 +63,10 @@ def find_full_loads(rows: Iterable[IngestWindow], lineages: Lineages) -> FullLoa
 
 
 def _begins(found: Iterable[_Seen]) -> Iterator[_Seen]:
-    """Yield the begins of full loads of a table: its definitions, and its first row of a lineage that has none before."""
+    """Yield the begins of full loads of a table.
+
+    They are its definitions, and its first row of a lineage that has none before.
+    """
     begun: int | None = None
     last: SourcePosition | None = None
     for at, row, one in found:

@@ -1,4 +1,4 @@
-"""The lineages of a topic whose messages carry ids: the lives of its Kafka partitions, brought into one order.
+"""The lineages of a topic whose messages carry ids: its Kafka partitions' lives in one order.
 
 A Kafka partition shows the begin of a life by an offset. One that shows nothing of the life before, or nothing of the fall,
 passes the begin by the time of its messages inside the window of the begin, and surely with the window behind it.
@@ -40,9 +40,9 @@ class _Begin:
         return self.time if self.life.latest_before is None else self.life.latest_before
 
     def may_be(self, other: _Begin) -> bool:
-        """Tell whether two Kafka partitions may show the begin of one life: it lies between the same windows and times.
+        """Tell whether two Kafka partitions may show one begin.
 
-        Times that fall where the life begins say nothing.
+        It then lies between the same windows and times. Times that fall where the life begins say nothing.
         """
         windows = max(self.window_before, other.window_before) <= min(self.window, other.window)
         tell = self.time_before <= self.time and other.time_before <= other.time
@@ -79,7 +79,7 @@ def find_id_lineages(rows: Iterable[IngestWindow], lives: Mapping[int, Partition
 
 
 def _in_order(lives: Mapping[int, PartitionLives]) -> tuple[list[list[_Begin]], dict[tuple[int, int], int]]:
-    """Return the begins of lives in their order, those of one life together, and the lineage of every life."""
+    """Return the begins of lineages in their order, and the lineage of every life."""
     begins: list[tuple[datetime, datetime, int, int, _Begin]] = []
     for partition, mine in lives.items():
         latest: datetime | None = None

@@ -1,12 +1,12 @@
-"""The lives of a topic whose messages carry ids of the vendor's task: with a task that is made anew, ids begin again.
+"""The lives of a topic whose messages carry ids: with a task made anew, ids begin again.
 
 Within a Kafka partition ids grow, except where something is told again or begins again. What a fall of ids means shows in the
 content of the messages behind it, as far as their ids had been passed, and so it is decided for all of them together:
 
-- an id with another content than it had, or an id never seen whose time is later than all times of the life: a life begins at the
-  fall. Messages that happen to say what they said in the life before belong to it, too;
-- or else, contents that all stood in an older life, none later than the present one: that life is told again;
-- or else the present life goes on. Contents that it has are copies; ids never seen are a doubt, and they stay.
+- an id with another content than it had, or an id never seen whose time is later than all times of the life: a life begins at
+the fall. Messages that happen to say what they said in the life before belong to it, too; - or else, contents that all stood in
+an older life, none later than the present one: that life is told again; - or else the present life goes on. Contents that it
+has are copies; ids never seen are a doubt, and they stay.
 
 Nothing is read here. Contents are compared elsewhere (``stages/message_contents.py``), and the answers stand in the ledger.
 """
@@ -28,8 +28,9 @@ from dts_assets.planning.suspicions import Suspicion
 
 @dataclass(slots=True)
 class Life:
-    """A life as one Kafka partition saw it. ``before`` is its last part before the life, None for its first life.
+    """A life as one Kafka partition saw it.
 
+    ``before`` is the last part before the life, None for the first one, ``latest_before`` the latest time until then.
     ``reached`` has the greatest id up to each part.
     """
 
@@ -49,7 +50,10 @@ class Life:
         self.latest = part.run.last_time if self.latest is None else max(self.latest, part.run.last_time)
 
     def within(self, least: int, most: int) -> tuple[Part, ...]:
-        """Return the parts with ids in a range; a year of windows has thousands, and a fall mostly reaches to the last."""
+        """Return the parts with ids in a range.
+
+        A year of windows has thousands, and a fall mostly concerns the last.
+        """
         some = self.parts[bisect_left(self.reached, least) :]
         return tuple(part for part in some if part.first <= most and part.last >= least)
 
@@ -105,7 +109,7 @@ class PartitionLives:
 
 
 def find_lives(rows: Iterable[IngestWindow], comparisons: Iterable[Comparison]) -> dict[int, PartitionLives]:
-    """Return the lives of every Kafka partition, from the runs of all stored windows and the comparisons made so far."""
+    """Return the lives of every Kafka partition, from all stored windows and the comparisons so far."""
     known = {one.inputs: one for one in comparisons}
     by_partition: dict[int, list[IngestWindow]] = {}
     for row in sorted(rows, key=lambda row: (row.kafka_partition, row.epoch, row.window.start)):
@@ -114,7 +118,10 @@ def find_lives(rows: Iterable[IngestWindow], comparisons: Iterable[Comparison]) 
 
 
 def follow_ids(kafka_partition: int, rows: Sequence[IngestWindow], known: Mapping[str, Comparison]) -> PartitionLives:
-    """Return the lives of a Kafka partition, whose rows are in the order of arrival; ``known`` has comparisons by inputs."""
+    """Return the lives of a Kafka partition.
+
+    Its rows are in the order of arrival; ``known`` has comparisons by their inputs.
+    """
     seen = _Seen()
     decided: list[tuple[Fall, Comparison]] = []
     undecided: Fall | None = None
@@ -136,7 +143,10 @@ def follow_ids(kafka_partition: int, rows: Sequence[IngestWindow], known: Mappin
 
 
 def find_copies(lives: Iterable[PartitionLives]) -> dict[Cell, Suspicion]:
-    """Return the windows that every cell has to be compared with; a cell that is left out holds no copies."""
+    """Return the windows that every cell has to be compared with.
+
+    A cell that is left out holds no copies.
+    """
     earlier: dict[Cell, set[Cell]] = {}
     for mine in lives:
         for fall, answer in mine.decided:
@@ -155,7 +165,10 @@ def find_copies(lives: Iterable[PartitionLives]) -> dict[Cell, Suspicion]:
 
 @dataclass(slots=True)
 class _Seen:
-    """The lives of a Kafka partition up to a place; ``present`` is the number of the one that goes on there."""
+    """The lives of a Kafka partition up to a place.
+
+    ``present`` is the number of the one that goes on there.
+    """
 
     lives: list[Life] = field(default_factory=list)
     turns: list[Turn] = field(default_factory=list)

@@ -74,7 +74,7 @@ def compare(fall: Fall, read: ReadCell, wire: WireFormat) -> Comparison:
 
 
 def _life_of(fall: Fall, own: Contents, of_life: Callable[[int], Contents]) -> tuple[int, _Numbers]:
-    """Return the life of messages whose ids had been passed, and the offsets of those that are a doubt in it."""
+    """Return the life of messages whose ids had been passed, and the offsets of doubtful ones."""
     present = of_life(fall.life)
     # The greatest id itself may have been torn: more pieces of its event can come.
     passed = own.ids < fall.greatest
@@ -92,7 +92,7 @@ def _life_of(fall: Fall, own: Contents, of_life: Callable[[int], Contents]) -> t
 
 
 def contents_in(parts: Sequence[Part], read: ReadCell, wire: WireFormat, *, least: int, most: int) -> Contents:
-    """Return the contents of the messages of some runs, those alone whose ids lie in a range (both ends included)."""
+    """Return the contents of the messages of some runs whose ids lie in a range, ends included."""
     found: list[tuple[_Numbers, ...]] = [(np.zeros(0, np.int64),) * 4]
     for part in parts:
         for batch in read(part.cell):
@@ -134,7 +134,7 @@ def copied_messages(
     earlier: Sequence[tuple[Sequence[Stretch], pa.Table]],
     wire: WireFormat,
 ) -> tuple[pa.RecordBatch, pa.RecordBatch]:
-    """Return the DML entries of a cell that are copies, and row for row the first of each among all entries.
+    """Return the DML entries of a cell that are copies, and row for row their originals.
 
     A copy has the life, the id and the content of an entry in an earlier stretch. Equal neighbours are pieces of one event, so of
     n equal ones in a stretch each is the copy of another one.
@@ -170,7 +170,10 @@ def _of_stretches(stretches: Sequence[Stretch], entries: pa.Table) -> tuple[_Num
 
 
 def _first_copies(columns: Sequence[_Numbers], stretches: _Numbers) -> _Numbers:
-    """Return for each row the first row with equal columns and an equal place among the equal rows of its stretch."""
+    """Return for each row the first row that it is a copy of.
+
+    Both have equal columns, and an equal place among the equal rows of their stretch.
+    """
     codes = np.zeros(len(stretches), np.int64)
     for column in columns:
         _, inverse = np.unique(column, return_inverse=True)

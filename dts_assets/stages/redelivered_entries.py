@@ -65,10 +65,10 @@ def copies_in_cell(
     rules: Mapping[str, LineageRule],
     wire: WireFormat,
 ) -> pa.Table:
-    """Return the entries of a cell that are copies of messages in ``earlier`` cells (oldest first) or before in itself.
+    """Return the entries of a cell that are copies of messages before them.
 
-    All are batches of COPY_COLUMNS, with the stretches of growing ids of their cell. The columns are those of
-    :func:`find_redelivered`.
+    These stand in ``earlier`` cells, oldest first, or in the cell itself. All are batches of COPY_COLUMNS, with the stretches
+    of growing ids of their cell. The columns are those of :func:`find_redelivered`.
     """
     stretches, batches = own
     mine = _with_ids((batch for batch in batches), None)

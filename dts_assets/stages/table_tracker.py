@@ -20,7 +20,10 @@ from dts_assets.stages.entry_columns import DDL, DML, EntryColumns
 from dts_assets.wire.ddl.effects import EffectKind
 
 MOST_MARKS = 8
-"""Marks kept of one table in one stretch of growing ids; a load that goes on and off more often has shown enough."""
+"""Marks kept of one table in one stretch of growing ids.
+
+A load that goes on and off more often has shown enough.
+"""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NAMES = ("database", "schema", "table")
@@ -39,7 +42,10 @@ class TableTracker:
     counts: dict[str, int] = field(default_factory=dict)
 
     def see(self, batch: pa.RecordBatch, columns: EntryColumns, reads: npt.NDArray[np.bool_] | None) -> None:
-        """Take note of a decoded batch; ``reads`` marks its entries with rows of a full load, None where there are none."""
+        """Take note of a decoded batch.
+
+        ``reads`` marks its entries with rows of a full load, None where there are none.
+        """
         rows = np.flatnonzero((columns.kinds == DML) | (columns.kinds == DDL))
         if not len(rows):
             return
@@ -111,7 +117,7 @@ def _tables_of(batch: pa.RecordBatch) -> tuple[npt.NDArray[np.int64], list[tuple
 def _where_kinds_change(
     rows: npt.NDArray[np.int64], codes: npt.NDArray[np.int64], is_read: npt.NDArray[np.bool_]
 ) -> Iterator[int]:
-    """Yield, among some rows, the first of each table and those of another kind than the row of the table before."""
+    """Yield the first row of each table, and those of another kind than the one before."""
     order = rows[np.argsort(codes[rows], kind="stable")]
     if len(order):
         differs = (codes[order[1:]] != codes[order[:-1]]) | (is_read[order[1:]] != is_read[order[:-1]])

@@ -207,9 +207,10 @@ class WireFormat(Protocol):
         ...
 
     def contents(self, payloads: pa.Array) -> npt.NDArray[np.int64]:
-        """Return a digest per entry of what it says, left aside when it was sent, its number and its time.
+        """Return a digest per entry of what it says.
 
-        Entries with equal numbers are copies if their digests are equal.
+        When it was sent, its number and its time are left aside. Entries with equal numbers are copies if their digests are
+        equal.
         """
         ...
 

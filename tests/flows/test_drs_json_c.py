@@ -1,4 +1,4 @@
-"""DRS JSON-C: identity by ``id`` alone. A task that is paused and resumed sends again what it had sent, windows later."""
+"""DRS JSON-C: identity by ``id`` and content. A resumed task sends again what it had sent, and one made anew begins again."""
 
 from __future__ import annotations
 
@@ -59,6 +59,15 @@ class Task:
             self._put(partition, body, at)
             self.repeated += len(json.loads(body)["data"])
 
+    def begin_anew(self, at: datetime) -> None:
+        """The task is made anew while rows go that it never tells of: ids begin again with a full load."""
+        for key in sorted(self.rows)[::3]:
+            del self.rows[key]
+        self._id = 1000
+        for key, row in sorted(self.rows.items()):
+            self.changes += 1
+            self._send("INIT", [{**row, "id": key}], None, at)
+
     def _row(self, key: str, at: datetime) -> Row:
         wall = (at + timedelta(hours=8)).strftime("%Y-%m-%d %H:%M:%S")  # the source's zone is +08:00
         return {"id": key, "owner": self.random.choice(["Łukasz", "李雷", None]), "balance": "10.00", "seen": wall}
@@ -101,13 +110,16 @@ def shown(harness: Harness) -> dict[str, Row]:
     return found
 
 
-def test_what_a_resumed_task_sends_again_is_left_out_in_any_order(bench: Bench, tmp_path: Path) -> None:
+def test_a_resumed_task_and_one_made_anew_in_any_order(bench: Bench, tmp_path: Path) -> None:
     task = Task(4)
     task.work(border(0) + timedelta(seconds=5), 40)
     task.work(border(1) + timedelta(seconds=5), 40)
     task.resume(border(2) + timedelta(seconds=5), 30)  # into the window before: after an empty stretch
     task.work(border(2) + timedelta(seconds=60), 40)
     task.resume(border(2) + timedelta(seconds=300), 5)
+    task.begin_anew(border(2) + timedelta(seconds=400))
+    task.work(border(2) + timedelta(seconds=410), 20)
+    task.resume(border(2) + timedelta(seconds=500), 10)
     capture = write_capture(tmp_path / "capture", task.messages)
     settings: dict[str, Any] = {
         "format": "drs-json-c", "partitions": 2, "source_time_zone": "+08:00", "window": {"end": border(3)},
@@ -123,6 +135,9 @@ def test_what_a_resumed_task_sends_again_is_left_out_in_any_order(bench: Bench, 
     assert_equal(backwards, forwards)
     assert shown(forwards) == task.rows
     ledger = forwards.pipeline.ledger
+    assert [row.lineage for row in ledger.lineages()] == [0, 1]
+    emptied = [row for row in forwards.rows("changelog", "bank", "accounts") if row["op"] == "truncate"]
+    assert [row["source_position"] for row in emptied] == [{"lineage": 1, "file": 0, "position": 1000}]
     tallies = ledger.window_tables()
     assert sum(row.kept for row in tallies) == task.changes
     assert sum(row.redelivered for row in tallies) == task.repeated

@@ -25,6 +25,8 @@ LEVELS = {
     ProblemCode.CLOCK: OBSERVED,
     ProblemCode.ROLLBACK: OBSERVED,
     ProblemCode.LINEAGES: OBSERVED,
+    ProblemCode.ID: Completeness.INCOMPLETE,
+    ProblemCode.RELOAD: OBSERVED,
     ProblemCode.UNKNOWN: OBSERVED,
     ProblemCode.DDL: OBSERVED,
 }

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from random import Random
+from typing import Any
 
 import pyarrow as pa
 
@@ -75,7 +76,7 @@ class _Kept:
 
 @dataclass
 class _Changes:
-    found: list[tuple[TableId, dict[str, object]]] = field(default_factory=list)
+    found: list[tuple[TableId, dict[str, Any]]] = field(default_factory=list)
 
     def rows(self, table: TableId, rows: pa.RecordBatch) -> None:
         self.found += [(table, row) for row in rows.to_pylist()]
@@ -194,7 +195,7 @@ def window(tick: int, borders: Sequence[int]) -> Window:
     return Window(start, start + timedelta(hours=1))
 
 
-def _change(table: TableId, row: dict[str, object]) -> Change:
+def _change(table: TableId, row: dict[str, Any]) -> Change:
     position, image = row["source_position"], row["after"] or row["before"] or {}
     assert isinstance(position, dict)
     assert isinstance(image, dict)

@@ -217,7 +217,7 @@ def test_definitions_with_one_id_all_count() -> None:
     sent = [*statements, Sent(2, "a", 0, 1), *again(statements, tick=5), Sent(2, "a", 0, 9)]
     for borders in ((), (5,), (1,)):
         history = Topic(sent, borders).decide()
-        assert sorted(sum((list(some) for some in history.statements.values()), [])) == [0, 1]
+        assert sorted(offset for some in history.statements.values() for offset in some) == [0, 1]
 
 
 def test_a_topic_that_was_recreated_begins_a_life_with_its_offsets() -> None:
@@ -238,6 +238,7 @@ class Model:
     def kept(self) -> list[tuple[int, int, str]]:
         """Life, id and content of every message that is kept, in order."""
         lives: list[list[tuple[int, int, Sent]]] = []  # stretch, place among equal ones, message
+        latest: list[int] = []
         present = 0
         for number, stretch in enumerate(self.stretches()):
             placed = [
@@ -246,14 +247,14 @@ class Model:
             ]
             if not lives:
                 lives.append(placed)
+                latest.append(max(one.es for one in stretch))
                 continue
             greatest = max(one.number for _, _, one in lives[present])
-            latest = max(one.es for _, _, one in lives[present])
             told = [one for one in stretch if one.number <= greatest]
             ids = {one.number for _, _, one in lives[present]}
             said = [{(one.number, one.said) for _, _, one in some} for some in lives]
             other = any(
-                (one.number, one.said) not in said[present] if one.number in ids else one.es > latest
+                (one.number, one.said) not in said[present] if one.number in ids else one.es > latest[present]
                 for one in told
                 if one.number < greatest
             )
@@ -261,13 +262,15 @@ class Model:
             if other:
                 older = [
                     k for k in range(present - 1, -1, -1)
-                    if max(one.es for one in told) <= latest and all((one.number, one.said) in said[k] for one in told)
+                    if max(one.es for one in told) <= latest[present] and all((one.number, one.said) in said[k] for one in told)
                 ]  # fmt: skip
                 target = older[0] if older else len(lives)
             if target == len(lives):
                 lives.append(placed)
+                latest.append(max(one.es for one in stretch))
                 present = target
                 continue
+            latest[present] = max(latest[present], *(one.es for one in stretch))
             for one in placed:
                 beyond = one[2].number > greatest
                 copied = any(

@@ -10,5 +10,5 @@ import numpy.typing as npt
 
 
 def digests(contents: Iterable[bytes]) -> npt.NDArray[np.int64]:
-    """Return 64 bits for each content; two that differ have the same ones by a chance of 2 to the -64."""
+    """Return 64 bits for each content, which differ where contents differ but for a tiny chance."""
     return np.frombuffer(b"".join(blake2b(one, digest_size=8).digest() for one in contents), np.int64)

@@ -1,7 +1,7 @@
 """The fields of a DRS JSON-C message (Huawei Cloud, "Kafka Message Format", tables 2 and 5).
 
-They are mysqlType, id, es, ts, database, table, type, isDdl, sql, sqlType, data, old, pkNames. No more is read than is asked for.
-A message of that form alone is read in one go; a message with other fields or types is read part by part.
+They are mysqlType, id, es, ts, database, table, type, isDdl, sql, sqlType, data, old, pkNames. No more is read than is asked
+for. A message of that form alone is read in one go; a message with other fields or types is read part by part.
 """
 
 from __future__ import annotations
@@ -108,9 +108,10 @@ def head_of(message: bytes) -> tuple[Head, Mapping[str, str]]:
 
 
 def content_of(message: bytes) -> bytes:
-    """Return what a message says, left aside when it was sent, its id and its time: equal in all its copies.
+    """Return what a message says, which is equal in all its copies.
 
-    A field that is null is a field that was not sent. A message that cannot be read is its own content.
+    Its id, its time, and when it was sent are left aside. A field that is null is a field that was not sent. A message that
+    cannot be read is its own content.
     """
     try:
         parts = _PARTS.decode(message)

@@ -85,7 +85,10 @@ class DtsProtobuf:
         return changes_of(entries, tables, engine=self.engine)
 
     def contents(self, payloads: pa.Array) -> npt.NDArray[np.int64]:
-        """Return a digest per entry of its own bytes; a binlog position tells copies, so that nobody compares them."""
+        """Return a digest per entry of its own bytes.
+
+        Nobody compares them: binlog positions tell copies.
+        """
         from dts_assets.wire.columns.digests import digests
 
         return digests(payloads.to_pylist())
