@@ -40,14 +40,18 @@ class Life:
     latest_before: datetime | None
     greatest: int = -1
     latest: datetime | None = None
+    last: Part | None = None
     reached: list[int] = field(default_factory=list)
 
-    def add(self, part: Part) -> None:
-        """Add a part that came behind all others."""
+    def add(self, part: Part, *, copies_until: int, doubts: int) -> None:
+        """Add a part that came behind all others; where it can only repeat the others nobody has to compare with it."""
+        self.last = part
+        self.latest = part.run.last_time if self.latest is None else max(self.latest, part.run.last_time)
+        if part.last < copies_until and not doubts:
+            return
         self.parts.append(part)
         self.greatest = max(self.greatest, part.last)
         self.reached.append(self.greatest)
-        self.latest = part.run.last_time if self.latest is None else max(self.latest, part.run.last_time)
 
     def within(self, least: int, most: int) -> tuple[Part, ...]:
         """Return the parts with ids in a range.
@@ -187,7 +191,8 @@ class _Seen:
     def go_on(self, parts: tuple[Part, ...], fall: Fall, answer: Comparison) -> None:
         """Take note of the messages behind a fall."""
         if answer.life in (self.present, len(self.lives)):
-            self.add(parts, answer.life, copies_until=fall.greatest if answer.life == self.present else -1)
+            copies_until = fall.greatest if answer.life == self.present else -1
+            self.add(parts, answer.life, copies_until=copies_until, doubts=answer.doubts)
             return
         told_again = parts if answer.until_part is None else parts[: answer.until_part + 1]
         self._put(told_again, answer.life, fall.greatest)
@@ -195,17 +200,17 @@ class _Seen:
             rest = parts[answer.until_part :]
             self.add((replace(rest[0], start=answer.until), *rest[1:]), self.present)
 
-    def add(self, parts: tuple[Part, ...], number: int, *, copies_until: int = -1) -> None:
+    def add(self, parts: tuple[Part, ...], number: int, *, copies_until: int = -1, doubts: int = 0) -> None:
         """Add messages to a life, which may begin with them."""
         if number == len(self.lives):
             last = self.lives[self.present] if self.lives else None
             self.lives.append(
-                Life(number, [], None if last is None else last.parts[-1], None if last is None else last.latest)
+                Life(number, [], None if last is None else last.last, None if last is None else last.latest)
             )
         life = self.lives[number]
         self._put(parts, number, copies_until)
         for part in parts:
-            life.add(part)
+            life.add(part, copies_until=copies_until, doubts=doubts)
         self.present = number
 
     def _put(self, parts: Sequence[Part], number: int, copies_until: int) -> None:

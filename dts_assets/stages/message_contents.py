@@ -94,11 +94,17 @@ def _life_of(fall: Fall, own: Contents, of_life: Callable[[int], Contents]) -> t
 def contents_in(parts: Sequence[Part], read: ReadCell, wire: WireFormat, *, least: int, most: int) -> Contents:
     """Return the contents of the messages of some runs whose ids lie in a range, ends included."""
     found: list[tuple[_Numbers, ...]] = [(np.zeros(0, np.int64),) * 4]
+    by_cell: dict[Cell, list[Part]] = {}
     for part in parts:
-        for batch in read(part.cell):
+        by_cell.setdefault(part.cell, []).append(part)
+    for cell, mine in by_cell.items():
+        starts = np.array([part.start for part in mine])
+        ends = np.array([part.run.last_offset for part in mine])
+        for batch in read(cell):
             offsets, ids = batch["last_offset"].to_numpy(), pc.fill_null(batch["position"], -1).to_numpy()
-            wanted = _with_ids(batch) & (ids >= least) & (ids <= most)
-            wanted &= (offsets >= part.start) & (offsets <= part.run.last_offset)
+            place = np.searchsorted(starts, offsets, side="right") - 1
+            inside = (place >= 0) & (offsets <= ends[np.maximum(place, 0)])
+            wanted = inside & _with_ids(batch) & (ids >= least) & (ids <= most)
             rows = np.flatnonzero(wanted)
             if len(rows):
                 said = wire.contents(batch["payload"].take(pa.array(rows)))

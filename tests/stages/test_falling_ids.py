@@ -8,12 +8,12 @@ from itertools import pairwise
 from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dts_assets.model.problems import ProblemCode
 from tests.stages.task_messages import Change, Sent, Topic, bag, named, snapshot
-from tests.tiers import examples
+from tests.tiers import times
 
 
 def life(numbers: Iterable[int], said: str, *, es: int, tick: int, partition: int = 0, **more: str) -> list[Sent]:
@@ -334,7 +334,7 @@ def streams(draw: st.DrawFn, *, partitions: int) -> list[Sent]:
 BORDERS = st.lists(st.integers(1, 90), max_size=6).map(sorted)
 
 
-@examples(100)
+@settings(max_examples=times(10, 300))
 @given(streams(partitions=2), BORDERS, st.sampled_from([1, 3, 1000]), st.randoms(use_true_random=False))
 def test_any_history_is_told_as_the_rule_says(sent: list[Sent], borders: list[int], chunk: int, random: Random) -> None:
     topic = Topic(sent, borders, chunk=chunk)

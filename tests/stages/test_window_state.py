@@ -128,21 +128,21 @@ def a_state() -> bytes:
 
 
 KEPT = (
-    "19$<QR=tlKMHHX)dIJRwxVRD*Clm@x_`brWLP#j0K|+)i)_C`=J@I;WZ)f&SCxnFW5-9?uIExnP2>WIG4v<3n=&p{SLb@jP)%*kS"
-    "cE*l<M3&ZRtevm-e((2w?>#?AB=x+*$9W%wpdAoaa?tfXAR{-Voj!0W$T^QZuQj_s{@9CXNV#MjocZq9reVl%hjEhL_lrX^7Eu79"
-    "00+Ob1IqA8hdf(+K6f&iz4s$YCfYzt0J@*FL%#=HFA|s9QoJPZW(W=aiFaa$N?OfqAJ@M3c4l`e$2e+F7yV2xlQRcwAK@rt*6)i~"
-    "l&=w*@Y>Yw3G%Dscr78R1jT}JUaTWdgTTWu$=L3K-3u^Kd7OC|E|N!Lmw903fiEytpTDTBKb>D|btF@cuWoNbv+2^UJB>R{n>LzF"
-    "Xf}3XbF*Q8{1K(QTN}IEI~#YKjjhqlk{B4n<!;RD<!5WbnTIh5*@As!;qQOh*FU7G=+Xeh;0Uwd_TV@#IBZh^c;E+4I~54KPfzu6"
-    ">W2=d5h?bfJ{Kp)F{gca!klwIWF5w-*OG?;WJtyBX7j_8iB=B|FPCF7|H&fW<Ng63<SqlxsqgL@IrIa0hzc>{Fyi8<z!*AWaQaBC"
-    "PadDSEW|K;*TqzkiAP^8tVA6R%@^i%T<qi5S}@l4CF{eV<kr2P-~aOdCnNQ0zV*|y??wW`eF$63G2$XaS09wiPTB^HU0kMGo)=jN"
-    "0Z=I_nKmc}SL<ag4UJm~nu>VY`$cS%xva#=!$eVanrdq1`dglX+Is#5YIJE2l!`C1F6(qrREp?42w|W3kx;8t%S}^`{Kf*HY;149"
-    "1d6lJ;IJIo#%~3hg|hxXdB&^aT~6Lxf2|^vjku7Ts=Ft-10F-M9X?7AnCvoslwgMmCHV!oV`Vyj;(?YkQBt-t(PKdXj*%378LLm9"
-    "R@G^BnsW<PycYqtv8YeKpXxzhG;Y?7dS=|Hp1c#Ha50-!9^x<J5yni-B(eR7OCu>t-kCW!l@)X9ymBUS9tdpA*z?f;OY+_fff9B#"
-    "!RWxL%vy6*1ADj%i_H>wF|QYDd5Vqb+PaMW0Qj-e;!1vZO88w1UiWKF{oWut4XD6r_&oN&mDolLEv|%Sy9Aor@O3n%Msu-<#+;(D"
-    "MtwhoR>2R^?Qw-JxTA!i>VDC-b)!F=Pn$(c$pA0c)-xXU+c;B7_PlCRV8X&EhIiRVWE^o6wo^<v5_fUT49IY3REE{+NZ3?L2*J6C"
-    "i>7vwx-{~nIQg++UVSzF2T}Lk`hu|QWt#cj?QeYd+j>#l_&=u3q^N)T*}c!dxSS}GwHJaDVh`tyc&>N#pd-2F1RM*2&%VijwzseE"
+    "1b6|RR?TZ0M--p+YSSKiX?^gqI+&6k43)o9=Tr(M^in82_8>+(Z>5P=v+JE%8xsna9Ybgd)S}mdo9>q^yDg--2m2h_Q^A*<eeOSyzMYX"
+    "Gxxui`MeKaN_j|whd++HWRn+%)9v3~3lD0uQ>2@dZfegKfwtFCyB&Q<w{pREX`ExU-5fzFHVAI`WmqroC9WF?AKPV5$v5Z5ABryEWw<*"
+    "UbZSrjP`P9j1@;-<a85sjj3Fv;*ih?c(vq(MaD*2MUpCdH%C*MmLRkW770j>l8-Q4X^fpN?~o%J)mOimcM0m9M7oIhr-XkSA#;kT&UmE"
+    "<?Z{H9b?fo8!vE!VN2Vd!I+<k;<i+YK>LwV(SKE|NzQkNaR3VIVQqK)je=d^)|>Y%8uEU))}SM#H14cb4unT)Na~Kx1hGR#ukWPd}k_V"
+    "|96BZGHJ}V`+6bu_XJ};CeUq<@IL^;faqiNY#WbWZ|Dz{M#S0Om=7pvcHGfZ~3ralpMCG1Uv{r*2*Np?$IN2oCOiXG$O@*+!OL}KM}MC"
+    "PdGabBHreL`c1VHLXK42ZZtm5xNLS|=lpt1_P=>7x+2&X{leqmv--w{RX{IPJE#yViDDu5N{kVc{i8>Eefapq;}M1tcpj#TjC}ff;iUR"
+    "#V85_0lX4%w7Q$n5U-2INMQ+{u<-@P<e>T*wrdvNh+Z{@XwjgS9W+i2YE<UQ3ovZ~IyFAZ~JkRn7LZC{{<;I}wUo2L!G_Y=^Xet&}@0Y"
+    "QSrm~WU2dSp&C^OVd^>=*+<`;{%P@_k?pjCX9cX+#lqS8bcVFX(|h^1a-Ms9|3<TsH3RbzV#CQzKE1_#y1wtg?s%#`*2$+KP;@Ac%p^Y"
+    "=}JvYeE1({=ZxVBm8U+s>nGo2w2NdntC9NReMbFef+plMjuYiI%dH%PtQ?U{+f8Wvo7PTGOYsan2o7@n#Id#iBm?eyj&`(YjhU`k8g5d"
+    "Wv?0!o_SlMTEbIM_Lm#lhh4jp{%qlc{XuwYb*BH`P_-Zc_6VdW6wkXFUbcJ1X|d&6r%$+H)+i^1MJ`?EH*0S#lD=W<uNv5YU?}+LJ<2}"
+    "i#PJSUcv7|_@-ZH?Dq=MSx6;L!{><)p29X-YVk&B)+(TxAH0diHfYXf(b!`&&af9m&@A~Oraj)E3$AM+=(?Y^?Of>(r{iYP)H1-!^NYE"
+    "Ndo7$P6?<MSEiqwXl*7B~BXS%I6gDd-97#GjX8L3>u;vD}+EBVwDTsibC1q1P%RCzUN*?|+XJ33X{s&PHy!wo=>s6Zh-L(gS_g%d#Zu}"
+    "op=StQ;|Ki@4U!9LM$;J!839*UuMm{&YX3&wsa01Lh;FE8X=?N_#YO(zIy4Ai)yIe52o9XhDyZ-?L#=@8"
 )
-"""A state of version 3, as it was stored once. It must be readable, and mean the same, for as long as that is the version."""
+"""A state of version 4, as it was stored once. It must be readable, and mean the same, for as long as that is the version."""
 
 
 def test_a_state_stored_earlier_is_read_as_it_was() -> None:
