@@ -44,7 +44,10 @@ class Life:
     reached: list[int] = field(default_factory=list)
 
     def add(self, part: Part, *, copies_until: int, doubts: int) -> None:
-        """Add a part that came behind all others; where it can only repeat the others nobody has to compare with it."""
+        """Add a part that came behind all others.
+
+        Nobody has to compare with one that only repeats others.
+        """
         self.last = part
         self.latest = part.run.last_time if self.latest is None else max(self.latest, part.run.last_time)
         if part.last < copies_until and not doubts:

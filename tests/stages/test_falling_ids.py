@@ -151,8 +151,8 @@ def test_what_nobody_can_know_is_kept_by_id_and_named() -> None:
 
 
 def test_an_id_never_seen_with_a_later_time_begins_a_life() -> None:
-    topic = Topic([*life([10, 20], "a", es=0, tick=0), *life([3, 10], "b", es=50, tick=9)], [5])
-    assert notes(topic.changes()) == ["a10", "a20", "b3", "b10"]
+    topic = Topic([*life([10, 20], "a", es=0, tick=0), *life([3, 12], "b", es=50, tick=9)], [5])
+    assert notes(topic.changes()) == ["a10", "a20", "b3", "b12"]
     assert not named(topic.decide())
 
 
