@@ -16,7 +16,7 @@ from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.reports import LayerOutcome
 from dts_assets.flows.snapshot_tasks import HeldFile, RefreshResult, RefreshTask, refresh_files
 from dts_assets.flows.spark_tasks import SAY_EVERY, run_tasks
-from dts_assets.model.columns import Column
+from dts_assets.model.columns import Column, quoted
 from dts_assets.model.tables import TableId
 from dts_assets.planning.cuts import not_behind
 from dts_assets.planning.snapshot_plans import (
@@ -28,8 +28,9 @@ from dts_assets.planning.snapshot_plans import (
     replaced_windows,
     windows_by_table,
 )
+from dts_assets.stages import absent_columns
 from dts_assets.stages import snapshot_in_spark as stage
-from dts_assets.store.columns import flat_name, quoted, snapshot_columns
+from dts_assets.store.columns import flat_name, snapshot_columns
 from dts_assets.store.lake import StoredFile, TableState
 from dts_assets.store.schemas import snapshot_layout
 from dts_assets.store.session import side_session
@@ -248,7 +249,10 @@ def _write(pipeline: Pipeline, job: _Job, spark: SparkSession) -> None:
     if job.plan.rebuilds:
         now = _changelog(pipeline, job, spark, job.plan.state.changelog_snapshot)
         held_now = now.where(stage.held(job.plan.state.frontier))
-        rows = stage.whole_snapshot(held_now, job.columns, names=names, fold_absent=job.plan.fold_absent)
+        plan = job.plan
+        rows = stage.whole_snapshot(
+            held_now, job.columns, names=names, fold_absent=plan.fold_absent, follow_moves=plan.follow_moves
+        )
         rows.writeTo(name).option(option, state).overwrite(F.lit(True))
         return
     source = stage.merge_source(_result(pipeline, job, spark, name), job.columns, names=names)
@@ -302,13 +306,19 @@ def _suspects(pipeline: Pipeline, job: _Job, spark: SparkSession, fresh: DataFra
     whole = keys[0]
     for more in keys[1:]:
         whole = whole.unionByName(more)
-    return whole.distinct()
+    suspects = whole.distinct()
+    if not plan.follow_moves:
+        return suspects
+    # What a moved row did not send stands in changes of the key that it came from.
+    held_now = now.where(stage.held(plan.state.frontier))
+    return absent_columns.linked_keys(suspects, stage.partial_moves(held_now, job.columns))
 
 
 def _last(job: _Job, operations: DataFrame, base: DataFrame | None) -> DataFrame:
     if not job.plan.fold_absent:
         return stage.latest(operations)
-    return stage.folded(operations if base is None else operations.unionByName(base), job.columns)
+    whole = operations if base is None else operations.unionByName(base)
+    return absent_columns.folded(whole, job.columns, follow_moves=job.plan.follow_moves)
 
 
 def _base(job: _Job, spark: SparkSession, snapshot_name: str, operations: DataFrame) -> DataFrame | None:

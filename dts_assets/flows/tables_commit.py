@@ -131,7 +131,7 @@ def _stored_tallies(pipeline: Pipeline, windows: Sequence[Window]) -> dict[Tally
     return {
         (row.window_start, row.kafka_partition, row.table): TableTally(
             row.changes, row.kept, row.quarantined, row.truncations, row.row_hash, row.absent_rows, row.invalid_values,
-            row.first_position, row.last_position, quarantined_entries=row.quarantined_entries,
+            row.partial_moves, row.first_position, row.last_position, quarantined_entries=row.quarantined_entries,
         )
         for row in rows
     }  # fmt: skip
@@ -169,6 +169,7 @@ def window_tables_of(
             row_hash=tally.row_hash,
             absent_rows=tally.absent_rows,
             invalid_values=tally.invalid_values,
+            partial_moves=tally.partial_moves,
             first_position=tally.first,
             last_position=tally.last,
             run=runs.get(start, ""),

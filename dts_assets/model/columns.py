@@ -99,3 +99,8 @@ def widened(one: str, other: str) -> str | None:
     if first and second and first[1] == second[1]:
         return f"decimal({max(first[0], second[0])},{first[1]})"
     return None
+
+
+def quoted(name: str) -> str:
+    """Return a name in backticks, as Spark reads it."""
+    return "`" + name.replace("`", "``") + "`"

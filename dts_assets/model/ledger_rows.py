@@ -168,8 +168,9 @@ class IngestWindow:
 class WindowTable:
     """The result of a tables run for one table in one Kafka partition and window.
 
-    ``quarantined`` counts changes, ``quarantined_entries`` the entries that hold them, each a row of ``quarantine``. ``run``
-    names the run that wrote the counts last.
+    ``quarantined`` counts changes, ``quarantined_entries`` the entries that hold them, each a row of ``quarantine``.
+    ``partial_moves`` are updates that move a row to another key and lack columns. ``run`` names the run that wrote the counts
+    last.
     """
 
     kafka_partition: int
@@ -184,6 +185,7 @@ class WindowTable:
     row_hash: int
     absent_rows: int
     invalid_values: int
+    partial_moves: int = field(default=0, kw_only=True)
     first_position: SourcePosition | None
     last_position: SourcePosition | None
     run: str = ""

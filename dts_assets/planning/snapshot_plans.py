@@ -32,6 +32,7 @@ class TableWindow:
     absent_rows: int = 0
     truncations: int = 0
     invalid_values: int = 0
+    partial_moves: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,8 @@ class SnapshotPlan:
 
     ``newer`` are the windows in which changes stand that the new frontier holds and the old one did not. Keys of changes in
     ``newer`` at or before ``suspect_until`` (a re-read of what was applied already), and keys of the ``replaced`` windows in
-    their old and new version, are computed again from the whole changelog. ``fold_absent`` says that some change lacks columns.
+    their old and new version, are computed again from the whole changelog. ``fold_absent`` says that some change lacks columns,
+    ``follow_moves`` that some of these moves its row: then the keys that rows came from or went to are computed again, too.
     ``rebuilds`` says that a truncation came or may have gone: all rows are made again from the changelog.
     """
 
@@ -103,6 +105,7 @@ class SnapshotPlan:
     replaced: tuple[datetime, ...]
     suspect_until: SourcePosition | None
     fold_absent: bool
+    follow_moves: bool = False
     rebuilds: bool = False
 
     @property
@@ -153,6 +156,7 @@ def plan_snapshot(
         replaced=touched,
         suspect_until=before.applied if suspect else None,
         fold_absent=any(window.absent_rows for window in stats.values()),
+        follow_moves=any(window.partial_moves for window in stats.values()),
         rebuilds=any(stats[start].truncations for start in newer)
         or (bool(touched) and (truncated or before.truncated))
         or (suspect and truncated),
@@ -193,7 +197,7 @@ def windows_by_table(rows: Iterable[WindowTable]) -> dict[TableId, tuple[TableWi
             continue
         part = TableWindow(
             row.window_start, row.kept, row.first_position, row.last_position, row.absent_rows, row.truncations,
-            row.invalid_values,
+            row.invalid_values, row.partial_moves,
         )  # fmt: skip
         mine = found.setdefault(row.table, {})
         mine[row.window_start] = _sum(mine[row.window_start], part) if row.window_start in mine else part
@@ -209,6 +213,7 @@ def _sum(one: TableWindow, other: TableWindow) -> TableWindow:
         one.absent_rows + other.absent_rows,
         one.truncations + other.truncations,
         one.invalid_values + other.invalid_values,
+        one.partial_moves + other.partial_moves,
     )
 
 

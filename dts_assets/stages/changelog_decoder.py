@@ -6,7 +6,7 @@ Entries are decoded here in the same way from files in the lake (``flows/tables_
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
@@ -24,6 +24,7 @@ from dts_assets.model.tables import TableId
 from dts_assets.stages.changelog_rows import ENTRY_COLUMNS, changelog_rows, position_bounds
 from dts_assets.stages.ddl_statements import ddl_rows, statements, truncation, truncations
 from dts_assets.stages.entry_lineages import entry_lineages
+from dts_assets.stages.moved_rows import count_partial_moves
 from dts_assets.stages.quarantine import Unusable, quarantine_rows
 from dts_assets.stages.redelivered_entries import EntryKeys, entry_keys
 from dts_assets.stages.row_hash import Hashes, row_hashes, signed, summed
@@ -74,12 +75,13 @@ class TableTally:
     row_hash: int = 0
     absent_rows: int = 0
     invalid_values: int = 0
+    partial_moves: int = 0
     first: SourcePosition | None = None
     last: SourcePosition | None = None
     latest_event: datetime | None = None
     quarantined_entries: int = 0
 
-    def add(self, rows: pa.RecordBatch, hashes: Hashes) -> None:
+    def add(self, rows: pa.RecordBatch, hashes: Hashes, columns: Sequence[Column]) -> None:
         """Count changelog rows of one Kafka partition and window (at least one), given with their hashes."""
         truncations = pc.sum(pc.equal(rows["op"], "truncate")).as_py()
         absent, invalid = rows["absent"], offsets_of(rows["invalid"])
@@ -90,6 +92,7 @@ class TableTally:
             row_hash=summed(hashes),
             absent_rows=pc.sum(pc.greater(pc.list_value_length(absent), 0)).as_py() or 0,
             invalid_values=int(invalid[-1] - invalid[0]),
+            partial_moves=count_partial_moves(rows, columns),
             first=first,
             last=last,
             latest_event=pc.max(rows["event_time"]).as_py(),
@@ -106,7 +109,10 @@ class TableTally:
         self.latest_event = max(filter(None, (self.latest_event, other.latest_event)), default=None)
 
 
-_COUNTS = ("announced", "changes", "quarantined", "quarantined_entries", "truncations", "absent_rows", "invalid_values")
+_COUNTS = (
+    "announced", "changes", "quarantined", "quarantined_entries", "truncations", "absent_rows", "invalid_values",
+    "partial_moves",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +250,9 @@ class ChangelogDecoder:
         hashes = row_hashes(rows)
         for start, end in _stretches(rows):
             partition, window = rows["kafka_partition"][start].as_py(), rows["window_start"][start].as_py()
-            self.tallies[window, partition, changes.table].add(rows.slice(start, end - start), hashes[start:end])
+            self.tallies[window, partition, changes.table].add(
+                rows.slice(start, end - start), hashes[start:end], self._columns[changes.table]
+            )
 
     def _reject(self, rejection: Rejected, entries: pa.RecordBatch) -> None:
         names = ("kafka_partition", "window_start", "last_offset", "rows", "database", "schema", "table")

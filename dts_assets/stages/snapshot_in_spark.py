@@ -25,9 +25,10 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from dts_assets.model.columns import Column
+from dts_assets.model.columns import Column, quoted
 from dts_assets.model.frontier import Frontier
 from dts_assets.model.positions import SourcePosition
+from dts_assets.stages.absent_columns import MOVE, folded, is_absent, some
 from dts_assets.stages.snapshot_in_arrow import SHOWN
 
 _POSITION = {"lineage": "int", "file": "bigint", "position": "bigint"}
@@ -96,19 +97,24 @@ def after_truncation(changes: DataFrame) -> DataFrame:
 
 
 def whole_snapshot(
-    changes: DataFrame, columns: Sequence[Column], *, names: Sequence[str], fold_absent: bool = False
+    changes: DataFrame,
+    columns: Sequence[Column],
+    *,
+    names: Sequence[str],
+    fold_absent: bool = False,
+    follow_moves: bool = False,
 ) -> DataFrame:
     """Return all rows of a snapshot from all changes that its frontier holds.
 
     They replace the rows of a table that was emptied.
 
     The columns are ``names`` (the snapshot's names of ``columns``) and what the snapshot shows of a row's last change.
-    ``fold_absent`` says that some change lacks columns.
+    ``fold_absent`` says that some change lacks columns, ``follow_moves`` that some of these moves its row.
     """
     operations = key_operations(after_truncation(changes), columns)
-    last = folded(operations, columns) if fold_absent else latest(operations)
+    last = folded(operations, columns, follow_moves=follow_moves) if fold_absent else latest(operations)
     rows = merge_source(last, columns, names=names).where("__takes")
-    return rows.select(*[_quoted(name) for name in names], *SHOWN, "_invalid")
+    return rows.select(*[quoted(name) for name in names], *SHOWN, "_invalid")
 
 
 def key_operations(changes: DataFrame, columns: Sequence[Column]) -> DataFrame:
@@ -116,15 +122,15 @@ def key_operations(changes: DataFrame, columns: Sequence[Column]) -> DataFrame:
 
     The columns are ``key`` (struct: its values, and ``unfit``, their texts where some do not fit), ``takes``, ``at`` (position
     struct), ``kafka_partition``, ``row_number``, ``row`` (struct of the table's columns; null where the key is left),
-    ``unfit`` (the text of each of the row's values that does not fit), ``absent``, and the columns that the snapshot shows of
-    the change (``_event_time``, ``_kafka_partition``, ``_kafka_offset``).
+    ``unfit`` (the text of each of the row's values that does not fit), ``absent``, ``begins`` (a row of its own begins: an insert
+    or a read), ``move`` (what tells an update that moves its row and lacks columns from all others; null for other changes), and
+    the columns that the snapshot shows of the change (``_event_time``, ``_kafka_partition``, ``_kafka_offset``).
 
     A server with minimal row images does not send the key of an updated row that kept it: it is the old image's.
     Truncations touch no key of their own; see :func:`after_truncation`.
     """
     changes = changes.where(F.col("op") != TRUNCATE)
-    before, after = _key_of(columns, "before", "after"), _key_of(columns, "after", "before")
-    moved = (F.col("op") == "update") & F.col("before").isNotNull() & ~before.eqNullSafe(after)
+    before, after, moved = _keys_of(columns)
     taken = F.struct(F.lit(True).alias("takes"), after.alias("key"))
     left = F.struct(F.lit(False).alias("takes"), before.alias("key"))
     touched = F.when(F.col("op") == "delete", F.array(left)).when(moved, F.array(left, taken)).otherwise(F.array(taken))
@@ -135,10 +141,19 @@ def key_operations(changes: DataFrame, columns: Sequence[Column]) -> DataFrame:
         "kafka_partition",
         "row_number",
         F.when(F.col("touch.takes"), F.col("after")).alias("row"),
-        F.when(F.col("touch.takes"), _some([_text(column.name) for column in columns])).alias("unfit"),
+        F.when(F.col("touch.takes"), some([_text(column.name) for column in columns])).alias("unfit"),
         "absent",
+        F.col("op").isin("insert", "read").alias("begins"),
+        F.when(moved & _lacks_columns(), _move_id(before, after)).alias("move"),
         *[F.col(name).alias(shown) for shown, name in SHOWN.items()],
     )
+
+
+def partial_moves(changes: DataFrame, columns: Sequence[Column]) -> DataFrame:
+    """Return the keys that updates which lack columns move rows between: ``left`` and ``taken``."""
+    before, after, moved = _keys_of(columns)
+    partial = changes.where(moved & _lacks_columns())
+    return partial.select(before.alias("left"), after.alias("taken")).distinct()
 
 
 def latest(operations: DataFrame) -> DataFrame:
@@ -151,51 +166,15 @@ def latest(operations: DataFrame) -> DataFrame:
     return per_key.select("key", "facts.*")
 
 
-def folded(operations: DataFrame, columns: Sequence[Column]) -> DataFrame:
-    """Return the last operation on every key where changes lack columns.
-
-    As :func:`latest`, but an absent column keeps the value it had since the key was last left.
-
-    Each column's value is the one of the last operation that carries it. Costs one aggregate per column, so it is used
-    only where the ledger knows of absent columns.
-    """
-    order = F.struct("at", "takes", "row_number")
-    gone = operations.groupBy("key").agg(F.max(F.when(~F.col("takes"), order)).alias("left_at"))
-    alive = operations.join(gone, on="key", how="inner").where(
-        F.col("takes") & (F.col("left_at").isNull() | (order > F.col("left_at")))
-    )
-    values = [
-        F.max_by(
-            F.struct(F.col("row")[column.name].alias("value"), F.col("unfit")[number].alias("unfit")),
-            F.when(~_is_absent(column.name), order),
-        ).alias(f"value_{number}")
-        for number, column in enumerate(columns)
-    ]
-    shown = F.max_by(F.struct(*SHOWN), order).alias("shown")
-    rows = alive.groupBy("key").agg(*values, shown)
-    row = F.struct(*[F.col(f"value_{number}.value").alias(column.name) for number, column in enumerate(columns)])
-    unfit = _some([F.col(f"value_{number}.unfit") for number in range(len(columns))])
-    found = rows.select("key", row.alias("row"), unfit.alias("unfit"), "shown")
-    keys = operations.select("key").distinct()
-    return keys.join(found, on="key", how="left").select(
-        "key",
-        F.col("row").isNotNull().alias("takes"),
-        "row",
-        "unfit",
-        F.array().cast("array<string>").alias("absent"),
-        "shown.*",
-    )
-
-
 def as_operations(snapshot: DataFrame, columns: Sequence[Column], *, names: Sequence[str]) -> DataFrame:
     """Return current rows as operations older than any change, for absent columns.
 
     ``names`` are the snapshot's names of ``columns``, in the same order.
     """
-    row = F.struct(*[F.col(_quoted(name)).alias(column.name) for name, column in zip(names, columns, strict=True)])
+    row = F.struct(*[F.col(quoted(name)).alias(column.name) for name, column in zip(names, columns, strict=True)])
     texts = {column.name: F.col("_invalid")[name] for name, column in zip(names, columns, strict=True)}
     keys = [F.col("row")[column.name].alias(f"k{n}") for n, column in enumerate(_keys(columns))]
-    unfit = _some([texts[column.name] for column in _keys(columns)])
+    unfit = some([texts[column.name] for column in _keys(columns)])
     return snapshot.select(row.alias("row"), "_invalid", *SHOWN).select(
         F.struct(*keys, unfit.alias("unfit")).alias("key"),
         F.lit(True).alias("takes"),
@@ -203,8 +182,10 @@ def as_operations(snapshot: DataFrame, columns: Sequence[Column], *, names: Sequ
         F.col("_kafka_partition").alias("kafka_partition"),
         F.lit(0).alias("row_number"),
         "row",
-        _some(list(texts.values())).alias("unfit"),
+        some(list(texts.values())).alias("unfit"),
         F.array().cast("array<string>").alias("absent"),
+        F.lit(True).alias("begins"),
+        F.lit(None).cast(MOVE).alias("move"),
         *SHOWN,
     )
 
@@ -243,7 +224,7 @@ def same_row(keys: Sequence[str], *, unfit: bool) -> str:
     a plain comparison is quicker.
     """
     equal = "<=>" if unfit else "="
-    parts = [f"target.{_quoted(key)} {equal} source.__key_{number}" for number, key in enumerate(keys)]
+    parts = [f"target.{quoted(key)} {equal} source.__key_{number}" for number, key in enumerate(keys)]
     if unfit:
         parts += [f"target._invalid[{_literal_text(key)}] <=> source.__unfit[{n}]" for n, key in enumerate(keys)]
     return " AND ".join(parts)
@@ -253,16 +234,33 @@ def _keys(columns: Sequence[Column]) -> list[Column]:
     return [column for column in columns if column.is_key]
 
 
+def _keys_of(columns: Sequence[Column]) -> tuple[SparkColumn, SparkColumn, SparkColumn]:
+    """Return the keys of a change's old and new image, and whether it is an update that moves its row."""
+    before, after = _key_of(columns, "before", "after"), _key_of(columns, "after", "before")
+    return before, after, (F.col("op") == "update") & F.col("before").isNotNull() & ~before.eqNullSafe(after)
+
+
+def _move_id(before: SparkColumn, after: SparkColumn) -> SparkColumn:
+    """Return the numbers of a move: where it stands, and its keys, should a source give two changes one place."""
+    place = [_position()[name] for name in _POSITION]
+    numbers = [part.cast("bigint") for part in (*place, F.col("kafka_partition"), F.col("row_number"))]
+    return F.array(*numbers, F.xxhash64(before), F.xxhash64(after))
+
+
+def _lacks_columns() -> SparkColumn:
+    return F.coalesce(F.exists("absent", lambda name: name.startswith("after.")), F.lit(False))
+
+
 def _key_of(columns: Sequence[Column], image: str, other: str) -> SparkColumn:
     """Return the key of an image, with the value of the ``other`` image where none was sent.
 
     Canal's old image has changed columns only. Fields are numbered: two images must have one type.
     """
     fields = [
-        F.when(_is_absent(column.name, image), F.col(other)[column.name]).otherwise(F.col(image)[column.name])
+        F.when(is_absent(column.name, image), F.col(other)[column.name]).otherwise(F.col(image)[column.name])
         for column in _keys(columns)
     ]
-    unfit = _some([_text(column.name, image, other) for column in _keys(columns)])
+    unfit = some([_text(column.name, image, other) for column in _keys(columns)])
     return F.struct(*[field.alias(f"k{n}") for n, field in enumerate(fields)], unfit.alias("unfit"))
 
 
@@ -274,15 +272,7 @@ def _text(name: str, image: str = "after", other: str | None = None) -> SparkCol
     text = F.col("invalid")[f"{image}.{name}"]
     if other is None:
         return text
-    return F.when(_is_absent(name, image), F.col("invalid")[f"{other}.{name}"]).otherwise(text)
-
-
-def _some(texts: Sequence[SparkColumn]) -> SparkColumn:
-    """Return the texts as an array, null where all are null.
-
-    So the keys of values that fit have one form, and are equal if the values are.
-    """
-    return F.when(F.coalesce(*texts).isNotNull(), F.array(*texts))
+    return F.when(is_absent(name, image), F.col("invalid")[f"{other}.{name}"]).otherwise(text)
 
 
 def _literal_text(text: str) -> str:
@@ -296,11 +286,3 @@ def _position() -> SparkColumn:
 def _literal(position: SourcePosition) -> SparkColumn:
     values = ((name, F.lit(getattr(position, name)).cast(kind)) for name, kind in _POSITION.items())
     return F.struct(*[value.alias(name) for name, value in values])
-
-
-def _is_absent(name: str, image: str = "after") -> SparkColumn:
-    return F.coalesce(F.array_contains("absent", f"{image}.{name}"), F.lit(False))
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

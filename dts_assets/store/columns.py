@@ -16,7 +16,7 @@ from datetime import datetime
 from types import MappingProxyType, UnionType
 from typing import Any, TypeAlias, get_args, get_origin, get_type_hints
 
-from dts_assets.model.columns import Column
+from dts_assets.model.columns import Column, quoted
 from dts_assets.model.delivery import CellDelivery
 from dts_assets.model.ledger_rows import (
     Comparison,
@@ -218,8 +218,3 @@ def snapshot_columns(columns: Sequence[Column]) -> tuple[NamedType, ...]:
     They are its own, flat and typed, then the origin of the row's last change and its values that do not fit.
     """
     return (*((flat_name(column.name), column.type) for column in columns), *SNAPSHOT_SYSTEM)
-
-
-def quoted(name: str) -> str:
-    """Return a name in backticks, as Spark reads it."""
-    return "`" + name.replace("`", "``") + "`"

@@ -20,8 +20,8 @@ from pyiceberg.typedef import Identifier
 from pyiceberg.types import IcebergType, StructType
 
 from dts_assets.errors import LakeTableError
-from dts_assets.model.columns import widened
-from dts_assets.store.columns import NamedType, quoted
+from dts_assets.model.columns import quoted, widened
+from dts_assets.store.columns import NamedType
 from dts_assets.store.contention import until_it_gets_through
 from dts_assets.store.schemas import TableLayout
 from dts_assets.store.types import arrow_schema, iceberg_type, lake_type

@@ -30,8 +30,8 @@ from pyiceberg.types import (
     TimestamptzType,
 )
 
-from dts_assets.model.columns import decimal_arguments
-from dts_assets.store.columns import NamedType, quoted
+from dts_assets.model.columns import decimal_arguments, quoted
+from dts_assets.store.columns import NamedType
 
 FIELD_ID = b"PARQUET:field_id"
 """The key under which Arrow hands a column's Iceberg id to the Parquet writer, and reads it back."""

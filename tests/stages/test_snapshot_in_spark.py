@@ -50,61 +50,7 @@ def test_the_last_operation_on_every_key_is_what_the_database_holds(spark: Spark
     assert shown(latest(operations)) == expected
 
 
-def test_an_absent_column_keeps_the_value_it_had(spark: SparkSession) -> None:
-    """Minimal row images: updates that keep the key send only some columns, at times not even the key."""
-    from dts_assets.stages.snapshot_in_spark import folded, key_operations
-
-    class Partial(World):
-        def update(self) -> None:
-            absent = self.chance.choice([(), ("name",), ("amount",), ("name", "amount"), KEYS, (*KEYS, "name")])
-            pairs = []
-            for number in self._some():
-                before, after = self.row(number), self.fresh(number)
-                name = before[2] if "name" in absent else after[2]
-                amount = before[3] if "amount" in absent else after[3]
-                pairs.append((before, (self.number, number, name, amount)))
-            self.event(pairs, absent)
-
-    doings = (*DOINGS, Partial.update, Partial.update, Partial.update)
-    worlds: list[World] = [Partial(n, random.Random(n)).live(14, doings) for n in range(50)]  # type: ignore[arg-type]
-    changes = [change for world in worlds for change in world.changes]
-    assert sum(bool(change.absent) for change in changes) > 100
-    assert shown(folded(key_operations(frame(spark, changes), COLUMNS), COLUMNS)) == expected_of(worlds)
-
-
-def test_changes_fold_onto_the_current_rows(spark: SparkSession) -> None:
-    """The second half of every history, folded onto the snapshot of the first half, is the whole history."""
-    from dts_assets.stages.snapshot_in_spark import as_operations, folded, key_operations
-
-    class Partial(World):
-        def update(self) -> None:
-            for number in self._some():
-                _, _, name, _ = self.fresh(number)
-                self.event([(self.row(number), (self.number, number, name, self.row(number)[3]))], ("amount",))
-
-    doings = (Partial.insert, Partial.update, Partial.update, Partial.delete)
-    worlds: list[World] = [Partial(n, random.Random(n)).live(6, doings) for n in range(30)]  # type: ignore[arg-type]
-    first = [shown_row for world in worlds for shown_row in world.rows.values()]
-    counts = [len(world.changes) for world in worlds]
-    for world in worlds:
-        world.live(4, doings)  # type: ignore[arg-type]
-    later = [c for world, count in zip(worlds, counts, strict=True) for c in world.changes[count:]]
-    names = ["world", "id.no", "name", "_source_amount"]
-    snapshot = spark.createDataFrame(
-        [(*one.row, one.event_time, one.kafka_partition, one.kafka_offset, None) for one in first],
-        "world int, `id.no` int, name string, _source_amount int, _event_time timestamp, _kafka_partition int, "
-        "_kafka_offset bigint, _invalid map<string,string>",
-    )
-    operations = key_operations(frame(spark, later), COLUMNS).unionByName(as_operations(snapshot, COLUMNS, names=names))
-    found = shown(folded(operations, COLUMNS))
-    expected: dict[Key, Shown | None] = {(one.row[0], one.row[1]): None for one in first}
-    expected |= {
-        (image[0], image[1]): None for change in later for image in (change.before, change.after) if image is not None
-    }
-    for world in worlds:
-        expected |= {(world.number, number): one for number, one in world.rows.items()}
-    assert found == expected
-
+MOVED = "moved with columns that were not sent"
 
 ORDER: dict[str, tuple[list[Change], str | None]] = {
     "by number, never as text": (
@@ -129,7 +75,7 @@ ORDER: dict[str, tuple[list[Change], str | None]] = {
         [Change("update", row(0, number=3), row(0, "old"), at(1, 5), row_number=0),
          Change("update", row(0, "old"), row(0, number=2), at(1, 5), row_number=1)], None,
     ),
-    "moved with columns that were not sent": (
+    MOVED: (
         [Change("insert", None, row(0, "kept", 2), at(1, 1)),
          Change("update", row(0, number=2), row(0), at(1, 2), absent=("name", "amount"))], "kept",
     ),
@@ -146,13 +92,9 @@ ORDER: dict[str, tuple[list[Change], str | None]] = {
 }  # fmt: skip
 
 
-FOLDED_OTHERWISE = {"taken and left again in one piece": "old", "moved with columns that were not sent": None}
-"""Known limits of folding absent columns. INSERT ... ON DUPLICATE KEY UPDATE may move one row twice in one event, and folding
-orders an event by what its rows do; and it follows keys, not rows, so that what an update of the key does not send is lost."""
-
-
 def test_which_operation_is_the_last(spark: SparkSession) -> None:
-    from dts_assets.stages.snapshot_in_spark import folded, key_operations, latest
+    from dts_assets.stages.absent_columns import folded
+    from dts_assets.stages.snapshot_in_spark import key_operations, latest
 
     def in_world(number: int, change: Change) -> Change:
         def moved(image: Row | None) -> Row | None:
@@ -169,9 +111,10 @@ def test_which_operation_is_the_last(spark: SparkSession) -> None:
         found = {name: rows[number, 1] for number, name in enumerate(ORDER)}
         return {name: None if one is None else one.row[2] for name, one in found.items()}
 
-    whole = {name: last for name, last in expected.items() if name != "moved with columns that were not sent"}
-    assert names(latest(operations)) == whole | {"moved with columns that were not sent": None}
-    assert names(folded(operations, COLUMNS)) == expected | FOLDED_OTHERWISE
+    whole = {name: last for name, last in expected.items() if name != MOVED}
+    assert names(latest(operations)) == whole | {MOVED: None}
+    assert names(folded(operations, COLUMNS)) == whole | {MOVED: None}
+    assert names(folded(operations, COLUMNS, follow_moves=True)) == expected
 
 
 FRONTIERS = [

@@ -1,0 +1,95 @@
+"""Rows that moved to other keys by changes that lack columns: counted in changelogs, and their moves followed.
+
+Such moves are rare, so all of a table's are followed at once: as pairs of numbers, in numpy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dts_assets.model.columns import Column
+from dts_assets.wire.columns.buffers import offsets_of
+
+_Numbers: TypeAlias = npt.NDArray[np.int64]
+_Mask: TypeAlias = npt.NDArray[np.bool_]
+
+
+def count_partial_moves(rows: pa.RecordBatch, columns: Sequence[Column]) -> int:
+    """Return how many changelog rows move a row to another key and lack columns of its new image.
+
+    Never too few: a key that is NULL in both images counts as moved, because its texts may differ.
+    """
+    bounds = offsets_of(rows["absent"])
+    if bounds[-1] == bounds[0]:
+        return 0
+    names = rows["absent"].flatten()
+    owners = np.repeat(np.arange(rows.num_rows), np.diff(bounds))
+    lacking = _owned(owners, pc.starts_with(names, "after."), rows.num_rows)
+    updates = _mask(pc.equal(rows["op"], "update")) & _mask(rows["before"].is_valid())
+    some = np.flatnonzero(lacking & updates)
+    moved = np.zeros(len(some), np.bool_)
+    for column in columns:
+        if column.is_key and len(some):
+            old, new = (_field(rows[image], column.name).take(pa.array(some)) for image in ("before", "after"))
+            either = pa.array([f"before.{column.name}", f"after.{column.name}"])
+            untold = _owned(owners, pc.is_in(names, value_set=either), rows.num_rows)[some]
+            moved |= ~_mask(pc.fill_null(pc.equal(old, new), False)) & ~untold
+    return int(np.count_nonzero(moved))
+
+
+def first_moves(moves: pa.Table) -> pa.Table:
+    """Return the ``first`` move of the row of each ``move``, going back from it to the move that the row ``came`` by."""
+    codes, events = _coded(moves["move"], moves["came"])
+    before = np.arange(len(events))
+    before[codes[0]] = codes[1]
+    for _ in range(len(events).bit_length()):  # each step doubles the moves that are gone back
+        before = before[before]
+    return pa.table({"move": events.take(pa.array(codes[0])), "first": events.take(pa.array(before[codes[0]]))})
+
+
+def connected(pairs: pa.Table) -> pa.Table:
+    """Return each ``member`` of some pairs with a number that all have which pairs connect: ``linked``."""
+    members, codes = np.unique(
+        np.concatenate([pairs[name].to_numpy() for name in ("one", "other")]), return_inverse=True
+    )
+    one, other = codes.reshape(2, -1)
+    groups = np.arange(len(members))
+    while True:
+        least = np.minimum(groups[one], groups[other])
+        now = groups.copy()
+        # The group of a member joins that of the least member beside it, with all its other members.
+        for side in (groups[one], groups[other]):
+            np.minimum.at(now, side, least)
+        while not np.array_equal(now, now[now]):
+            now = now[now]
+        if np.array_equal(now, groups):
+            return pa.table({"member": pa.array(members, pa.int64()), "linked": pa.array(groups, pa.int64())})
+        groups = now
+
+
+def _coded(*columns: pa.ChunkedArray) -> tuple[list[_Numbers], pa.Array]:
+    """Return columns of equally long lists of numbers as codes, and the list that each code stands for."""
+    whole = pa.concat_arrays([chunk for column in columns for chunk in column.chunks])
+    lists = whole.flatten().to_numpy().reshape(len(whole), -1)
+    _, first, codes = np.unique(lists, axis=0, return_index=True, return_inverse=True)
+    return np.split(codes.reshape(-1), len(columns)), whole.take(pa.array(first))
+
+
+def _owned(owners: _Numbers, chosen: pa.Array, count: int) -> _Mask:
+    found = np.zeros(count, np.bool_)
+    found[owners[_mask(chosen)]] = True
+    return found
+
+
+def _field(struct: pa.StructArray, name: str) -> pa.Array:
+    return pc.struct_field(struct, [struct.type.get_field_index(name)])
+
+
+def _mask(array: pa.Array) -> _Mask:
+    return np.asarray(array.to_numpy(zero_copy_only=False), np.bool_)

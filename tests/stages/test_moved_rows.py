@@ -1,0 +1,104 @@
+"""Moves of rows by changes that lack columns: how many there are, which row each belongs to, which keys they connect."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dts_assets.model.columns import Column
+from dts_assets.stages.moved_rows import connected, count_partial_moves, first_moves
+from tests.tiers import examples
+
+COLUMNS = (Column("a.b", "int", True), Column("day", "date", True), Column("note", "string", False))
+IMAGE = pa.struct([("note", pa.string()), ("a.b", pa.int32()), ("day", pa.date32())])
+SCHEMA = pa.schema([("op", pa.string()), ("before", IMAGE), ("after", IMAGE), ("absent", pa.list_(pa.string()))])
+
+
+def change(op: str, before: tuple[Any, Any] | None, after: tuple[Any, Any] | None, *absent: str) -> dict[str, Any]:
+    images = [None if one is None else {"a.b": one[0], "day": one[1], "note": None} for one in (before, after)]
+    return {"op": op, "before": images[0], "after": images[1], "absent": absent}
+
+
+PARTIAL: dict[str, tuple[dict[str, Any], int]] = {
+    "a move that lacks a column": (change("update", (1, 1), (2, 1), "after.note"), 1),
+    "by another part of the key": (change("update", (1, 1), (1, 2), "after.note"), 1),
+    "of which the rest of the key was not sent": (change("update", (1, 1), (None, 2), "after.note", "after.a.b"), 1),
+    "to a key that does not fit": (change("update", (1, 1), (1, None), "after.note"), 1),
+    "between keys that do not fit": (change("update", (1, None), (1, None), "after.note"), 1),
+    "a move that sends all": (change("update", (1, 1), (2, 1)), 0),
+    "a move whose old image alone lacks columns": (change("update", (1, 1), (2, 1), "before.note"), 0),
+    "a row that stays": (change("update", (1, 1), (1, 1), "after.note"), 0),
+    "whose key was not sent again": (change("update", (1, 1), (None, None), "after.a.b", "after.day", "after.note"), 0),
+    "whose old key was not sent": (change("update", (None, 1), (2, 1), "before.a.b", "after.note"), 0),
+    "without its old image": (change("update", None, (2, 1), "after.note"), 0),
+    "an insert": (change("insert", None, (2, 1), "after.note"), 0),
+    "a delete": (change("delete", (2, 1), None), 0),
+}
+
+
+@pytest.mark.parametrize(("row", "expected"), PARTIAL.values(), ids=PARTIAL)
+def test_moves_that_lack_columns_are_counted(row: dict[str, Any], expected: int) -> None:
+    assert count_partial_moves(pa.RecordBatch.from_pylist([row], SCHEMA), COLUMNS) == expected
+
+
+def test_moves_are_counted_in_a_slice_of_changes() -> None:
+    rows = [row for row, _ in PARTIAL.values()] * 3
+    batch = pa.RecordBatch.from_pylist(rows, SCHEMA)
+    for start in range(0, len(rows), 5):
+        counts = [expected for _, expected in [*PARTIAL.values()] * 3][start : start + 17]
+        assert count_partial_moves(batch.slice(start, 17), COLUMNS) == sum(counts)
+    assert count_partial_moves(batch.slice(0, 0), COLUMNS) == 0
+
+
+def event(number: int) -> list[int]:
+    return [0, 9 + number // 5, -number, number % 3, 1 << (number % 60)]
+
+
+@examples(100)
+@given(st.lists(st.integers(2, 40), min_size=1, max_size=6), st.randoms(use_true_random=False))
+def test_every_move_goes_back_to_the_first_of_its_row(lengths: list[int], chance: random.Random) -> None:
+    moves, expected, first = [], {}, 0
+    for length in lengths:
+        moves += [(event(first + n), event(first + n - 1)) for n in range(1, length)]
+        expected |= {tuple(event(first + n)): event(first) for n in range(1, length)}
+        first += length
+    chance.shuffle(moves)
+    kind = pa.list_(pa.int64())
+    table = pa.table({"move": pa.array([a for a, _ in moves], kind), "came": pa.array([b for _, b in moves], kind)})
+    found = first_moves(pa.concat_tables([table.slice(0, 1), table.slice(1)])).to_pylist()
+    assert {tuple(one["move"]): one["first"] for one in found} == expected
+
+
+def test_moves_that_contradict_each_other_come_to_an_end() -> None:
+    kind = pa.list_(pa.int64())
+    ring = pa.table({"move": pa.array([[1], [2], [3]], kind), "came": pa.array([[2], [3], [1]], kind)})
+    assert len(first_moves(ring)) == 3
+
+
+@examples(200)
+@given(st.lists(st.tuples(st.integers(-20, 20), st.integers(-20, 20)), min_size=1, max_size=40))
+def test_what_is_connected_has_one_number(pairs: list[tuple[int, int]]) -> None:
+    groups = {one: {one} for pair in pairs for one in pair}
+    for one, other in pairs:
+        joined = groups[one] | groups[other]
+        groups |= dict.fromkeys(joined, joined)
+    table = pa.table({"one": [a for a, _ in pairs], "other": [b for _, b in pairs]})
+    rows = connected(table).to_pylist()
+    numbers = {row["member"]: row["linked"] for row in rows}
+    assert len(numbers) == len(rows)
+    assert numbers.keys() == groups.keys()
+    for one in groups:
+        assert {other for other in groups if numbers[other] == numbers[one]} == groups[one]
+
+
+def test_long_rows_of_moves_are_one() -> None:
+    count = 50_000
+    order = list(range(count))
+    random.Random(1).shuffle(order)
+    found = connected(pa.table({"one": order[:-1], "other": order[1:]}))
+    assert set(found["linked"].to_pylist()) == {0}
