@@ -106,6 +106,7 @@ class Shown:
                 "entry sets": _sets(counts),
                 "entries": _equation(counts.entries, [counts], ("data", "control", "quarantined_entries")),
                 "changes": changes if mine else None,
+                "invalid values": _invalid(mine),
                 "problems": _problems(row.problems),
                 "generation": row.generation,
             }
@@ -169,6 +170,16 @@ class Shown:
 
     def _line(self, text: str) -> None:
         self._console.print(Text(text), soft_wrap=True)
+
+
+def _invalid(rows: Sequence[WindowTable]) -> str | None:
+    """Return a line for each column with values that do not fit, or with another type."""
+    lines = [
+        f"{row.table}: {one.values} of {one.column}" + (f", which became {one.source_type}" if one.source_type else "")
+        for row in rows
+        for one in row.invalid_columns
+    ]
+    return "\n".join(lines) or None
 
 
 def _grid(*names: str) -> Table:

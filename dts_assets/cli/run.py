@@ -29,6 +29,7 @@ from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.layers import SNAPSHOT
 from dts_assets.flows.pipeline import Pipeline, open_pipeline
 from dts_assets.model.tables import TableId
+from dts_assets.planning.outgrown_types import outgrown_columns
 from dts_assets.planning.work import Work
 from dts_assets.settings import Settings, load_settings
 
@@ -128,7 +129,8 @@ def _closing(pipeline: Pipeline, console: Console) -> int:
     title = f"{pipeline.name}: {len(rows)} partitions of {len(cuts)} windows"
     table = table_of(title, texts=["table"], numbers=["changelog rows", "snapshot rows"])
     changes: Counter[TableId] = Counter()
-    for row in pipeline.ledger.window_tables():
+    counted = pipeline.ledger.window_tables()
+    for row in counted:
         changes[row.table] += row.kept
     for name, columns in known_tables(pipeline).items():
         snapshot = pipeline.lake.state(pipeline.table_path(SNAPSHOT.name, name))
@@ -137,6 +139,9 @@ def _closing(pipeline: Pipeline, console: Console) -> int:
             shown = "no key"
         table.add_row(str(name), f"{changes[name]:,}", shown)
     console.print(table)
+    for name, outgrown in outgrown_columns(counted).items():
+        for column in outgrown:
+            console.print(f"{name}: {column}", markup=False)
     failing = [judged for judged in judge_ledger(pipeline) if judged.sentence]
     for judged in failing:
         console.print(f"{judged.partition}: {judged.sentence}")

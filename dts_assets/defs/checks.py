@@ -13,13 +13,18 @@ from typing import TYPE_CHECKING
 import dagster as dg
 
 from dts_assets.defs.metadata import problems_text
+from dts_assets.flows.layers import SNAPSHOT
 
 if TYPE_CHECKING:
-    from dts_assets.flows.reports import EntriesCellReport, WindowReport
+    from dts_assets.flows.reports import EntriesCellReport, TablesReport, WindowReport
     from dts_assets.planning.judgements import Judgement
 
 COMPLETENESS = "completeness"
 BALANCE = "balance"
+SCHEMA = "schema"
+
+_SHOWN = 100
+"""The most columns that a result names."""
 
 
 def completeness_result(judged: Judgement) -> dg.AssetCheckResult:
@@ -72,6 +77,26 @@ def window_balance_result(report: WindowReport) -> dg.AssetCheckResult:
             "unbalanced": len(report.unbalanced),
             "unbalanced_tables": ", ".join(report.unbalanced[:20]),
             "still_open": report.judgement.still_open,
+        },
+    )
+
+
+def schema_result(report: TablesReport) -> dg.AssetCheckResult:
+    """Return a result that warns if columns of snapshots outgrew their types, and names them."""
+    found = {
+        table.table: table.layers[SNAPSHOT.name].outgrown for table in report.tables if SNAPSHOT.name in table.layers
+    }
+    wrong = {table: columns for table, columns in found.items() if columns}
+    lines = [f"- **{table}**: {column}" for table, columns in wrong.items() for column in columns]
+    return dg.AssetCheckResult(
+        check_name=SCHEMA,
+        passed=not wrong,
+        severity=dg.AssetCheckSeverity.WARN,
+        metadata={
+            "tables": len(wrong),
+            "columns": len(lines),
+            "values": sum(column.values for columns in wrong.values() for column in columns),
+            "outgrown_list": dg.MetadataValue.md("\n".join(lines[:_SHOWN]) or "none"),
         },
     )
 

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
-from dts_assets.defs.checks import BALANCE, COMPLETENESS, completeness_result, window_balance_result
+from dts_assets.defs.checks import (
+    BALANCE,
+    COMPLETENESS,
+    SCHEMA,
+    completeness_result,
+    schema_result,
+    window_balance_result,
+)
 from dts_assets.defs.metadata import Metadata, changelog_metadata, of_run, snapshot_metadata
 from dts_assets.defs.policies import asset_key
 from dts_assets.flows.layers import CHANGELOG, SNAPSHOT, Layer
@@ -89,6 +96,13 @@ LAYERS = (
         SNAPSHOT,
         "The current rows of {table}, at the same transaction as every other snapshot.",
         snapshot_metadata,
+        checks=(
+            LayerCheck(
+                SCHEMA,
+                "The columns of all snapshots hold what they have become at the source; it warns, and names those that do not.",
+                lambda report, _: schema_result(report),
+            ),
+        ),
     ),
 )
 """All layers, each after the layer that it is made from."""

@@ -26,6 +26,7 @@ from dts_assets.model.windows import ClosedBy
 if TYPE_CHECKING:
     from dts_assets.flows.reports import EntriesCellReport, RawCellReport, TableReport, WindowReport
     from dts_assets.planning.judgements import Judgement
+    from dts_assets.planning.outgrown_types import OutgrownColumn
 
 Metadata = Mapping[str, Any]
 
@@ -126,6 +127,7 @@ def snapshot_metadata(report: TableReport, window: WindowReport) -> Metadata:
         **known(event_lag_seconds=report.event_lag_seconds(window.row.window), stored_bytes=outcome.bytes),
         **({} if window.row.cut is None else {"cut": str(window.row.cut)}),
         **known(**{"dagster/row_count": outcome.rows}),
+        **_outgrown(outcome.outgrown),
         **_problems(window.row.problems),
     }
 
@@ -150,6 +152,16 @@ def problems_text(problems: Iterable[Problem]) -> str:
     """Return problems as a list in Markdown; it never holds a payload."""
     lines = [f"- **{problem.code.value}**{_where(problem)}: {problem.detail}" for problem in problems]
     return "\n".join(lines) or "none"
+
+
+def outgrown_text(columns: Iterable[OutgrownColumn]) -> str:
+    """Return the columns that outgrew their types as a list in Markdown; it holds no value."""
+    return "\n".join(f"- {column}" for column in columns) or "none"
+
+
+def _outgrown(columns: tuple[OutgrownColumn, ...]) -> Metadata:
+    listed = {"outgrown_list": dg.MetadataValue.md(outgrown_text(columns))} if columns else {}
+    return {"outgrown_columns": len(columns), **listed}
 
 
 def _level(judged: Judgement) -> Metadata:

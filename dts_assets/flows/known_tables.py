@@ -10,8 +10,10 @@ from dataclasses import replace
 
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.model.columns import Column, ColumnShape, widened
+from dts_assets.model.ledger_rows import TableShapeRow
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
+from dts_assets.stages.entry_facts import merge_shapes
 from dts_assets.store.registry import RegisteredColumn, RegisteredTable, merge_registry, read_registry
 from dts_assets.wire.format import TableShape
 
@@ -36,17 +38,20 @@ def register_shapes(pipeline: Pipeline, shapes: Mapping[TableShape, SourcePositi
     return tuple(sorted(found.keys() - before.keys()))
 
 
+def stored_shapes(rows: Iterable[TableShapeRow]) -> dict[TableShape, SourcePosition]:
+    """Return the shapes that the ledger knows, each with the first position at which any cell saw it."""
+    return merge_shapes(
+        {TableShape(row.table, row.columns): row.first_position or SourcePosition(0, 0, 0)} for row in rows
+    )
+
+
 def known_tables(pipeline: Pipeline) -> dict[TableId, tuple[Column, ...]]:
     """Return every table of the subscription with its columns.
 
     A registry file that was lost is written anew from the ledger.
     """
     if not pipeline.settings.registry_path.exists():
-        shapes = {
-            TableShape(row.table, row.columns): row.first_position or SourcePosition(0, 0, 0)
-            for row in pipeline.ledger.table_shapes()
-        }
-        register_shapes(pipeline, shapes)
+        register_shapes(pipeline, stored_shapes(pipeline.ledger.table_shapes()))
     registered = read_registry(pipeline.settings.registry_path)
     return {
         table: tuple(column.column for column in entry.columns)

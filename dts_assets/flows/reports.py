@@ -12,6 +12,7 @@ from dts_assets.model.ledger_rows import Cut, IngestWindow, RawWindow
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
 from dts_assets.planning.judgements import Judgement, judge_cell, judge_window
+from dts_assets.planning.outgrown_types import OutgrownColumn
 
 Progress: TypeAlias = Callable[[str], None]
 """Takes one line for a person about what is being done."""
@@ -113,12 +114,14 @@ class WindowReport:
 class LayerOutcome:
     """The result of a run for one table of a layer.
 
-    ``rows`` and ``bytes`` are what the table holds, None where it was not looked at or was never written.
+    ``rows`` and ``bytes`` are what the table holds, None where it was not looked at or was never written. ``outgrown`` are its
+    columns that do not hold what they have become at the source.
     """
 
     committed: bool = False
     rows: int | None = None
     bytes: int | None = None
+    outgrown: tuple[OutgrownColumn, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from pyspark.sql import DataFrame, SparkSession
@@ -19,6 +19,7 @@ from dts_assets.flows.spark_tasks import SAY_EVERY, run_tasks
 from dts_assets.model.columns import Column, quoted
 from dts_assets.model.tables import TableId
 from dts_assets.planning.cuts import not_behind
+from dts_assets.planning.outgrown_types import outgrown_columns
 from dts_assets.planning.snapshot_plans import (
     EMPTY_STATE,
     SnapshotPlan,
@@ -84,7 +85,8 @@ def advance_snapshots(work: LayerWork) -> dict[TableId, LayerOutcome]:
     A table in which nothing changed is not committed.
     """
     pipeline, progress = work.pipeline, work.progress
-    windows = windows_by_table(pipeline.ledger.window_tables())
+    counted = pipeline.ledger.window_tables()
+    windows, outgrown = windows_by_table(counted), outgrown_columns(counted)
     jobs = [_job(work, table, tuple(columns), windows.get(table, ())) for table, columns in work.tables.items()]
     busy = [job for job in jobs if not job.plan.nothing]
     if busy:
@@ -101,7 +103,12 @@ def advance_snapshots(work: LayerWork) -> dict[TableId, LayerOutcome]:
                     progress(f"snapshot: {number} of {len(merged)} tables, last {job.table}, after {now - began:.0f} s")
         progress(f"snapshot: {len(busy)} tables stand at the frontier after {time.monotonic() - began:.1f} s")
     done = {job.table for job in busy}
-    return {job.table: _outcome(pipeline, job.table, committed=job.table in done) for job in jobs}
+    return {
+        job.table: replace(
+            _outcome(pipeline, job.table, committed=job.table in done), outgrown=outgrown.get(job.table, ())
+        )
+        for job in jobs
+    }
 
 
 def _job(work: LayerWork, table: TableId, columns: tuple[Column, ...], windows: Sequence[TableWindow]) -> _Job:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from dts_assets.flows.judged import quarantine_rows, unbalanced_windows
+from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.layers import CHANGELOG
 from dts_assets.flows.open_windows import Keep, kept
 from dts_assets.flows.pipeline import Pipeline
@@ -21,6 +22,7 @@ from dts_assets.model.ledger_rows import WindowTable
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
+from dts_assets.planning.outgrown_types import invalid_columns, outgrown
 from dts_assets.stages.changelog_decoder import TableTally, TallyKey
 from dts_assets.store.commit import Rectangle
 from dts_assets.store.files import WrittenFile
@@ -55,7 +57,12 @@ def commit_tables(pipeline: Pipeline, plan: TablesPlan, decoded: Decoded, *, pro
             tallies.setdefault(key, TableTally()).merge(tally)
     if plan.selection.whole or plan.changelogs:
         appended_next = dict.fromkeys(plan.appends.of_next_run(plan.again, plan.ingested), plan.run)
-        rows = window_tables_of(tallies, decoded.before.changes(plan.changelogs), appended_next)
+        rows = window_tables_of(
+            tallies,
+            decoded.before.changes(plan.changelogs),
+            appended_next,
+            outgrown=outgrown_here(pipeline, plan.windows_again),
+        )
         chosen = None if plan.selection.whole else plan.selection.of(CHANGELOG)
         pipeline.ledger.replace_window_tables(plan.windows_again, rows, tables=chosen)
     tallies |= _stored_tallies(pipeline, [mark.window for mark in plan.proven])
@@ -132,9 +139,22 @@ def _stored_tallies(pipeline: Pipeline, windows: Sequence[Window]) -> dict[Tally
         (row.window_start, row.kafka_partition, row.table): TableTally(
             row.changes, row.kept, row.quarantined, row.truncations, row.row_hash, row.absent_rows, row.invalid_values,
             row.partial_moves, row.first_position, row.last_position, quarantined_entries=row.quarantined_entries,
+            invalid_columns=Counter({one.column: one.values for one in row.invalid_columns if one.values}),
         )
         for row in rows
     }  # fmt: skip
+
+
+def outgrown_here(pipeline: Pipeline, windows: Sequence[Window]) -> dict[TallyKey, dict[str, str]]:
+    """Return the columns of some windows that outgrew their types, with those at the source."""
+    known, found = known_tables(pipeline), dict[TallyKey, dict[str, str]]()
+    for row in pipeline.ledger.table_shapes(windows) if windows else ():
+        declared = pipeline.settings.types_of(row.table)
+        types = {column.name: column.type for column in known.get(row.table, ()) if column.name not in declared}
+        wider = outgrown(types, row.columns, pipeline.format.column_type)
+        if wider:
+            found.setdefault((row.window_start, row.kafka_partition, row.table), {}).update(wider)
+    return found
 
 
 def _firsts(results: Iterable[TablesResult]) -> dict[datetime, list[SourcePosition]]:
@@ -147,12 +167,16 @@ def _firsts(results: Iterable[TablesResult]) -> dict[datetime, list[SourcePositi
 
 
 def window_tables_of(
-    tallies: Mapping[TallyKey, TableTally], before: Mapping[TallyKey, int], runs: Mapping[datetime, str]
+    tallies: Mapping[TallyKey, TableTally],
+    before: Mapping[TallyKey, int],
+    runs: Mapping[datetime, str],
+    *,
+    outgrown: Mapping[TallyKey, Mapping[str, str]],
 ) -> list[WindowTable]:
     """Return the ledger's rows of the counts.
 
     ``before`` counts the changes that were delivered before. ``runs`` has, by window start, the run whose count the next one
-    may add to.
+    may add to. ``outgrown`` has the columns whose type at the source is no longer held by the one in the lake, with that type.
     """
     found = {key: tallies.get(key, TableTally()) for key in tallies.keys() | before.keys()}
     return [
@@ -169,6 +193,7 @@ def window_tables_of(
             row_hash=tally.row_hash,
             absent_rows=tally.absent_rows,
             invalid_values=tally.invalid_values,
+            invalid_columns=invalid_columns(tally.invalid_columns, outgrown.get((start, partition, table), {})),
             partial_moves=tally.partial_moves,
             first_position=tally.first,
             last_position=tally.last,

@@ -10,21 +10,18 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from dts_assets.errors import IncompleteWindowError
-from dts_assets.flows.known_tables import known_tables, register_shapes
+from dts_assets.flows.known_tables import known_tables, register_shapes, stored_shapes
 from dts_assets.flows.layers import CHANGELOG, Layer, Selection
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.reports import Progress
 from dts_assets.model.columns import Column
 from dts_assets.model.ledger_rows import Cut, IngestWindow
-from dts_assets.model.positions import SourcePosition
 from dts_assets.model.problems import Completeness
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
 from dts_assets.planning.appends import NO_APPENDS, Appends, find_appends
 from dts_assets.planning.topic_marks import TopicHistory, same_rows
-from dts_assets.stages.entry_facts import merge_shapes
-from dts_assets.wire.format import TableShape
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,9 +129,5 @@ def _tables_of(pipeline: Pipeline, windows: Sequence[Window]) -> dict[TableId, t
 
     The tables of these windows are among them even if the registry file never heard of them.
     """
-    shapes = merge_shapes(
-        {TableShape(row.table, row.columns): row.first_position or SourcePosition(0, 0, 0)}
-        for row in pipeline.ledger.table_shapes(windows)
-    )
-    register_shapes(pipeline, shapes)
+    register_shapes(pipeline, stored_shapes(pipeline.ledger.table_shapes(windows)))
     return known_tables(pipeline)

@@ -6,6 +6,7 @@ Options of a subscription may name another lake type; no mapping may lose a valu
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
@@ -99,6 +100,27 @@ def widened(one: str, other: str) -> str | None:
     if first and second and first[1] == second[1]:
         return f"decimal({max(first[0], second[0])},{first[1]})"
     return None
+
+
+def holds(kind: str, other: str) -> bool:
+    """Return whether a lake type holds every value of another one, and shows it as it is.
+
+    Text holds everything but bytes. A number in a float may be rounded, and a day in a timestamp gets a time of day.
+    """
+    if kind == other:
+        return True
+    if kind == "string":
+        return other != "binary"
+    if (kind, other) in (("bigint", "int"), ("double", "float"), ("double", "int")):
+        return True
+    room, need = _digits(kind, {"int": (9, 0), "bigint": (18, 0)}), _digits(other, {"int": (10, 0), "bigint": (19, 0)})
+    return room is not None and need is not None and room[0] >= need[0] and room[1] >= need[1]
+
+
+def _digits(kind: str, whole: Mapping[str, tuple[int, int]]) -> tuple[int, int] | None:
+    """Return the digits of an exact number before and behind the point; ``whole`` has those of integers."""
+    decimal = decimal_arguments(kind)
+    return (decimal[0] - decimal[1], decimal[1]) if decimal else whole.get(kind)
 
 
 def quoted(name: str) -> str:

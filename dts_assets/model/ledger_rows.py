@@ -165,12 +165,26 @@ class IngestWindow:
 
 
 @dataclass(frozen=True, slots=True)
+class InvalidColumn:
+    """A column with values that do not fit its type, and the number of these values.
+
+    ``source_type`` is the type that events gave the column, if it may hold values that the column's type in the lake cannot:
+    ``varchar(20)`` where the column was an ``int`` when it was first seen. Then the column is named even without such a value.
+    It is None where the type is as it was, and the values are such as ``0000-00-00``.
+    """
+
+    column: str
+    values: int
+    source_type: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class WindowTable:
     """The result of a tables run for one table in one Kafka partition and window.
 
     ``quarantined`` counts changes, ``quarantined_entries`` the entries that hold them, each a row of ``quarantine``.
-    ``partial_moves`` are updates that move a row to another key and lack columns. ``run`` names the run that wrote the counts
-    last.
+    ``partial_moves`` are updates that move a row to another key and lack columns. ``invalid_columns`` has the ``invalid_values``
+    by column. ``run`` names the run that wrote the counts last.
     """
 
     kafka_partition: int
@@ -185,6 +199,7 @@ class WindowTable:
     row_hash: int
     absent_rows: int
     invalid_values: int
+    invalid_columns: tuple[InvalidColumn, ...] = field(default=(), kw_only=True)
     partial_moves: int = field(default=0, kw_only=True)
     first_position: SourcePosition | None
     last_position: SourcePosition | None

@@ -1,4 +1,4 @@
-"""Columns that changes lack, in snapshots: an absent column follows its row, wherever the key of the row goes.
+"""Columns that changes lack: in snapshots, an absent column follows its row to another key.
 
 DataFrames go in and come out, as in ``stages/snapshot_in_spark.py``, whose operations on keys are read here.
 
@@ -24,7 +24,7 @@ from dts_assets.stages.moved_rows import connected, first_moves
 from dts_assets.stages.snapshot_in_arrow import SHOWN
 
 MOVE = "array<bigint>"
-"""What tells a move from all others: numbers, as many of each."""
+"""The type of the numbers that tell a move from all others, as many of each."""
 
 
 def folded(operations: DataFrame, columns: Sequence[Column], *, follow_moves: bool = False) -> DataFrame:
@@ -43,9 +43,9 @@ def folded(operations: DataFrame, columns: Sequence[Column], *, follow_moves: bo
 
 
 def linked_keys(keys: DataFrame, moves: DataFrame) -> DataFrame:
-    """Return ``keys`` and all keys that rows came from or went to, directly or not, by moves that lack columns.
+    """Return ``keys`` and all keys that moves which lack columns link to them.
 
-    ``moves`` has the keys ``left`` and ``taken``. The result may hold more: keys are told apart by a hash on the way.
+    ``moves`` has the keys ``left`` and ``taken``; links go on from key to key, in both directions. The result may hold more: keys are told apart by a hash on the way.
     """
     pairs = moves.select(F.xxhash64("left").alias("one"), F.xxhash64("taken").alias("other")).distinct()
     groups = pairs.groupBy(F.lit(True)).applyInArrow(connected, "member bigint, linked bigint")
@@ -69,7 +69,7 @@ def some(texts: Sequence[SparkColumn]) -> SparkColumn:
 
 
 def _by_key(operations: DataFrame, columns: Sequence[Column]) -> DataFrame:
-    """Fold operations of which none with absent columns moves a row: a row is what stands at its key."""
+    """Fold operations of rows that stay: a row is what stands at its key."""
     begun_at = F.max(F.when(~F.col("takes") | F.col("begins"), F.col("order"))).over(Window.partitionBy("key"))
     counts = F.col("takes") & (F.col("begun_at").isNull() | (F.col("order") >= F.col("begun_at")))
     alive = operations.withColumn("begun_at", begun_at).withColumn("alive", counts)
@@ -78,7 +78,7 @@ def _by_key(operations: DataFrame, columns: Sequence[Column]) -> DataFrame:
 
 
 def _by_row(operations: DataFrame, columns: Sequence[Column]) -> DataFrame:
-    """Fold operations by the row that they belong to, and give each row the key where it stood last."""
+    """Fold operations by their row, and give each row the key where it stood last."""
     lives = _lives(operations)
     counts = lives.where(F.col("takes") | F.col("is_last"))
     # Other lives find no move, and are spread by their keys: a join would bring all nulls to one task.
@@ -126,7 +126,7 @@ def _moves(lives: DataFrame) -> DataFrame:
 
 
 def _values(columns: Sequence[Column], counts: SparkColumn, order: SparkColumn) -> list[SparkColumn]:
-    """Return the aggregates of a row: the last value that was sent of each column, and what the snapshot shows of it.
+    """Return the aggregates of a row: the last value of each column, and what the snapshot shows.
 
     Only operations that ``counts`` holds of are looked at.
     """

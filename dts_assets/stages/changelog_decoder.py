@@ -80,6 +80,7 @@ class TableTally:
     last: SourcePosition | None = None
     latest_event: datetime | None = None
     quarantined_entries: int = 0
+    invalid_columns: Counter[str] = field(default_factory=Counter)
 
     def add(self, rows: pa.RecordBatch, hashes: Hashes, columns: Sequence[Column]) -> None:
         """Count changelog rows of one Kafka partition and window (at least one), given with their hashes."""
@@ -96,6 +97,7 @@ class TableTally:
             first=first,
             last=last,
             latest_event=pc.max(rows["event_time"]).as_py(),
+            invalid_columns=_by_column(rows["invalid"]),
         )
         self.merge(found)
 
@@ -104,6 +106,7 @@ class TableTally:
         for name in _COUNTS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.row_hash = signed(self.row_hash + other.row_hash)
+        self.invalid_columns.update(other.invalid_columns)
         self.first = min(filter(None, (self.first, other.first)), default=None)
         self.last = max(filter(None, (self.last, other.last)), default=None)
         self.latest_event = max(filter(None, (self.latest_event, other.latest_event)), default=None)
@@ -282,6 +285,16 @@ def _cell_of(entries: pa.RecordBatch) -> CellKey:
 
 def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+
+
+def _by_column(invalid: pa.MapArray) -> Counter[str]:
+    """Return the number of values in maps such as ``{"after.day": "0000-00-00"}`` by column, both images together."""
+    bounds = offsets_of(invalid)
+    found: Counter[str] = Counter()
+    names = invalid.keys.slice(bounds[0], bounds[-1] - bounds[0])
+    for one in pc.value_counts(names).to_pylist() if len(names) else ():
+        found[one["values"].partition(".")[2]] += one["counts"]
+    return found
 
 
 def _stretches(rows: pa.RecordBatch) -> Iterator[tuple[int, int]]:

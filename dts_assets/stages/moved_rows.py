@@ -44,7 +44,10 @@ def count_partial_moves(rows: pa.RecordBatch, columns: Sequence[Column]) -> int:
 
 
 def first_moves(moves: pa.Table) -> pa.Table:
-    """Return the ``first`` move of the row of each ``move``, going back from it to the move that the row ``came`` by."""
+    """Return the ``first`` move of the row of each ``move``.
+
+    A row ``came`` to the place of a move by the move before it.
+    """
     codes, events = _coded(moves["move"], moves["came"])
     before = np.arange(len(events))
     before[codes[0]] = codes[1]

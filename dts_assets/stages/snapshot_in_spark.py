@@ -235,13 +235,16 @@ def _keys(columns: Sequence[Column]) -> list[Column]:
 
 
 def _keys_of(columns: Sequence[Column]) -> tuple[SparkColumn, SparkColumn, SparkColumn]:
-    """Return the keys of a change's old and new image, and whether it is an update that moves its row."""
+    """Return the keys of both images, and whether the change is an update that moves its row."""
     before, after = _key_of(columns, "before", "after"), _key_of(columns, "after", "before")
     return before, after, (F.col("op") == "update") & F.col("before").isNotNull() & ~before.eqNullSafe(after)
 
 
 def _move_id(before: SparkColumn, after: SparkColumn) -> SparkColumn:
-    """Return the numbers of a move: where it stands, and its keys, should a source give two changes one place."""
+    """Return the numbers of a move: its place, and its keys.
+
+    A source may give two changes one place.
+    """
     place = [_position()[name] for name in _POSITION]
     numbers = [part.cast("bigint") for part in (*place, F.col("kafka_partition"), F.col("row_number"))]
     return F.array(*numbers, F.xxhash64(before), F.xxhash64(after))

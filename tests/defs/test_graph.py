@@ -103,8 +103,10 @@ def test_checks_stand_at_entries_and_once_for_all_tables(shop: Project) -> None:
     assert found - tables == {
         (("entries",), "completeness"), (("entries",), "balance"), (("topic",), "time_to_loss"),
     }  # fmt: skip
-    assert len({parts for parts, _ in tables}) == 1
-    assert {(parts[0], name) for parts, name in tables} == {("changelog", "completeness"), ("changelog", "balance")}
+    assert len({parts for parts, _ in tables}) == 2
+    assert {(parts[0], name) for parts, name in tables} == {
+        ("changelog", "completeness"), ("changelog", "balance"), ("snapshot", "schema"),
+    }  # fmt: skip
 
 
 def test_declared_columns_are_those_of_the_lake(shop: Project) -> None:

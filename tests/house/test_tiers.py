@@ -14,6 +14,8 @@ SMALLER_ELSEWHERE = {
     "tests/live/test_other_format.py": "tests/flows/test_drs_json_c.py",
     # A lake whose old Iceberg snapshots have gone goes on: which of them go, and which are pinned.
     "tests/flows/test_upkeep.py": "tests/store/test_expiry.py",
+    # Minimal images of rows that move, over windows in any order: the stage that follows them, in one frame.
+    "tests/flows/test_moved_rows.py": "tests/stages/test_absent_columns.py",
     # A broker that restarts under the group's questions: one that goes away under a reader.
     "tests/sources/test_kafka_group.py": "tests/sources/test_kafka_faults.py",
 }

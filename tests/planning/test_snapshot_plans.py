@@ -267,6 +267,12 @@ def test_absent_columns_anywhere_in_the_changelog_are_folded() -> None:
     assert not plan([known(0, 1, 10), known(2, 21, 30)], after).fold_absent
 
 
+def test_moves_that_lack_columns_anywhere_in_the_changelog_are_followed() -> None:
+    after = Frontier(START + 2 * HOUR, START + 2 * HOUR, at(30))
+    assert plan([replace(known(0, 1, 10, absent=1), partial_moves=1), known(2, 21, 30)], after).follow_moves
+    assert not plan([known(0, 1, 10, absent=1), known(2, 21, 30)], after).follow_moves
+
+
 def test_values_that_do_not_fit_anywhere_in_the_changelog_are_remembered() -> None:
     after = Frontier(START + 2 * HOUR, START + 2 * HOUR, at(30))
     fits = known(0, 1, 10)
@@ -298,21 +304,21 @@ def counted(partition: int, number: int, first: int | None, last: int | None, **
     positions = [None if one is None else at(one) for one in (first, last)]
     return WindowTable(
         partition, START + number * HOUR, ITEMS, 9, kept, 0, 0, 7, absent, counts.get("invalid", 0), positions[0], positions[1],
-        truncations=counts.get("truncations", 0),
+        truncations=counts.get("truncations", 0), partial_moves=counts.get("moves", 0),
     )  # fmt: skip
 
 
 def test_windows_of_kafka_partitions_add_up() -> None:
     rows = [
         counted(0, 0, 5, 9, kept=2, absent=1),
-        counted(1, 0, 1, 7, kept=3, truncations=1, invalid=2),
+        counted(1, 0, 1, 7, kept=3, truncations=1, invalid=2, moves=4),
         counted(0, 1, 11, 12, kept=1),
         counted(0, 2, None, None),
         replace(counted(1, 1, 3, 4, kept=8), table=ORDERS),
     ]
     assert windows_by_table(rows) == {
         ITEMS: (
-            replace(known(0, 1, 9, changes=5, absent=1), truncations=1, invalid_values=2),
+            replace(known(0, 1, 9, changes=5, absent=1), truncations=1, invalid_values=2, partial_moves=4),
             known(1, 11, 12, changes=1),
         ),
         ORDERS: (known(1, 3, 4, changes=8),),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.stages.worlds import COLUMNS, KEYS, Change, Key, Row, Shown, World, at, expected_of, frame, row, shown
+from tests.stages.worlds import COLUMNS, KEYS, Change, Key, Row, Shown, World, at, frame, row, shown
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -25,7 +26,12 @@ class Minimal(World):
         _, _, name, amount = self.row(number)
         _, _, new_name, new_amount = self.fresh(target)
         absent = self.chance.choice([(), ("name",), ("amount",), ("name", "amount")])
-        after = (self.number, target, name if "name" in absent else new_name, amount if "amount" in absent else new_amount)
+        after = (
+            self.number,
+            target,
+            name if "name" in absent else new_name,
+            amount if "amount" in absent else new_amount,
+        )
         key = self.chance.choice([(), KEYS[:1], KEYS] if number == target else [(), KEYS[:1]])
         self.event([(self.row(number), after)], (*absent, *key))
 
@@ -78,7 +84,7 @@ def stored(spark: SparkSession, rows: list[Shown]) -> DataFrame:
     )
 
 
-@pytest.mark.parametrize("follow_moves", [False, True])
+@pytest.mark.parametrize("follow_moves", [pytest.param(False, marks=pytest.mark.long), True])
 def test_an_absent_column_keeps_the_value_that_its_row_had(spark: SparkSession, *, follow_moves: bool) -> None:
     """The second half of every history, folded onto the rows of the first half, gives the rows at the end.
 
@@ -146,14 +152,13 @@ UNSEEN: dict[str, tuple[list[Change], dict[int, str | None]]] = {
 
 
 def in_world(number: int, change: Change) -> Change:
-    from dataclasses import replace
-
     def moved(image: Row | None) -> Row | None:
         return None if image is None else (number, *image[1:])
 
     return replace(change, before=moved(change.before), after=moved(change.after))
 
 
+@pytest.mark.long
 def test_rows_that_were_never_seen_and_odd_histories(spark: SparkSession) -> None:
     from dts_assets.stages.absent_columns import folded
     from dts_assets.stages.snapshot_in_spark import key_operations
@@ -175,9 +180,11 @@ def test_keys_are_linked_by_moves_that_lack_columns(spark: SparkSession) -> None
         moved(1, 2, 1), moved(2, 3, 2), moved(4, 5, 3), moved(6, 7, 4, absent=()), moved(9, 3, 5),
         Change("update", row(0, "a", 8), row(0, "b", 8), at(1, 6), absent=("amount",)),
     ]  # fmt: skip
-    moves = partial_moves(frame(spark, changes), COLUMNS)
-    for asked, expected in (([3], {1, 2, 3, 9}), ([6, 8], {6, 8}), ([1, 5], {1, 2, 3, 4, 5, 9}), ([], set())):
-        inserts = [Change("insert", None, row(0, number=number), at(1, 1)) for number in asked]
-        keys = key_operations(frame(spark, inserts), COLUMNS).select("key")
-        found = [one["key"][1] for one in linked_keys(keys, moves).collect()]
-        assert sorted(found) == sorted(expected)
+    cases = [([3], {1, 2, 3, 9}), ([6, 8], {6, 8}), ([1, 5], {1, 2, 3, 4, 5, 9}), ([], set())]
+    worlds = range(len(cases))
+    moves = partial_moves(frame(spark, [in_world(world, one) for world in worlds for one in changes]), COLUMNS)
+    asked = [(world, number) for world, (numbers, _) in enumerate(cases) for number in numbers]
+    inserts = [Change("insert", None, row(world, number=number), at(1, 1)) for world, number in asked]
+    keys = key_operations(frame(spark, inserts), COLUMNS).select("key")
+    found = sorted((one["key"][0], one["key"][1]) for one in linked_keys(keys, moves).collect())
+    assert found == [(world, number) for world in worlds for number in sorted(cases[world][1])]

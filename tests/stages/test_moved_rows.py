@@ -62,7 +62,9 @@ def event(number: int) -> list[int]:
 @examples(100)
 @given(st.lists(st.integers(2, 40), min_size=1, max_size=6), st.randoms(use_true_random=False))
 def test_every_move_goes_back_to_the_first_of_its_row(lengths: list[int], chance: random.Random) -> None:
-    moves, expected, first = [], {}, 0
+    moves: list[tuple[list[int], list[int]]] = []
+    expected: dict[tuple[int, ...], list[int]] = {}
+    first = 0
     for length in lengths:
         moves += [(event(first + n), event(first + n - 1)) for n in range(1, length)]
         expected |= {tuple(event(first + n)): event(first) for n in range(1, length)}

@@ -19,6 +19,7 @@ from dts_assets.model.ledger_rows import (
     Counts,
     Cut,
     IngestWindow,
+    InvalidColumn,
     QuarantineRow,
     RawWindow,
     ServerPositions,
@@ -76,6 +77,11 @@ def made(kafka_partition: int, number: int, table: TableId = ORDERS, kept: int =
     return WindowTable(
         kafka_partition, GRID.at(number).start, table, 1, kept, 0, 0, -(2**63), 0, 0, None, SourcePosition(0, 1, 2)
     )
+
+
+def outgrown(kafka_partition: int, number: int) -> WindowTable:
+    columns = (InvalidColumn("d.ay", 3), InvalidColumn("n", 0, "varchar(20)"))
+    return changed(made(kafka_partition, number), invalid_values=3, invalid_columns=columns, partial_moves=2)
 
 
 def cell(kafka_partition: int, number: int) -> Cell:
@@ -189,6 +195,8 @@ class TestReplacing:
         rows = [made(p, n, table) for n in range(2) for table in (ITEMS, ORDERS) for p in range(2)]
         ledger.replace_window_tables([GRID.at(0), GRID.at(1)], rows)
         ledger.replace_window_tables([GRID.at(0)], [made(0, 0, ITEMS, kept=9)], tables={ITEMS})
+        ledger.replace_window_tables([GRID.at(2)], [outgrown(0, 2)])
+        assert ledger.window_tables([GRID.at(2)]) == [outgrown(0, 2)]
         assert ledger.window_tables([GRID.at(0)]) == [made(0, 0, ITEMS, kept=9), made(0, 0), made(1, 0)]
         assert len(ledger.window_tables([GRID.at(1)])) == 4
 

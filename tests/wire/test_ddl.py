@@ -117,10 +117,10 @@ DEFINITIONS: dict[str, tuple[str, str | None, bool, Fill, str | None]] = {
     "INT": ("int", None, False, Fill.NULL, None),
     "INT(3) UNSIGNED NOT NULL DEFAULT '0' COMMENT 'DEFAULT 5'": ("int(3) unsigned", "'0'", True, Fill.VALUE, "0"),
     "INT DEFAULT - 7": ("int", "- 7", False, Fill.VALUE, "-7"),
-    "INT DEFAULT 1.7": ("int", "1.7", False, Fill.UNKNOWN, None),
+    "INT DEFAULT 1.7": ("int", "1.7", False, Fill.VALUE, "2"),
     "TINYINT(1) DEFAULT TRUE": ("tinyint(1)", "TRUE", False, Fill.VALUE, "1"),
     "DECIMAL(10,2) NOT NULL": ("decimal(10,2)", None, True, Fill.VALUE, "0.00"),
-    "DECIMAL(10,2) DEFAULT 1.005": ("decimal(10,2)", "1.005", False, Fill.UNKNOWN, None),
+    "DECIMAL(10,2) DEFAULT 1.005": ("decimal(10,2)", "1.005", False, Fill.VALUE, "1.01"),
     "VARCHAR(9) DEFAULT 'it''s \\n'": ("varchar(9)", "'it''s \\n'", False, Fill.VALUE, "it's \n"),
     "CHAR(3) NOT NULL": ("char(3)", None, True, Fill.VALUE, ""),
     "BINARY(4) DEFAULT 'ab'": ("binary(4)", "'ab'", False, Fill.UNKNOWN, None),
@@ -147,6 +147,35 @@ def test_what_an_added_column_is_and_what_rows_that_were_there_hold(
     found = parsed.effects[0].definition
     assert found is not None
     assert (found.name, found.type, found.default, found.not_null, found.fill, found.fill_value) == ("c d", *said)
+
+
+STORED: dict[str, str | None] = {
+    "DECIMAL(5,0) DEFAULT 1.5": "2", "DECIMAL(5,0) DEFAULT 2.5": "3", "DECIMAL(5,0) DEFAULT -1.5": "-2",
+    "DECIMAL(5,0) DEFAULT -0.4": "0", "DECIMAL DEFAULT 0.49": "0", "DECIMAL(10,2) DEFAULT '1.005'": "1.01",
+    "DECIMAL(10,2) DEFAULT 7": "7.00", "DECIMAL(3,1) DEFAULT 99.94": "99.9", "DECIMAL(5,1) DEFAULT .25": "0.3",
+    "DECIMAL(60,30) DEFAULT 123456789012345678901234567890.1": "123456789012345678901234567890.1" + "0" * 29,
+    "DECIMAL(5,0) DEFAULT 007.5": "8", f"DECIMAL DEFAULT {'1' * 400}": None,
+    "NUMERIC(5) DEFAULT 1.5": "2", "DECIMAL(5,0) DEFAULT 1.5e0": None,
+    "INT DEFAULT 2.5": "3", "INT DEFAULT -2.5": "-3", "INT DEFAULT 1.4": "1", "INT DEFAULT '1.5'": "2", "INT DEFAULT 007": "7",
+    "INT DEFAULT 2.5e0": None, "BOOL DEFAULT 1.5": "2", "BIGINT DEFAULT 9223372036854775807.4": "9223372036854775807",
+    "DATETIME DEFAULT '2020-01-02 03:04:05.4'": "2020-01-02 03:04:05", "DATETIME DEFAULT '2020-01-02 03:04:05.5'": None,
+    "DATETIME(1) DEFAULT '2020-01-02 03:04:05.649'": "2020-01-02 03:04:05.6", "TIME DEFAULT '01:02:03.9'": None,
+    "DATETIME(3) DEFAULT '2020-01-02 03:04:05.67'": "2020-01-02 03:04:05.670", "TIME(2) DEFAULT '01:02:03'": "01:02:03.00",
+    "TIMESTAMP(6) NULL DEFAULT '2020-01-02 03:04:05'": "2020-01-02 03:04:05.000000", "DATE DEFAULT '2020-01-02 03:04:05'": None,
+    "DOUBLE(5,1) DEFAULT 1.25": None, "DOUBLE(5,2) DEFAULT 1.25": "1.25", "FLOAT(5,1) DEFAULT 1e1": None, "YEAR DEFAULT 21": None,
+    "CHAR(5) DEFAULT 'ab  '": "ab", "VARCHAR(5) DEFAULT 'ab  '": "ab  ", "VARCHAR(5) DEFAULT 1.50": "1.50",
+    "VARCHAR(9) DEFAULT 007": None, "VARCHAR(9) DEFAULT 1e3": None, "VARCHAR(9) DEFAULT -12": "-12",
+    "ENUM('a','it''s') DEFAULT 'it''s'": "it's", "ENUM('a','b') DEFAULT 'B'": None, "SET('a','b','c') DEFAULT 'a,c'": "a,c",
+    "SET('a','b') DEFAULT 'b,a'": None, "SET('a','b') DEFAULT ''": "",
+}  # fmt: skip
+"""What a column stores for a default; None where servers differ or a type has rules of its own."""
+
+
+@pytest.mark.parametrize(("definition", "value"), STORED.items())
+def test_a_default_is_what_its_column_stores(definition: str, value: str | None) -> None:
+    found = effects_of(f"ALTER TABLE a ADD COLUMN c {definition}", "shopdb").effects[0].definition
+    assert found is not None
+    assert (found.fill, found.fill_value) == (Fill.UNKNOWN if value is None else Fill.VALUE, value)
 
 
 WORDS = sorted({word for sql in EFFECTS for word in sql.replace("(", " ( ").replace(",", " , ").split()})
@@ -354,3 +383,18 @@ def test_a_server_does_what_the_effects_say(connection: Any) -> None:
             kinds |= {effect.kind for effect in parsed.effects}
         before = now
     assert kinds == set(EffectKind) - {EffectKind.ROWS, EffectKind.ALTER_DATABASE}
+
+
+@pytest.mark.database
+def test_a_server_stores_these_defaults(connection: Any) -> None:
+    told = {one: value for one, value in STORED.items() if value is not None}
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE DATABASE defaults")
+        cursor.execute("CREATE TABLE defaults.t (id INT PRIMARY KEY)")
+        cursor.execute("INSERT INTO defaults.t VALUES (1)")
+        columns = [f"ADD c{number} {definition}" for number, definition in enumerate(told)]
+        cursor.execute(f"ALTER TABLE defaults.t {', '.join(columns)}")
+        cursor.execute(f"SELECT {', '.join(f'CAST(c{number} AS CHAR)' for number in range(len(told)))} FROM defaults.t")
+        found = dict(zip(told, cursor.fetchone(), strict=True))
+        cursor.execute("DROP DATABASE defaults")
+    assert found == told

@@ -12,18 +12,24 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from dts_assets.wire.ddl.tokens import Reader, Token, Unreadable, source_text, words
+from dts_assets.wire.ddl.stored_defaults import (
+    BLOBS,
+    REALS,
+    TEXTS,
+    WHOLES,
+    decimal_scale,
+    stored_default,
+    type_name,
+    unquoted,
+)
+from dts_assets.wire.ddl.tokens import Reader, Token, Unreadable, source_text
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
-_WHOLES = words("tinyint smallint mediumint int integer bigint bool boolean")
-_REALS = words("float double real")
-_TEXTS = words("char varchar tinytext text mediumtext longtext varbinary")
-_BLOBS = words("tinyblob blob mediumblob longblob")
 _ZERO = {
-    **dict.fromkeys(_WHOLES | _REALS | {"year", "bit"}, "0"),
-    **dict.fromkeys(_TEXTS | _BLOBS, ""),
+    **dict.fromkeys(WHOLES | REALS | {"year", "bit"}, "0"),
+    **dict.fromkeys(TEXTS | BLOBS, ""),
     "time": "00:00:00",
 }
 """The value that rows already there get in a NOT NULL column without a default, by type.
@@ -31,21 +37,8 @@ _ZERO = {
 Dates depend on the server's mode.
 """
 
-_NO_LETTER = re.compile(r"[^a-z]")
-_DECIMAL = re.compile(r"(?:decimal|numeric|dec|fixed)\b(?:\s*\(\s*\d+\s*(?:,\s*(\d+)\s*)?\))?")
 _NOW = re.compile(r"(?:current_timestamp|now|localtime|localtimestamp)(?:\s*\(\s*\d?\s*\))?", re.I)
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?", re.I)
-_SPELLED = {
-    **dict.fromkeys(_WHOLES, re.compile(r"-?\d+")),
-    **dict.fromkeys(_REALS, _NUMBER),
-    "year": re.compile(r"\d{4}"),
-    "date": re.compile(r"\d{4}-\d\d-\d\d"),
-    **dict.fromkeys(["datetime", "timestamp"], re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)?")),
-    "time": re.compile(r"-?\d{2,3}:\d\d:\d\d(\.\d+)?"),
-}
-"""The spelling of a default that the server keeps as it is, by type."""
-
-_CHOICES = frozenset({"enum", "set"})
 
 
 class Fill(StrEnum):
@@ -198,55 +191,25 @@ def _of_default(default: str, type_text: str) -> tuple[Fill, str | None]:
     if _NOW.fullmatch(default):
         return Fill.NOW, None
     if quoted:
-        value = _unquoted(default)
+        value = unquoted(default)
     elif default.upper() in ("TRUE", "FALSE"):
         value = str(int(default.upper() == "TRUE"))
     else:
         value = default.replace(" ", "").removeprefix("+")
         if not _NUMBER.fullmatch(value):
             return Fill.UNKNOWN, None
-    return (Fill.VALUE, value) if _kept_as_it_is(value, type_text, quoted=quoted) else (Fill.UNKNOWN, None)
-
-
-def _kept_as_it_is(value: str, type_text: str, *, quoted: bool) -> bool:
-    """Tell whether a column of the type holds exactly this value.
-
-    A server may make another of it: rounded, padded, or an index.
-    """
-    name = _NO_LETTER.split(type_text, maxsplit=1)[0]
-    decimal = _DECIMAL.match(type_text)
-    if decimal:
-        scale = decimal.group(1)
-        fraction = rf"(\.\d{{1,{int(scale) or 1}}})?" if scale else ""
-        return re.fullmatch(r"-?\d+" + fraction, value) is not None
-    if name in _SPELLED:
-        return _SPELLED[name].fullmatch(value) is not None
-    return name in _TEXTS or (name in _CHOICES and quoted)
-
-
-_ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "b": "\b", "Z": "\x1a", "%": "\\%", "_": "\\_"}
-
-
-def _unquoted(literal: str) -> str:
-    quote = literal[0]
-    return re.sub(
-        rf"\\(.)|{quote}{quote}",
-        lambda found: quote if found.group(1) is None else _ESCAPED.get(found.group(1), found.group(1)),
-        literal[1:-1],
-        flags=re.S,
-    )
+    stored = stored_default(value, type_text, quoted=quoted)
+    return (Fill.UNKNOWN if stored is None else Fill.VALUE), stored
 
 
 def _implicit(type_text: str, body: list[Token]) -> tuple[Fill, str | None]:
     """Return the value that a NOT NULL column without a default takes in rows already there."""
-    name = _NO_LETTER.split(type_text, maxsplit=1)[0]
-    decimal = _DECIMAL.match(type_text)
-    if decimal:
-        scale = int(decimal.group(1) or 0)
+    name, scale = type_name(type_text), decimal_scale(type_text)
+    if scale is not None:
         return Fill.VALUE, "0." + "0" * scale if scale else "0"
     if name == "enum":
         first = Reader(body[1:]).parenthesized()[0]
-        return Fill.VALUE, _unquoted(first.text)
+        return Fill.VALUE, unquoted(first.text)
     if name == "set":
         return Fill.VALUE, ""
     return (Fill.VALUE, _ZERO[name]) if name in _ZERO else (Fill.UNKNOWN, None)

@@ -1,0 +1,72 @@
+"""Columns whose type at the source became one that their type in the lake does not hold.
+
+A column of the lake keeps a type that holds all values it ever had, where there is one. Where there is none it keeps its first
+type: what does not fit is NULL in snapshots, with its text in ``_invalid``, and what fits is shown as the first type shows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from dts_assets.model.columns import ColumnShape, holds
+from dts_assets.model.ledger_rows import InvalidColumn, WindowTable
+from dts_assets.model.tables import TableId
+
+
+class LakeTypes(Protocol):
+    """The lake type of a source type: ``column_type`` of a wire format."""
+
+    def __call__(self, original_type: str, *, unsigned: bool) -> str:
+        """Return the lake type."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutgrownColumn:
+    """A column that outgrew its type, and the types that it has had at the source since.
+
+    ``values`` counts the values of changes, in old and new images, that do not fit.
+    """
+
+    column: str
+    source_types: tuple[str, ...]
+    values: int
+
+    def __str__(self) -> str:
+        """Return a sentence for people, which holds no value."""
+        became = f"{self.column} became {', '.join(self.source_types)} at the source, and keeps its first type here"
+        if not self.values:
+            return became
+        return f"{became}; {self.values} {'value' if self.values == 1 else 'values'} of changes did not fit and became NULL"
+
+
+def outgrown(types: Mapping[str, str], shape: Iterable[ColumnShape], lake_type: LakeTypes) -> dict[str, str]:
+    """Return the columns of a shape that their lake ``types`` do not hold: ``{"n": "varchar(20)"}``."""
+    return {
+        column.name: column.original_type
+        for column in shape
+        if column.name in types and not holds(types[column.name], lake_type(column.original_type, unsigned=False))
+    }
+
+
+def invalid_columns(values: Mapping[str, int], source_types: Mapping[str, str]) -> tuple[InvalidColumn, ...]:
+    """Return the ledger's words on columns with values that do not fit, or that outgrew their types."""
+    return tuple(
+        InvalidColumn(column, values.get(column, 0), source_types.get(column))
+        for column in sorted(values.keys() | source_types.keys())
+    )
+
+
+def outgrown_columns(rows: Iterable[WindowTable]) -> dict[TableId, tuple[OutgrownColumn, ...]]:
+    """Return the columns that outgrew their types, by table, over all windows."""
+    found: dict[TableId, dict[str, OutgrownColumn]] = {}
+    for row in rows:
+        for one in row.invalid_columns:
+            if one.source_type is None:
+                continue
+            mine = found.setdefault(row.table, {})
+            before = mine.get(one.column, OutgrownColumn(one.column, (), 0))
+            types = tuple(sorted({*before.source_types, one.source_type}))
+            mine[one.column] = OutgrownColumn(one.column, types, before.values + one.values)
+    return {table: tuple(mine[name] for name in sorted(mine)) for table, mine in sorted(found.items())}

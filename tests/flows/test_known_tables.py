@@ -1,0 +1,47 @@
+"""A registry that was lost: it comes back from the ledger as it was, whichever way it is asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+from dts_assets.flows.known_tables import known_tables, register_shapes, stored_shapes
+from dts_assets.flows.pipeline import Pipeline
+from dts_assets.model.columns import Column, ColumnShape
+from dts_assets.model.ledger_rows import TableShapeRow
+from dts_assets.model.positions import SourcePosition
+from dts_assets.model.tables import TableId
+from tests.flows.history import border
+
+ITEMS = TableId("bank", "", "items")
+
+
+def shape(partition: int, number: int, position: int, kind: str) -> TableShapeRow:
+    at = SourcePosition(0, 1, position)
+    return TableShapeRow(partition, border(number), ITEMS, (ColumnShape("n", kind, False),), at, "1")
+
+
+ROWS = [shape(0, 0, 10, "int"), shape(1, 0, 30, "text"), shape(0, 1, 50, "int"), shape(1, 2, 20, "int")]
+"""A column of two types, the first of which is seen again behind the second."""
+
+
+def pipeline_of(registry: Path, rows: list[TableShapeRow]) -> Pipeline:
+    kinds = {"int": "int", "text": "string"}
+    made: Any = SimpleNamespace(
+        settings=SimpleNamespace(
+            registry_path=registry, tables=SimpleNamespace(takes=lambda _: True), types_of=lambda _: {}
+        ),
+        ledger=SimpleNamespace(table_shapes=lambda: rows),
+        format=SimpleNamespace(column_type=lambda original, *, unsigned: kinds[original]),
+    )
+    return cast(Pipeline, made)
+
+
+def test_a_lost_registry_comes_back_with_the_first_type_of_a_column(tmp_path: Path) -> None:
+    for number, rows in enumerate((ROWS, ROWS[::-1])):
+        lost = pipeline_of(tmp_path / f"lost{number}.json", rows)
+        assert known_tables(lost) == {ITEMS: (Column("n", "int", False),)}
+        asked = pipeline_of(tmp_path / f"asked{number}.json", rows)
+        register_shapes(asked, stored_shapes(rows))
+        assert known_tables(asked) == known_tables(lost)
