@@ -45,7 +45,8 @@ def folded(operations: DataFrame, columns: Sequence[Column], *, follow_moves: bo
 def linked_keys(keys: DataFrame, moves: DataFrame) -> DataFrame:
     """Return ``keys`` and all keys that moves which lack columns link to them.
 
-    ``moves`` has the keys ``left`` and ``taken``; links go on from key to key, in both directions. The result may hold more: keys are told apart by a hash on the way.
+    ``moves`` has the keys ``left`` and ``taken``; links go on from key to key, in both directions. The result may hold more:
+    keys are told apart by a hash on the way.
     """
     pairs = moves.select(F.xxhash64("left").alias("one"), F.xxhash64("taken").alias("other")).distinct()
     groups = pairs.groupBy(F.lit(True)).applyInArrow(connected, "member bigint, linked bigint")

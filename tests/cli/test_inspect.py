@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 from dts_assets.cli.main import cli
 from dts_assets.model.columns import ColumnShape
 from dts_assets.model.frontier import Consistency
-from dts_assets.model.ledger_rows import Counts, Cut, IngestWindow, RawWindow, TableShapeRow, WindowTable
+from dts_assets.model.ledger_rows import Counts, Cut, IngestWindow, InvalidColumn, RawWindow, TableShapeRow, WindowTable
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.problems import Completeness, Problem, ProblemCode
@@ -300,6 +300,15 @@ def test_the_proof_of_a_window(lake: Lake, inspect: Inspect) -> None:
     cut = Cut(WINDOW, SourcePosition(0, 3, 300), None, Consistency.CUT, Completeness.OBSERVED, (), "c", (), "1")
     Ledger(lake.catalog, "shop").replace_cuts([WINDOW], [cut])
     assert lines(inspect("window", "2026-01-05-10:00")) == WITH_CUT
+
+
+def test_the_proof_of_a_window_names_columns_with_values_that_do_not_fit(lake: Lake, inspect: Inspect) -> None:
+    columns = (InvalidColumn("day", 2), InvalidColumn("n", 1, "varchar(20)"))
+    counted = WindowTable(1, WINDOW.start, ORDERS, 3, 3, 0, 0, 5, 0, 3, None, None, invalid_columns=columns)
+    Ledger(lake.catalog, "shop").replace_window_tables([WINDOW], [counted])
+    shown = [" ".join(line.split()) for line in lines(inspect("window", "2026-01-05T10:00")).splitlines()]
+    at = shown.index(f"invalid values {ORDERS}: 2 of day")
+    assert shown[at + 1] == f"{ORDERS}: 1 of n, which became varchar(20)"
 
 
 def test_values_are_shown_only_when_asked_for(lake: Lake, inspect: Inspect, tmp_path: Path) -> None:
