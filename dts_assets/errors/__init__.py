@@ -169,7 +169,8 @@ class LakeTableError(LakeError):
 class StaleGenerationError(LakeError):
     """A table that was written by another run between planning and commit.
 
-    Nothing was written. A repetition starts from the table as it is then.
+    Nothing was written. A repetition starts from the table as it is then. ``unsure`` says that the catalog left a try without
+    an answer: the files of the run have to stay.
     """
 
     retriable: ClassVar[bool] = True
@@ -178,6 +179,7 @@ class StaleGenerationError(LakeError):
     _: KW_ONLY
     expected: str
     found: str
+    unsure: bool = False
 
     def message(self) -> str:
         """Return the table, both generations and the way out."""

@@ -264,7 +264,9 @@ def _write(pipeline: Pipeline, job: _Job, spark: SparkSession) -> None:
         return
     source = stage.merge_source(_result(pipeline, job, spark, name), job.columns, names=names)
     if job.current is None:
-        source.where("__takes").select(*map(quoted, written)).writeTo(name).option(option, state).append()
+        # No append: a first version of which the catalog has not told yet would stand beside this one.
+        rows = source.where("__takes").select(*map(quoted, written))
+        rows.writeTo(name).option(option, state).overwrite(F.lit(True))
         return
     spark.conf.set(f"spark.sql.iceberg.{option}", state)
     on = stage.same_row([flat_name(column.name) for column in job.columns if column.is_key], unfit=job.plan.state.unfit)

@@ -148,10 +148,10 @@ def _mark_windows(
         if needs_compaction(len(mark.made_by), still_open=mark.window.start in still_open)
     ]
     compact_changelogs(pipeline, scattered, plan.tables, spark=spark, progress=progress)
-    _expire_old_snapshots(pipeline, written.tables)
+    _expire_old_snapshots(pipeline, written.tables, progress)
 
 
-def _expire_old_snapshots(pipeline: Pipeline, tables: Iterable[TableId]) -> None:
+def _expire_old_snapshots(pipeline: Pipeline, tables: Iterable[TableId], progress: Progress) -> None:
     """Expire superfluous Iceberg snapshots, so that metadata does not grow with the number of commits.
 
     The subscription's own tables are looked at, and all layers of ``tables``. An Iceberg snapshot that the next run
@@ -160,12 +160,13 @@ def _expire_old_snapshots(pipeline: Pipeline, tables: Iterable[TableId]) -> None
     catalog = pipeline.lake.catalog
     keep_for = expiry.KEEP_FOR_LIVE if pipeline.settings.window.live else expiry.KEEP_FOR
     for name in SYSTEM_TABLES:
-        expire_snapshots(catalog, pipeline.lake.identifier(pipeline.path(name)), keep_for=keep_for)
+        identifier = pipeline.lake.identifier(pipeline.path(name))
+        expire_snapshots(catalog, identifier, keep_for=keep_for, warn=progress)
     for table in tables:
         needed = {version for layer in pipeline.layers for version in layer.needed_versions(pipeline, table)}
         for layer in pipeline.layers:
             identifier = pipeline.lake.identifier(pipeline.table_path(layer.name, table))
-            expire_snapshots(catalog, identifier, needed=needed, keep_for=keep_for)
+            expire_snapshots(catalog, identifier, needed=needed, keep_for=keep_for, warn=progress)
 
 
 def _window_reports(

@@ -8,6 +8,10 @@ replacements of an empty rectangle would then both stay. A replacement works ali
 Beyond pyiceberg's documented interface are its manifest and snapshot writers and ``Table._do_commit``, which this module uses,
 and the footer functions in :mod:`dts_assets.store.data_files`; a test pins them. pyiceberg's snapshot producers are not used:
 they copy the table's whole metadata some 20 times a commit (300 ms at 300 snapshots) and never merge manifests.
+
+A catalog may give no answer, and commit later. So files belong to a try: those of a try are removed only if the catalog refused
+that try, and after no answer nothing is removed (a file that no version holds harms nobody). Every try asks first whether an
+earlier one landed, by the Iceberg snapshot's id, which all tries of a replacement share: a catalog takes an id once.
 """
 
 from __future__ import annotations
@@ -20,7 +24,13 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from pyiceberg.catalog import Catalog
-from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    CommitStateUnknownException,
+    ServerError,
+    ServiceUnavailableError,
+    TooManyRequestsError,
+)
 from pyiceberg.manifest import (
     DataFile,
     ManifestContent,
@@ -42,6 +52,7 @@ from pyiceberg.table.snapshots import (
 )
 from pyiceberg.table.update import AddSnapshotUpdate, AssertRefSnapshotId, AssertTableUUID, SetSnapshotRefUpdate
 from pyiceberg.typedef import Identifier
+from requests.exceptions import RequestException
 
 from dts_assets.errors import LakeTableError, StaleGenerationError
 from dts_assets.store.contention import until_it_gets_through
@@ -67,6 +78,9 @@ to 1.4 s (two 30-column images).
 """
 
 _COMPRESSION: Literal["deflate"] = "deflate"
+
+_NO_ANSWER = (RequestException, ServerError, ServiceUnavailableError, TooManyRequestsError)
+"""The errors besides pyiceberg's own that leave open whether a commit was made: connections cut, time-outs, 503 of a proxy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,16 +118,11 @@ def replace(
     name = ".".join(identifier)
     wanted = _wanted(rectangle)
     attempt = _Attempt(name, wanted, properties or {}, frozenset(base) if base is not None else None, keep)
-
-    def once() -> Replaced:
-        try:
-            return attempt.run(catalog, identifier, files)
-        except CommitFailedException:
-            # Surely not committed. After an unknown outcome, which is another exception, the next try looks whether it landed.
-            attempt.clean_up()
-            raise
-
-    return until_it_gets_through(name, once, lost=(CommitFailedException, CommitStateUnknownException))
+    return until_it_gets_through(
+        name,
+        lambda: attempt.run(catalog, identifier, files),
+        lost=(CommitFailedException, CommitStateUnknownException),
+    )
 
 
 def files_in(table: Table, rectangle: Rectangle, *, snapshot_id: int | None = None) -> list[DataFile]:
@@ -172,9 +181,9 @@ class _Attempt:
     _snapshot_id: int | None = None
     _made: list[DataFile] | None = None
     _made_for: tuple[int, int] | None = None
-    _removed: tuple[str, ...] = ()
     _written: list[str] = field(default_factory=list)
-    _table: Table | None = None
+    _removed: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    _unsure: bool = False
 
     def run(self, catalog: Catalog, identifier: Identifier, files: Sequence[WrittenFile]) -> Replaced:
         """Try once, from the table as it is now.
@@ -186,25 +195,35 @@ class _Attempt:
         table = catalog.load_table(identifier)
         made = self._data_files(table, files)  # footers are read before the lock is taken
         with table_lock(table):
-            table = self._table = catalog.load_table(identifier)
+            table = catalog.load_table(identifier)
             added = tuple(file.path for file in files)
-            if self._landed(table):
-                return Replaced(self._snapshot_id, added, self._removed)
+            if (landed := self._landed(table)) is not None:
+                return Replaced(self._snapshot_id, added, landed)
             plan = plan_replacement(table, table.current_snapshot(), self._wanted, self._keep)
             self._check(table, plan, made)
             if not made and not plan.removed and not self._properties:
                 return Replaced(None, (), ())
-            self._removed = tuple(entry.data_file.file_path for entry in plan.removed)
-            self._commit(table, plan, made)
-            return Replaced(self._snapshot_id, added, self._removed)
+            removed = tuple(entry.data_file.file_path for entry in plan.removed)
+            snapshot = self._prepared(table, plan, made)
+            self._removed[snapshot.manifest_list] = removed
+            try:
+                self._ask(table, snapshot)
+            except CommitFailedException:
+                # Refused, unless a proxy sent the request twice, and this answers the second one.
+                table = catalog.load_table(identifier)
+                if (landed := self._landed(table)) is None:
+                    self._clean_up(table)
+                    raise
+                if not self._is_there(table, snapshot):
+                    self._clean_up(table)
+                return Replaced(self._snapshot_id, added, landed)
+            return Replaced(self._snapshot_id, added, removed)
 
-    def clean_up(self) -> None:
-        """Remove the manifests of a try that surely did not land."""
-        if self._table is not None:
-            for path in self._written:
-                with suppress(OSError):
-                    self._table.io.delete(path)
-        self._written.clear()
+    def _clean_up(self, table: Table) -> None:
+        """Remove the files that this try wrote, which the catalog refused."""
+        for path in self._written:
+            with suppress(OSError):
+                table.io.delete(path)
 
     def _data_files(self, table: Table, files: Sequence[WrittenFile]) -> list[DataFile]:
         current = (table.metadata.current_schema_id, table.metadata.default_spec_id)
@@ -212,19 +231,35 @@ class _Attempt:
             self._made, self._made_for = data_files(table, files), current
         return self._made
 
-    def _landed(self, table: Table) -> bool:
-        """Return whether an earlier try of unknown outcome is in the table's history."""
-        if self._snapshot_id is None or not self._written:
-            return False
-        return any(
-            one.snapshot_id == self._snapshot_id for one in ancestors_of(table.current_snapshot(), table.metadata)
-        )
+    def _landed(self, table: Table) -> tuple[str, ...] | None:
+        """Return the paths that an earlier try has removed, None if none is known to have landed.
+
+        Raises:
+            LakeTableError: A try landed, and somebody has set the table back since: its rows are not there.
+        """
+        if not self._removed:
+            return None
+        found = table.snapshot_by_id(self._snapshot_id) if self._snapshot_id is not None else None
+        if found is None and all(one.snapshot_id != self._snapshot_id for one in table.metadata.snapshot_log):
+            return None
+        if all(one.snapshot_id != self._snapshot_id for one in ancestors_of(table.current_snapshot(), table.metadata)):
+            raise LakeTableError(
+                self._name, "its new version was taken back by another program as soon as it was made", "run it again"
+            )
+        return self._removed.get(found.manifest_list if found is not None else "", ())
+
+    @staticmethod
+    def _is_there(table: Table, snapshot: Snapshot) -> bool:
+        """Return whether the table's Iceberg snapshot of this id is this very one, and not that of another try."""
+        found = table.snapshot_by_id(snapshot.snapshot_id)
+        return found is not None and found.manifest_list == snapshot.manifest_list
 
     def _check(self, table: Table, plan: Plan, made: Sequence[DataFile]) -> None:
         names = field_names(table)
         old = {entry.data_file.file_path for entry in plan.removed}
         if self._base is not None and old != self._base:
-            raise StaleGenerationError(self._name, expected=generation_of(self._base), found=generation_of(old))
+            expected, found = generation_of(self._base), generation_of(old)
+            raise StaleGenerationError(self._name, expected=expected, found=found, unsure=self._unsure)
         for file in made:
             if not lies_inside(names[file.spec_id], file, self._wanted):
                 raise LakeTableError(
@@ -234,7 +269,16 @@ class _Attempt:
         if old & set(paths) or len(set(paths)) < len(paths):
             raise LakeTableError(self._name, "a new file was given twice or is part of it already")
 
-    def _commit(self, table: Table, plan: Plan, made: Sequence[DataFile]) -> None:
+    def _prepared(self, table: Table, plan: Plan, made: Sequence[DataFile]) -> Snapshot:
+        """Write the manifests of this try, and return its Iceberg snapshot. Nobody knows of them yet."""
+        self._written.clear()
+        try:
+            return self._written_snapshot(table, plan, made)
+        except Exception:
+            self._clean_up(table)
+            raise
+
+    def _written_snapshot(self, table: Table, plan: Plan, made: Sequence[DataFile]) -> Snapshot:
         self._snapshot_id = self._snapshot_id or table.metadata.new_snapshot_id()
         manifests = [
             *self._added(table, made),
@@ -254,7 +298,7 @@ class _Attempt:
             avro_compression=_COMPRESSION,
         ) as writer:
             writer.add_manifests(manifests)
-        snapshot = Snapshot(
+        return Snapshot(
             snapshot_id=self._snapshot_id,
             parent_snapshot_id=parent,
             manifest_list=path,
@@ -262,23 +306,39 @@ class _Attempt:
             summary=self._summary(table, plan, made),
             schema_id=table.metadata.current_schema_id,
         )
-        table._do_commit(
-            updates=(
-                AddSnapshotUpdate(snapshot=snapshot),
-                SetSnapshotRefUpdate(
-                    snapshot_id=self._snapshot_id,
-                    ref_name=MAIN_BRANCH,
-                    type=SnapshotRefType.BRANCH,
-                    max_ref_age_ms=None,
-                    max_snapshot_age_ms=None,
-                    min_snapshots_to_keep=None,
-                ),
-            ),
-            requirements=(
-                AssertTableUUID(uuid=table.metadata.table_uuid),
-                AssertRefSnapshotId(snapshot_id=parent, ref=MAIN_BRANCH),
+
+    def _ask(self, table: Table, snapshot: Snapshot) -> None:
+        """Ask the catalog to make an Iceberg snapshot the table's newest.
+
+        Raises:
+            CommitFailedException: The catalog has refused.
+            CommitStateUnknownException: The catalog gave no answer.
+        """
+        updates = (
+            AddSnapshotUpdate(snapshot=snapshot),
+            SetSnapshotRefUpdate(
+                snapshot_id=snapshot.snapshot_id,
+                ref_name=MAIN_BRANCH,
+                type=SnapshotRefType.BRANCH,
+                max_ref_age_ms=None,
+                max_snapshot_age_ms=None,
+                min_snapshots_to_keep=None,
             ),
         )
+        requirements = (
+            AssertTableUUID(uuid=table.metadata.table_uuid),
+            AssertRefSnapshotId(snapshot_id=snapshot.parent_snapshot_id, ref=MAIN_BRANCH),
+        )
+        try:
+            table._do_commit(updates=updates, requirements=requirements)
+        except CommitFailedException:
+            raise
+        except _NO_ANSWER as error:
+            self._unsure = True
+            raise CommitStateUnknownException(str(error)) from error
+        except BaseException:
+            self._unsure = True
+            raise
 
     def _added(self, table: Table, made: Sequence[DataFile]) -> list[ManifestFile]:
         entries = [

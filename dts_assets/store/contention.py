@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
+from pyiceberg.exceptions import CommitStateUnknownException
 from sqlalchemy.exc import OperationalError
 from tenacity import RetryError, Retrying, retry_if_exception, stop_after_delay, wait_random_exponential
 
@@ -26,7 +27,7 @@ def until_it_gets_through(
 
     Raises:
         DtsAssetsError: The last ``lost`` exception, if it is an error for people.
-        LakeTableError: Other writers were in the way all the time, and the last exception was another.
+        LakeTableError: Other writers were in the way all the time, or the catalog gave no answer.
     """
     retrying = Retrying(
         retry=retry_if_exception(lambda error: isinstance(error, lost) or _is_locked(error)),
@@ -39,6 +40,9 @@ def until_it_gets_through(
         last = error.last_attempt.exception()
         if isinstance(last, DtsAssetsError):
             raise last from None
+        if isinstance(last, CommitStateUnknownException):
+            what = f"its catalog did not say for {GIVE_UP_AFTER:.0f} s whether a commit was made; no file was removed"
+            raise LakeTableError(table, what, "run it again, which is right in both cases") from error
         raise LakeTableError(table, f"other writers kept it busy for {GIVE_UP_AFTER:.0f} s", "run it again") from error
 
 

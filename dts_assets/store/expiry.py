@@ -1,23 +1,34 @@
 """The expiry of old Iceberg snapshots: they leave a table's metadata, and their files leave the disk.
 
 Every commit reads and writes the metadata whole, and a table that is refreshed three times a minute has four thousand versions
-a day. A file is removed once every Iceberg snapshot that holds it has gone; files of a version that stays, for instance one with
-a tag, are never touched. pyiceberg forgets Iceberg snapshots and leaves their files where they are, so this module finds these
-files: linear history makes that easy.
+a day. pyiceberg forgets Iceberg snapshots and leaves their files where they are, so this module finds these files: those that a
+version that goes can reach, less those that any version that stays can reach. How versions descend from each other is not
+asked, so it is the same after a rollback, with branches and tags, and for a table that was replaced.
+
+The cost follows the changes. A manifest that some version shares with one that stays is not read for what goes; and of those that
+stay only the ones are read whose partitions and sequence numbers leave room for such a file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import re
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import CommitFailedException, NoSuchTableError
-from pyiceberg.manifest import ManifestEntryStatus
+from pyiceberg.manifest import ManifestEntry, ManifestFile
 from pyiceberg.table import Table
+from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.table.update import AssertRefSnapshotId, AssertTableUUID, RemoveSnapshotsUpdate
 from pyiceberg.typedef import Identifier
+
+from dts_assets.store.data_files import partition_value
+from dts_assets.store.replacement_plan import field_names, may_meet
 
 KEEP_SNAPSHOTS = 100
 """The number of newest Iceberg snapshots that always stay."""
@@ -41,6 +52,10 @@ Each expiry is a commit of its own.
 """
 
 
+_FOLDERS = ("write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path")
+"""The properties that name folders of a table beside its location."""
+
+
 def expire_snapshots(
     catalog: Catalog,
     identifier: Identifier,
@@ -48,61 +63,129 @@ def expire_snapshots(
     needed: Collection[int] = (),
     keep_for: timedelta = KEEP_FOR,
     now: datetime | None = None,
+    warn: Callable[[str], None] = lambda line: None,
 ) -> int:
     """Expire old Iceberg snapshots of a table with their files, and return the number of expired snapshots.
 
     The newest snapshots stay, and so do snapshots younger than ``keep_for``, the ``needed`` snapshots (ids), and those of
-    branches and tags. A file that another Iceberg snapshot holds stays. A table that is not there, or that somebody else is
-    committing to, is left alone.
+    branches and tags. A file that another Iceberg snapshot holds stays, and so does one outside of the table's folders. A table
+    that is not there, or that somebody else is committing to, is left alone. So is one with a version that cannot be read, one
+    whose properties forbid it, and one whose catalog gives no answer; ``warn`` is told why.
     """
     try:
         table = catalog.load_table(identifier)
     except NoSuchTableError:
         return 0
-    before = ((now or datetime.now(UTC)) - keep_for).timestamp() * 1000
-    held = {reference.snapshot_id for reference in table.metadata.refs.values()} | set(needed)
-    ordered = sorted(table.metadata.snapshots, key=lambda one: one.sequence_number or 0)
-    superfluous = [
-        one.snapshot_id
-        for one in ordered[:-KEEP_SNAPSHOTS]
-        if one.timestamp_ms < before and one.snapshot_id not in held
-    ]
-    if len(superfluous) < AT_ONCE:
+    name = ".".join(identifier)
+    gone = _superfluous(table.metadata, frozenset(needed), ((now or datetime.now(UTC)) - keep_for).timestamp() * 1000)
+    if len(gone) < AT_ONCE:
         return 0
-    unused = _held_by_these_alone(table, ordered, frozenset(superfluous))
-    with suppress(CommitFailedException):
-        table.maintenance.expire_snapshots().by_ids(superfluous).commit()
-        for path in unused:
-            with suppress(OSError):  # a file that cannot be removed is an orphan, which harms nothing
-                table.io.delete(path)
-        return len(superfluous)
-    return 0
+    if table.properties.get("gc.enabled", "true").lower() == "false":
+        warn(f"{name}: {len(gone)} old versions stay, because the table's property gc.enabled is false")
+        return 0
+    ids = frozenset(one.snapshot_id for one in gone)
+    stay = [one for one in table.metadata.snapshots if one.snapshot_id not in ids]
+    try:
+        unused = _held_by_these_alone(table, gone, stay)
+    except Exception as error:  # whatever a damaged or foreign file makes its reader raise
+        warn(f"{name}: {len(gone)} old versions stay, because a version of the table cannot be read: {error}")
+        return 0
+    after = _without(catalog, identifier, table, sorted(ids))
+    if after is None:
+        return 0
+    left = {one.snapshot_id for one in after.metadata.snapshots}
+    if left & ids:
+        warn(f"{name}: the catalog did not say whether it forgot {len(gone)} old versions, so no file was removed")
+        return 0
+    if left != {one.snapshot_id for one in stay}:  # somebody made a version meanwhile, on a branch of its own
+        unused = _held_by_these_alone(table, gone, after.metadata.snapshots)
+    for path in unused:
+        with suppress(OSError):  # a file that cannot be removed is an orphan, which harms nothing
+            table.io.delete(path)
+    return len(gone)
 
 
-def _held_by_these_alone(table: Table, ordered: Sequence[Snapshot], gone: frozenset[int]) -> list[str]:
-    """Return the paths that no Iceberg snapshot needs once the snapshots ``gone`` have gone.
+def _superfluous(metadata: TableMetadata, needed: Collection[int], before: float) -> list[Snapshot]:
+    """Return the Iceberg snapshots that go: neither new, nor young, nor needed, nor the head of a branch or tag."""
+    held = {reference.snapshot_id for reference in metadata.refs.values()} | {metadata.current_snapshot_id, *needed}
+    ordered = sorted(metadata.snapshots, key=lambda one: (one.sequence_number or 0, one.timestamp_ms))
+    return [one for one in ordered[:-KEEP_SNAPSHOTS] if one.timestamp_ms < before and one.snapshot_id not in held]
 
-    ``ordered`` are all Iceberg snapshots of the table, each the parent of the next. A data file that one of them deleted is
-    needed only by earlier ones, so it can go if all earlier ones go.
+
+def _without(catalog: Catalog, identifier: Identifier, table: Table, ids: Sequence[int]) -> Table | None:
+    """Have the catalog forget Iceberg snapshots, and return the table as it is then; None if somebody else was faster.
+
+    No branch or tag may have moved: a catalog would take it away together with the version that it was moved to.
     """
-    stay = [one for one in ordered if one.snapshot_id not in gone]
-    kept = {manifest.manifest_path for one in stay for manifest in one.manifests(table.io)}
-    found: list[str] = []
-    all_before_go = True
-    for snapshot in ordered:
-        manifests = snapshot.manifests(table.io)
-        if all_before_go and snapshot is not ordered[0]:
-            found += [
-                entry.data_file.file_path
-                for manifest in manifests
-                if manifest.added_snapshot_id == snapshot.snapshot_id and manifest.deleted_files_count
-                for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=False)
-                if entry.status == ManifestEntryStatus.DELETED and entry.snapshot_id == snapshot.snapshot_id
-            ]
-        if snapshot.snapshot_id not in gone:
-            all_before_go = False
-            continue
-        found += [one.manifest_path for one in manifests if one.manifest_path not in kept]
-        if snapshot.manifest_list:
-            found.append(snapshot.manifest_list)
-    return list(dict.fromkeys(found))
+    updates = (RemoveSnapshotsUpdate(snapshot_ids=list(ids)),)
+    same = (AssertRefSnapshotId(ref=name, snapshot_id=one.snapshot_id) for name, one in table.metadata.refs.items())
+    try:
+        table._do_commit(updates, (AssertTableUUID(uuid=table.metadata.table_uuid), *same))
+    except CommitFailedException:
+        return None
+    except Exception:  # perhaps it was done nevertheless
+        return catalog.load_table(identifier)
+    return table
+
+
+def _held_by_these_alone(table: Table, gone: Sequence[Snapshot], stay: Sequence[Snapshot]) -> list[str]:
+    """Return the paths in the table's folders that ``gone`` can reach and ``stay`` cannot: lists, manifests and files.
+
+    A file that is live in a version that goes stands in one of its manifests. If a version that stays has this manifest, it
+    holds the file, too. So the files are looked for in the other manifests.
+    """
+    kept = {one.manifest_path: one for snapshot in stay for one in snapshot.manifests(table.io)}
+    dropped = {one.manifest_path: one for snapshot in gone for one in snapshot.manifests(table.io)}
+    for path in kept:
+        dropped.pop(path, None)
+    lost = {entry.data_file.file_path: entry for entry in _live(table, dropped.values())}
+    for entry in _live(table, _with_room(table, kept.values(), lost.values())):
+        lost.pop(entry.data_file.file_path, None)
+    lists = {one.manifest_list for one in gone} - {one.manifest_list for one in stay}
+    mine = _folders(table)
+    return [path for path in (*lost, *dropped, *sorted(lists)) if _place(path).startswith(mine)]
+
+
+def _live(table: Table, manifests: Iterable[ManifestFile]) -> Iterable[ManifestEntry]:
+    return (entry for one in manifests for entry in one.fetch_manifest_entry(table.io, discard_deleted=True))
+
+
+def _with_room(
+    table: Table, manifests: Iterable[ManifestFile], entries: Collection[ManifestEntry]
+) -> list[ManifestFile]:
+    """Return the manifests in which one of the files of ``entries`` may stand.
+
+    A manifest holds files of its own partition spec, inside its bounds, none of which is newer than itself.
+    """
+    by_spec: dict[int, list[ManifestEntry]] = defaultdict(list)
+    for entry in entries:
+        by_spec[entry.data_file.spec_id].append(entry)
+    oldest = {spec: min(entry.file_sequence_number or 0 for entry in some) for spec, some in by_spec.items()}
+    wanted = {spec: _partitions(field_names(table)[spec], some) for spec, some in by_spec.items()}
+    return [
+        one
+        for one in manifests
+        if (spec := one.partition_spec_id) in by_spec
+        and (one.sequence_number or 0) >= oldest[spec]
+        and may_meet(table, one, wanted[spec])
+    ]
+
+
+def _partitions(names: Sequence[str], entries: Iterable[ManifestEntry]) -> Mapping[str, frozenset[Any]]:
+    """Return the values of the partition fields in which every file has one: ``{"window_start": {...}}``."""
+    found = {
+        name: frozenset(partition_value(entry.data_file.partition[number]) for entry in entries)
+        for number, name in enumerate(names)
+    }
+    return {name: values for name, values in found.items() if None not in values}
+
+
+def _folders(table: Table) -> tuple[str, ...]:
+    """Return the folders that are the table's own. Files elsewhere may be those of other tables, which it only borrows."""
+    named = [table.location(), *(table.properties[name] for name in _FOLDERS if name in table.properties)]
+    return tuple(_place(one).rstrip("/") + "/" for one in named)
+
+
+def _place(path: str) -> str:
+    """Return a path without its scheme, which engines write differently: ``file:/lake``, ``file:///lake``; ``s3``, ``s3a``."""
+    return re.sub(r"^(file:/*(?=/)|[a-z0-9]+://)", "", path)

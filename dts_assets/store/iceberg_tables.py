@@ -13,7 +13,12 @@ from functools import lru_cache
 import pyarrow as pa
 from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import SqlCatalog
-from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, TableAlreadyExistsError
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    CommitStateUnknownException,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+)
 from pyiceberg.table import Table
 from pyiceberg.table.update.schema import UpdateSchema
 from pyiceberg.typedef import Identifier
@@ -28,6 +33,12 @@ from dts_assets.store.types import arrow_schema, iceberg_type, lake_type
 
 CATALOG = "lake"
 """The catalog's name for Spark and for pyiceberg: the SQLite catalog keeps tables by it."""
+
+_REPEATED = (CommitFailedException, CommitStateUnknownException)
+"""The outcomes after which a change of a table's metadata is tried again.
+
+Each try begins with the table as it is, so a change that landed unheard is not made twice.
+"""
 
 _NOT_IN_PATHS = re.compile(r"[^A-Za-z0-9_\-]")
 
@@ -52,9 +63,11 @@ def ensure_table(catalog: Catalog, identifier: Identifier, layout: TableLayout) 
     Several processes may do so at once.
 
     Raises:
-        LakeTableError: Other writers kept the catalog busy all the time.
+        LakeTableError: Other writers kept the catalog busy all the time, or it gave no answer.
     """
-    return until_it_gets_through(".".join(identifier), lambda: _load_or_create(catalog, identifier, layout))
+    return until_it_gets_through(
+        ".".join(identifier), lambda: _load_or_create(catalog, identifier, layout), lost=_REPEATED
+    )
 
 
 def remember(catalog: Catalog, identifier: Identifier, layout: TableLayout, *, name: str, value: str) -> None:
@@ -70,7 +83,7 @@ def remember(catalog: Catalog, identifier: Identifier, layout: TableLayout, *, n
             with table.transaction() as transaction:
                 transaction.set_properties({name: value})
 
-    until_it_gets_through(".".join(identifier), attempt, lost=(CommitFailedException,))
+    until_it_gets_through(".".join(identifier), attempt, lost=_REPEATED)
 
 
 def _load_or_create(catalog: Catalog, identifier: Identifier, layout: TableLayout) -> Table:
@@ -112,7 +125,7 @@ def evolve(catalog: Catalog, identifier: Identifier, columns: Sequence[NamedType
         if any(changed):
             update().commit()
 
-    until_it_gets_through(".".join(identifier), attempt, lost=(CommitFailedException,))
+    until_it_gets_through(".".join(identifier), attempt, lost=_REPEATED)
     return arrow_schema(catalog.load_table(identifier).schema())
 
 

@@ -194,8 +194,8 @@ class Ledger:
             try:
                 base = [file.file_path for file in files]
                 replace(self._catalog, self._identifier(name), {DAY: days}, written, base=base)
-            except StaleGenerationError:
-                for file in written:
+            except StaleGenerationError as error:
+                for file in () if error.unsure else written:
                     with suppress(OSError):
                         table.io.delete(file.path)
                 raise

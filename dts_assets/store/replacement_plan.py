@@ -56,7 +56,7 @@ def plan_replacement(
     for manifest in snapshot.manifests(table.io) if snapshot is not None else ():
         if not manifest.has_added_files() and not manifest.has_existing_files():
             continue
-        if not _may_meet(table, manifest, wanted):
+        if not may_meet(table, manifest, wanted):
             plan.untouched.append(manifest)
             continue
         if manifest.content != ManifestContent.DATA:
@@ -77,7 +77,7 @@ def plan_replacement(
     return plan
 
 
-def _may_meet(table: Table, manifest: ManifestFile, wanted: Mapping[str, frozenset[Any]]) -> bool:
+def may_meet(table: Table, manifest: ManifestFile, wanted: Mapping[str, frozenset[Any]]) -> bool:
     """Return whether the partition bounds of a manifest leave room for a file inside the rectangle."""
     spec = table.metadata.specs()[manifest.partition_spec_id]
     fields = spec.partition_type(table.metadata.schema()).fields
