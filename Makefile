@@ -22,7 +22,7 @@ BUDGET ?=
 INSTANCE := DAGSTER_HOME="$(CURDIR)/dagster_home" DTS_ASSETS_CONFIG="$(CONFIG)"
 SHARED_OUT = -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
 
-.PHONY: help setup demo test test-all check dev screenshots live-screenshots example kills bench mutations broker live soak clean lock format proto
+.PHONY: help setup demo test test-all check dev screenshots live-screenshots example kills bench mutations effects broker live soak clean lock format proto
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -69,6 +69,9 @@ bench: setup ## Measure what the README's figures come from, and put them there 
 
 mutations: setup ## Mutate a million messages (COUNT=1000000): is every fault found, no row wrong? (10 minutes on 2 cores)
 	@$(PYTHON_IN_VENV) -m tests.soak --count $(or $(COUNT),1000000)
+
+effects: setup ## Let every effect of two small runs fail once, in four ways, and compare with a lake where nothing failed (an hour on 2 cores)
+	@$(PYTHON_IN_VENV) -m tests.effects
 
 broker: setup ## Run a Kafka broker in the foreground with an empty TOPIC (dts) of PARTITIONS (4), until Ctrl-C
 	@$(PYTHON_IN_VENV) -m dts_emulator.kafka.run_broker --topic $(or $(TOPIC),dts) --partitions $(or $(PARTITIONS),4)

@@ -80,7 +80,7 @@ to 1.4 s (two 30-column images).
 _COMPRESSION: Literal["deflate"] = "deflate"
 
 _NO_ANSWER = (RequestException, ServerError, ServiceUnavailableError, TooManyRequestsError)
-"""The errors besides pyiceberg's own that leave open whether a commit was made: connections cut, time-outs, 503 of a proxy."""
+"""The errors besides pyiceberg's own that leave open whether a commit was made: time-outs, cut connections, 503."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +250,7 @@ class _Attempt:
 
     @staticmethod
     def _is_there(table: Table, snapshot: Snapshot) -> bool:
-        """Return whether the table's Iceberg snapshot of this id is this very one, and not that of another try."""
+        """Return whether the table's Iceberg snapshot of this id is this one, not another try's."""
         found = table.snapshot_by_id(snapshot.snapshot_id)
         return found is not None and found.manifest_list == snapshot.manifest_list
 

@@ -106,16 +106,19 @@ def expire_snapshots(
 
 
 def _superfluous(metadata: TableMetadata, needed: Collection[int], before: float) -> list[Snapshot]:
-    """Return the Iceberg snapshots that go: neither new, nor young, nor needed, nor the head of a branch or tag."""
+    """Return the Iceberg snapshots that go.
+
+    They are neither new, nor young, nor needed, nor the head of a branch or tag.
+    """
     held = {reference.snapshot_id for reference in metadata.refs.values()} | {metadata.current_snapshot_id, *needed}
     ordered = sorted(metadata.snapshots, key=lambda one: (one.sequence_number or 0, one.timestamp_ms))
     return [one for one in ordered[:-KEEP_SNAPSHOTS] if one.timestamp_ms < before and one.snapshot_id not in held]
 
 
 def _without(catalog: Catalog, identifier: Identifier, table: Table, ids: Sequence[int]) -> Table | None:
-    """Have the catalog forget Iceberg snapshots, and return the table as it is then; None if somebody else was faster.
+    """Have the catalog forget Iceberg snapshots, and return the table as it is then.
 
-    No branch or tag may have moved: a catalog would take it away together with the version that it was moved to.
+    None is returned if somebody else was faster. No branch or tag may have moved: a catalog would take it away together with the version that it was moved to.
     """
     updates = (RemoveSnapshotsUpdate(snapshot_ids=list(ids)),)
     same = (AssertRefSnapshotId(ref=name, snapshot_id=one.snapshot_id) for name, one in table.metadata.refs.items())

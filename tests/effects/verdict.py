@@ -1,0 +1,69 @@
+"""Whether a lake is as if nothing had ever failed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dts_assets.flows.find_work import find_work
+from dts_assets.flows.known_tables import known_tables
+from tests.flows.harness import SYSTEM, Harness
+
+if TYPE_CHECKING:
+    from tests.effects.effects import Effects
+    from tests.effects.world import World
+
+OF_A_RUN = {"generation", "inputs", "refreshes", "ends", "made_by", "chain", "run", "first_position"}
+"""Columns of the ledger that name runs or tell in how many readings a window came."""
+
+
+def content(harness: Harness) -> dict[str, list[str]]:
+    """Every row of every table but for the names of runs, and every entry of the registry."""
+    paths: list[tuple[str, ...]] = [(name,) for name in SYSTEM]
+    paths += [(layer, *table.path) for table in known_tables(harness.pipeline) for layer in ("changelog", "snapshot")]
+    found = {
+        ".".join(path): sorted(
+            repr({key: row[key] for key in sorted(row) if key not in OF_A_RUN}) for row in harness.rows(*path)
+        )
+        for path in paths
+    }
+    registry = harness.pipeline.settings.registry_path
+    found["registry"] = registry.read_text().splitlines() if registry.exists() else []
+    return found
+
+
+def verdict(world: World, effects: Effects) -> str:
+    """Return what is wrong with the lake; empty if nothing is."""
+    harness = world.opened(effects)
+    work = find_work(harness.pipeline)
+    if not work.nothing:
+        return f"there is work left: {work}"
+    if lost := _lost_files(harness):
+        return f"files are lost: {lost}"
+    found = content(harness)
+    for name in sorted(found.keys() | world.reference.keys()):
+        mine, expected = found.get(name, []), world.reference.get(name, [])
+        if mine != expected:
+            more, fewer = [row for row in mine if row not in expected], [row for row in expected if row not in mine]
+            return f"{name} has {len(mine)} rows, not {len(expected)}: {more[:2]} instead of {fewer[:2]}"
+    return ""
+
+
+def _lost_files(harness: Harness) -> list[str]:
+    """Return the files of any version of any table that are not there or shorter than they were written."""
+    catalog, lost = harness.pipeline.lake.catalog, list[str]()
+    namespaces: list[tuple[str, ...]] = [(harness.pipeline.name,)]
+    while namespaces:
+        namespace = namespaces.pop()
+        namespaces += catalog.list_namespaces(namespace)
+        for identifier in catalog.list_tables(namespace):
+            table = catalog.load_table(identifier)
+            manifests = {
+                one.manifest_path: one for each in table.metadata.snapshots for one in each.manifests(table.io)
+            }
+            for manifest in manifests.values():
+                for entry in manifest.fetch_manifest_entry(table.io):
+                    file = Path(entry.data_file.file_path.removeprefix("file://"))
+                    if not file.exists() or file.stat().st_size != entry.data_file.file_size_in_bytes:
+                        lost.append(str(file))
+    return lost

@@ -1,0 +1,189 @@
+"""A small subscription whose run is disturbed: one Kafka partition, two tables, a lake that is put back before each run."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from dts_assets.flows import compaction, snapshots, spark_tasks, tables_commit
+from dts_assets.flows.find_work import find_work
+from dts_assets.planning.rectangles import rectangles, window_runs
+from dts_assets.store import data_files, expiry
+from dts_assets.store.catalog import LakeLocation
+from tests.effects.effects import Effects, caught
+from tests.effects.in_process import InProcess, merged
+from tests.effects.verdict import content, verdict
+from tests.flows.harness import Bench, Harness
+from tests.flows.history import border
+from tests.flows.short import SECOND, delete, insert, items, move, update
+from tests.flows.source import Message, Source, write_capture
+
+ONE_BY_ONE = (
+    (tables_commit, "_COMMITS_SIDE_BY_SIDE"), (snapshots, "_SIDE_BY_SIDE"), (compaction, "_SIDE_BY_SIDE"),
+    (data_files, "_THREADS"), (spark_tasks, "_JOBS_AT_ONCE"),
+)  # fmt: skip
+"""What works side by side, one by one here: effect number 17 is the same in every run."""
+
+NAMES = ("one", "two")
+
+
+@dataclass
+class World:
+    """A subscription at a moment, with more to do: ``base`` is the lake as it stands then."""
+
+    folder: Path
+    base: Path
+    capture: Path
+    live: bool
+    reference: dict[str, list[str]]
+
+    @property
+    def lake(self) -> Path:
+        return self.folder / "lake"
+
+    def put_back(self) -> None:
+        """Bring lake and registry back to where the disturbed run begins."""
+        for name in ("lake", "effects"):
+            shutil.rmtree(self.folder / name, ignore_errors=True)
+            if (self.base / name).exists():
+                shutil.copytree(self.base / name, self.folder / name)
+
+    def opened(self, effects: Effects) -> Harness:
+        """The subscription as a new process opens it."""
+        return opened(self.folder, self.capture, effects, live=self.live)
+
+    def content(self, effects: Effects) -> dict[str, list[str]]:
+        """Every row of every table, but for the names of runs."""
+        return content(self.opened(effects))
+
+
+def opened(folder: Path, capture: Path, effects: Effects, *, live: bool) -> Harness:
+    bench = Bench(cast("Any", InProcess(effects)), LakeLocation(str(folder / "lake")), folder, "effects")
+    window = {"live": live, "end": None if live else border(3)}
+    return bench.open(capture, name="effects", partitions=1, complete=not live, window=window)
+
+
+def settle(harness: Harness) -> None:
+    """Do what is missing or stale, the open window too, until nothing is."""
+    for _ in range(12):
+        work = find_work(harness.pipeline)
+        if work.nothing and not work.live:
+            return
+        for span in (*rectangles(work.ingest), *rectangles(work.live)):
+            harness.raw_of(span)
+            harness.entries_of(span)
+        for span in rectangles(work.stale_entries):
+            harness.entries_of(span)
+        for windows in window_runs(find_work(harness.pipeline).tables):
+            harness.tables_of(windows)
+    raise AssertionError(f"there is always something left to do: {work}")
+
+
+@contextmanager
+def conditions() -> Iterator[None]:
+    """Nothing side by side, and old versions expire soon."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module, name in ONE_BY_ONE:
+            patch.setattr(module, name, 1)
+        patch.setattr(snapshots, "_merge", merged)
+        patch.setattr(expiry, "KEEP_SNAPSHOTS", 2)
+        patch.setattr(expiry, "AT_ONCE", 2)
+        patch.setattr(expiry, "KEEP_FOR", timedelta(0))
+        patch.setattr(expiry, "KEEP_FOR_LIVE", timedelta(0))
+        yield
+
+
+def parts() -> list[list[Message]]:
+    """Messages as they come: three readings of the first window while it is open, then all the rest.
+
+    The rest closes it and the second window and leaves the third open. It has rows that are new, changed, moved and removed, a
+    message that cannot be read, and a part of the stream that comes again.
+    """
+    source = Source([items(name) for name in NAMES], border(0), lags=(0.2,))
+    cuts = [0]
+    for number in range(3):
+        at = border(0) + (10 + 60 * number) * SECOND
+        for name in NAMES:
+            insert(source, at, range(10 * number, 10 * number + 10), table=name)
+        source.checkpoint(at + 5 * SECOND)
+        cuts.append(len(source.messages))
+    for name in NAMES:
+        update(source, border(0) + 500 * SECOND, {1: 7, 21: 7}, table=name)
+    source.checkpoint(border(0) + 510 * SECOND)
+    repeated = len(source.messages)
+    for name in NAMES:
+        insert(source, border(1) + 60 * SECOND, range(40, 45), table=name)
+        update(source, border(1) + 70 * SECOND, {2: 2, 3: 2, 12: 2}, table=name)
+        delete(source, border(1) + 80 * SECOND, (0, 13), table=name)
+        move(source, border(1) + 90 * SECOND, {5: 105, 14: 5}, table=name)
+    source.checkpoint(border(1) + 500 * SECOND)
+    for name in NAMES:
+        update(source, border(2) + 30 * SECOND, {2: 3, 105: 3}, table=name)
+    source.checkpoint(border(2) + 40 * SECOND)
+    messages = list(source.messages)
+    last = messages[-1]
+    again = [replace(one, time=last.time + SECOND) for one in messages[repeated:-1]]
+    garbage = replace(last, value=b"\xff" * 40, time=last.time + 2 * SECOND)
+    for one in (*again, garbage):
+        last = replace(one, offset=last.offset + 1, sequence=last.sequence + 1)
+        messages.append(last)
+    return [messages[start:end] for start, end in pairwise([*cuts, len(messages)])]
+
+
+def made(folder: Path, *, live: bool) -> World:
+    """Return a world: of a live one the first readings are there, of a backlog nothing is."""
+    capture, effects = folder / "capture", Effects()
+    some = parts()
+    if live:
+        for number, piece in enumerate(some[:-1]):
+            write_capture(capture, piece, name=f"piece{number}")
+            settle(opened(folder, capture, effects, live=True))
+    base = folder / "base"
+    base.mkdir()
+    for name in ("lake", "effects"):
+        if (folder / name).exists():
+            shutil.copytree(folder / name, base / name)
+    for piece in some[-1:] if live else some:
+        write_capture(capture, piece, name=f"rest{piece[0].offset}")
+    world = World(folder, base, capture, live, {})
+    world.put_back()
+    settle(world.opened(effects))
+    world.reference.update(world.content(effects))
+    return world
+
+
+def count(world: World) -> list[str]:
+    """Return the names of all effects of an undisturbed run, in their order."""
+    effects = Effects()
+    world.put_back()
+    with caught(effects):
+        settle(world.opened(effects))
+    return effects.names
+
+
+def disturbed(world: World, effects: Effects) -> str:
+    """Run once with an effect that fails and once without, and return what is wrong then; empty if nothing is."""
+    world.put_back()
+    with caught(effects):
+        try:
+            settle(world.opened(effects))
+        except Exception as error:
+            raised = f"{type(error).__name__}: {error}"
+        else:
+            raised = "nothing was raised"
+        effects.end()
+        try:
+            settle(world.opened(effects))
+        except Exception as error:
+            return f"{effects.name} {effects.way}: after {raised} the next run failed: {type(error).__name__}: {error}"
+        effects.arrive()
+        wrong = verdict(world, effects)
+    return f"{effects.name} {effects.way}: after {raised}: {wrong}" if wrong else ""
