@@ -118,7 +118,8 @@ def _superfluous(metadata: TableMetadata, needed: Collection[int], before: float
 def _without(catalog: Catalog, identifier: Identifier, table: Table, ids: Sequence[int]) -> Table | None:
     """Have the catalog forget Iceberg snapshots, and return the table as it is then.
 
-    None is returned if somebody else was faster. No branch or tag may have moved: a catalog would take it away together with the version that it was moved to.
+    None is returned if somebody else was faster. No branch or tag may have moved: a catalog would take it away together with the
+    version that it was moved to.
     """
     updates = (RemoveSnapshotsUpdate(snapshot_ids=list(ids)),)
     same = (AssertRefSnapshotId(ref=name, snapshot_id=one.snapshot_id) for name, one in table.metadata.refs.items())
