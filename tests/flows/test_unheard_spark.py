@@ -1,4 +1,4 @@
-"""A first version of a snapshot that Spark has made, and that the catalog tells of too late, does not stand beside the next one."""
+"""A first version of a snapshot by Spark, of which the catalog tells too late, does not stand beside the next one."""
 
 from __future__ import annotations
 
