@@ -31,11 +31,11 @@ def names(world: World) -> list[str]:
 
 
 def test_some_effects_fail(world: World, names: list[str]) -> None:
-    """One of each way; ``make effects`` takes all."""
+    """Three of them, each in another way; ``make effects`` takes all."""
     assert len(names) > 250
     random = Random(SEED)
     changing = [case for case in cases_of(names) if names[case[0] - 1].startswith(CHANGES)]
-    chosen = [random.choice([case for case in changing if case[1] is way]) for way in Way]
+    chosen = [random.choice([case for case in changing if case[1] is way]) for way in random.sample(list(Way), 3)]
     assert [wrong for case in chosen if (wrong := tried(world, case))] == []
 
 
