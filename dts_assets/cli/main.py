@@ -28,6 +28,7 @@ from dts_assets.settings.values import duration_text
 COMMANDS_IN_MODULES = {
     "capture": "dts_assets.cli.capture:capture",
     "inspect": "dts_assets.cli.inspect:inspect",
+    "keys": "dts_assets.cli.keys:keys",
     "run": "dts_assets.cli.run:run",
     "redrive": "dts_assets.cli.redrive:redrive",
     "spark-server": "dts_assets.cli.spark_server:spark_server",

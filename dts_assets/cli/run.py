@@ -28,6 +28,7 @@ from dts_assets.flows.judged import judge_ledger
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.layers import SNAPSHOT
 from dts_assets.flows.pipeline import Pipeline, open_pipeline
+from dts_assets.flows.row_keys import find_repeated_keys
 from dts_assets.model.tables import TableId
 from dts_assets.planning.outgrown_types import outgrown_columns
 from dts_assets.planning.work import Work
@@ -41,6 +42,13 @@ _LONGEST = 250
 
 Each run of the tables merges every snapshot once, some ten seconds for a handful of tables, however few
 its windows are. The windows that a killed run has not committed are done again by the next run.
+"""
+
+
+_KEYS_LOOKED_AT = 200_000
+"""The rows of snapshots whose keys are looked at in the end.
+
+That takes a fraction of a second; `dts-assets keys` looks at all of them.
 """
 
 
@@ -145,4 +153,7 @@ def _closing(pipeline: Pipeline, console: Console) -> int:
     failing = [judged for judged in judge_ledger(pipeline) if judged.sentence]
     for judged in failing:
         console.print(f"{judged.partition}: {judged.sentence}")
-    return len(failing)
+    repeated = {name: count for name, count in find_repeated_keys(pipeline, most_rows=_KEYS_LOOKED_AT).items() if count}
+    for name, count in repeated.items():
+        console.print(f"{name}: {count:,} keys stand in its snapshot more than once; see dts-assets keys --help")
+    return len(failing) + len(repeated)

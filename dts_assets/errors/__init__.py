@@ -25,6 +25,7 @@ commands, such as a failed check, and no errors::
     │  ├─ UnwritableLakeError               the warehouse or its catalog cannot be reached or written
     │  ├─ LakeTableError                    one table cannot take, or does not hold, the expected rows
     │  ├─ StaleGenerationError              another run wrote the same rows since this run planned its work
+    │  ├─ OvertakenError                    another run has taken over the work of this run, which was away for too long
     │  ├─ LakeFormatError                   tables were made by another version of dts-assets, which lays them out otherwise
     │  └─ IncompatibleLakeError             a setting that an existing lake cannot change
     ├─ WindowError                      12  windows that are not ready
@@ -186,6 +187,29 @@ class StaleGenerationError(LakeError):
         return (
             f"{self.table} was written by another run while this run was working (planned on {self.expected}, found "
             f"{self.found}). Nothing was changed; run it again."
+        )
+
+
+@dataclass(eq=False)
+class OvertakenError(LakeError):
+    """Work that another run has taken over.
+
+    This one gave no sign for too long, or both began at the same time.
+
+    ``turn`` is what they both work on, "p00" or "tables". Nothing more was written; a repetition starts from what is there then.
+    """
+
+    retriable: ClassVar[bool] = True
+
+    subscription: str
+    turn: str
+
+    def message(self) -> str:
+        """Return the work, the reason and the way out."""
+        what = "the tables" if self.turn == "tables" else f"Kafka partition {self.turn}"
+        return (
+            f"Another run was faster: it has taken over {what} of {self.subscription} while this run was working or was away. "
+            f"This run has stopped before its next commit and has marked nothing since; run it again."
         )
 
 

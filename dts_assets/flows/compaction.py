@@ -49,10 +49,14 @@ def compact_files(task: CompactionTask, attempt: str) -> tuple[WrittenFile, ...]
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """The part of a table in which a task's files take the place of others."""
+    """The part of a table in which a task's files take the place of others.
+
+    ``found`` are all of its files.
+    """
 
     path: tuple[str, ...]
     rectangle: Rectangle
+    found: tuple[str, ...]
     task: CompactionTask
 
 
@@ -66,7 +70,7 @@ def compact_cells(
 ) -> None:
     """Compact the files of raw and of entries of some cells.
 
-    The caller holds the locks of their Kafka partitions.
+    It is the caller's turn in their Kafka partitions.
     """
     parts: list[_Part] = []
     for row in rows:
@@ -81,7 +85,7 @@ def compact_changelogs(
 ) -> None:
     """Compact the changelog files of some windows, table by table.
 
-    The caller holds the lock of the tables run.
+    It is the caller's turn in the tables.
     """
     parts: list[_Part] = []
     tables = list(tables)
@@ -96,7 +100,8 @@ def _part(pipeline: Pipeline, path: tuple[str, ...], rectangle: Rectangle, runs:
     """Return what ``runs`` have written inside a rectangle, if it is worth a compaction."""
     if not runs:
         return []
-    files = own_files(pipeline.lake.data_files(path, rectangle), runs)
+    found = pipeline.lake.data_files(path, rectangle)
+    files = own_files(found, runs)
     if not is_worth_compacting(len(files)):
         return []
     task = CompactionTask(
@@ -105,7 +110,7 @@ def _part(pipeline: Pipeline, path: tuple[str, ...], rectangle: Rectangle, runs:
         sum(file.bytes for file in files),
         pipeline.lake.target(path, runs[-1]),  # the compacted file stands under the last run
     )
-    return [_Part(path, rectangle, task)]
+    return [_Part(path, rectangle, tuple(file.path for file in found), task)]
 
 
 def _compact(pipeline: Pipeline, parts: Sequence[_Part], spark: SparkProvider, progress: Progress) -> None:
@@ -115,7 +120,14 @@ def _compact(pipeline: Pipeline, parts: Sequence[_Part], spark: SparkProvider, p
 
     def commit(part: _Part, files: Sequence[WrittenFile]) -> None:
         old = frozenset(part.task.paths)
-        pipeline.lake.replace(part.path, part.rectangle, files, base=old, keep=lambda file: file.file_path not in old)
+        pipeline.lake.replace(
+            part.path,
+            part.rectangle,
+            files,
+            base=part.found,
+            keep=lambda file: file.file_path not in old,
+            same_rows=True,
+        )
 
     with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
         list(pool.map(commit, parts, written))

@@ -8,31 +8,39 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
+from dts_assets.errors import LakeTableError
 from dts_assets.flows.compaction import compact_cells
 from dts_assets.flows.ingest_tasks import EntriesResult, EntriesTask, decode_entries
 from dts_assets.flows.judged import QuarantineRows, quarantine_rows
 from dts_assets.flows.known_tables import register_shapes
-from dts_assets.flows.open_windows import cells_alone, files_of_cells, replace_cells
+from dts_assets.flows.open_windows import FilesFound, files_of_cells, find_files, replace_cells
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
 from dts_assets.flows.reports import EntriesCellReport, EntriesReport, Progress, of_bytes, rate
 from dts_assets.flows.spark_tasks import Watched, run_tasks
+from dts_assets.flows.turns import ingest_turn
 from dts_assets.model.ledger_rows import IngestWindow, RawWindow, TableShapeRow
 from dts_assets.model.offsets import OffsetRange, Watermark
 from dts_assets.model.open_sets import OpenSet
 from dts_assets.model.refreshes import runs_of
 from dts_assets.model.spans import Cell, Span
+from dts_assets.model.turns import Turn
 from dts_assets.model.version import CODE_VERSION
 from dts_assets.model.windows import ClosedBy
 from dts_assets.planning.appends import can_append_entries
 from dts_assets.planning.compactions import needs_compaction
 from dts_assets.planning.earlier_cells import EarlierCells, find_earlier_cells
 from dts_assets.planning.ingest_marks import entries_mark
+from dts_assets.planning.mark_changes import contradicts
 from dts_assets.planning.open_sets import disagreeing, left_open_by, open_before, with_windows_before
 from dts_assets.stages.entry_facts import merge_shapes
 from dts_assets.stages.window_state import WindowState
 from dts_assets.store.files import WriteTarget
 from dts_assets.store.schemas import ENTRIES, QUARANTINE
+
+_MARKED = ("windows", "table_shapes")
+_OWN_STAGE = MappingProxyType({"stage": frozenset({"entries"})})
 
 _NEAR = 4
 """The number of earlier cells whose raw files a task is told of at first.
@@ -48,25 +56,30 @@ def materialize_entries(pipeline: Pipeline, span: Span, *, spark: SparkProvider,
 
     Raises:
         NotReadyError: The raw messages of a cell are not stored yet.
+        LakeTableError: The stored messages of a cell are not those that its mark stands for.
         IncompatibleLakeError: The lake was built with other settings.
     """
-    with cells_alone(pipeline, span, progress):
-        return _materialize(pipeline, span, spark, progress)
+    with ingest_turn(pipeline, span, progress) as turn:
+        return _materialize(pipeline, span, turn, spark, progress)
 
 
-def _materialize(pipeline: Pipeline, span: Span, spark: SparkProvider, progress: Progress) -> EntriesReport:
+def _materialize(pipeline: Pipeline, span: Span, turn: Turn, spark: SparkProvider, progress: Progress) -> EntriesReport:
     began = time.monotonic()
-    pipeline.check_shape()
+    pipeline.ledger.enter_turn(_MARKED, turn)
+    found = {
+        "entries": find_files(pipeline, pipeline.path("entries"), span),
+        "quarantine": find_files(pipeline, pipeline.path("quarantine"), span, beside=_OWN_STAGE),
+    }
     plan = _plan(pipeline, span, progress)
     messages = sum(plan.new_messages(cell) for cell in plan.cells)
     progress(f"entries: joining and decoding {messages:,} messages of {len(plan.cells)} partitions")
     run = pipeline.new_run()
     results = _decode(_Tasks.of(pipeline, span, plan, run), plan.before, spark, progress)
     rows = plan.marks(results, run)
-    _take_back_marks(pipeline, plan, rows)
-    _commit(pipeline, results, plan.appends)
+    _take_back_marks(pipeline, plan, rows, turn)
+    _commit(pipeline, results, plan.appends, found, turn)
     new_tables = register_shapes(pipeline, merge_shapes(result.shapes for result in results.values()))
-    pipeline.ledger.replace_windows(plan.cells, list(rows.values()))
+    pipeline.ledger.replace_windows(plan.cells, list(rows.values()), turn=turn)
     compact_cells(pipeline, _scattered(rows.values()), plan.raw, spark=spark, progress=progress)
     entries = sum(rows[cell].counts.entries - plan.stored_entries(cell) for cell in plan.cells)
     seconds = time.monotonic() - began
@@ -270,30 +283,58 @@ def _raw_files(pipeline: Pipeline, span: Span, raw: Mapping[Cell, RawWindow]) ->
     rectangle = {"kafka_partition": set(span.kafka_partitions)}
     files = pipeline.lake.data_files(pipeline.path("raw_envelopes"), rectangle)
     found = files_of_cells(pipeline, (file for file in files if file.partition["window_start"] <= last), raw)
+    for cell in span.cells():
+        _require_rows(pipeline, raw[cell], sum(file.rows for file in found.get(cell, ())))
     return {cell: tuple(file.path for file in some) for cell, some in found.items()}
 
 
-def _take_back_marks(pipeline: Pipeline, plan: _Plan, rows: Mapping[Cell, IngestWindow]) -> None:
+def _require_rows(pipeline: Pipeline, row: RawWindow, found: int) -> None:
+    """Refuse a cell whose raw files are not those that its mark stands for.
+
+    Raises:
+        LakeTableError: The files hold more or fewer messages than the mark says.
+    """
+    if found != row.messages:
+        raise LakeTableError(
+            f"{pipeline.name}.raw_envelopes",
+            f"of {row.cell} it holds {found} messages where its mark in raw_windows says {row.messages}",
+            "materialize raw_envelopes of this partition again",
+        )
+
+
+def _take_back_marks(pipeline: Pipeline, plan: _Plan, rows: Mapping[Cell, IngestWindow], turn: Turn) -> None:
     """Remove the marks of cells whose content is about to be replaced by another.
 
     A run that is killed between its rows and its mark would leave the old mark on the new rows. If its inputs were changed
     back afterwards, that mark would look right.
+
+    Raises:
+        OvertakenError: Another run has taken over.
     """
     changing = [
         cell
         for cell, row in plan.stored.items()
-        if cell in rows and cell not in plan.appends and rows[cell].generation != row.generation
+        if cell in rows and cell not in plan.appends and contradicts(row, rows[cell])
     ]
+    pipeline.ledger.require_turn(_MARKED, turn)
     if changing:
-        pipeline.ledger.replace_windows(changing, [])
+        pipeline.ledger.replace_windows(changing, [], turn=turn)
 
 
-def _commit(pipeline: Pipeline, results: Mapping[Cell, EntriesResult], appends: Mapping[Cell, IngestWindow]) -> None:
+def _commit(
+    pipeline: Pipeline,
+    results: Mapping[Cell, EntriesResult],
+    appends: Mapping[Cell, IngestWindow],
+    found: Mapping[str, FilesFound],
+    turn: Turn,
+) -> None:
     """Commit entries, quarantine and shapes, in this order; the ledger's marks come after them."""
     files = {cell: result.files for cell, result in results.items()}
-    replace_cells(pipeline, pipeline.path("entries"), files, appends)
+    replace_cells(pipeline, pipeline.path("entries"), files, appends, found=found["entries"])
     rejected = {cell: result.quarantine_files for cell, result in results.items()}
-    replace_cells(pipeline, pipeline.path("quarantine"), rejected, appends, beside={"stage": {"entries"}})
+    replace_cells(
+        pipeline, pipeline.path("quarantine"), rejected, appends, found=found["quarantine"], beside=_OWN_STAGE
+    )
     shapes = [
         TableShapeRow(
             cell.kafka_partition, cell.window.start, shape.table, shape.columns, position, code_version=CODE_VERSION
@@ -301,7 +342,7 @@ def _commit(pipeline: Pipeline, results: Mapping[Cell, EntriesResult], appends: 
         for cell, result in results.items()
         for shape, position in sorted(result.shapes.items(), key=lambda item: (item[0].table, item[1]))
     ]
-    pipeline.ledger.replace_table_shapes(results, shapes)
+    pipeline.ledger.replace_table_shapes(results, shapes, turn=turn)
 
 
 def _scattered(rows: Iterable[IngestWindow]) -> list[IngestWindow]:

@@ -16,6 +16,7 @@ from dts_assets.flows.reports import LayerOutcome, Progress
 from dts_assets.model.columns import Column
 from dts_assets.model.frontier import Frontier
 from dts_assets.model.tables import TableId
+from dts_assets.model.turns import Turn
 from dts_assets.model.windows import Window
 from dts_assets.store.columns import NamedType, changelog_columns, flat_name, snapshot_columns
 
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
 class LayerWork:
     """The order that a run gives to a layer: bring `tables` to the frontier `reached`.
 
-    `windows` are the windows of the run, `chains` the chains of the windows that were made while they were open.
+    `windows` are the windows of the run, `chains` the chains of the windows that were made while they were open. `turn` has the
+    name of the run that is writing the tables.
     """
 
     pipeline: Pipeline
@@ -36,6 +38,7 @@ class LayerWork:
     windows: tuple[Window, ...]
     reached: Frontier
     chains: Mapping[datetime, Chain]
+    turn: Turn
     spark: SparkProvider
     progress: Progress
 

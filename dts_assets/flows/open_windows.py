@@ -1,42 +1,26 @@
-"""Windows that are read while open: whose files belong to them, and one writer at a time."""
+"""Windows that are read while open: whose files belong to them, and what commits of them assert."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from functools import partial
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from pyiceberg.manifest import DataFile
 
 from dts_assets.flows.pipeline import Pipeline
-from dts_assets.flows.reports import Progress
 from dts_assets.model.ledger_rows import IngestWindow, RawWindow
 from dts_assets.model.refreshes import run_of, runs_of
-from dts_assets.model.spans import Cell, Span, partition_key
+from dts_assets.model.spans import Cell, Span
 from dts_assets.planning.rectangles import rectangles
 from dts_assets.store.commit import Rectangle
 from dts_assets.store.files import WrittenFile
 from dts_assets.store.lake import StoredFile
-from dts_assets.store.locks import hold_lock
 
 Keep: TypeAlias = Callable[[DataFile], bool]
 """The rule that tells which files inside a rectangle stay when it is replaced."""
 
-
-@contextmanager
-def cells_alone(pipeline: Pipeline, span: Span, progress: Progress) -> Iterator[None]:
-    """Hold the locks of a span's Kafka partitions: other runs of raw or entries wait for them.
-
-    Two runs that append to one window at once would each take the other's rows for the leftovers of a killed run.
-    """
-    with ExitStack() as held:
-        for partition in span.kafka_partitions:
-            key = partition_key(partition)
-            wait = f"{key} is being read by another run; waiting for it to end"
-            name = f"{pipeline.name}-{key}"
-            held.enter_context(hold_lock(pipeline.lake.location, name, on_wait=partial(progress, wait)))
-        yield
+FilesFound: TypeAlias = Mapping[Cell, Collection[str]]
+"""The paths of the files in some cells when a run planned its work, which its commits assert."""
 
 
 def kept(runs: Iterable[Iterable[str]]) -> Keep:
@@ -73,17 +57,38 @@ def files_of_cells(
     }
 
 
+def find_files(
+    pipeline: Pipeline, path: tuple[str, ...], span: Span, *, beside: Mapping[str, Collection[str]] = {}
+) -> FilesFound:
+    """Return the paths of all files in the cells of a span, whoever wrote them."""
+    rectangle: Rectangle = {
+        "kafka_partition": set(span.kafka_partitions),
+        "window_start": {window.start for window in span.windows},
+        **beside,
+    }
+    found: dict[Cell, list[str]] = {}
+    for file in pipeline.lake.data_files(path, rectangle):
+        cell = Cell(file.partition["kafka_partition"], pipeline.grid.of_start(file.partition["window_start"]))
+        found.setdefault(cell, []).append(file.path)
+    return found
+
+
 def replace_cells(
     pipeline: Pipeline,
     path: tuple[str, ...],
     files: Mapping[Cell, Iterable[WrittenFile]],
     appends: Mapping[Cell, RawWindow | IngestWindow],
     *,
+    found: FilesFound,
     beside: Mapping[str, Collection[str]] = {},
 ) -> None:
     """Commit the new files of some cells, in few rectangles; ``beside`` bounds further partition fields.
 
-    Cells of ``appends`` keep the files of the readings that these marks stand for.
+    Cells of ``appends`` keep the files of the readings that these marks stand for. ``found`` are all files of the cells when
+    the work was planned.
+
+    Raises:
+        StaleGenerationError: A rectangle holds other files than were found.
     """
     added = kept(runs_of(row.refreshes) for row in appends.values())
     for cells, keep in ((files.keys() - appends.keys(), None), (appends.keys(), added)):
@@ -93,4 +98,6 @@ def replace_cells(
                 "window_start": {window.start for window in span.windows},
                 **beside,
             }
-            pipeline.lake.replace(path, rectangle, [file for cell in span.cells() for file in files[cell]], keep=keep)
+            new = [file for cell in span.cells() for file in files[cell]]
+            base = [path for cell in span.cells() for path in found.get(cell, ())]
+            pipeline.lake.replace(path, rectangle, new, base=base, keep=keep)

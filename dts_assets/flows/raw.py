@@ -9,16 +9,19 @@ from datetime import datetime
 from dts_assets.errors import NotClosedError
 from dts_assets.errors.sources import CaptureGrownError, MessagesGoneError, RecreatedTopicError
 from dts_assets.flows.ingest_tasks import RawResult, RawTask, copy_messages
-from dts_assets.flows.open_windows import cells_alone, replace_cells
+from dts_assets.flows.open_windows import FilesFound, find_files, replace_cells
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
 from dts_assets.flows.reports import Progress, RawCellReport, RawReport, counted, rate
 from dts_assets.flows.spark_tasks import Watched, run_tasks
+from dts_assets.flows.turns import ingest_turn
 from dts_assets.model.ledger_rows import RawWindow
 from dts_assets.model.offsets import OffsetRange, Watermark
 from dts_assets.model.spans import Cell, Span
+from dts_assets.model.turns import Turn
 from dts_assets.model.windows import ClosedBy
 from dts_assets.planning.boundaries import Closing, PlannedCell, instants_to_find, plan_cells
 from dts_assets.planning.ingest_marks import Copied, CopiedPart, raw_mark
+from dts_assets.planning.mark_changes import contradicts
 from dts_assets.planning.raw_reads import RawRead, is_gone, plan_read, problems_of_read
 from dts_assets.store.schemas import RAW_ENVELOPES
 
@@ -38,18 +41,19 @@ def materialize_raw(pipeline: Pipeline, span: Span, *, spark: SparkProvider, pro
         MessagesGoneError: The topic forgot messages after each of several plans.
         IncompatibleLakeError: The lake was built with other settings.
     """
-    with cells_alone(pipeline, span, progress):
+    with ingest_turn(pipeline, span, progress) as turn:
         for _ in range(_TRIES):
             try:
-                return _materialize(pipeline, span, spark, progress)
+                return _materialize(pipeline, span, turn, spark, progress)
             except MessagesGoneError as error:  # forgotten since the watermarks were read: the next plan sees a gap
                 progress(f"raw_envelopes: {error} Planning again.")
-        return _materialize(pipeline, span, spark, progress)
+        return _materialize(pipeline, span, turn, spark, progress)
 
 
-def _materialize(pipeline: Pipeline, span: Span, spark: SparkProvider, progress: Progress) -> RawReport:
+def _materialize(pipeline: Pipeline, span: Span, turn: Turn, spark: SparkProvider, progress: Progress) -> RawReport:
     began = time.monotonic()
-    pipeline.check_shape()
+    pipeline.ledger.enter_turn(("raw_windows",), turn)
+    found = find_files(pipeline, pipeline.path("raw_envelopes"), span)
     stored = {row.cell: row for row in pipeline.ledger.raw_windows() if row.kafka_partition in span.kafka_partitions}
     watermarks = pipeline.source.watermarks()
     refuse_other_topic(pipeline, stored.values(), watermarks)
@@ -63,7 +67,9 @@ def _materialize(pipeline: Pipeline, span: Span, spark: SparkProvider, progress:
     results = _copy(pipeline, reads, run, watermarks, spark, progress)
     rows = _marks(pipeline, reads, results, stored, watermarks, run)
     if rows:
-        pipeline.ledger.replace_raw_windows(rows, list(rows.values()))
+        _take_back_marks(pipeline, reads, rows, stored, turn)
+        _commit(pipeline, reads, results, found)
+        pipeline.ledger.replace_raw_windows(rows, list(rows.values()), turn=turn)
         pipeline.first_window()
     reports = [_report(plan.cell, rows.get(plan.cell) or stored[plan.cell], results.get(plan.cell)) for plan in planned]
     messages = sum(result.copied.messages for result in results.values())
@@ -165,10 +171,34 @@ def _copy(
     for one in reads:
         nothing = Copied(tuple(CopiedPart(part, 0, "") for part in one.parts))
         results.setdefault(one.plan.cell, RawResult(one.plan.cell, (), nothing))
+    return results
+
+
+def _take_back_marks(
+    pipeline: Pipeline,
+    reads: Iterable[RawRead],
+    rows: Mapping[Cell, RawWindow],
+    stored: Mapping[Cell, RawWindow],
+    turn: Turn,
+) -> None:
+    """Remove the marks that the files of this run would contradict if it was killed behind their commit.
+
+    A source that is changed back afterwards would make such a mark look right.
+
+    Raises:
+        OvertakenError: Another run has taken over.
+    """
+    cells = [one.plan.cell for one in reads if one.appends_to is None and one.plan.cell in stored]
+    changing = [cell for cell in cells if contradicts(stored[cell], rows[cell])]
+    pipeline.ledger.require_turn(("raw_windows",), turn)
+    if changing:
+        pipeline.ledger.replace_raw_windows(changing, [], turn=turn)
+
+
+def _commit(pipeline: Pipeline, reads: Iterable[RawRead], results: Mapping[Cell, RawResult], found: FilesFound) -> None:
     files = {cell: result.files for cell, result in results.items()}
     appends = {one.plan.cell: one.appends_to for one in reads if one.appends_to is not None}
-    replace_cells(pipeline, path, files, appends)
-    return results
+    replace_cells(pipeline, pipeline.path("raw_envelopes"), files, appends, found=found)
 
 
 def _marks(

@@ -54,12 +54,17 @@ def find_redelivered_changes(
     windows: Sequence[Window],
     tables: Iterable[TableId],
     *,
+    base: Collection[str],
     spark: SparkProvider,
     progress: Progress,
 ) -> Redelivered:
     """Find the changes of some windows that were delivered before, and list them in ``redeliveries``.
 
-    Only suspicious cells are compared with earlier ones; if there is none, Spark is not started.
+    Only suspicious cells are compared with earlier ones; if there is none, Spark is not started. ``base`` are the files that
+    ``redeliveries`` had of these windows when the run was planned.
+
+    Raises:
+        StaleGenerationError: Another run has written to these windows since.
     """
     cells = pipeline.cells(windows)
     suspicious = [history.suspicions[cell] for cell in cells if cell in history.suspicions]
@@ -90,7 +95,7 @@ def find_redelivered_changes(
         watched = Watched("identity", "partitions", of_bytes, progress)
         results = run_tasks(spark(), tasks, find_in_cell, weight=lambda task: len(task.own), watched=watched)
     rectangle: Rectangle = {"window_start": {window.start for window in windows}, "stage": {"tables"}}
-    pipeline.lake.replace(path, rectangle, [file for result in results for file in result.files])
+    pipeline.lake.replace(path, rectangle, [file for result in results for file in result.files], base=base)
     return Redelivered(tuple(results))
 
 

@@ -16,8 +16,10 @@ from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.reports import LayerOutcome
 from dts_assets.flows.snapshot_tasks import HeldFile, RefreshResult, RefreshTask, refresh_files
 from dts_assets.flows.spark_tasks import SAY_EVERY, run_tasks
+from dts_assets.flows.tables_plan import MARKED
 from dts_assets.model.columns import Column, quoted
 from dts_assets.model.tables import TableId
+from dts_assets.model.turns import Turn
 from dts_assets.planning.cuts import not_behind
 from dts_assets.planning.outgrown_types import outgrown_columns
 from dts_assets.planning.snapshot_plans import (
@@ -32,6 +34,7 @@ from dts_assets.planning.snapshot_plans import (
 from dts_assets.stages import absent_columns
 from dts_assets.stages import snapshot_in_spark as stage
 from dts_assets.store.columns import flat_name, snapshot_columns
+from dts_assets.store.commit import stands_at
 from dts_assets.store.lake import StoredFile, TableState
 from dts_assets.store.schemas import snapshot_layout
 from dts_assets.store.session import side_session
@@ -77,17 +80,23 @@ class _Job:
     plan: SnapshotPlan
     current: int | None
     known: frozenset[datetime]
+    turn: Turn
 
 
 def advance_snapshots(work: LayerWork) -> dict[TableId, LayerOutcome]:
     """Bring the snapshots of the work's tables to its frontier.
 
     A table in which nothing changed is not committed.
+
+    Raises:
+        OvertakenError: Another run of the tables has taken over.
+        StaleGenerationError: Another run has written a snapshot since this one was planned.
     """
     pipeline, progress = work.pipeline, work.progress
     counted = pipeline.ledger.window_tables()
     windows, outgrown = windows_by_table(counted), outgrown_columns(counted)
     jobs = [_job(work, table, tuple(columns), windows.get(table, ())) for table, columns in work.tables.items()]
+    pipeline.ledger.require_turn(MARKED, work.turn)  # so changelogs, counts and snapshots were read of one state
     busy = [job for job in jobs if not job.plan.nothing]
     if busy:
         began = said = time.monotonic()
@@ -131,7 +140,7 @@ def _job(work: LayerWork, table: TableId, columns: tuple[Column, ...], windows: 
         chains=work.chains,
     )
     known = frozenset(window.window_start for window in windows)
-    return _Job(table, columns, before, plan, None if current is None else current.snapshot_id, known)
+    return _Job(table, columns, before, plan, None if current is None else current.snapshot_id, known, work.turn)
 
 
 def _stored_state(pipeline: Pipeline, table: TableId) -> tuple[TableState | None, SnapshotState]:
@@ -229,27 +238,34 @@ def _groups(files: Collection[StoredFile]) -> list[dict[HeldFile, int]]:
 
 def _commit(pipeline: Pipeline, job: _Job, results: Sequence[RefreshResult]) -> None:
     removed = {path for result in results for path in result.removed}
+    job.turn.still()
     pipeline.lake.replace(
         pipeline.table_path(SNAPSHOT.name, job.table),
         {},
         [file for result in results for file in result.written],
         properties={STATE_PROPERTY: job.plan.state.to_text()},
-        base=removed,
         keep=lambda file: file.file_path not in removed,
+        assertion=stands_at(job.current),
     )
 
 
 def _merge(pipeline: Pipeline, job: _Job, session: SparkSession) -> _Job:
-    """Write one snapshot by Spark."""
+    """Write one snapshot by Spark, on a branch that then becomes the table.
+
+    A commit of Spark asserts what it read itself, and not what the run was planned on.
+    """
+    path = pipeline.table_path(SNAPSHOT.name, job.table)
+    job.turn.still()
     # A session of its own: the commit's properties are session settings, and tables are worked on side by side.
-    with side_session(session) as spark:
-        _write(pipeline, job, spark)
+    with pipeline.lake.branched(path, job.current) as branch, side_session(session) as spark:
+        _write(pipeline, job, spark, branch)
     return job
 
 
-def _write(pipeline: Pipeline, job: _Job, spark: SparkSession) -> None:
-    """Write one snapshot in one commit that carries its new state."""
-    name = pipeline.lake.spark_name(pipeline.table_path(SNAPSHOT.name, job.table))
+def _write(pipeline: Pipeline, job: _Job, spark: SparkSession, branch: str) -> None:
+    """Write one snapshot in one commit to a branch, which carries its new state."""
+    table = pipeline.lake.spark_name(pipeline.table_path(SNAPSHOT.name, job.table))
+    name = f"{table}.{quoted(f'branch_{branch}')}"
     names = [flat_name(column.name) for column in job.columns]
     written = [column for column, _ in snapshot_columns(job.columns)]
     option, state = f"snapshot-property.{STATE_PROPERTY}", job.plan.state.to_text()
@@ -262,7 +278,7 @@ def _write(pipeline: Pipeline, job: _Job, spark: SparkSession) -> None:
         )
         rows.writeTo(name).option(option, state).overwrite(F.lit(True))
         return
-    source = stage.merge_source(_result(pipeline, job, spark, name), job.columns, names=names)
+    source = stage.merge_source(_result(pipeline, job, spark, table), job.columns, names=names)
     if job.current is None:
         # No append: a first version of which the catalog has not told yet would stand beside this one.
         rows = source.where("__takes").select(*map(quoted, written))

@@ -18,6 +18,7 @@ from dts_assets.flows.tables_commit import Written, commit_tables, quarantined_e
 from dts_assets.flows.tables_decode import decode_tables
 from dts_assets.flows.tables_plan import TablesPlan, chosen_tables, plan_tables, refuse_incomplete
 from dts_assets.flows.tables_tasks import TablesResult
+from dts_assets.flows.turns import tables_turn
 from dts_assets.model.frontier import Frontier
 from dts_assets.model.ledger_rows import Cut
 from dts_assets.model.tables import TableId
@@ -31,7 +32,6 @@ from dts_assets.planning.topic_marks import proven_anew
 from dts_assets.stages.changelog_decoder import TableTally, TallyKey
 from dts_assets.store import expiry
 from dts_assets.store.expiry import expire_snapshots
-from dts_assets.store.locks import hold_lock
 from dts_assets.store.schemas import SYSTEM_TABLES
 
 Number = TypeVar("Number", int, float)
@@ -47,25 +47,32 @@ def materialize_tables(
 ) -> TablesReport:
     """Make the changelogs of some windows and bring the layers made from them to the frontier.
 
-    A run of only some tables does not mark its windows.
+    A run of only some tables does not mark its windows. A run that waited for another does not make again what that one made.
 
     Raises:
         NotReadyError: A Kafka partition of a window has no entries yet.
         IncompleteWindowError: A window is incomplete, and the settings say that such windows block.
         IncompatibleLakeError: The lake was built with other settings.
     """
-    said = "tables: another run of them is going on in this lake; waiting for it to end"
-    with hold_lock(pipeline.lake.location, f"{pipeline.name}-tables", on_wait=lambda: progress(said)):
-        return _materialize(pipeline, sorted(windows), selection, spark, progress)
+    before: dict[datetime, Cut] = {}
+    waited = False
+
+    def waiting(line: str) -> None:
+        nonlocal waited
+        progress(line)
+        before.update({row.window.start: row for row in pipeline.ledger.cuts(windows)})
+        waited = True
+
+    with tables_turn(pipeline, waiting) as turn:
+        compare_contents(pipeline, spark=spark, progress=progress)
+        plan = plan_tables(
+            pipeline, sorted(windows), selection, turn, progress, before_waiting=before if waited else None
+        )
+        return _materialize(pipeline, plan, spark, progress)
 
 
-def _materialize(
-    pipeline: Pipeline, windows: Sequence[Window], selection: Selection, spark: SparkProvider, progress: Progress
-) -> TablesReport:
+def _materialize(pipeline: Pipeline, plan: TablesPlan, spark: SparkProvider, progress: Progress) -> TablesReport:
     began = time.monotonic()
-    pipeline.check_shape()
-    compare_contents(pipeline, spark=spark, progress=progress)
-    plan = plan_tables(pipeline, windows, selection, progress)
     decoded = decode_tables(pipeline, plan, spark=spark, progress=progress)
     lost = quarantined_entries(tally for result in decoded.results for tally in result.tallies.items())
     refuse_incomplete(pipeline, _with_quarantined(plan.marks, lost), plan.ingested)
@@ -115,7 +122,7 @@ def _advance_layers(
             continue
         chosen = chosen_tables(known, layer, plan.selection)
         tables = {table: columns for table, columns in chosen.items() if pipeline.has_rows(layer.made_from, table)}
-        work = LayerWork(pipeline, tables, plan.windows, reached, chains, spark, progress)
+        work = LayerWork(pipeline, tables, plan.windows, reached, chains, plan.turn, spark, progress)
         outcomes[layer.name] = layer.make(work)
     return _Advanced(marks, reached, outcomes)
 
@@ -140,7 +147,7 @@ def _mark_windows(
     if not plan.selection.whole:
         return
     pipeline.ledger.replace_lineages(plan.history.lineages.all)
-    pipeline.ledger.replace_cuts(plan.windows, advanced.marks)
+    pipeline.ledger.replace_cuts(plan.windows, advanced.marks, turn=plan.turn)
     still_open = open_windows(plan.ingested.values())
     scattered = [
         mark

@@ -16,7 +16,7 @@ from dts_assets.flows.open_windows import Keep, kept
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.reports import Progress, rate
 from dts_assets.flows.tables_decode import Decoded
-from dts_assets.flows.tables_plan import TablesPlan
+from dts_assets.flows.tables_plan import MARKED, TablesPlan
 from dts_assets.flows.tables_tasks import TablesResult
 from dts_assets.model.ledger_rows import WindowTable
 from dts_assets.model.positions import SourcePosition
@@ -24,7 +24,7 @@ from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
 from dts_assets.planning.outgrown_types import invalid_columns, outgrown
 from dts_assets.stages.changelog_decoder import TableTally, TallyKey
-from dts_assets.store.commit import Rectangle
+from dts_assets.store.commit import Rectangle, stands_at
 from dts_assets.store.files import WrittenFile
 
 _COMMITS_SIDE_BY_SIDE = 4
@@ -46,7 +46,14 @@ class Written:
 
 
 def commit_tables(pipeline: Pipeline, plan: TablesPlan, decoded: Decoded, *, progress: Progress) -> Written:
-    """Commit changelogs, then the system rows beside them, then the counts; the marks come after the layers."""
+    """Commit changelogs, then the system rows beside them, then the counts; the marks come after the layers.
+
+    Raises:
+        OvertakenError: Another run has taken over.
+        StaleGenerationError: Another run has written to one of the tables since this one was planned.
+    """
+    # After all that the commits assert was read: whoever takes over from now on finds files that were not there.
+    pipeline.ledger.require_turn(MARKED, plan.turn)
     if plan.writes:
         _commit_changelogs(pipeline, plan, decoded, progress)
     if plan.selection.of(CHANGELOG) is None:
@@ -64,7 +71,7 @@ def commit_tables(pipeline: Pipeline, plan: TablesPlan, decoded: Decoded, *, pro
             outgrown=outgrown_here(pipeline, plan.windows_again),
         )
         chosen = None if plan.selection.whole else plan.selection.of(CHANGELOG)
-        pipeline.ledger.replace_window_tables(plan.windows_again, rows, tables=chosen)
+        pipeline.ledger.replace_window_tables(plan.windows_again, rows, tables=chosen, turn=plan.turn)
     tallies |= _stored_tallies(pipeline, [mark.window for mark in plan.proven])
     written = frozenset(table for result in decoded.results for table in result.files)
     rejected = quarantine_rows(pipeline, plan.windows) if plan.selection.whole else None
@@ -93,12 +100,13 @@ def _commit_changelogs(pipeline: Pipeline, plan: TablesPlan, decoded: Decoded, p
     parts = _replaced_and_appended(plan)
 
     def commit(table: TableId) -> bool:
-        path = pipeline.table_path(CHANGELOG.name, table)
-        made = []
+        path, head = pipeline.table_path(CHANGELOG.name, table), decoded.heads.get(table)
+        found = head
         for starts, keep in parts:
             mine = [file for file in files.get(table, ()) if file.partition[0] in starts]
-            made.append(pipeline.lake.replace(path, {"window_start": starts}, mine, keep=keep))
-        return any(one.snapshot_id is not None for one in made)
+            done = pipeline.lake.replace(path, {"window_start": starts}, mine, keep=keep, assertion=stands_at(head))
+            head = head if done.snapshot_id is None else done.snapshot_id
+        return head != found
 
     with ThreadPoolExecutor(_COMMITS_SIDE_BY_SIDE) as pool:
         committed = sum(pool.map(commit, decoded.tables))
@@ -129,7 +137,7 @@ def _commit_system_rows(pipeline: Pipeline, plan: TablesPlan, results: Sequence[
             ("ddl", [file for result in results for file in result.ddl_files]),
         ):
             mine = [file for file in files if file.partition[1] in starts]
-            pipeline.lake.replace(pipeline.path(name), inside, mine, keep=keep)
+            pipeline.lake.replace(pipeline.path(name), inside, mine, base=plan.base(name, starts), keep=keep)
 
 
 def _stored_tallies(pipeline: Pipeline, windows: Sequence[Window]) -> dict[TallyKey, TableTally]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from dts_assets.flows.known_tables import known_tables, widen_unsigned
@@ -15,13 +15,14 @@ from dts_assets.flows.pipeline import Pipeline, SparkProvider
 from dts_assets.flows.redelivered import NOTHING_BEFORE, Redelivered, find_redelivered_changes
 from dts_assets.flows.reports import Progress, of_bytes
 from dts_assets.flows.spark_tasks import Watched, run_tasks
-from dts_assets.flows.tables_plan import TablesPlan
+from dts_assets.flows.tables_plan import MARKED, TablesPlan
 from dts_assets.flows.tables_tasks import TablesResult, TablesTask, TableTarget, decode_changes
 from dts_assets.model.columns import Column
 from dts_assets.model.ledger_rows import IngestWindow
 from dts_assets.model.refreshes import run_of
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
+from dts_assets.planning.mark_changes import contradicts
 from dts_assets.planning.task_shares import shared_files
 from dts_assets.planning.topic_marks import same_rows
 from dts_assets.stages.changelog_decoder import EntriesWanted
@@ -36,12 +37,13 @@ class Decoded:
     """The files that the tasks of a run have written and that are not committed yet.
 
     ``tables`` are the changelogs with the columns that they were written with, ``before`` the changes that were delivered before,
-    ``seconds`` the time that the decoding took.
+    ``seconds`` the time that the decoding took. ``heads`` are the Iceberg snapshots that the changelogs stood at.
     """
 
     tables: Mapping[TableId, tuple[Column, ...]]
     results: tuple[TablesResult, ...] = ()
     before: Redelivered = NOTHING_BEFORE
+    heads: Mapping[TableId, int | None] = field(default_factory=dict)
     seconds: float = 0.0
 
 
@@ -51,14 +53,15 @@ def decode_tables(pipeline: Pipeline, plan: TablesPlan, *, spark: SparkProvider,
         return Decoded(plan.changelogs)
     _take_back_marks(pipeline, plan)
     before = find_redelivered_changes(
-        pipeline, plan.history, plan.windows_again, plan.tables, spark=spark, progress=progress
-    )
+        pipeline, plan.history, plan.windows_again, plan.tables,
+        base=plan.base("redeliveries", [window.start for window in plan.windows_again]), spark=spark, progress=progress,
+    )  # fmt: skip
     began = time.monotonic()
-    decoded = Decoded(plan.changelogs, _decode(pipeline, plan, plan.changelogs, before, spark, progress), before)
+    decoded = _decode(pipeline, plan, plan.changelogs, before, spark, progress)
     surprises = {pair for result in decoded.results for pair in result.unsigned}
     if surprises and (wider := _widened(pipeline, decoded.tables, surprises)) is not None:
         progress(f"changelog: {len(surprises)} columns hold unsigned values; decoding again with wider types")
-        decoded = Decoded(wider, _decode(pipeline, plan, wider, before, spark, progress), before)
+        decoded = _decode(pipeline, plan, wider, before, spark, progress)
     unknown = Counter[str]()
     for result in decoded.results:
         unknown.update(result.unknown)
@@ -72,17 +75,21 @@ def _take_back_marks(pipeline: Pipeline, plan: TablesPlan) -> None:
     """Remove the marks of windows whose rows are about to change.
 
     A killed run must not leave an old mark on new rows.
+
+    Raises:
+        OvertakenError: Another run has taken over.
     """
     changing = [
         mark.window
         for mark in plan.marks
         if mark.window.start not in plan.appends.marks
         and (row := plan.stored.get(mark.window.start)) is not None
-        and row.generation != mark.generation
+        and contradicts(row, mark)
         and not same_rows(row, mark)
     ]
+    pipeline.ledger.require_turn(MARKED, plan.turn)
     if changing:
-        pipeline.ledger.replace_cuts(changing, [])
+        pipeline.ledger.replace_cuts(changing, [], turn=plan.turn)
 
 
 def _widened(
@@ -104,30 +111,32 @@ def _decode(
     before: Redelivered,
     spark: SparkProvider,
     progress: Progress,
-) -> tuple[TablesResult, ...]:
-    tasks = _tasks(pipeline, plan, tables, before)
+) -> Decoded:
+    heads, tasks = _tasks(pipeline, plan, tables, before)
     progress(f"changelog: decoding {len(plan.again)} windows of {len(tables)} tables")
     watched = Watched("changelog", "parts", of_bytes, progress)
-    return tuple(
-        run_tasks(spark(), tasks, decode_changes, weight=lambda task: sum(task.bytes.values()), watched=watched)
-    )
+    done = run_tasks(spark(), tasks, decode_changes, weight=lambda task: sum(task.bytes.values()), watched=watched)
+    return Decoded(tables, tuple(done), before, heads)
 
 
 def _tasks(
     pipeline: Pipeline, plan: TablesPlan, tables: Mapping[TableId, tuple[Column, ...]], before: Redelivered
-) -> list[TablesTask]:
+) -> tuple[dict[TableId, int | None], list[TablesTask]]:
+    """Return the Iceberg snapshots that the changelogs stand at, and the tasks that write to them."""
     lake = pipeline.lake
+    heads: dict[TableId, int | None] = {}
     targets: dict[TableId, TableTarget] = {}
     for table, columns in tables.items():
         path = pipeline.table_path(CHANGELOG.name, table)
-        lake.ensure(path, changelog_layout(columns))
+        head = lake.ensure(path, changelog_layout(columns)).current_snapshot()
+        heads[table] = None if head is None else head.snapshot_id
         lake.evolve(path, changelog_columns(columns))
         targets[table] = TableTarget(columns, lake.target(path, plan.run))
     for name, system in (("quarantine", QUARANTINE), ("ddl", DDL)):
         lake.ensure(pipeline.path(name), system)
     quarantine, ddl = (lake.target(pipeline.path(name), plan.run) for name in ("quarantine", "ddl"))
     redelivered, wire = before.entries, pipeline.format
-    return [
+    return heads, [
         TablesTask(
             paths,
             sizes,

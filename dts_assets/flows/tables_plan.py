@@ -5,7 +5,7 @@ It reads only.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -19,9 +19,15 @@ from dts_assets.model.ledger_rows import Cut, IngestWindow
 from dts_assets.model.problems import Completeness
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
+from dts_assets.model.turns import Turn
 from dts_assets.model.windows import Window
 from dts_assets.planning.appends import NO_APPENDS, Appends, find_appends
+from dts_assets.planning.mark_changes import made_meanwhile
 from dts_assets.planning.topic_marks import TopicHistory, same_rows
+from dts_assets.store.commit import Rectangle
+
+MARKED = ("cuts", "window_tables")
+"""The tables of the ledger that a run of the tables writes for its windows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +36,8 @@ class TablesPlan:
 
     ``marks`` are the marks that the windows are to have, ``stored`` the marks of now of all windows, by window start. The windows
     of ``proven`` keep their rows and get another mark; the windows of ``again`` are made, those of ``appends`` by appending.
-    ``changelogs`` are the tables whose changelogs are written, ``run`` names the folder of the files.
+    ``changelogs`` are the tables whose changelogs are written, ``run`` names the folder of the files. ``turn`` has the writer's
+    name, ``found`` the files that the system tables had of the windows when the run was planned.
     """
 
     windows: tuple[Window, ...]
@@ -45,6 +52,12 @@ class TablesPlan:
     tables: Mapping[TableId, tuple[Column, ...]]
     changelogs: Mapping[TableId, tuple[Column, ...]]
     run: str
+    turn: Turn
+    found: Mapping[str, Mapping[datetime, Collection[str]]]
+
+    def base(self, name: str, starts: Iterable[datetime]) -> list[str]:
+        """Return the files that a system table had of some windows when the run was planned."""
+        return [path for start in starts for path in self.found[name].get(start, ())]
 
     @property
     def windows_again(self) -> list[Window]:
@@ -57,13 +70,25 @@ class TablesPlan:
         return bool(self.again) and (bool(self.changelogs) or self.selection.whole)
 
 
-def plan_tables(pipeline: Pipeline, windows: Sequence[Window], selection: Selection, progress: Progress) -> TablesPlan:
+def plan_tables(
+    pipeline: Pipeline,
+    windows: Sequence[Window],
+    selection: Selection,
+    turn: Turn,
+    progress: Progress,
+    *,
+    before_waiting: Mapping[datetime, Cut] | None = None,
+) -> TablesPlan:
     """Return the plan of a run over ``windows``, in time order.
+
+    ``before_waiting`` are the marks as they stood when the run began to wait for another; None if it did not wait.
 
     Raises:
         NotReadyError: A Kafka partition of a window has no entries.
         IncompleteWindowError: A window is incomplete, and the settings say that such windows block.
     """
+    pipeline.ledger.enter_turn(MARKED, turn)
+    found = {name: _files_of_tables(pipeline, name, windows) for name in ("quarantine", "ddl", "redeliveries")}
     ingested = {row.cell: row for row in pipeline.ledger.windows()}
     pipeline.require(pipeline.cells(windows), ingested, needed="entries")
     tables = _tables_of(pipeline, windows)
@@ -72,7 +97,11 @@ def plan_tables(pipeline: Pipeline, windows: Sequence[Window], selection: Select
     refuse_incomplete(pipeline, marks, ingested)
     stored = {row.window.start: row for row in pipeline.ledger.cuts()}
     proven = [mark for mark in marks if selection.whole and same_rows(stored.get(mark.window.start), mark)]
-    if proven:
+    if before_waiting is not None and selection.whole:
+        made = [mark for mark in marks if made_meanwhile(before_waiting, stored, mark)]
+        progress(f"tables: {len(made)} of {len(marks)} windows were made by the run that was waited for")
+        proven += made
+    elif proven:
         progress(f"tables: {len(proven)} windows keep their rows; what is known of them has changed")
     keep = {mark.window for mark in proven}
     again = [mark for mark in marks if mark.window not in keep]
@@ -90,7 +119,18 @@ def plan_tables(pipeline: Pipeline, windows: Sequence[Window], selection: Select
         tables=tables,
         changelogs=chosen_tables(tables, CHANGELOG, selection),
         run=pipeline.new_run(),
+        turn=turn,
+        found=found,
     )
+
+
+def _files_of_tables(pipeline: Pipeline, name: str, windows: Iterable[Window]) -> dict[datetime, list[str]]:
+    """Return the files that runs of the tables have written to a system table, by window start."""
+    rectangle: Rectangle = {"window_start": {window.start for window in windows}, "stage": {"tables"}}
+    found: dict[datetime, list[str]] = {}
+    for file in pipeline.lake.data_files(pipeline.path(name), rectangle):
+        found.setdefault(file.partition["window_start"], []).append(file.path)
+    return found
 
 
 def chosen_tables(

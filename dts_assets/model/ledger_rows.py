@@ -289,6 +289,25 @@ class QuarantineRow:
     payload: bytes | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The lease of a part of the subscription, ``p00`` or ``tables``, which one writer has.
+
+    ``token`` grows with every holder, ``name`` is the holder's in the marks, ``beat`` grows while it gives signs of life.
+    ``holder`` names the process, ``since`` is by its clock and shown only. ``wanted_by`` is the process that waits next; a lease
+    that is not ``held`` is kept for it a while.
+    """
+
+    part: str
+    token: int
+    name: str
+    holder: str
+    since: datetime
+    beat: int
+    held: bool
+    wanted_by: str | None = None
+
+
 LedgerRow: TypeAlias = (
-    RawWindow | IngestWindow | WindowTable | Cut | TableShapeRow | Comparison | Lineage | QuarantineRow
+    RawWindow | IngestWindow | WindowTable | Cut | TableShapeRow | Comparison | Lineage | QuarantineRow | Lease
 )

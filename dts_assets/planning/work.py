@@ -30,7 +30,8 @@ class IngestRun:
 class Work:
     """The work that a subscription lacks, in the order in which it is done.
 
-    ``ingest`` cells have closed and have no entries of the closed window; ``stale_entries`` would read other raw messages now;
+    ``ingest`` cells have closed and lack raw messages or entries of the closed window;
+    ``stale_entries`` would read other raw messages now;
     ``tables`` windows are ready, and their tables are missing or stale; ``waiting`` windows have closed, but some Kafka partition
     lacks its entries. ``followed`` cells are open and are read live; the ``live`` cells among them have got messages.
 
@@ -108,7 +109,9 @@ def plan_work(
     ``followed`` are open cells that are read live, and whether each has messages that are not stored.
     """
     cells = [Cell(partition, window) for partition, windows in closed.items() for window in windows]
-    lacking = {cell for cell in cells if cell not in entries or entries[cell].closed_by is ClosedBy.OPEN}
+    # A mark of raw may have been taken back by a run that was killed then, while that of entries stands.
+    whole = entries.keys() & raw.keys()
+    lacking = {cell for cell in cells if cell not in whole or entries[cell].closed_by is ClosedBy.OPEN}
     outdated = [cell for cell in stale_entries(entries, raw, decoding=decoding) if cell not in lacking]
     there = {partition: set(windows) for partition, windows in closed.items()}
     stale = tuple(cell for cell in outdated if cell.window in there[cell.kafka_partition])

@@ -23,6 +23,7 @@ from dts_assets.model.ledger_rows import (
     Counts,
     Cut,
     IngestWindow,
+    Lease,
     QuarantineRow,
     RawWindow,
     TableShapeRow,
@@ -81,6 +82,7 @@ LEDGER_COLUMNS: Mapping[str, tuple[NamedType, ...]] = MappingProxyType(
         "cuts": columns_of(Cut),
         "table_shapes": columns_of(TableShapeRow),
         "comparisons": columns_of(Comparison),
+        "leases": columns_of(Lease),
     }
 )
 """The columns of each table of the ledger. A table that an earlier version made is widened when it is opened."""

@@ -50,7 +50,14 @@ from pyiceberg.table.snapshots import (
     ancestors_of,
     update_snapshot_summaries,
 )
-from pyiceberg.table.update import AddSnapshotUpdate, AssertRefSnapshotId, AssertTableUUID, SetSnapshotRefUpdate
+from pyiceberg.table.update import (
+    AddSnapshotUpdate,
+    AssertRefSnapshotId,
+    AssertTableUUID,
+    SetSnapshotRefUpdate,
+    TableRequirement,
+    TableUpdate,
+)
 from pyiceberg.typedef import Identifier
 from requests.exceptions import RequestException
 
@@ -82,6 +89,18 @@ _COMPRESSION: Literal["deflate"] = "deflate"
 _NO_ANSWER = (RequestException, ServerError, ServiceUnavailableError, TooManyRequestsError)
 """The errors besides pyiceberg's own that leave open whether a commit was made: time-outs, cut connections, 503."""
 
+TURNS = "dts-assets.turns"
+"""The property of a commit that names who writes the table's marks; see :mod:`dts_assets.store.turns`.
+
+Every later commit of this module repeats it.
+"""
+
+Assertion: TypeAlias = Callable[[Table], Mapping[str, str]]
+"""A check of the table as each try of a commit finds it.
+
+It raises an error if the table is not as it was when the work was planned, and returns further properties for the commit.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Replaced:
@@ -104,11 +123,14 @@ def replace(
     properties: Mapping[str, str] | None = None,
     base: Collection[str] | None = None,
     keep: Callable[[DataFile], bool] | None = None,
+    assertion: Assertion | None = None,
+    same_rows: bool = False,
 ) -> Replaced:
     """Make ``files`` all that the table holds inside ``rectangle``, in one Iceberg snapshot that carries ``properties``.
 
-    ``base`` are the paths that the rectangle must hold now, apart from kept files; None lets the last writer win. ``keep``
-    says of a file inside whether it stays nevertheless, beside the new files.
+    ``base`` are the paths that the rectangle must hold now, the kept ones and none at all included; None lets the last writer
+    win. ``keep`` says of a file inside whether it stays nevertheless, beside the new files. ``same_rows`` says that the new
+    files hold the rows of the removed ones.
 
     Raises:
         StaleGenerationError: The rectangle holds other files than ``base``.
@@ -117,12 +139,47 @@ def replace(
     """
     name = ".".join(identifier)
     wanted = _wanted(rectangle)
-    attempt = _Attempt(name, wanted, properties or {}, frozenset(base) if base is not None else None, keep)
+    attempt = _Attempt(
+        name, wanted, properties or {}, frozenset(base) if base is not None else None, keep, assertion, same_rows
+    )
     return until_it_gets_through(
         name,
         lambda: attempt.run(catalog, identifier, files),
         lost=(CommitFailedException, CommitStateUnknownException),
     )
+
+
+def ask_catalog(table: Table, updates: tuple[TableUpdate, ...], requirements: tuple[TableRequirement, ...]) -> None:
+    """Ask the catalog for one commit of some updates, which it makes only if the table meets the requirements.
+
+    Raises:
+        CommitFailedException: The catalog has refused.
+        CommitStateUnknownException: The catalog gave no answer; it may have made the commit, or may make it later.
+    """
+    try:
+        table._do_commit(updates=updates, requirements=requirements)
+    except _NO_ANSWER as error:
+        raise CommitStateUnknownException(str(error)) from error
+
+
+def stands_at(snapshot_id: int | None) -> Assertion:
+    """Return the assertion that a table's current Iceberg snapshot is the one that the work was planned on.
+
+    None stands for a table to which nothing was ever committed.
+    """
+
+    def check(table: Table) -> Mapping[str, str]:
+        head = table.current_snapshot()
+        found = None if head is None else head.snapshot_id
+        if found != snapshot_id:
+            raise StaleGenerationError(".".join(table.name()), expected=_version(snapshot_id), found=_version(found))
+        return {}
+
+    return check
+
+
+def _version(snapshot_id: int | None) -> str:
+    return "an empty table" if snapshot_id is None else f"version {snapshot_id}"
 
 
 def files_in(table: Table, rectangle: Rectangle, *, snapshot_id: int | None = None) -> list[DataFile]:
@@ -178,6 +235,8 @@ class _Attempt:
     _properties: Mapping[str, str]
     _base: frozenset[str] | None
     _keep: Callable[[DataFile], bool] | None
+    _assertion: Assertion | None = None
+    _same_rows: bool = False
     _snapshot_id: int | None = None
     _made: list[DataFile] | None = None
     _made_for: tuple[int, int] | None = None
@@ -199,12 +258,15 @@ class _Attempt:
             added = tuple(file.path for file in files)
             if (landed := self._landed(table)) is not None:
                 return Replaced(self._snapshot_id, added, landed)
-            plan = plan_replacement(table, table.current_snapshot(), self._wanted, self._keep)
-            self._check(table, plan, made)
-            if not made and not plan.removed and not self._properties:
+            kept: list[str] = []
+            plan = plan_replacement(table, table.current_snapshot(), self._wanted, self._noting(kept))
+            self._check(table, plan, made, kept)
+            asserted = self._assertion(table) if self._assertion is not None else {}
+            properties = {**self._properties, **asserted}
+            if not made and not plan.removed and not properties:
                 return Replaced(None, (), ())
             removed = tuple(entry.data_file.file_path for entry in plan.removed)
-            snapshot = self._prepared(table, plan, made)
+            snapshot = self._prepared(table, plan, made, properties)
             self._removed[snapshot.manifest_list] = removed
             try:
                 self._ask(table, snapshot)
@@ -254,31 +316,48 @@ class _Attempt:
         found = table.snapshot_by_id(snapshot.snapshot_id)
         return found is not None and found.manifest_list == snapshot.manifest_list
 
-    def _check(self, table: Table, plan: Plan, made: Sequence[DataFile]) -> None:
+    def _noting(self, kept: list[str]) -> Callable[[DataFile], bool] | None:
+        """Return the rule for kept files, which notes their paths. It is asked of files inside the rectangle alone."""
+        keep = self._keep
+        if keep is None:
+            return None
+
+        def noting(file: DataFile) -> bool:
+            if not keep(file):
+                return False
+            kept.append(file.file_path)
+            return True
+
+        return noting
+
+    def _check(self, table: Table, plan: Plan, made: Sequence[DataFile], kept: Sequence[str]) -> None:
         names = field_names(table)
         old = {entry.data_file.file_path for entry in plan.removed}
-        if self._base is not None and old != self._base:
-            expected, found = generation_of(self._base), generation_of(old)
-            raise StaleGenerationError(self._name, expected=expected, found=found, unsure=self._unsure)
+        found = old.union(kept)
+        if self._base is not None and found != self._base:
+            expected, there = generation_of(self._base), generation_of(found)
+            raise StaleGenerationError(self._name, expected=expected, found=there, unsure=self._unsure)
         for file in made:
             if not lies_inside(names[file.spec_id], file, self._wanted):
                 raise LakeTableError(
                     self._name, f"its new file {file.file_path} lies outside the partitions that are being replaced"
                 )
         paths = [file.file_path for file in made]
-        if old & set(paths) or len(set(paths)) < len(paths):
+        if found & set(paths) or len(set(paths)) < len(paths):
             raise LakeTableError(self._name, "a new file was given twice or is part of it already")
 
-    def _prepared(self, table: Table, plan: Plan, made: Sequence[DataFile]) -> Snapshot:
+    def _prepared(self, table: Table, plan: Plan, made: Sequence[DataFile], properties: Mapping[str, str]) -> Snapshot:
         """Write the manifests of this try, and return its Iceberg snapshot. Nobody knows of them yet."""
         self._written.clear()
         try:
-            return self._written_snapshot(table, plan, made)
+            return self._written_snapshot(table, plan, made, properties)
         except Exception:
             self._clean_up(table)
             raise
 
-    def _written_snapshot(self, table: Table, plan: Plan, made: Sequence[DataFile]) -> Snapshot:
+    def _written_snapshot(
+        self, table: Table, plan: Plan, made: Sequence[DataFile], properties: Mapping[str, str]
+    ) -> Snapshot:
         self._snapshot_id = self._snapshot_id or table.metadata.new_snapshot_id()
         manifests = [
             *self._added(table, made),
@@ -303,7 +382,7 @@ class _Attempt:
             parent_snapshot_id=parent,
             manifest_list=path,
             sequence_number=sequence_number,
-            summary=self._summary(table, plan, made),
+            summary=self._summary(table, plan, made, properties),
             schema_id=table.metadata.current_schema_id,
         )
 
@@ -330,12 +409,9 @@ class _Attempt:
             AssertRefSnapshotId(snapshot_id=snapshot.parent_snapshot_id, ref=MAIN_BRANCH),
         )
         try:
-            table._do_commit(updates=updates, requirements=requirements)
+            ask_catalog(table, updates, requirements)
         except CommitFailedException:
             raise
-        except _NO_ANSWER as error:
-            self._unsure = True
-            raise CommitStateUnknownException(str(error)) from error
         except BaseException:
             self._unsure = True
             raise
@@ -403,7 +479,7 @@ class _Attempt:
         self._written.append(path)
         return path
 
-    def _summary(self, table: Table, plan: Plan, made: Sequence[DataFile]) -> Summary:
+    def _summary(self, table: Table, plan: Plan, made: Sequence[DataFile], properties: Mapping[str, str]) -> Summary:
         specs, schema = table.metadata.specs(), table.metadata.schema()
         collector = SnapshotSummaryCollector()
         for file in made:
@@ -411,10 +487,19 @@ class _Attempt:
         for entry in plan.removed:
             collector.remove_file(entry.data_file, schema, specs[entry.data_file.spec_id])
         head = table.current_snapshot()
-        return update_snapshot_summaries(
-            summary=Summary(operation=Operation.OVERWRITE, **{**collector.build(), **self._properties}),
-            previous_summary=head.summary.additional_properties if head is not None and head.summary else None,
+        before = head.summary.additional_properties if head is not None and head.summary else None
+        repeated = {TURNS: before[TURNS]} if before is not None and TURNS in before else {}
+        made_up = update_snapshot_summaries(
+            summary=Summary(
+                # Readers that follow a table, such as Spark's streams, take appends alone.
+                operation=Operation.OVERWRITE if plan.removed else Operation.APPEND,
+                **{**collector.build(), **repeated, **properties},
+            ),
+            previous_summary=before,
         )
+        if self._same_rows:  # set afterwards: pyiceberg sums up no replacement
+            return Summary(operation=Operation.REPLACE, **made_up.additional_properties)
+        return made_up
 
 
 def _partition_order(entry: ManifestEntry) -> list[tuple[bool, Any]]:

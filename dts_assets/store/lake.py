@@ -5,7 +5,8 @@ A lake pickles as its location, so it can be sent to another process; the catalo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -19,9 +20,10 @@ from pyiceberg.typedef import Identifier
 from pyiceberg.types import IcebergType, TimestamptzType
 
 from dts_assets.errors import LakeFormatError
+from dts_assets.store.branches import branched
 from dts_assets.store.catalog import LakeLocation, open_catalog
 from dts_assets.store.columns import NamedType
-from dts_assets.store.commit import Rectangle, Replaced, files_apart, files_in, replace
+from dts_assets.store.commit import Assertion, Rectangle, Replaced, files_apart, files_in, replace
 from dts_assets.store.files import WriteTarget, WrittenFile
 from dts_assets.store.iceberg_tables import ensure_table, evolve, remember, spark_name, table_identifier
 from dts_assets.store.schemas import FORMAT_PROPERTY, FORMAT_TABLE, LAKE_FORMAT, TableLayout
@@ -142,10 +144,18 @@ class Lake:
         properties: Mapping[str, str] | None = None,
         base: Collection[str] | None = None,
         keep: Callable[[DataFile], bool] | None = None,
+        assertion: Assertion | None = None,
+        same_rows: bool = False,
     ) -> Replaced:
         """Make ``files`` all that a table holds inside ``rectangle``; see :func:`dts_assets.store.commit.replace`."""
-        identifier = self.identifier(path)
-        return replace(self.catalog, identifier, rectangle, files, properties=properties, base=base, keep=keep)
+        return replace(
+            self.catalog, self.identifier(path), rectangle, files,
+            properties=properties, base=base, keep=keep, assertion=assertion, same_rows=same_rows,
+        )  # fmt: skip
+
+    def branched(self, path: Sequence[str], snapshot_id: int | None) -> AbstractContextManager[str]:
+        """Return a branch of a table for another engine; see :func:`dts_assets.store.branches.branched`."""
+        return branched(self.catalog, self.identifier(path), snapshot_id)
 
     def data_files(
         self, path: Sequence[str], rectangle: Rectangle | None = None, *, snapshot_id: int | None = None
@@ -205,6 +215,16 @@ class Lake:
             return None
         scan = table.scan(selected_fields=tuple(columns), snapshot_id=snapshot_id)
         return (scan.filter(where) if where else scan).to_arrow()
+
+    def batches(self, path: Sequence[str], *, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yield some columns of all rows of a table, a part at a time; nothing without a table.
+
+        Raises:
+            LakeFormatError: Another version of dts-assets made the subscription's tables.
+        """
+        table = self.table(path)
+        if table is not None:
+            yield from table.scan(selected_fields=tuple(columns)).to_arrow_batch_reader()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Lake, (self.location,)

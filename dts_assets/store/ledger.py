@@ -27,6 +27,7 @@ from dts_assets.model.ledger_rows import (
     Comparison,
     Cut,
     IngestWindow,
+    Lease,
     LedgerRow,
     QuarantineRow,
     RawWindow,
@@ -36,16 +37,18 @@ from dts_assets.model.ledger_rows import (
 from dts_assets.model.lineages import Lineage
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
+from dts_assets.model.turns import NOBODY, Turn
 from dts_assets.model.windows import Window
 from dts_assets.store.cast import cast_to_schema
 from dts_assets.store.columns import LEDGER_COLUMNS
-from dts_assets.store.commit import files_in, replace
+from dts_assets.store.commit import Rectangle, files_in, replace
 from dts_assets.store.contention import until_it_gets_through
 from dts_assets.store.files import TableWriter, WrittenFile
 from dts_assets.store.iceberg_tables import ensure_table, evolve
 from dts_assets.store.lake import write_target
 from dts_assets.store.rows import Kind, from_arrow, to_arrow
 from dts_assets.store.schemas import DAY, SYSTEM_TABLES
+from dts_assets.store.turns import entering, has_turn, having, require_turn
 from dts_assets.store.types import arrow_schema
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -99,6 +102,29 @@ class Ledger:
         """Return the lineages of the topic, by number."""
         return sorted(self._read(Lineage, "lineages", None), key=lambda row: row.lineage)
 
+    def leases(self) -> tuple[list[Lease], tuple[str, ...]]:
+        """Return the leases by part, and the files that they stand in."""
+        table = self._ensure("leases")
+        files = files_in(table, {})
+        rows = [row for file in files for row in _rows_of_file(table, file, Lease, ())]
+        return sorted(rows, key=lambda row: row.part), tuple(file.file_path for file in files)
+
+    def replace_leases(self, rows: Sequence[Lease], *, base: Collection[str]) -> None:
+        """Make ``rows`` all the leases, if they still stand in the files ``base``.
+
+        Raises:
+            StaleGenerationError: Somebody else was faster.
+        """
+        table = self._ensure("leases")
+        written = _write(table, [((), _arrow(table, rows))])
+        try:
+            replace(self._catalog, self._identifier("leases"), {}, written, base=base)
+        except StaleGenerationError:
+            for file in written:
+                with suppress(OSError):
+                    table.io.delete(file.path)
+            raise
+
     def quarantine(self, *, payload: bool = False) -> list[QuarantineRow]:
         """Return the rows in quarantine, by window, Kafka partition and offset; with bytes only if ``payload``."""
         rows = self._read(QuarantineRow, "quarantine", None, without=() if payload else ("payload",))
@@ -106,31 +132,81 @@ class Ledger:
             rows, key=lambda row: (row.window_start, row.kafka_partition, row.stage, row.first_offset or 0, row.reason)
         )
 
-    def replace_raw_windows(self, cells: Iterable[Cell], rows: Sequence[RawWindow]) -> None:
-        """Make ``rows`` all the marks of raw of ``cells``."""
-        self._replace_cells("raw_windows", cells, rows)
+    def enter_turn(self, names: Iterable[str], turn: Turn) -> None:
+        """Enter a writer's name in some tables.
 
-    def replace_windows(self, cells: Iterable[Cell], rows: Sequence[IngestWindow]) -> None:
-        """Make ``rows`` all the marks of ingest of ``cells``."""
-        self._replace_cells("windows", cells, rows)
+        From then on no other writer of these parts marks anything there. A table in which the name stands already is not written.
 
-    def replace_table_shapes(self, cells: Iterable[Cell], rows: Sequence[TableShapeRow]) -> None:
-        """Make ``rows`` all the shapes of ``cells``."""
-        self._replace_cells("table_shapes", cells, rows)
+        Raises:
+            LakeTableError: Other writers kept a table busy all the time.
+        """
+        for name in names:
+            table = self._ensure(name)
+            if not has_turn(table, turn):
+                nothing: Rectangle = {DAY: ()}
+                replace(self._catalog, self._identifier(name), nothing, (), assertion=entering(turn))
+
+    def require_turn(self, names: Iterable[str], turn: Turn) -> None:
+        """Raise an error unless a writer's name stands in some tables.
+
+        Raises:
+            OvertakenError: Another writer has entered its name.
+        """
+        for name in names:
+            require_turn(self._ensure(name), turn)
+
+    def replace_raw_windows(self, cells: Iterable[Cell], rows: Sequence[RawWindow], *, turn: Turn = NOBODY) -> None:
+        """Make ``rows`` all the marks of raw of ``cells``.
+
+        Raises:
+            OvertakenError: The name of ``turn`` does not stand any more.
+        """
+        self._replace_cells("raw_windows", cells, rows, turn)
+
+    def replace_windows(self, cells: Iterable[Cell], rows: Sequence[IngestWindow], *, turn: Turn = NOBODY) -> None:
+        """Make ``rows`` all the marks of ingest of ``cells``.
+
+        Raises:
+            OvertakenError: The name of ``turn`` does not stand any more.
+        """
+        self._replace_cells("windows", cells, rows, turn)
+
+    def replace_table_shapes(
+        self, cells: Iterable[Cell], rows: Sequence[TableShapeRow], *, turn: Turn = NOBODY
+    ) -> None:
+        """Make ``rows`` all the shapes of ``cells``.
+
+        Raises:
+            OvertakenError: The name of ``turn`` does not stand any more.
+        """
+        self._replace_cells("table_shapes", cells, rows, turn)
 
     def replace_comparisons(self, cells: Iterable[Cell], rows: Sequence[Comparison]) -> None:
         """Make ``rows`` all the comparisons of ``cells``."""
-        self._replace_cells("comparisons", cells, rows)
+        self._replace_cells("comparisons", cells, rows, NOBODY)
 
-    def replace_cuts(self, windows: Iterable[Window], rows: Sequence[Cut]) -> None:
-        """Make ``rows`` all the marks of the tables runs of ``windows``."""
+    def replace_cuts(self, windows: Iterable[Window], rows: Sequence[Cut], *, turn: Turn = NOBODY) -> None:
+        """Make ``rows`` all the marks of the tables runs of ``windows``.
+
+        Raises:
+            OvertakenError: The name of ``turn`` does not stand any more.
+        """
         starts = {window.start for window in windows}
-        self._replace("cuts", starts, lambda table: _starts_in(table, starts), rows)
+        self._replace("cuts", starts, lambda table: _starts_in(table, starts), rows, turn)
 
     def replace_window_tables(
-        self, windows: Iterable[Window], rows: Sequence[WindowTable], *, tables: Collection[TableId] | None = None
+        self,
+        windows: Iterable[Window],
+        rows: Sequence[WindowTable],
+        *,
+        tables: Collection[TableId] | None = None,
+        turn: Turn = NOBODY,
     ) -> None:
-        """Make ``rows`` all the counts of ``tables`` (None: of every table) in ``windows``."""
+        """Make ``rows`` all the counts of ``tables`` (None: of every table) in ``windows``.
+
+        Raises:
+            OvertakenError: The name of ``turn`` does not stand any more.
+        """
         starts = {window.start for window in windows}
 
         def chosen(table: pa.Table) -> pa.ChunkedArray:
@@ -140,17 +216,22 @@ class Ledger:
             names = zip(*(table[part].to_pylist() for part in ("database", "schema", "table")), strict=True)
             return pc.and_(mask, pa.chunked_array([[TableId(*name) in tables for name in names]], pa.bool_()))
 
-        self._replace("window_tables", starts, chosen, rows)
+        self._replace("window_tables", starts, chosen, rows, turn)
 
     def replace_lineages(self, rows: Sequence[Lineage]) -> None:
         """Make ``rows`` all the lineages of the topic; equal rows are not written again."""
         if self.lineages() == list(rows):
             return
-        table = self._ensure("lineages")
-        written = _write(table, [((), _arrow(table, rows))])
-        replace(self._catalog, self._identifier("lineages"), {}, written)
 
-    def _replace_cells(self, name: str, cells: Iterable[Cell], rows: Sequence[LedgerRow]) -> None:
+        def attempt() -> None:
+            table = self._ensure("lineages")
+            base = [file.file_path for file in files_in(table, {})]
+            written = _write(table, [((), _arrow(table, rows))])
+            replace(self._catalog, self._identifier("lineages"), {}, written, base=base)
+
+        until_it_gets_through(self._qualified("lineages"), attempt, lost=(StaleGenerationError,))
+
+    def _replace_cells(self, name: str, cells: Iterable[Cell], rows: Sequence[LedgerRow], turn: Turn) -> None:
         by_partition: dict[int, set[datetime]] = defaultdict(set)
         for cell in cells:
             by_partition[cell.kafka_partition].add(cell.window.start)
@@ -164,13 +245,16 @@ class Ledger:
                 )
             return mask
 
-        self._replace(name, starts, chosen, rows)
+        self._replace(name, starts, chosen, rows, turn)
 
-    def _replace(self, name: str, starts: Collection[datetime], chosen: Chosen, rows: Sequence[LedgerRow]) -> None:
+    def _replace(
+        self, name: str, starts: Collection[datetime], chosen: Chosen, rows: Sequence[LedgerRow], turn: Turn
+    ) -> None:
         """Replace the rows that ``chosen`` marks, in the days of ``starts``, by ``rows``.
 
         Raises:
             LakeTableError: ``chosen`` does not mark one of ``rows``.
+            OvertakenError: The name of ``turn`` does not stand any more.
             StaleGenerationError: Other runs replaced the days each time that this one tried.
         """
         days = {_day(start) for start in starts}
@@ -179,6 +263,7 @@ class Ledger:
             table = self._ensure(name) if rows else self._table(name)
             if table is None:
                 return
+            require_turn(table, turn)  # asked again by the commit; here it spares the writing
             files = files_in(table, {DAY: days})
             old = _read_files(table, files)
             gone = chosen(old)
@@ -193,7 +278,8 @@ class Ledger:
             written = _write(table, [((day,), whole.filter(_day_is(whole, day))) for day in sorted(days)])
             try:
                 base = [file.file_path for file in files]
-                replace(self._catalog, self._identifier(name), {DAY: days}, written, base=base)
+                asserted = having(turn) if turn.names else None
+                replace(self._catalog, self._identifier(name), {DAY: days}, written, base=base, assertion=asserted)
             except StaleGenerationError as error:
                 for file in () if error.unsure else written:
                     with suppress(OSError):

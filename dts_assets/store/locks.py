@@ -1,8 +1,4 @@
-"""Locks of one host.
-
-They keep apart runs that would disturb each other (Dagster's pool does so, too, but only for runs that it queues), and commits
-of one table.
-"""
+"""Locks of one host: they let the writers of one table commit one after another."""
 
 from __future__ import annotations
 
@@ -14,8 +10,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
-
-    from dts_assets.store.catalog import LakeLocation
 
 
 @contextmanager
@@ -31,19 +25,6 @@ def locked(path: Path, on_wait: Callable[[], None] = lambda: None) -> Iterator[N
             on_wait()
             fcntl.flock(handle, fcntl.LOCK_EX)
         yield
-
-
-def hold_lock(lake: LakeLocation, name: str, *, on_wait: Callable[[], None]) -> AbstractContextManager[None]:
-    """Return the lock of ``name`` in the lake; ``on_wait`` is called if another run holds it.
-
-    On a warehouse that is no local folder there is no lock: there the pool alone keeps runs apart, and a commit that lost the
-    race is refused by the catalog.
-    """
-    folder = lake.local_path
-    if folder is None:
-        return nullcontext()
-    folder.mkdir(parents=True, exist_ok=True)
-    return locked(folder / f".{name}.lock", on_wait)
 
 
 def table_lock(table: Table) -> AbstractContextManager[None]:

@@ -158,6 +158,7 @@ SYSTEM_TABLES: Mapping[str, TableLayout] = MappingProxyType(
         "redeliveries": REDELIVERIES,
         "ddl": DDL,
         "lineages": _system(LEDGER_COLUMNS["lineages"], ()),
+        "leases": _system(LEDGER_COLUMNS["leases"], ()),
         "raw_windows": RAW_WINDOWS,
         **{name: _ledger(name) for name in ("windows", "window_tables", "cuts", "table_shapes", "comparisons")},
     }

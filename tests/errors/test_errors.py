@@ -57,6 +57,7 @@ EXAMPLES: tuple[tuple[errors.DtsAssetsError, str, str], ...] = (
     (errors.LakeTableError("shop.entries", "it has no column offset", "make it anew"), "shop.entries", "make it anew"),
     (errors.UnwritableLakeError("./lake", "permission denied"), "./lake", "Make it writable"),
     (errors.StaleGenerationError("shop.entries", expected="12", found="13"), "shop.entries", "run it again"),
+    (errors.OvertakenError("shop", "p00"), "Kafka partition p00 of shop", "run it again"),
     (
         errors.LakeFormatError("shop", "./lake", found=None, known="1"),
         "The tables of subscription shop in the lake ./lake",
@@ -185,6 +186,7 @@ def test_a_mistake_reads_as_file_line_place_and_fix() -> None:
 def test_only_what_may_succeed_again_unchanged_is_retriable() -> None:
     assert {cls.__name__ for cls in CLASSES if cls.retriable} == {
         "GroupInUseError",
+        "OvertakenError",
         "StaleGenerationError",
         "UnreachableBrokerError",
     }

@@ -1,4 +1,4 @@
-"""A first version of a snapshot by Spark, of which the catalog tells too late, does not stand beside the next one."""
+"""A first version of a snapshot by Spark, to which the catalog gave no answer, does not stand beside the next one."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyiceberg.exceptions import CommitStateUnknownException
 
 from dts_assets.flows import snapshots
 from tests.flows.harness import Bench
@@ -16,21 +17,23 @@ from tests.flows.source import folded
 pytestmark = pytest.mark.spark
 
 
-def test_a_first_version_that_landed_unheard_is_replaced(
+def test_a_first_version_that_landed_unheard_is_written_again(
     bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real, written = snapshots._write, []
 
-    def twice(pipeline: Any, job: Any, spark: Any) -> None:
-        """The plan of the second time knows no version: the first was on its way when the plan was made."""
-        for _ in range(2):
-            written.append(job.current)
-            real(pipeline, job, spark)
+    def without_an_answer(pipeline: Any, job: Any, spark: Any, branch: str) -> None:
+        real(pipeline, job, spark, branch)
+        written.append(job.current)
+        if len(written) == 1:
+            raise CommitStateUnknownException("504")
 
     monkeypatch.setattr(snapshots, "REFRESH_ROWS", -1)  # nothing goes by tasks
-    monkeypatch.setattr(snapshots, "_write", twice)
+    monkeypatch.setattr(snapshots, "_write", without_an_answer)
     source = three_windows(items("one"))
     harness = open_short(bench, tmp_path / "capture", source.messages)
+    with pytest.raises(CommitStateUnknownException):
+        harness.all(0)
     harness.all(0)
     assert written == [None, None]
     seen = [change for change in source.changes if change.arrived < border(1)]

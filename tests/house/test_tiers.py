@@ -8,6 +8,7 @@ from pathlib import Path
 HOUSE = Path(__file__).parents[2]
 
 SMALLER_ELSEWHERE = {
+    "tests/remote/test_two_runs.py": "tests/flows/test_interleaved.py",
     # The example through Dagster, judged by its dump: a smaller lake is made by the same command.
     "tests/e2e/test_demo.py": "tests/e2e/test_backfills.py",
     # Huawei DRS followed live: the same topic from a recording, in any order.

@@ -98,8 +98,9 @@ class TestOneWriter:
     def test_nothing_but_something_to_say_is_a_commit(self, cells: Cells) -> None:
         replace(cells.catalog, cells.identifier, {}, cells.write([(0, 0)], "old"))
         done = replace(
-            cells.catalog, cells.identifier, {}, [], properties={"dts.frontier": "8"}, base=(), keep=lambda _: True
-        )
+            cells.catalog, cells.identifier, {}, [], properties={"dts.frontier": "8"},
+            base=paths_in(cells, [0], [0]), keep=lambda _: True,
+        )  # fmt: skip
         assert snapshots(cells)[-1].snapshot_id == done.snapshot_id
         assert summary(snapshots(cells)[-1])["dts.frontier"] == "8"
         assert summary(snapshots(cells)[-1])["total-records"] == "3"
