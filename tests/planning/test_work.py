@@ -254,6 +254,14 @@ def test_an_open_cell_that_has_closed_since_is_ingested_again() -> None:
     assert lake.work({0: [W0]}).ingest == (Cell(0, W0),)
 
 
+def test_a_cell_whose_mark_of_raw_was_taken_back_is_ingested_again() -> None:
+    lake = Lake()
+    lake.fill()
+    del lake.raw[Cell(1, W1)]
+    assert lake.work().ingest == (Cell(1, W1),)
+    assert Cell(1, W1) not in lake.work().stale_entries
+
+
 def test_the_inputs_of_the_work_are_those_of_now() -> None:
     lake = Lake()
     lake.fill()
