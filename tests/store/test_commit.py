@@ -28,13 +28,15 @@ from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 from sqlalchemy.exc import OperationalError
 
-from dts_assets.errors import LakeTableError, StaleGenerationError
+from dts_assets.errors import LakeTableError, OvertakenError, StaleGenerationError
+from dts_assets.model.turns import Turn
 from dts_assets.store import commit
-from dts_assets.store.commit import files_apart, files_in, generation_of, replace
+from dts_assets.store.commit import files_apart, files_in, generation_of, replace, stands_at
 from dts_assets.store.files import TableWriter, WriteTarget
 from dts_assets.store.iceberg_tables import ensure_table
 from dts_assets.store.lake import write_target
 from dts_assets.store.schemas import layout
+from dts_assets.store.turns import entering, having, turns_of
 from dts_assets.store.types import iceberg_schema
 from tests.tiers import examples, times
 
@@ -255,6 +257,42 @@ class TestRefused:
         with pytest.raises(StaleGenerationError, match=generation_of(base)):
             replace(cells.catalog, cells.identifier, rectangle, cells.write([(0, 0)], "late"), base=base)
         assert cells.generations() == {(0, 0): {"second"}}
+
+    def test_an_empty_rectangle_that_is_no_longer_empty(self, cells: Cells) -> None:
+        replace(cells.catalog, cells.identifier, {}, cells.write([(0, 0)], "first"), base=())
+        with pytest.raises(StaleGenerationError):
+            replace(cells.catalog, cells.identifier, {}, cells.write([(0, 0)], "late"), base=(), keep=lambda _: True)
+        assert cells.generations() == {(0, 0): {"first"}}
+
+    def test_a_table_that_went_on_since_the_plan(self, cells: Cells) -> None:
+        first = replace(cells.catalog, cells.identifier, {}, cells.write([(0, 0)], "first"), assertion=stands_at(None))
+        keep = lambda _: True  # noqa: E731
+        for planned_on in (None, 1):
+            with pytest.raises(StaleGenerationError, match="Nothing was changed"):
+                replace(
+                    cells.catalog, cells.identifier, {}, cells.write([(0, 0)], "late"),
+                    assertion=stands_at(planned_on), keep=keep,
+                )  # fmt: skip
+        on = stands_at(first.snapshot_id)
+        replace(cells.catalog, cells.identifier, {}, cells.write([(0, 1)], "next"), assertion=on, keep=keep)
+        assert cells.generations() == {(0, 0): {"first"}, (0, 1): {"next"}}
+
+    def test_what_removes_nothing_is_an_append_and_a_compaction_a_replacement(self, cells: Cells) -> None:
+        for same_rows in (False, True):
+            replace(cells.catalog, cells.identifier, {}, cells.write([(0, 0)], "same"), same_rows=same_rows)
+        assert [summary(one)["operation"] for one in snapshots(cells)] == ["append", "replace"]
+        assert [summary(one)["total-records"] for one in snapshots(cells)] == ["3", "3"]
+
+    def test_the_names_of_writers_stay_with_later_commits(self, cells: Cells) -> None:
+        one, other = Turn({"p00": "1-a", "p01": "1-b"}), Turn({"p00": "2-c"})
+        for turn in (one, other):
+            replace(cells.catalog, cells.identifier, {"kafka_partition": ()}, (), assertion=entering(turn))
+            replace(cells.catalog, cells.identifier, {}, cells.write([(0, 0)], "rows"))
+        table = cells.catalog.load_table(cells.identifier)
+        assert turns_of(table) == {"p00": "2-c", "p01": "1-b"}
+        with pytest.raises(OvertakenError, match="p00"):
+            replace(cells.catalog, cells.identifier, {}, cells.write([(0, 0)], "late"), assertion=having(one))
+        assert cells.generations() == {(0, 0): {"rows"}}
 
 
 class TestManyWriters:
