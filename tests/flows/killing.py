@@ -24,7 +24,7 @@ def in_a_process(session: SparkSession, work: Callable[[], object], *, kill_afte
     if pid == 0:
         status = 1
         try:
-            _own_connections(session)
+            own_connections(session)
             work()
             status = 0
         except BaseException:
@@ -44,7 +44,7 @@ def in_a_process(session: SparkSession, work: Callable[[], object], *, kill_afte
         time.sleep(0.005)
 
 
-def _own_connections(session: SparkSession) -> None:
+def own_connections(session: SparkSession) -> None:
     """Talk to the JVM over new connections: those that were open belong to the process that was forked."""
     client = session.sparkContext._gateway._gateway_client  # type: ignore[union-attr]
     _KEPT.append((client.deque, client.thread_connection))

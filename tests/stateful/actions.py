@@ -1,0 +1,340 @@
+"""What may happen to a world: each action is a value with a seed of its own, so that any part of a list can be done again.
+
+``can`` is the precondition on the state, ``do`` the effect and the line that tells of it. An action whose precondition does not
+hold is passed over, which is what makes lists short.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import count
+from random import Random
+from typing import Final
+
+from dts_assets.errors import (
+    IncompatibleLakeError,
+    IncompleteWindowError,
+    LakeTableError,
+    NotClosedError,
+    NotReadyError,
+    StaleGenerationError,
+)
+from dts_assets.flows.redrive import Quarantined, redrive
+from tests.flows.source import Ddl
+from tests.flows.source_tables import BIGINT, DOUBLE, INT, MONEY, TEXT, Field, Table
+from tests.stateful.children import in_children
+from tests.stateful.stream import FIRST_FILES, transaction
+from tests.stateful.verdict import Finding, check
+from tests.stateful.world import Work, World, everything_expires, refused_by_name
+
+REFUSALS = (NotClosedError, NotReadyError)
+"""What an operator is told who asks for a part before its time."""
+
+MOST_WINDOWS = 14
+
+
+@dataclass(frozen=True)
+class Action:
+    """An action; ``seed`` decides all that is random in it."""
+
+    seed: int
+
+    def can(self, world: World) -> bool:
+        """Whether the state allows it."""
+        return bool(world.stream.transactions)
+
+    def do(self, world: World) -> str:
+        """Do it and say what was done."""
+        raise NotImplementedError
+
+    @property
+    def random(self) -> Random:
+        return Random(self.seed)
+
+
+class Write(Action):
+    """A burst of transactions over some minutes, with CHECKPOINTs between them."""
+
+    def can(self, world: World) -> bool:
+        return len(world.windows()) < MOST_WINDOWS
+
+    def do(self, world: World) -> str:
+        random, stream = self.random, world.stream
+        before, minimal = len(stream.effects), random.random() < 0.3
+        for _ in range(random.randint(2, 9)):
+            stream.later(random.choice((2.0, 20.0, 60.0, 200.0)))
+            events = list(transaction(stream, random, minimal=minimal))
+            if events:
+                stream.write(events, flush=random.random() < 0.7)
+            if random.random() < 0.4:
+                lanes = range(world.shape.partitions)
+                stream.vouch(None if random.random() < 0.8 else random.sample(lanes, len(lanes) - 1))
+            if random.random() < 0.05:
+                stream.rotate()
+        return f"{len(stream.effects) - before} changes, until {stream.now:%H:%M:%S}"
+
+
+class Statement(Action):
+    """A column more or less, or a table that is emptied, dropped or made."""
+
+    def do(self, world: World) -> str:
+        random, stream = self.random, world.stream
+        stream.later(1.0)
+        kind = random.choice(("add", "add", "drop column", "truncate", "create", "drop"))
+        table = random.choice(stream.living)
+        emptied: tuple[str, ...] = ()
+        if kind == "create":
+            gone = sorted(stream.dropped)
+            name = gone[0] if gone else f"made{len(stream.tables)}"
+            if not gone and len(stream.tables) < 5:
+                made = Table(name, [Field("id", INT, True), Field("t", TEXT)])
+                stream.tables[name], stream.rows[name] = made, {}
+            elif not gone:
+                return "nothing: there are enough tables"
+            stream.dropped.discard(name)
+            sql = f"CREATE TABLE {name} (id int primary key, t varchar(80))"
+        elif kind == "drop" and len(stream.living) > 2:
+            sql, emptied = f"DROP TABLE {table.name}", (table.name,)
+            stream.dropped.add(table.name)
+        elif kind == "add":
+            stream.columns_made += 1
+            field = Field(f"c{stream.columns_made}", random.choice((TEXT, MONEY, BIGINT, DOUBLE)))
+            table.columns.append(field)
+            for rows in (stream.rows.get(table.name, {}),):
+                rows.update({key: {**row, field.name: None} for key, row in rows.items()})
+            bag = stream.bags.get(table.name)
+            if bag:
+                bag[:] = [{**row, field.name: None} for row in bag]
+            sql = f"ALTER TABLE {table.name} ADD COLUMN {field.name} {field.kind.original_type}"
+        elif kind == "drop column" and table.columns[-1].name.startswith("c"):
+            field = table.columns.pop()
+            for row in [*stream.rows.get(table.name, {}).values(), *stream.bags.get(table.name, [])]:
+                row.pop(field.name, None)  # type: ignore[attr-defined]
+            sql = f"ALTER TABLE {table.name} DROP COLUMN {field.name}"
+        else:
+            sql, emptied = f"TRUNCATE TABLE {table.name}", (table.name,)
+        stream.write([Ddl(sql)], flush=random.random() < 0.7, emptied=emptied)
+        return sql
+
+
+class Restart(Action):
+    """The task stops, perhaps in the middle of an entry set, and reads its binlog again from before."""
+
+    def do(self, world: World) -> str:
+        random = self.random
+        back, torn = random.choice((0, 1, 3, 8)), random.random() < 0.4
+        world.stream.later(2.0)
+        world.stream.restart(back=back, torn=torn, renumber=random.random() < 0.15)
+        return f"{back} transactions back{', a set torn' if torn else ''}"
+
+
+class FailOver(Action):
+    """Another server becomes the primary, or one from before again, and the task reads its binlog."""
+
+    def do(self, world: World) -> str:
+        random = self.random
+        server, back = random.randrange(len(FIRST_FILES)), random.choice((0, 0, 1, 4))
+        world.stream.later(2.0)
+        world.stream.restart(back=back, torn=random.random() < 0.2, server=server)
+        return f"to server {server}, {back} transactions back"
+
+
+class Repeat(Action):
+    """Transport delivers the last set of a Kafka partition once more."""
+
+    def do(self, world: World) -> str:
+        lane = self.seed % world.shape.partitions
+        return f"p{lane:02d}" if world.stream.repeat(lane) else "nothing: no whole set is new"
+
+
+class Damage(Action):
+    """A message is lost or spoilt before anybody has read it."""
+
+    def do(self, world: World) -> str:
+        random = self.random
+        kind = random.choice(("drop", "drop", "garbage", "half", "null"))
+        return world.stream.damage(random.randrange(1 << 20), kind) or "nothing: no message is new"  # type: ignore[arg-type]
+
+
+def _work(world: World, random: Random, steps: tuple[str, ...]) -> Work:
+    step = random.choice(steps)
+    partitions = world.some_partitions(random) if step in ("raw", "entries") else list(range(world.shape.partitions))
+    return Work(step, tuple(world.some_windows(random)), tuple(partitions))
+
+
+class _Operator(Action):
+    """An action on the lake, for which there are windows."""
+
+    def can(self, world: World) -> bool:
+        return bool(world.windows()[:-1])
+
+
+class Materialize(_Operator):
+    """One step of any rectangle."""
+
+    def do(self, world: World) -> str:
+        work = _work(world, self.random, ("raw", "raw", "entries", "entries", "tables", "all"))
+        return f"{work}{_tried(world, work)}"
+
+
+class Backfill(_Operator):
+    """A range of windows, everything of it, once more."""
+
+    def do(self, world: World) -> str:
+        work = _work(world, self.random, ("all",))
+        return f"{work}{_tried(world, work)}"
+
+
+def _tried(world: World, work: Work) -> str:
+    """What became of a piece of work, if it was refused."""
+    kinds = [*REFUSALS, *([IncompleteWindowError] if world.settings.get("on_incomplete") == "block" else [])]
+    if world.rolled_back:
+        kinds.append(LakeTableError)
+    try:
+        work.do(world.open())
+    except Exception as error:
+        if not refused_by_name(error, kinds):
+            raise
+        return f": refused, {type(error).__name__}"
+    return ""
+
+
+class Stop(_Operator):
+    """A run is killed, or cancelled, in the middle."""
+
+    def do(self, world: World) -> str:
+        random = self.random
+        how = signal.SIGINT if random.random() < 0.3 else signal.SIGKILL
+        after = random.choice((0.05, 0.2, 0.5, 1.0, 2.0)) * random.uniform(0.5, 1.5)
+        work = _work(world, random, ("raw", "entries", "tables", "all", "run", "run"))
+        return f"{work}, {how.name} after {after:.2f} s: {_in_children(world, [work], after, how)}"
+
+
+class Race(_Operator):
+    """Two processes work at the same time, on the same rectangle or on two that may overlap."""
+
+    def do(self, world: World) -> str:
+        random = self.random
+        one = _work(world, random, ("raw", "entries", "tables", "all", "run"))
+        other = one if random.random() < 0.5 else _work(world, random, ("raw", "entries", "tables", "all", "run"))
+        return f"{one} and {other}: {_in_children(world, [one, other], None, signal.SIGKILL)}"
+
+
+def _in_children(world: World, works: list[Work], after: float | None, how: signal.Signals) -> str:
+    world.open()  # what was sent is published by one process alone
+    begin = [partial(_alone, world, work) for work in works]
+    ended = in_children(world.bench.session, begin, world.capture.parent, stop_after=after, stop_by=how)
+    allowed = tuple(kind.__name__ for kind in (*REFUSALS, IncompleteWindowError, StaleGenerationError))
+    if world.rolled_back:
+        allowed = (*allowed, LakeTableError.__name__)
+    for one in ended:
+        if one.how in ("broken", "stuck") or (one.how == "refused" and not one.said.startswith(allowed)):
+            last = one.said.strip().splitlines()[-1] if one.said else ""
+            raise Finding(f"a process {one.how}", f"{last}\n{one.said}")
+    return ", ".join(one.how if one.how != "refused" else f"refused, {one.said.split(':')[0]}" for one in ended)
+
+
+def _alone(world: World, work: Work) -> None:
+    work.do(world.open())
+
+
+class Settings(_Operator):
+    """A setting of the subscription is another one from now on."""
+
+    def do(self, world: World) -> str:
+        random, settings = self.random, world.settings
+        kind = random.choice(("types", "tables", "on_incomplete"))
+        if kind == "types":
+            settings["types"] = {} if settings.get("types") else {"bank.items.n": "bigint"}
+        elif kind == "tables":
+            out = settings.get("tables", {}).get("exclude")
+            settings["tables"] = {} if out else {"exclude": [f"bank.{random.choice(sorted(world.stream.tables))}"]}
+        else:
+            settings["on_incomplete"] = "continue" if settings.get("on_incomplete") == "block" else "block"
+        return f"{kind}: {settings[kind] or 'as at first'}"
+
+
+class Redrive(_Operator):
+    """The quarantine is read again."""
+
+    def can(self, world: World) -> bool:
+        return super().can(world) and world.settings.get("on_incomplete") != "block"
+
+    def do(self, world: World) -> str:
+        harness = world.open()
+        report = redrive(harness.pipeline, Quarantined(), spark=lambda: harness.session, progress=harness.lines.append)
+        return f"{sum(report.found.values())} rows, {report.moved} moved on"
+
+
+class RollBack(_Operator):
+    """A table is set back to an earlier Iceberg snapshot, by somebody who does not know better."""
+
+    def do(self, world: World) -> str:
+        random, harness = self.random, world.open()
+        known = [("raw_envelopes",), ("entries",)]
+        known += [(layer, "bank", name) for name in sorted(world.stream.tables) for layer in ("changelog", "snapshot")]
+        path = random.choice(known)
+        table = harness.pipeline.lake.table(harness.pipeline.path(*path))
+        history = [] if table is None else table.history()
+        if table is None or len(history) < 2:
+            return f"nothing: {'.'.join(path)} has no earlier version"
+        back = min(random.randint(1, 3), len(history) - 1)
+        table.manage_snapshots().rollback_to_snapshot(history[-1 - back].snapshot_id).commit()
+        world.rolled_back.append(".".join(path))
+        return f"{'.'.join(path)} by {back} versions"
+
+
+class Expire(_Operator):
+    """Old Iceberg snapshots go at the end of a run of tables."""
+
+    def can(self, world: World) -> bool:
+        return super().can(world) and not world.rolled_back
+
+    def do(self, world: World) -> str:
+        work = _work(world, self.random, ("tables",))
+        with everything_expires():
+            return f"after {work}{_tried(world, work)}"
+
+
+class LoseRegistry(_Operator):
+    """The file with the tables found so far is lost."""
+
+    def do(self, world: World) -> str:
+        place = world.open().pipeline.settings.registry_path
+        there = place.exists()
+        place.unlink(missing_ok=True)
+        return "gone" if there else "nothing: there was none"
+
+
+class Run(_Operator):
+    """``run`` until nothing is left, and the verdict."""
+
+    def do(self, world: World) -> str:
+        return check(world)
+
+
+WEIGHTS: Final[dict[type[Action], int]] = {
+    Write: 20, Statement: 6, Restart: 6, FailOver: 4, Repeat: 4, Damage: 4,
+    Materialize: 14, Backfill: 4, Stop: 7, Race: 4, Settings: 5, Redrive: 2, RollBack: 3, Expire: 3, LoseRegistry: 2, Run: 9,
+}  # fmt: skip
+
+
+def plan(seed: int, *, weights: dict[type[Action], int] | None = None) -> Iterator[Action]:
+    """The actions of a seed, without end; it begins with something to work on."""
+    random, chosen = Random(f"plan {seed}"), weights or WEIGHTS
+    kinds, shares = list(chosen), list(chosen.values())
+    for number in count():
+        kind = Write if number < 2 else random.choices(kinds, shares)[0]
+        yield kind(random.randrange(1 << 30))
+
+
+def timed(action: Action, world: World) -> tuple[str, float]:
+    """Do an action; what was done, and in how many seconds."""
+    began = time.monotonic()
+    said = action.do(world)
+    return said, time.monotonic() - began
+

@@ -1,0 +1,102 @@
+"""The machine: plays the actions of a seed in a world, judges, and makes a failing list as short as it gets."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+
+from tests.flows.harness import Bench
+from tests.stateful.actions import Action, plan
+from tests.stateful.shrinking import shortest
+from tests.stateful.verdict import Finding, check, check_fresh
+from tests.stateful.world import Say, World
+
+Numbered = tuple[int, Action]
+"""An action and its number in the plan of its seed."""
+
+
+@dataclass
+class Played:
+    """What became of a list of actions: those that could be done, how often it was judged, and the finding that ended it."""
+
+    done: list[Numbered] = field(default_factory=list)
+    verdicts: int = 0
+    finding: Finding | None = None
+
+
+def actions_of(seed: int, numbers: Iterable[int]) -> list[Numbered]:
+    """The actions of a seed with some numbers."""
+    wanted = sorted(set(numbers))
+    found = list(islice(plan(seed), wanted[-1] + 1)) if wanted else []
+    return [(number, found[number]) for number in wanted]
+
+
+def play(bench: Bench, seed: int, actions: Sequence[Numbered], *, say: Say = lambda line: None) -> Played:
+    """Play a list of actions in a new world, with the verdicts that are among them and both verdicts in the end."""
+    world, played = World.make(bench, seed), Played()
+    say(f"seed {seed}: {world.shape}")
+
+    def step(name: str, do: Callable[[], str]) -> bool:
+        began = time.monotonic()
+        try:
+            said = do()
+        except Finding as finding:
+            played.finding = finding
+        except Exception as error:
+            played.finding = Finding(f"{name.split()[-1]} ended in {type(error).__name__}", traceback.format_exc())
+        if played.finding is not None:
+            say(f"  {name}: FOUND {played.finding.kind}")
+            return False
+        say(f"  {name}: {said}  ({time.monotonic() - began:.1f} s)")
+        return True
+
+    for number, action in actions:
+        if not action.can(world):
+            continue
+        played.done.append((number, action))
+        if not step(f"{number:3d} {type(action).__name__}", lambda action=action: action.do(world)):  # type: ignore[misc]
+            return played
+        played.verdicts += type(action).__name__ == "Run"
+    world.settings.pop("on_incomplete", None)
+    world.close_all()
+    if world.stream.transactions and step("    in the end", lambda: check(world)):
+        played.verdicts += 1
+        played.verdicts += step("    afresh", lambda: check_fresh(world))
+    return played
+
+
+def make_small(
+    bench: Bench, seed: int, actions: Sequence[Numbered], *, kind: str, say: Say, seconds: float = 600.0
+) -> tuple[list[Numbered], Finding | None]:
+    """The shortest list found that ends in a finding of a kind, and this finding."""
+    began, last = time.monotonic(), [None]
+    tries = 0
+
+    def fails(chosen: Sequence[Numbered]) -> bool:
+        nonlocal tries
+        tries += 1
+        found = play(bench, seed, chosen).finding
+        same = found is not None and found.kind == kind
+        say(f"  shorter, try {tries}: {len(chosen)} actions {'still fail' if same else 'do not'}")
+        if same:
+            last[0] = found  # type: ignore[call-overload]
+        return same
+
+    def go_on() -> bool:
+        return time.monotonic() - began < seconds
+
+    return shortest(actions, fails, go_on=go_on), last[0]
+
+
+def report(seed: int, actions: Sequence[Numbered], finding: Finding) -> list[str]:
+    """The lines that tell of a finding, the last one how to see it again."""
+    numbers = ",".join(str(number) for number, _ in actions)
+    return [
+        f"FOUND with seed {seed}: {finding.kind}",
+        *(f"  {line}" for line in finding.detail.strip().splitlines()),
+        *(f"  {number:3d} {action}" for number, action in actions),
+        f"again: python -m tests.stateful --seed {seed} --actions {numbers}",
+    ]

@@ -1,0 +1,196 @@
+"""The verdict: what the lake holds is what the database held, or the ledger names what is missing. Nothing else is in order."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from dts_assets.errors import IncompleteWindowError
+from dts_assets.flows.find_work import find_work
+from dts_assets.flows.judged import judge_ledger
+from dts_assets.model.frontier import Frontier
+from dts_assets.model.problems import ProblemCode
+from dts_assets.planning.cuts import frontier, window_cut
+from tests.flows.harness import Harness
+from tests.flows.history import EVERY, START
+from tests.flows.source import DATABASE
+from tests.stateful.stream import Copy, Effect
+from tests.stateful.world import World
+
+NOT_CONTENT = {"made_by", "chain", "refreshes", "resume", "run"}
+"""Columns that name the runs that happened to write a row."""
+
+
+@dataclass
+class Finding(Exception):
+    """Something is wrong: ``kind`` says what in a few words, ``detail`` how it looks."""
+
+    kind: str
+    detail: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.detail}"
+
+
+def check(world: World) -> str:
+    """Do all that is left, then judge; one line that says how it stands. Raises Finding."""
+    harness = world.open()
+    try:
+        harness.settle()
+    except IncompleteWindowError:
+        if world.settings.get("on_incomplete") != "block":
+            raise
+        _named_at_all(world, harness)
+        return "blocked by an incomplete window, as the settings ask"
+    except AssertionError as error:
+        raise Finding("never done", str(error)) from error
+    words = [_ledger(world, harness)]
+    words.append(_changes(world, harness))
+    words.append(_rows(world, harness))
+    return "; ".join(words)
+
+
+def check_fresh(world: World) -> str:
+    """Compute the same topic in one go in a lake of its own: all tables are equal."""
+    harness, fresh = world.open(), world.open(name=f"{world.name}_fresh")
+    fresh.settle()
+    mine, other = _everything(harness), _everything(fresh)
+    if mine.keys() != other.keys():
+        raise Finding("other tables than a fresh lake", f"{sorted(mine.keys() ^ other.keys())}")
+    for name in sorted(mine):
+        if mine[name] != other[name]:
+            more, less = mine[name] - other[name], other[name] - mine[name]
+            raise Finding(
+                f"{name.split('.')[0]} is not as in a fresh lake", f"{name}: only here {_few(more)}; only fresh {_few(less)}"
+            )
+    return f"equal to a fresh lake in {len(mine)} tables"
+
+
+def _everything(harness: Harness) -> dict[str, Counter[str]]:
+    found = harness.everything(without=NOT_CONTENT)
+    return {name: Counter(rows) for name, rows in found.items() if rows}
+
+
+def _ledger(world: World, harness: Harness) -> str:
+    """The ledger's own equations, and its levels: it raises no alarm without a fire."""
+    if not find_work(harness.pipeline).nothing:
+        raise Finding("work is left after run")
+    judged = judge_ledger(harness.pipeline)
+    for one in judged:
+        if not one.balanced:
+            raise Finding("out of balance", one.sentence)
+    stream = world.stream
+    wrong = [one for one in judged if not one.complete]
+    if wrong and not (stream.damages or stream.torn or stream.breaks):
+        raise Finding("false alarm", "; ".join(f"{one.partition} {one.sentence}" for one in wrong[:4]))
+    _named_at_all(world, harness)
+    levels = Counter(one.level.value for one in judged if "|" not in one.partition)
+    return ", ".join(f"{count} {level}" for level, count in levels.items())
+
+
+def _named_at_all(world: World, harness: Harness) -> None:
+    """Each change that was lost lies in, or before, something that the ledger says is missing."""
+    rows = harness.pipeline.ledger.windows()
+    for effect in world.stream.effects:
+        if not effect.lost:
+            continue
+        copy = effect.copies[0]
+        after = [row for row in rows if row.kafka_partition == copy.partition and row.window.end > copy.arrived]
+        if after and not any(row.completeness.value == "incomplete" or row.counts.null_messages for row in after):
+            raise Finding(
+                "a loss that nobody names",
+                f"{effect.operation} of {effect.table}, p{copy.partition:02d} offsets {copy.first_offset}-{copy.last_offset}",
+            )
+
+
+def _changes(world: World, harness: Harness) -> str:
+    """Every change that arrived stands in its changelog exactly once."""
+    made = {row.window.start for row in harness.pipeline.ledger.cuts()}
+    doubted = _doubts(harness)
+    count = 0
+    for name in _tables(world):
+        rows = harness.rows("changelog", DATABASE, name)
+        found = Counter((row["transaction_id"] or "", row["op"], row["kafka_partition"]) for row in rows if row["op"] != "truncate")
+        wanted = Counter(
+            (one.gtid, one.operation, one.partition)
+            for one in world.stream.effects
+            if one.table == name and one.operation != "truncate" and (copy := one.intact) and _window(copy) in made
+        )
+        count += sum(found.values())
+        if found != wanted and not (doubted and not world.shape.gtids):
+            raise Finding(
+                "changes lost or doubled",
+                f"{name}: too many {_few(found - wanted)}, too few {_few(wanted - found)}",
+            )
+    return f"{count} changes"
+
+
+def _rows(world: World, harness: Harness) -> str:
+    """Snapshots show what the database held at the cut, less what the ledger names."""
+    reached = _frontier(harness)
+    if reached.window is None:
+        return "no frontier yet"
+    stream = world.stream
+    until = -1 if reached.cut is None else stream.transaction_at((reached.cut.file, reached.cut.position))
+
+    def holds(effect: Effect) -> bool:
+        copy = effect.intact
+        if copy is None or reached.window is None or _window(copy) > reached.window:
+            return False
+        whole = reached.whole_until is not None and _window(copy) <= reached.whole_until
+        return whole or effect.transaction <= until
+
+    tables = {name: stream.tables[name] for name in _tables(world)}
+    wanted = {name: rows for name, rows in stream.rows_after(holds).items() if name in tables}
+    try:
+        shown = harness.snapshots(tables)
+    except AssertionError as error:
+        raise Finding("a key twice", str(error)) from error
+    different = {name: text for name in wanted if (text := _difference(shown[name], wanted[name]))}
+    count = sum(map(len, shown.values()))
+    if different and not _doubts(harness):
+        raise Finding("rows differ", "; ".join(f"{name}: {text}" for name, text in different.items()))
+    lost = sum(effect.lost for effect in stream.effects)
+    said = f"{count} rows as at {reached.window:%H:%M}"
+    said += f", {lost} changes lost and named" if lost else ""
+    return f"{said}; {', '.join(different)} differ where lineages are doubted" if different else said
+
+
+def _doubts(harness: Harness) -> bool:
+    """Whether some window says that messages do not prove which changes are the same or come first."""
+    return any(one.code is ProblemCode.LINEAGES for row in harness.pipeline.ledger.cuts() for one in row.problems) or any(
+        one.code is ProblemCode.LINEAGES for row in harness.pipeline.ledger.windows() for one in row.problems
+    )
+
+
+def _frontier(harness: Harness) -> Frontier:
+    pipeline = harness.pipeline
+    cuts = {row.window.start: window_cut(row) for row in pipeline.ledger.cuts()}
+    return frontier(cuts, pipeline.grid, first=pipeline.first_window())
+
+
+def _tables(world: World) -> list[str]:
+    return [name for name in sorted(world.stream.tables) if world.takes(name)]
+
+
+def _window(copy: Copy) -> datetime:
+    return START + (copy.arrived - START) // EVERY * EVERY
+
+
+def _difference(found: dict[tuple[Any, ...], Any], wanted: dict[tuple[Any, ...], Any]) -> str:
+    more = sorted(found.keys() - wanted.keys())
+    less = sorted(wanted.keys() - found.keys())
+    other = [key for key in sorted(found.keys() & wanted.keys()) if dict(found[key]) != dict(wanted[key])]
+    told = [f"too many {more[:4]}"] if more else []
+    told += [f"missing {less[:4]}"] if less else []
+    told += [f"{key} is {found[key]}, not {wanted[key]}" for key in other[:2]]
+    return ", ".join(told)
+
+
+def _few(counted: Iterable[Any]) -> str:
+    some = sorted(map(str, counted))
+    return f"{some[:3]}{f' and {len(some) - 3} more' if len(some) > 3 else ''}"
+

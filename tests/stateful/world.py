@@ -1,0 +1,173 @@
+"""What a stateful test works on: a stream, its capture, a lake, settings, and the state that preconditions look at."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from random import Random
+from typing import Any
+from unittest import mock
+
+from dts_assets.errors import DtsAssetsError
+from dts_assets.model.spans import Span
+from dts_assets.model.windows import Window
+from dts_assets.store import expiry
+from tests.flows.forgetful import here
+from tests.flows.harness import Bench, Harness
+from tests.flows.history import EVERY, START
+from tests.stateful.stream import Stream, first_tables
+
+_FLOWS_WITH_TASKS = ("raw", "entries", "tables_decode", "redelivered", "compaction", "snapshots")
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What stays the same in a world: its seed decides it."""
+
+    partitions: int
+    gtids: bool
+    fragmented: float
+    consistency: str
+
+    @classmethod
+    def of(cls, random: Random) -> Shape:
+        return cls(
+            partitions=random.choice((1, 2, 2, 3)),
+            gtids=random.random() < 0.8,
+            fragmented=random.choice((0.0, 0.3)),
+            consistency="window" if random.random() < 0.15 else "cut",
+        )
+
+
+@dataclass
+class World:
+    """One subscription with its source. Settings change by opening it again."""
+
+    bench: Bench
+    seed: int
+    shape: Shape
+    stream: Stream
+    capture: Path
+    name: str
+    settings: dict[str, Any] = field(default_factory=dict)
+    rolled_back: list[str] = field(default_factory=list)
+    trouble: str | None = None
+    """What nobody may find in order until the operator has done something about it; None if all should be well."""
+
+    @classmethod
+    def make(cls, bench: Bench, seed: int) -> World:
+        """A new world in the bench's lake, under a name of its own."""
+        shape = Shape.of(Random(seed))
+        bench.made += 1
+        name = f"{bench.prefix}_{bench.made}"
+        stream = Stream(
+            first_tables(), START, partitions=shape.partitions, seed=seed, fragmented=shape.fragmented, gtids=shape.gtids
+        )  # fmt: skip
+        return cls(bench, seed, shape, stream, bench.folder / name / "capture", name)
+
+    def open(self, *, name: str | None = None) -> Harness:
+        """The subscription as the settings are now, over all that was sent; under another name, a lake of its own."""
+        self.stream.publish(self.capture)
+        return self.bench.open(
+            self.capture,
+            name=name or self.name,
+            partitions=self.shape.partitions,
+            complete=False,
+            window={"end": None},
+            consistency=self.shape.consistency,
+            **self.settings,
+        )
+
+    def windows(self) -> list[Window]:
+        """All windows that some message has reached."""
+        if not self.stream.messages:
+            return []
+        latest = max(one.time for one in self.stream.messages)
+        return [Window(START + number * EVERY, START + (number + 1) * EVERY) for number in range((latest - START) // EVERY + 1)]
+
+    def some_windows(self, random: Random, most: int = 5) -> list[Window]:
+        """Some windows that follow each other, mostly late ones; the last one has not closed."""
+        known = self.windows()[:-1]
+        if not known:
+            return []
+        first = max(0, len(known) - random.choice((1, 2, 3, 4, 6, 20)))
+        return known[first : first + random.randint(1, most)]
+
+    def some_partitions(self, random: Random) -> list[int]:
+        low, high = sorted(random.choices(range(self.shape.partitions), k=2))
+        return list(range(low, high + 1)) if random.random() < 0.6 else list(range(self.shape.partitions))
+
+    def takes(self, table: str) -> bool:
+        """Whether the settings include a table."""
+        return f"bank.{table}" not in self.settings.get("tables", {}).get("exclude", ())
+
+    def close_all(self) -> None:
+        """Let everything arrive: all is sent and vouched for, and a message behind it closes its window."""
+        self.stream.vouch()
+        latest = max((one.time for one in self.stream.messages), default=START)
+        border = START + ((latest - START) // EVERY + 1) * EVERY
+        self.stream.now = max(self.stream.now, border + timedelta(seconds=30))
+        self.stream.vouch()
+
+
+@dataclass(frozen=True)
+class Work:
+    """A piece of work that an operator starts: raw, entries, tables, all three, or ``run`` until nothing is left."""
+
+    step: str
+    windows: tuple[Window, ...]
+    partitions: tuple[int, ...]
+
+    def do(self, harness: Harness) -> None:
+        span = Span(self.partitions, self.windows)
+        if self.step == "run":
+            harness.settle()
+            return
+        if self.step in ("raw", "all"):
+            harness.raw_of(span)
+        if self.step in ("entries", "all"):
+            harness.entries_of(span)
+        if self.step == "tables" or (self.step == "all" and len(self.partitions) == len(harness.pipeline.kafka_partitions)):
+            harness.tables_of(self.windows)
+
+    def __str__(self) -> str:
+        if self.step == "run":
+            return "run"
+        first, last = self.windows[0].start, self.windows[-1].start
+        lanes = "" if self.step == "tables" else f" p{self.partitions[0]}-{self.partitions[-1]}"
+        return f"{self.step} {first:%H:%M}-{last:%H:%M}{lanes}"
+
+
+@contextmanager
+def tasks_here() -> Iterator[None]:
+    """Tasks run in this process, one after the other: a Spark job for a handful of messages is mostly waiting."""
+    with mock.patch.multiple("dts_assets.flows.raw", run_tasks=here):
+        patches = [
+            mock.patch.object(importlib.import_module(f"dts_assets.flows.{name}"), "run_tasks", here)
+            for name in _FLOWS_WITH_TASKS
+        ]
+        for one in patches:
+            one.start()
+        try:
+            yield
+        finally:
+            for one in patches:
+                one.stop()
+
+
+@contextmanager
+def everything_expires() -> Iterator[None]:
+    """Old Iceberg snapshots go at the end of each run of tables, all that may."""
+    with mock.patch.multiple(expiry, KEEP_SNAPSHOTS=1, AT_ONCE=1, KEEP_FOR=timedelta(0)):
+        yield
+
+
+def refused_by_name(error: BaseException, kinds: Sequence[type[DtsAssetsError]]) -> bool:
+    """Whether an operator was told what is wrong instead of getting it."""
+    return isinstance(error, tuple(kinds))
