@@ -22,7 +22,7 @@ BUDGET ?=
 INSTANCE := DAGSTER_HOME="$(CURDIR)/dagster_home" DTS_ASSETS_CONFIG="$(CONFIG)"
 SHARED_OUT = -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
 
-.PHONY: help setup demo test test-all check dev screenshots live-screenshots example kills bench mutations effects broker live soak clean lock format proto
+.PHONY: help setup demo test test-all check dev screenshots live-screenshots example kills bench mutations effects broker live soak stateful clean lock format proto
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -83,6 +83,9 @@ live: setup ## Follow a busy MariaDB through Kafka to the tables, Ctrl-C ends it
 soak: setup ## A live pipeline under each fault alone, then random ones for SECONDS (900) with SEED, judged by the database (25 minutes; an hour and more with SECONDS=3600)
 	@env -u DAGSTER_HOME -u DTS_ASSETS_CONFIG $(PYTHON_IN_VENV) -W ignore -m tests.live \
 		--seconds $(or $(SECONDS),900) $(if $(SEED),--seed $(SEED))
+
+stateful: setup ## Random operator actions on a pipeline for MINUTES (10) from SEED on, judged by the database, failures made small
+	@$(PYTHON_IN_VENV) -W ignore -m tests.stateful --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED)) $(if $(ACTIONS),--actions $(ACTIONS))
 
 format: setup ## Format the code and mend what the linter can
 	@$(BIN)/ruff check --fix .

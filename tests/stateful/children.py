@@ -24,7 +24,7 @@ LONGEST = 120.0
 
 @dataclass(frozen=True)
 class Ended:
-    """How a child ended: ``done``, ``refused`` with a sentence, ``killed``, ``cancelled``, ``stuck``, or ``broken`` with the reason."""
+    """How a child ended: ``done``, ``refused`` with a sentence, ``killed``, ``cancelled``, ``stuck``, or ``broken``."""
 
     how: str
     said: str = ""
@@ -49,7 +49,9 @@ def in_children(
         pid, status = _any_of(children)
         if pid:
             number = children.pop(pid)
-            found[number] = _ended(os.waitstatus_to_exitcode(status), folder / f"child-{number}", stopped=pid in stopped)
+            found[number] = _ended(
+                os.waitstatus_to_exitcode(status), folder / f"child-{number}", stopped=pid in stopped
+            )
             continue
         now = time.monotonic() - began
         for one in list(children):

@@ -72,23 +72,23 @@ def make_small(
     bench: Bench, seed: int, actions: Sequence[Numbered], *, kind: str, say: Say, seconds: float = 600.0
 ) -> tuple[list[Numbered], Finding | None]:
     """The shortest list found that ends in a finding of a kind, and this finding."""
-    began, last = time.monotonic(), [None]
-    tries = 0
+    began, tries = time.monotonic(), 0
+    last: Finding | None = None
 
     def fails(chosen: Sequence[Numbered]) -> bool:
-        nonlocal tries
+        nonlocal tries, last
         tries += 1
         found = play(bench, seed, chosen).finding
         same = found is not None and found.kind == kind
         say(f"  shorter, try {tries}: {len(chosen)} actions {'still fail' if same else 'do not'}")
         if same:
-            last[0] = found  # type: ignore[call-overload]
+            last = found
         return same
 
     def go_on() -> bool:
         return time.monotonic() - began < seconds
 
-    return shortest(actions, fails, go_on=go_on), last[0]
+    return shortest(actions, fails, go_on=go_on), last
 
 
 def report(seed: int, actions: Sequence[Numbered], finding: Finding) -> list[str]:

@@ -8,8 +8,10 @@ from typing import TypeVar
 Item = TypeVar("Item")
 
 
-def shortest(items: Sequence[Item], fails: Callable[[Sequence[Item]], bool], *, go_on: Callable[[], bool] = lambda: True) -> list[Item]:
-    """A part of ``items``, in their order, that fails and of which no single one can be left out; ``items`` must fail.
+def shortest(
+    items: Sequence[Item], fails: Callable[[Sequence[Item]], bool], *, go_on: Callable[[], bool] = lambda: True
+) -> list[Item]:
+    """A part of ``items`` that fails, of which no single one can be left out; ``items`` must fail.
 
     It ends early, with what it has by then, when ``go_on`` says so. No part is tried twice.
     """

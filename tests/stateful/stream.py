@@ -430,7 +430,11 @@ def _changed(table: Table, random: Random, key: tuple[object, ...], *, minimal: 
 
 def _pool(table: Table) -> list[tuple[int, ...]]:
     """Few keys, so that they are used again and again."""
-    return [(number,) for number in range(1, 13)] if len(table.keys) == 1 else [(a, b) for a in (1, 2) for b in range(1, 7)]
+    return (
+        [(number,) for number in range(1, 13)]
+        if len(table.keys) == 1
+        else [(a, b) for a in (1, 2) for b in range(1, 7)]
+    )
 
 
 def _named(table: Table, key: tuple[object, ...]) -> dict[str, object]:

@@ -64,7 +64,8 @@ def check_fresh(world: World) -> str:
         if mine[name] != other[name]:
             more, less = mine[name] - other[name], other[name] - mine[name]
             raise Finding(
-                f"{name.split('.')[0]} is not as in a fresh lake", f"{name}: only here {_few(more)}; only fresh {_few(less)}"
+                f"{name.split('.')[0]} is not as in a fresh lake",
+                f"{name}: only here {_few(more)}; only fresh {_few(less)}",
             )
     return f"equal to a fresh lake in {len(mine)} tables"
 
@@ -113,7 +114,8 @@ def _changes(world: World, harness: Harness) -> str:
     count = 0
     for name in _tables(world):
         rows = harness.rows("changelog", DATABASE, name)
-        found = Counter((row["transaction_id"] or "", row["op"], row["kafka_partition"]) for row in rows if row["op"] != "truncate")
+        found = Counter((row["transaction_id"] or "", row["op"], row["kafka_partition"]) for row in rows)
+        found = +Counter({key: number for key, number in found.items() if key[1] != "truncate"})
         wanted = Counter(
             (one.gtid, one.operation, one.partition)
             for one in world.stream.effects
@@ -161,9 +163,9 @@ def _rows(world: World, harness: Harness) -> str:
 
 def _doubts(harness: Harness) -> bool:
     """Whether some window says that messages do not prove which changes are the same or come first."""
-    return any(one.code is ProblemCode.LINEAGES for row in harness.pipeline.ledger.cuts() for one in row.problems) or any(
-        one.code is ProblemCode.LINEAGES for row in harness.pipeline.ledger.windows() for one in row.problems
-    )
+    return any(
+        one.code is ProblemCode.LINEAGES for row in harness.pipeline.ledger.cuts() for one in row.problems
+    ) or any(one.code is ProblemCode.LINEAGES for row in harness.pipeline.ledger.windows() for one in row.problems)
 
 
 def _frontier(harness: Harness) -> Frontier:
@@ -193,4 +195,3 @@ def _difference(found: dict[tuple[Any, ...], Any], wanted: dict[tuple[Any, ...],
 def _few(counted: Iterable[Any]) -> str:
     some = sorted(map(str, counted))
     return f"{some[:3]}{f' and {len(some) - 3} more' if len(some) > 3 else ''}"
-

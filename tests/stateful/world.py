@@ -89,7 +89,10 @@ class World:
         if not self.stream.messages:
             return []
         latest = max(one.time for one in self.stream.messages)
-        return [Window(START + number * EVERY, START + (number + 1) * EVERY) for number in range((latest - START) // EVERY + 1)]
+        return [
+            Window(START + number * EVERY, START + (number + 1) * EVERY)
+            for number in range((latest - START) // EVERY + 1)
+        ]
 
     def some_windows(self, random: Random, most: int = 5) -> list[Window]:
         """Some windows that follow each other, mostly late ones; the last one has not closed."""
@@ -133,7 +136,9 @@ class Work:
             harness.raw_of(span)
         if self.step in ("entries", "all"):
             harness.entries_of(span)
-        if self.step == "tables" or (self.step == "all" and len(self.partitions) == len(harness.pipeline.kafka_partitions)):
+        if self.step == "tables" or (
+            self.step == "all" and len(self.partitions) == len(harness.pipeline.kafka_partitions)
+        ):
             harness.tables_of(self.windows)
 
     def __str__(self) -> str:
