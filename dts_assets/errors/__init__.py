@@ -26,6 +26,7 @@ commands, such as a failed check, and no errors::
     │  ├─ LakeTableError                    one table cannot take, or does not hold, the expected rows
     │  ├─ StaleGenerationError              another run wrote the same rows since this run planned its work
     │  ├─ OvertakenError                    another run has taken over the work of this run, which was away for too long
+    │  ├─ SetBackTableError                 a table was set back to an earlier version than the ledger speaks of
     │  ├─ LakeFormatError                   tables were made by another version of dts-assets, which lays them out otherwise
     │  └─ IncompatibleLakeError             a setting that an existing lake cannot change
     ├─ WindowError                      12  windows that are not ready
@@ -210,6 +211,25 @@ class OvertakenError(LakeError):
         return (
             f"Another run was faster: it has taken over {what} of {self.subscription} while this run was working or was away. "
             f"This run has stopped before its next commit and has marked nothing since; run it again."
+        )
+
+
+@dataclass(eq=False)
+class SetBackTableError(LakeError):
+    """A table that was set back to an earlier version. ``current`` and ``newest`` are ids of Iceberg snapshots."""
+
+    table: str
+    _: KW_ONLY
+    current: int
+    newest: int
+
+    def message(self) -> str:
+        """Return the table, both versions and the way out."""
+        return (
+            f"The lake table {self.table} was set back to its Iceberg snapshot {self.current}, and the ledger speaks of rows "
+            f"that came later. Nothing more is written to it. Set it forward again, to {self.newest} (Spark: CALL "
+            f"lake.system.set_current_snapshot('{self.table}', {self.newest})), or use another subscription name, whose "
+            f"tables start empty."
         )
 
 

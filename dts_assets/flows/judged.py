@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -13,6 +14,10 @@ from dts_assets.model.ledger_rows import Cut, IngestWindow
 from dts_assets.model.spans import Cell
 from dts_assets.model.windows import ClosedBy, Window
 from dts_assets.planning.judgements import Judgement, group_by_window, judge_cell, judge_window, unbalanced_tables
+from dts_assets.store.schemas import SYSTEM_TABLES
+
+_SIDE_BY_SIDE = 8
+"""Tables that are looked at at once: the catalog's answers are waited for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +70,30 @@ def judge_ledger(pipeline: Pipeline) -> list[Judgement]:
     """Return the judgement of every stored partition: first those of entries, then the windows.
 
     A closed window whose tables were never made, because no table of it is known, is judged as its tables' run would do it.
+
+    Raises:
+        SetBackTableError: A table stands at an earlier version, so that the ledger speaks of rows that it does not show.
     """
+    _look_at_all_tables(pipeline)
     cells, rows = pipeline.ledger.windows(), quarantine_rows(pipeline)
     judged = [judge_cell(row, quarantine_rows=rows.of_entries(row.cell)) for row in cells]
     cuts = pipeline.ledger.cuts()
     wrong = unbalanced_windows(pipeline, [row.window for row in cuts], rows)
     judged += [judge_window(row, unbalanced=wrong[row.window.start]) for row in cuts]
     return [*judged, *map(judge_window, _unmade(pipeline, cells, cuts))]
+
+
+def _look_at_all_tables(pipeline: Pipeline) -> None:
+    """Load every table of the subscription, which refuses those that were set back; what has no work left is not read else."""
+    paths = [pipeline.path(name) for name in SYSTEM_TABLES]
+    paths += [
+        pipeline.table_path(layer.name, table)
+        for table, columns in known_tables(pipeline).items()
+        for layer in pipeline.layers
+        if layer.has_table(columns)
+    ]
+    with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
+        list(pool.map(pipeline.lake.table, paths))
 
 
 def _unmade(pipeline: Pipeline, cells: Iterable[IngestWindow], cuts: Iterable[Cut]) -> list[Cut]:

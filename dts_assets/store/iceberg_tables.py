@@ -30,6 +30,7 @@ from dts_assets.store.columns import NamedType
 from dts_assets.store.contention import until_it_gets_through
 from dts_assets.store.schemas import TableLayout
 from dts_assets.store.types import arrow_schema, iceberg_type, lake_type
+from dts_assets.store.versions import refuse_set_back
 
 CATALOG = "lake"
 """The catalog's name for Spark and for pyiceberg: the SQLite catalog keeps tables by it."""
@@ -64,10 +65,12 @@ def ensure_table(catalog: Catalog, identifier: Identifier, layout: TableLayout) 
 
     Raises:
         LakeTableError: Other writers kept the catalog busy all the time, or it gave no answer.
+        SetBackTableError: The table stands at an earlier version than before.
     """
-    return until_it_gets_through(
+    made = until_it_gets_through(
         ".".join(identifier), lambda: _load_or_create(catalog, identifier, layout), lost=_REPEATED
     )
+    return refuse_set_back(made)
 
 
 def remember(catalog: Catalog, identifier: Identifier, layout: TableLayout, *, name: str, value: str) -> None:

@@ -28,6 +28,7 @@ from dts_assets.store.files import WriteTarget, WrittenFile
 from dts_assets.store.iceberg_tables import ensure_table, evolve, remember, spark_name, table_identifier
 from dts_assets.store.schemas import FORMAT_PROPERTY, FORMAT_TABLE, LAKE_FORMAT, TableLayout
 from dts_assets.store.types import arrow_schema
+from dts_assets.store.versions import refuse_set_back
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -102,10 +103,11 @@ class Lake:
 
         Raises:
             LakeFormatError: Another version of dts-assets made the subscription's tables.
+            SetBackTableError: The table stands at an earlier version than before.
         """
         self.require_format(path[0])
         try:
-            return self.catalog.load_table(self.identifier(path))
+            return refuse_set_back(self.catalog.load_table(self.identifier(path)))
         except NoSuchTableError:
             return None
 

@@ -50,6 +50,7 @@ from dts_assets.store.rows import Kind, from_arrow, to_arrow
 from dts_assets.store.schemas import DAY, SYSTEM_TABLES
 from dts_assets.store.turns import entering, has_turn, having, require_turn
 from dts_assets.store.types import arrow_schema
+from dts_assets.store.versions import refuse_set_back
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -302,7 +303,8 @@ class Ledger:
 
     def _table(self, name: str) -> Table | None:
         try:
-            return self._with_all_columns(name, self._catalog.load_table(self._identifier(name)))
+            table = refuse_set_back(self._catalog.load_table(self._identifier(name)))
+            return self._with_all_columns(name, table)
         except NoSuchTableError:
             return None
 

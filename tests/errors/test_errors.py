@@ -58,6 +58,7 @@ EXAMPLES: tuple[tuple[errors.DtsAssetsError, str, str], ...] = (
     (errors.UnwritableLakeError("./lake", "permission denied"), "./lake", "Make it writable"),
     (errors.StaleGenerationError("shop.entries", expected="12", found="13"), "shop.entries", "run it again"),
     (errors.OvertakenError("shop", "p00"), "Kafka partition p00 of shop", "run it again"),
+    (errors.SetBackTableError("shop.entries", current=12, newest=13), "shop.entries", "Set it forward again, to 13"),
     (
         errors.LakeFormatError("shop", "./lake", found=None, known="1"),
         "The tables of subscription shop in the lake ./lake",

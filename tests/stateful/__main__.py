@@ -13,6 +13,7 @@ from pathlib import Path
 from dts_assets.store.catalog import LakeLocation, open_catalog
 from dts_assets.store.session import open_session
 from tests.flows.harness import Bench
+from tests.stateful.actions import WEIGHTS
 from tests.stateful.machine import actions_of, make_small, play, report
 from tests.stateful.world import tasks_here
 
@@ -48,9 +49,11 @@ def main() -> int:
     )
     parser.add_argument("--length", type=int, default=30, help="actions in a world (default 30)")
     parser.add_argument("--actions", help="only these actions of the seed's plan, 0,4,7: to see a finding again")
+    parser.add_argument("--kinds", help="only actions of these kinds: Write,RollBack,Run")
     parser.add_argument("--go-on", action="store_true", help="do not end at the first finding")
     parser.add_argument("--as-found", action="store_true", help="do not make a failing list shorter")
     chosen = parser.parse_args()
+    kinds = [kind for kind in WEIGHTS if kind.__name__ in (chosen.kinds or "").split(",")]
     began, findings, worlds, actions, verdicts = time.monotonic(), 0, 0, 0, 0
 
     def say(line: str) -> None:
@@ -64,7 +67,7 @@ def main() -> int:
         seed = chosen.seed
         while worlds == 0 or (time.monotonic() - began < 60 * chosen.minutes and chosen.actions is None):
             numbers = map(int, chosen.actions.split(",")) if chosen.actions else range(chosen.length)
-            listed = actions_of(seed, numbers)
+            listed = actions_of(seed, numbers, kinds)
             played = play(bench, seed, listed, say=say)
             worlds, actions, verdicts = worlds + 1, actions + len(played.done), verdicts + played.verdicts
             if played.finding is not None:
@@ -73,7 +76,7 @@ def main() -> int:
                 if not (chosen.as_found or chosen.actions):
                     small, again = make_small(bench, seed, small, kind=finding.kind, say=say)
                     finding = again or finding
-                for line in report(seed, small, finding):
+                for line in report(seed, small, finding, kinds=kinds):
                     say(line)
                 if not chosen.go_on:
                     break

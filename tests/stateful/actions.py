@@ -8,23 +8,27 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from random import Random
 from typing import Final
 
+from pyiceberg.table import Table
+from pyiceberg.table.snapshots import ancestors_of
+
 from dts_assets.errors import (
     IncompleteWindowError,
-    LakeTableError,
     NotClosedError,
     NotReadyError,
+    SetBackTableError,
     StaleGenerationError,
 )
 from dts_assets.flows.redrive import Quarantined, redrive
+from tests.flows import source_tables
 from tests.flows.source import Ddl
-from tests.flows.source_tables import BIGINT, DOUBLE, INT, MONEY, TEXT, Field, Table
+from tests.flows.source_tables import BIGINT, DOUBLE, INT, MONEY, TEXT, Field
 from tests.stateful.children import in_children
 from tests.stateful.stream import FIRST_FILES, transaction
 from tests.stateful.verdict import Finding, check
@@ -64,6 +68,7 @@ class Write(Action):
     def do(self, world: World) -> str:
         random, stream = self.random, world.stream
         before, minimal = len(stream.effects), self.seed % 4 == 0
+        stream.later(random.choice((0.0, 60.0, 600.0)))
         for _ in range(random.randint(2, 9)):
             stream.later(random.choice((2.0, 20.0, 60.0, 200.0)))
             events = list(transaction(stream, random, minimal=minimal))
@@ -90,7 +95,7 @@ class Statement(Action):
             gone = sorted(stream.dropped)
             name = gone[0] if gone else f"made{len(stream.tables)}"
             if not gone and len(stream.tables) < 5:
-                made = Table(name, [Field("id", INT, True), Field("t", TEXT)])
+                made = source_tables.Table(name, [Field("id", INT, True), Field("t", TEXT)])
                 stream.tables[name], stream.rows[name] = made, {}
             elif not gone:
                 return "nothing: there are enough tables"
@@ -191,8 +196,8 @@ class Backfill(_Operator):
 def _tried(world: World, work: Work) -> str:
     """What became of a piece of work, if it was refused."""
     kinds = [*REFUSALS, *([IncompleteWindowError] if world.settings.get("on_incomplete") == "block" else [])]
-    if world.rolled_back:
-        kinds.append(LakeTableError)
+    if world.set_back:
+        kinds.append(SetBackTableError)
     try:
         work.do(world.open())
     except Exception as error:
@@ -228,8 +233,8 @@ def _in_children(world: World, works: list[Work], after: float | None, how: sign
     begin = [partial(_alone, world, work) for work in works]
     ended = in_children(world.bench.session, begin, world.capture.parent, stop_after=after, stop_by=how)
     allowed = tuple(kind.__name__ for kind in (*REFUSALS, IncompleteWindowError, StaleGenerationError))
-    if world.rolled_back:
-        allowed = (*allowed, LakeTableError.__name__)
+    if world.set_back:
+        allowed = (*allowed, SetBackTableError.__name__)
     for one in ended:
         if one.how in ("broken", "stuck") or (one.how == "refused" and not one.said.startswith(allowed)):
             last = one.said.strip().splitlines()[-1] if one.said else ""
@@ -261,7 +266,7 @@ class Redrive(_Operator):
     """The quarantine is read again."""
 
     def can(self, world: World) -> bool:
-        return super().can(world) and world.settings.get("on_incomplete") != "block"
+        return super().can(world) and world.settings.get("on_incomplete") != "block" and not world.set_back
 
     def do(self, world: World) -> str:
         harness = world.open()
@@ -272,18 +277,25 @@ class Redrive(_Operator):
 class RollBack(_Operator):
     """A table is set back to an earlier Iceberg snapshot, by somebody who does not know better."""
 
+    def can(self, world: World) -> bool:
+        return super().can(world) and not world.set_back
+
     def do(self, world: World) -> str:
         random, harness = self.random, world.open()
         known: list[tuple[str, ...]] = [("raw_envelopes",), ("entries",)]
         known += [(layer, "bank", name) for name in sorted(world.stream.tables) for layer in ("changelog", "snapshot")]
-        path = random.choice(known)
-        table = harness.pipeline.lake.table(harness.pipeline.path(*path))
-        history = [] if table is None else table.history()
-        if table is None or len(history) < 2:
-            return f"nothing: {'.'.join(path)} has no earlier version"
-        back = min(random.randint(1, 3), len(history) - 1)
-        table.manage_snapshots().rollback_to_snapshot(history[-1 - back].snapshot_id).commit()
-        world.rolled_back.append(".".join(path))
+        able: list[tuple[tuple[str, ...], Table, list[int]]] = []
+        for path in known:
+            table = harness.pipeline.lake.table(harness.pipeline.path(*path))
+            versions = [] if table is None else list(ancestors_of(table.current_snapshot(), table.metadata))
+            if table is not None and len(versions) > 1:
+                able.append((path, table, [one.snapshot_id for one in versions]))
+        if not able:
+            return "nothing: no table has an earlier version"
+        path, table, ids = random.choice(able)
+        back = min(random.randint(1, 3), len(ids) - 1)
+        table.manage_snapshots().rollback_to_snapshot(ids[back]).commit()
+        world.set_back[path] = ids[0]
         return f"{'.'.join(path)} by {back} versions"
 
 
@@ -291,7 +303,7 @@ class Expire(_Operator):
     """Old Iceberg snapshots go at the end of a run of tables."""
 
     def can(self, world: World) -> bool:
-        return super().can(world) and not world.rolled_back
+        return super().can(world) and not world.set_back
 
     def do(self, world: World) -> str:
         work = _work(world, self.random, ("tables",))
@@ -322,12 +334,15 @@ WEIGHTS: Final[dict[type[Action], int]] = {
 }  # fmt: skip
 
 
-def plan(seed: int, *, weights: dict[type[Action], int] | None = None) -> Iterator[Action]:
-    """The actions of a seed, without end; it begins with something to work on."""
-    random, chosen = Random(f"plan {seed}"), weights or WEIGHTS
-    kinds, shares = list(chosen), list(chosen.values())
+def plan(seed: int, kinds: Collection[type[Action]] = ()) -> Iterator[Action]:
+    """The actions of a seed, without end, of some kinds (none: of all); it begins with something to work on."""
+    random, chosen = (
+        Random(f"plan {seed}"),
+        {kind: share for kind, share in WEIGHTS.items() if not kinds or kind in kinds},
+    )
+    able, shares = list(chosen), list(chosen.values())
     for number in count():
-        kind = Write if number < 2 else random.choices(kinds, shares)[0]
+        kind = Write if number < 2 else random.choices(able, shares)[0]
         yield kind(random.randrange(1 << 30))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -27,10 +27,10 @@ class Played:
     finding: Finding | None = None
 
 
-def actions_of(seed: int, numbers: Iterable[int]) -> list[Numbered]:
-    """The actions of a seed with some numbers."""
+def actions_of(seed: int, numbers: Iterable[int], kinds: Collection[type[Action]] = ()) -> list[Numbered]:
+    """The actions with some numbers, in the plan of a seed and kinds."""
     wanted = sorted(set(numbers))
-    found = list(islice(plan(seed), wanted[-1] + 1)) if wanted else []
+    found = list(islice(plan(seed, kinds), wanted[-1] + 1)) if wanted else []
     return [(number, found[number]) for number in wanted]
 
 
@@ -91,12 +91,15 @@ def make_small(
     return shortest(actions, fails, go_on=go_on), last
 
 
-def report(seed: int, actions: Sequence[Numbered], finding: Finding) -> list[str]:
+def report(
+    seed: int, actions: Sequence[Numbered], finding: Finding, *, kinds: Collection[type[Action]] = ()
+) -> list[str]:
     """The lines that tell of a finding, the last one how to see it again."""
     numbers = ",".join(str(number) for number, _ in actions)
+    of = f" --kinds {','.join(sorted(kind.__name__ for kind in kinds))}" if kinds else ""
     return [
         f"FOUND with seed {seed}: {finding.kind}",
         *(f"  {line}" for line in finding.detail.strip().splitlines()),
         *(f"  {number:3d} {action}" for number, action in actions),
-        f"again: python -m tests.stateful --seed {seed} --actions {numbers}",
+        f"again: python -m tests.stateful --seed {seed}{of} --actions {numbers}",
     ]

@@ -69,7 +69,7 @@ def test_lists_get_as_short_as_they_can(needed: set[int], size: int) -> None:
 @pytest.mark.parametrize("seed", range(times(15, 100)))
 def test_the_stream_knows_what_the_database_holds(seed: int, no_spark: Bench) -> None:
     world = World.make(no_spark, seed)
-    for action in islice(plan(seed, weights={kind: WEIGHTS[kind] for kind in _SENT}), 40):
+    for action in islice(plan(seed, _SENT), 40):
         if action.can(world):
             action.do(world)
     stream = world.stream
@@ -118,7 +118,9 @@ def test_a_planted_fault_is_found_and_made_small(no_spark: Bench, monkeypatch: p
     assert finding is not None
     told = report(3, small, finding)
     assert told[0] == "FOUND with seed 3: changes lost or doubled"
-    assert told[-1] == f"again: python -m tests.stateful --seed 3 --actions {','.join(str(number) for number, _ in small)}"
+    assert (
+        told[-1] == f"again: python -m tests.stateful --seed 3 --actions {','.join(str(number) for number, _ in small)}"
+    )
     assert any("FOUND" in line for line in lines)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from dts_assets.errors import IncompleteWindowError
+from dts_assets.errors import IncompleteWindowError, SetBackTableError
 from dts_assets.flows.find_work import find_work
 from dts_assets.flows.judged import judge_ledger
 from dts_assets.model.frontier import Frontier
@@ -38,6 +38,9 @@ class Finding(Exception):
 def check(world: World) -> str:
     """Do all that is left, then judge; one line that says how it stands. Raises Finding."""
     harness = world.open()
+    told = ""
+    if world.set_back:
+        told = _set_forward(world, harness)
     try:
         harness.settle()
     except IncompleteWindowError:
@@ -47,10 +50,32 @@ def check(world: World) -> str:
         return "blocked by an incomplete window, as the settings ask"
     except AssertionError as error:
         raise Finding("never done", str(error)) from error
-    words = [_ledger(world, harness)]
+    words = [told, _ledger(world, harness)] if told else [_ledger(world, harness)]
     words.append(_changes(world, harness))
     words.append(_rows(world, harness))
     return "; ".join(words)
+
+
+def _set_forward(world: World, harness: Harness) -> str:
+    """A table that was set back is refused by its name; then the operator does what the sentence says."""
+    lake, wanted = harness.pipeline.lake, {path for path in world.set_back if len(path) < 3 or world.takes(path[-1])}
+    if wanted:
+        try:
+            harness.settle()
+            judge_ledger(harness.pipeline)
+        except SetBackTableError as error:
+            if tuple(error.table.split(".")[1:]) not in world.set_back:
+                raise
+        except IncompleteWindowError:
+            pass
+        else:
+            raise Finding("a table that was set back is not refused", ", ".join(map(".".join, wanted)))
+    for path, version in world.set_back.items():
+        table = lake.catalog.load_table(lake.identifier(harness.pipeline.path(*path)))
+        table.manage_snapshots().set_current_snapshot(version).commit()
+    told = f"{', '.join(map('.'.join, world.set_back))} refused and set forward"
+    world.set_back.clear()
+    return told
 
 
 def check_fresh(world: World) -> str:

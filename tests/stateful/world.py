@@ -56,9 +56,8 @@ class World:
     capture: Path
     name: str
     settings: dict[str, Any] = field(default_factory=dict)
-    rolled_back: list[str] = field(default_factory=list)
-    trouble: str | None = None
-    """What nobody may find in order until the operator has done something about it; None if all should be well."""
+    set_back: dict[tuple[str, ...], int] = field(default_factory=dict)
+    """Tables that were set back to an earlier version, with the version that they stood at."""
 
     @classmethod
     def make(cls, bench: Bench, seed: int) -> World:
@@ -85,14 +84,11 @@ class World:
         )
 
     def windows(self) -> list[Window]:
-        """All windows that some message has reached."""
+        """All windows from that of the first message to that of the last one."""
         if not self.stream.messages:
             return []
-        latest = max(one.time for one in self.stream.messages)
-        return [
-            Window(START + number * EVERY, START + (number + 1) * EVERY)
-            for number in range((latest - START) // EVERY + 1)
-        ]
+        first, latest = ((pick(one.time for one in self.stream.messages) - START) // EVERY for pick in (min, max))
+        return [Window(START + number * EVERY, START + (number + 1) * EVERY) for number in range(first, latest + 1)]
 
     def some_windows(self, random: Random, most: int = 5) -> list[Window]:
         """Some windows that follow each other, mostly late ones; the last one has not closed."""
