@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dts_assets.flows import tables_tasks
+from dts_assets.flows import snapshot_tasks, tables_tasks
+from dts_assets.planning import completeness
+from dts_assets.stages import snapshot_in_arrow
 from dts_assets.store.catalog import open_catalog
 from tests.flows.harness import Bench
 from tests.stateful.actions import WEIGHTS, Action, Damage, FailOver, Repeat, Restart, Run, Statement, Write, plan
@@ -24,7 +26,6 @@ from tests.tiers import ALL, times
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from dts_assets.model.tables import TableId
     from dts_assets.store.catalog import LakeLocation
 
 _SENT = (Write, Statement, Restart, FailOver, Repeat, Damage)
@@ -35,13 +36,6 @@ def no_spark(lake_location: LakeLocation, tmp_path: Path) -> Bench:
     """A bench for worlds whose snapshots need no merge."""
     open_catalog(lake_location)
     return Bench(None, lake_location, tmp_path, "world")  # type: ignore[arg-type]
-
-
-def writes(count: int) -> list[Numbered]:
-    """Bursts of whole row images, with a verdict in the middle."""
-    listed: list[Action] = [Write(4 * number + 1) for number in range(count)]
-    listed.insert(count // 2, Run(0))
-    return list(enumerate(listed))
 
 
 def test_a_seed_is_a_list_of_actions() -> None:
@@ -90,34 +84,62 @@ def test_the_stream_knows_what_the_database_holds(seed: int, no_spark: Bench) ->
         assert [one.time for one in mine] == sorted(one.time for one in mine)
 
 
-def test_all_is_well_without_a_fault(no_spark: Bench) -> None:
-    lines: list[str] = []
-    with tasks_here():
-        played = play(no_spark, 3, writes(4), say=lines.append)
-    assert played.finding is None, lines
-    assert played.verdicts == 3
-    assert "equal to a fresh lake" in lines[-1]
+def without_deletes(rows: pa.RecordBatch) -> pa.RecordBatch:
+    return rows.filter(pc.not_equal(rows["op"], "delete"))
 
 
-def test_a_planted_fault_is_found_and_made_small(no_spark: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def changelogs_lack_deletes(patch: pytest.MonkeyPatch) -> None:
     whole = tables_tasks._Files.rows
+    patch.setattr(
+        tables_tasks._Files, "rows", lambda files, table, rows: whole(files, table, without_deletes(rows))
+    )  # fmt: skip
 
-    def without_deletes(files: tables_tasks._Files, table: TableId, rows: pa.RecordBatch) -> None:
-        whole(files, table, rows.filter(pc.not_equal(rows["op"], "delete")))
 
-    monkeypatch.setattr(tables_tasks._Files, "rows", without_deletes)
+def snapshots_lack_deletes(patch: pytest.MonkeyPatch) -> None:
+    whole = snapshot_in_arrow.take_changes
+
+    def take(changes: Sequence[pa.RecordBatch], *rest: Any, **more: Any) -> Any:
+        return whole([without_deletes(batch) for batch in changes], *rest, **more)
+
+    patch.setattr(snapshot_tasks, "take_changes", take)
+
+
+def losses_are_no_problems(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(completeness, "_LOSSES", frozenset())
+
+
+FAULTS = [
+    pytest.param(changelogs_lack_deletes, "changes lost or doubled", Write, id="changes"),
+    pytest.param(snapshots_lack_deletes, "rows differ", Write, id="rows", marks=pytest.mark.long),
+    pytest.param(losses_are_no_problems, "a loss that nobody names", Damage, id="losses", marks=pytest.mark.long),
+]
+
+
+@pytest.mark.parametrize(("plant", "kind", "needed"), FAULTS)
+def test_a_planted_fault_is_found_and_made_small(
+    plant: Callable[[pytest.MonkeyPatch], None],
+    kind: str,
+    needed: type[Action],
+    no_spark: Bench,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Without Spark: bursts of whole row images in order need no merge."""
+    more = [Damage(7), Write(5)] if ALL else []
+    listed: list[Numbered] = list(enumerate([Write(1), *more, Run(0), Write(9)]))
     lines: list[str] = []
     with tasks_here():
-        played = play(no_spark, 3, writes(4), say=lines.append)
+        if ALL:
+            assert play(no_spark, 3, listed, say=lines.append).finding is None, lines
+        plant(monkeypatch)
+        played = play(no_spark, 3, listed, say=lines.append)
         assert played.finding is not None
-        assert played.finding.kind == "changes lost or doubled"
-        small, finding = make_small(no_spark, 3, played.done, kind=played.finding.kind, say=lines.append)
-    assert len(small) < len(played.done)
-    assert len(small) <= 2
-    assert all(isinstance(action, Write) for _, action in small)
-    assert finding is not None
-    told = report(3, small, finding)
-    assert told[0] == "FOUND with seed 3: changes lost or doubled"
+        assert played.finding.kind == kind
+        small, again = make_small(no_spark, 3, played.done, kind=kind, say=lines.append)
+    assert again is not None
+    assert len(small) < len(listed)
+    assert needed in {type(action) for _, action in small}
+    told = report(3, small, again)
+    assert told[0] == f"FOUND with seed 3: {kind}"
     assert (
         told[-1] == f"again: python -m tests.stateful --seed 3 --actions {','.join(str(number) for number, _ in small)}"
     )
