@@ -24,7 +24,8 @@ class FoundBreak:
     It lies between ``lo`` (not included) and ``hi``, a GTID number of ``server`` or a time; infinite while nothing new came
     behind it. ``told`` is the first number of the
     server that is told behind it, ``hi`` itself or that of a transaction seen before. ``seen`` has the greatest numbers before
-    it, ``after`` the first new ones behind it. ``again`` says that it begins with transactions seen before.
+    it, ``after`` the first new ones behind it. ``again`` says that it begins with transactions seen before, ``inside`` that it
+    lies inside an entry set, whose first entries stand before it at the same offset.
     """
 
     kafka_partition: int
@@ -38,6 +39,7 @@ class FoundBreak:
     position: SourcePosition
     by_gtid: bool
     again: bool
+    inside: bool = False
     after: dict[str, int] = field(default_factory=dict)
 
 
@@ -122,6 +124,7 @@ class _Known:
     now: _Told | None = None
     turns: list[tuple[int, FoundBreak | None]] = field(default_factory=list)
     doubts: list[Doubt] = field(default_factory=list)
+    last_offset: int = -1
 
     def see_by_gtid(self, run: Run, server: str, number: int, *, first: str) -> None:
         news = [one for one in run.servers if one.last > self.numbers.get(one.server, -1)]
@@ -171,6 +174,7 @@ class _Known:
         found = FoundBreak(
             self.kafka_partition, run.first_offset, server, lo, hi, told, dict(self.numbers), run.first_time, run.first,
             by_gtid, any(one.first <= self.numbers.get(one.server, -1) for one in run.servers),
+            inside=run.first_offset == self.last_offset,
         )  # fmt: skip
         self.now = _Told.by(found, run)
         self.told.append(self.now)
@@ -181,6 +185,7 @@ class _Known:
             self.now = _Told.by(None, run)
             self.told.append(self.now)
         self.now.see(run)
+        self.last_offset = run.last_offset
         for one in servers:
             before = self.numbers.get(one.server, -1)
             if one.last >= before and (one.begun is not None or one.last > before):

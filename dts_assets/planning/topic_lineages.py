@@ -76,7 +76,8 @@ class Lineages:
                 # After a restart a CHECKPOINT may be about transactions before a break that is behind it already.
                 after = any(number > dict(one.seen).get(server, -1) for server, number in synced.items())
             else:
-                after = one.offset is not None and checkpoint.offset >= one.offset
+                begins = one.surely if one.offset is None else one.offset
+                after = begins is not None and checkpoint.offset >= begins
             if after:
                 found = one.lineage
         return found
@@ -234,7 +235,12 @@ class _ShardBreaks:
             while unseen and unseen[0] < place:
                 rule += self._unseen(unseen.pop(0), partition)
             time = datetime.max if found is None else found.time
-            rule.append(Break(place, self._seen(place), time, offset, found is not None and found.by_gtid))
+            by_gtid = found is not None and found.by_gtid
+            if found is not None and by_gtid and found.inside and not found.again and place >= 0:
+                # The offset is that of the set, whose first entries stand before the break: their numbers say so.
+                rule.append(Break(place, self._seen(place), time, None, by_gtid, offset + 1))
+            else:
+                rule.append(Break(place, self._seen(place), time, offset, by_gtid))
         return [*rule, *(one for place in unseen for one in self._unseen(place, partition))]
 
     def _own(self, found: FoundBreak) -> int:

@@ -150,6 +150,22 @@ def test_no_small_history_of_two_kafka_partitions_is_wrong_without_a_doubt(broad
         assert verdict.right or verdict.doubted, actions
 
 
+def in_sets(told: Story, partition: int, size: int) -> Story:
+    """The story with so many events of a Kafka partition in each set; all entries of a set have its offset."""
+    mine = [one for one in told.delivered if one.partition == partition]
+    ends = {id(one): mine[min(len(mine) - 1, place - place % size + size - 1)].offset for place, one in enumerate(mine)}
+    return replace(told, delivered=[replace(one, offset=ends.get(id(one), one.offset)) for one in told.delivered])
+
+
+@pytest.mark.parametrize("size", [3, 6, 9])
+def test_a_set_may_hold_the_last_of_one_server_and_the_first_of_the_next(size: int) -> None:
+    """Server B tells A's last transaction, which nobody has seen, and its own in one set: found by the stateful test."""
+    everything = (Write(TWO), Write(TWO), Stop(B, lost=(3, 3)), Write(TWO))
+    verdict = judge(in_sets(story(Shape(2), everything), 1, size))
+    assert verdict.right
+    assert not verdict.doubted
+
+
 BORDERS = st.lists(st.integers(1, 60), max_size=3).map(sorted)
 
 

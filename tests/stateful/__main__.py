@@ -73,7 +73,7 @@ def main() -> int:
             if played.finding is not None:
                 findings += 1
                 small, finding = played.done, played.finding
-                if not (chosen.as_found or chosen.actions):
+                if not chosen.as_found:
                     small, again = make_small(bench, seed, small, kind=finding.kind, say=say)
                     finding = again or finding
                 for line in report(seed, small, finding, kinds=kinds):

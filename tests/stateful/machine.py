@@ -101,5 +101,5 @@ def report(
         f"FOUND with seed {seed}: {finding.kind}",
         *(f"  {line}" for line in finding.detail.strip().splitlines()),
         *(f"  {number:3d} {action}" for number, action in actions),
-        f"again: python -m tests.stateful --seed {seed}{of} --actions {numbers}",
+        f"again: python -m tests.stateful --seed {seed}{of} --actions {numbers} --as-found",
     ]

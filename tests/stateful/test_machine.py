@@ -141,7 +141,7 @@ def test_a_planted_fault_is_found_and_made_small(
     told = report(3, small, again)
     assert told[0] == f"FOUND with seed 3: {kind}"
     assert (
-        told[-1] == f"again: python -m tests.stateful --seed 3 --actions {','.join(str(number) for number, _ in small)}"
+        told[-1] == f"again: python -m tests.stateful --seed 3 --actions {','.join(str(number) for number, _ in small)} --as-found"
     )
     assert any("FOUND" in line for line in lines)
 
