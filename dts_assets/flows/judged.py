@@ -84,7 +84,10 @@ def judge_ledger(pipeline: Pipeline) -> list[Judgement]:
 
 
 def _look_at_all_tables(pipeline: Pipeline) -> None:
-    """Load every table of the subscription, which refuses those that were set back; what has no work left is not read else."""
+    """Load every table of the subscription: one that was set back is refused.
+
+    A table without work left is not loaded by anything else.
+    """
     paths = [pipeline.path(name) for name in SYSTEM_TABLES]
     paths += [
         pipeline.table_path(layer.name, table)

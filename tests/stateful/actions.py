@@ -7,7 +7,6 @@ hold is passed over, which is what makes lists short.
 from __future__ import annotations
 
 import signal
-import time
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -30,8 +29,9 @@ from tests.flows import source_tables
 from tests.flows.source import Ddl
 from tests.flows.source_tables import BIGINT, DOUBLE, INT, MONEY, TEXT, Field
 from tests.stateful.children import in_children
-from tests.stateful.stream import FIRST_FILES, transaction
+from tests.stateful.stream import FIRST_FILES
 from tests.stateful.verdict import Finding, check
+from tests.stateful.workload import transaction
 from tests.stateful.world import Work, World, everything_expires, refused_by_name
 
 REFUSALS = (NotClosedError, NotReadyError)
@@ -344,10 +344,3 @@ def plan(seed: int, kinds: Collection[type[Action]] = ()) -> Iterator[Action]:
     for number in count():
         kind = Write if number < 2 else random.choices(able, shares)[0]
         yield kind(random.randrange(1 << 30))
-
-
-def timed(action: Action, world: World) -> tuple[str, float]:
-    """Do an action; what was done, and in how many seconds."""
-    began = time.monotonic()
-    said = action.do(world)
-    return said, time.monotonic() - began

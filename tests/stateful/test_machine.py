@@ -141,12 +141,13 @@ def test_a_planted_fault_is_found_and_made_small(
     told = report(3, small, again)
     assert told[0] == f"FOUND with seed 3: {kind}"
     assert (
-        told[-1] == f"again: python -m tests.stateful --seed 3 --actions {','.join(str(number) for number, _ in small)} --as-found"
+        told[-1]
+        == f"again: python -m tests.stateful --seed 3 --actions {','.join(str(one) for one, _ in small)} --as-found"
     )
     assert any("FOUND" in line for line in lines)
 
 
-SEEDS = [2, *([11, 12] if ALL else [])]
+SEEDS = [118, *([2, 93, 208] if ALL else [])]
 
 
 @pytest.mark.spark
@@ -155,6 +156,6 @@ def test_a_short_world_of_all_kinds(seed: int, spark: object, spark_lake: LakeLo
     bench = Bench(spark, spark_lake, tmp_path, f"stateful_{seed}")  # type: ignore[arg-type]
     lines: list[str] = []
     with tasks_here():
-        played = play(bench, seed, actions_of(seed, range(times(10, 30))), say=lines.append)
+        played = play(bench, seed, actions_of(seed, range(times(8, 30))), say=lines.append)
     assert played.finding is None, "\n".join([*lines, str(played.finding)])
     assert played.verdicts >= 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -19,7 +19,8 @@ from dts_assets.store import expiry
 from tests.flows.forgetful import here
 from tests.flows.harness import Bench, Harness
 from tests.flows.history import EVERY, START
-from tests.stateful.stream import Stream, first_tables
+from tests.stateful.stream import Stream
+from tests.stateful.workload import first_tables
 
 _FLOWS_WITH_TASKS = ("raw", "entries", "tables_decode", "redelivered", "compaction", "snapshots")
 
@@ -148,18 +149,11 @@ class Work:
 @contextmanager
 def tasks_here() -> Iterator[None]:
     """Tasks run in this process, one after the other: a Spark job for a handful of messages is mostly waiting."""
-    with mock.patch.multiple("dts_assets.flows.raw", run_tasks=here):
-        patches = [
-            mock.patch.object(importlib.import_module(f"dts_assets.flows.{name}"), "run_tasks", here)
-            for name in _FLOWS_WITH_TASKS
-        ]
-        for one in patches:
-            one.start()
-        try:
-            yield
-        finally:
-            for one in patches:
-                one.stop()
+    with ExitStack() as patches:
+        for name in _FLOWS_WITH_TASKS:
+            flow = importlib.import_module(f"dts_assets.flows.{name}")
+            patches.enter_context(mock.patch.object(flow, "run_tasks", here))
+        yield
 
 
 @contextmanager
