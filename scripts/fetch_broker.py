@@ -1,4 +1,4 @@
-"""The jars of a Kafka broker and of a REST catalog, fetched into the environment once.
+"""The jars of a Kafka broker, or of a REST catalog (``rest``), fetched into the environment once.
 
 The Ivy that comes with Spark fetches them, so that nothing else has to be installed; the Spark settings of the configuration file
 that name a mirror (``spark.jars.ivySettings``) or another cache (``spark.jars.ivy``) apply here too. Nothing is done if all jars
@@ -90,9 +90,9 @@ def main() -> int:
     except ConfigErrors:
         conf = {}  # its mistakes are told when the file is used
     try:
-        return fetch(conf, broker_files.COORDINATES, broker_files.JARS) or fetch(
-            conf, rest_lake.COORDINATES, rest_lake.JARS
-        )
+        if sys.argv[1:] == ["rest"]:
+            return fetch(conf, rest_lake.COORDINATES, rest_lake.JARS)
+        return fetch(conf, broker_files.COORDINATES, broker_files.JARS)
     except EmulatorError as error:
         sys.stderr.write(f"{error}\n")
         return 1

@@ -102,8 +102,8 @@ jars() {
         stop "Spark did not start with the Iceberg jars; most often Maven's central repository, or your mirror of it, was not reachable (log: $venv/jars.log)."
 }
 
-broker() { # of Kafka, for tests and for what runs live; and of a REST catalog for tests
-    say "fetching the jars of Kafka and of a REST catalog (once)"
+broker() { # of Kafka, for tests and for what runs live
+    say "fetching the jars of Kafka (once)"
     $venv/bin/python scripts/fetch_broker.py </dev/null >$venv/broker.log 2>&1 ||
         say "The jars of Kafka could not be fetched: everything works but what starts a broker of its own (log: $venv/broker.log)."
 }

@@ -5,8 +5,8 @@ wholly inside is refused. Atomic: readers see the old generation or the new one.
 compare and swap, each try planned anew from the table as it then is: pyiceberg's own retry keeps the old plan, and two
 replacements of an empty rectangle would then both stay. A replacement works alike on every catalog and needs no Spark.
 
-Beyond pyiceberg's documented interface are its manifest and snapshot writers and ``Table._do_commit``, which this module uses,
-and the footer functions in :mod:`dts_assets.store.data_files`; a test pins them. pyiceberg's snapshot producers are not used:
+Beyond pyiceberg's documented interface are ``Table._do_commit``, its manifest and snapshot writers in
+:mod:`dts_assets.store.new_version`, and the footer functions in :mod:`dts_assets.store.data_files`; a test pins them. pyiceberg's snapshot producers are not used:
 they copy the table's whole metadata some 20 times a commit (300 ms at 300 snapshots) and never merge manifests.
 
 A catalog may give no answer, and commit later. So files belong to a try: those of a try are removed only if the catalog refused
@@ -17,11 +17,9 @@ earlier one landed, by the Iceberg snapshot's id, which all tries of a replaceme
 from __future__ import annotations
 
 import hashlib
-import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import (
@@ -33,22 +31,12 @@ from pyiceberg.exceptions import (
 )
 from pyiceberg.manifest import (
     DataFile,
-    ManifestContent,
-    ManifestEntry,
-    ManifestEntryStatus,
-    ManifestFile,
-    write_manifest,
-    write_manifest_list,
 )
 from pyiceberg.table import Table
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 from pyiceberg.table.snapshots import (
-    Operation,
     Snapshot,
-    SnapshotSummaryCollector,
-    Summary,
     ancestors_of,
-    update_snapshot_summaries,
 )
 from pyiceberg.table.update import (
     AddSnapshotUpdate,
@@ -66,7 +54,8 @@ from dts_assets.store.contention import until_it_gets_through
 from dts_assets.store.data_files import data_files, partition_value
 from dts_assets.store.files import WrittenFile
 from dts_assets.store.locks import table_lock
-from dts_assets.store.replacement_plan import Plan, Touched, field_names, lies_inside, plan_replacement
+from dts_assets.store.new_version import NewVersion
+from dts_assets.store.replacement_plan import Plan, field_names, lies_inside, plan_replacement
 
 Rectangle: TypeAlias = Mapping[str, Collection[Any]]
 """The values of partition fields: ``{"kafka_partition": {0, 1}, "window_start": {...}}``.
@@ -74,26 +63,8 @@ Rectangle: TypeAlias = Mapping[str, Collection[Any]]
 A field left out is unbounded, so an empty mapping is the whole table.
 """
 
-MERGE_AT = 20
-"""The number of manifests less than half full from which they are merged."""
-
-MANIFEST_FILES = 250
-"""Files per manifest, neighbours in partition order.
-
-A replacement rewrites the manifests that it takes files from: with all of 2,000 files in one manifest it took 0.6 s (narrow rows)
-to 1.4 s (two 30-column images).
-"""
-
-_COMPRESSION: Literal["deflate"] = "deflate"
-
 _NO_ANSWER = (RequestException, ServerError, ServiceUnavailableError, TooManyRequestsError)
 """The errors besides pyiceberg's own that leave open whether a commit was made: time-outs, cut connections, 503."""
-
-TURNS = "dts-assets.turns"
-"""The property of a commit that names who writes the table's marks; see :mod:`dts_assets.store.turns`.
-
-Every later commit of this module repeats it.
-"""
 
 Assertion: TypeAlias = Callable[[Table], Mapping[str, str]]
 """A check of the table as each try of a commit finds it.
@@ -150,7 +121,9 @@ def replace(
 
 
 def ask_catalog(table: Table, updates: tuple[TableUpdate, ...], requirements: tuple[TableRequirement, ...]) -> None:
-    """Ask the catalog for one commit of some updates, which it makes only if the table meets the requirements.
+    """Ask the catalog for one commit of some updates.
+
+    It makes the commit only if the table meets the requirements.
 
     Raises:
         CommitFailedException: The catalog has refused.
@@ -240,7 +213,6 @@ class _Attempt:
     _snapshot_id: int | None = None
     _made: list[DataFile] | None = None
     _made_for: tuple[int, int] | None = None
-    _written: list[str] = field(default_factory=list)
     _removed: dict[str, tuple[str, ...]] = field(default_factory=dict)
     _unsure: bool = False
 
@@ -266,7 +238,9 @@ class _Attempt:
             if not made and not plan.removed and not properties:
                 return Replaced(None, (), ())
             removed = tuple(entry.data_file.file_path for entry in plan.removed)
-            snapshot = self._prepared(table, plan, made, properties)
+            self._snapshot_id = self._snapshot_id or table.metadata.new_snapshot_id()
+            version = NewVersion(table, self._snapshot_id, self._same_rows)
+            snapshot = version.write(plan, made, properties)
             self._removed[snapshot.manifest_list] = removed
             try:
                 self._ask(table, snapshot)
@@ -274,18 +248,12 @@ class _Attempt:
                 # Refused, unless a proxy sent the request twice, and this answers the second one.
                 table = catalog.load_table(identifier)
                 if (landed := self._landed(table)) is None:
-                    self._clean_up(table)
+                    version.remove()
                     raise
                 if not self._is_there(table, snapshot):
-                    self._clean_up(table)
+                    version.remove()
                 return Replaced(self._snapshot_id, added, landed)
             return Replaced(self._snapshot_id, added, removed)
-
-    def _clean_up(self, table: Table) -> None:
-        """Remove the files that this try wrote, which the catalog refused."""
-        for path in self._written:
-            with suppress(OSError):
-                table.io.delete(path)
 
     def _data_files(self, table: Table, files: Sequence[WrittenFile]) -> list[DataFile]:
         current = (table.metadata.current_schema_id, table.metadata.default_spec_id)
@@ -346,46 +314,6 @@ class _Attempt:
         if found & set(paths) or len(set(paths)) < len(paths):
             raise LakeTableError(self._name, "a new file was given twice or is part of it already")
 
-    def _prepared(self, table: Table, plan: Plan, made: Sequence[DataFile], properties: Mapping[str, str]) -> Snapshot:
-        """Write the manifests of this try, and return its Iceberg snapshot. Nobody knows of them yet."""
-        self._written.clear()
-        try:
-            return self._written_snapshot(table, plan, made, properties)
-        except Exception:
-            self._clean_up(table)
-            raise
-
-    def _written_snapshot(
-        self, table: Table, plan: Plan, made: Sequence[DataFile], properties: Mapping[str, str]
-    ) -> Snapshot:
-        self._snapshot_id = self._snapshot_id or table.metadata.new_snapshot_id()
-        manifests = [
-            *self._added(table, made),
-            *(self._rewritten(table, touched) for touched in plan.touched),
-            *self._merged(table, plan.untouched),
-        ]
-        head = table.current_snapshot()
-        parent = head.snapshot_id if head is not None else None
-        sequence_number = table.metadata.next_sequence_number()
-        path = self._new_path(table, f"snap-{self._snapshot_id}-0-{uuid.uuid4()}.avro")
-        with write_manifest_list(
-            format_version=table.metadata.format_version,
-            output_file=table.io.new_output(path),
-            snapshot_id=self._snapshot_id,
-            parent_snapshot_id=parent,
-            sequence_number=sequence_number,
-            avro_compression=_COMPRESSION,
-        ) as writer:
-            writer.add_manifests(manifests)
-        return Snapshot(
-            snapshot_id=self._snapshot_id,
-            parent_snapshot_id=parent,
-            manifest_list=path,
-            sequence_number=sequence_number,
-            summary=self._summary(table, plan, made, properties),
-            schema_id=table.metadata.current_schema_id,
-        )
-
     def _ask(self, table: Table, snapshot: Snapshot) -> None:
         """Ask the catalog to make an Iceberg snapshot the table's newest.
 
@@ -415,103 +343,3 @@ class _Attempt:
         except BaseException:
             self._unsure = True
             raise
-
-    def _added(self, table: Table, made: Sequence[DataFile]) -> list[ManifestFile]:
-        entries = [
-            ManifestEntry.from_args(
-                status=ManifestEntryStatus.ADDED,
-                snapshot_id=self._snapshot_id,
-                sequence_number=None,
-                file_sequence_number=None,
-                data_file=file,
-            )
-            for file in made
-        ]
-        return self._manifests(table, entries)
-
-    def _rewritten(self, table: Table, touched: Touched) -> ManifestFile:
-        kept = [_with_status(entry, ManifestEntryStatus.EXISTING) for entry in touched.kept]
-        gone = [_with_status(entry, ManifestEntryStatus.DELETED, self._snapshot_id) for entry in touched.removed]
-        return self._manifest(table, touched.manifest.partition_spec_id, kept + gone)
-
-    def _merged(self, table: Table, manifests: Sequence[ManifestFile]) -> list[ManifestFile]:
-        """Return the manifests that no file was taken from; small manifests are merged if they are many."""
-        small = {
-            one.manifest_path: one
-            for one in manifests
-            if one.content == ManifestContent.DATA
-            and one.partition_spec_id == table.metadata.default_spec_id
-            and (one.added_files_count or 0) + (one.existing_files_count or 0) < MANIFEST_FILES // 2
-        }
-        if len(small) < MERGE_AT:
-            return list(manifests)
-        entries = [
-            _with_status(entry, ManifestEntryStatus.EXISTING)
-            for one in small.values()
-            for entry in one.fetch_manifest_entry(table.io)
-        ]
-        return [*self._manifests(table, entries), *(one for one in manifests if one.manifest_path not in small)]
-
-    def _manifests(self, table: Table, entries: Sequence[ManifestEntry]) -> list[ManifestFile]:
-        """Write entries of the present spec in partition order, at most :data:`MANIFEST_FILES` to a manifest."""
-        ordered = sorted(entries, key=_partition_order)
-        starts = range(0, len(ordered), MANIFEST_FILES)
-        spec_id = table.metadata.default_spec_id
-        return [self._manifest(table, spec_id, ordered[start : start + MANIFEST_FILES]) for start in starts]
-
-    def _manifest(self, table: Table, spec_id: int, entries: Sequence[ManifestEntry]) -> ManifestFile:
-        assert self._snapshot_id is not None
-        path = self._new_path(table, f"{uuid.uuid4()}-m0.avro")
-        with write_manifest(
-            format_version=table.metadata.format_version,
-            spec=table.metadata.specs()[spec_id],
-            schema=table.metadata.schema(),
-            output_file=table.io.new_output(path),
-            snapshot_id=self._snapshot_id,
-            avro_compression=_COMPRESSION,
-        ) as writer:
-            for entry in entries:
-                writer.add_entry(entry)
-        return writer.to_manifest_file()
-
-    def _new_path(self, table: Table, name: str) -> str:
-        path = table.location_provider().new_metadata_location(name)
-        self._written.append(path)
-        return path
-
-    def _summary(self, table: Table, plan: Plan, made: Sequence[DataFile], properties: Mapping[str, str]) -> Summary:
-        specs, schema = table.metadata.specs(), table.metadata.schema()
-        collector = SnapshotSummaryCollector()
-        for file in made:
-            collector.add_file(file, schema, specs[file.spec_id])
-        for entry in plan.removed:
-            collector.remove_file(entry.data_file, schema, specs[entry.data_file.spec_id])
-        head = table.current_snapshot()
-        before = head.summary.additional_properties if head is not None and head.summary else None
-        repeated = {TURNS: before[TURNS]} if before is not None and TURNS in before else {}
-        made_up = update_snapshot_summaries(
-            summary=Summary(
-                # Readers that follow a table, such as Spark's streams, take appends alone.
-                operation=Operation.OVERWRITE if plan.removed else Operation.APPEND,
-                **{**collector.build(), **repeated, **properties},
-            ),
-            previous_summary=before,
-        )
-        if self._same_rows:  # set afterwards: pyiceberg sums up no replacement
-            return Summary(operation=Operation.REPLACE, **made_up.additional_properties)
-        return made_up
-
-
-def _partition_order(entry: ManifestEntry) -> list[tuple[bool, Any]]:
-    partition = entry.data_file.partition
-    return [(partition[number] is not None, partition[number]) for number in range(len(partition))]
-
-
-def _with_status(entry: ManifestEntry, status: ManifestEntryStatus, snapshot_id: int | None = None) -> ManifestEntry:
-    return ManifestEntry.from_args(
-        status=status,
-        snapshot_id=snapshot_id if snapshot_id is not None else entry.snapshot_id,
-        sequence_number=entry.sequence_number,
-        file_sequence_number=entry.file_sequence_number,
-        data_file=entry.data_file,
-    )

@@ -18,7 +18,8 @@ from pyiceberg.table import Table
 
 from dts_assets.errors import OvertakenError
 from dts_assets.model.turns import Turn
-from dts_assets.store.commit import TURNS, Assertion
+from dts_assets.store.commit import Assertion
+from dts_assets.store.new_version import TURNS
 
 
 def turns_of(table: Table) -> dict[str, str]:

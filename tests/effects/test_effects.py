@@ -8,8 +8,10 @@ from random import Random
 from typing import Any
 
 import pytest
+from pyiceberg.table.snapshots import Snapshot
 
-from dts_assets.store.commit import Replaced, _Attempt
+from dts_assets.store.commit import _Attempt
+from dts_assets.store.new_version import NewVersion
 from tests.effects.effects import Effects, Way
 from tests.effects.every import WORLDS, cases_of, tried
 from tests.effects.verdict import verdict
@@ -49,21 +51,23 @@ def test_the_machine_finds_the_fault_that_it_was_made_for(
 ) -> None:
     """Files belong to all tries, and nobody looks for what has landed: a request that lands late loses its manifests."""
 
-    class Kept(list[str]):
-        def clear(self) -> None:
-            pass
+    tries: list[NewVersion] = []
+    write, remove = NewVersion.write, NewVersion.remove
 
-    run = _Attempt.run
+    def noted(version: NewVersion, *asked: Any) -> Snapshot:
+        tries.append(version)
+        return write(version, *asked)
 
-    def of_all_tries(attempt: _Attempt, *asked: Any) -> Replaced:
-        if not isinstance(attempt._written, Kept):
-            attempt._written = Kept()
-        return run(attempt, *asked)
+    def of_all_tries(version: NewVersion) -> None:
+        for one in tries:
+            if one.snapshot_id == version.snapshot_id:
+                remove(one)
 
     number = names.index("commit_table effects.raw_envelopes") + 1
     late = {"lands_after": 3}  # after two questions, when the second try commits
     assert disturbed(world, Effects(number, Way.CUT, **late)) == ""
-    monkeypatch.setattr(_Attempt, "run", of_all_tries)
+    monkeypatch.setattr(NewVersion, "write", noted)
+    monkeypatch.setattr(NewVersion, "remove", of_all_tries)
     monkeypatch.setattr(_Attempt, "_landed", lambda attempt, table: None)
     assert "commit_table effects.raw_envelopes cut" in disturbed(world, Effects(number, Way.CUT, **late))
 
