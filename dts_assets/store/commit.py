@@ -6,8 +6,9 @@ compare and swap, each try planned anew from the table as it then is: pyiceberg'
 replacements of an empty rectangle would then both stay. A replacement works alike on every catalog and needs no Spark.
 
 Beyond pyiceberg's documented interface are ``Table._do_commit``, its manifest and snapshot writers in
-:mod:`dts_assets.store.new_version`, and the footer functions in :mod:`dts_assets.store.data_files`; a test pins them. pyiceberg's snapshot producers are not used:
-they copy the table's whole metadata some 20 times a commit (300 ms at 300 snapshots) and never merge manifests.
+:mod:`dts_assets.store.new_version`, and the footer functions in :mod:`dts_assets.store.data_files`; a test pins them. pyiceberg's
+snapshot producers are not used: they copy the table's whole metadata some 20 times a commit (300 ms at 300 snapshots) and never
+merge manifests.
 
 A catalog may give no answer, and commit later. So files belong to a try: those of a try are removed only if the catalog refused
 that try, and after no answer nothing is removed (a file that no version holds harms nobody). Every try asks first whether an
