@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from dts_assets.errors import StaleGenerationError
 from dts_assets.flows.known_tables import known_tables, widen_unsigned
 from dts_assets.flows.layers import CHANGELOG
 from dts_assets.flows.open_windows import files_of_cells
@@ -174,13 +175,18 @@ def _entries_files(pipeline: Pipeline, plan: TablesPlan) -> dict[datetime, list[
     """Return the entries files to decode by window start, ``{start: [("a.parquet", 7)]}``, with bytes.
 
     Of a window that is appended to they are the files with new entries.
+
+    Raises:
+        StaleGenerationError: The files of a cell are not those that its mark stands for.
     """
     rows = plan.ingested
     files = pipeline.lake.data_files(
         pipeline.path("entries"), {"window_start": {window.start for window in plan.windows_again}}
     )
     found: dict[datetime, list[tuple[str, int]]] = {}
-    for cell, mine in files_of_cells(pipeline, files, rows).items():
+    by_cell = files_of_cells(pipeline, files, rows)
+    _require_rows(pipeline, by_cell, [row for cell, row in rows.items() if cell.window in plan.windows_again])
+    for cell, mine in by_cell.items():
         before = plan.appends.marks.get(cell.window.start)
         end = 0 if before is None else before.ends[cell.kafka_partition]
         wanted = [
@@ -189,6 +195,23 @@ def _entries_files(pipeline: Pipeline, plan: TablesPlan) -> dict[datetime, list[
         if wanted:
             found.setdefault(cell.window.start, []).extend(wanted)
     return found
+
+
+def _require_rows(pipeline: Pipeline, files: Mapping[Cell, Sequence[StoredFile]], rows: Iterable[IngestWindow]) -> None:
+    """Refuse cells whose files are not those that their marks stand for.
+
+    Another process may have refreshed an open window and compacted its files since the marks were read.
+
+    Raises:
+        StaleGenerationError: The files of a cell hold more or fewer entries than its mark says.
+    """
+    for row in rows:
+        expected = row.counts.data + row.counts.control
+        stored = sum(file.rows for file in files.get(row.cell, ()))
+        if stored != expected:
+            raise StaleGenerationError(
+                f"{pipeline.name}.entries", expected=f"{expected} entries of {row.cell}", found=f"{stored}"
+            )
 
 
 def _reaches_beyond(file: StoredFile, row: IngestWindow, end: int) -> bool:

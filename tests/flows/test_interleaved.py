@@ -9,10 +9,12 @@ from collections import Counter
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dts_assets.errors import OvertakenError, StaleGenerationError
+from dts_assets.flows import compaction, tables_decode
 from dts_assets.flows.find_work import find_work
 from dts_assets.flows.open_windows import files_of_cells
 from dts_assets.model.ledger_rows import IngestWindow, RawWindow
@@ -149,6 +151,35 @@ def overtaken(at: int, messages: list[Message], undisturbed: dict[str, list[str]
     else:
         assert found == undisturbed
     return schedule
+
+
+def test_tables_are_not_made_of_files_that_were_compacted_away_meanwhile(
+    messages: list[Message], undisturbed: dict[str, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The window closes while its tables are being made: the files that their plan knows are gone then."""
+    world = World(tmp_path, messages)
+    first = world.open()
+    for span in rectangles(find_work(first.pipeline).ingest + find_work(first.pipeline).live):
+        first.raw_of(span)
+        first.entries_of(span)
+    (windows,) = window_runs(find_work(first.pipeline).tables)
+    plan, closed = tables_decode.find_redelivered_changes, []
+
+    def while_the_window_closes(*asked: Any, **named: Any) -> Any:
+        if not closed:
+            closed.append(True)
+            world.grow()
+            other = world.open()
+            for span in rectangles((*find_work(other.pipeline).ingest, *find_work(other.pipeline).live)):
+                other.raw_of(span)
+                other.entries_of(span)
+        return plan(*asked, **named)
+
+    monkeypatch.setattr(compaction, "is_worth_compacting", lambda files: files > 1)
+    monkeypatch.setattr(tables_decode, "find_redelivered_changes", while_the_window_closes)
+    with nothing_keeps_them_apart(Schedule(overtaken_at=-1)), pytest.raises(StaleGenerationError, match="entries of"):
+        first.tables_of(windows)
+    assert world.everything() == undisturbed
 
 
 @pytest.mark.long
