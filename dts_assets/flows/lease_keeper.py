@@ -269,11 +269,11 @@ class _Registry:
 _REGISTRY = _Registry()
 
 
-def _in_child() -> None:
-    """Begin anew in a forked process: the leases are those of the process that it was forked from."""
+def forget_leases() -> None:
+    """Begin anew, as a forked process does: the leases are those of the process that it was forked from."""
     global _REGISTRY
     _REGISTRY = _Registry()
 
 
-os.register_at_fork(after_in_child=_in_child)
+os.register_at_fork(after_in_child=forget_leases)
 atexit.register(lambda: _REGISTRY.end())

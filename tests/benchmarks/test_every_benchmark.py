@@ -24,7 +24,8 @@ TINY: dict[str, list[str]] = {
     "startup": ["--case", "assets-20", "--turns", "1"],
 }
 SPARK, KAFKA = pytest.mark.spark, pytest.mark.kafka
-MARKS = {"window": [SPARK], "backfill": [SPARK], "source": [SPARK, KAFKA]}
+LONG = pytest.mark.long
+MARKS = {"window": [SPARK], "backfill": [SPARK, LONG], "source": [SPARK, KAFKA, LONG]}
 LIVE = {
     "pipeline": ["--seconds", "5", "--rate", "200", "--tables", "4"],
     "freshness": ["--seconds", "15", "--rate", "100", "--tables", "4", "--window", "1m"],

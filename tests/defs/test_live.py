@@ -132,6 +132,7 @@ def test_checks_of_the_window_are_told_with_it(
         ("shop/changelog/shopdb/orders", "completeness", "2026-01-05-00:00"),
         ("shop/entries", "balance", "p00|2026-01-05-00:00"),
         ("shop/entries", "completeness", "p00|2026-01-05-00:00"),
+        ("shop/snapshot/shopdb/orders", "schema", "2026-01-05-00:00"),
     ]
 
 

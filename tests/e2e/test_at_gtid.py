@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from dts_assets.store.catalog import LakeLocation
 
-pytestmark = [pytest.mark.spark, pytest.mark.database]
+pytestmark = [pytest.mark.spark, pytest.mark.database, pytest.mark.long]
 
 START = datetime(2026, 3, 1, 10, tzinfo=UTC)
 EVERY = timedelta(seconds=60)

@@ -15,7 +15,7 @@ import pytest
 from pyiceberg.avro.file import AvroFileHeader
 from pyiceberg.avro.resolver import resolve_reader
 
-from dts_assets.flows import compaction, snapshots, spark_tasks, tables_commit
+from dts_assets.flows import compaction, lease_keeper, snapshots, spark_tasks, tables_commit
 from dts_assets.flows.find_work import find_work
 from dts_assets.planning.rectangles import rectangles, window_runs
 from dts_assets.store import data_files, expiry
@@ -68,6 +68,7 @@ class World:
 
 
 def opened(folder: Path, capture: Path, effects: Effects, *, live: bool) -> Harness:
+    lease_keeper.forget_leases()
     bench = Bench(cast("Any", InProcess(effects)), LakeLocation(str(folder / "lake")), folder, "effects")
     window = {"live": live, "end": None if live else border(3)}
     return bench.open(capture, name="effects", partitions=1, complete=not live, window=window)
@@ -96,6 +97,11 @@ def conditions() -> Iterator[None]:
         for module, name in ONE_BY_ONE:
             patch.setattr(module, name, 1)
         patch.setattr(snapshots, "_merge", merged)
+        patch.setattr(lease_keeper, "elapsed", lambda: 0.0)  # leases are looked at by the same effects in every run
+        patch.setattr(lease_keeper._Registry, "start", lambda _: None)
+        patch.setattr(
+            lease_keeper, "is_gone", lambda *_, **__: True
+        )  # each opening is a process, the ones before are dead
         _remember_schemas(patch)
         patch.setattr(expiry, "KEEP_SNAPSHOTS", 2)
         patch.setattr(expiry, "AT_ONCE", 2)

@@ -13,6 +13,10 @@ SMALLER_ELSEWHERE = {
     "tests/e2e/test_demo.py": "tests/e2e/test_backfills.py",
     # Huawei DRS followed live: the same topic from a recording, in any order.
     "tests/live/test_other_format.py": "tests/flows/test_drs_json_c.py",
+    # A live pipeline under faults: what a fault is, and a live pipeline that is interrupted.
+    "tests/live/test_soak.py": "tests/live/test_live.py",
+    # A busy database and its content at every cut: the same database followed by a task.
+    "tests/e2e/test_at_gtid.py": "tests/dts_emulator/tasks/test_follow.py",
     # A lake whose old Iceberg snapshots have gone goes on: which of them go, and which are pinned.
     "tests/flows/test_upkeep.py": "tests/store/test_expiry.py",
     # Minimal images of rows that move, over windows in any order: the stage that follows them, in one frame.

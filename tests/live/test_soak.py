@@ -13,6 +13,7 @@ from tests.live.soak import default_options, report, soak
 pytestmark = [pytest.mark.spark, pytest.mark.database, pytest.mark.kafka, pytest.mark.e2e]
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_one_fault_is_got_over(tmp_path: Path) -> None:
     lines: list[str] = []
