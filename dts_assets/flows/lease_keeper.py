@@ -270,7 +270,7 @@ _REGISTRY = _Registry()
 
 
 def forget_leases() -> None:
-    """Begin anew, as a forked process does: the leases are those of the process that it was forked from."""
+    """Begin anew: in a forked process the leases are those of the process before."""
     global _REGISTRY
     _REGISTRY = _Registry()
 

@@ -17,6 +17,7 @@ from dts_assets.errors import OvertakenError, StaleGenerationError
 from dts_assets.flows import compaction, tables_decode
 from dts_assets.flows.find_work import find_work
 from dts_assets.flows.open_windows import files_of_cells
+from dts_assets.flows.redelivered import find_redelivered_changes
 from dts_assets.model.ledger_rows import IngestWindow, RawWindow
 from dts_assets.model.spans import Cell
 from dts_assets.planning.rectangles import rectangles, window_runs
@@ -163,7 +164,7 @@ def test_tables_are_not_made_of_files_that_were_compacted_away_meanwhile(
         first.raw_of(span)
         first.entries_of(span)
     (windows,) = window_runs(find_work(first.pipeline).tables)
-    plan, closed = tables_decode.find_redelivered_changes, []
+    closed: list[bool] = []
 
     def while_the_window_closes(*asked: Any, **named: Any) -> Any:
         if not closed:
@@ -173,7 +174,7 @@ def test_tables_are_not_made_of_files_that_were_compacted_away_meanwhile(
             for span in rectangles((*find_work(other.pipeline).ingest, *find_work(other.pipeline).live)):
                 other.raw_of(span)
                 other.entries_of(span)
-        return plan(*asked, **named)
+        return find_redelivered_changes(*asked, **named)
 
     monkeypatch.setattr(compaction, "is_worth_compacting", lambda files: files > 1)
     monkeypatch.setattr(tables_decode, "find_redelivered_changes", while_the_window_closes)
