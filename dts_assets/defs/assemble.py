@@ -16,6 +16,7 @@ from dts_assets.defs.live import live_job
 from dts_assets.defs.progress import progress_logger
 from dts_assets.defs.redrive import redrive_job
 from dts_assets.defs.resources import PipelineResource, SparkResource
+from dts_assets.defs.row_keys import keys_check, keys_check_key, keys_job
 from dts_assets.defs.sensors import has_live_job, ingest_sensor, live_sensor, tables_sensor
 from dts_assets.defs.table_assets import graph_tables, table_assets
 from dts_assets.defs.topic import topic_check, watch_sensor
@@ -64,10 +65,15 @@ def _subscription(subscription: Subscription) -> dg.Definitions:
     if has_live_job(subscription):
         jobs.append(live_job(subscription, shown))
         sensors.append(live_sensor(subscription))
+    checks = [topic_check(subscription)]
+    keys_key = keys_check_key(shown)
+    if keys_key is not None:
+        checks.append(keys_check(subscription, keys_key))
+        jobs.append(keys_job(subscription, keys_key))
     if tables is not None:
         keys = [asset.key for asset in shown]
         by_conditions = subscription.automation == "conditions"
         assets.append(tables)
         jobs.append(tables_job(subscription, shown))
         sensors.append(automation_sensor(subscription, keys) if by_conditions else tables_sensor(subscription))
-    return dg.Definitions(assets, jobs=jobs, sensors=sensors, asset_checks=[topic_check(subscription)])
+    return dg.Definitions(assets, jobs=jobs, sensors=sensors, asset_checks=checks)

@@ -1,4 +1,4 @@
-"""The two jobs of a subscription: one run cannot hold two kinds of partitions."""
+"""The two jobs that make the assets of a subscription: one run cannot hold two kinds of partitions."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 import dagster as dg
 
 from dts_assets.defs.policies import asset_key
+from dts_assets.defs.row_keys import keys_check_key
 from dts_assets.defs.table_assets import TableAsset
 from dts_assets.settings.models import Subscription
 
@@ -32,9 +33,11 @@ def ingest_job(subscription: Subscription) -> Any:
 
 
 def tables_job(subscription: Subscription, assets: tuple[TableAsset, ...]) -> Any:
-    """Return the job that makes all tables of some windows."""
+    """Return the job that makes all tables of some windows; it does not look at all keys of the snapshots."""
+    keys = keys_check_key(assets)
+    made = dg.AssetSelection.assets(*(asset.key for asset in assets))
     return dg.define_asset_job(
         tables_job_name(subscription.name),
-        selection=dg.AssetSelection.assets(*(asset.key for asset in assets)),
+        selection=made if keys is None else made - dg.AssetSelection.checks(keys),
         description="Makes the changelogs of some windows, and brings the snapshots up to date.",
     )

@@ -42,8 +42,11 @@ def test_some_effects_fail(world: World, names: list[str]) -> None:
 
 
 @pytest.mark.long
-def test_every_effect_fails_once(world: World, names: list[str]) -> None:
-    assert [wrong for case in cases_of(names) if (wrong := tried(world, case))] == []
+def test_many_effects_fail(world: World, names: list[str]) -> None:
+    """Every twentieth case, in a few minutes."""
+    cases = cases_of(names)[SEED::20]
+    assert len(cases) > 30
+    assert [wrong for case in cases if (wrong := tried(world, case))] == []
 
 
 def test_the_machine_finds_the_fault_that_it_was_made_for(
