@@ -33,7 +33,10 @@ def ingest_job(subscription: Subscription) -> Any:
 
 
 def tables_job(subscription: Subscription, assets: tuple[TableAsset, ...]) -> Any:
-    """Return the job that makes all tables of some windows; it does not look at all keys of the snapshots."""
+    """Return the job that makes all tables of some windows.
+
+    It does not look at all keys of the snapshots.
+    """
     keys = keys_check_key(assets)
     made = dg.AssetSelection.assets(*(asset.key for asset in assets))
     return dg.define_asset_job(

@@ -20,7 +20,10 @@ ONE_ROW_PER_KEY = "one_row_per_key"
 
 
 def keys_check_key(assets: Sequence[TableAsset]) -> dg.AssetCheckKey | None:
-    """Return the key of the check, which stands at the first snapshot; None while the graph shows no snapshot."""
+    """Return the key of the check, which stands at the first snapshot.
+
+    It is None while the graph shows no snapshot.
+    """
     first = next((asset for asset in assets if asset.layer.stored is SNAPSHOT), None)
     return None if first is None else dg.AssetCheckKey(first.key, ONE_ROW_PER_KEY)
 
@@ -68,7 +71,10 @@ def keys_job(subscription: Subscription, check: dg.AssetCheckKey) -> Any:
 
 
 def keys_result(found: Mapping[TableId, int]) -> dg.AssetCheckResult:
-    """Return the result that fails if a key stands in more than one row; `found` counts such keys by table."""
+    """Return the result, which fails if a key stands in more than one row.
+
+    `found` counts such keys by table.
+    """
     repeated = {table: count for table, count in sorted(found.items()) if count}
     return dg.AssetCheckResult(
         check_name=ONE_ROW_PER_KEY,
