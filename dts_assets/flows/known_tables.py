@@ -22,8 +22,11 @@ def register_shapes(pipeline: Pipeline, shapes: Mapping[TableShape, SourcePositi
     """Add the tables and columns of some shapes to the registry, and return the new tables.
 
     A column keeps a type that also holds what the newer shape says; where there is none, the first type stays and values that
-    do not fit it go to ``invalid``.
+    do not fit it go to ``invalid``. A registry file that was lost gets all shapes of the ledger first: with some tables or columns
+    alone it would look whole.
     """
+    if not pipeline.settings.registry_path.exists():
+        shapes = merge_shapes([stored_shapes(pipeline.ledger.table_shapes()), shapes])
     before = read_registry(pipeline.settings.registry_path)
     found: dict[TableId, dict[str, RegisteredColumn]] = {}
     for shape in sorted(shapes, key=lambda one: (shapes[one], one.table)):
@@ -51,7 +54,7 @@ def known_tables(pipeline: Pipeline) -> dict[TableId, tuple[Column, ...]]:
     A registry file that was lost is written anew from the ledger.
     """
     if not pipeline.settings.registry_path.exists():
-        register_shapes(pipeline, stored_shapes(pipeline.ledger.table_shapes()))
+        register_shapes(pipeline, {})
     registered = read_registry(pipeline.settings.registry_path)
     return {
         table: tuple(column.column for column in entry.columns)

@@ -45,3 +45,11 @@ def test_a_lost_registry_comes_back_with_the_first_type_of_a_column(tmp_path: Pa
         asked = pipeline_of(tmp_path / f"asked{number}.json", rows)
         register_shapes(asked, stored_shapes(rows))
         assert known_tables(asked) == known_tables(lost)
+
+
+def test_a_lost_registry_comes_back_whole_where_a_run_knows_some_shapes(tmp_path: Path) -> None:
+    """A run of one window, or new entries, must not leave a registry that looks whole and lacks a column."""
+    more = TableShapeRow(0, border(2), ITEMS, (ColumnShape("later", "text", False),), SourcePosition(0, 1, 90), "1")
+    lost = pipeline_of(tmp_path / "lost.json", [*ROWS, more])
+    register_shapes(lost, stored_shapes(ROWS[:1]))
+    assert known_tables(lost) == {ITEMS: (Column("n", "int", False), Column("later", "string", False))}
