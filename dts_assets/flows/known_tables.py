@@ -22,8 +22,8 @@ def register_shapes(pipeline: Pipeline, shapes: Mapping[TableShape, SourcePositi
     """Add the tables and columns of some shapes to the registry, and return the new tables.
 
     A column keeps a type that also holds what the newer shape says; where there is none, the first type stays and values that
-    do not fit it go to ``invalid``. A registry file that was lost gets all shapes of the ledger first: with some tables or columns
-    alone it would look whole.
+    do not fit it go to ``invalid``. A registry file that was lost gets all shapes of the ledger first, because a file with some
+    tables or columns alone would look whole.
     """
     if not pipeline.settings.registry_path.exists():
         shapes = merge_shapes([stored_shapes(pipeline.ledger.table_shapes()), shapes])
