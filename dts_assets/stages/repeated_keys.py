@@ -19,6 +19,12 @@ INVALID = "_invalid"
 _PRIME = np.uint64(1_099_511_628_211)
 
 
+_OF_BYTES = (
+    pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary,
+)  # fmt: skip
+"""The types whose values are compared as they are; bytes need not be text. Readers of Iceberg give the large ones."""
+
+
 def repeated_keys(read: Callable[[], Iterable[pa.RecordBatch]], keys: Sequence[str]) -> int:
     """Return how many keys stand in more than one row.
 
@@ -66,7 +72,7 @@ def _hashes_of(column: pa.Array) -> npt.NDArray[np.uint64]:
     kind = column.type
     if pa.types.is_integer(kind):
         values = pc.fill_null(pc.cast(column, pa.int64()), 0).to_numpy()
-    elif pa.types.is_string(kind) or pa.types.is_binary(kind):
+    elif any(is_kind(kind) for is_kind in _OF_BYTES):
         values = column.to_numpy(zero_copy_only=False)
     else:
         values = pc.cast(column, pa.string()).to_numpy(zero_copy_only=False)
