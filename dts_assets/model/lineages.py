@@ -13,10 +13,12 @@ from dts_assets.model.problems import ProblemCode
 class Break:
     """The place where a lineage begins, or goes on after another one.
 
-    ``offset`` is where this Kafka partition saw it, and all entries from there on lie behind it. Where a partition did not see it
-    (None), an entry lies behind it if its event time is at or after ``time`` or, ``by_gtid``, if its number is greater than
-    ``seen`` says of its server (a server not named: any number) and from offset ``surely`` on. No entry before the offset
-    ``since`` lies behind it.
+    ``offset`` is where this Kafka partition saw it, and all entries from there on lie behind it. If it lies inside the entry set
+    of that offset, those of the set do whose number is greater than ``inside`` says of their server (else None).
+
+    Where a partition did not see it (None), an entry lies behind it if its event time is at or after ``time`` or, ``by_gtid``,
+    if its number is greater than ``seen`` says of its server (a server not named: any number) and from offset ``surely`` on. No
+    entry before the offset ``since`` lies behind it.
     """
 
     lineage: int
@@ -26,6 +28,7 @@ class Break:
     by_gtid: bool
     surely: int | None = None
     since: int = 0
+    inside: tuple[tuple[str, int], ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,8 @@ class Doubt:
 
 def _belongs(one: Break, *, offset: int, server: str | None, number: int, time: datetime) -> bool:
     if one.offset is not None:
+        if one.inside is not None and offset == one.offset:
+            return server is not None and number > dict(one.inside).get(server, -1)
         return offset >= one.offset
     if offset < one.since:
         return False

@@ -24,12 +24,15 @@ class FoundBreak:
     It lies between ``lo`` (not included) and ``hi``, a GTID number of ``server`` or a time; infinite while nothing new came
     behind it. ``told`` is the first number of the
     server that is told behind it, ``hi`` itself or that of a transaction seen before. ``seen`` has the greatest numbers before
-    it, ``after`` the first new ones behind it. ``again`` says that it begins with transactions seen before, ``inside`` that it
-    lies inside an entry set, whose first entries stand before it at the same offset.
+    it, ``after`` the first new ones behind it. ``again`` says that it begins with transactions seen before. Where it lies inside
+    an entry set, whose first entries stand before it at the same offset, ``inside`` has the greatest numbers that those can have
+    (else None), and ``torn`` says that those behind it can have them, too. ``place`` counts the breaks before it in its Kafka
+    partition, of which several may have one offset.
     """
 
     kafka_partition: int
     offset: int
+    place: int
     server: str
     lo: float
     hi: float
@@ -39,7 +42,8 @@ class FoundBreak:
     position: SourcePosition
     by_gtid: bool
     again: bool
-    inside: bool = False
+    inside: dict[str, int] | None = None
+    torn: bool = False
     after: dict[str, int] = field(default_factory=dict)
 
 
@@ -114,7 +118,8 @@ class _Told:
 class _Known:
     """The lineages that one Kafka partition has shown up to an offset.
 
-    ``numbers`` has the greatest GTID number of every server, ``begun`` the position of its BEGIN.
+    ``numbers`` has the greatest GTID number of every server, ``begun`` the position of its BEGIN. ``last_numbers`` are those of
+    the runs that reach ``last_offset``.
     """
 
     kafka_partition: int
@@ -125,6 +130,7 @@ class _Known:
     turns: list[tuple[int, FoundBreak | None]] = field(default_factory=list)
     doubts: list[Doubt] = field(default_factory=list)
     last_offset: int = -1
+    last_numbers: dict[str, int] = field(default_factory=dict)
 
     def see_by_gtid(self, run: Run, server: str, number: int, *, first: str) -> None:
         news = [one for one in run.servers if one.last > self.numbers.get(one.server, -1)]
@@ -172,10 +178,12 @@ class _Known:
     def _begin(self, run: Run, server: str, between: tuple[float, float, float], *, by_gtid: bool) -> None:
         lo, hi, told = between
         found = FoundBreak(
-            self.kafka_partition, run.first_offset, server, lo, hi, told, dict(self.numbers), run.first_time, run.first,
-            by_gtid, any(one.first <= self.numbers.get(one.server, -1) for one in run.servers),
-            inside=run.first_offset == self.last_offset,
+            self.kafka_partition, run.first_offset, len(self.told), server, lo, hi, told, dict(self.numbers), run.first_time,
+            run.first, by_gtid, any(one.first <= self.numbers.get(one.server, -1) for one in run.servers),
         )  # fmt: skip
+        if by_gtid and run.first_offset == self.last_offset:
+            found.inside = dict(self.last_numbers)
+            found.torn = any(one.first <= found.inside.get(one.server, -1) for one in run.servers)
         self.now = _Told.by(found, run)
         self.told.append(self.now)
         self.turns.append((run.first_offset, found))
@@ -185,8 +193,10 @@ class _Known:
             self.now = _Told.by(None, run)
             self.told.append(self.now)
         self.now.see(run)
-        self.last_offset = run.last_offset
+        if run.last_offset != self.last_offset:
+            self.last_offset, self.last_numbers = run.last_offset, {}
         for one in servers:
+            self.last_numbers[one.server] = max(self.last_numbers.get(one.server, -1), one.last)
             before = self.numbers.get(one.server, -1)
             if one.last >= before and (one.begun is not None or one.last > before):
                 self.begun[one.server] = one.begun

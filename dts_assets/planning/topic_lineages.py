@@ -76,7 +76,7 @@ class Lineages:
                 # After a restart a CHECKPOINT may be about transactions before a break that is behind it already.
                 after = any(number > dict(one.seen).get(server, -1) for server, number in synced.items())
             else:
-                begins = one.surely if one.offset is None else one.offset
+                begins = one.surely if one.offset is None else one.offset + (one.inside is not None)
                 after = begins is not None and checkpoint.offset >= begins
             if after:
                 found = one.lineage
@@ -236,11 +236,8 @@ class _ShardBreaks:
                 rule += self._unseen(unseen.pop(0), partition)
             time = datetime.max if found is None else found.time
             by_gtid = found is not None and found.by_gtid
-            if found is not None and by_gtid and found.inside and not found.again and place >= 0:
-                # The offset is that of the set, whose first entries stand before the break: their numbers say so.
-                rule.append(Break(place, self._seen(place), time, None, by_gtid, offset + 1))
-            else:
-                rule.append(Break(place, self._seen(place), time, offset, by_gtid))
+            inside = None if found is None or found.inside is None else tuple(sorted(found.inside.items()))
+            rule.append(Break(place, self._seen(place), time, offset, by_gtid, inside=inside))
         return [*rule, *(one for place in unseen for one in self._unseen(place, partition))]
 
     def _own(self, found: FoundBreak) -> int:
@@ -289,6 +286,8 @@ class _ShardBreaks:
                 detail = f"only clocks tell whether {group[0].server} comes before other servers"
             elif several and (any(one.again for one in group) or len(_limits_of(group)) > 1):
                 detail = f"Kafka partitions may have transactions of {group[0].server} from two servers"
+            elif any(one.torn for one in group):
+                detail = f"one entry set may have parts of a transaction from two servers, {group[0].server} behind"
             elif several and not self._is_exact(group):
                 detail = f"not every Kafka partition shows what came before {group[0].server}"
             if detail:
@@ -394,9 +393,7 @@ def _begin(group: _Group) -> tuple[datetime, SourcePosition, int]:
 def _saw_both(one: _Group, other: _Group) -> bool:
     """Tell whether a Kafka partition saw a break before another one."""
     return any(
-        mine.kafka_partition == theirs.kafka_partition and mine.offset < theirs.offset
-        for mine in one
-        for theirs in other
+        mine.kafka_partition == theirs.kafka_partition and mine.place < theirs.place for mine in one for theirs in other
     )
 
 

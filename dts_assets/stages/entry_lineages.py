@@ -44,12 +44,15 @@ def _by_rule(entries: pa.RecordBatch, rule: LineageRule) -> Lineages:
     numbers, codes = gtids.row_numbers()
     found = np.full(entries.num_rows, rule.base, np.int32)
     for one in rule.breaks:
-        if one.offset is not None:
-            found[offsets >= one.offset] = one.lineage
-            continue
-        seen = dict(one.seen)
         # The last of these stands for entries without a GTID, whose code is -1.
+        seen = dict(one.seen if one.inside is None else one.inside)
         limits = np.array([*(seen.get(name, -1) for name in gtids.names), -1], np.int64)
+        if one.offset is not None:
+            behind = offsets >= one.offset
+            if one.inside is not None:
+                behind &= (offsets > one.offset) | (numbers > limits[codes])
+            found[behind] = one.lineage
+            continue
         surely = offsets >= (_NEVER if one.surely is None else one.surely)
         by_clock = times >= round((one.time - _EPOCH) / timedelta(microseconds=1))
         if not one.by_gtid:

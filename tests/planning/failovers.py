@@ -3,13 +3,17 @@
 Every server's binlog has every transaction, at positions of its own; one that was reset has those since then. A task tells one
 binlog in order. When it stops, each Kafka partition may lack the last of what was told; it goes on at a transaction at or before
 the first one that any of them lacks, from the same server, another one, or an old one for a while.
+
+What comes in a Kafka partition is in entry sets, each with as many events as it likes: a set may begin and end in the middle of
+transactions, and go over a restart or a failover.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from itertools import cycle
 from typing import Literal, TypeAlias
 
 from hypothesis import strategies as st
@@ -192,6 +196,46 @@ def story(shape: Shape, actions: Sequence[Action]) -> Story:
     return told
 
 
+def in_sets(told: Story, sizes: Sequence[Sequence[int]]) -> Story:
+    """Return a story with several events in one set.
+
+    ``sizes`` has for each Kafka partition the sizes of its sets, over and over. A set ends with its last event: it has the
+    offset of that, and is of its window.
+    """
+    again = {partition: cycle(of) for partition, of in enumerate(sizes)}
+    left = {partition: list[Delivered]() for partition in again}
+    for one in told.delivered:
+        left[one.partition].append(one)
+    delivered: list[Delivered] = []
+    for partition, mine in left.items():
+        while mine:
+            size = next(again[partition])
+            together, mine = mine[:size], mine[size:]
+            last = together[-1]
+            delivered += (replace(one, offset=last.offset, tick=last.tick, entry=at) for at, one in enumerate(together))
+    return replace(told, delivered=sorted(delivered, key=lambda one: (one.tick, one.entry)))
+
+
+def has_mixed_sets(told: Story) -> bool:
+    """Return whether a set of several events has those of two binlogs, or of transactions that another one had told."""
+    tellers: dict[tuple[int, int], set[int]] = {}
+    sets: dict[tuple[int, int], tuple[int, set[int]]] = {}
+    for one in told.delivered:
+        of = tellers.setdefault((one.partition, one.event.identity[0]), set())
+        of.add(one.position % SLOTS)
+        count, binlogs = sets.get((one.partition, one.offset), (0, set[int]()))
+        sets[one.partition, one.offset] = (count + 1, binlogs | of)
+    return any(count > 1 and len(binlogs) > 1 for count, binlogs in sets.values())
+
+
+def has_torn_sets(told: Story) -> bool:
+    """Return whether a set has one transaction from two binlogs: nothing that is stored tells its parts apart."""
+    parts: dict[tuple[int, int, int], set[int]] = {}
+    for one in told.delivered:
+        parts.setdefault((one.partition, one.offset, one.event.identity[0]), set()).add(one.position % SLOTS)
+    return any(len(binlogs) > 1 for binlogs in parts.values())
+
+
 @st.composite
 def shapes(draw: st.DrawFn, *, gtids: bool) -> Shape:
     """A shape; without GTIDs all clocks agree, as nothing else would tell a binlog that was reset."""
@@ -221,9 +265,13 @@ def stops(partitions: int, *, gtids: bool) -> st.SearchStrategy[Stop]:
     return st.one_of(st.builds(Stop, st.none(), back, lost), st.builds(Stop, any_server, reset=st.booleans()))
 
 
+SIZES = st.lists(st.integers(1, 9), min_size=1, max_size=3)
+"""Sizes of the sets of a Kafka partition, over and over."""
+
+
 @st.composite
 def stories(draw: st.DrawFn, *, gtids: bool) -> Story:
-    """A history with up to twelve actions, mostly transactions."""
+    """A history with up to twelve actions, mostly transactions, whose events come one or several to a set."""
     shape = draw(shapes(gtids=gtids))
     written = writes(shape.partitions, gtids=gtids)
     actions = draw(st.lists(st.one_of(written, written, stops(shape.partitions, gtids=gtids)), max_size=12))
@@ -233,4 +281,5 @@ def stories(draw: st.DrawFn, *, gtids: bool) -> Story:
         told.append(action)
         if not gtids and isinstance(action, Stop) and (action.server is not None or action.reset):
             told.append(everywhere)  # what another server tells before it writes itself looks like the first one's
-    return story(shape, told)
+    several = st.lists(SIZES, min_size=shape.partitions, max_size=shape.partitions)
+    return in_sets(story(shape, told), draw(st.one_of(st.just([[1]] * shape.partitions), several)))

@@ -12,14 +12,30 @@ from hypothesis import strategies as st
 
 from dts_assets.model.formats import ChangeOrder
 from dts_assets.model.gtids import server_and_number
+from dts_assets.model.lineages import Break, LineageRule
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.runs import SeenCheckpoint, SeenStatement
 from dts_assets.model.spans import Cell
-from dts_assets.planning.topic_lineages import find_lineages
+from dts_assets.planning.topic_lineages import Lineages, find_lineages
 from dts_assets.planning.topic_marks import TopicHistory
 from dts_assets.stages.entry_lineages import entry_lineages
 from tests.ledger_rows import ingest_row
-from tests.planning.failovers import Action, Names, Shape, Stop, Story, Tell, Write, shapes, stories, story
+from tests.planning.failovers import (
+    SIZES,
+    Action,
+    Names,
+    Shape,
+    Stop,
+    Story,
+    Tell,
+    Write,
+    has_mixed_sets,
+    has_torn_sets,
+    in_sets,
+    shapes,
+    stories,
+    story,
+)  # fmt: skip
 from tests.stages.streams import EPOCH, stored
 from tests.stages.test_redelivered_entries import cut, kept_of, runs_of, window
 from tests.tiers import examples, times
@@ -64,6 +80,17 @@ def judge(told: Story, borders: Sequence[int] = (), chunk: int = 100) -> Verdict
         doubted=bool(found.doubts),
         lineages=len(found.all),
     )
+
+
+def assert_lawful(told: Story, verdict: Verdict, *about: object) -> None:
+    """Nothing is wrong without a doubt; with GTIDs nothing in a Kafka partition, and one alone has no doubts.
+
+    Except where a set has what two binlogs told: only numbers tell the entries of a set apart.
+    """
+    assert verdict.right or verdict.doubted, about
+    if told.shape.gtids:
+        assert verdict.right_in_partitions or has_torn_sets(told), about
+        assert not verdict.doubted or told.shape.partitions > 1 or has_mixed_sets(told), about
 
 
 A, B, C = 0, 1, 2
@@ -150,20 +177,83 @@ def test_no_small_history_of_two_kafka_partitions_is_wrong_without_a_doubt(broad
         assert verdict.right or verdict.doubted, actions
 
 
-def in_sets(told: Story, partition: int, size: int) -> Story:
-    """The story with so many events of a Kafka partition in each set; all entries of a set have its offset."""
-    mine = [one for one in told.delivered if one.partition == partition]
-    ends = {id(one): mine[min(len(mine) - 1, place - place % size + size - 1)].offset for place, one in enumerate(mine)}
-    return replace(told, delivered=[replace(one, offset=ends.get(id(one), one.offset)) for one in told.delivered])
-
-
 @pytest.mark.parametrize("size", [3, 6, 9])
 def test_a_set_may_hold_the_last_of_one_server_and_the_first_of_the_next(size: int) -> None:
     """Server B tells A's last transaction, which nobody has seen, and its own in one set: found by the stateful test."""
     everything = (Write(TWO), Write(TWO), Stop(B, lost=(3, 3)), Write(TWO))
-    verdict = judge(in_sets(story(Shape(2), everything), 1, size))
+    verdict = judge(in_sets(story(Shape(2), everything), [[1], [size]]))
     assert verdict.right
     assert not verdict.doubted
+
+
+def test_breaks_in_one_set_are_in_the_order_in_which_it_has_them() -> None:
+    """Server A tells the torn transaction again, then B that and its own: both breaks have the offset of the set."""
+    torn = (Write((0, 0, 0)), Write((0, 0)), Stop(A, lost=(1,)), Stop(B, lost=(2,), first_old=True), Write((0,)))
+    verdict = judge(in_sets(story(Shape(bases=(500, 500, 500)), torn), [[5, 2]]))
+    assert verdict.right
+    assert (verdict.lineages, verdict.doubted) == (3, False)
+
+
+@pytest.mark.parametrize("bases", [(500, 10, 0), (10, 500, 0)])
+def test_what_the_next_server_tells_again_in_a_set_leaves_the_rest_of_the_set_where_it_was(
+    bases: tuple[int, ...],
+) -> None:
+    everything = (Write(ONE), Write(ONE), Stop(B, back=1), Write(ONE))
+    verdict = judge(in_sets(story(Shape(bases=bases), everything), [[12]]))
+    assert verdict.right
+    assert verdict.doubted  # no stored fact tells that the last transaction of A was whole
+
+
+@pytest.mark.parametrize("bases", [(100, 10, 10), (10, 100, 10)])
+def test_a_set_with_a_transaction_from_two_servers_is_a_doubt(bases: tuple[int, ...]) -> None:
+    """The parts of the transaction stand at positions of two binlogs, and no number tells which is which."""
+    verdict = judge(in_sets(story(Shape(bases=bases), (Write((0, 0)), Stop(B, lost=(2,)))), [[5]]))
+    assert not verdict.lost
+    assert not verdict.doubled
+    assert verdict.doubted
+
+
+def lineages_of_checkpoints(told: Story, partition: int, offsets: Sequence[int]) -> list[int]:
+    """The lineages of CHECKPOINTs that have no GTID set, at some offsets, beside the base of their Kafka partition."""
+    rows = [ingest_row(cell, runs=runs_of(of, chunk=100)) for cell, of in cut(told.delivered, ()).items()]
+    found = find_lineages(rows, trust_gtids=True)
+    marks = [SeenCheckpoint("", offset, SourcePosition(0, 1, 900), None, fake_gtid=False) for offset in offsets]
+    return [found.of_checkpoint(partition, mark, {}) - found.rule(partition, "").base for mark in marks]
+
+
+def test_a_checkpoint_without_gtids_is_of_the_next_server_behind_a_set_that_has_both() -> None:
+    told = in_sets(story(Shape(2), (Write(TWO), Write(TWO), Stop(B, lost=(3, 3)), Write(TWO))), [[1], [6]])
+    (both, _) = sorted({one.offset for one in told.delivered if one.partition == 1})
+    assert lineages_of_checkpoints(told, 1, [both, both + 1]) == [0, 1]
+
+
+def test_a_checkpoint_without_gtids_is_behind_a_break_from_where_all_entries_surely_are() -> None:
+    """Its Kafka partition did not see the break, so that it has no offset, and a CHECKPOINT without GTIDs no number."""
+    unseen = Break(1, (("server-0", 5),), EPOCH, None, by_gtid=True, surely=10)
+    found = Lineages((), {(0, ""): LineageRule(0, (unseen,))}, {})
+    marks = [SeenCheckpoint("", at, SourcePosition(0, 1, 900), None, fake_gtid=False) for at in (9, 10)]
+    assert [found.of_checkpoint(0, mark, {}) for mark in marks] == [0, 1]
+    assert found.of_checkpoint(0, marks[1], {"server-0": 5}) == 0  # its numbers tell more than its offset
+
+
+SETS = ([[2], [5]], [[3], [1]], [[5], [2]], [[8], [8]], [[4, 1], [1]], [[1, 7], [3, 9]])
+"""Sizes of sets in each of two Kafka partitions, over and over."""
+
+
+@pytest.mark.parametrize("names", ["mysql", "mariadb"])
+@pytest.mark.parametrize("partitions", [1, 2])
+def test_every_small_history_in_sets_is_lawful(names: str, partitions: int) -> None:
+    one = (Write((0, 0)), Stop(back=1), Stop(lost=(2, 1)), Stop(B, 1), Stop(B, lost=(2, 3)), Stop(C, first_old=True))
+    two = (Write((1,)), Stop(A, lost=(0, 1))) if partitions == 2 else (Stop(A, 2, (1,)),)
+    for number, actions in enumerate(histories((*one, *two), times(2, 3))):
+        shape = Shape(
+            partitions, "mariadb" if names == "mariadb" else "mysql", broadcast=number % 2 == 0,
+            bases=((500, 10, 40), (10, 12, 500))[number % 3 // 2],
+        )  # fmt: skip
+        everywhere = Write(tuple(range(partitions)))
+        for sizes in SETS[number % len(SETS) :][: times(1, len(SETS))]:
+            told = in_sets(story(shape, [everywhere, *actions, everywhere]), sizes[:partitions])
+            assert_lawful(told, judge(told, [(5, 6, 7, 9)[number % 4]] if number % 5 == 0 else ()), actions, sizes)
 
 
 BORDERS = st.lists(st.integers(1, 60), max_size=3).map(sorted)
@@ -172,17 +262,13 @@ BORDERS = st.lists(st.integers(1, 60), max_size=3).map(sorted)
 @examples(600)
 @given(stories(gtids=True), BORDERS, st.sampled_from([1, 3, 100]))
 def test_with_gtids_nothing_is_lost_doubled_or_out_of_order(told: Story, borders: list[int], chunk: int) -> None:
-    verdict = judge(told, borders, chunk)
-    assert verdict.right_in_partitions
-    assert verdict.right or verdict.doubted
-    assert not (verdict.doubted and told.shape.partitions == 1)
+    assert_lawful(told, judge(told, borders, chunk))
 
 
 @examples(400)
 @given(stories(gtids=False), BORDERS, st.sampled_from([1, 3, 100]))
 def test_without_gtids_nothing_is_wrong_without_a_doubt(told: Story, borders: list[int], chunk: int) -> None:
-    verdict = judge(told, borders, chunk)
-    assert verdict.right or verdict.doubted
+    assert_lawful(told, judge(told, borders, chunk))
 
 
 @examples(150)
@@ -190,11 +276,13 @@ def test_without_gtids_nothing_is_wrong_without_a_doubt(told: Story, borders: li
     shapes(gtids=True),
     st.lists(st.one_of(st.just(Write((0,))), st.builds(Stop, back=st.integers(0, 3))), max_size=9),
     BORDERS,
+    SIZES,
 )
 def test_a_server_that_is_only_read_again_leaves_no_doubt(
-    shape: Shape, actions: list[Action], borders: list[int]
+    shape: Shape, actions: list[Action], borders: list[int], sizes: list[int]
 ) -> None:
-    verdict = judge(story(shape, [Write((0,)), *actions]), borders)
+    told = in_sets(story(shape, [Write((0,)), *actions]), [sizes] * shape.partitions)
+    verdict = judge(told, borders)
     assert verdict.right
     assert (verdict.lineages, verdict.doubted) == (1, False)
 
@@ -207,7 +295,7 @@ def test_columns_and_single_entries_get_the_same_lineage(told: Story, borders: l
     found = find_lineages(rows, trust_gtids=True)
     for cell, delivered in cells.items():
         rule = found.rule(cell.kafka_partition, "")
-        in_order = sorted(delivered, key=lambda one: one.offset)
+        in_order = sorted(delivered, key=lambda one: one.place)
         (batch,) = stored(delivered).combine_chunks().to_batches()
         one_by_one = []
         for one in in_order:

@@ -27,7 +27,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Delivered:
-    """An event as a message in one Kafka partition."""
+    """An event as an entry of a set in one Kafka partition; ``offset`` is the last of the set, ``entry`` its place there."""
 
     partition: int
     offset: int
@@ -39,6 +39,11 @@ class Delivered:
     position: int
     time: datetime
     sequence: int
+    entry: int = 0
+
+    @property
+    def place(self) -> tuple[int, int]:
+        return self.offset, self.entry
 
 
 @dataclass
@@ -145,8 +150,8 @@ def _told_again(stream: Stream, log: list[Written], server: Server, transactions
 
 
 def batches(delivered: Sequence[Delivered]) -> tuple[pa.RecordBatch, pa.RecordBatch]:
-    """Entries (the columns that identity needs) and their sets, one entry each, in offset order."""
-    rows = sorted(delivered, key=lambda one: one.offset)
+    """Entries (the columns that identity needs) and their sets, one row each, in offset order."""
+    rows = sorted(delivered, key=lambda one: one.place)
     entries = pa.RecordBatch.from_pydict(
         {
             "set_index": pa.array(range(len(rows)), pa.int32()),
@@ -171,12 +176,12 @@ def batches(delivered: Sequence[Delivered]) -> tuple[pa.RecordBatch, pa.RecordBa
 def stored(delivered: Sequence[Delivered]) -> pa.Table:
     """Rows of the lake's ``entries``, as far as identity reads them."""
     entries, sets = batches(delivered)
-    rows = sorted(delivered, key=lambda one: one.offset)
+    rows = sorted(delivered, key=lambda one: one.place)
     count = len(rows)
     return pa.table(
         {
             "last_offset": sets["last_offset"],
-            "entry_number": pa.array([0] * count, pa.int32()),
+            "entry_number": pa.array([one.entry for one in rows], pa.int32()),
             **{name: entries[name] for name in ("message_type", "event_time", "gtid", "file_name", "position")},
             "database": pa.array(["db"] * count, pa.string()),
             "schema": pa.array([None] * count, pa.string()),

@@ -42,7 +42,7 @@ def cut(delivered: Iterable[Delivered], borders: Sequence[int]) -> dict[Cell, li
 def runs_of(delivered: Sequence[Delivered], *, chunk: int) -> tuple[Run, ...]:
     """The runs of a cell that is decoded in batches of ``chunk`` entries."""
     tracker = RunTracker()
-    rows = sorted(delivered, key=lambda one: one.offset)
+    rows = sorted(delivered, key=lambda one: one.place)
     for start in range(0, len(rows), chunk):
         entries, sets = batches(rows[start : start + chunk])
         tracker.see(EntryColumns.of(entries, sets))
@@ -58,7 +58,7 @@ def kept_of(
     for cell, delivered in cells.items():
         own = stored(delivered)
         rules: dict[str, LineageRule] = {"": lineages.rule(cell.kafka_partition, "")}
-        dropped: set[int] = set()
+        dropped: set[tuple[int, int]] = set()
         if (suspicion := suspicions.get(cell)) is not None:
             begins = pa.array([], pa.string()) if suspicion.by_gtid else None
 
@@ -69,10 +69,10 @@ def kept_of(
 
             earlier = [rows(stored(cells[one])) for one in suspicion.earlier]
             found = find_redelivered(earlier, rows(own), rules, trust_gtids=gtids, by_gtid=suspicion.by_gtid)
-            dropped = set(found["last_offset"].to_pylist())
+            dropped = set(zip(found["last_offset"].to_pylist(), found["entry_number"].to_pylist(), strict=True))
         numbers = entry_lineages(own.combine_chunks().to_batches()[0], rules)
-        for one, lineage in zip(sorted(delivered, key=lambda each: each.offset), numbers.tolist(), strict=True):
-            if one.event.kind == "DML" and one.offset not in dropped:
+        for one, lineage in zip(sorted(delivered, key=lambda each: each.place), numbers.tolist(), strict=True):
+            if one.event.kind == "DML" and one.place not in dropped:
                 kept.append(((lineage, one.file, one.position), one))
     return kept
 
