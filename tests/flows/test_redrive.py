@@ -36,7 +36,15 @@ def as_an_older_decoder_left_it(harness: Harness, cell: Cell) -> None:
     ]
     quarantine(pipeline.lake, [cell], "entries", rejected, subscription=pipeline.name)
     problems = (Problem(ProblemCode.QUARANTINED, None, None, f"{len(rejected)} entries are in quarantine"),)
-    older = replace(row, code_version="0", generation="older", completeness=Completeness.INCOMPLETE, problems=problems)
+    counts = replace(row.counts, entries=0, data=0, control=0, decoded_sets=0, quarantined_sets=len(rejected))
+    older = replace(
+        row,
+        code_version="0",
+        generation="older",
+        completeness=Completeness.INCOMPLETE,
+        problems=problems,
+        counts=counts,
+    )
     ledger.replace_windows([cell], [older])
 
 
