@@ -26,7 +26,7 @@ from contextlib import contextmanager, suppress
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn, Protocol
 
 import pytest
 from pyiceberg.exceptions import CommitStateUnknownException, ForbiddenError
@@ -61,7 +61,7 @@ def ways_of(name: str) -> tuple[Way, ...]:
         return tuple(Way)
     if kind in ("delete", "rename"):
         return Way.REFUSED, Way.UNHEARD
-    if kind in ("job", "read"):
+    if kind in ("job", "read", "merge"):
         return Way.REFUSED, Way.UNHEARD, Way.CUT
     return (Way.REFUSED,)
 
@@ -72,6 +72,20 @@ class EffectFailed(Exception):
 
 def disk_error(number: int = errno.EIO) -> OSError:
     return OSError(number, "made up for a test")
+
+
+def _failed(_: Way) -> NoReturn:
+    raise EffectFailed("no answer")
+
+
+def _disk_failed(_: Way) -> NoReturn:
+    raise disk_error()
+
+
+def _catalog_failed(way: Way) -> NoReturn:
+    if way is Way.UNHEARD:
+        raise CommitStateUnknownException("504")
+    raise CutConnection("the connection was cut") if way is Way.CUT else ForbiddenError("403")
 
 
 class Effects:
@@ -114,12 +128,14 @@ class Effects:
         *,
         lands: bool = False,
         writes: bool = False,
-        error: Callable[[], Exception] = lambda: EffectFailed("no answer"),
+        heard: Callable[[Way], Any] | None = None,
     ) -> Any:
         """Do one thing that either happens or not, in the way that its number has.
 
-        ``lands`` says that it is a request that may be cut off and land later.
+        ``lands`` says that it is a request that may be cut off and land later. ``heard`` is what its caller hears in place of an
+        answer: it raises an error, or returns what a gateway would.
         """
+        heard = heard or (_catalog_failed if lands else _failed)
         if getattr(self._within, "effect", False):
             return do()
         way = self.way_of(name)
@@ -131,19 +147,30 @@ class Effects:
                 return do()
             if way is Way.UNHEARD:
                 do()
-                raise CommitStateUnknownException("504") if lands else error()
+                return heard(way)
             if way is Way.FULL:
                 if not writes:
                     return do()
                 raise OperationalError("UPDATE", {}, Exception("database or disk is full"))
             if way is Way.CUT and lands:
-                self._late.append((self._lands_after, do))
-                raise CutConnection("the connection was cut")
-            raise ForbiddenError("403") if lands else error()
+                self.later(do)
+            return heard(way)
         finally:
             self._within.effect = False
 
-    def request(self, name: str, do: Callable[[], Any], *, lands: bool = False, writes: bool = False) -> Any:
+    def later(self, do: Callable[[], object]) -> None:
+        """Have something done some calls of the catalog later."""
+        self._late.append((self._lands_after, do))
+
+    def request(
+        self,
+        name: str,
+        do: Callable[[], Any],
+        *,
+        lands: bool = False,
+        writes: bool = False,
+        heard: Callable[[Way], Any] | None = None,
+    ) -> Any:
         """Do what the catalog is asked for, after the requests that arrive now."""
         if getattr(self._within, "effect", False):
             return do()
@@ -152,7 +179,7 @@ class Effects:
             self._late = [(left - 1, one) for left, one in self._late if left > 1]
         for one in arriving:
             self._arrive(one)
-        return self.of(name, do, lands=lands, writes=writes)
+        return self.of(name, do, lands=lands, writes=writes, heard=heard)
 
     def arrive(self) -> None:
         """Let all requests that are still on their way land, or be refused."""
@@ -210,8 +237,16 @@ _CATALOG = {
 _QUESTIONS = ("watermarks", "now", "offset_for_time", "offsets_for_times", "dated_after")
 
 
+class Catches(Protocol):
+    """What knows the calls of a catalog and of what runs tasks."""
+
+    def catch(self, effects: Effects, patch: pytest.MonkeyPatch) -> None:
+        """Have them counted, until ``patch`` is undone."""
+        ...
+
+
 @contextmanager
-def caught(effects: Effects) -> Iterator[None]:
+def caught(effects: Effects, ground: Catches) -> Iterator[None]:
     """Have all effects of this process counted by ``effects``."""
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # pyiceberg warns where an old metadata file cannot be removed
@@ -221,7 +256,7 @@ def caught(effects: Effects) -> Iterator[None]:
             return effects.file(f"write {_kind(file.location)}", partial(create, file, overwrite))
 
         def deleted(store: PyArrowFileIO, location: Any) -> Any:
-            return effects.of("delete", lambda: delete(store, location), error=disk_error)
+            return effects.of("delete", lambda: delete(store, location), heard=_disk_failed)
 
         def ranged(source: CaptureSource, kafka_partition: int, offsets: Any) -> Iterator[Any]:
             way = effects.way_of("read of the source")
@@ -238,12 +273,17 @@ def caught(effects: Effects) -> Iterator[None]:
         patch.setattr(PyArrowFile, "create", created)
         patch.setattr(PyArrowFileIO, "delete", deleted)
         patch.setattr(CaptureSource, "read", ranged)
-        for name, (lands, writes) in _CATALOG.items():
-            patch.setattr(_SqliteCatalog, name, _asked(effects, name, lands, writes))
         for name in _QUESTIONS:
             patch.setattr(CaptureSource, name, _question(effects, name))
         _catch_registry(effects, patch)
+        ground.catch(effects, patch)
         yield
+
+
+def catch_sqlite(effects: Effects, patch: pytest.MonkeyPatch) -> None:
+    """Have the calls of a SQLite catalog counted."""
+    for name, (lands, writes) in _CATALOG.items():
+        patch.setattr(_SqliteCatalog, name, _asked(effects, name, lands, writes))
 
 
 def _kind(location: str) -> str:
@@ -280,7 +320,7 @@ def _catch_registry(effects: Effects, patch: pytest.MonkeyPatch) -> None:
         raise disk_error(errno.ENOSPC if way is Way.FULL else errno.EIO)
 
     def replaced(path: Path, target: Any) -> Any:
-        return effects.of("rename", lambda: renamed(path, target), error=disk_error)
+        return effects.of("rename", lambda: renamed(path, target), heard=_disk_failed)
 
     patch.setattr(registry, "_text", written)
     patch.setattr(Path, "replace", replaced)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from itertools import islice, zip_longest
 from pathlib import Path
 from random import Random
 
+from dts_emulator.machine.rest_lake import private_rest_lake
 from tests.effects.effects import Effects, Way, ways_of
-from tests.effects.world import World, conditions, count, disturbed, made
+from tests.effects.grounds import Ground, OnDisk, OnRest, own_spark
+from tests.effects.world import World, conditions, disturbed, made
+from tests.effects.world import count as count_effects
 
 WORLDS = {"live": True, "backlog": False}
 """The two runs: one that goes on with an open window, one that begins with nothing."""
@@ -31,8 +36,53 @@ def tried(world: World, case: tuple[int, Way]) -> str:
 def share(folder: Path, name: str, number: int, of: int) -> tuple[int, int, list[str]]:
     """Try every ``of``-th case of a world, and return the numbers of effects and of cases, and what is wrong."""
     folder.mkdir(parents=True)
-    with conditions():
-        world = made(folder, live=WORLDS[name])
-        names = count(world)
+    ground = OnDisk(folder)
+    with conditions(ground):
+        world = made(folder, ground, live=WORLDS[name])
+        names = count_effects(world)
         mine = cases_of(names)[number::of]
         return len(names), len(mine), [wrong for case in mine if (wrong := tried(world, case))]
+
+
+SAMPLE = 30
+"""The number of cases where all would take hours: with Spark, and with a REST catalog."""
+
+
+@contextmanager
+def _rest(_: Path) -> Iterator[Ground]:
+    with private_rest_lake() as properties:
+        yield OnRest(properties)
+
+
+GROUNDS: Mapping[str, Callable[[Path], AbstractContextManager[Ground]]] = {"spark": own_spark, "rest": _rest}
+"""Where a sample of the effects of the live run is tried."""
+
+
+def sampled(names: Sequence[str], count: int, seed: int) -> list[tuple[int, Way]]:
+    """Return some cases, in turn one of each kind of effect and way: there are more reads than anything else."""
+    random, kinds = Random(seed), dict[tuple[str, Way], list[tuple[int, Way]]]()
+    for number, way in cases_of(names):
+        kinds.setdefault((names[number - 1].partition(" ")[0], way), []).append((number, way))
+    for cases in kinds.values():
+        random.shuffle(cases)
+    queues = list(kinds.values())
+    random.shuffle(queues)
+    in_turn = (case for one_of_each in zip_longest(*queues) for case in one_of_each if case is not None)
+    return list(islice(in_turn, count))
+
+
+def sample(folder: Path, ground: Ground, count: int, seed: int) -> tuple[int, int, list[str]]:
+    """Try some cases of the live run, and return the numbers of effects and of cases, and what is wrong."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with conditions(ground):
+        world = made(folder, ground, live=True)
+        names = count_effects(world)
+        mine = sampled(names, count, seed)
+        return len(names), len(mine), [wrong for case in mine if (wrong := tried(world, case))]
+
+
+def sample_of(folder: Path, name: str, count: int, seed: int) -> tuple[int, int, list[str]]:
+    """Do the same on a ground that is made for it."""
+    folder.mkdir(parents=True)
+    with GROUNDS[name](folder) as ground:
+        return sample(folder, ground, count, seed)

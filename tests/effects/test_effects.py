@@ -14,6 +14,7 @@ from dts_assets.store.commit import _Attempt
 from dts_assets.store.new_version import NewVersion
 from tests.effects.effects import Effects, Way
 from tests.effects.every import WORLDS, cases_of, tried
+from tests.effects.grounds import OnDisk
 from tests.effects.verdict import verdict
 from tests.effects.world import World, conditions, count, disturbed, made
 
@@ -23,8 +24,10 @@ CHANGES = ("write ", "commit_table", "create_table", "delete")
 
 @pytest.fixture(scope="module", params=["live", pytest.param("backlog", marks=pytest.mark.long)])
 def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    with conditions():
-        yield made(tmp_path_factory.mktemp("effects"), live=WORLDS[request.param])
+    folder = tmp_path_factory.mktemp("effects")
+    ground = OnDisk(folder)
+    with conditions(ground):
+        yield made(folder, ground, live=WORLDS[request.param])
 
 
 @pytest.fixture(scope="module")

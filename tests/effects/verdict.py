@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,7 +39,7 @@ def verdict(world: World, effects: Effects) -> str:
     work = find_work(harness.pipeline)
     if not work.nothing:
         return f"there is work left: {work}"
-    if lost := _lost_files(harness):
+    if lost := _lost_files(harness, world.ground.sizes()):
         return f"files are lost: {lost}"
     found = content(harness)
     for name in sorted(found.keys() | world.reference.keys()):
@@ -49,8 +50,11 @@ def verdict(world: World, effects: Effects) -> str:
     return ""
 
 
-def _lost_files(harness: Harness) -> list[str]:
-    """Return the files of any version of any table that are not there or shorter than they were written."""
+def _lost_files(harness: Harness, sizes: Mapping[str, int] | None) -> list[str]:
+    """Return the files of any version of any table that are not there or shorter than they were written.
+
+    ``sizes`` are those of all files that are there; None: they are on a disk.
+    """
     catalog, lost = harness.pipeline.lake.catalog, list[str]()
     namespaces: list[tuple[str, ...]] = [(harness.pipeline.name,)]
     while namespaces:
@@ -63,7 +67,12 @@ def _lost_files(harness: Harness) -> list[str]:
             }
             for manifest in manifests.values():
                 for entry in manifest.fetch_manifest_entry(table.io):
-                    file = Path(entry.data_file.file_path.removeprefix("file://"))
-                    if not file.exists() or file.stat().st_size != entry.data_file.file_size_in_bytes:
-                        lost.append(str(file))
+                    path = entry.data_file.file_path
+                    if (_size(path) if sizes is None else sizes.get(path)) != entry.data_file.file_size_in_bytes:
+                        lost.append(path)
     return lost
+
+
+def _size(path: str) -> int | None:
+    file = Path(path.removeprefix("file://"))
+    return file.stat().st_size if file.exists() else None

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from pyiceberg.avro.file import AvroFileHeader
@@ -19,9 +19,8 @@ from dts_assets.flows import compaction, lease_keeper, snapshots, spark_tasks, t
 from dts_assets.flows.find_work import find_work
 from dts_assets.planning.rectangles import rectangles, window_runs
 from dts_assets.store import data_files, expiry
-from dts_assets.store.catalog import LakeLocation
 from tests.effects.effects import Effects, caught
-from tests.effects.in_process import InProcess, merged
+from tests.effects.grounds import NAME, Ground
 from tests.effects.verdict import content, verdict
 from tests.flows.harness import Bench, Harness
 from tests.flows.history import border
@@ -39,39 +38,40 @@ NAMES = ("one", "two")
 
 @dataclass
 class World:
-    """A subscription at a moment, with more to do: ``base`` is the lake as it stands then."""
+    """A subscription at a moment, with more to do: the ground keeps its lake as it stands then."""
 
     folder: Path
-    base: Path
-    capture: Path
+    ground: Ground
     live: bool
     reference: dict[str, list[str]]
 
-    @property
-    def lake(self) -> Path:
-        return self.folder / "lake"
-
     def put_back(self) -> None:
         """Bring lake and registry back to where the disturbed run begins."""
-        for name in ("lake", "effects"):
-            shutil.rmtree(self.folder / name, ignore_errors=True)
-            if (self.base / name).exists():
-                shutil.copytree(self.base / name, self.folder / name)
+        self.ground.put_back()
+        shutil.rmtree(self.folder / NAME, ignore_errors=True)
+        if (self.folder / "registry").exists():
+            shutil.copytree(self.folder / "registry", self.folder / NAME)
+
+    def keep(self) -> None:
+        """Have disturbed runs begin at lake and registry as they are."""
+        self.ground.keep()
+        if (self.folder / NAME).exists():
+            shutil.copytree(self.folder / NAME, self.folder / "registry")
 
     def opened(self, effects: Effects) -> Harness:
         """The subscription as a new process opens it."""
-        return opened(self.folder, self.capture, effects, live=self.live)
+        lease_keeper.forget_leases()
+        bench = Bench(self.ground.session(effects), self.ground.location, self.folder, NAME)
+        window = {"live": self.live, "end": None if self.live else border(3)}
+        return bench.open(self.capture, name=NAME, partitions=1, complete=not self.live, window=window)
+
+    @property
+    def capture(self) -> Path:
+        return self.folder / "capture"
 
     def content(self, effects: Effects) -> dict[str, list[str]]:
         """Every row of every table, but for the names of runs."""
         return content(self.opened(effects))
-
-
-def opened(folder: Path, capture: Path, effects: Effects, *, live: bool) -> Harness:
-    lease_keeper.forget_leases()
-    bench = Bench(cast("Any", InProcess(effects)), LakeLocation(str(folder / "lake")), folder, "effects")
-    window = {"live": live, "end": None if live else border(3)}
-    return bench.open(capture, name="effects", partitions=1, complete=not live, window=window)
 
 
 def settle(harness: Harness) -> None:
@@ -91,12 +91,12 @@ def settle(harness: Harness) -> None:
 
 
 @contextmanager
-def conditions() -> Iterator[None]:
+def conditions(ground: Ground) -> Iterator[None]:
     """Nothing side by side, and old versions expire soon."""
     with pytest.MonkeyPatch.context() as patch:
         for module, name in ONE_BY_ONE:
             patch.setattr(module, name, 1)
-        patch.setattr(snapshots, "_merge", merged)
+        ground.prepare(patch)
         patch.setattr(lease_keeper, "elapsed", lambda: 0.0)  # leases are looked at by the same effects in every run
         patch.setattr(lease_keeper._Registry, "start", lambda _: None)
         patch.setattr(
@@ -171,22 +171,16 @@ def parts() -> list[list[Message]]:
     return [messages[start:end] for start, end in pairwise([*cuts, len(messages)])]
 
 
-def made(folder: Path, *, live: bool) -> World:
+def made(folder: Path, ground: Ground, *, live: bool) -> World:
     """Return a world: of a live one the first readings are there, of a backlog nothing is."""
-    capture, effects = folder / "capture", Effects()
-    some = parts()
+    world, effects, some = World(folder, ground, live, {}), Effects(), parts()
     if live:
         for number, piece in enumerate(some[:-1]):
-            write_capture(capture, piece, name=f"piece{number}")
-            settle(opened(folder, capture, effects, live=True))
-    base = folder / "base"
-    base.mkdir()
-    for name in ("lake", "effects"):
-        if (folder / name).exists():
-            shutil.copytree(folder / name, base / name)
+            write_capture(world.capture, piece, name=f"piece{number}")
+            settle(world.opened(effects))
+    world.keep()
     for piece in some[-1:] if live else some:
-        write_capture(capture, piece, name=f"rest{piece[0].offset}")
-    world = World(folder, base, capture, live, {})
+        write_capture(world.capture, piece, name=f"rest{piece[0].offset}")
     world.put_back()
     settle(world.opened(effects))
     world.reference.update(world.content(effects))
@@ -197,7 +191,7 @@ def count(world: World) -> list[str]:
     """Return the names of all effects of an undisturbed run, in their order."""
     effects = Effects()
     world.put_back()
-    with caught(effects):
+    with caught(effects, world.ground):
         settle(world.opened(effects))
     return effects.names
 
@@ -205,7 +199,7 @@ def count(world: World) -> list[str]:
 def disturbed(world: World, effects: Effects) -> str:
     """Run once with an effect that fails and once without, and return what is wrong then; empty if nothing is."""
     world.put_back()
-    with caught(effects):
+    with caught(effects, world.ground):
         try:
             settle(world.opened(effects))
         except Exception as error:
