@@ -1,4 +1,7 @@
-"""``python -m tests.effects``: every effect of two small runs fails once in each way; what was then wrong is listed."""
+"""``python -m tests.effects``: every effect of two small runs fails once in each way; what was then wrong is listed.
+
+Where Spark merges, and on a REST catalog with S3, a sample by seed stands for all.
+"""
 
 from __future__ import annotations
 
@@ -10,29 +13,43 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 
-from tests.effects.every import WORLDS, share
+from tests.effects.every import GROUNDS, SAMPLE, WORLDS, sample_on, share
 
 
 def main() -> int:
     """0 if the next run mended everything."""
     parser = argparse.ArgumentParser(prog="tests.effects", description=__doc__)
     parser.add_argument("--processes", type=int, default=2, help="processes that share the work")
-    parser.add_argument("--only", choices=list(WORLDS), help="one of the two runs")
+    parser.add_argument("--only", choices=[*WORLDS, *GROUNDS], help="one run of the four")
+    parser.add_argument("--sample", type=int, default=SAMPLE, help="cases where not all are tried (spark, rest)")
+    parser.add_argument("--seed", type=int, default=1, help="which cases these are")
     arguments = parser.parse_args()
     began, cases, wrong = time.monotonic(), 0, 0
-    worlds = [arguments.only] if arguments.only else list(WORLDS)
-    shares = [(world, number, arguments.processes) for world in worlds for number in range(arguments.processes)]
+    chosen = [arguments.only] if arguments.only else [*WORLDS, *GROUNDS]
+    shares = [
+        (world, number, arguments.processes)
+        for world in WORLDS
+        if world in chosen
+        for number in range(arguments.processes)
+    ]
     with (
         tempfile.TemporaryDirectory() as folder,
         ProcessPoolExecutor(arguments.processes, mp_context=get_context("spawn")) as pool,
     ):
         jobs = [
-            pool.submit(share, Path(folder) / f"{world}{number}", world, number, of) for world, number, of in shares
+            (
+                f"{world}, share {number + 1} of {of}",
+                pool.submit(share, Path(folder) / f"{world}{number}", world, number, of),
+            )
+            for world, number, of in shares
         ]
-        for (world, number, of), job in zip(shares, jobs, strict=True):
+        for ground in (one for one in GROUNDS if one in chosen):
+            job = pool.submit(sample_on, Path(folder) / ground, ground, arguments.sample, arguments.seed)
+            jobs.append((f"{ground}, seed {arguments.seed}", job))
+        for name, job in jobs:
             effects, tried, found = job.result()
             cases, wrong = cases + tried, wrong + len(found)
-            print(f"{world}, share {number + 1} of {of}: {effects} effects, {tried} cases, {len(found)} wrong")
+            print(f"{name}: {effects} effects, {tried} cases, {len(found)} wrong")
             for line in found:
                 print(f"  {line}")
     print(f"{cases} cases, {wrong} wrong, {(time.monotonic() - began) / 60:.0f} minutes")

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from itertools import islice, zip_longest
 from pathlib import Path
 from random import Random
 
-from dts_emulator.machine.rest_lake import private_rest_lake
+from dts_emulator.machine.rest_lake import can_start, private_rest_lake
 from tests.effects.effects import Effects, Way, ways_of
 from tests.effects.grounds import Ground, OnDisk, OnRest, own_spark
 from tests.effects.world import World, conditions, disturbed, made
-from tests.effects.world import count as count_effects
 
 WORLDS = {"live": True, "backlog": False}
 """The two runs: one that goes on with an open window, one that begins with nothing."""
@@ -39,9 +40,8 @@ def share(folder: Path, name: str, number: int, of: int) -> tuple[int, int, list
     ground = OnDisk(folder)
     with conditions(ground):
         world = made(folder, ground, live=WORLDS[name])
-        names = count_effects(world)
-        mine = cases_of(names)[number::of]
-        return len(names), len(mine), [wrong for case in mine if (wrong := tried(world, case))]
+        mine = cases_of(world.names)[number::of]
+        return len(world.names), len(mine), [wrong for case in mine if (wrong := tried(world, case))]
 
 
 SAMPLE = 30
@@ -49,12 +49,15 @@ SAMPLE = 30
 
 
 @contextmanager
-def _rest(_: Path) -> Iterator[Ground]:
+def rest_ground(_: Path) -> Iterator[OnRest]:
+    """Yield a ground with servers of its own."""
+    if not can_start():  # 146 MB, which only tests of this kind need
+        subprocess.run([sys.executable, "scripts/fetch_broker.py", "rest"], check=True)
     with private_rest_lake() as properties:
         yield OnRest(properties)
 
 
-GROUNDS: Mapping[str, Callable[[Path], AbstractContextManager[Ground]]] = {"spark": own_spark, "rest": _rest}
+GROUNDS: Mapping[str, Callable[[Path], AbstractContextManager[Ground]]] = {"spark": own_spark, "rest": rest_ground}
 """Where a sample of the effects of the live run is tried."""
 
 
@@ -73,16 +76,14 @@ def sampled(names: Sequence[str], count: int, seed: int) -> list[tuple[int, Way]
 
 def sample(folder: Path, ground: Ground, count: int, seed: int) -> tuple[int, int, list[str]]:
     """Try some cases of the live run, and return the numbers of effects and of cases, and what is wrong."""
-    folder.mkdir(parents=True, exist_ok=True)
     with conditions(ground):
-        world = made(folder, ground, live=True)
-        names = count_effects(world)
-        mine = sampled(names, count, seed)
-        return len(names), len(mine), [wrong for case in mine if (wrong := tried(world, case))]
+        world = made(folder, ground, live=True, small=True)
+        mine = sampled(world.names, count, seed)
+        return len(world.names), len(mine), [wrong for case in mine if (wrong := tried(world, case))]
 
 
-def sample_of(folder: Path, name: str, count: int, seed: int) -> tuple[int, int, list[str]]:
-    """Do the same on a ground that is made for it."""
+def sample_on(folder: Path, name: str, count: int, seed: int) -> tuple[int, int, list[str]]:
+    """Try some cases on a ground that is made for it; see :func:`sample`."""
     folder.mkdir(parents=True)
     with GROUNDS[name](folder) as ground:
         return sample(folder, ground, count, seed)

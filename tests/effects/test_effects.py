@@ -16,7 +16,7 @@ from tests.effects.effects import Effects, Way
 from tests.effects.every import WORLDS, cases_of, tried
 from tests.effects.grounds import OnDisk
 from tests.effects.verdict import verdict
-from tests.effects.world import World, conditions, count, disturbed, made
+from tests.effects.world import World, conditions, disturbed, made
 
 SEED = 1
 CHANGES = ("write ", "commit_table", "create_table", "delete")
@@ -32,7 +32,7 @@ def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 @pytest.fixture(scope="module")
 def names(world: World) -> list[str]:
-    return count(world)
+    return world.names
 
 
 def test_some_effects_fail(world: World, names: list[str]) -> None:

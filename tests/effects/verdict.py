@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from dts_assets.flows.find_work import find_work
 from dts_assets.flows.known_tables import known_tables
@@ -74,5 +75,5 @@ def _lost_files(harness: Harness, sizes: Mapping[str, int] | None) -> list[str]:
 
 
 def _size(path: str) -> int | None:
-    file = Path(path.removeprefix("file://"))
+    file = Path(urlsplit(path).path)  # Spark writes file:/tmp, pyiceberg file:///tmp
     return file.stat().st_size if file.exists() else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -34,6 +34,7 @@ ONE_BY_ONE = (
 """What works side by side, one by one here: effect number 17 is the same in every run."""
 
 NAMES = ("one", "two")
+"""The tables."""
 
 
 @dataclass
@@ -43,7 +44,9 @@ class World:
     folder: Path
     ground: Ground
     live: bool
-    reference: dict[str, list[str]]
+    reference: dict[str, list[str]] = field(default_factory=dict)
+    names: list[str] = field(default_factory=list)
+    """All effects of an undisturbed run, in their order."""
 
     def put_back(self) -> None:
         """Bring lake and registry back to where the disturbed run begins."""
@@ -134,31 +137,35 @@ def _remember_schemas(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("pyiceberg.avro.file.resolve_reader", reader_of)
 
 
-def parts() -> list[list[Message]]:
+def parts(*, small: bool = False) -> list[list[Message]]:
     """Messages as they come: two readings of the first window while it is open, then all the rest.
 
     The rest closes it and the second window and leaves the third open. It has rows that are new, changed, moved and removed, a
-    message that cannot be read, and a part of the stream that comes again.
+    message that cannot be read, and a part of the stream that comes again. A ``small`` one is for where runs are dear: it has one
+    table, and another that only the rest has, so that there is a table to make.
     """
+    names, late = (NAMES[:1], NAMES[1:]) if small else (NAMES, ())
     source = Source([items(name) for name in NAMES], border(0), lags=(0.2,))
     cuts = [0]
     for number in range(2):
         at = border(0) + (10 + 60 * number) * SECOND
-        for name in NAMES:
+        for name in names:
             insert(source, at, range(10 * number, 10 * number + 10), table=name)
         source.checkpoint(at + 5 * SECOND)
         cuts.append(len(source.messages))
-    for name in NAMES:
+    for name in names:
         update(source, border(0) + 500 * SECOND, {1: 7, 11: 7}, table=name)
     source.checkpoint(border(0) + 510 * SECOND)
     repeated = len(source.messages)
-    for name in NAMES:
+    for name in names:
         insert(source, border(1) + 60 * SECOND, range(40, 45), table=name)
         update(source, border(1) + 70 * SECOND, {2: 2, 3: 2, 12: 2}, table=name)
         delete(source, border(1) + 80 * SECOND, (0, 13), table=name)
         move(source, border(1) + 90 * SECOND, {5: 105, 14: 5}, table=name)
+    for name in late:
+        insert(source, border(1) + 100 * SECOND, range(5), table=name)
     source.checkpoint(border(1) + 500 * SECOND)
-    for name in NAMES:
+    for name in names:
         update(source, border(2) + 30 * SECOND, {2: 3, 105: 3}, table=name)
     source.checkpoint(border(2) + 40 * SECOND)
     messages = list(source.messages)
@@ -171,9 +178,9 @@ def parts() -> list[list[Message]]:
     return [messages[start:end] for start, end in pairwise([*cuts, len(messages)])]
 
 
-def made(folder: Path, ground: Ground, *, live: bool) -> World:
+def made(folder: Path, ground: Ground, *, live: bool, small: bool = False) -> World:
     """Return a world: of a live one the first readings are there, of a backlog nothing is."""
-    world, effects, some = World(folder, ground, live, {}), Effects(), parts()
+    world, effects, some = World(folder, ground, live), Effects(), parts(small=small)
     if live:
         for number, piece in enumerate(some[:-1]):
             write_capture(world.capture, piece, name=f"piece{number}")
@@ -182,18 +189,11 @@ def made(folder: Path, ground: Ground, *, live: bool) -> World:
     for piece in some[-1:] if live else some:
         write_capture(world.capture, piece, name=f"rest{piece[0].offset}")
     world.put_back()
-    settle(world.opened(effects))
+    with caught(effects, ground):
+        settle(world.opened(effects))
+    world.names += effects.names
     world.reference.update(world.content(effects))
     return world
-
-
-def count(world: World) -> list[str]:
-    """Return the names of all effects of an undisturbed run, in their order."""
-    effects = Effects()
-    world.put_back()
-    with caught(effects, world.ground):
-        settle(world.opened(effects))
-    return effects.names
 
 
 def disturbed(world: World, effects: Effects) -> str:
