@@ -70,7 +70,7 @@ bench: setup ## Measure what the README's figures come from, and put them there 
 mutations: setup ## Mutate a million messages (COUNT=1000000): is every fault found, no row wrong? (10 minutes on 2 cores)
 	@$(PYTHON_IN_VENV) -m tests.soak --count $(or $(COUNT),1000000)
 
-effects: setup ## Let every effect of two small runs fail once, in four ways, and compare with a lake where nothing failed (an hour on 2 cores)
+effects: setup ## Let every effect of two small runs fail once, thirty with Spark and with a REST catalog, and compare with a lake where nothing failed (an hour on 2 cores)
 	@$(PYTHON_IN_VENV) -m tests.effects
 
 broker: setup ## Run a Kafka broker in the foreground with an empty TOPIC (dts) of PARTITIONS (4), until Ctrl-C
