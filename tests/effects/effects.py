@@ -14,11 +14,12 @@ What counts as an effect, and where it is caught:
 Other grounds (:mod:`tests.effects.grounds`) have effects of their own in place of some of these.
 
 - With a real Spark a job of tasks is a job of its workers, and a merge of a snapshot is one effect: the catalog refuses Spark's
-  commit when all its files are written; the merge is done, and the answer is an error; or it goes on some calls after the run gave
-  it up. What its workers and its JVM write and read counts within their job and merge, and not by itself.
+  commit when all its files are written; the merge is done, and the answer is an error; or it goes on some calls after the run
+  gave it up. What its workers and its JVM write and read counts within their job and merge, and not by itself.
 - With a REST catalog every request is an effect, below pyiceberg: it fails with the status that a gateway gives (403, 429, 500,
-  502, 503, 504, and 409 where a commit has lost or was sent twice) and with no text of Iceberg's, done or not; or it is cut off and
-  lands later. Files are objects in S3. That one is cut by half is worse than what S3 does, which shows no part of an object.
+  502, 503, 504, and 409 where a commit has lost or was sent twice) and with no text of Iceberg's, done or not; or it is cut off
+  and lands later. Snapshots are made on a branch, by pyiceberg in Spark's place. Files are objects in S3. That one is cut by half
+  is worse than what S3 does, which shows no part of an object.
 
 Not caught: what SQLite itself writes (it has such tests), locks, and the reading of files that are there (it changes nothing, and
 the questions to the catalog before it, which do fail, end a run at about the same places).

@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -21,7 +22,7 @@ from dts_assets.store.catalog import LakeLocation, open_catalog
 from dts_emulator.machine.rest_lake import WAREHOUSE
 from tests.effects.by_spark import catch_spark
 from tests.effects.effects import Effects, catch_sqlite
-from tests.effects.in_process import InProcess, merged
+from tests.effects.in_process import InProcess, merged, written_to
 from tests.effects.over_http import catch_requests
 
 if TYPE_CHECKING:
@@ -151,7 +152,7 @@ _OF_A_SUBSCRIPTION = {"iceberg_tables": "table_namespace", "iceberg_namespace_pr
 
 @dataclass
 class OnRest:
-    """A real REST catalog with an S3 store, and no JVM of ours.
+    """A real REST catalog with an S3 store, and no Spark.
 
     Tables are dropped and registered again at the metadata that they had; objects that came since are removed, and those that
     are gone are written again.
@@ -169,7 +170,10 @@ class OnRest:
         return InProcess(effects)
 
     def prepare(self, patch: pytest.MonkeyPatch) -> None:
-        patch.setattr(snapshots, "_merge", merged)
+        patch.setattr(snapshots, "REFRESH_ROWS", -1)  # all snapshots are made on branches
+        patch.setattr(snapshots, "_write", written_to)
+        # A small object is one request and not three, so that moto is not most of the time.
+        patch.setattr(pafs, "S3FileSystem", partial(pafs.S3FileSystem, allow_delayed_open=True))
 
     def catch(self, effects: Effects, patch: pytest.MonkeyPatch) -> None:
         catch_requests(effects, patch, self.properties["uri"])

@@ -11,12 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from dts_assets.flows.layers import CHANGELOG, SNAPSHOT
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.snapshot_tasks import RefreshTask, refresh_files
 from dts_assets.flows.snapshots import STATE_PROPERTY
 from dts_assets.planning.snapshot_plans import EMPTY_STATE
+from dts_assets.store.files import WrittenFile
 from tests.effects.effects import EffectFailed, Effects, Way
 
 
@@ -29,6 +31,9 @@ class InProcess:
     @property
     def conf(self) -> dict[str, str]:
         return {"spark.master": "local[1]"}
+
+    def newSession(self) -> InProcess:
+        return self
 
     def range(self, start: int, end: int, step: int, slots: int) -> InProcess:
         assert (start, step, end) == (0, 1, slots)
@@ -61,12 +66,30 @@ class _Frame:
 def merged(pipeline: Pipeline, job: Any, _: object) -> Any:
     """Make one snapshot from its whole changelog, in the place of ``dts_assets.flows.snapshots._merge``."""
     path, state = pipeline.table_path(SNAPSHOT.name, job.table), job.plan.state
+    pipeline.lake.replace(path, {}, _whole(pipeline, job), properties={STATE_PROPERTY: state.to_text()})
+    return job
+
+
+def written_to(pipeline: Pipeline, job: Any, _: object, branch: str) -> None:
+    """Do the same on a branch by another writer, in the place of ``dts_assets.flows.snapshots._write``.
+
+    pyiceberg's own transaction is that writer, as Spark's is: it asserts what it read, and repeats nothing.
+    """
+    table = pipeline.lake.catalog.load_table(pipeline.lake.identifier(pipeline.table_path(SNAPSHOT.name, job.table)))
+    schema, rows = table.schema().as_arrow(), []
+    for file in _whole(pipeline, job):
+        with table.io.new_input(file.path).open() as stream:
+            rows.append(pq.read_table(stream).cast(schema))
+    whole = pa.concat_tables(rows) if rows else schema.empty_table()
+    table.overwrite(whole, branch=branch, snapshot_properties={STATE_PROPERTY: job.plan.state.to_text()})
+
+
+def _whole(pipeline: Pipeline, job: Any) -> tuple[WrittenFile, ...]:
+    path, state = pipeline.table_path(SNAPSHOT.name, job.table), job.plan.state
     changelog = pipeline.table_path(CHANGELOG.name, job.table)
     files = pipeline.lake.data_files(changelog, snapshot_id=state.changelog_snapshot)
     task = RefreshTask(
         job.table, job.columns, tuple(file.path for file in files), (), True, EMPTY_STATE.frontier, state.frontier,
-        pipeline.lake.target(path, pipeline.new_run()), 0,
+        pipeline.lake.target(path, pipeline.new_run()), 0, pipeline.lake.location.file_store_properties,
     )  # fmt: skip
-    result = refresh_files(task, "merged")
-    pipeline.lake.replace(path, {}, result.written, properties={STATE_PROPERTY: state.to_text()})
-    return job
+    return refresh_files(task, "merged").written
