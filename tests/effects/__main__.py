@@ -26,23 +26,16 @@ def main() -> int:
     arguments = parser.parse_args()
     began, cases, wrong = time.monotonic(), 0, 0
     chosen = [arguments.only] if arguments.only else [*WORLDS, *GROUNDS]
-    shares = [
-        (world, number, arguments.processes)
-        for world in WORLDS
-        if world in chosen
-        for number in range(arguments.processes)
-    ]
+    worlds = [world for world in WORLDS if world in chosen]
+    shares = [(world, number, arguments.processes) for world in worlds for number in range(arguments.processes)]
     with (
         tempfile.TemporaryDirectory() as folder,
         ProcessPoolExecutor(arguments.processes, mp_context=get_context("spawn")) as pool,
     ):
-        jobs = [
-            (
-                f"{world}, share {number + 1} of {of}",
-                pool.submit(share, Path(folder) / f"{world}{number}", world, number, of),
-            )
-            for world, number, of in shares
-        ]
+        jobs = []
+        for world, number, of in shares:
+            job = pool.submit(share, Path(folder) / f"{world}{number}", world, number, of)
+            jobs.append((f"{world}, share {number + 1} of {of}", job))
         for ground in (one for one in GROUNDS if one in chosen):
             job = pool.submit(sample_on, Path(folder) / ground, ground, arguments.sample, arguments.seed)
             jobs.append((f"{ground}, seed {arguments.seed}", job))
