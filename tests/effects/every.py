@@ -30,7 +30,10 @@ def cases_of(names: Sequence[str]) -> list[tuple[int, Way]]:
 def tried(world: World, case: tuple[int, Way]) -> str:
     """Return what is wrong after a case; empty if nothing is."""
     number, way = case
-    wrong = disturbed(world, Effects(number, way, lands_after=Random(number).choice(_LANDS_AFTER)))
+    effects, name = Effects(number, way, lands_after=Random(number).choice(_LANDS_AFTER)), world.names[number - 1]
+    wrong = disturbed(world, effects)
+    if not wrong and effects.name != name:
+        wrong = f"it was {effects.name}, and {name} in the run that was counted: effects have to come in one order"
     return f"effect {number}, {wrong}" if wrong else ""
 
 

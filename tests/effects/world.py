@@ -180,15 +180,16 @@ def parts(*, small: bool = False) -> list[list[Message]]:
 
 def made(folder: Path, ground: Ground, *, live: bool, small: bool = False) -> World:
     """Return a world: of a live one the first readings are there, of a backlog nothing is."""
-    world, effects, some = World(folder, ground, live), Effects(), parts(small=small)
+    world, some = World(folder, ground, live), parts(small=small)
     if live:
         for number, piece in enumerate(some[:-1]):
             write_capture(world.capture, piece, name=f"piece{number}")
-            settle(world.opened(effects))
+            settle(world.opened(Effects()))
     world.keep()
     for piece in some[-1:] if live else some:
         write_capture(world.capture, piece, name=f"rest{piece[0].offset}")
     world.put_back()
+    effects = Effects()
     with caught(effects, ground):
         settle(world.opened(effects))
     world.names += effects.names
