@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -13,6 +14,9 @@ from pyiceberg.exceptions import CommitStateUnknownException
 
 from dts_assets.flows import snapshots, spark_tasks
 from tests.effects.effects import EffectFailed, Effects, Way
+
+_GOES_ON_AFTER = (1, 2, 10_000)
+"""Calls of the catalog after which a merge that was given up goes on: before its branch is removed, or when all is done."""
 
 
 def catch_spark(effects: Effects, patch: pytest.MonkeyPatch, catalog: Path) -> None:
@@ -30,7 +34,8 @@ def catch_spark(effects: Effects, patch: pytest.MonkeyPatch, catalog: Path) -> N
     def merge(pipeline: Any, planned: Any, spark: Any, branch: str) -> None:
         way = effects.way_of(f"merge by Spark of {planned.table}")
         if way is Way.CUT:
-            effects.later(lambda: write(pipeline, planned, spark, branch))
+            after = Random(effects.fails).choice(_GOES_ON_AFTER)
+            effects.later(lambda: write(pipeline, planned, spark, branch), after)
             raise EffectFailed("Spark does not answer")
         if way is Way.REFUSED:
             with _refusing(catalog):

@@ -168,9 +168,9 @@ class Effects:
         finally:
             self._within.effect = False
 
-    def later(self, do: Callable[[], object]) -> None:
-        """Have something done some calls of the catalog later."""
-        self._late.append((self._lands_after, do))
+    def later(self, do: Callable[[], object], after: int | None = None) -> None:
+        """Have something done some calls of the catalog later, of the number that all requests have by default."""
+        self._late.append((self._lands_after if after is None else after, do))
 
     def request(
         self,
