@@ -41,7 +41,7 @@ from dts_assets.model.turns import NOBODY, Turn
 from dts_assets.model.windows import Window
 from dts_assets.store.cast import cast_to_schema
 from dts_assets.store.columns import LEDGER_COLUMNS
-from dts_assets.store.commit import Rectangle, files_in, replace
+from dts_assets.store.commit import Assertion, Rectangle, files_in, replace
 from dts_assets.store.contention import until_it_gets_through
 from dts_assets.store.files import TableWriter, WrittenFile
 from dts_assets.store.iceberg_tables import ensure_table, evolve
@@ -118,13 +118,7 @@ class Ledger:
         """
         table = self._ensure("leases")
         written = _write(table, [((), _arrow(table, rows))])
-        try:
-            replace(self._catalog, self._identifier("leases"), {}, written, base=base)
-        except StaleGenerationError:
-            for file in written:
-                with suppress(OSError):
-                    table.io.delete(file.path)
-            raise
+        self._commit(table, "leases", {}, written, base)
 
     def quarantine(self, *, payload: bool = False) -> list[QuarantineRow]:
         """Return the rows in quarantine, by window, Kafka partition and offset; with bytes only if ``payload``."""
@@ -228,7 +222,7 @@ class Ledger:
             table = self._ensure("lineages")
             base = [file.file_path for file in files_in(table, {})]
             written = _write(table, [((), _arrow(table, rows))])
-            replace(self._catalog, self._identifier("lineages"), {}, written, base=base)
+            self._commit(table, "lineages", {}, written, base)
 
         until_it_gets_through(self._qualified("lineages"), attempt, lost=(StaleGenerationError,))
 
@@ -277,17 +271,33 @@ class Ledger:
                 )
             whole = pa.concat_tables([old.filter(pc.invert(gone)), new])
             written = _write(table, [((day,), whole.filter(_day_is(whole, day))) for day in sorted(days)])
-            try:
-                base = [file.file_path for file in files]
-                asserted = having(turn) if turn.names else None
-                replace(self._catalog, self._identifier(name), {DAY: days}, written, base=base, assertion=asserted)
-            except StaleGenerationError as error:
-                for file in () if error.unsure else written:
-                    with suppress(OSError):
-                        table.io.delete(file.path)
-                raise
+            base = [file.file_path for file in files]
+            self._commit(table, name, {DAY: days}, written, base, having(turn) if turn.names else None)
 
         until_it_gets_through(self._qualified(name), attempt, lost=(StaleGenerationError,))
+
+    def _commit(
+        self,
+        table: Table,
+        name: str,
+        rectangle: Rectangle,
+        written: Sequence[WrittenFile],
+        base: Collection[str],
+        assertion: Assertion | None = None,
+    ) -> None:
+        """Commit files in place of ``base``. They are removed if they surely were not committed.
+
+        Raises:
+            OvertakenError: The assertion does not hold.
+            StaleGenerationError: Somebody else was faster.
+        """
+        try:
+            replace(self._catalog, self._identifier(name), rectangle, written, base=base, assertion=assertion)
+        except StaleGenerationError as error:
+            for file in () if error.unsure else written:
+                with suppress(OSError):
+                    table.io.delete(file.path)
+            raise
 
     def _read(
         self, kind: type[Kind], name: str, windows: Iterable[Window] | None, *, without: Sequence[str] = ()

@@ -17,12 +17,11 @@ from pyiceberg.avro.resolver import resolve_reader
 
 from dts_assets.flows import compaction, lease_keeper, snapshots, spark_tasks, tables_commit
 from dts_assets.flows.find_work import find_work
-from dts_assets.planning.rectangles import rectangles, window_runs
 from dts_assets.store import data_files, expiry
 from tests.effects.effects import Effects, caught
 from tests.effects.grounds import NAME, Ground
 from tests.effects.verdict import content, verdict
-from tests.flows.harness import Bench, Harness
+from tests.flows.harness import Bench, Harness, refresh
 from tests.flows.history import border
 from tests.flows.short import SECOND, delete, insert, items, move, update
 from tests.flows.source import Message, Source, write_capture
@@ -83,13 +82,7 @@ def settle(harness: Harness) -> None:
         work = find_work(harness.pipeline)
         if work.nothing and not work.live:
             return
-        for span in (*rectangles(work.ingest), *rectangles(work.live)):
-            harness.raw_of(span)
-            harness.entries_of(span)
-        for span in rectangles(work.stale_entries):
-            harness.entries_of(span)
-        for windows in window_runs(find_work(harness.pipeline).tables):
-            harness.tables_of(windows)
+        refresh(harness)
     raise AssertionError(f"there is always something left to do: {work}")
 
 

@@ -212,3 +212,15 @@ def _text(value: Any) -> str:
     if isinstance(value, list):
         return "[" + ", ".join(_text(one) for one in value) + "]"
     return repr(value)
+
+
+def refresh(harness: Harness) -> None:
+    """What the sensors ask for at one moment, each once."""
+    work = find_work(harness.pipeline)
+    for span in (*rectangles(work.ingest), *rectangles(work.live)):
+        harness.raw_of(span)
+        harness.entries_of(span)
+    for span in rectangles(work.stale_entries):
+        harness.entries_of(span)
+    for windows in window_runs(find_work(harness.pipeline).tables):
+        harness.tables_of(windows)

@@ -19,10 +19,9 @@ from dts_assets.errors.sources import BrokerLoginError, UnreachableBrokerError
 from dts_assets.flows import snapshots
 from dts_assets.flows.find_work import find_work
 from dts_assets.flows.follow import Refreshed, first_open, follow
-from dts_assets.planning.rectangles import rectangles, window_runs
 from dts_assets.store.lake import Lake
 from dts_assets.store.ledger import Ledger
-from tests.flows.harness import SYSTEM, Bench, Harness
+from tests.flows.harness import SYSTEM, Bench, Harness, refresh
 from tests.flows.history import END, History, border
 from tests.flows.short import LANES, SECOND, insert, items, open_short, short_source, three_windows, update
 from tests.flows.source import Message, folded, write_capture
@@ -33,18 +32,6 @@ pytestmark = pytest.mark.spark
 LIVE = {"live": True}
 HOW_IT_WAS_READ = {"generation", "inputs", "refreshes", "ends", "made_by", "chain", "run"}
 """Columns of the ledger that tell in how many readings a window came."""
-
-
-def refresh(harness: Harness) -> None:
-    """What the sensors ask for at one moment, each once."""
-    work = find_work(harness.pipeline)
-    for span in (*rectangles(work.ingest), *rectangles(work.live)):
-        harness.raw_of(span)
-        harness.entries_of(span)
-    for span in rectangles(work.stale_entries):
-        harness.entries_of(span)
-    for windows in window_runs(find_work(harness.pipeline).tables):
-        harness.tables_of(windows)
 
 
 def settle(harness: Harness) -> None:

@@ -15,6 +15,9 @@ from requests.exceptions import ConnectionError as CutConnection
 from requests.exceptions import ReadTimeout
 
 from dts_assets.errors import LakeTableError, StaleGenerationError
+from dts_assets.model.ledger_rows import Lease
+from dts_assets.model.lineages import Lineage
+from dts_assets.model.positions import SourcePosition
 from dts_assets.model.windows import Window
 from dts_assets.store import commit, contention, expiry
 from dts_assets.store.branches import branched
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
 
     from tests.store.conftest import Cells
 
+START = datetime(2026, 1, 1, tzinfo=UTC)
 UNHEARD = CommitStateUnknownException("504")
 OUTCOMES = ("never", "before", "late")
 """Nothing was done; it was done before the answer was lost; it is done while the next request is on its way."""
@@ -208,13 +212,32 @@ def test_ledger_rows_are_replaced_once(outcome: str, catalog: Catalog, deafen: C
     assert len(table.metadata.snapshots) == 2
 
 
+ONE_WINDOW = Window(START, START + timedelta(hours=1))
+LEDGER_WRITERS: dict[str, Callable[[Ledger, int], None]] = {
+    "cuts": lambda ledger, _: ledger.replace_cuts([ONE_WINDOW], [cut_row(ONE_WINDOW)]),
+    "leases": lambda ledger, number: _lease(ledger, number),
+    "lineages": lambda ledger, number: ledger.replace_lineages(
+        [Lineage(0, "", f"server{number}", START, SourcePosition(0, 1, 4))]
+    ),
+}
+"""Writers of the ledger's tables. The number makes each call's rows differ where equal rows are not written again."""
+
+
+def _lease(ledger: Ledger, number: int) -> None:
+    _, base = ledger.leases()
+    row = Lease("p00", token=number, name="run", holder="host:1", since=START, beat=1, held=True)
+    with suppress(StaleGenerationError):  # whoever asks for a lease and is late looks again
+        ledger.replace_leases([row], base=base)
+
+
+@pytest.mark.parametrize("table_name", LEDGER_WRITERS)
 def test_ledger_files_stay_where_a_try_had_no_answer(
-    catalog: Catalog, deafen: Callable[..., Deaf], monkeypatch: pytest.MonkeyPatch
+    table_name: str, catalog: Catalog, deafen: Callable[..., Deaf], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another run wins after a try without an answer: that try may still land if the table is set back."""
-    ledger, window = Ledger(catalog, "shop"), Window(START, START + timedelta(hours=1))
-    ledger.replace_cuts([window], [cut_row(window)])
-    table = catalog.load_table(("shop", "cuts"))
+    ledger, write = Ledger(catalog, "shop"), LEDGER_WRITERS[table_name]
+    write(ledger, 0)
+    table = catalog.load_table(("shop", table_name))
     removed: list[str] = []
     monkeypatch.setattr(type(table.io), "delete", lambda self, path: removed.append(path))
 
@@ -224,14 +247,14 @@ def test_ledger_files_stay_where_a_try_had_no_answer(
         def instead(*asked: Any, **named: Any) -> Any:
             tries.append(1)
             if len(tries) == 1:
-                raise StaleGenerationError("shop.cuts", expected="a", found="b", unsure=unsure)
+                raise StaleGenerationError(f"shop.{table_name}", expected="a", found="b", unsure=unsure)
             return replace(*asked, **named)
 
         return instead
 
-    for unsure, gone in ((True, 0), (False, 1)):
+    for number, (unsure, gone) in enumerate(((True, 0), (False, 1)), start=1):
         monkeypatch.setattr("dts_assets.store.ledger.replace", stale(unsure))
-        ledger.replace_cuts([window], [cut_row(window)])
+        write(ledger, number)
         assert len([path for path in removed if path.endswith(".parquet")]) == gone
 
 
@@ -303,9 +326,6 @@ def test_an_expiry_without_an_answer_leaves_every_version_readable(
     readable(cells)
     assert len(cells.catalog.load_table(cells.identifier).metadata.snapshots) == (8 if outcome == "never" else 3)
     assert len(cells.rows()) == 3
-
-
-START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @pytest.mark.parametrize("begun", [False, True], ids=["empty", "with_rows"])
