@@ -35,7 +35,7 @@ class Run:
     begins with; ``begins`` says that it does so with a BEGIN. ``broken`` says that its coordinates do not fit the entries
     before it, none of which one binlog can have: new GTIDs at positions that were passed, GTIDs seen before at positions that
     were not, or the last transaction begun at another position. ``repeats`` counts entries at positions that the window had
-    held before.
+    held before; where messages carry ids, only neighbours that are surely copies.
     """
 
     shard: str

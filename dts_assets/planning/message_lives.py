@@ -3,10 +3,10 @@
 Within a Kafka partition ids grow, except where something is told again or begins again. What a fall of ids means shows in the
 content of the messages behind it, as far as their ids had been passed, and so it is decided for all of them together:
 
-- an id with another content than it had, or an id never seen whose time is later than all times of the life: a life begins at
-the fall. Messages that happen to say what they said in the life before belong to it, too; - or else, contents that all stood in
-an older life, none later than the present one: that life is told again; - or else the present life goes on. Contents that it
-has are copies; ids never seen are a doubt, and they stay.
+- an id with another content and another time than it had, or an id never seen whose time is later than all times of the life: a
+life begins at the fall. Messages that happen to say what they said in the life before belong to it, too; - or else, contents
+that all stood in an older life, none later than the present one: that life is told again; - or else the present life goes on.
+Contents that it has are copies; ids never seen, and other contents at the time that the id had, are a doubt, and they stay.
 
 Nothing is read here. Contents are compared elsewhere (``stages/message_contents.py``), and the answers stand in the ledger.
 """
@@ -84,7 +84,8 @@ class PartitionLives:
     """The lives of one Kafka partition.
 
     ``decided`` are the falls whose contents were compared, with the answers, ``stretches`` has the stretches of every cell.
-    ``undecided`` is the first fall that was not compared yet: what is behind it is taken for the life before.
+    ``undecided`` is the first fall that was not compared yet: what is behind it is taken for the life before. ``parts`` are all
+    runs, in the order of arrival.
     """
 
     kafka_partition: int
@@ -94,6 +95,7 @@ class PartitionLives:
     stretches: Mapping[Cell, tuple[Stretch, ...]]
     broken: tuple[int, ...]
     undecided: Fall | None
+    parts: tuple[Part, ...] = ()
 
     def stretch_of(self, cell: Cell, offset: int) -> int:
         """Return the number of the stretch of growing ids to which an entry belongs."""
@@ -106,8 +108,8 @@ class PartitionLives:
         for _, answer in self.decided:
             if answer.doubts and answer.doubted is not None:
                 detail = (
-                    f"{answer.doubts} messages have ids below one before them that were never seen, and times that show no"
-                    " new task; their changes were kept, by id"
+                    f"{answer.doubts} messages have ids below one before them that were never seen, or never with this"
+                    " content, and times that show no new task; their changes were kept, by id"
                 )
                 yield Doubt(self.kafka_partition, answer.doubted, detail, ProblemCode.ID)
         for offset in self.broken:
@@ -132,7 +134,8 @@ def follow_ids(kafka_partition: int, rows: Sequence[IngestWindow], known: Mappin
     seen = _Seen()
     decided: list[tuple[Fall, Comparison]] = []
     undecided: Fall | None = None
-    for parts in _stretches(rows):
+    stretches = list(_stretches(rows))
+    for parts in stretches:
         if seen.lives and undecided is None:
             fall = seen.fall(kafka_partition, parts)
             answer = known.get(fall.inputs)
@@ -143,10 +146,11 @@ def follow_ids(kafka_partition: int, rows: Sequence[IngestWindow], known: Mappin
             undecided = fall
         seen.add(parts, seen.present)
     broken = tuple(run.first_offset for row in rows for run in row.runs if run.broken)
-    stretches = {cell: tuple(some) for cell, some in seen.stretches.items()}
     return PartitionLives(
-        kafka_partition, tuple(seen.lives), tuple(seen.turns), tuple(decided), stretches, broken, undecided
-    )
+        kafka_partition, tuple(seen.lives), tuple(seen.turns), tuple(decided),
+        {cell: tuple(some) for cell, some in seen.stretches.items()}, broken, undecided,
+        tuple(part for parts in stretches for part in parts),
+    )  # fmt: skip
 
 
 def find_copies(lives: Iterable[PartitionLives]) -> dict[Cell, Suspicion]:
@@ -164,10 +168,26 @@ def find_copies(lives: Iterable[PartitionLives]) -> dict[Cell, Suspicion]:
                 # Pieces of one event are told apart by their number, which goes on over the border of windows.
                 goes_on = {one.cell for one in fall.parts[:place] if one.last == part.first}
                 earlier.setdefault(part.cell, set()).update(compared, goes_on)
+        for cell, before in _equal_neighbours(mine):
+            earlier.setdefault(cell, set()).add(before)
     return {
         cell: Suspicion(cell, tuple(sorted(some - {cell})), itself=cell in some, by_gtid=False)
         for cell, some in earlier.items()
     }
+
+
+def _equal_neighbours(lives: PartitionLives) -> Iterator[tuple[Cell, Cell]]:
+    """Yield the cells that may repeat a neighbour of equal id, each with the neighbour's cell."""
+    before: Part | None = None
+    cells: list[Cell] = []  # that end with the id of the part before, and the pieces of its event there
+    for part in lives.parts:
+        goes_on = before is not None and before.last == part.first
+        if goes_on:
+            yield from ((part.cell, cell) for cell in cells)
+        if part.run.repeats:
+            yield part.cell, part.cell
+        cells = [*cells, part.cell] if goes_on and part.first == part.last else [part.cell]
+        before = part
 
 
 @dataclass(slots=True)

@@ -83,6 +83,7 @@ class CellDecoder:
         self._format = reading.format
         state = WindowState.begin(reading.offsets) if reading.resume is None else WindowState.of_bytes(reading.resume)
         self.facts, self.runs, self.delivery, self.tables = state.facts, state.runs, state.delivery, state.tables
+        self._neighbours = state.neighbours
         self.end = reading.offsets.end
         self._joiner = Reassembler(
             self._read_head,
@@ -126,11 +127,13 @@ class CellDecoder:
         """
         if not self._reading.is_open or self._joiner.broken or self._joiner.waiting or self.tally.carried_out:
             return None
-        return WindowState(self.tally, self.facts, self.runs, self.delivery, self.tables).to_bytes()
+        state = WindowState(self.tally, self.facts, self.runs, self.delivery, self.tables, self._neighbours)
+        return state.to_bytes()
 
     def problems(self) -> Iterator[Problem]:
         """Yield the problems that the cell's mark names."""
         yield from self.delivery.problems()
+        yield from self._neighbours.problems()
         for first, last in self._joiner.waiting:
             yield Problem(ProblemCode.WAITING, first, last, "its head is not stored yet")
         for one in self.left_open:
@@ -212,6 +215,8 @@ class CellDecoder:
             self.runs.see(columns, order=order)
             if order is ChangeOrder.MESSAGE_ID:
                 self.tables.see(decoded.batch, columns, decoded.reads)
+                copies = self._neighbours.see(decoded.batch["payload"], columns, self._format)
+                self.runs.repeated(columns, copies)
             self._sink.entries(entry_rows(decoded.batch, sets, cell=self._reading.cell, epoch=self._reading.epoch))
             self._reject([_rejected_row(rejection, sets) for rejection in decoded.rejected])
 

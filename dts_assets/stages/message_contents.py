@@ -41,10 +41,18 @@ class Contents:
 
     def among(self, others: Contents) -> npt.NDArray[np.bool_]:
         """Tell which messages have the id and the content of one among others."""
-        _, ids = np.unique(np.concatenate([self.ids, others.ids]), return_inverse=True)
-        _, said = np.unique(np.concatenate([self.digests, others.digests]), return_inverse=True)
-        codes = ids.astype(np.int64) * (int(said.max(initial=0)) + 1) + said
-        return np.isin(codes[: len(self.ids)], codes[len(self.ids) :])
+        return _pairs_among(self.ids, self.digests, others.ids, others.digests)
+
+    def of_events_of(self, others: Contents) -> npt.NDArray[np.bool_]:
+        """Tell which messages have the id and the time of one among others. A time that is zero says nothing."""
+        return _pairs_among(self.ids, self.times, others.ids, others.times) & (self.times > 0)
+
+
+def _pairs_among(ids: _Numbers, values: _Numbers, other_ids: _Numbers, others: _Numbers) -> npt.NDArray[np.bool_]:
+    _, places = np.unique(np.concatenate([ids, other_ids]), return_inverse=True)
+    _, said = np.unique(np.concatenate([values, others]), return_inverse=True)
+    codes = places.astype(np.int64) * (int(said.max(initial=0)) + 1) + said
+    return np.isin(codes[: len(ids)], codes[len(ids) :])
 
 
 def compare(fall: Fall, read: ReadCell, wire: WireFormat) -> Comparison:
@@ -81,9 +89,11 @@ def _life_of(fall: Fall, own: Contents, of_life: Callable[[int], Contents]) -> t
     known = np.isin(own.ids, present.ids)
     latest = round((fall.latest - _EPOCH) / timedelta(microseconds=1))
     other = passed & known & ~own.among(present)
+    # An id with its time again and another content is a piece of the event that came late: a new task's clock goes on.
+    late = other & own.of_events_of(present)
     later = passed & ~known & (own.times > latest)
-    if not (other.any() or later.any()):
-        return fall.life, own.offsets[passed & ~known]
+    if not ((other & ~late).any() or later.any()):
+        return fall.life, own.offsets[(passed & ~known) | late]
     if own.times.max(initial=0) <= latest:
         for number in range(fall.life - 1, -1, -1):
             if own.among(of_life(number)).all():
@@ -142,8 +152,9 @@ def copied_messages(
 ) -> tuple[pa.RecordBatch, pa.RecordBatch]:
     """Return the DML entries of a cell that are copies, and row for row their originals.
 
-    A copy has the life, the id and the content of an entry in an earlier stretch. Equal neighbours are pieces of one event, so of
-    n equal ones in a stretch each is the copy of another one.
+    A copy has the life, the id and the content of an entry before it: in an earlier stretch, or among its neighbours with the
+    same id. Without a key neighbours can be equal pieces of one event, so of n equal ones in a stretch each is the copy of
+    another one.
     """
     stretches, mine = own
     found = [_of_stretches(some, table) for some, table in ((*earlier, (stretches, mine)))]
@@ -152,11 +163,12 @@ def copied_messages(
     entries = pa.concat_tables([table for _, table in (*earlier, own)]).combine_chunks()
     ids = pc.fill_null(entries["position"], -1).to_numpy()
     own_row = np.arange(len(ids)) >= len(ids) - mine.num_rows
-    candidate = own_row & (ids <= limits)
+    goes_on = np.append(False, (ids[1:] == ids[:-1]) & (numbers[1:] == numbers[:-1]))
+    candidate = own_row & ((ids <= limits) | goes_on)
     rows = np.flatnonzero(np.isin(ids, ids[candidate]))
     entries = entries.take(pa.array(rows))
-    said = wire.contents(entries["payload"].combine_chunks() if len(rows) else pa.array([], pa.binary()))
-    kept = _first_copies([lives[rows], ids[rows], said], numbers[rows])
+    payloads = entries["payload"].combine_chunks() if len(rows) else pa.array([], pa.binary())
+    kept = _first_copies([lives[rows], ids[rows], wire.contents(payloads)], numbers[rows], wire.has_key(payloads))
     copies = np.flatnonzero((kept < np.arange(len(rows))) & candidate[rows])
     batch = pa.RecordBatch.from_struct_array(entries.to_struct_array().combine_chunks())
     return batch.take(pa.array(copies)), batch.take(pa.array(kept[copies]))
@@ -175,10 +187,10 @@ def _of_stretches(stretches: Sequence[Stretch], entries: pa.Table) -> tuple[_Num
     return number, life, limit
 
 
-def _first_copies(columns: Sequence[_Numbers], stretches: _Numbers) -> _Numbers:
+def _first_copies(columns: Sequence[_Numbers], stretches: _Numbers, has_key: npt.NDArray[np.bool_]) -> _Numbers:
     """Return for each row the first row that it is a copy of.
 
-    Both have equal columns, and an equal place among the equal rows of their stretch.
+    Both have equal columns, and without a key an equal place among the equal rows of their stretch.
     """
     codes = np.zeros(len(stretches), np.int64)
     for column in columns:
@@ -190,6 +202,7 @@ def _first_copies(columns: Sequence[_Numbers], stretches: _Numbers) -> _Numbers:
     starts = np.maximum.accumulate(np.where(begins, np.arange(len(codes)), 0))
     places = np.empty(len(codes), np.int64)
     places[order] = np.arange(len(codes)) - starts
+    places[has_key] = 0
     _, first, inverse = np.unique(
         codes * (int(places.max(initial=0)) + 1) + places, return_index=True, return_inverse=True
     )

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
+import numpy.typing as npt
 
 from dts_assets.model.formats import ChangeOrder
 from dts_assets.model.positions import SourcePosition, file_number
@@ -93,6 +94,11 @@ class RunTracker:
             own = mine.take(np.flatnonzero((mine.kinds < CHECKPOINT) & mine.placed))
             if len(own):
                 self._see(self.shards.setdefault(shard, _Shard()), _Entries(own))
+
+    def repeated(self, entries: EntryColumns, rows: npt.NDArray[np.int64]) -> None:
+        """Count entries of the last batch that repeat a neighbour with the same id."""
+        for row in rows.tolist():
+            self.shards[entries.shard(row)].runs[-1].repeats += 1
 
     def runs(self) -> tuple[Run, ...]:
         """Return the runs by shard and offset."""

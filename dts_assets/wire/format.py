@@ -214,6 +214,13 @@ class WireFormat(Protocol):
         """
         ...
 
+    def has_key(self, payloads: pa.Array) -> npt.NDArray[np.bool_]:
+        """Tell of each DML entry whether it names the key of its table.
+
+        Entries of a table without a key can be equal without being copies.
+        """
+        ...
+
     def column_type(self, original_type: str, *, unsigned: bool) -> str:
         """Return the lake type of a column of this format's sources."""
         ...

@@ -97,6 +97,9 @@ class ToyLines:
     def contents(self, payloads: pa.Array) -> npt.NDArray[np.int64]:
         return np.array([zlib.crc32(line.split(b" ", 2)[2]) for line in payloads.to_pylist()], np.int64)
 
+    def has_key(self, payloads: pa.Array) -> npt.NDArray[np.bool_]:
+        return np.ones(len(payloads), np.bool_)
+
     def column_type(self, original_type: str, *, unsigned: bool) -> str:
         return {"int": "bigint", "text": "string"}[original_type]
 

@@ -120,10 +120,14 @@ def test_kafka_partitions_that_see_other_lives_agree_on_their_order() -> None:
 
 
 def test_pieces_of_one_event_are_neither_copies_nor_lives() -> None:
+    """Without a key, two pieces of an event can say the same."""
     sent = [
-        Sent(1, "x", 0, 0, 0), Sent(1, "x", 0, 1, 0), Sent(1, "y", 0, 2, 0), Sent(1, "x", 0, 2, 1),
-        Sent(2, "z", 0, 3, 0), Sent(2, "z", 0, 4, 1), Sent(1, "x", 0, 5, 0), Sent(1, "x", 0, 6, 0), Sent(1, "y", 0, 7, 0),
-        Sent(2, "z", 0, 8, 0), Sent(3, "z", 0, 9, 0),
+        replace(one, table="bag")
+        for one in (
+            Sent(1, "x", 0, 0, 0), Sent(1, "x", 0, 1, 0), Sent(1, "y", 0, 2, 0), Sent(1, "x", 0, 2, 1),
+            Sent(2, "z", 0, 3, 0), Sent(2, "z", 0, 4, 1), Sent(1, "x", 0, 5, 0), Sent(1, "x", 0, 6, 0),
+            Sent(1, "y", 0, 7, 0), Sent(2, "z", 0, 8, 0), Sent(3, "z", 0, 9, 0),
+        )
     ]  # fmt: skip
     for borders in ((), (1,), (2, 6), (7,), tuple(range(1, 10))):
         topic = Topic(sent, borders)
@@ -135,11 +139,54 @@ def test_pieces_of_one_event_are_neither_copies_nor_lives() -> None:
         assert len(history.lineages.all) == 1
 
 
+@pytest.mark.parametrize("borders", [(), (1,), (2,), (3, 5), tuple(range(1, 20))], ids=str)
+@pytest.mark.parametrize("chunk", [1, 2, 1000])
+def test_a_message_of_a_table_with_a_key_that_is_sent_twice_in_a_row_is_a_copy(
+    borders: tuple[int, ...], chunk: int
+) -> None:
+    """A producer that got no answer sends its batch again: of one message, or of all pieces of one event."""
+    pieces = [Sent(2, "b", 0, 1, key=20), Sent(2, "c", 0, 2, key=21)]
+    sent = [
+        Sent(1, "a", 0, 0), *pieces, *again(pieces, tick=3), pieces[1], Sent(3, "d", 0, 6), *again([Sent(3, "d", 0, 6)], tick=7),
+        *again([Sent(3, "d", 0, 6)], tick=8, es=9), Sent(4, "d", 0, 9),
+    ]  # fmt: skip
+    sent = [replace(one, tick=tick) for tick, one in enumerate(sent)]
+    topic = Topic(sent, borders, chunk=chunk)
+    history = topic.decide()
+    assert sorted(notes(topic.changes(history)), key=str) == ["a", "b", "c", "d", "d"]
+    assert not named(history)
+    assert len(history.lineages.all) == 1
+
+
+def test_a_message_sent_twice_in_a_row_tears_no_full_load() -> None:
+    """A second load that says what the first one said is no copy of it, wherever it stumbles."""
+    first = life(range(1, 7), "a", es=0, tick=0, kind="INIT")
+    second = [*life(range(1, 7), "a", es=10, tick=10, kind="INIT"), *life([7], "b", es=20, tick=20)]
+    stumbled = [one for one in second for _ in range(1 + (one.number in (3, 4)))]
+    stumbled = [replace(one, tick=10 + tick) for tick, one in enumerate(stumbled)]
+    stumbled[1] = replace(stumbled[1], said="other")
+    for borders in ((), (10,), (13,), (14, 16), tuple(range(1, 30))):
+        changes = [one for one in Topic([*first, *stumbled], borders).changes() if one.op != "truncate"]
+        assert notes(changes) == [*(f"a{n}" for n in range(1, 7)), "a1", "other", "a3", "a4", "a5", "a6", "b7"], borders
+
+
 def test_a_torn_event_gets_its_other_pieces() -> None:
     torn = [Sent(1, "w", 0, 0), Sent(2, "x", 0, 1)]
     topic = Topic([*torn, Sent(1, "w", 0, 2), Sent(2, "x", 0, 3), Sent(2, "y", 0, 4), Sent(3, "z", 0, 5)], [2])
     assert notes(topic.changes()) == ["w", "x", "y", "z"]
     assert not named(topic.decide())
+
+
+def test_a_piece_of_an_event_that_comes_behind_a_later_event_begins_no_life() -> None:
+    """Two requests of a producer changed places: the piece keeps its place in the source's order, and is named."""
+    early, late = Sent(5, "piece one", 9, 0, key=1), Sent(5, "piece two", 9, 2, key=2)
+    sent = [early, Sent(6, "later", 10, 1, key=2), late, Sent(7, "last", 11, 3, key=3)]
+    for borders in ((), (1,), (2,), (1, 2, 3)):
+        topic = Topic(sent, borders)
+        history = topic.decide()
+        changes = topic.changes(history)
+        assert snapshot(changes) == {1: "piece one", 2: "later", 3: "last"}, borders
+        assert named(history) == [ProblemCode.ID]
 
 
 def test_what_nobody_can_know_is_kept_by_id_and_named() -> None:
@@ -253,8 +300,11 @@ class Model:
             told = [one for one in stretch if one.number <= greatest]
             ids = {one.number for _, _, one in lives[present]}
             said = [{(one.number, one.said) for _, _, one in some} for some in lives]
+            times = {(one.number, one.es) for _, _, one in lives[present] if one.es}
             other = any(
-                (one.number, one.said) not in said[present] if one.number in ids else one.es > latest[present]
+                (one.number, one.said) not in said[present] and (one.number, one.es) not in times
+                if one.number in ids
+                else one.es > latest[present]
                 for one in told
                 if one.number < greatest
             )
@@ -287,13 +337,19 @@ class Model:
         ]
 
     def stretches(self) -> list[list[Sent]]:
+        """What comes between two falls; where a table has a key, without what says what a neighbour with its id said."""
         found: list[list[Sent]] = []
         for one in self.stream:
-            if found and one.number >= found[-1][-1].number:
-                found[-1].append(one)
-            else:
+            if not found or one.number < found[-1][-1].number:
                 found.append([one])
+            elif one.table == "bag" or all((one.number, one.said) != (other.number, other.said) for other in found[-1]):
+                found[-1].append(one)
         return found
+
+
+def table_of(number: int) -> str:
+    """All pieces of an event are of one table; one table has no key."""
+    return "bag" if number % 3 == 0 else "orders"
 
 
 @st.composite
@@ -313,7 +369,7 @@ def streams(draw: st.DrawFn, *, partitions: int) -> list[Sent]:
             at += random.choice([0, 1, 1, 1, 2])
             clock = max(0, clock + random.choice([0, 1, 1, 3, -2]))
             said = random.choice("ab") if same else f"{number}{random.choice('ab')}"
-            mine.append(Sent(at, said, clock, tick, random.randrange(partitions)))
+            mine.append(Sent(at, said, clock, tick, random.randrange(partitions), table=table_of(at)))
             tick += 1
             sent.append(mine[-1])
             what = random.random()
@@ -325,7 +381,10 @@ def streams(draw: st.DrawFn, *, partitions: int) -> list[Sent]:
                 sent += [replace(one, tick=tick + step, es=one.es + late) for step, one in enumerate(copies)]
                 tick += len(copies)
             elif what < 0.18:
-                sent.append(Sent(random.randint(0, at), "stray", max(0, clock - 3), tick, random.randrange(partitions)))
+                stray = random.randint(0, at)
+                sent.append(
+                    Sent(stray, "stray", max(0, clock - 3), tick, random.randrange(partitions), table=table_of(stray))
+                )
                 tick += 1
         lives.append(mine)
     return sent

@@ -128,21 +128,22 @@ def a_state() -> bytes:
 
 
 KEPT = (
-    "1b6|RR?TZ0M--p+YSSKiX?^gqI+&6k43)o9=Tr(M^in82_8>+(Z>5P=v+JE%8xsna9Ybgd)S}mdo9>q^yDg--2m2h_Q^A*<eeOSyzMYX"
-    "Gxxui`MeKaN_j|whd++HWRn+%)9v3~3lD0uQ>2@dZfegKfwtFCyB&Q<w{pREX`ExU-5fzFHVAI`WmqroC9WF?AKPV5$v5Z5ABryEWw<*"
-    "UbZSrjP`P9j1@;-<a85sjj3Fv;*ih?c(vq(MaD*2MUpCdH%C*MmLRkW770j>l8-Q4X^fpN?~o%J)mOimcM0m9M7oIhr-XkSA#;kT&UmE"
-    "<?Z{H9b?fo8!vE!VN2Vd!I+<k;<i+YK>LwV(SKE|NzQkNaR3VIVQqK)je=d^)|>Y%8uEU))}SM#H14cb4unT)Na~Kx1hGR#ukWPd}k_V"
-    "|96BZGHJ}V`+6bu_XJ};CeUq<@IL^;faqiNY#WbWZ|Dz{M#S0Om=7pvcHGfZ~3ralpMCG1Uv{r*2*Np?$IN2oCOiXG$O@*+!OL}KM}MC"
-    "PdGabBHreL`c1VHLXK42ZZtm5xNLS|=lpt1_P=>7x+2&X{leqmv--w{RX{IPJE#yViDDu5N{kVc{i8>Eefapq;}M1tcpj#TjC}ff;iUR"
-    "#V85_0lX4%w7Q$n5U-2INMQ+{u<-@P<e>T*wrdvNh+Z{@XwjgS9W+i2YE<UQ3ovZ~IyFAZ~JkRn7LZC{{<;I}wUo2L!G_Y=^Xet&}@0Y"
-    "QSrm~WU2dSp&C^OVd^>=*+<`;{%P@_k?pjCX9cX+#lqS8bcVFX(|h^1a-Ms9|3<TsH3RbzV#CQzKE1_#y1wtg?s%#`*2$+KP;@Ac%p^Y"
-    "=}JvYeE1({=ZxVBm8U+s>nGo2w2NdntC9NReMbFef+plMjuYiI%dH%PtQ?U{+f8Wvo7PTGOYsan2o7@n#Id#iBm?eyj&`(YjhU`k8g5d"
-    "Wv?0!o_SlMTEbIM_Lm#lhh4jp{%qlc{XuwYb*BH`P_-Zc_6VdW6wkXFUbcJ1X|d&6r%$+H)+i^1MJ`?EH*0S#lD=W<uNv5YU?}+LJ<2}"
-    "i#PJSUcv7|_@-ZH?Dq=MSx6;L!{><)p29X-YVk&B)+(TxAH0diHfYXf(b!`&&af9m&@A~Oraj)E3$AM+=(?Y^?Of>(r{iYP)H1-!^NYE"
-    "Ndo7$P6?<MSEiqwXl*7B~BXS%I6gDd-97#GjX8L3>u;vD}+EBVwDTsibC1q1P%RCzUN*?|+XJ33X{s&PHy!wo=>s6Zh-L(gS_g%d#Zu}"
-    "op=StQ;|Ki@4U!9LM$;J!839*UuMm{&YX3&wsa01Lh;FE8X=?N_#YO(zIy4Ai)yIe52o9XhDyZ-?L#=@8"
+    "1$Y6SR?Tl4MHHXSdJ6|GkVB665TSC2g!5I>6GB227bL`ygEiiHYfrtN+3d_FiV#wqG^heqYAmiuq3oCK1dvMaRdTN2gp^CqIr9&Mx3hN"
+    "bw2I{PV(omr_j|whd++&&L{s12d6aiRDcS_(B-<_N1L=DqZFWFtMNUNI`}Oe!^4DfWLn<^Ez$Uu`mxdw79WF?EUlxaCprQam1q{ElZOZ"
+    "XUlRTS#K5;S}zn76F!_q)q0lFVHLfHmUE)tKrTD>IiX9x}bsrO<=HLYZ>#I^L_&D<6h7{~n6X+NXO<d}gg5soqD{5gHa`0Aqxzd_x$BE"
+    "K`{*OjIk3=7stv5o`{0w2R91GfckJHSBoe&%DiNFIqj?t`5NQemu8yqI5nI=NPFYHl2#-(G=Q&7-S#mhRMCx>Tz{ZD|8mR+ijPKcRGEb"
+    "$MfLefe%}X|+GLq`Fq`dN=mP^=Avgv5zq*U571X;onRC?N4c{S~LLF-NWoReAv$m4jWVf9>{<-QiZTP^r$>eWymm%NU<MvggV@h1?|8S"
+    "&Q4^=n_N)8u6F{+kc!*2+Q%tZ^)~FBU60BBFN;K5$ZgThJq|vrZfsaNbOODD3bEoa5^Ar&7&6s8dT7>%kB&VaVi?l%FjZve(^m^8F-JZ"
+    "7g?$kh`}nmG49feOci?Yw>)x*)etrM5zIip-`sLYfUqQG9VVyH8E;4lf(QMgC8-TH^v$T}wX%<2NRI9nHG^o1gi?dkjS+^226^U8z7qJ"
+    "Z|vQmc!iJ|H!EvcF4@A?ePFXnHdMvu0^sQ5H%@n#D}Wr)s$5Vp9Clv$;v+)B!k-&g_68rxeif#NJQ*qe=P>yHA>R9U}Hp7pADuP5)Fe{"
+    "Ld_<+zZWsk<jR1D~VVb{?kNT(`K`OR&R)n*0WWIa!%M^`Mk9F;aFi)#gC}%u0&BjMZ13R?KN-lye7FycvOTv8a!J9O<FFXkD!v^US(ZJ"
+    "$W-k;bJzOJj7qbqpY!-N#e>#Xe%j7o{gQ`#)>_1K6k8f9w=<g*z?f;OY*@Off05k!RUa^jazf21a@!}7Hc!)#lD!T<q<Yg*49}p0}%U0"
+    "i#PJSK7-$d;7z~I$nO=R(|{_RhR<UkJdJI%(Bh5Itj&OCzV{{?yF_z3jm93Karzw@LcQRJl<n~bU2xq9!PNb<ZRbjVI2kpIx{(21o?py"
+    "F)M?;MnX%_pk^&PJMlrl+eMAP4Kw-0D!jZUzW2Q@bJ!`I4sq~dgwT2MbX<Rh5)6}DpuhrqtbN2Z+qkj-p=~btMU7e+w-(CAodf!)z;>Q"
+    "0mRjyU_^Dpjw`PJFbkX(8pI3YH1-l*s0ZaL^kUUCA=LEz(Wl9~yv9vHDae${F(lQtJj?WU$Y)$Tw5cI1YPLUn+X`7&0Nv&T7;QA2x?Ps"
+    ")<JH0iqhA1;~LaR"
 )
-"""A state of version 4, as it was stored once. It must be readable, and mean the same, for as long as that is the version."""
+"""A state of version 5, as it was stored once. It must be readable, and mean the same, for as long as that is the version."""
 
 
 def test_a_state_stored_earlier_is_read_as_it_was() -> None:

@@ -84,6 +84,14 @@ class DrsJsonC:
 
         return digests(map(content_of, payloads.to_pylist()))
 
+    def has_key(self, payloads: pa.Array) -> npt.NDArray[np.bool_]:
+        """Tell of each message whether its ``pkNames`` names a column."""
+        import numpy as np
+
+        from dts_assets.wire.drs_json_c.json_messages import names_key
+
+        return np.fromiter(map(names_key, payloads.to_pylist()), np.bool_, len(payloads))
+
     def column_type(self, original_type: str, *, unsigned: bool) -> str:
         """Return the lake type of a column, wide enough without precision and sign.
 

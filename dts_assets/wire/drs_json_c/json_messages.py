@@ -79,6 +79,12 @@ class Event(Struct):
     pkNames: Raw = _NULL
 
 
+class KeyNames(Struct):
+    """The names of the columns of a table's key."""
+
+    pkNames: list[str] | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Described:
     """The columns of a message: their names in the order sent, and their list for the pivot."""
@@ -88,6 +94,7 @@ class Described:
 
 
 _HEAD, _EVENT, _PARTS = Decoder(Head), Decoder(Event), Decoder(dict[str, Raw])
+_KEY_NAMES = Decoder(KeyNames)
 _ROWS, _TEXT, _FLAG = Decoder(list[Row] | None), Decoder(str | None), Decoder(bool | None)
 _ID, _NUMBER, _ANY = Decoder(Id), Decoder(int | float), Decoder()
 _TYPES, _KEYS = Decoder(dict[str, str]), Decoder(list[str] | None)
@@ -119,6 +126,14 @@ def content_of(message: bytes) -> bytes:
         return message
     fields = ((name, bytes(raw)) for name, raw in parts.items() if name not in _BESIDE_CONTENT)
     return b"\0".join(part for name, raw in sorted(fields) if raw != b"null" for part in (name.encode(), raw))
+
+
+def names_key(message: bytes) -> bool:
+    """Tell whether a message names a column of its table's key; False if it cannot be read."""
+    try:
+        return bool(_KEY_NAMES.decode(message).pkNames)
+    except MALFORMED:
+        return False
 
 
 def event_of(payload: bytes) -> Event:

@@ -93,6 +93,10 @@ class DtsProtobuf:
 
         return digests(payloads.to_pylist())
 
+    def has_key(self, payloads: pa.Array) -> npt.NDArray[np.bool_]:
+        """Tell of no entry that it names a key. Nobody asks: binlog positions tell copies."""
+        return np.zeros(len(payloads), np.bool_)
+
     def column_type(self, original_type: str, *, unsigned: bool) -> str:
         """Return the lake type of a MySQL-family column; ``string`` for a type that is not known."""
         return mysql_type(original_type, unsigned=unsigned) or "string"
