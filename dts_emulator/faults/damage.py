@@ -27,6 +27,8 @@ class FoundBy(StrEnum):
     """A BEGIN without its COMMIT, or a COMMIT without its BEGIN."""
     GTID = "gtid"
     """A GTID that is missing between its neighbours."""
+    ID = "id"
+    """Ids of messages that fall where nothing is sent again."""
     DECODING = "decoding"
     """Bytes that do not parse, contradict themselves or do not make up a whole entry set."""
     NOTHING = "nothing"
@@ -96,6 +98,44 @@ def found_by(before: Sequence[bytes | None], after: Sequence[bytes | None]) -> t
     return None if old == new else (FoundBy.NOTHING, "a value")
 
 
+def id_of(value: bytes | None) -> int | None:
+    """Return the id of a message of DRS; None if it has none."""
+    return _number(value, "id")
+
+
+def time_of(value: bytes | None) -> int | None:
+    """Return the ``es`` of a message of DRS, in milliseconds since 1970."""
+    return _number(value, "es")
+
+
+def _number(value: bytes | None, name: str) -> int | None:
+    try:
+        message = json.loads(value or b"")
+    except (ValueError, RecursionError):
+        return None
+    number = message.get(name) if isinstance(message, dict) else None
+    return number if type(number) is int else None
+
+
+def is_doubtful_copy(value: bytes | None, before: Sequence[bytes | None]) -> bool:
+    """Return True if nobody can tell whether a message of DRS is a copy of its neighbour.
+
+    Their ids are equal, and their table has no key, so that it may be another piece of their event.
+    """
+    number = id_of(value)
+    if number is None:
+        return False
+    message = json.loads(value or b"")
+    if message.get("pkNames") or message.get("type") in _STATEMENTS:
+        return False
+    for one in reversed(before):
+        if id_of(one) != number:
+            return False
+        if one == value:
+            return True
+    return False
+
+
 def _of_text(before: Sequence[bytes | None], after: Sequence[bytes | None]) -> tuple[FoundBy, str] | None:
     """Return the evidence of damage in JSON text; nothing is known of any other format."""
     try:
@@ -104,9 +144,24 @@ def _of_text(before: Sequence[bytes | None], after: Sequence[bytes | None]) -> t
         return None if list(before) == list(after) else (FoundBy.NOTHING, "unknown")
     try:
         new = [json.loads(value or b"") for value in after]
-    except ValueError:
+    except (ValueError, RecursionError):
         return FoundBy.DECODING, "it does not parse"
-    return None if old == new else (FoundBy.NOTHING, "unknown")
+    if old == new:
+        return None
+    if any(map(_is_drs, old)) and not all(map(_is_drs, new)):
+        return FoundBy.DECODING, "it contradicts itself"
+    return FoundBy.NOTHING, "a value"
+
+
+_STATEMENTS = {"DDL", "INIT_DDL"}
+_DRS_TYPES = {"INSERT", "UPDATE", "DELETE", "INIT", *_STATEMENTS}
+
+
+def _is_drs(message: object) -> bool:
+    """Return True if a JSON text has the fields that a message of DRS cannot lack."""
+    if not isinstance(message, dict) or message.get("type") not in _DRS_TYPES:
+        return False
+    return all(type(message.get(name)) is int and message[name] >= 0 for name in ("id", "es"))
 
 
 def _boundaries(entries: Sequence[pb.Entry]) -> list[int]:

@@ -19,7 +19,7 @@ from pathlib import Path
 from dts_assets.model.gtids import parse_gtid
 from dts_assets.protocol import subscribe_pb2 as pb
 from dts_emulator.errors import NoRoomForFault
-from dts_emulator.faults.damage import FoundBy, entries_of, envelope_of, found_by
+from dts_emulator.faults.damage import FoundBy, entries_of, envelope_of, found_by, id_of, is_doubtful_copy
 from dts_emulator.faults.recorded_topic import Recorded, Topic, check_folder, read_topic, write_topic
 
 PLAN_FILE = "faults.jsonl"
@@ -27,6 +27,7 @@ PLAN_FILE = "faults.jsonl"
 
 _MOST_REPEATED = 5
 _MOST_BEHIND = 20
+_MOST_REREAD = 8
 _TRIES = 2_000
 
 
@@ -38,7 +39,10 @@ class Kind(StrEnum):
     REPEAT = "repeat"
     """Some messages come again behind later ones, under their own numbers, as when a producer sends twice."""
     REREAD = "reread"
-    """The messages since the last CHECKPOINT come again under new numbers, as when a task restarts."""
+    """The messages since the last CHECKPOINT come again under new numbers, as when a task restarts.
+
+    Where a format has no CHECKPOINTs, some of the last messages come again.
+    """
     FLIP = "flip"
     """One bit of a message's value is another."""
     TRUNCATE = "truncate"
@@ -216,15 +220,14 @@ class _Injector:
         copies = [one.copy(timestamp=lane[behind - 1].timestamp) for one in originals]
         self._insert(partition, behind, copies)
         by = FoundBy.SEQUENCE if all(one.sequence is not None for one in copies) else FoundBy.POSITION
+        by = FoundBy.ID if _doubtful(lane[:behind], copies) else by
         return _Done(Kind.REPEAT, originals[0], copies, None, by, f"{_messages(len(copies))} again")
 
     def _reread(self, partition: int, place: int) -> _Done | None:
         lane = self.topic.partitions[partition]
         end = self.topic.set_of(lane[place])[-1]
         place, shard = lane.index(end), end.shard
-        since = place
-        while since >= 0 and (lane[since].shard != shard or not _has_checkpoint(lane[since])):
-            since -= 1
+        since = self._resumed_at(lane, place)
         originals = [one for one in lane[since + 1 : place + 1] if one.shard == shard]
         if since < 0 or not originals or not self._claim(originals):
             return None
@@ -233,9 +236,22 @@ class _Injector:
             self.topic.shift(end, len(copies))
             for number, one in enumerate(copies, start=1):
                 one.sequence = end.sequence + number
+        by = FoundBy.ID if _doubtful(lane[: place + 1], copies) else FoundBy.POSITION
         self._insert(partition, place + 1, copies)
-        detail = f"{_messages(len(copies))} again under new numbers: all since the last CHECKPOINT"
-        return _Done(Kind.REREAD, originals[0], copies, None, FoundBy.POSITION, detail)
+        detail = f"{_messages(len(copies))} again: all since the place where the task resumes"
+        return _Done(Kind.REREAD, originals[0], copies, None, by, detail)
+
+    def _resumed_at(self, lane: Sequence[Recorded], place: int) -> int:
+        """Return the place behind which a task that restarts sends again; -1 if there is none.
+
+        It is the last CHECKPOINT, or anywhere among the last messages where a format has no CHECKPOINTs.
+        """
+        if id_of(lane[place].value) is not None:
+            return place - self._chance.randint(1, _MOST_REREAD)
+        shard, since = lane[place].shard, place
+        while since >= 0 and (lane[since].shard != shard or not _has_checkpoint(lane[since])):
+            since -= 1
+        return since
 
     def _flip(self, partition: int, place: int) -> _Done | None:
         value = self.topic.partitions[partition][place].value or b""
@@ -283,6 +299,9 @@ class _Injector:
         # The first number of all is not known, so that the second message can be the first as well.
         first = self.topic.previous_of_shard(pair[1]) is None
         by = FoundBy.SEQUENCE if pair[0].sequence is not None and not first else FoundBy.POSITION
+        numbers = [id_of(one.value) for one in pair]
+        if None not in numbers:
+            by = FoundBy.ID if numbers[0] != numbers[1] else FoundBy.POSITION
         return _Done(Kind.REORDER, pair[0], pair, None, by, "two neighbours have changed places")
 
     def _cut(self, partition: int, place: int) -> _Done | None:
@@ -382,6 +401,14 @@ class _Injector:
 def _alike(one: Recorded, other: Recorded) -> bool:
     """Return whether two messages are told apart by their offsets alone."""
     return (one.value, one.key, one.sequence) == (other.value, other.key, other.sequence)
+
+
+def _doubtful(before: Sequence[Recorded], copies: Sequence[Recorded]) -> bool:
+    """Return True if nobody can tell copies behind some messages from pieces of an event."""
+    values = [one.value for one in before[-_MOST_REREAD:]]
+    return any(
+        is_doubtful_copy(one.value, [*values, *(copy.value for copy in copies[:at])]) for at, one in enumerate(copies)
+    )
 
 
 def _messages(count: int) -> str:

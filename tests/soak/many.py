@@ -1,50 +1,77 @@
-"""Very many mutated messages: slices of the example's recording with faults of all kinds at once, in several processes."""
+"""Very many mutated messages of each format, with faults of all kinds at once, in several processes.
+
+For ``dts-protobuf`` they are slices of the example's recording, for ``drs-json-c`` topics that are made by seed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from itertools import count
 from multiprocessing import get_context
 
+from dts_assets.wire.drs_json_c import DrsJsonC
 from dts_emulator.faults.injection import Kind
 from dts_emulator.faults.recorded_topic import Topic
+from tests.soak.drs_topic import TABLES as DRS_TABLES
+from tests.soak.drs_topic import drs_topic
 from tests.soak.mutations import Recording, Report, shop, slice_of
 
-KINDS = (Kind.DROP, Kind.REPEAT, Kind.REREAD, Kind.FLIP, Kind.TRUNCATE, Kind.REORDER, Kind.CUT)
+_KINDS = (Kind.DROP, Kind.REPEAT, Kind.REREAD, Kind.FLIP, Kind.TRUNCATE, Kind.REORDER, Kind.CUT)
 """What can happen to a topic. A message in another partition, or an end that comes early, hides what else is lost there."""
+
+_WITHOUT_SETS = tuple(kind for kind in _KINDS if kind is not Kind.CUT)
+"""The kinds for a format whose messages are whole entry sets."""
 
 _START, _HOURS = datetime(2026, 1, 5, tzinfo=UTC), 8
 _WINDOW = timedelta(minutes=10)
 _ONE_IN = 6
 """Messages for each fault: as many as leave two untouched ones between any two."""
+_DRS_MESSAGES, _DRS_ONE_IN = 1_500, 15
+"""Without CHECKPOINTs a task that resumes sends more again, so that there is room for fewer faults."""
 _WORST = 50
 """Violations that are told; a mistake makes very many."""
 
 
-def many(messages: int, *, processes: int, first_seed: int = 0) -> Report:
-    """What became of so many mutated messages or somewhat more."""
+def many(format_name: str, messages: int, *, processes: int, first_seed: int = 0) -> Report:
+    """What became of so many mutated messages of a format or somewhat more."""
     report = Report()
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
         seeds = count(first_seed)
-        running = {pool.submit(one_run, next(seeds)) for _ in range(2 * processes)}
+        running = {pool.submit(RUNS[format_name], next(seeds)) for _ in range(2 * processes)}
         while report.messages < messages and len(report.violations) < _WORST:
             done, running = wait(running, return_when=FIRST_COMPLETED)
             for one in done:
                 report.add(one.result())
-                running.add(pool.submit(one_run, next(seeds)))
+                running.add(pool.submit(RUNS[format_name], next(seeds)))
         for one in running:
             one.cancel()
     return report
 
 
-def one_run(seed: int) -> Report:
+def run_of_dts_protobuf(seed: int) -> Report:
     """An hour of the recording with faults in it."""
     recording = _hour(seed % _HOURS)
     size = sum(map(len, recording.topic.partitions.values()))
-    report = recording.mutated(seed=seed, kinds=KINDS, count=size // _ONE_IN).report()
+    return _report(recording, seed, _KINDS, size // _ONE_IN)
+
+
+def run_of_drs_json_c(seed: int) -> Report:
+    """An hour of a task by seed, with faults in it; two runs of three have no flips, so that no id is another."""
+    topic = drs_topic(seed, _DRS_MESSAGES, _START, timedelta(hours=1))
+    recording = Recording(topic, _WINDOW, DRS_TABLES, DrsJsonC())
+    kinds = _WITHOUT_SETS if seed % 3 == 0 else tuple(kind for kind in _WITHOUT_SETS if kind is not Kind.FLIP)
+    return _report(recording, seed, kinds, _DRS_MESSAGES // _DRS_ONE_IN)
+
+
+RUNS: Mapping[str, Callable[[int], Report]] = {"dts-protobuf": run_of_dts_protobuf, "drs-json-c": run_of_drs_json_c}
+"""One run by its seed, of each format."""
+
+
+def _report(recording: Recording, seed: int, kinds: tuple[Kind, ...], count: int) -> Report:
+    report = recording.mutated(seed=seed, kinds=kinds, count=count).report()
     report.violations = [f"seed {seed}: {one}" for one in report.violations]
     return report
 
@@ -64,7 +91,7 @@ def table(report: Report) -> Iterator[str]:
     """For people: what became of the faults of each kind."""
     names = ("messages", "faults", "harmless", "found", "located", "not_knowable", "missed")
     yield "kind".ljust(12) + "".join(name.replace("_", " ").rjust(14) for name in names)
-    for kind in KINDS:
+    for kind in (kind for kind in _KINDS if kind in report.kinds):
         seen = report.kinds[kind]
         yield kind.value.ljust(12) + "".join(f"{getattr(seen, name):>14,}" for name in names)
     yield f"{report.messages:,} mutated messages, {report.rows:,} rows; {report.changed_rows:,} hold what a flip made of a value"

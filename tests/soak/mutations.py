@@ -19,16 +19,18 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dts_assets.model.problems import Completeness, ProblemCode
+from dts_assets.model.problems import Completeness
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
 from dts_assets.stages.cell_decoder import counts_of
-from dts_assets.wire.format import MESSAGES
-from dts_emulator.faults.damage import FoundBy
+from dts_assets.wire.dts_protobuf import DtsProtobuf
+from dts_assets.wire.format import MESSAGES, WireFormat
+from dts_emulator.faults.damage import FoundBy, id_of, time_of
 from dts_emulator.faults.injection import Fault, Kind, inject_into
 from dts_emulator.faults.recorded_topic import Recorded, Topic, read_topic
 from tests.soak.ledger import Judged, judge
-from tests.soak.pipeline import Ingest, Ingested, Outcome, Tables, finish, ingest, tables_of, windows_of
+from tests.soak.named import DOUBTS, NEAR, Named
+from tests.soak.pipeline import Ingest, Outcome, Tables, finish, ingest, tables_of, windows_of
 
 HOUSE = Path(__file__).parents[2]
 SHOP, SHOP_TABLES = HOUSE / "examples" / "shop", HOUSE / "registry" / "shop.json"
@@ -88,11 +90,12 @@ class Recording:
     topic: Topic
     every: timedelta
     tables: Tables
+    wire: WireFormat = DtsProtobuf()  # noqa: RUF009, a format has no state
 
     @classmethod
-    def of(cls, topic: Topic, every: timedelta, *, numbered: bool = True, tables: Path = SHOP_TABLES) -> Recording:
-        """A recording of its own; without ``numbered`` no message has a number."""
-        return cls(copied(topic, numbered=numbered), every, tables_of(tables))
+    def of(cls, topic: Topic, every: timedelta, *, numbered: bool = True) -> Recording:
+        """A recording of its own of the example's tables; without ``numbered`` no message has a number."""
+        return cls(copied(topic, numbered=numbered), every, tables_of(SHOP_TABLES))
 
     @cached_property
     def windows(self) -> tuple[Window, ...]:
@@ -100,11 +103,11 @@ class Recording:
 
     @cached_property
     def parts(self) -> dict[int, Ingest]:
-        return {number: ingest(number, batch, self.windows) for number, batch in batches(self.topic).items()}
+        return {number: ingest(number, batch, self.windows, self.wire) for number, batch in batches(self.topic).items()}
 
     @cached_property
     def clean(self) -> Outcome:
-        return finish(self.parts.values(), self.tables)
+        return finish(self.parts.values(), self.tables, self.wire)
 
     @cached_property
     def sets(self) -> dict[tuple[int, int], int]:
@@ -119,13 +122,25 @@ class Recording:
         faults = inject_into(topic, seed=seed, kinds=kinds, count=count, keep_offsets=keep_offsets)
         touched = {partition for one in faults for partition in (one.partition, one.from_partition)}
         parts = [
-            ingest(number, batch, self.windows) if number in touched else self.parts[number]
+            ingest(number, batch, self.windows, self.wire) if number in touched else self.parts[number]
             for number, batch in batches(topic).items()
         ]
-        outcome = finish(parts, self.tables)
+        outcome = finish(parts, self.tables, self.wire)
+        moved = frozenset(one for one in faults if one.kind is Kind.FLIP and self._moves(one, topic))
         places = {number: _places(lane, origin) for number, lane in topic.partitions.items()}
         del kept
-        return Mutated(self, faults, outcome, judge(outcome), places)
+        return Mutated(self, faults, outcome, judge(outcome), places, moved)
+
+    def _moves(self, fault: Fault, mutated: Topic) -> bool:
+        """Whether a flip gave a message another id or another time, so that others behind it are out of place."""
+        before, after = (
+            next(one.value for one in topic.partitions[partition] if one.offset == offset and not one.gone)
+            for topic, partition, offset in (
+                (self.topic, fault.from_partition, fault.from_offset),
+                (mutated, fault.partition, fault.first_offset),
+            )
+        )
+        return (id_of(before), time_of(before)) != (id_of(after), time_of(after))
 
 
 def shop() -> Topic:
@@ -190,6 +205,8 @@ class Mutated:
     outcome: Outcome
     judged: Judged
     places: dict[int, dict[int, int]]
+    moved: frozenset[Fault] = frozenset()
+    """Flips that gave a message another place in the source's order."""
 
     @property
     def levels(self) -> Counter[Completeness]:
@@ -198,7 +215,7 @@ class Mutated:
 
     def report(self) -> Report:
         """What became of every fault, and whatever should not be."""
-        named = _Named(self)
+        named = Named(self)
         report = Report(rows=self.outcome.kept)
         report.violations += equations(self.outcome, self.recording.tables)
         for fault in self.faults:
@@ -208,7 +225,7 @@ class Mutated:
         self._check_alarms(named, report)
         return report
 
-    def _judge(self, fault: Fault, named: _Named, seen: Seen, report: Report) -> None:
+    def _judge(self, fault: Fault, named: Named, seen: Seen, report: Report) -> None:
         seen.faults += 1
         seen.messages += messages_of(fault)
         if is_harmless(fault):
@@ -224,7 +241,7 @@ class Mutated:
             seen.missed += 1
             report.violations.append(f"missed: {fault.json()}")
 
-    def _check_rows(self, named: _Named, report: Report) -> None:
+    def _check_rows(self, named: Named, report: Report) -> None:
         """No row may differ from the clean run's, come twice or be gone, unless a fault says why."""
         clean, rows = self.recording.clean.rows, self.outcome.rows
         sets = sets_of(self.outcome)
@@ -239,18 +256,26 @@ class Mutated:
                 report.changed_rows += int(((rows.partitions == partition) & (rows.offsets == last))[changed].sum())
             elif not any(named.near(one) or named.of_cell(one) for one in faults):
                 report.violations.append(f"a row is not what it was, and nothing says so: {faults[0].json()}")
-        _, counts = np.unique(rows.contents, return_counts=True)
-        moved = sum(fault.kind is Kind.REPARTITION for fault in self.faults)
-        if (counts > 1).any() and not moved:
-            report.violations.append(f"{int((counts > 1).sum())} rows come twice")
+        self._check_repeats(named, report)
         self._check_losses(clean.partitions, clean.offsets, ~np.isin(clean.contents, rows.contents), named, report)
+
+    def _check_repeats(self, named: Named, report: Report) -> None:
+        """A row may come twice only where a doubt says so, or where a message stands in two partitions."""
+        rows = self.outcome.rows
+        _, first, inverse = np.unique(rows.contents, return_index=True, return_inverse=True)
+        repeats = np.flatnonzero(first[inverse] != np.arange(len(inverse)))
+        if any(fault.kind is Kind.REPARTITION for fault in self.faults):
+            return
+        for partition, last in _pairs(rows.partitions[repeats], rows.offsets[repeats]):
+            if not named.doubted(partition, last, in_cell=bool(self.moved)):
+                report.violations.append(f"a row comes twice: partition {partition}, offset {last}")
 
     def _check_losses(
         self,
         partitions: npt.NDArray[np.int64],
         offsets: npt.NDArray[np.int64],
         gone: npt.NDArray[np.bool_],
-        named: _Named,
+        named: Named,
         report: Report,
     ) -> None:
         explained = {
@@ -268,7 +293,7 @@ class Mutated:
             if not named.between(partition, low + 1, high):
                 report.violations.append(f"rows are gone, and nothing says so: partition {partition}, offset {last}")
 
-    def _check_alarms(self, named: _Named, report: Report) -> None:
+    def _check_alarms(self, named: Named, report: Report) -> None:
         """Whatever is reported lies near a fault."""
         faulty: dict[int, list[tuple[int, int]]] = {}
         for fault in self.faults:
@@ -280,79 +305,17 @@ class Mutated:
             before = self.places[fault.from_partition].get(fault.from_offset, first)
             faulty.setdefault(fault.from_partition, []).append((before, before))
         for partition, first, last, what in named.alarms:
+            if what.startswith(DOUBTS) and any((one.first_offset or 0) <= last for one in self.moved):
+                continue  # whatever is behind a message whose id is another may be taken for doubtful
             near = NEAR + 2 * (last - first)
             if not any(low - near <= last and first <= high + near for low, high in faulty.get(partition, ())):
                 report.violations.append(f"false alarm: partition {partition}, offsets {first} to {last}: {what}")
 
 
-NEAR = 2
-"""Messages between a fault and what names it: a loss shows at the next message, of a transaction at the next of its marks."""
-
-
-class _Named:
-    """All places that the ledger, the quarantine and the list of redeliveries name, by Kafka partition and offset."""
-
-    def __init__(self, mutated: Mutated) -> None:
-        self.alarms: list[tuple[int, int, int, str]] = []
-        self._cells: list[Ingested] = []
-        self._places: dict[int, npt.NDArray[np.int64]] = {}
-        for cell, problem in mutated.judged.of_cells:
-            if problem.first_offset is not None and problem.last_offset is not None:
-                what = f"{problem.code}: {problem.detail}"
-                self.alarms.append((cell.kafka_partition, problem.first_offset, problem.last_offset, what))
-            elif problem.code is not ProblemCode.QUARANTINED:
-                self._cells.append(mutated.outcome.cells[cell])
-        for one in mutated.outcome.quarantine:
-            self.alarms.append((one.cell.kafka_partition, one.first_offset, one.last_offset, one.reason))
-        self._windows = [window for window, problem in mutated.judged.of_windows if problem.code is ProblemCode.GTIDS]
-        self._mutated = mutated
-        for partition, places in mutated.places.items():
-            self._places[partition] = np.zeros(max(places.values(), default=0) + 64, np.int64)
-        for partition, first, last, _ in self.alarms:
-            self._places[partition][first : last + 1] = 1
-        for partitions in (mutated.outcome.redelivered, mutated.outcome.invalid):
-            for partition, offsets in partitions.items():
-                self._places[partition][list(offsets)] = 1
-        self._sums = {partition: np.cumsum(np.append(0, found)) for partition, found in self._places.items()}
-
-    def between(self, partition: int, first: int, last: int) -> bool:
-        """Whether any place from ``first`` to ``last`` is named, or a whole cell there."""
-        sums = self._sums[partition]
-        low, high = max(0, min(first, len(sums) - 1)), max(0, min(last + 1, len(sums) - 1))
-        return bool(sums[high] > sums[low]) or self._in_cell(partition, first, last)
-
-    def near(self, fault: Fault) -> bool:
-        """Whether a place near the fault is named: where it shows, or where its message was taken from."""
-        here = fault.first_offset is not None and fault.last_offset is not None
-        if here and self._at(fault.partition, fault.first_offset or 0, fault.last_offset or 0):
-            return True
-        before = self._mutated.places[fault.from_partition].get(fault.from_offset)
-        return before is not None and self._at(fault.from_partition, before, before)
-
-    def of_cell(self, fault: Fault) -> bool:
-        """Whether something is reported of the cell or window that the fault is in."""
-        if fault.first_offset is None:  # what ends inside a transaction is not proven
-            return self._mutated.judged.windows[self._mutated.recording.windows[-1]] is not Completeness.PROVEN
-        if self._in_cell(fault.partition, fault.first_offset - 1, fault.first_offset):
-            return True
-        if self._mutated.outcome.unknown and fault.found_by is FoundBy.DECODING:
-            return True  # fields, data types and charsets of rows are counted over many windows at once
-        return any(window.start <= fault.time < window.end for window in self._windows)
-
-    def _at(self, partition: int, first: int, last: int) -> bool:
-        sums = self._sums[partition]
-        low, high = max(0, first - 1), min(last + 2, len(sums) - 1)
-        return bool(sums[high] > sums[low])
-
-    def _in_cell(self, partition: int, first: int, last: int) -> bool:
-        return any(
-            one.cell.kafka_partition == partition and one.offsets.start <= last and first < one.offsets.end
-            for one in self._cells
-        )
-
-
 def is_harmless(fault: Fault) -> bool:
     """Whether delivery at least once does that anyway, or source positions heal it: nothing is missing, all rows are the same."""
+    if fault.found_by is FoundBy.ID:
+        return False
     return fault.kind in HARMLESS or fault.found_by is FoundBy.POSITION
 
 

@@ -8,7 +8,7 @@ topic, rows decoded. Nothing here decides anything by itself.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -21,6 +21,10 @@ import pyarrow.compute as pc
 
 from dts_assets.model.columns import Column
 from dts_assets.model.delivery import CellDelivery
+from dts_assets.model.formats import ChangeOrder
+from dts_assets.model.ledger_rows import Comparison, IngestWindow
+from dts_assets.model.lineages import Doubt
+from dts_assets.model.message_ids import SeenTable
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.open_sets import OpenSet
 from dts_assets.model.problems import Problem
@@ -28,20 +32,25 @@ from dts_assets.model.runs import Run, SeenCheckpoint, SeenStatement
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
-from dts_assets.planning.suspicions import find_suspicions
-from dts_assets.planning.topic_lineages import find_lineages
+from dts_assets.planning.message_lives import follow_ids
+from dts_assets.planning.topic_marks import TopicHistory
 from dts_assets.stages.cell_decoder import CellDecoder, CellReading
 from dts_assets.stages.changelog_decoder import CellKey, ChangelogDecoder, EntriesWanted
 from dts_assets.stages.collecting import Tally
 from dts_assets.stages.entry_facts import EntryFacts
-from dts_assets.stages.redelivered_entries import EntryKeys, keys_of, redelivered_in_cell
+from dts_assets.stages.message_contents import CONTENT_COLUMNS, compare
+from dts_assets.stages.redelivered_entries import (
+    COPY_COLUMNS,
+    EntryKeys,
+    copies_in_cell,
+    keys_of,
+    redelivered_in_cell,
+)
 from dts_assets.stages.row_hash import row_hashes
 from dts_assets.store.registry import read_registry
 from dts_assets.wire.columns.buffers import offsets_of
-from dts_assets.wire.dts_protobuf import DtsProtobuf
+from dts_assets.wire.format import WireFormat
 from tests.ledger_rows import ingest_row
-
-FORMAT = DtsProtobuf()
 
 Tables: TypeAlias = Mapping[TableId, tuple[Column, ...]]
 
@@ -74,8 +83,17 @@ class Ingested:
     runs: tuple[Run, ...]
     checkpoints: tuple[SeenCheckpoint, ...]
     statements: tuple[SeenStatement, ...]
+    seen_tables: tuple[SeenTable, ...]
     parts: list[pa.RecordBatch]
     """Rows of ``entries``."""
+
+    @property
+    def row(self) -> IngestWindow:
+        """The row of ``windows``, as far as lineages and redeliveries ask."""
+        row = ingest_row(
+            self.cell, self.offsets, runs=self.runs, checkpoints=self.checkpoints, statements=self.statements
+        )
+        return replace(row, seen_tables=self.seen_tables)
 
 
 @dataclass(slots=True)
@@ -101,6 +119,8 @@ class Outcome:
     quarantine: list[Rejection] = field(default_factory=list)
     redelivered: dict[int, set[int]] = field(default_factory=dict)
     lineages: int = 1
+    doubts: tuple[Doubt, ...] = ()
+    """Places at which order or identity is not proven."""
     kept: int = 0
     redelivered_changes: int = 0
     quarantined_changes: int = 0
@@ -135,6 +155,7 @@ def run(
     messages: Mapping[int, pa.RecordBatch],
     windows: Sequence[Window],
     tables: Tables,
+    wire: WireFormat,
     *,
     feed: int = 1 << 20,
 ) -> Outcome:
@@ -142,26 +163,28 @@ def run(
 
     ``feed`` is how many messages are joined at a time.
     """
-    parts = [ingest(partition, batch, windows, feed=feed) for partition, batch in sorted(messages.items())]
-    return finish(parts, tables)
+    parts = [ingest(partition, batch, windows, wire, feed=feed) for partition, batch in sorted(messages.items())]
+    return finish(parts, tables, wire)
 
 
-def ingest(partition: int, batch: pa.RecordBatch, windows: Sequence[Window], *, feed: int = 1 << 20) -> Ingest:
+def ingest(
+    partition: int, batch: pa.RecordBatch, windows: Sequence[Window], wire: WireFormat, *, feed: int = 1 << 20
+) -> Ingest:
     """The cells of one Kafka partition of a complete capture, and what of it is in quarantine."""
     cells: dict[Cell, Ingested] = {}
     quarantine: list[Rejection] = []
-    lane = _Lane(batch, feed)
+    lane = _Lane(batch, wire, feed)
     for number, (window, rows) in enumerate(zip(windows, _ranges(batch, windows), strict=True)):
         cell = Cell(partition, window)
         cells[cell] = lane.ingest(cell, rows, quarantine, last=number == len(windows) - 1)
     return cells, quarantine
 
 
-def finish(parts: Iterable[Ingest], tables: Tables) -> Outcome:
+def finish(parts: Iterable[Ingest], tables: Tables, wire: WireFormat) -> Outcome:
     """The row changes of a topic from its Kafka partitions."""
     parts = list(parts)
     cells = {cell: one for found, _ in parts for cell, one in found.items()}
-    return _tables(cells, [one for _, quarantine in parts for one in quarantine], tables)
+    return _tables(cells, [one for _, quarantine in parts for one in quarantine], tables, wire)
 
 
 def _ranges(batch: pa.RecordBatch, windows: Sequence[Window]) -> Iterator[tuple[int, int]]:
@@ -179,8 +202,8 @@ def _millis(instant: datetime) -> int:
 class _Lane:
     """One Kafka partition."""
 
-    def __init__(self, batch: pa.RecordBatch, feed: int) -> None:
-        self._feed = feed
+    def __init__(self, batch: pa.RecordBatch, wire: WireFormat, feed: int) -> None:
+        self._feed, self._wire = feed, wire
         self._batch = batch
         self._offsets = batch["offset"]
         self._left_open: tuple[OpenSet, ...] = ()
@@ -193,7 +216,7 @@ class _Lane:
             cell,
             offsets,
             0,
-            FORMAT,
+            self._wire,
             before=self._before,
             reaches_start=True,
             nothing_follows=last,
@@ -205,7 +228,7 @@ class _Lane:
         runs = decoder.runs
         return Ingested(
             cell, offsets, decoder.tally, decoder.facts, decoder.delivery.result(), list(decoder.problems()),
-            runs.runs(), runs.checkpoints(), runs.statements(), kept.parts,
+            runs.runs(), runs.checkpoints(), runs.statements(), tuple(decoder.tables.seen), kept.parts,
         )  # fmt: skip
 
     def _range(self, start: int, end: int) -> OffsetRange:
@@ -240,34 +263,24 @@ class _Kept:
             )
 
 
-def _tables(cells: dict[Cell, Ingested], quarantine: list[Rejection], tables: Tables) -> Outcome:
+def _tables(cells: dict[Cell, Ingested], quarantine: list[Rejection], tables: Tables, wire: WireFormat) -> Outcome:
     """Row changes of all cells."""
-    runs = [
-        ingest_row(cell, runs=one.runs, checkpoints=one.checkpoints, statements=one.statements)
-        for cell, one in cells.items()
-    ]
-    real = not any(mark.fake_gtid for one in cells.values() for mark in one.checkpoints)
-    lineages = find_lineages(runs, trust_gtids=real)
-    suspicions = find_suspicions(runs, lineages)
-    outcome = Outcome(cells, _NO_ROWS, quarantine, lineages=len(lineages.all))
-    rules = {
-        key_of(cell): {run.shard: lineages.rule(cell.kafka_partition, run.shard) for run in one.runs}
-        for cell, one in cells.items()
-    }
+    history = _history(cells, tables, wire)
+    outcome = Outcome(
+        cells, _NO_ROWS, quarantine, lineages=len(history.lineages.all), doubts=tuple(history.lineages.doubts)
+    )
     redelivered: dict[CellKey, EntryKeys] = {}
-    for cell, suspicion in suspicions.items():
-        found = redelivered_in_cell(
-            cells[cell].parts,
-            [cells[one].parts for one in suspicion.earlier],
-            rules[key_of(cell)], trust_gtids=real, by_gtid=suspicion.by_gtid,
-        )  # fmt: skip
+    for cell in history.suspicions:
+        found = _redelivered(cell, cells, history, wire)
         redelivered[key_of(cell)] = keys_of(found)
         outcome.redelivered.setdefault(cell.kafka_partition, set()).update(found["last_offset"].to_pylist())
         for row in found.select(("database", "schema", "table", "rows")).to_pylist():
             if TableId(row["database"] or "", row["schema"] or "", row["table"] or "") in tables:
                 outcome.redelivered_changes += row["rows"] or 0
     sink = _Changelogs(outcome)
-    decoder = ChangelogDecoder(FORMAT, tables, EntriesWanted(rules, redelivered), sink)
+    rules = {key_of(cell): history.rules(cell) for cell in cells}
+    loads = {key_of(cell): loads for cell, loads in history.loads.items()}
+    decoder = ChangelogDecoder(wire, tables, EntriesWanted(rules, redelivered, {}, loads), sink)
     decoder.read(part for one in cells.values() for part in one.parts)
     outcome.unknown = decoder.unknown
     outcome.quarantined_changes = sum(tally.quarantined for tally in decoder.tallies.values())
@@ -275,6 +288,36 @@ def _tables(cells: dict[Cell, Ingested], quarantine: list[Rejection], tables: Ta
     names = ("identities", "contents", "partitions", "offsets")
     outcome.rows = Rows(*(np.concatenate([getattr(one, name) for one in (_NO_ROWS, *sink.found)]) for name in names))
     return outcome
+
+
+def _history(cells: Mapping[Cell, Ingested], tables: Tables, wire: WireFormat) -> TopicHistory:
+    """What all cells tell together, after the comparison of messages whose ids fall."""
+    rows = [one.row for one in cells.values()]
+    order, comparisons = wire.traits.order, dict[str, Comparison]()
+
+    def contents(cell: Cell) -> Iterator[pa.RecordBatch]:
+        return (part.select(CONTENT_COLUMNS) for part in cells[cell].parts)
+
+    for partition in {row.kafka_partition for row in rows} if order is ChangeOrder.MESSAGE_ID else ():
+        mine = sorted((row for row in rows if row.kafka_partition == partition), key=lambda row: row.window)
+        while (fall := follow_ids(partition, mine, comparisons).undecided) is not None:
+            answer = compare(fall, contents, wire)
+            comparisons[answer.inputs] = answer
+    return TopicHistory.of(rows, tables, order=order, comparisons=comparisons.values())
+
+
+def _redelivered(cell: Cell, cells: Mapping[Cell, Ingested], history: TopicHistory, wire: WireFormat) -> pa.Table:
+    """The entries of a cell that were delivered before."""
+    suspicion, rules = history.suspicions[cell], history.rules(cell)
+    if wire.traits.order is ChangeOrder.MESSAGE_ID:
+        read = {one: [part.select(COPY_COLUMNS) for part in cells[one].parts] for one in (cell, *suspicion.earlier)}
+        earlier = [(history.stretches(one), read[one]) for one in suspicion.earlier]
+        return copies_in_cell((history.stretches(cell), read[cell]), earlier, rules, wire)
+    return redelivered_in_cell(
+        cells[cell].parts,
+        [cells[one].parts for one in suspicion.earlier],
+        rules, trust_gtids=history.trusts_gtids, by_gtid=suspicion.by_gtid,
+    )  # fmt: skip
 
 
 def key_of(cell: Cell) -> CellKey:
