@@ -135,7 +135,7 @@ def main(config: Path) -> dict[str, Any]:
             report[f"tables_{number}"] = session.backfill(session.table_assets("pieces"), keys)
         report["events"] = {name: session.events(name) for name in ("once", "pieces")}
         # The daemon's runs come in any order: sets that begin in a window that was made later are joined now.
-        report["stale"] = len(find_work(session.pipeline("pieces")).stale_entries)
+        report["stale"] = [str(cell) for cell in find_work(session.pipeline("pieces")).stale_entries]
         outcome = run_all(config, Console(quiet=True))
         assert not outcome.failures, outcome.failures
         report["events_settled"] = session.events("pieces")

@@ -6,6 +6,7 @@ stand-in that takes all changes of the changelog anew, by the product's own Arro
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -81,7 +82,9 @@ def written_to(pipeline: Pipeline, job: Any, _: object, branch: str) -> None:
         with table.io.new_input(file.path).open() as stream:
             rows.append(pq.read_table(stream).cast(schema))
     whole = pa.concat_tables(rows) if rows else schema.empty_table()
-    table.overwrite(whole, branch=branch, snapshot_properties={STATE_PROPERTY: job.plan.state.to_text()})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # pyiceberg warns where there is nothing to overwrite
+        table.overwrite(whole, branch=branch, snapshot_properties={STATE_PROPERTY: job.plan.state.to_text()})
 
 
 def _whole(pipeline: Pipeline, job: Any) -> tuple[WrittenFile, ...]:
