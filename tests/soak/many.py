@@ -59,11 +59,10 @@ def run_of_dts_protobuf(seed: int) -> Report:
 
 
 def run_of_drs_json_c(seed: int) -> Report:
-    """An hour of a task by seed, with faults in it; two runs of three have no flips, so that no id is another."""
+    """An hour of a task by seed, with faults in it."""
     topic = drs_topic(seed, _DRS_MESSAGES, _START, timedelta(hours=1))
     recording = Recording(topic, _WINDOW, DRS_TABLES, DrsJsonC())
-    kinds = _WITHOUT_SETS if seed % 3 == 0 else tuple(kind for kind in _WITHOUT_SETS if kind is not Kind.FLIP)
-    return _report(recording, seed, kinds, _DRS_MESSAGES // _DRS_ONE_IN)
+    return _report(recording, seed, _WITHOUT_SETS, _DRS_MESSAGES // _DRS_ONE_IN)
 
 
 RUNS: Mapping[str, Callable[[int], Report]] = {"dts-protobuf": run_of_dts_protobuf, "drs-json-c": run_of_drs_json_c}
@@ -71,6 +70,8 @@ RUNS: Mapping[str, Callable[[int], Report]] = {"dts-protobuf": run_of_dts_protob
 
 
 def _report(recording: Recording, seed: int, kinds: tuple[Kind, ...], count: int) -> Report:
+    if seed % 3 == 2:  # a flip may give a message another place, and then any message behind it may be doubted
+        kinds = tuple(kind for kind in kinds if kind is not Kind.FLIP)
     report = recording.mutated(seed=seed, kinds=kinds, count=count).report()
     report.violations = [f"seed {seed}: {one}" for one in report.violations]
     return report

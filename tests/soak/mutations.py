@@ -19,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dts_assets.model.formats import ChangeOrder
 from dts_assets.model.problems import Completeness
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
@@ -132,7 +133,9 @@ class Recording:
         return Mutated(self, faults, outcome, judge(outcome), places, moved)
 
     def _moves(self, fault: Fault, mutated: Topic) -> bool:
-        """Whether a flip gave a message another id or another time, so that others behind it are out of place."""
+        """Whether a flip gave a message another place in the source's order, so that others behind it may be out of theirs."""
+        if self.wire.traits.order is ChangeOrder.BINLOG_POSITION:
+            return not fault.detail.endswith((": a value", ": it does not parse"))
         before, after = (
             next(one.value for one in topic.partitions[partition] if one.offset == offset and not one.gone)
             for topic, partition, offset in (
@@ -305,8 +308,8 @@ class Mutated:
             before = self.places[fault.from_partition].get(fault.from_offset, first)
             faulty.setdefault(fault.from_partition, []).append((before, before))
         for partition, first, last, what in named.alarms:
-            if what.startswith(DOUBTS) and any((one.first_offset or 0) <= last for one in self.moved):
-                continue  # whatever is behind a message whose id is another may be taken for doubtful
+            if what.startswith(DOUBTS) and self.moved:
+                continue  # whatever is behind a message whose place is another may be taken for doubtful
             near = NEAR + 2 * (last - first)
             if not any(low - near <= last and first <= high + near for low, high in faulty.get(partition, ())):
                 report.violations.append(f"false alarm: partition {partition}, offsets {first} to {last}: {what}")
