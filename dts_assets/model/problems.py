@@ -59,6 +59,11 @@ class Reason(StrEnum):
     UNKNOWN_OPERATION = "unknown_operation"
     RAGGED_ROW = "ragged_row"
     """A row whose number of values is neither zero nor the number of columns."""
+    UNEXPECTED = "unexpected"
+    """An error of decoding that this code does not expect.
+
+    It is a fault of dts-assets, and the detail is its place.
+    """
 
 
 class Completeness(StrEnum):

@@ -16,17 +16,18 @@ from dts_assets.model.formats import ChangeOrder
 from dts_assets.model.ledger_rows import Counts
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.open_sets import OpenSet
-from dts_assets.model.problems import Problem, ProblemCode
+from dts_assets.model.problems import Problem, ProblemCode, Reason
 from dts_assets.model.spans import Cell
 from dts_assets.stages.collecting import Tally
 from dts_assets.stages.entry_columns import EntryColumns
 from dts_assets.stages.entry_facts import EntryFacts, account_for_all, entry_rows
 from dts_assets.stages.heads import Head, find_head, fragment_at
+from dts_assets.stages.isolation import decoded_apart, fault_of
 from dts_assets.stages.partial_sets import Fragment
 from dts_assets.stages.quarantine import Unusable, quarantine_rows
 from dts_assets.stages.reassembly import Reassembler, whole_sets
 from dts_assets.stages.window_state import WindowState
-from dts_assets.wire.format import Rejected, WireFormat
+from dts_assets.wire.format import ENTRIES, DecodedEntries, Rejected, WireFormat
 
 CHUNK_BYTES = 16 << 20
 """Bytes of entry sets decoded in one call.
@@ -206,8 +207,7 @@ class CellDecoder:
             return
         table = pa.Table.from_batches(self._pending).combine_chunks()
         self._pending, self._pending_bytes = [], 0
-        for sets in table.to_batches():
-            decoded = account_for_all(self._format.entries(sets["data"]), sets["data"])
+        for sets, decoded in self._decoded(table):
             columns = EntryColumns.of(decoded.batch, sets, decoded.checkpoints)
             self.facts.add(decoded, columns)
             self.delivery.see_entries(columns)
@@ -219,6 +219,16 @@ class CellDecoder:
                 self.runs.repeated(columns, copies)
             self._sink.entries(entry_rows(decoded.batch, sets, cell=self._reading.cell, epoch=self._reading.epoch))
             self._reject([_rejected_row(rejection, sets) for rejection in decoded.rejected])
+
+    def _decoded(self, table: pa.Table) -> Iterator[tuple[pa.RecordBatch, DecodedEntries]]:
+        """Yield entry sets with their entries; a set that nobody expected stands alone, rejected."""
+
+        def entries(sets: pa.RecordBatch) -> DecodedEntries:
+            return account_for_all(self._format.entries(sets["data"]), sets["data"])
+
+        for whole in table.to_batches():
+            for sets, decoded in decoded_apart(entries, whole):
+                yield sets, _unexpected(sets, decoded) if isinstance(decoded, Exception) else decoded
 
     def _reject(self, found: Sequence[Unusable]) -> None:
         """Hand rows of quarantine to the sink."""
@@ -232,6 +242,12 @@ class CellDecoder:
         earlier = self._reading.before(min(fragment.offset for fragment in tail))
         fragments = ((batch["offset"], self._format.fragments(batch)) for batch in earlier)
         return find_head(fragments, shard=shard, tail=tail, reaches_start=self._reading.reaches_start)
+
+
+def _unexpected(sets: pa.RecordBatch, error: Exception) -> DecodedEntries:
+    """Return no entry of one set, and its rejection."""
+    rejected = Rejected(0, None, Reason.UNEXPECTED, fault_of(error), sets["data"][0].as_py())
+    return DecodedEntries(pa.RecordBatch.from_pylist([], ENTRIES), (rejected,), (), (), {})
 
 
 def counts_of(tally: Tally, facts: EntryFacts) -> Counts:

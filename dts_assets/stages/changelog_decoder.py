@@ -20,16 +20,18 @@ from dts_assets.model.columns import Column
 from dts_assets.model.lineages import LineageRule
 from dts_assets.model.message_ids import Load
 from dts_assets.model.positions import SourcePosition
+from dts_assets.model.problems import Reason
 from dts_assets.model.tables import TableId
 from dts_assets.stages.changelog_rows import ENTRY_COLUMNS, changelog_rows, position_bounds
 from dts_assets.stages.ddl_statements import ddl_rows, statements, truncation, truncations
 from dts_assets.stages.entry_lineages import entry_lineages
+from dts_assets.stages.isolation import decoded_apart, fault_of
 from dts_assets.stages.moved_rows import count_partial_moves
 from dts_assets.stages.quarantine import Unusable, quarantine_rows
 from dts_assets.stages.redelivered_entries import EntryKeys, entry_keys
 from dts_assets.stages.row_hash import Hashes, row_hashes, signed, summed
 from dts_assets.wire.columns.buffers import numbers_of, offsets_of
-from dts_assets.wire.format import Rejected, TableChanges, WireFormat
+from dts_assets.wire.format import DecodedChanges, Rejected, TableChanges, WireFormat
 
 CHUNK_BYTES = 16 << 20
 MANY_TABLES = 100
@@ -134,6 +136,15 @@ class EntriesWanted:
     from_offsets: Mapping[CellKey, int] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class _TableRows:
+    """Rows of the changelog of one table, with a hash of each."""
+
+    table: TableId
+    rows: pa.RecordBatch
+    hashes: Hashes
+
+
 class ChangelogDecoder:
     """One pass over entries. Its tallies, unsigned columns and unknown things are those of all that was read."""
 
@@ -180,7 +191,7 @@ class ChangelogDecoder:
             if found:
                 self._sink.statements(ddl_rows(ddl, found))
             for changes in truncations(found, self._columns):
-                self._write(changes, ddl)
+                self._write(self._rows(changes, ddl))
 
     def _read_loads(self, batch: pa.RecordBatch) -> None:
         """Write the truncations of the full loads that begin in a batch of one cell."""
@@ -191,7 +202,8 @@ class ChangelogDecoder:
             table = TableId(load.database, load.schema, load.table)
             rows = np.flatnonzero(batch["last_offset"].to_numpy() == load.offset)
             if len(rows) and table in self._columns and load.offset >= self._wanted.from_offsets.get(cell, 0):
-                self._write(truncation(int(rows[0]), table, self._columns[table]), _placed_at(batch, load.emptied_at))
+                changes = truncation(int(rows[0]), table, self._columns[table])
+                self._write(self._rows(changes, _placed_at(batch, load.emptied_at)))
 
     def _chunks(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield DML entries in batches of about a chunk of payload."""
@@ -237,24 +249,37 @@ class ChangelogDecoder:
     def _decode(self, entries: pa.RecordBatch) -> None:
         if not entries.num_rows:
             return
-        decoded = self._format.changes(entries, self._columns)
-        for changes in decoded.tables:
-            self._write(changes, entries)
-        self.unsigned |= decoded.unsigned
-        self.unknown.update(decoded.unknown)
-        for rejection in decoded.rejected:
-            self._reject(rejection, entries)
+        for some, found in decoded_apart(self._changes, entries):
+            if isinstance(found, Exception):
+                payload = some["payload"][0].as_py()
+                self._reject(Rejected(0, None, Reason.UNEXPECTED, fault_of(found), payload), some)
+                continue
+            decoded, made = found
+            for rows in made:
+                self._write(rows)
+            self.unsigned |= decoded.unsigned
+            self.unknown.update(decoded.unknown)
+            for rejection in decoded.rejected:
+                self._reject(rejection, some)
 
-    def _write(self, changes: TableChanges, entries: pa.RecordBatch) -> None:
+    def _changes(self, entries: pa.RecordBatch) -> tuple[DecodedChanges, list[_TableRows]]:
+        """Return what entries hold, and the rows of the changelogs; nothing is written yet."""
+        decoded = self._format.changes(entries, self._columns)
+        return decoded, [self._rows(changes, entries) for changes in decoded.tables]
+
+    def _rows(self, changes: TableChanges, entries: pa.RecordBatch) -> _TableRows:
         rows = changelog_rows(changes, entries)
+        return _TableRows(changes.table, rows, row_hashes(rows))
+
+    def _write(self, made: _TableRows) -> None:
+        rows = made.rows
         if not rows.num_rows:
             return
-        self._sink.rows(changes.table, rows)
-        hashes = row_hashes(rows)
+        self._sink.rows(made.table, rows)
         for start, end in _stretches(rows):
             partition, window = rows["kafka_partition"][start].as_py(), rows["window_start"][start].as_py()
-            self.tallies[window, partition, changes.table].add(
-                rows.slice(start, end - start), hashes[start:end], self._columns[changes.table]
+            self.tallies[window, partition, made.table].add(
+                rows.slice(start, end - start), made.hashes[start:end], self._columns[made.table]
             )
 
     def _reject(self, rejection: Rejected, entries: pa.RecordBatch) -> None:
