@@ -14,6 +14,7 @@ from typing import TypeAlias, TypeVar
 from pyspark.sql import SparkSession
 
 from dts_assets.errors import IncompatibleLakeError, NotReadyError
+from dts_assets.flows.first_times import first_times
 from dts_assets.flows.layers import LAYERS, Layer
 from dts_assets.model.formats import ChangeOrder
 from dts_assets.model.frontier import Consistency
@@ -200,7 +201,8 @@ class Pipeline:
         stored = None if table is None else table.properties.get(_FIRST_WINDOW_PROPERTY)
         if stored is not None:
             return datetime.fromisoformat(stored)
-        times = [mark.earliest for mark in self.source.watermarks().values() if mark.earliest is not None]
+        skew = self.settings.window.max_clock_skew
+        times = first_times(self.source, self.source.watermarks(), since=self.grid.start, skew=skew).values()
         if not times:
             return None
         number = max(0, self.grid.number(min(times)))

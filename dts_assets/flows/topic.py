@@ -227,7 +227,7 @@ def _gaps(rows: Sequence[RawWindow], kept: Keeping, now: datetime) -> Iterable[N
     following: datetime | None = None
     for row in reversed(rows):
         following = row.first_time or following
-        if kept.age is None or (following is not None and following < now - 2 * kept.age):
+        if kept.age is None or (following is not None and now - following > 2 * kept.age):
             break
         for problem in row.problems:
             if problem.code is ProblemCode.GAP and problem.first_offset is not None and problem.last_offset is not None:

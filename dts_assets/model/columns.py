@@ -9,10 +9,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-_DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
+_DECIMAL = re.compile(r"decimal\((\d{1,2}),\s*(\d{1,2})\)", re.ASCII)
 _ORIGINAL = re.compile(
     r"^\s*(?P<name>[A-Za-z]+(?: precision| varying)?)\s*(?:\((?P<arguments>[^)]*)\))?(?P<rest>.*)$", re.S
 )
+_NUMBERS = re.compile(r"\s*(\d{1,4})\s*(?:,\s*(\d{1,4})\s*)?", re.ASCII)
+"""One or two arguments of a type. Whoever reads longer numbers reads nonsense: no server has them."""
 
 SIMPLE_TYPES = frozenset(
     {"int", "bigint", "float", "double", "boolean", "string", "binary", "date", "timestamp", "timestamp_ntz"}
@@ -60,13 +62,19 @@ def decimal_arguments(lake_type: str) -> tuple[int, int] | None:
 def is_lake_type(text: str) -> bool:
     """Return whether ``text`` is a type that a column of the lake may be declared as."""
     arguments = decimal_arguments(text)
-    return text in SIMPLE_TYPES or (arguments is not None and 1 <= arguments[0] <= 38 and arguments[1] <= arguments[0])
+    return text in SIMPLE_TYPES or (arguments is not None and _fits_lake(*arguments))
+
+
+def _fits_lake(precision: int, scale: int) -> bool:
+    """Return whether Iceberg, Spark and Arrow have a decimal type."""
+    return 1 <= precision <= 38 and scale <= precision
 
 
 def mysql_type(original_type: str, *, unsigned: bool = False) -> str | None:
     """Return the lake type of a MySQL type text, such as ``int(11) unsigned``; None for an unknown type.
 
-    ``unsigned`` says that a value's data type was UINTn, for servers whose type text leaves the sign out.
+    ``unsigned`` says that a value's data type was UINTn, for servers whose type text leaves the sign out. Numbers and bits whose
+    arguments make no sense, or are more than the lake's types hold, are ``string``, which holds every text as it is.
     """
     found = _ORIGINAL.match(original_type.lower())
     if found is None:
@@ -74,16 +82,22 @@ def mysql_type(original_type: str, *, unsigned: bool = False) -> str | None:
     name, arguments, rest = found.group("name"), found.group("arguments"), found.group("rest")
     unsigned = unsigned or "unsigned" in rest or "zerofill" in rest
     if name in ("decimal", "numeric", "dec", "fixed"):
-        numbers = [int(number) for number in (arguments or "10").split(",")]
-        precision, scale = numbers[0], numbers[1] if len(numbers) > 1 else 0
-        return f"decimal({precision},{scale})" if precision <= 38 else "string"
+        precision, scale = _numbers(arguments or "10")
+        return f"decimal({precision},{scale})" if _fits_lake(precision, scale) else "string"
     if name == "bit":
-        return "decimal(20,0)" if int(arguments or 1) >= 64 else "bigint"
+        bits, _ = _numbers(arguments or "1")
+        return "bigint" if 1 <= bits < 64 else "decimal(20,0)" if bits == 64 else "string"
     if unsigned and name in ("int", "integer"):
         return "bigint"
     if unsigned and name == "bigint":
         return "decimal(20,0)"
     return _MYSQL.get(name)
+
+
+def _numbers(arguments: str) -> tuple[int, int]:
+    """Return the arguments of a type, the second one 0 where there is none; (0, 0) for nonsense."""
+    found = _NUMBERS.fullmatch(arguments)
+    return (0, 0) if found is None else (int(found.group(1)), int(found.group(2) or 0))
 
 
 def widened(one: str, other: str) -> str | None:

@@ -167,7 +167,7 @@ def _boundaries(
 def _closed_by_silence(instant: datetime, closing: Closing) -> ClosedBy:
     if closing.complete:
         return ClosedBy.END
-    if closing.now is not None and closing.now >= instant + closing.grace:
+    if closing.now is not None and closing.now - instant >= closing.grace:
         return ClosedBy.GRACE
     return ClosedBy.OPEN
 

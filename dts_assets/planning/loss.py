@@ -146,7 +146,7 @@ def judge_loss(unread: Unread, watermark: Watermark, *, kept: Keeping, oldest: O
     first = unread.first_time or watermark.earliest
     remaining = None
     if there and lifetime is not None and first is not None:
-        remaining = max(first + lifetime - now, timedelta())
+        remaining = max((first - now) + lifetime, timedelta())  # a time of the year 9999 plus a lifetime is no date
     if lost:
         state = LossState.LOST
     elif not there:

@@ -24,7 +24,11 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from dts_assets.model.columns import SIMPLE_TYPES, is_lake_type
 
-_DURATION = re.compile(r"(\d+)(d|h|m|s)")
+_DURATION = re.compile(r"(\d+)(d|h|m|s)", re.ASCII)
+_MOST_DIGITS = 9
+_LONGEST = timedelta(days=1_000_000)
+"""Durations are added to instants, and the sums have to be dates."""
+
 _UNITS = {"d": timedelta(days=1), "h": timedelta(hours=1), "m": timedelta(minutes=1), "s": timedelta(seconds=1)}
 _OFFSET = re.compile(r"[+-](\d{2}):(\d{2})")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -61,10 +65,11 @@ def duration_of(text: object) -> timedelta:
     found = _DURATION.fullmatch(text) if isinstance(text, str) else None
     if found is None:
         raise mistake(f"{VALUE} is no duration", "write a whole number and a unit: 30s, 10m, 1h or 1d")
-    try:
-        return int(found.group(1)) * _UNITS[found.group(2)]
-    except OverflowError:
-        raise mistake(f"{VALUE} is too long", "write a shorter duration") from None
+    digits, unit = found.groups()
+    duration = int(digits) * _UNITS[unit] if len(digits) <= _MOST_DIGITS else timedelta.max
+    if duration > _LONGEST:
+        raise mistake(f"{VALUE} is too long", f"write a duration of at most {_LONGEST.days}d")
+    return duration
 
 
 def duration_text(duration: timedelta) -> str:

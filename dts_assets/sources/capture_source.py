@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
 from typing import TypeAlias
@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from dts_assets.errors.sources import CaptureError
 from dts_assets.model.offsets import OffsetRange, Watermark
-from dts_assets.sources.milliseconds import ceiling_of, floor_of, instant_of
+from dts_assets.sources.milliseconds import ceiling_of, column_of, floor_of, instant_of, milliseconds_of
 
 MESSAGE_SCHEMA = pa.schema(
     [
@@ -42,6 +42,18 @@ _BATCH_BYTES = 8 << 20
 _ROW_BYTES = 128
 _KEPT_BYTES = 64 << 20
 """The largest row group that a process keeps after reading it."""
+
+_CLOCKS_DIFFER = timedelta(days=1)
+"""The time that a message may be ahead of this machine's clock, and still be believed."""
+
+_LAST_BELIEVED = floor_of(datetime(7000, 1, 1, tzinfo=UTC))
+"""The latest time that is believed by whatever clock.
+
+The longest durations of the settings can be added to it.
+"""
+
+_OFFSETS = (0, (1 << 63) - 2)
+"""The least and the greatest offset: the one behind it fits 64 bits."""
 
 _Integers: TypeAlias = npt.NDArray[np.int64]
 
@@ -67,6 +79,12 @@ class _Index:
     def of(self, kafka_partition: int) -> _PartitionIndex:
         return self.partitions.get(kafka_partition, _EMPTY)
 
+    def latest_until(self, limit: int) -> int | None:
+        if self.latest is None or self.latest <= limit:
+            return self.latest
+        times = [one.milliseconds[one.milliseconds <= limit] for one in self.partitions.values()]
+        return max((int(some.max()) for some in times if some.size), default=None)
+
 
 @dataclass(frozen=True, slots=True)
 class CaptureSource:
@@ -81,9 +99,17 @@ class CaptureSource:
         return {partition: _watermark(index.of(partition)) for partition in range(self.partitions)}
 
     def now(self) -> datetime | None:
-        """Return the greatest message time in the capture; None if it is empty."""
-        latest = self._index().latest
-        return None if latest is None else instant_of(latest)
+        """Return the greatest message time in the capture that can be believed; None if there is none.
+
+        A recording is made after its messages. So a message dated in the future is not believed beside others that are not:
+        windows up to its time would never end. If all of them are, the clock of this machine is wrong.
+        """
+        index = self._index()
+        for limit in (floor_of(datetime.now(UTC) + _CLOCKS_DIFFER), _LAST_BELIEVED):
+            latest = index.latest_until(limit)
+            if latest is not None:
+                return instant_of(latest)
+        return None
 
     def offset_for_time(self, kafka_partition: int, instant: datetime, *, not_after: datetime) -> int | None:
         """Return the first offset dated in ``[instant, not_after]``, as a broker would; None if there is none."""
@@ -143,6 +169,8 @@ def _row_group(file: str, size: int, modified: int, group: int) -> pa.Table:
     """
     with pq.ParquetFile(file) as parquet:
         table = parquet.read_row_group(group, columns=MESSAGE_SCHEMA.names)
+    times = column_of(milliseconds_of(table["timestamp"]))
+    table = table.set_column(table.schema.get_field_index("timestamp"), "timestamp", times)
     return table.select(MESSAGE_SCHEMA.names).cast(MESSAGE_SCHEMA)
 
 
@@ -165,12 +193,11 @@ def _build_index(path: str, partitions: int, state: tuple[tuple[str, int, int], 
                         path, f"{Path(file).name} has rows without {', '.join(unnumbered)}; record it anew"
                     )
                 topics.update(str(topic) for topic in pc.unique(table["topic"]).to_pylist())
-                stamps = table["timestamp"].cast(pa.timestamp("ms", tz="UTC")).cast(pa.int64())
                 columns.append(
                     (
-                        table["partition"].to_numpy().astype(np.int64),
-                        table["offset"].to_numpy().astype(np.int64),
-                        stamps.to_numpy().astype(np.int64),
+                        _numbers(table["partition"], (0, partitions - 1), path, _OTHER_PARTITION.format(partitions)),
+                        _numbers(table["offset"], _OFFSETS, path, f"{Path(file).name} {_NO_OFFSET}"),
+                        milliseconds_of(table["timestamp"]),
                         np.full(table.num_rows, len(row_groups), dtype=np.int64),
                     )
                 )
@@ -182,18 +209,32 @@ def _build_index(path: str, partitions: int, state: tuple[tuple[str, int, int], 
     if not columns:
         return _Index({}, (), None)
     partition, offset, stamp, group_number = (np.concatenate(parts) for parts in zip(*columns, strict=True))
-    if partition.size and (int(partition.min()) < 0 or int(partition.max()) >= partitions):
-        raise CaptureError(
-            path,
-            f"it holds Kafka partition {int(partition.max())}, the subscription says partitions: {partitions}; "
-            f"set partitions to what the topic has",
-        )
     index: dict[int, _PartitionIndex] = {}
     for number in np.unique(partition):
         mine = partition == number
         offsets, first = np.unique(offset[mine], return_index=True)
         index[int(number)] = _PartitionIndex(offsets, stamp[mine][first], group_number[mine][first])
     return _Index(index, tuple(row_groups), int(stamp.max()) if stamp.size else None)
+
+
+_OTHER_PARTITION = (
+    "it holds Kafka partition {{}}, the subscription says partitions: {}; set partitions to what the topic has"
+)
+_NO_OFFSET = "has a message with offset {}, which no broker gives; record it anew"
+
+
+def _numbers(column: pa.ChunkedArray, bounds: tuple[int, int], path: str, problem: str) -> _Integers:
+    """Return whole numbers of any width.
+
+    Raises:
+        CaptureError: A number is out of bounds; it stands in the place of ``{}`` in ``problem``.
+    """
+    found = pc.min_max(column).as_py()
+    for number in (found["min"], found["max"]) if len(column) else ():
+        if not bounds[0] <= number <= bounds[1]:
+            raise CaptureError(path, problem.format(number))
+    numbers: _Integers = column.to_numpy().astype(np.int64)
+    return numbers
 
 
 def _open(path: str, file: str) -> pq.ParquetFile:

@@ -15,6 +15,7 @@ from dts_assets.errors.sources import MessagesGoneError, UnreachableBrokerError
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.sources.capture_source import MESSAGE_SCHEMA
 from dts_assets.sources.kafka_errors import ConnectionErrors, error_of
+from dts_assets.sources.milliseconds import column_of
 
 BATCH_BYTES = 8 << 20
 """The size of a batch of messages, about."""
@@ -215,7 +216,7 @@ class _Columns:
             pa.repeat(topic, count),
             pa.repeat(pa.scalar(number, pa.int32()), count),
             pa.array(self._offsets, pa.int64()),
-            pa.array(self._times, pa.int64()).cast(pa.timestamp("ms", tz="UTC")),
+            column_of(self._times),
             pa.array(self._keys, pa.binary()),
             pa.array(self._values, pa.binary()),
             pa.ListArray.from_arrays(pa.array(self._header_ends, pa.int32()), pairs, type=_HEADER.type),

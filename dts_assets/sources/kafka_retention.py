@@ -12,6 +12,8 @@ from dts_assets.sources.kafka_client import client_of
 from dts_assets.sources.kafka_place import KafkaPlace
 
 _FOR_EVER = -1
+_LONGEST = timedelta(days=36_500)
+"""A longer age is no limit: many set the greatest number that there is, which is no duration."""
 
 
 def topic_retention(place: KafkaPlace) -> BrokerRetention:
@@ -29,14 +31,14 @@ def topic_retention(place: KafkaPlace) -> BrokerRetention:
         ),
         "read the settings of {}",
     )
-    each = [_retention({name: entry.value for name, entry in configs.items()}) for configs in found.values()]
+    each = [retention_of({name: entry.value for name, entry in configs.items()}) for configs in found.values()]
     return BrokerRetention(
         min((one.age for one in each if one.age is not None), default=None),
         min((one.bytes for one in each if one.bytes is not None), default=None),
     )
 
 
-def _retention(configs: Mapping[str, str | None]) -> BrokerRetention:
+def retention_of(configs: Mapping[str, str | None]) -> BrokerRetention:
     """Return the retention that a topic's settings name.
 
     A topic that is compacted and not deleted forgets nothing by age or size.
@@ -45,4 +47,5 @@ def _retention(configs: Mapping[str, str | None]) -> BrokerRetention:
         return BrokerRetention(None, None)
     age = int(configs.get("retention.ms") or _FOR_EVER)
     size = int(configs.get("retention.bytes") or _FOR_EVER)
-    return BrokerRetention(None if age < 0 else timedelta(milliseconds=age), None if size < 0 else size)
+    limited = 0 <= age <= _LONGEST // timedelta(milliseconds=1)
+    return BrokerRetention(timedelta(milliseconds=age) if limited else None, None if size < 0 else size)

@@ -26,7 +26,7 @@ from dts_assets.sources.milliseconds import ceiling_of, floor_of, instant_of
 if TYPE_CHECKING:
     from dts_assets.settings.models import Kafka
 
-_LAST_TIME = 2**62
+_LAST_TIME = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +211,9 @@ def _searched(client: Client, times: Mapping[int, int]) -> dict[int, int]:
     step = dict.fromkeys(least, 1)
     while waiting := [number for number, time in least.items() if beyond.get(number, _LAST_TIME) - time > 1]:
         asked = {
-            number: (least[number] + beyond[number]) // 2 if number in beyond else least[number] + step[number]
+            number: (least[number] + beyond[number]) // 2
+            if number in beyond
+            else min(least[number] + step[number], _LAST_TIME)
             for number in waiting
         }
         (found,) = client.offsets([{number: _dated_from(instant) for number, instant in asked.items()}])

@@ -25,6 +25,8 @@ DDL_ENTRY_COLUMNS = (*ENTRY_COLUMNS, "message_type", "database", "properties")
 FIRST_STATE = "INIT_DDL"
 """The message type of a table's definition at the begin of a full load: it changes nothing."""
 
+_MOST_DIGITS = 18
+
 _EMPTYING = frozenset({EffectKind.TRUNCATE_TABLE, EffectKind.DROP_TABLE})
 _EMPTYING_SOME = _EMPTYING | {EffectKind.DROP_DATABASE}
 """The same effects and those that do not name their tables."""
@@ -66,11 +68,18 @@ def statements(entries: pa.RecordBatch) -> list[Statement]:
         properties = dict(entries["properties"][index].as_py() or ())
         kinds = (entries["message_type"][index].as_py(), properties.get("type"))
         sql, database = properties.get("sql") or "", entries["database"][index].as_py() or ""
-        seconds = properties.get("executionTime") or ""
-        execution_seconds = int(seconds) if seconds.isascii() and seconds.isdigit() else None
+        execution_seconds = _whole_seconds(properties.get("executionTime") or "")
         parsed, is_first_state = effects_of(sql, database), FIRST_STATE in kinds
         found.append(Statement(index, sql, database, execution_seconds, parsed, is_first_state))
     return found
+
+
+def _whole_seconds(text: str) -> int | None:
+    """Return a number of seconds; None for a text that is none.
+
+    No statement takes as long as a number of more digits says, and no column holds it.
+    """
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS else None
 
 
 def ddl_rows(entries: pa.RecordBatch, found: list[Statement]) -> pa.RecordBatch:

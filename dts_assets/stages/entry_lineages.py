@@ -54,7 +54,7 @@ def _by_rule(entries: pa.RecordBatch, rule: LineageRule) -> Lineages:
             found[behind] = one.lineage
             continue
         surely = offsets >= (_NEVER if one.surely is None else one.surely)
-        by_clock = times >= round((one.time - _EPOCH) / timedelta(microseconds=1))
+        by_clock = times >= (one.time - _EPOCH) // timedelta(microseconds=1)
         if not one.by_gtid:
             by_clock |= surely
         behind = np.where((numbers >= 0) & one.by_gtid, (numbers > limits[codes]) | surely, by_clock)

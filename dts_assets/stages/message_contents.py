@@ -87,7 +87,7 @@ def _life_of(fall: Fall, own: Contents, of_life: Callable[[int], Contents]) -> t
     # The greatest id itself may have been torn: more pieces of its event can come.
     passed = own.ids < fall.greatest
     known = np.isin(own.ids, present.ids)
-    latest = round((fall.latest - _EPOCH) / timedelta(microseconds=1))
+    latest = (fall.latest - _EPOCH) // timedelta(microseconds=1)
     other = passed & known & ~own.among(present)
     # An id with its time again and another content is a piece of the event that came late: a new task's clock goes on.
     late = other & own.of_events_of(present)

@@ -21,13 +21,14 @@ SECOND = timedelta(seconds=1)
 
 @dataclass(frozen=True)
 class Sent:
-    """A message: ``seconds`` after START is its time."""
+    """A message: ``seconds`` after START is its time, or else its ``stamp``, any number of milliseconds."""
 
     kafka_partition: int = 0
     seconds: float = 0.0
     value: bytes | None = b"value"
     key: bytes | None = None
     headers: tuple[tuple[str, bytes | None], ...] = field(default=())
+    stamp: int | None = None
 
 
 def send(broker: Broker, topic: str, messages: Iterable[Sent]) -> None:
@@ -41,7 +42,7 @@ def send(broker: Broker, topic: str, messages: Iterable[Sent]) -> None:
 def put(producer: Producer, topic: str, messages: Iterable[Sent]) -> None:
     """Hand messages to a producer."""
     for one in messages:
-        time = round((START + one.seconds * SECOND).timestamp() * 1000)
+        time = round((START + one.seconds * SECOND).timestamp() * 1000) if one.stamp is None else one.stamp
         while True:
             try:
                 producer.produce(

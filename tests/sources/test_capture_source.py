@@ -203,6 +203,54 @@ def test_messages_dated_too_far_ahead_are_passed_over(tmp_path: Path) -> None:
     assert source.dated_after(0, OffsetRange(2, 4), limit) == ()
 
 
+_LAST = datetime(9999, 12, 31, 23, 59, 59, 999_000, UTC)
+
+
+@pytest.mark.parametrize("unit", ["ms", "us", "ns"])
+def test_times_that_are_no_dates_count_as_the_first_and_the_last_date(tmp_path: Path, unit: str) -> None:
+    stamps = pa.array([(1 << 63) - 1, -(1 << 63) + 1, 0]).cast(pa.timestamp(unit, tz="UTC"))
+    a_file(tmp_path / "a.parquet", columns={"timestamp": stamps, "offset": pa.array([0, 1, 2])}, rows=3)
+    source = CaptureSource(str(tmp_path), 1)
+    times = [row["timestamp"] for row in read(source, 0)]
+    if unit != "ns":  # which has years 1677 to 2262 alone
+        assert times[:2] == [_LAST, datetime(1, 1, 1, tzinfo=UTC)]
+        assert source.watermarks() == {0: Watermark(0, 3, _LAST, _LAST)}
+    assert times[2] == datetime(1970, 1, 1, tzinfo=UTC)
+    assert source.now() == times[2]
+    assert source.offset_for_time(0, times[2], not_after=times[2]) == 2
+    assert 0 in source.dated_after(0, EVERYTHING, START)
+
+
+def test_times_finer_than_milliseconds_are_rounded_down(tmp_path: Path) -> None:
+    microseconds = round(START.timestamp()) * 1_000_000
+    stamps = pa.array([microseconds + 1_999, -1]).cast(pa.timestamp("us", tz="UTC"))
+    a_file(tmp_path / "a.parquet", columns={"timestamp": stamps, "offset": pa.array([0, 1])}, rows=2)
+    found = [row["timestamp"] for row in read(CaptureSource(str(tmp_path), 1), 0)]
+    assert found == [START + timedelta(milliseconds=1), datetime(1969, 12, 31, 23, 59, 59, 999_000, UTC)]
+
+
+def test_a_message_of_the_future_is_not_now(tmp_path: Path) -> None:
+    """Windows up to its time, one by one, would never end."""
+    future = datetime.now(UTC).replace(microsecond=0) + timedelta(days=999)
+    write(tmp_path / "a.parquet", [[Message(0, 0, future), Message(0, 1, START), Message(1, 0, START + MINUTE)]])
+    source = CaptureSource(str(tmp_path), 2)
+    assert source.now() == START + MINUTE
+    assert source.watermarks()[0].latest == future
+    assert source.dated_after(0, EVERYTHING, START + MINUTE) == (0,)
+
+
+@pytest.mark.parametrize(
+    ("times", "now"),
+    [((999, 998), 999), ((10**6 * 2, 998), 998), ((10**6 * 2,), None)],
+    ids=["a clock that is wrong here", "no clock is so wrong", "nothing can be believed"],
+)
+def test_a_recording_of_the_future_alone(tmp_path: Path, times: Sequence[int], now: int | None) -> None:
+    begin = datetime.now(UTC).replace(microsecond=0)
+    messages = [Message(0, number, begin + timedelta(days=days)) for number, days in enumerate(times)]
+    write(tmp_path / "a.parquet", [messages])
+    assert CaptureSource(str(tmp_path), 1).now() == (None if now is None else begin + timedelta(days=now))
+
+
 # Folders
 
 
@@ -274,8 +322,10 @@ def test_batches_are_bounded_by_bytes_wherever_the_large_messages_are(tmp_path: 
 # What is no capture
 
 
-def a_file(path: Path, without: Sequence[str] = (), columns: Mapping[str, pa.Array] | None = None) -> None:
-    table = pa.Table.from_pylist([Message(0, 0).row()], MESSAGE_SCHEMA)
+def a_file(
+    path: Path, without: Sequence[str] = (), columns: Mapping[str, pa.Array] | None = None, rows: int = 1
+) -> None:
+    table = pa.Table.from_pylist([Message(0, 0).row()] * rows, MESSAGE_SCHEMA)
     for name, values in (columns or {}).items():
         table = table.set_column(table.schema.get_field_index(name), name, values)
     pq.write_table(table.drop_columns(list(without)), path)
@@ -298,8 +348,22 @@ def test_a_missing_column_is_named_with_its_file(tmp_path: Path, name: str) -> N
         ({"offset": pa.array([None], pa.int64())}, r"part\.parquet has rows without offset"),
         ({"timestamp": pa.array([None], pa.timestamp("ms", tz="UTC"))}, r"part\.parquet has rows without timestamp"),
         ({"partition": pa.array([4], pa.int32())}, r"holds Kafka partition 4, the subscription says partitions: 4"),
+        ({"offset": pa.array([-1])}, r"part\.parquet has a message with offset -1, which no broker gives"),
+        ({"offset": pa.array([(1 << 63) - 1])}, r"part\.parquet has a message with offset 9223372036854775807"),
+        ({"offset": pa.array([1 << 63], pa.uint64())}, r"part\.parquet has a message with offset 9223372036854775808"),
+        ({"partition": pa.array([1 << 63], pa.uint64())}, r"holds Kafka partition 9223372036854775808"),
     ],
-    ids=["offset is text", "timestamp is a number", "no offset", "no timestamp", "partition beyond partitions"],
+    ids=[
+        "offset is text",
+        "timestamp is a number",
+        "no offset",
+        "no timestamp",
+        "partition beyond partitions",
+        "offset below zero",
+        "no offset behind it",
+        "offset beyond 63 bits",
+        "partition beyond 63 bits",
+    ],
 )
 def test_columns_that_cannot_be_used(tmp_path: Path, columns: Mapping[str, pa.Array], clause: str) -> None:
     a_file(tmp_path / "part.parquet", columns=columns)

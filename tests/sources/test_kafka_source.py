@@ -291,6 +291,17 @@ class TestTimes:
         assert found.dated_after(0, OffsetRange(0, 8), at(9001)) == (6,)
         assert found.dated_after(0, OffsetRange(3, 3), at(0)) == ()
 
+    @pytest.mark.parametrize("stamp", [253_402_300_800_000, (1 << 63) - 1], ids=["10000", "most"])
+    def test_times_beyond_the_year_9999_are_its_last(
+        self, kafka_broker: Broker, topic: str, greatest_time: str, stamp: int
+    ) -> None:
+        send(kafka_broker, topic, [Sent(stamp=stamp), Sent(seconds=1), Sent(stamp=stamp), Sent(seconds=2)])
+        found, last = source(kafka_broker, topic), datetime(9999, 12, 31, 23, 59, 59, 999_000, UTC)
+        assert found.watermarks() == {0: Watermark(0, 4, last, last)}
+        assert [row["timestamp"] for row in rows(found, 0, 0, 4)] == [last, at(1), last, at(2)]
+        assert found.offset_for_time(0, at(0), not_after=at(100)) == 1
+        assert found.dated_after(0, OffsetRange(0, 4), at(100)) == (0, 2)
+
     def test_the_clock_is_the_walls(self, kafka_broker: Broker, topic: str) -> None:
         before = datetime.now(UTC)
         assert before <= source(kafka_broker, topic).now() <= datetime.now(UTC)

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from dts_assets.model.columns import Column
 from dts_assets.model.tables import TableId
@@ -83,6 +84,17 @@ def test_rows_of_the_ddl_table() -> None:
         (106, False, None, None),
     ]
     assert listed[4]["database"] is None
+
+
+@pytest.mark.parametrize(
+    ("sent", "seconds"),
+    [("0", 0), ("9" * 18, 10**18 - 1), ("1" + "0" * 25, None), ("9" * 5_000, None), ("-1", None), ("\u0663", None)],
+    ids=["none", "most", "25 digits", "5,000 digits", "below zero", "other digits"],
+)
+def test_only_seconds_that_fit_are_a_number(sent: str, seconds: int | None) -> None:
+    entries = batch(entry(1, "DDL", sql="TRUNCATE orders", executionTime=sent))
+    (row,) = ddl_rows(entries, statements(entries)).to_pylist()
+    assert (row["execution_seconds"], row["effect"]) == (seconds, "truncate shopdb.orders")
 
 
 def test_a_batch_without_statements_has_no_rows_of_the_same_columns() -> None:

@@ -86,6 +86,11 @@ NOT_UNDERSTOOD = [
     "ALTER TABLE a DROP SYSTEM VERSIONING", "ALTER TABLE a ADD SYSTEM VERSIONING", "ALTER TABLE a ADD PERIOD FOR x (b, c)",
     "ALTER TABLE a ADD b INT DEFAULT 1 + 2", "ALTER TABLE a ADD b INT DEFAULT 'x' 'y'", "ALTER TABLE a ADD b INT NOT A THING",
     "ALTER TABLE a ENGINE=InnoDB DROP COLUMN b", "ALTER TABLE a ADD b INT), DROP (c", "ALTER TABLE a DROP COLUMN b c",
+    "GRANT ALL ON a TO b /* no end", "ALTER TABLE a ADD b ENUM() NOT NULL", "ALTER TABLE a ADD b ENUM((1)) NOT NULL",
+    # Numbers that no server has in a type.
+    "ALTER TABLE a ADD b DECIMAL(10,99999999999) NOT NULL", "ALTER TABLE a ADD b DECIMAL(10,300) DEFAULT 1",
+    f"ALTER TABLE a ADD b DECIMAL(10,{'9' * 5_000}) NOT NULL", f"ALTER TABLE a ADD b FLOAT(5,{'9' * 5_000}) DEFAULT 1.5",
+    "ALTER TABLE a ADD b DECIMAL(50,39) NOT NULL",
 ]  # fmt: skip
 
 
@@ -120,6 +125,7 @@ DEFINITIONS: dict[str, tuple[str, str | None, bool, Fill, str | None]] = {
     "INT DEFAULT 1.7": ("int", "1.7", False, Fill.VALUE, "2"),
     "TINYINT(1) DEFAULT TRUE": ("tinyint(1)", "TRUE", False, Fill.VALUE, "1"),
     "DECIMAL(10,2) NOT NULL": ("decimal(10,2)", None, True, Fill.VALUE, "0.00"),
+    "DECIMAL(50,38) NOT NULL": ("decimal(50,38)", None, True, Fill.VALUE, "0." + "0" * 38),
     "DECIMAL(10,2) DEFAULT 1.005": ("decimal(10,2)", "1.005", False, Fill.VALUE, "1.01"),
     "VARCHAR(9) DEFAULT 'it''s \\n'": ("varchar(9)", "'it''s \\n'", False, Fill.VALUE, "it's \n"),
     "CHAR(3) NOT NULL": ("char(3)", None, True, Fill.VALUE, ""),

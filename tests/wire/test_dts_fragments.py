@@ -48,7 +48,19 @@ def test_headers_give_sequence_and_shard(wire: DtsProtobuf) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "sequence"), [(b"x1", None), (b"", None), (b"9223372036854775808", None), (b"07", 7), (None, None)]
+    ("value", "sequence"),
+    [
+        (b"x1", None),
+        (b"", None),
+        (b"9223372036854775808", None),
+        (b"07", 7),
+        (None, None),
+        (b"9223372036854775807", None),
+        (b"9" * 18, 10**18 - 1),
+        (b"9" * 5_000, None),
+        (b"0x10", None),
+        (b"-5", None),
+    ],
 )
 def test_a_sequence_that_is_no_number_counts_as_none(
     wire: DtsProtobuf, value: bytes | None, sequence: int | None

@@ -22,7 +22,7 @@ from dts_assets.wire.ddl.stored_defaults import (
     type_name,
     unquoted,
 )
-from dts_assets.wire.ddl.tokens import Reader, Token, Unreadable, source_text
+from dts_assets.wire.ddl.tokens import Reader, Token, TokenKind, Unreadable, source_text
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -38,7 +38,7 @@ Dates depend on the server's mode.
 """
 
 _NOW = re.compile(r"(?:current_timestamp|now|localtime|localtimestamp)(?:\s*\(\s*\d?\s*\))?", re.I)
-_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?", re.I)
+_NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[-+]?\d+)?", re.I)
 
 
 class Fill(StrEnum):
@@ -140,7 +140,7 @@ def _type_text(body: list[Token]) -> str:
         pass
     elif reader.takes_one_of("VARYING"):
         text += " varying"
-    if reader.rest and reader.rest[0].text == "(":
+    if reader.next is not None and reader.next.text == "(":
         text += f"({source_text(reader.parenthesized())})"
     for word in ("UNSIGNED", "SIGNED", "ZEROFILL", "UNSIGNED", "ZEROFILL"):
         if reader.takes(word):
@@ -160,7 +160,7 @@ def _default_text(body: list[Token]) -> str | None:
         if depth == 0 and token.keyword == "DEFAULT":
             reader = Reader(body[place + 1 :])
             value = _value(reader)
-            if reader.rest and not reader.rest[0].keyword:
+            if reader.next is not None and not reader.next.keyword:
                 raise Unreadable("a default of several parts")
             return source_text(value)
     return None
@@ -170,16 +170,14 @@ def _value(reader: Reader) -> list[Token]:
     """Take one literal, signed number, call or parenthesized expression."""
     before = reader.rest
     if before and before[0].text != "(":
-        while reader.rest and reader.rest[0].text in ("+", "-"):
+        while (ahead := reader.next) and ahead.text in ("+", "-"):
             reader.take()
         prefixed = reader.take().keyword.startswith("_") or before[0].keyword in ("B", "X", "N", "DATE", "TIME")
-        if prefixed and reader.rest and reader.rest[0].text[0] in "'\"":
+        if prefixed and (ahead := reader.next) and ahead.text[0] in "'\"":
             reader.take()
-        while reader.rest and (
-            reader.rest[0].text == "." or (reader.rest[0].text[0].isdigit() and not reader.rest[0].spaced)
-        ):
+        while (ahead := reader.next) and (ahead.text == "." or (ahead.text[0].isdigit() and not ahead.spaced)):
             reader.take()
-    if reader.rest and reader.rest[0].text == "(":
+    if (ahead := reader.next) and ahead.text == "(":
         reader.parenthesized()
     return before[: len(before) - len(reader.rest)]
 
@@ -203,12 +201,18 @@ def _of_default(default: str, type_text: str) -> tuple[Fill, str | None]:
 
 
 def _implicit(type_text: str, body: list[Token]) -> tuple[Fill, str | None]:
-    """Return the value that a NOT NULL column without a default takes in rows already there."""
+    """Return the value that a NOT NULL column without a default takes in rows already there.
+
+    Raises:
+        Unreadable: the type is one that no server has.
+    """
     name, scale = type_name(type_text), decimal_scale(type_text)
     if scale is not None:
         return Fill.VALUE, "0." + "0" * scale if scale else "0"
     if name == "enum":
-        first = Reader(body[1:]).parenthesized()[0]
+        first = Reader(Reader(body[1:]).parenthesized()).take()
+        if first.kind is not TokenKind.STRING:
+            raise Unreadable("an enum without labels")
         return Fill.VALUE, unquoted(first.text)
     if name == "set":
         return Fill.VALUE, ""

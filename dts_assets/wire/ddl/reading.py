@@ -20,7 +20,7 @@ def effects_of(sql: str, default_database: str) -> ParsedDdl:
 
     Names without a database are of ``default_database``. A statement whose version comments servers read in different ways
     is understood only if its effects are the same in all of them. Backslashes escape, as they do unless a server is told
-    otherwise.
+    otherwise. A statement beyond the bounds of :mod:`dts_assets.wire.ddl.tokens` is not understood.
     """
     try:
         found = [_statements(tokens, default_database) for tokens in readings(sql)]
@@ -33,26 +33,25 @@ def effects_of(sql: str, default_database: str) -> ParsedDdl:
 
 def _statements(tokens: list[Token], database: str) -> list[Effect]:
     effects: list[Effect] = []
-    while tokens:
-        if tokens[0].keyword == "CREATE" and _ROUTINES & _head(tokens):
-            _one_routine(tokens)
-            return [*effects, *_create(Reader(tokens[1:]), database)]
-        first, *others = split(tokens, ";")
-        if first:
-            effects += _statement(Reader(first), database)
-        tokens = tokens[len(first) + 1 :] if others else []
+    parts = split(tokens, ";")
+    for place, part in enumerate(parts):
+        if part and part[0].keyword == "CREATE" and _ROUTINES & _head(part):
+            _one_routine(parts[place:])
+            return [*effects, *_create(Reader(part[1:]), database)]
+        if part:
+            effects += _statement(Reader(part), database)
     return effects
 
 
-def _one_routine(tokens: list[Token]) -> None:
-    """Check that nothing follows a routine.
+def _one_routine(parts: Sequence[Sequence[Token]]) -> None:
+    """Check that nothing follows a routine, whose parts lie between semicolons.
 
     Semicolons within BEGIN and END are the routine's own; behind any other a statement might follow.
 
     Raises:
         Unreadable: a statement may follow the routine.
     """
-    *body, last = split(tokens, ";")
+    *body, last = parts
     texts = [token.keyword for token in (last or (body[-1] if body else []))]
     if body and last and "END" not in texts[-2:]:
         raise Unreadable("something behind a routine")
@@ -92,7 +91,7 @@ def _statement(reader: Reader, database: str) -> list[Effect]:
         reader.takes_one_of("LOCAL", "NO_WRITE_TO_BINLOG")
         if reader.takes_one_of("TABLE", "TABLES"):  # ANALYZE of another statement carries it out
             return [Effect(EffectKind.OTHER)]
-    if first in ("BEGIN", "START") and (not reader.rest or reader.keywords(1)[0] in ("WORK", "TRANSACTION")):
+    if first in ("BEGIN", "START") and (reader.next is None or reader.keywords(1)[0] in ("WORK", "TRANSACTION")):
         return [Effect(EffectKind.OTHER)]
     raise Unreadable("not a statement that is known")
 
@@ -165,7 +164,7 @@ def _of_thing(thing: str, reader: Reader, database: str) -> list[Effect]:
 
 def _created_columns(reader: Reader) -> tuple[str, ...]:
     """Return the columns that a CREATE TABLE names; none for ``LIKE`` and for a query alone."""
-    if not reader.rest or reader.rest[0].text != "(":
+    if reader.next is None or reader.next.text != "(":
         return ()
     parts = split(reader.parenthesized(), ",")
     named = [part for part in parts if part and part[0].keyword not in _NO_COLUMN]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from decimal import ROUND_HALF_UP, Context, Decimal
 
-from dts_assets.wire.ddl.tokens import words
+from dts_assets.wire.ddl.tokens import Unreadable, words
 
 WHOLES = words("tinyint smallint mediumint int integer bigint bool boolean")
 REALS = words("float double real")
@@ -17,13 +17,13 @@ TEXTS = words("char varchar tinytext text mediumtext longtext varbinary")
 BLOBS = words("tinyblob blob mediumblob longblob")
 
 _NO_LETTER = re.compile(r"[^a-z]")
-_DECIMAL = re.compile(r"(?:decimal|numeric|dec|fixed)\b(?:\s*\(\s*\d+\s*(?:,\s*(\d+)\s*)?\))?")
-_FRACTION_OF_REAL = re.compile(r"[a-z ]+\(\s*\d+\s*,\s*(\d+)\s*\)")
+_DECIMAL = re.compile(r"(?:decimal|numeric|dec|fixed)\b(?:\s*\(\s*\d+\s*(?:,\s*(\d+)\s*)?\))?", re.ASCII)
+_FRACTION_OF_REAL = re.compile(r"[a-z ]+\(\s*\d+\s*,\s*(\d+)\s*\)", re.ASCII)
 _SECONDS = re.compile(r"[a-z]+\s*\(\s*(\d)\s*\)")
-_PLAIN = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)")
-_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?", re.I)
+_PLAIN = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)")
+_NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[-+]?\d+)?", re.I)
 _SHOWN_AS_IT_IS = re.compile(r"0|-?[1-9]\d*|-?(?:0|[1-9]\d*)\.\d+")
-_LABEL = re.compile(r"'((?:[^'\\]|''|\\.)*)'", re.S)
+_LABEL = re.compile(r"'((?:[^'\\]++|''|\\.)*+)'", re.S)
 _TIMES = {
     **dict.fromkeys(["datetime", "timestamp"], re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?:\.(\d+))?")),
     "time": re.compile(r"(-?\d{2,3}:\d\d:\d\d)(?:\.(\d+))?"),
@@ -32,6 +32,8 @@ _SPELLED = {"year": re.compile(r"\d{4}"), "date": re.compile(r"\d{4}-\d\d-\d\d")
 _EXACT = Context(prec=200, rounding=ROUND_HALF_UP)
 _MOST_DIGITS = 150
 """More than any server takes: 65 digits before and 30 behind the point, and room to spare."""
+_MOST_BEHIND_POINT = 38
+"""The greatest scale of a number: that of MariaDB. MySQL has at most 30 digits behind the point."""
 
 
 def type_name(type_text: str) -> str:
@@ -40,15 +42,22 @@ def type_name(type_text: str) -> str:
 
 
 def decimal_scale(type_text: str) -> int | None:
-    """Return the scale of a decimal type, 0 where it has none; None for other types."""
+    """Return the scale of a decimal type, 0 where it has none; None for other types.
+
+    Raises:
+        Unreadable: no server has such a scale.
+    """
     found = _DECIMAL.match(type_text)
-    return None if found is None else int(found.group(1) or 0)
+    return None if found is None else _scale(found.group(1) or "0")
 
 
 def stored_default(value: str, type_text: str, *, quoted: bool) -> str | None:
     """Return the value that rows get for a literal; None if the statement does not say it.
 
     ``value`` is the literal's content, without the quotes of one that was ``quoted``.
+
+    Raises:
+        Unreadable: the type is one that no server has.
     """
     name, scale = type_name(type_text), decimal_scale(type_text)
     if scale is not None or name in WHOLES:
@@ -99,7 +108,13 @@ def _is_real(value: str, type_text: str) -> bool:
     decimals = _FRACTION_OF_REAL.match(type_text)
     if decimals is None:
         return _NUMBER.fullmatch(value) is not None
-    return _PLAIN.fullmatch(value) is not None and len(value.partition(".")[2]) <= int(decimals.group(1))
+    return _PLAIN.fullmatch(value) is not None and len(value.partition(".")[2]) <= _scale(decimals.group(1))
+
+
+def _scale(digits: str) -> int:
+    if len(digits) > 2 or int(digits) > _MOST_BEHIND_POINT:
+        raise Unreadable("a scale that no server has")
+    return int(digits)
 
 
 def _with_seconds(value: str, name: str, type_text: str) -> str | None:
@@ -120,4 +135,5 @@ def _is_choice(value: str, name: str, type_text: str) -> bool:
     if name != "set":
         return False
     chosen = value.split(",") if value else []
-    return chosen == [label for label in labels if label in chosen]
+    wanted = frozenset(chosen)
+    return chosen == [label for label in labels if label in wanted]

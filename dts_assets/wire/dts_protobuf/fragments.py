@@ -22,7 +22,14 @@ _SEQUENCE, _SHARD = "ps", "ShardId"
 _REASONS = pa.array(
     [None, Reason.UNDECODABLE_MESSAGE, Reason.WRONG_VERSION, Reason.CONTRADICTORY_FRAGMENT], pa.string()
 )
-_DIGITS = re.compile(rb"\d{1,19}")
+_MOST_DIGITS = 18
+"""More are no number of a message.
+
+Differences of shorter numbers fit 64 bits, and no topic has so many messages.
+"""
+
+_ZERO = ord("0")
+_DIGITS = re.compile(rf"\d{{1,{_MOST_DIGITS}}}".encode())
 
 
 def fragments_of(messages: pa.RecordBatch, *, engine: Engine | None) -> pa.RecordBatch:
@@ -114,15 +121,23 @@ def _headers(headers: pa.Array) -> tuple[pa.Array, pa.Array]:
 
 
 def _numbers(values: pa.Array) -> pa.Array:
-    """Return decimal numbers; a text that is no number, or beyond 63 bits, counts as no header."""
-    try:
+    """Return decimal numbers; a text that is no number, or has too many digits, counts as no header."""
+    if _all_digits(values):
         return pc.cast(pc.cast(values, pa.string()), pa.int64())
-    except pa.ArrowInvalid:
-        numbers = [
-            int(value) if value is not None and _DIGITS.fullmatch(value) and int(value) < 1 << 63 else None
-            for value in values.to_pylist()
-        ]
-        return pa.array(numbers, pa.int64())
+    texts = (None if value is None else _DIGITS.fullmatch(value) for value in values.to_pylist())
+    return pa.array([None if text is None else int(text[0]) for text in texts], pa.int64())
+
+
+def _all_digits(values: pa.BinaryArray) -> bool:
+    """Tell whether every text that is there is a number: Arrow's cast also takes signs and hexadecimal digits."""
+    offsets, buffer = offsets_of(values), values.buffers()[2]
+    lengths = np.diff(offsets)
+    if buffer is None or not len(lengths) or lengths.max() > _MOST_DIGITS or (lengths[valid(values)] == 0).any():
+        return False
+    digits = np.frombuffer(buffer, np.uint8, count=int(offsets[-1] - offsets[0]), offset=int(offsets[0])) - np.uint8(
+        _ZERO
+    )
+    return bool((digits < 10).all())
 
 
 _HEAD = (0x08, VERSION, 0x10)  # the version, and the tag of the total

@@ -1,0 +1,86 @@
+"""Statements that others wrote to cost time or memory: each is read in steps and bytes that grow as its length does."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Callable
+
+import pytest
+
+from dts_assets.wire.ddl.reading import UNPARSED, effects_of
+from dts_assets.wire.ddl.tokens import MOST_CHARACTERS, MOST_TOKENS
+from tests.timing import MOST_RATIO, growth
+
+FEW, MANY = 400, 20_000
+
+HOSTILE: dict[str, Callable[[int], str]] = {
+    "semicolons": lambda count: ";" * count,
+    "statements": lambda count: "TRUNCATE a;" * count,
+    "quoted text": lambda count: f"CREATE VIEW v AS SELECT '{'x' * 50 * count}'",
+    "quotes in quotes": lambda count: f"CREATE VIEW v AS SELECT '{chr(39) * 50 * count}'",
+    "escapes": lambda count: "CREATE VIEW v AS SELECT '" + "\\x" * 25 * count + "'",
+    "a quote without its end": lambda count: f"CREATE VIEW v AS SELECT '{'x' * 50 * count}",
+    "names": lambda count: f"TRUNCATE `{'``' * 25 * count}`",
+    "stars": lambda count: f"TRUNCATE a /*{'*' * 50 * count}*/",
+    "comments": lambda count: "/* x */" * count,
+    "comments without an end": lambda count: "TRUNCATE a " + "/*" * 50 * count,
+    "version comments": lambda count: "/*!50000 a */" * count,
+    "parentheses": lambda count: f"CREATE TABLE t {'(' * count}{')' * count}",
+    "parentheses of a default": lambda count: f"ALTER TABLE t ADD c INT DEFAULT {'(' * count}1{')' * count}",
+    "signs of a default": lambda count: f"ALTER TABLE t ADD c INT DEFAULT {'- ' * count}1",
+    "points of a default": lambda count: f"ALTER TABLE t ADD c INT DEFAULT 1{'.' * count}",
+    "digits that are no number": lambda count: f"ALTER TABLE t ADD c INT DEFAULT {'1' * count}x",
+    "options": lambda count: "ALTER TABLE t " + "COMMENT='x' " * count,
+    "actions": lambda count: "ALTER TABLE t " + ",".join(["DROP a"] * count),
+    "columns": lambda count: "ALTER TABLE t ADD (" + ",".join(["a INT"] * (count // 10)) + ")",
+    "labels of an enum": lambda count: f"ALTER TABLE t ADD c ENUM({_labels(count)}) DEFAULT 'x'",
+    "labels of a set": lambda count: f"ALTER TABLE t ADD c SET({_labels(count)}) DEFAULT '{_numbers(count)}'",
+    "routines": lambda count: "CREATE PROCEDURE p() SELECT 1;" * count,
+    "statements of a routine": lambda count: f"CREATE PROCEDURE p() BEGIN {'SELECT 1;' * count} END",
+    "definers": lambda count: f"CREATE {'DEFINER=a@b ' * count} VIEW v AS SELECT 1",
+    "settings": lambda count: "SET STATEMENT a=1 FOR " * count,
+    "tables": lambda count: "DROP TABLE " + ",".join(["a"] * count),
+    "renames": lambda count: "RENAME TABLE " + ",".join(["a TO b"] * count),
+}
+
+
+def _labels(count: int) -> str:
+    return ",".join(f"'{number}'" for number in range(count))
+
+
+def _numbers(count: int) -> str:
+    return ",".join(map(str, range(count)))
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_ten_times_the_length_takes_ten_times_as_long(kind: str) -> None:
+    effects_of("ALTER TABLE t ADD c INT", "d")  # which imports the parser
+    assert growth(HOSTILE[kind], lambda sql: effects_of(sql, "d"), FEW) <= MOST_RATIO
+
+
+@pytest.mark.parametrize("kind", ["quoted text", "quotes in quotes", "escapes", "names", "stars"])
+def test_a_long_text_is_read_without_a_memory_of_ways_back(kind: str) -> None:
+    sql = HOSTILE[kind](MANY)
+    assert len(sql) > 900_000
+    tracemalloc.start()
+    try:
+        parsed = effects_of(sql, "d")
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert parsed.parsed
+    assert most < 6 * len(sql)
+
+
+def test_beyond_a_length_and_a_number_of_tokens_a_statement_is_not_understood() -> None:
+    fits = "TRUNCATE a" + " " * (MOST_CHARACTERS - len("TRUNCATE a"))
+    assert effects_of(fits, "d").effect == "truncate d.a"
+    assert effects_of(fits + " ", "d") == UNPARSED
+    words = "GRANT" + " a" * (MOST_TOKENS - 1)
+    assert effects_of(words, "d").effect == "other"
+    assert effects_of(words + " a", "d") == UNPARSED
+
+
+def test_more_actions_than_any_server_takes_are_not_understood() -> None:
+    assert len(effects_of(HOSTILE["actions"](10_000), "d").effects) == 10_000
+    assert effects_of(HOSTILE["actions"](10_001), "d") == UNPARSED
