@@ -31,7 +31,6 @@ def growth(make: Callable[[int], Given], step: Callable[[Given], object], few: i
 
 
 def _seconds(given: Given, step: Callable[[Given], object]) -> float:
-    gc.collect()
     gc.disable()  # its work grows with all that the tests before have left
     try:
         began = process_time()

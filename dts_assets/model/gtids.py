@@ -18,7 +18,10 @@ Interval: TypeAlias = tuple[int, int]
 """First and last number, both included."""
 
 MOST_DIGITS = 18
-SERVER_AND_NUMBER = rf"(?P<server>.+)[:-](?P<number>[0-9]{{1,{MOST_DIGITS}}})"
+MOST_NAME = 100
+"""The most characters of a server's name: a uuid has 36 and a tag 32."""
+
+SERVER_AND_NUMBER = rf"(?P<server>.{{1,{MOST_NAME}}})[:-](?P<number>[0-9]{{1,{MOST_DIGITS}}})"
 """The pattern of a GTID as the name of its server and its number.
 
 The number fits 64 bits. Columns of texts are matched by it, too.
@@ -187,6 +190,8 @@ def greatest_numbers(gtid_set: str) -> dict[str, int]:
     found: dict[str, int] = {}
     for part in (one.strip() for one in gtid_set.split(",")):
         uuid, *rest = part.split(":") if ":" in part else part.rsplit("-", 1)
+        if len(uuid) > MOST_NAME:  # with each of many tags it would be a text of its own
+            continue
         server = uuid
         for one in rest:
             number = _LAST_NUMBER.fullmatch(one)

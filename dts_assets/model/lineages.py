@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -18,7 +19,7 @@ class Break:
 
     Where a partition did not see it (None), an entry lies behind it if its event time is at or after ``time`` or, ``by_gtid``,
     if its number is greater than ``seen`` says of its server (a server not named: any number) and from offset ``surely`` on. No
-    entry before the offset ``since`` lies behind it.
+    entry before the offset ``since`` lies behind it. ``seen`` and ``inside`` are ascending by server.
     """
 
     lineage: int
@@ -74,10 +75,19 @@ class Doubt:
 def _belongs(one: Break, *, offset: int, server: str | None, number: int, time: datetime) -> bool:
     if one.offset is not None:
         if one.inside is not None and offset == one.offset:
-            return server is not None and number > dict(one.inside).get(server, -1)
+            return server is not None and number > _number_of(one.inside, server)
         return offset >= one.offset
     if offset < one.since:
         return False
     if one.by_gtid and server is not None:
-        return number > dict(one.seen).get(server, -1) or (one.surely is not None and offset >= one.surely)
+        return number > _number_of(one.seen, server) or (one.surely is not None and offset >= one.surely)
     return time >= one.time or (not one.by_gtid and one.surely is not None and offset >= one.surely)
+
+
+def _number_of(ascending: tuple[tuple[str, int], ...], server: str) -> int:
+    """Return the number of a server, -1 without one.
+
+    A dictionary for each entry would cost as much as there are servers.
+    """
+    place = bisect_left(ascending, (server,))
+    return ascending[place][1] if place < len(ascending) and ascending[place][0] == server else -1

@@ -56,10 +56,12 @@ def seam(before: CellDelivery, after: CellDelivery) -> tuple[Problem, ...]:
     goes on in the later cell was begun in the earlier one, or is read again.
     """
     found: list[Problem] = []
+    sequences = {one.shard: one for one in before.sequences}
+    of_shards = {one.shard: one for one in before.transactions}
     for sequence in after.sequences:
-        found += _missing_numbers(before.sequence(sequence.shard), sequence)
+        found += _missing_numbers(sequences.get(sequence.shard), sequence)
     for transactions in after.transactions:
-        earlier = before.of_shard(transactions.shard)
+        earlier = of_shards.get(transactions.shard)
         if earlier is not None:
             found += _torn(earlier, transactions)
     return tuple(found)
@@ -74,9 +76,9 @@ def excused(
     producer setting ``retries``), and the vendor's demo drops what is not greater than the last number.
     """
     known: set[int] = set()
-    sequences = []
+    sequences, before_of = [], {one.shard: one for one in before.sequences}
     for sequence in after.sequences:
-        earlier = before.sequence(sequence.shard)
+        earlier = before_of.get(sequence.shard)
         limit = -1 if earlier is None or sequence.restarts else earlier.greatest
         known |= {hole.offset for hole in sequence.named if hole.last <= limit}
         named = tuple(hole for hole in sequence.named if hole.last > limit)

@@ -62,7 +62,7 @@ class Appends:
                 be computed again.
         """
         marks = list(marks)
-        of_next_run = self.of_next_run(marks, rows)
+        of_next_run, cells = self.of_next_run(marks, rows), _by_window(rows)
         made = []
         for mark in marks:
             start = mark.window.start
@@ -71,7 +71,7 @@ class Appends:
                 continue
             late = stood_at is not None and any(position <= stood_at for position in firsts.get(start, ()))
             before = self.marks.get(start)
-            ends = tuple(rows[cell].offsets.end for cell in _cells(mark.window, rows))
+            ends = tuple(rows[cell].offsets.end for cell in cells.get(mark.window, ()))
             made_by = (*(before.made_by if before is not None else ()), run)
             chain = before.chain if before is not None and not late else run
             made.append(replace(mark, ends=ends, made_by=made_by, chain=chain))
@@ -105,14 +105,16 @@ def find_appends(
         rows: The marks of ingest of all cells.
         counted: The stored counts of the windows.
     """
-    counting = {(row.window_start, row.run) for row in counted}
-    found = {}
+    counting: dict[datetime, set[str]] = {}
+    for row in counted:
+        counting.setdefault(row.window_start, set()).add(row.run)
+    found, by_window = {}, _by_window(rows)
     for mark in marks:
         before = stored.get(mark.window.start)
         if before is None or not before.ends or before.code_version != CODE_VERSION:
             continue
-        cells = _cells(mark.window, rows)
-        of_last_run = all(run == before.made_by[-1] for start, run in counting if start == mark.window.start)
+        cells = by_window.get(mark.window, [])
+        of_last_run = counting.get(mark.window.start, set()) <= set(before.made_by[-1:])
         if of_last_run and _same_beside(before, mark, cells) and _begins_with(before, [rows[cell] for cell in cells]):
             found[mark.window.start] = before
     return Appends(found)
@@ -133,8 +135,12 @@ def can_append_entries(row: IngestWindow, raw: Mapping[Cell, RawWindow], *, deco
     return reached(raw[row.cell].refreshes, made_from, row.offsets.end) and not changed_inputs(others, now)
 
 
-def _cells(window: Window, rows: Mapping[Cell, IngestWindow]) -> list[Cell]:
-    return sorted(cell for cell in rows if cell.window == window)
+def _by_window(rows: Mapping[Cell, IngestWindow]) -> dict[Window, list[Cell]]:
+    """Return the cells of every window by Kafka partition."""
+    found: dict[Window, list[Cell]] = {}
+    for cell in sorted(rows):
+        found.setdefault(cell.window, []).append(cell)
+    return found
 
 
 def _same_beside(before: Cut, mark: Cut, cells: Iterable[Cell]) -> bool:

@@ -5,6 +5,7 @@ A mark's generation stands for the content of its cell, so times, runs and file 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -176,7 +177,8 @@ def _refreshes_of_raw(
     A part without offsets counts only if nothing was read before. Messages dated beyond now are a problem but no fact that
     decides a generation: once their time has come, another reading would not name them.
     """
-    refreshes = read.appends_to.refreshes if read.appends_to is not None else ()
+    refreshes = list(read.appends_to.refreshes) if read.appends_to is not None else []
+    gaps = sorted(one.first_offset for one in problems if one.code is ProblemCode.GAP and one.first_offset is not None)
     for part in copied.parts:
         if not refreshes or len(part.offsets):
             facts = [f"before={refreshes[-1].generation}"] if refreshes else []
@@ -186,8 +188,7 @@ def _refreshes_of_raw(
                 f"messages={part.messages}",
                 f"content={part.digest}",
             ]
-            inside = range(part.offsets.start, part.offsets.end)
-            gaps = (one.first_offset for one in problems if one.code is ProblemCode.GAP)
-            facts += [f"gap={first}" for first in gaps if first in inside]
-            refreshes = (*refreshes, Refresh(part.offsets.end, generation(facts, code_version=CODE_VERSION), run))
-    return refreshes
+            inside = gaps[bisect_left(gaps, part.offsets.start) : bisect_left(gaps, part.offsets.end)]
+            facts += [f"gap={first}" for first in inside]
+            refreshes.append(Refresh(part.offsets.end, generation(facts, code_version=CODE_VERSION), run))
+    return tuple(refreshes)

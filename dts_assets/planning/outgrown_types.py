@@ -6,6 +6,7 @@ type: what does not fit is NULL in snapshots, with its text in ``_invalid``, and
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
@@ -60,13 +61,14 @@ def invalid_columns(values: Mapping[str, int], source_types: Mapping[str, str]) 
 
 def outgrown_columns(rows: Iterable[WindowTable]) -> dict[TableId, tuple[OutgrownColumn, ...]]:
     """Return the columns that outgrew their types, by table, over all windows."""
-    found: dict[TableId, dict[str, OutgrownColumn]] = {}
+    types: dict[tuple[TableId, str], set[str]] = {}
+    values: Counter[tuple[TableId, str]] = Counter()
     for row in rows:
         for one in row.invalid_columns:
-            if one.source_type is None:
-                continue
-            mine = found.setdefault(row.table, {})
-            before = mine.get(one.column, OutgrownColumn(one.column, (), 0))
-            types = tuple(sorted({*before.source_types, one.source_type}))
-            mine[one.column] = OutgrownColumn(one.column, types, before.values + one.values)
-    return {table: tuple(mine[name] for name in sorted(mine)) for table, mine in sorted(found.items())}
+            if one.source_type is not None:
+                types.setdefault((row.table, one.column), set()).add(one.source_type)
+                values[row.table, one.column] += one.values
+    found: dict[TableId, list[OutgrownColumn]] = {}
+    for (table, column), mine in sorted(types.items()):
+        found.setdefault(table, []).append(OutgrownColumn(column, tuple(sorted(mine)), values[table, column]))
+    return {table: tuple(columns) for table, columns in found.items()}

@@ -7,6 +7,7 @@ on: a window is judged anew if this digest changes, and only then.
 from __future__ import annotations
 
 import hashlib
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -69,6 +70,9 @@ def prove_windows(
     by_window: dict[datetime, list[IngestWindow]] = {}
     for row in sorted(rows, key=lambda row: row.kafka_partition):
         by_window.setdefault(row.window.start, []).append(row)
+    by_partition: dict[int, list[Doubt]] = {}
+    for doubt in sorted(doubts, key=lambda doubt: doubt.offset):
+        by_partition.setdefault(doubt.kafka_partition, []).append(doubt)
     chains: dict[int, _Chain] = {}
     gtids = _Transactions(trust_gtids)
     proofs: dict[datetime, WindowProof] = {}
@@ -76,7 +80,7 @@ def prove_windows(
         before = {row.kafka_partition: _before(chains, row) for row in cells}
         left = {partition: chain.open_fragments for partition, chain in sorted(chains.items())}
         unbroken = len(cells) == kafka_partitions and all(delivery is not None for delivery in before.values())
-        doubted = {row.kafka_partition: _doubted(row, doubts) for row in cells}
+        doubted = {row.kafka_partition: _doubted(row, by_partition.get(row.kafka_partition, ())) for row in cells}
         rests_on = _digest(before, left, gtids.text if unbroken else "", doubted)
         judged = [
             _judge(row, before[row.kafka_partition], left.get(row.kafka_partition, 0), doubted[row.kafka_partition])
@@ -108,10 +112,15 @@ class _JudgedCell:
     chain: _Chain
 
 
-def _doubted(row: IngestWindow, doubts: Iterable[Doubt]) -> tuple[Problem, ...]:
-    """Return the breaks of lineages in a cell that are not proven."""
-    mine = (one for one in doubts if one.kafka_partition == row.kafka_partition)
-    inside = (one for one in mine if row.offsets.start <= one.offset < row.offsets.end)
+def _doubted(row: IngestWindow, doubts: Sequence[Doubt]) -> tuple[Problem, ...]:
+    """Return the breaks of lineages in a cell that are not proven.
+
+    ``doubts`` are those of its Kafka partition by offset.
+    """
+    bounds = (
+        bisect_left(doubts, offset, key=lambda one: one.offset) for offset in (row.offsets.start, row.offsets.end)
+    )
+    inside = doubts[slice(*bounds)]
     return tuple(Problem(one.code, one.offset, one.offset, one.detail) for one in inside)
 
 

@@ -142,7 +142,7 @@ def plan_snapshot(
     held = [window for window in stats.values() if after.holds(window.window_start, window.first)]
     newer = tuple(sorted(window.window_start for window in held if _brings_more(after, before.frontier, window)))
     old = before.frontier
-    touched = tuple(sorted(start for start in set(replaced) if old.window is not None and start <= old.window))
+    touched = frozenset(start for start in replaced if old.window is not None and start <= old.window)
     new_rows = [_first_new(old, stats[start]) for start in newer if start not in touched]
     suspect = before.applied is not None and any(position <= before.applied for position in new_rows)
     applied = max(
@@ -153,7 +153,7 @@ def plan_snapshot(
     return SnapshotPlan(
         state=SnapshotState(after, applied, changelog_snapshot, truncated, _chain(after, chains), unfit),
         newer=tuple(start for start in newer if start not in touched),
-        replaced=touched,
+        replaced=tuple(sorted(touched)),
         suspect_until=before.applied if suspect else None,
         fold_absent=any(window.absent_rows for window in stats.values()),
         follow_moves=any(window.partial_moves for window in stats.values()),

@@ -88,20 +88,26 @@ class _Same(Enum):
 
 
 class _Before:
-    """The runs of earlier windows of one Kafka partition, and the greatest position per shard.
+    """The runs of earlier windows of one Kafka partition by shard.
 
-    The greatest position settles nearly all comparisons.
+    The greatest position of a shard, with its lineage, and the greatest GTID number of every server settle nearly all
+    comparisons.
     """
 
     def __init__(self) -> None:
-        self._runs: list[_Bounds] = []
+        self._runs: dict[str, list[_Bounds]] = {}
+        self._last: _Bounds | None = None
         self._highest: dict[str, tuple[int, SourcePosition]] = {}
+        self._numbers: dict[tuple[str, str], int] = {}
 
     def add(self, runs: Sequence[_Bounds]) -> None:
-        self._runs += runs
         for one in runs:
-            top = (one.lineages[1], one.run.last)
-            self._highest[one.run.shard] = max(self._highest.get(one.run.shard, top), top)
+            shard, top = one.run.shard, (one.lineages[1], one.run.last)
+            self._runs.setdefault(shard, []).append(one)
+            self._last = one
+            self._highest[shard] = max(self._highest.get(shard, top), top)
+            for of in one.run.servers:
+                self._numbers[shard, of.server] = max(self._numbers.get((shard, of.server), -1), of.last)
 
     def overlapping(self, one: _Bounds, *, is_first: bool) -> list[tuple[_Bounds, _Same]]:
         """Return the earlier runs that may hold the same changes.
@@ -109,12 +115,15 @@ class _Before:
         There is none for a run behind all of them. ``is_first`` says that the run is the first of its window: a transaction
         may go on in it from the very run before.
         """
-        highest = self._highest.get(one.run.shard)
+        shard = one.run.shard
+        highest = self._highest.get(shard)
         if highest is None or (not one.several and not one.run.broken and one.run.first > highest[1]):
             return []
-        last = len(self._runs) - 1
+        behind = (one.lineages[0], one.run.first) > highest
+        if behind and all(of.first > self._numbers.get((shard, of.server), -1) for of in one.run.servers):
+            return []
         compared = (
-            (other, _compare(other, one, adjacent=is_first and place == last)) for place, other in enumerate(self._runs)
+            (other, _compare(other, one, adjacent=is_first and other is self._last)) for other in self._runs[shard]
         )
         return [(other, same) for other, same in compared if same is not _Same.NOTHING]
 
@@ -123,17 +132,20 @@ def _suspicion(cell: Cell, runs: Sequence[_Bounds], before: _Before) -> Suspicio
     earlier: dict[Cell, None] = {}
     goes_on: dict[Cell, None] = {}
     itself = by_gtid = False
+    before_here: dict[str, list[_Bounds]] = {}
     for number, one in enumerate(runs):
         repeats = one.run.repeats > 0
         itself |= repeats
         by_gtid |= repeats and bool(one.run.servers)
-        for place, other in enumerate(runs[:number]):
-            same = _compare(other, one, adjacent=place == number - 1)
+        in_shard = before_here.setdefault(one.run.shard, [])
+        for other in in_shard:
+            same = _compare(other, one, adjacent=other is runs[number - 1])
             itself |= same in (_Same.POSITIONS, _Same.TRANSACTIONS)
             by_gtid |= same is _Same.TRANSACTIONS
         for other, same in before.overlapping(one, is_first=number == 0):
             (goes_on if same is _Same.GOES_ON else earlier)[other.cell] = None
             by_gtid |= same is _Same.TRANSACTIONS
+        in_shard.append(one)
     if by_gtid:  # places in a transaction are counted from its BEGIN, which may stand in the window before
         earlier |= goes_on
     return Suspicion(cell, tuple(sorted(earlier)), itself, by_gtid)

@@ -19,7 +19,7 @@ from dts_assets.model.gtids import greatest_numbers, is_domain, server_and_numbe
 from dts_assets.model.ledger_rows import IngestWindow
 from dts_assets.model.lineages import Break, Doubt, Lineage, LineageRule
 from dts_assets.model.positions import SourcePosition
-from dts_assets.model.runs import Run, SeenCheckpoint, SeenStatement
+from dts_assets.model.runs import Run, SeenCheckpoint, SeenStatement, ServerRange
 from dts_assets.planning.lineage_breaks import FoundBreak, PartitionBreaks, find_breaks
 
 
@@ -74,7 +74,8 @@ class Lineages:
         for one in rule.breaks:
             if one.by_gtid and synced:
                 # After a restart a CHECKPOINT may be about transactions before a break that is behind it already.
-                after = any(number > dict(one.seen).get(server, -1) for server, number in synced.items())
+                seen = dict(one.seen)
+                after = any(number > seen.get(server, -1) for server, number in synced.items())
             else:
                 begins = one.surely if one.offset is None else one.offset + (one.inside is not None)
                 after = begins is not None and checkpoint.offset >= begins
@@ -108,7 +109,8 @@ def find_lineages(rows: Iterable[IngestWindow], *, trust_gtids: bool) -> Lineage
             earliest = min(piece.group, key=lambda one: (one.time, one.position))
             begun.append((earliest.time, shard, number, earliest.server, earliest.position))
     # Breaks of one shard keep the order they were found in, even where clocks disagree.
-    in_order = sorted(begun, key=lambda one: (_not_before(begun, one), one[1], one[2]))
+    not_before = _not_before(begun)
+    in_order = sorted(begun, key=lambda one: (not_before[one[1], one[2]], one[1], one[2]))
     lineages = tuple(
         Lineage(number, shard, server, time, position)
         for number, (time, shard, _, server, position) in enumerate(in_order)
@@ -167,9 +169,16 @@ def _contradictions(lineages: Lineages, partitions: Mapping[int, Sequence[Run]])
             highest[partition] = max(at, highest.get(partition, at))
 
 
-def _not_before(begun: Sequence[_Begun], one: _Begun) -> datetime:
-    """Return the time at which a lineage began, never before an earlier lineage of its shard."""
-    return max(other[0] for other in begun if other[1] == one[1] and other[2] <= one[2])
+def _not_before(begun: Iterable[_Begun]) -> dict[tuple[str, int], datetime]:
+    """Return the times at which lineages began, by shard and number.
+
+    None is before an earlier lineage of its shard.
+    """
+    found: dict[tuple[str, int], datetime] = {}
+    for time, shard, number, _, _ in sorted(begun, key=lambda one: (one[1], one[2])):
+        before = found.get((shard, number - 1))
+        found[shard, number] = time if before is None else max(time, before)
+    return found
 
 
 def _server(run: Run) -> str:
@@ -296,14 +305,11 @@ class _ShardBreaks:
     def _is_exact(self, group: _Group) -> bool:
         """Return whether all Kafka partitions together show every transaction before a break, and which come behind it."""
         place = max(place for place, piece in enumerate(self.pieces) if piece.group is group)
+        of_server: dict[str, list[ServerRange]] = {}
+        for one in (one for breaks in self.partitions.values() for run in breaks.runs for one in run.servers):
+            of_server.setdefault(one.server, []).append(one)
         for server, limit in self._seen(place):
-            numbers = [
-                min(one.last, limit)
-                for breaks in self.partitions.values()
-                for run in breaks.runs
-                for one in run.servers
-                if one.server == server and one.first <= limit
-            ]
+            numbers = [min(one.last, limit) for one in of_server.get(server, ()) if one.first <= limit]
             least = min(found.seen.get(server, -1) for found in group)
             if max(numbers, default=-1) > least and not self._counted(server, max(numbers), group):
                 return False

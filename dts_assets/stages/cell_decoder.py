@@ -135,6 +135,7 @@ class CellDecoder:
         """Yield the problems that the cell's mark names."""
         yield from self.delivery.problems()
         yield from self._neighbours.problems()
+        yield from self.runs.problems()
         for first, last in self._joiner.waiting:
             yield Problem(ProblemCode.WAITING, first, last, "its head is not stored yet")
         for one in self.left_open:

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from dts_assets.model.positions import SourcePosition, file_number
 from dts_assets.stages.gtid_columns import GtidColumn
+from dts_assets.wire.columns.buffers import rows_by_code
 from dts_assets.wire.format import Checkpoint
 
 BEGIN, COMMIT, DML, DDL, ROLLBACK, CHECKPOINT, HEARTBEAT = range(7)
@@ -89,10 +90,8 @@ class EntryColumns:
             if len(self):
                 yield self.shards[0], self
             return
-        for code, name in enumerate(self.shards):
-            rows = np.flatnonzero(self.shard_codes == code)
-            if len(rows):
-                yield name, self.take(rows)
+        for code, rows in rows_by_code(self.shard_codes):
+            yield self.shards[code], self.take(rows)
 
     def take(self, rows: Numbers) -> EntryColumns:
         """Return some of the entries of one shard, without checkpoints."""
@@ -121,10 +120,8 @@ def rows_by_shard(shards: pa.StringArray, *, among: npt.NDArray[np.bool_]) -> It
     """Yield each shard ("" for none) with its rows among some, ascending."""
     encoded = pc.fill_null(shards, "").dictionary_encode()
     names, codes = encoded.dictionary.to_pylist(), encoded.indices.to_numpy()
-    for code, name in enumerate(names):
-        rows = np.flatnonzero(among if len(names) == 1 else (codes == code) & among)
-        if len(rows):
-            yield name, rows
+    for code, rows in rows_by_code(np.where(among, codes, -1)):
+        yield names[code], rows
 
 
 def source_positions(entries: pa.RecordBatch) -> pa.StructArray:

@@ -17,6 +17,7 @@ from dts_assets.model.tables import TableId
 from dts_assets.stages.ddl_statements import statements
 from dts_assets.stages.entry_columns import CHECKPOINT, DDL, DML, ROLLBACK, EntryColumns
 from dts_assets.stages.raw_rows import with_coordinates
+from dts_assets.wire.columns.buffers import joint_codes, rows_by_code
 from dts_assets.wire.ddl.column_definitions import Fill
 from dts_assets.wire.ddl.effects import HARMLESS, Effect, EffectKind, ParsedDdl
 from dts_assets.wire.format import DecodedEntries, Rejected, TableShape
@@ -78,8 +79,9 @@ class EntryFacts:
         self._see_positions(batch, columns)
         latest = pc.max(batch["event_time"]).as_py()
         self.latest_event = max(filter(None, (self.latest_event, latest)), default=None)
+        first_rows = _first_rows(batch) if decoded.shapes else {}
         for shape in decoded.shapes:
-            self.shapes.setdefault(shape, columns.position(_first_row(batch, shape.table)))
+            self.shapes.setdefault(shape, columns.position(first_rows[shape.table]))
         for what, count in decoded.unknown.items():
             self.unknown[what] = self.unknown.get(what, 0) + count
 
@@ -94,8 +96,9 @@ class EntryFacts:
         told = [np.asarray(batch[name].is_valid()) for name in ("server_id", "position") if batch[name].null_count]
         rows = np.flatnonzero(np.logical_and.reduce([columns.kinds < CHECKPOINT, *told]))
         servers = columns.server_ids[rows]
-        for server in np.unique(servers).tolist():
-            mine = rows[servers == server]
+        distinct, codes = np.unique(servers, return_inverse=True)
+        for code, places in rows_by_code(codes):
+            server, mine = int(distinct[code]), rows[places]
             keys = columns.keys[mine]
             low, high = (columns.position(int(mine[at])) for at in (keys.argmin(), keys.argmax()))
             before = self.positions.get(server, (low, high))
@@ -150,9 +153,10 @@ def _fills_nothing(effect: Effect) -> bool:
     return effect.kind is EffectKind.ADD_COLUMN and definition is not None and definition.fill is Fill.NULL
 
 
-def _first_row(batch: pa.RecordBatch, table: TableId) -> int:
-    mine = pc.and_(
-        pc.equal(batch["database"], table.database),
-        pc.and_(pc.equal(batch["table"], table.table), pc.equal(pc.fill_null(batch["schema"], ""), table.schema)),
-    )
-    return int(np.flatnonzero(np.asarray(pc.fill_null(mine, False)))[0])
+def _first_rows(batch: pa.RecordBatch) -> dict[TableId, int]:
+    """Return the first row of every table."""
+    rows = np.flatnonzero(np.asarray(pc.and_(batch["database"].is_valid(), batch["table"].is_valid())))
+    names = [pc.fill_null(batch[name].take(pa.array(rows)), "") for name in ("database", "schema", "table")]
+    _, first = joint_codes(*names)
+    tables = zip(*(column.take(pa.array(first)).to_pylist() for column in names), strict=True)
+    return {TableId(*table): int(row) for table, row in zip(tables, rows[first], strict=True)}

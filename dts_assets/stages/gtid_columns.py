@@ -13,7 +13,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dts_assets.model.gtids import MOST_DIGITS, SERVER_AND_NUMBER, GtidSet, gtid_source, is_domain
+from dts_assets.model.gtids import MOST_DIGITS, MOST_NAME, SERVER_AND_NUMBER, GtidSet, gtid_source, is_domain
+from dts_assets.wire.columns.buffers import rows_by_code
 
 MOST_INTERVALS = 10_000
 """Intervals kept. A Kafka partition that has BEGIN and COMMIT of every other transaction alone has an interval for each."""
@@ -90,10 +91,11 @@ class GtidCollector:
         self.unreadable += int(np.count_nonzero(codes < 0)) - int(np.count_nonzero(gtids.codes < 0))
         numbers = np.where(codes < 0, -1, numbers)
         if len(codes) and not self.scattered:
-            # Mostly there is one source, and to look for others would cost more than the rest.
-            one = codes[0] >= 0 and bool(np.all(codes == codes[0]))
-            for code in codes[:1].tolist() if one else np.unique(codes[codes >= 0]).tolist():
-                self._put(code, numbers if one else numbers[codes == code])
+            for code, rows in rows_by_code(codes):
+                self._put(code, numbers if len(rows) == len(numbers) else numbers[rows])
+            if sum(map(len, self.held.values())) > MOST_INTERVALS:
+                self.scattered = True
+                self.held.clear()
         return codes, numbers
 
     def result(self) -> GtidSet | None:
@@ -127,9 +129,6 @@ class GtidCollector:
             starts = np.flatnonzero(np.concatenate(([True], both[1:, 0] > ends[:-1] + 1)))
             new = np.column_stack((both[starts, 0], ends[np.append(starts[1:], len(both)) - 1]))
         self.held[code] = new
-        if sum(map(len, self.held.values())) > MOST_INTERVALS:
-            self.scattered = True
-            self.held.clear()
 
 
 def _read(texts: pa.StringArray) -> tuple[Rows, Rows, list[str]]:
@@ -138,7 +137,9 @@ def _read(texts: pa.StringArray) -> tuple[Rows, Rows, list[str]]:
         return np.zeros(0, np.int64), np.zeros(0, np.int64), []
     text = texts[0].as_py()
     cut = max(text.rfind(":"), text.rfind("-")) + 1
-    if cut > 1 and pc.all(pc.starts_with(texts, text[:cut])).as_py():  # one server, as mostly: no pattern is needed
+    if (
+        1 < cut <= MOST_NAME + 1 and pc.all(pc.starts_with(texts, text[:cut])).as_py()
+    ):  # one server, as mostly: no pattern is needed
         digits = pc.utf8_slice_codeunits(texts, cut)
         short = pc.max(pc.binary_length(digits)).as_py() <= MOST_DIGITS
         if short and pc.all(pc.ascii_is_decimal(digits)).as_py() and "\n" not in text:

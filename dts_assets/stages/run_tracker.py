@@ -15,13 +15,22 @@ import numpy.typing as npt
 
 from dts_assets.model.formats import ChangeOrder
 from dts_assets.model.positions import SourcePosition, file_number
+from dts_assets.model.problems import Problem, ProblemCode
 from dts_assets.model.runs import Run, SeenCheckpoint, SeenStatement, ServerRange
-from dts_assets.stages.entry_columns import BEGIN, CHECKPOINT, DDL, DML, EntryColumns
+from dts_assets.stages.entry_columns import BEGIN, CHECKPOINT, DDL, DML, EntryColumns, Numbers
+from dts_assets.wire.columns.buffers import rows_by_code
 
 MOST_RUNS = 64
 """Runs kept of one Kafka partition and window.
 
 After them a re-read widens the last run instead of making another.
+"""
+
+MOST_RUNS_WITH_BREAKS = 2 * MOST_RUNS
+"""Runs kept of one Kafka partition and window if other binlogs begin in it.
+
+After them the begin of another binlog widens the last run, too, and is a problem. Every break may be a lineage of its own, and
+a few hundred kilobytes of messages could name thousands.
 """
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -112,6 +121,14 @@ class RunTracker:
         """Return the greatest CHECKPOINT of every stretch, by shard and offset."""
         return tuple(one for _, known in sorted(self.shards.items()) for one in known.checkpoints)
 
+    def problems(self) -> Iterator[Problem]:
+        """Yield where binlogs begin too often to be followed: behind it changes may be taken for copies."""
+        for shard, known in sorted(self.shards.items()):
+            if len(known.runs) >= MOST_RUNS_WITH_BREAKS:
+                of = f" of shard {shard}" if shard else ""
+                detail = f"binlogs{of} begin too often in this window to tell from here on which changes are the same"
+                yield Problem(ProblemCode.LINEAGES, known.runs[-1].first_offset, known.runs[-1].last_offset, detail)
+
     @staticmethod
     def _see_checkpoint(known: _Shard, seen: SeenCheckpoint) -> None:
         goes_on = bool(known.checkpoints) and seen.position >= known.checkpoints[-1].position
@@ -158,7 +175,8 @@ class RunTracker:
         origin = entries.origin(start)
         another = known.origin is not None and origin[0] == known.origin[0] and origin[1] != known.origin[1]
         fresh = run is None or broken or another or unknown_server or (back and first < run.first)
-        if run is None or (fresh and (broken or another or len(known.runs) < MOST_RUNS)):
+        most = MOST_RUNS_WITH_BREAKS if broken or another else MOST_RUNS
+        if run is None or (fresh and len(known.runs) < most):
             server_id, gtid, begins = int(columns.server_ids[start]), entries.gtid(start), bool(entries.begins[start])
             run = _Open(int(columns.offsets[start]), 0, first, last, time, latest, server_id, gtid, begins, broken)
             known.runs.append(run)
@@ -170,10 +188,9 @@ class RunTracker:
         run.repeats += passed
         known.highest, known.previous = max(known.highest, last), last
         known.latest = max(known.latest, latest)
-        for server, (least, greatest) in entries.servers(start, end):
+        for server, (least, greatest), place in entries.servers(start, end):
             before = run.servers.get(server, (least, greatest))
             run.servers[server] = (min(before[0], least), max(before[1], greatest))
-            place = entries.begun(server, greatest, start, end)
             _put_begun(run.begun, server, place, before=before[1], number=greatest)
             _put_begun(known.begun, server, place, before=known.seen.get(server, -1), number=greatest)
             known.seen[server] = max(known.seen.get(server, -1), greatest)
@@ -219,13 +236,16 @@ class _Entries:
 
     def any_new(self, start: int, end: int, seen: Mapping[str, int]) -> bool:
         """Tell whether any of some entries has a GTID greater than all of its server before."""
-        return any(greatest > seen.get(server, -1) for server, (_, greatest) in self.servers(start, end))
+        return any(
+            int(self.numbers[rows].max()) > seen.get(name, -1) for name, rows in self._by_server(slice(start, end))
+        )
 
     def first_of_servers(self, seen: Mapping[str, int]) -> Iterator[int]:
         """Yield the first rows of servers that were never seen before."""
-        for code, name in enumerate(self.names):
-            if name not in seen:
-                yield int(np.argmax(self.codes == code))
+        codes, first = np.unique(self.codes, return_index=True)
+        for code, row in zip(codes.tolist(), first.tolist(), strict=True):
+            if code >= 0 and self.names[code] not in seen:
+                yield row
 
     def first_of_ids(self) -> Iterator[int]:
         """Yield the rows at which the server id changes although the GTIDs name the same server, or none."""
@@ -236,28 +256,31 @@ class _Entries:
         """Tell whether an entry is of the last transaction seen of its server."""
         return int(self.numbers[row]) == seen.get(self.server(row), -1)
 
-    def begun(self, server: str, number: int, start: int, end: int) -> tuple[int, int] | None:
-        """Return the place of the BEGIN of a transaction among some entries, None without one."""
-        code = self.names.index(server)
-        mine = (self.numbers[start:end] == number) & (self.codes[start:end] == code) & self.begins[start:end]
-        rows = np.flatnonzero(mine)
-        return self.columns.place(start + int(rows[-1])) if len(rows) else None
-
     def begun_again(self, seen: Mapping[str, int]) -> Iterator[int]:
         """Yield the rows that begin a transaction not newer than all of its server before."""
-        for code, name in enumerate(self.names):
-            rows = np.flatnonzero(self.codes == code) if len(self.names) > 1 else np.flatnonzero(self.numbers >= 0)
+        for name, rows in self._by_server(slice(None)):
             numbers = self.numbers[rows]
             before = np.maximum.accumulate(np.concatenate(([seen.get(name, -1)], numbers)))[:-1]
             yield from rows[self.begins[rows] & (numbers <= before)].tolist()
 
-    def servers(self, start: int, end: int) -> Iterator[tuple[str, tuple[int, int]]]:
-        """Yield the least and the greatest GTID number of each server among some entries."""
-        numbers, codes = self.numbers[start:end], self.codes[start:end]
-        for code, name in enumerate(self.names):
-            mine = numbers[codes == code]
-            if len(mine):
-                yield name, (int(mine.min()), int(mine.max()))
+    def servers(self, start: int, end: int) -> Iterator[tuple[str, tuple[int, int], tuple[int, int] | None]]:
+        """Yield the least and the greatest GTID number of each server among some entries.
+
+        With them comes the place of the last BEGIN of the greatest one, None without a BEGIN.
+        """
+        for name, rows in self._by_server(slice(start, end)):
+            numbers = self.numbers[rows]
+            greatest = int(numbers.max())
+            begun = rows[(numbers == greatest) & self.begins[rows]]
+            yield name, (int(numbers.min()), greatest), self.columns.place(int(begun[-1])) if len(begun) else None
+
+    def _by_server(self, some: slice) -> Iterator[tuple[str, Numbers]]:
+        """Yield each server that some entries have a GTID of, with their rows, ascending.
+
+        A stream mostly has one server. One with thousands must not be looked through for each of them.
+        """
+        for code, rows in rows_by_code(self.codes[some]):
+            yield self.names[code], rows + (some.start or 0)
 
     def numbered(self, row: int) -> bool:
         return bool(self.numbers[row] >= 0)

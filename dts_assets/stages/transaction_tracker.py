@@ -21,6 +21,7 @@ from dts_assets.model.positions import SourcePosition
 from dts_assets.model.problems import Problem, ProblemCode
 from dts_assets.stages.entry_columns import BEGIN, CHECKPOINT, COMMIT, DDL, DML, ROLLBACK, EntryColumns
 from dts_assets.stages.gtid_columns import GtidCollector, Rows
+from dts_assets.wire.columns.buffers import rows_by_code
 
 MOST_OPEN = 64
 """Transactions followed at a time that were begun and not ended."""
@@ -258,6 +259,8 @@ class TransactionTracker:
 
     def _passes(self, one: _Open, entries: _Entries, start: int, end: int) -> int | None:
         """Return the offset at which a stretch begins a transaction later than one that never ended."""
+        if entries.position(end - 1) <= _at(one.seen):
+            return None  # each of the transactions that were left open is asked at every stretch
         low = bisect_right(range(start, end), _at(one.seen), key=entries.position) + start
         later = np.flatnonzero((entries.kinds[low:end] == BEGIN) | (entries.kinds[low:end] == DDL)) + low
         source, number = _parsed(one.seen.gtid)
@@ -362,11 +365,8 @@ def _inside(kinds: npt.NDArray[np.int32], before: bool) -> npt.NDArray[np.bool_]
 
 def _greatest(codes: Rows, numbers: Rows) -> Iterator[tuple[int, int]]:
     """Yield the greatest number of each source."""
-    if len(codes) and codes[0] >= 0 and np.all(codes == codes[0]):
-        yield int(codes[0]), int(numbers.max())
-        return
-    for code in np.unique(codes[codes >= 0]).tolist():
-        yield code, int(numbers[codes == code].max())
+    for code, rows in rows_by_code(codes):
+        yield code, int(numbers[rows].max())
 
 
 def _agree(one: str | None, other: str | None) -> bool:

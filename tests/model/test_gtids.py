@@ -135,6 +135,8 @@ def test_the_dialects_do_not_mix(combined: str) -> None:
         ("7", None),
         ("", None),
         (f"{A}:7\n", None),
+        ("x" * 100 + ":7", ("x" * 100, 7)),
+        ("x" * 101 + ":7", None),  # with each of many numbers it would be a text of its own
         (f"{A}:٧", None),
     ],
 )
@@ -154,6 +156,7 @@ def test_a_gtid_is_a_server_and_a_number(text: str, found: tuple[str, int] | Non
         ("0-1-100,0-2-70", {"0-1": 100, "0-2": 70}),
         ("nonsense", {}),
         ("a:b", {}),
+        (f"{'x' * 100}:7,{'x' * 101}:7,{'x' * 101}:tag:7", {"x" * 100: 7}),
     ],
 )
 def test_the_greatest_number_of_every_server_of_a_set(text: str, found: dict[str, int]) -> None:

@@ -38,6 +38,36 @@ VALUES = [*a_set(1), *a_set(2, 3), b"\xff\xff\xff", *a_set(3), *a_set(4, 2)]
 """A whole message, a set of three, one that nobody can read, a whole one, a set of two."""
 
 
+def _falling(count: int) -> list[bytes]:
+    """Changes at positions that fall while their times grow, so that each is of another binlog."""
+    found = []
+    for place in range(count):
+        one = dml([("id", "int(11)")], [([], [number(place)])])
+        one.header.position, one.header.timestamp = 4 + count - place, 1_648_110_060 + place
+        found.append(fragments(entry_set([one]))[0])
+    return found
+
+
+def test_binlogs_that_begin_too_often_are_no_more_told_apart_and_named() -> None:
+    for count, named in ((100, []), (1_000, [(127, 999)])):
+        reading = CellReading(
+            CELL,
+            OffsetRange(0, count),
+            0,
+            DtsProtobuf(),
+            before=lambda _: iter(()),
+            reaches_start=True,
+            nothing_follows=True,
+        )
+        kept = Kept()
+        decoder = CellDecoder(reading, kept)
+        decoder.read([messages(*_falling(count))])
+        assert len(decoder.runs.runs()) == min(count, 128)
+        assert sum(one.num_rows for one in kept.rows) == count
+        found = [(one.first_offset, one.last_offset) for one in decoder.problems() if one.code is ProblemCode.LINEAGES]
+        assert found == named
+
+
 @dataclass
 class Kept:
     rows: list[pa.RecordBatch] = field(default_factory=list)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -71,6 +73,19 @@ def joint_codes(*columns: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[
     first = np.full(len(encoded.dictionary), len(codes))
     np.minimum.at(first, codes, np.arange(len(codes)))
     return codes, first
+
+
+def rows_by_code(codes: Ints) -> Iterator[tuple[int, npt.NDArray[np.int64]]]:
+    """Yield each code from 0 on with its rows, ascending: in one sort, however many codes there are."""
+    if not len(codes):
+        return
+    if codes[0] >= 0 and bool(np.all(codes == codes[0])):
+        yield int(codes[0]), np.arange(len(codes))
+        return
+    order = np.argsort(codes, kind="stable")
+    starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
+    for start, end in pairwise([*starts.tolist(), len(order)]):
+        yield int(codes[order[start]]), order[start:end]
 
 
 def bitmap(valid: Bools) -> pa.Buffer:

@@ -182,9 +182,10 @@ def described(mysql_type: bytes, pk_names: bytes) -> Described | None:
         types, keys = _TYPES.decode(mysql_type), _KEYS.decode(pk_names) or []
     except MALFORMED:
         return None
-    if not types or not types.keys() >= set(keys):
+    of_key = frozenset(keys)
+    if not types or not types.keys() >= of_key:
         return None
-    columns = tuple(ColumnShape(name, kind, name in keys) for name, kind in types.items())
+    columns = tuple(ColumnShape(name, kind, name in of_key) for name, kind in types.items())
     return Described(tuple(types), ColumnList(columns, {name: place for place, name in enumerate(types)}))
 
 

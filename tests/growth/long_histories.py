@@ -1,0 +1,327 @@
+"""The decisions of planning over ledgers of many windows and lists of many things: what is given, and what is done with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+from dts_assets.model.columns import ColumnShape
+from dts_assets.model.delivery import CellDelivery
+from dts_assets.model.formats import ChangeOrder
+from dts_assets.model.frontier import Consistency, Frontier
+from dts_assets.model.ledger_rows import IngestWindow, Lease, RawWindow
+from dts_assets.model.lineages import Doubt
+from dts_assets.model.offsets import OffsetRange, Watermark
+from dts_assets.model.problems import Completeness, Problem, ProblemCode
+from dts_assets.model.refreshes import Refresh
+from dts_assets.model.spans import Cell
+from dts_assets.model.tables import TableId
+from dts_assets.model.windows import ClosedBy, Window
+from dts_assets.planning.adjoining_cells import excused, joined, seam
+from dts_assets.planning.appends import can_append_entries, find_appends, open_windows
+from dts_assets.planning.boundaries import PlannedCell, closed_windows, instants_to_find, plan_cells
+from dts_assets.planning.completeness import completeness_of_cell, completeness_of_window, gtids_by_shard, level_of_cell
+from dts_assets.planning.cuts import cut_of_window, frontier, window_cut
+from dts_assets.planning.earlier_cells import find_earlier_cells
+from dts_assets.planning.group_offsets import offset_to_commit
+from dts_assets.planning.ingest_marks import Decoded, entries_mark, raw_mark
+from dts_assets.planning.judgements import group_by_window, judge_window, unbalanced_tables
+from dts_assets.planning.leases import Observed, given_back, renewed, taken, wanted
+from dts_assets.planning.loss import LossState, OldestSeen, unread_ranges, worst
+from dts_assets.planning.mark_changes import made_meanwhile
+from dts_assets.planning.open_sets import disagreeing, left_open_by, open_before, with_windows_before
+from dts_assets.planning.outgrown_types import invalid_columns, outgrown, outgrown_columns
+from dts_assets.planning.proofs import prove_windows
+from dts_assets.planning.raw_reads import plan_read, problems_of_read
+from dts_assets.planning.rectangles import rectangles, window_runs
+from dts_assets.planning.redriven import entries_to_redrive, quarantined_cells, tables_to_redrive
+from dts_assets.planning.snapshot_plans import (
+    EMPTY_STATE,
+    Chain,
+    SnapshotState,
+    plan_snapshot,
+    replaced_windows,
+    windows_by_table,
+)
+from dts_assets.planning.staleness import changed_inputs, entries_sources, stale_entries, tables_inputs
+from dts_assets.planning.task_shares import shared_files
+from dts_assets.planning.ticks import Cursor, ingest_tick, tables_tick
+from dts_assets.planning.topic_marks import TopicMarks, proven_anew
+from dts_assets.planning.watching import WatchCursor, watch_tick
+from dts_assets.planning.work import plan_work
+from tests.growth.ledgers import (
+    CLOSING,
+    GRID,
+    START,
+    TABLE,
+    at,
+    cells,
+    counts,
+    cuts,
+    delivered,
+    leases,
+    left_open,
+    marks,
+    planned,
+    quarantined,
+    raws,
+    read_in_parts,
+    two_partitions,
+    windows,
+    with_ids,
+)
+from tests.ledger_rows import cut_row, ingest_row, raw_row
+
+Given: TypeAlias = Any
+Case: TypeAlias = tuple[Callable[[int], Given], Callable[[Given], object]]
+"""What makes so many things, and what is done with them."""
+
+
+def topic(rows: dict[Cell, IngestWindow], order: ChangeOrder = ChangeOrder.BINLOG_POSITION) -> TopicMarks:
+    """What all windows tell together, and every mark."""
+    found = TopicMarks.of(
+        rows.values(), [TABLE], kafka_partitions=range(1), consistency=Consistency.CUT, order=order, settings="s"
+    )
+    for row in rows.values():
+        found.mark(row.window)
+    return found
+
+
+def states(count: int) -> dict[str, Any]:
+    stand = SnapshotState(Frontier(windows(count)[-1].start, None, at(9)), at(9), 1)
+    mine = windows_by_table(counts(count))[TableId("shopdb", "", "t0")]
+    return {"before": stand, "after": Frontier(windows(count)[-1].start, None, at(count)), "windows": mine}
+
+
+def _plan(given: dict[Cell, IngestWindow]) -> object:
+    raw, order = raws(len(given)), [cell.window for cell in given]
+    work = plan_work(
+        {0: order}, raw=raw, entries=given, cuts={}, decoding="d", settings="s", followed={order_last(order): True}
+    )
+    work = replace(work, ends={cell: 9 for cell in (*given, *work.followed)})
+    work.ingest_runs(longest=24)
+    work.tables_runs(longest=24)
+    return ingest_tick(Cursor(), work), tables_tick(work)
+
+
+def order_last(order: list[Window]) -> Cell:
+    return Cell(0, GRID.at(len(order)))
+
+
+def _append(rows: dict[Cell, IngestWindow]) -> object:
+    stored = cuts(len(rows))
+    appends = find_appends(stored.values(), stored, rows, counted=counts(len(rows)))
+    return appends.marked(stored.values(), rows, run="r2", firsts={}, stood_at=None), open_windows(rows.values())
+
+
+def _prove(given: tuple[dict[Cell, IngestWindow], list[Doubt]]) -> object:
+    rows, doubts = given
+    return prove_windows(rows.values(), kafka_partitions=1, synced={}, trust_gtids=True, doubts=doubts)
+
+
+def _look(given: dict[str, Lease]) -> Observed:
+    observed = Observed()
+    observed.see(given.values(), 1.0)
+    return observed
+
+
+PLANNING: dict[str, Case] = {
+    "windows": (marks, topic),
+    "windows with statements": (lambda count: marks(count, statements=2), topic),
+    "windows behind a failover": (lambda count: marks(count, falls_every=count), topic),
+    "windows of two Kafka partitions, one behind a failover": (two_partitions, topic),
+    "windows of messages with ids": (with_ids, lambda rows: topic(rows, ChangeOrder.MESSAGE_ID)),
+    "tables with full loads": (
+        lambda count: with_ids(count, tables=True),
+        lambda rows: topic(rows, ChangeOrder.MESSAGE_ID),
+    ),
+    "doubts": (lambda count: (marks(count), [Doubt(0, 9 * one, "d") for one in range(count)]), _prove),
+    "work": (marks, _plan),
+    "marks that are appended to": (marks, _append),
+    "marks that are proven anew": (cuts, lambda given: proven_anew(given.values(), given)),
+    "marks made meanwhile": (cuts, lambda given: made_meanwhile({}, given, next(iter(given.values())))),
+    "readings of a window": (read_in_parts, lambda given: raw_mark(*given, epoch=0, run="r")),
+    "parts of a window": (
+        lambda count: raw_row(
+            cells(1)[0], OffsetRange(0, count), refreshes=tuple(Refresh(one, "g", "r") for one in range(count))
+        ),
+        lambda row: plan_read(
+            PlannedCell(row.cell, OffsetRange(0, row.offsets.end + 1), ClosedBy.MESSAGE, stored=True), row
+        ),
+    ),
+    "messages of the future": (
+        lambda count: list(range(count)),
+        lambda skewed: problems_of_read(
+            read_in_parts(1)[0], Watermark(0, 9, None, None), row_before=None, skewed=skewed
+        ),
+    ),
+    "heads of a window": (
+        raws,
+        lambda rows: entries_mark(
+            next(iter(rows)),
+            rows,
+            Decoded(9, ingest_row(next(iter(rows))).counts, CellDelivery(), heads_from=tuple(rows)),
+            beyond=None,
+            appends_to=None,
+            decoding="d",
+            run="r",
+        ),
+    ),
+    "inputs of a window": (
+        lambda count: (
+            ingest_row(
+                cells(1)[0], inputs=[f"raw:{cell}=g" for cell in cells(count)], closed_by=ClosedBy.OPEN, resume=b"1"
+            ),
+            raws(count),
+        ),
+        lambda given: (
+            can_append_entries(given[0], given[1], decoding="d"),
+            changed_inputs(given[0].inputs, entries_sources(given[1], decoding="d")),
+        ),
+    ),
+    "stale entries": (
+        marks,
+        lambda rows: (
+            stale_entries(rows, raws(len(rows)), decoding="d"),
+            tables_inputs(windows(1)[0], range(1), rows, settings="s"),
+        ),
+    ),
+    "open sets": (
+        left_open,
+        lambda rows: (
+            disagreeing(rows),
+            open_before(rows, left_open_by(rows)),
+            with_windows_before(windows(len(rows)), raws(len(rows))),
+        ),
+    ),
+    "empty windows": (
+        lambda count: {cell: raw_row(cell) for cell in cells(count)},
+        lambda rows: with_windows_before(windows(len(rows))[-1:], rows),
+    ),
+    "earlier cells": (
+        raws,
+        lambda rows: find_earlier_cells(_span(rows), rows, GRID),
+    ),
+    "borders of windows": (
+        planned,
+        lambda given: (
+            instants_to_find(*given[:2]),
+            plan_cells(*given[:2], found=given[2], watermarks={0: Watermark(0, 9, None, START)}, closing=CLOSING),
+            closed_windows(0, windows(len(given[0])), watermark=Watermark(0, 9, None, START), closing=CLOSING),
+        ),
+    ),
+    "frontier": (
+        lambda count: {start: window_cut(row) for start, row in cuts(count).items()},
+        lambda given: frontier(given, GRID, first=START),
+    ),
+    "Kafka partitions of a cut": (
+        lambda count: [at(one) for one in range(count)],
+        lambda given: cut_of_window(given, {ClosedBy.MESSAGE}, wanted=Consistency.CUT),
+    ),
+    "rectangles": (
+        lambda count: [Cell(one % 7, GRID.at(one // 3)) for one in range(count)],
+        lambda given: rectangles(given, longest=24),
+    ),
+    "runs of windows": (lambda count: [GRID.at(2 * one) for one in range(count)], window_runs),
+    "counts of tables": (
+        counts,
+        lambda rows: (
+            group_by_window(rows),
+            unbalanced_tables(rows, dict.fromkeys(range(len(rows)), 1)),
+            windows_by_table(rows),
+        ),
+    ),
+    "tables": (
+        lambda count: counts(count, tables=count),
+        lambda rows: (windows_by_table(rows), outgrown_columns(rows)),
+    ),
+    "types of a column": (lambda count: counts(count, types=True), outgrown_columns),
+    "columns": (
+        lambda count: (
+            [ColumnShape(f"c{one}", "text", False) for one in range(count)],
+            {f"c{one}": 1 for one in range(count)},
+        ),
+        lambda given: (
+            outgrown(dict.fromkeys(given[1], "int"), given[0], lambda kind, *, unsigned: "string"),
+            invalid_columns(given[1], {}),
+        ),
+    ),
+    "windows of a snapshot": (
+        states,
+        lambda given: plan_snapshot(
+            **given, changelog_snapshot=2, replaced=[one.window_start for one in given["windows"]]
+        ),
+    ),
+    "files of a changelog": (
+        lambda count: {one.start: frozenset({f"d/r{n}/f", f"d/r{n}/g"}) for n, one in enumerate(windows(count))},
+        lambda given: replaced_windows(given, {}, state=EMPTY_STATE, chains={START: Chain("c", frozenset(("r",)))}),
+    ),
+    "files of tasks": (
+        lambda count: {one.start: [("f", 9 << 20), ("g", 1)] for one in windows(count)},
+        lambda given: list(shared_files(given)),
+    ),
+    "files of one window": (
+        lambda count: {START: [(f"f{one}", one) for one in range(count)]},
+        lambda given: list(shared_files(given)),
+    ),
+    "quarantine": (
+        quarantined,
+        lambda rows: (
+            quarantined_cells(rows, GRID),
+            entries_to_redrive(rows, GRID),
+            tables_to_redrive(rows, rows, cuts(len(rows)).values()),
+        ),
+    ),
+    "offsets of a group": (
+        marks,
+        lambda rows: offset_to_commit(rows.values(), start=0, committed=None, by_checkpoint=True),
+    ),
+    "ranges that are stored": (
+        lambda count: [OffsetRange(3 * one, 3 * one + 2) for one in range(count)],
+        lambda given: unread_ranges(given, start=0, high=10**9),
+    ),
+    "Kafka partitions of a topic": (
+        lambda count: {one: OldestSeen(one, START) for one in range(count)},
+        lambda given: (
+            watch_tick(
+                WatchCursor(),
+                numbers={str(one): one for one in given},
+                verdict="",
+                trouble=False,
+                oldest=given,
+                now=START,
+            ),
+            worst([LossState.SAFE] * len(given)),
+        ),
+    ),
+    "leases": (
+        leases,
+        lambda given: (
+            _look(given),
+            taken(given, given, me="me", name="r", now=START),
+            wanted(given, given, me="you", gone=lambda _: False),
+            renewed(given, {part: one.name for part, one in given.items()}),
+            given_back(given, {}),
+        ),
+    ),
+    "shards of two cells": (
+        lambda count: (delivered(0, shards=count), delivered(2, shards=count)),
+        lambda given: (joined(*given), seam(*given), excused(given[0], given[1], []), gtids_by_shard(given)),
+    ),
+    "problems": (
+        lambda count: [Problem(ProblemCode.UNKNOWN, None, None, f"{one}") for one in range(count)],
+        lambda given: (
+            completeness_of_cell(given),
+            level_of_cell(given, delivered(0)),
+            completeness_of_window([Completeness.OBSERVED] * len(given)),
+            judge_window(cut_row(windows(1)[0]), unbalanced=["x"] * len(given)).sentence,
+            excused(delivered(0), delivered(1), given),
+        ),
+    ),
+}
+
+
+def _span(rows: dict[Cell, RawWindow]) -> Any:
+    (one,) = rectangles(rows)
+    return one

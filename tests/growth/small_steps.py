@@ -1,0 +1,105 @@
+"""Steps over columns that a stream does not reach, or reaches with few values."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from random import Random
+
+import numpy as np
+import pyarrow as pa
+
+from dts_assets.model.columns import Column
+from dts_assets.model.frontier import EMPTY_FRONTIER, Frontier
+from dts_assets.stages.moved_rows import connected
+from dts_assets.stages.raw_rows import ContentDigest
+from dts_assets.stages.repeated_keys import repeated_keys
+from dts_assets.stages.snapshot_in_arrow import take_changes
+from dts_assets.wire.columns.casts import parse
+from dts_assets.wire.dts_protobuf import DtsProtobuf
+from tests.growth.hostile_streams import DTS
+from tests.growth.long_histories import Case
+from tests.growth.whole_way import as_messages
+from tests.stages.test_snapshot_in_arrow import CHANGES, NAMES, SNAPSHOT
+
+START = datetime(2026, 1, 5, tzinfo=UTC)
+COLUMNS = tuple(Column(name, "int", is_key=name in ("world", "id.no")) for name in ("world", "id.no", "name", "amount"))
+ALL = Frontier(START, START, None)
+
+
+def _pairs(count: int, *, shuffled: bool) -> pa.Table:
+    """A chain of so many members, whose pairs come in order or in any."""
+    numbers = list(range(count + 1))
+    if shuffled:
+        Random(3).shuffle(numbers)
+    return pa.table({"one": pa.array(numbers[:-1]), "other": pa.array(numbers[1:])})
+
+
+def _changes(count: int, *, keys: int) -> pa.RecordBatch:
+    """Inserts of rows with so many keys."""
+    numbers = np.arange(count)
+    ids = pa.array((numbers % keys).astype(np.int32))
+    image = CHANGES.field("after").type
+    after = pa.StructArray.from_arrays([ids, ids, pa.nulls(count, pa.string()), ids], fields=list(image))
+    position = pa.StructArray.from_arrays(
+        [pa.array(np.zeros(count, np.int32)), pa.array(np.zeros(count, np.int64)), pa.array(numbers[::-1])],
+        fields=list(CHANGES.field("source_position").type),
+    )
+    zeros, instants = pa.array(np.zeros(count, np.int32)), pa.repeat(pa.scalar(START, pa.timestamp("us", "UTC")), count)
+    none = pa.array(np.zeros(count + 1, np.int32))
+    columns = {
+        "op": pa.repeat("insert", count),
+        "before": pa.nulls(count, image),
+        "after": after,
+        "event_time": instants,
+        "source_position": position,
+        "row_number": zeros,
+        "kafka_partition": zeros,
+        "kafka_offset": pa.array(numbers),
+        "window_start": instants,
+        "absent": pa.ListArray.from_arrays(none, pa.array([], pa.string())),
+        "invalid": pa.MapArray.from_arrays(none, pa.array([], pa.string()), pa.array([], pa.string())),
+    }
+    return pa.RecordBatch.from_arrays([columns[name] for name in CHANGES.names], schema=CHANGES)
+
+
+def _take(changes: pa.RecordBatch) -> object:
+    found = take_changes([changes], COLUMNS, SNAPSHOT, names=NAMES, before=EMPTY_FRONTIER, after=ALL)
+    assert found is not None
+    return found.keys.among([found.rows.column(name) for name in NAMES[:2]])
+
+
+def _rows(count: int, *, keys: int) -> pa.RecordBatch:
+    ids = pa.array(np.arange(count) % keys)
+    return pa.RecordBatch.from_arrays([ids, pa.nulls(count, pa.map_(pa.string(), pa.string()))], ["id", "_invalid"])
+
+
+def _digest(messages: pa.RecordBatch) -> str:
+    digest = ContentDigest()
+    digest.add(messages)
+    return digest.text()
+
+
+STEPS: dict[str, Case] = {
+    "moves in order": (lambda count: _pairs(count, shuffled=False), connected),
+    "moves in any order": (lambda count: _pairs(count, shuffled=True), connected),
+    "changes of many rows": (lambda count: _changes(count, keys=count), _take),
+    "changes of one row": (lambda count: _changes(count, keys=1), _take),
+    "keys": (lambda count: _rows(count, keys=count), lambda rows: repeated_keys(lambda: [rows], ["id"])),
+    "keys that are repeated": (
+        lambda count: _rows(count, keys=max(1, count // 2)),
+        lambda rows: repeated_keys(lambda: [rows], ["id"]),
+    ),
+    "messages": (lambda count: as_messages(DTS["empty messages"](count)), _digest),
+    "contents": (lambda count: pa.array([b"x"] * count), lambda payloads: DtsProtobuf().contents(payloads)),
+    "values that do not fit": (lambda count: pa.array([b"2026-02-30"] * count), lambda values: parse(values, "date")),
+    "every other value does not fit": (
+        lambda count: pa.array([b"2026-02-30", b"2026-02-01"] * (count // 2)),
+        lambda values: parse(values, "date"),
+    ),
+    "decimals with exponents": (lambda count: pa.array([b"1e3"] * count), lambda values: parse(values, "decimal(9,2)")),
+    "one long number": (lambda count: pa.array([b"1" * count]), lambda values: parse(values, "decimal(38,0)")),
+    "one number of many zeros": (
+        lambda count: pa.array([b"0" * count + b"1"]),
+        lambda values: parse(values, "decimal(38,0)"),
+    ),
+}
