@@ -232,7 +232,7 @@ def _numbers(column: pa.ChunkedArray, bounds: tuple[int, int], path: str, proble
     found = pc.min_max(column).as_py()
     for number in (found["min"], found["max"]) if len(column) else ():
         if not bounds[0] <= number <= bounds[1]:
-            raise CaptureError(path, problem.format(number))
+            raise CaptureError(path, problem.replace("{}", str(number)))  # names of files may have braces
     numbers: _Integers = column.to_numpy().astype(np.int64)
     return numbers
 

@@ -371,6 +371,12 @@ def test_columns_that_cannot_be_used(tmp_path: Path, columns: Mapping[str, pa.Ar
         CaptureSource(str(tmp_path), 4).watermarks()
 
 
+def test_a_file_may_have_braces_in_its_name(tmp_path: Path) -> None:
+    a_file(tmp_path / "{part}.parquet", columns={"offset": pa.array([-1])})
+    with pytest.raises(CaptureError, match=r"\{part\}\.parquet has a message with offset -1"):
+        CaptureSource(str(tmp_path), 1).watermarks()
+
+
 def test_a_file_that_is_not_parquet_is_named(tmp_path: Path) -> None:
     (tmp_path / "odd.parquet").write_bytes(b"secret text")
     with pytest.raises(CaptureError, match=r"odd\.parquet is not a readable Parquet file") as raised:
