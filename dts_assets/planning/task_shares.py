@@ -38,8 +38,10 @@ def shared_files(
 
 def _parts(files: Iterable[tuple[str, int]], most: int) -> list[tuple[list[str], int]]:
     """Return files in at most ``most`` groups of about the same size, each with its size: ``[(["a.parquet"], 7)]``."""
-    groups: list[tuple[int, list[str]]] = [(0, []) for _ in range(most)]
+    sizes = [0] * most
+    groups: list[list[str]] = [[] for _ in range(most)]
     for path, size in sorted(files, key=lambda file: (-file[1], file[0])):
-        number = min(range(most), key=lambda one: groups[one][0])
-        groups[number] = (groups[number][0] + size, [*groups[number][1], path])
-    return [(sorted(paths), size) for size, paths in groups if paths]
+        number = min(range(most), key=sizes.__getitem__)
+        sizes[number] += size
+        groups[number].append(path)
+    return [(sorted(paths), size) for paths, size in zip(groups, sizes, strict=True) if paths]

@@ -157,7 +157,7 @@ class _Sequence:
             self.first, self.first_offset = int(numbers[0]), int(where[0])
             self.last = self.greatest = self.first - 1
         ones = np.flatnonzero(numbers == 1)
-        again = [row for row in ones.tolist() if row or self.last > 0]
+        again = frozenset(row for row in ones.tolist() if row or self.last > 0)
         starts = sorted({0, *again})
         for start, end in zip(starts, [*starts[1:], len(numbers)], strict=True):
             if start in again:

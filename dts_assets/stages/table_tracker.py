@@ -51,12 +51,13 @@ class TableTracker:
             return
         ids = columns.positions[rows]
         before = np.concatenate(([self.previous], ids[:-1]))
-        starts = np.flatnonzero(ids < before).tolist()
+        falls = np.flatnonzero(ids < before).tolist()
+        starts = frozenset(falls)
         self.previous = int(ids[-1])
         states = _first_states(batch) if (columns.kinds == DDL).any() else {}
         codes, names = _tables_of(batch)
         is_read = np.zeros(len(columns), np.bool_) if reads is None else reads
-        for start, end in zip([0, *starts], [*starts, len(rows)], strict=True):
+        for start, end in zip([0, *falls], [*falls, len(rows)], strict=True):
             if start in starts:
                 self.kinds, self.counts = {}, {}
             mine = rows[start:end]
