@@ -91,6 +91,7 @@ STEPS: dict[str, Case] = {
     ),
     "messages": (lambda count: as_messages(DTS["empty messages"](count)), _digest),
     "contents": (lambda count: pa.array([b"x"] * count), lambda payloads: DtsProtobuf().contents(payloads)),
+    "names of keys": (lambda count: pa.array([b"x"] * count), lambda payloads: DtsProtobuf().has_key(payloads)),
     "values that do not fit": (lambda count: pa.array([b"2026-02-30"] * count), lambda values: parse(values, "date")),
     "every other value does not fit": (
         lambda count: pa.array([b"2026-02-30", b"2026-02-01"] * (count // 2)),
