@@ -95,6 +95,8 @@ class DtsProtobuf:
 
     def has_key(self, payloads: pa.Array) -> npt.NDArray[np.bool_]:
         """Tell of no entry that it names a key. Nobody asks: binlog positions tell copies."""
+        import numpy as np
+
         return np.zeros(len(payloads), np.bool_)
 
     def column_type(self, original_type: str, *, unsigned: bool) -> str:
