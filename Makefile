@@ -49,7 +49,7 @@ check: setup ## Lint, formatting, types, import directions, generated code, lock
 	@$(PYTHON_IN_VENV) scripts/check_lock.py
 
 dev: setup ## Open the Dagster UI on PORT (3000), with its daemon
-	@$(PYTHON_IN_VENV) scripts/check_port.py $(PORT) Dagster
+	@$(PYTHON_IN_VENV) scripts/check_port.py "$(PORT)" Dagster
 	@$(INSTANCE) DTS_ASSETS_UI="http://127.0.0.1:$(PORT)" $(BIN)/dagster dev -w workspace.yaml -p $(PORT)
 
 screenshots: setup ## Take the pictures in docs/images again, with the example in a Dagster of its own and Chromium (5 minutes)

@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-import socket
+import re
 import sys
 
 from dts_assets.errors import PortInUseError
+from dts_assets.store.machine import require_free_port
+
+USAGE = 2
+HIGHEST = 65_535
 
 
-def require_free(port: int, *, what: str) -> None:
-    """Try to listen on a port of this machine.
-
-    Raises:
-        PortInUseError: Another program listens there.
-    """
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the server does: a port just left is free
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            raise PortInUseError(port, what=what) from None
-
-
-def main() -> int:
-    """Run the command."""
+def main(port: str, *what: str) -> int:
+    """Look at the port; the exit code."""
+    if not re.fullmatch(r"[0-9]{1,5}", port) or not 1 <= int(port) <= HIGHEST:
+        sys.stderr.write(f"PORT={port} is no port: write a number from 1 to {HIGHEST}, as in make dev PORT=3001.\n")
+        return USAGE
     try:
-        require_free(int(sys.argv[1]), what=" ".join(sys.argv[2:]) or "the server")
+        require_free_port(int(port), what=" ".join(what) or "the server")
     except PortInUseError as error:
         sys.stderr.write(f"{error}\n")
         return error.exit_code
@@ -33,4 +26,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(*sys.argv[1:]))

@@ -40,14 +40,22 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
+class RunFailure:
+    """The failure of a run: its sentence, and the exit code that a command ends with for it."""
+
+    sentence: str
+    exit_code: int
+
+
+@dataclass(frozen=True, slots=True)
 class Dagster:
     """The Dagster instance of a configuration, and the place of its home."""
 
     instance: dg.DagsterInstance
     home: Path
 
-    def execute(self, definitions: dg.Definitions, request: Request) -> str | None:
-        """Run one request and return the sentence of its error; None if it succeeded."""
+    def execute(self, definitions: dg.Definitions, request: Request) -> RunFailure | None:
+        """Run one request and return its failure; None if it succeeded."""
         with quiet():
             job = definitions.resolve_job_def(request.job)
             with _stderr_in(self.home / SPARK_LOG):
@@ -58,7 +66,7 @@ class Dagster:
                     raise_on_error=False,
                     run_config={"loggers": {"progress": {"config": {}}}, "ops": dict(request.ops)},
                 )
-        return None if result.success else failure_sentence(result)
+        return None if result.success else failure_of(result)
 
 
 @contextmanager
@@ -69,16 +77,15 @@ def open_dagster(config: Path) -> Iterator[Dagster]:
         yield Dagster(instance, home)
 
 
-def failure_sentence(result: dg.ExecuteInProcessResult) -> str:
-    """Return the sentence of the first step that failed; see :func:`error_sentence`."""
+def failure_of(result: dg.ExecuteInProcessResult) -> RunFailure:
+    """Return the failure of the first step that failed; see :func:`error_sentence` and :func:`error_code`."""
     for event in result.all_events:
         if event.is_step_failure:
             failure = event.step_failure_data
             explained = failure.user_failure_data
-            if explained is not None and explained.description:
-                return explained.description
-            return error_sentence(failure.error)
-    return IN_THE_UI
+            said = None if explained is None else explained.description
+            return RunFailure(said or error_sentence(failure.error), error_code(failure.error))
+    return RunFailure(IN_THE_UI, DtsAssetsError.exit_code)
 
 
 def error_sentence(error: SerializableErrorInfo | None) -> str:
@@ -87,22 +94,37 @@ def error_sentence(error: SerializableErrorInfo | None) -> str:
     Of a chain of causes the outermost error of our tree counts: its own causes are texts of libraries. A chain without an error
     of ours gives the outermost error that is not Dagster's, with its class.
     """
-    chain: list[SerializableErrorInfo] = []
-    while error is not None:
-        chain.append(error)
-        error = error.cause
-    ours = _names(DtsAssetsError)
-    for one in chain:
-        if one.cls_name in ours:
-            return one.message.strip().partition(": ")[2]
+    if (ours := _ours(error)) is not None:
+        return ours[0].message.strip().partition(": ")[2]
+    chain = list(_chain(error))
     foreign = [one for one in chain if not (one.cls_name or "").startswith("Dagster")] or chain
     return f"{foreign[0].message.strip()} ({IN_THE_UI})" if foreign else IN_THE_UI
 
 
-def _names(cls: type) -> frozenset[str]:
-    """Return the names of a class and of all classes below it."""
-    below: list[type] = cls.__subclasses__()
-    return frozenset({cls.__name__}).union(*(_names(one) for one in below))
+def error_code(error: SerializableErrorInfo | None) -> int:
+    """Return the exit code of an error as Dagster keeps it; 1 without an error of our tree."""
+    ours = _ours(error)
+    return DtsAssetsError.exit_code if ours is None else ours[1].exit_code
+
+
+def _ours(error: SerializableErrorInfo | None) -> tuple[SerializableErrorInfo, type[DtsAssetsError]] | None:
+    """Return the outermost error of our tree in a chain of causes, with its class; None without one."""
+    tree = _tree(DtsAssetsError)
+    return next(((one, tree[one.cls_name]) for one in _chain(error) if one.cls_name in tree), None)
+
+
+def _chain(error: SerializableErrorInfo | None) -> Iterator[SerializableErrorInfo]:
+    while error is not None:
+        yield error
+        error = error.cause
+
+
+def _tree(cls: type[DtsAssetsError]) -> dict[str | None, type[DtsAssetsError]]:
+    """Return a class and all classes below it, by name."""
+    found: dict[str | None, type[DtsAssetsError]] = {cls.__name__: cls}
+    for one in cls.__subclasses__():
+        found |= _tree(one)
+    return found
 
 
 @contextmanager

@@ -11,6 +11,7 @@ is called, so that checking a configuration starts in less than a second. Other 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Sequence
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -22,6 +23,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dts_assets.errors import ConfigErrors, DtsAssetsError, MissingPackageError
+from dts_assets.flows.preflight import find_troubles
 from dts_assets.settings import Settings, Subscription, config_file, json_schema, load_settings
 from dts_assets.settings.values import duration_text
 
@@ -148,18 +150,25 @@ def config_commands() -> None:
 
 
 @config_commands.command("check")
-@click.option("--connect", is_flag=True, help="Also ask every Kafka broker for its topics.")
+@click.option(
+    "--connect", is_flag=True, help="Also ask Kafka brokers and catalogs that are servers, and read recordings."
+)
+@click.option("--port", type=click.IntRange(1, 65535), help="Also look whether Dagster's UI can listen on this port.")
 @config_option
-def check(config: Path | None, *, connect: bool) -> None:
-    """Name every mistake in the configuration.
+def check(config: Path | None, *, connect: bool, port: int | None) -> None:
+    """Name every mistake in the configuration, and what is missing for a run.
 
-    Without a mistake, its meaning is shown.
+    Looked at are the file, the paths that it names, the lake, Dagster's home and Java. Without a mistake, the meaning of the file
+    is shown. With several troubles the exit code is that of the first.
     """
-    settings = settings_of(config)
-    if connect:
-        _connect(settings)
+    file = config_of(config)
+    settings = load_settings(file)
+    if troubles := find_troubles(settings, file, port=port, connect=connect):
+        for trouble in troubles:
+            say(str(trouble))
+        sys.exit(troubles[0].exit_code)
     console = Console(highlight=False)
-    console.print(f"{config_of(config)}: no mistakes", soft_wrap=True, markup=False)
+    console.print(f"{file}: no mistakes", soft_wrap=True, markup=False)
     table = Table.grid(padding=(0, 2))
     table.add_row("lake", Text(f"{settings.lake.warehouse} ({settings.lake.catalog.type} catalog)", overflow="fold"))
     table.add_row("spark", Text(settings.spark.master or "Spark Connect"))  # a remote's address may hold a token
@@ -186,15 +195,6 @@ def _source(subscription: Subscription) -> str:
         return "" if capture is None else f"the {'' if capture.complete else 'growing '}capture {capture.path}"
     protocol = kafka.config.get("security.protocol", "plaintext").lower()
     return f"the Kafka topic{'s' * (len(kafka.topics) > 1)} {', '.join(kafka.topics)} at {kafka.bootstrap_servers} ({protocol})"
-
-
-def _connect(settings: Settings) -> None:
-    """Ask the brokers of all subscriptions; the first BrokerError ends it."""
-    from dts_assets.sources.kafka_source import KafkaSource  # the client library takes its time to load
-
-    for subscription in settings.subscriptions.values():
-        if subscription.source.kafka is not None:
-            KafkaSource.of(subscription.source.kafka, subscription.partitions).check()
 
 
 @config_commands.command("schema")

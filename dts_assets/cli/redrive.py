@@ -11,10 +11,10 @@ from rich.console import Console
 
 from dts_assets.cli.dagster_runs import Request, open_dagster
 from dts_assets.cli.main import config_of, config_option, say, subscription_of, table_of
-from dts_assets.cli.run import FAILED
 from dts_assets.defs.assemble import assemble
 from dts_assets.defs.redrive import RedriveConfig, chosen_by, redrive_job_name
 from dts_assets.flows.pipeline import open_pipeline
+from dts_assets.flows.preflight import require_spark
 from dts_assets.model.problems import Reason
 from dts_assets.settings import load_settings
 
@@ -58,11 +58,12 @@ def redrive(
         return
     ops = {f"{subscription}_read_quarantine_again": {"config": dict(asked)}}
     request = Request(redrive_job_name(subscription), subscription, {}, ops=ops)
+    require_spark(settings)
     with open_dagster(path) as dagster:
         failure = dagster.execute(assemble(settings, path), request)
     if failure is not None:
-        say(f"redrive failed: {failure}")
-        sys.exit(FAILED)
+        say(f"redrive failed: {failure.sentence}")
+        sys.exit(failure.exit_code)
     after = [row for row in pipeline.ledger.quarantine() if chosen.holds(row)]
     title = f"{subscription}: quarantine driven again"
     table = table_of(title, texts=["stage", "reason"], numbers=["were there", "are there"])

@@ -10,13 +10,13 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import click
 from rich.console import Console
 
-from dts_assets.cli.dagster_runs import Dagster, Request, open_dagster
+from dts_assets.cli.dagster_runs import Dagster, Request, RunFailure, open_dagster
 from dts_assets.cli.main import config_of, config_option, say, table_of
 from dts_assets.defs.assemble import assemble
 from dts_assets.defs.jobs import ingest_job_name, tables_job_name
@@ -28,14 +28,15 @@ from dts_assets.flows.judged import judge_ledger
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.layers import SNAPSHOT
 from dts_assets.flows.pipeline import Pipeline, open_pipeline
+from dts_assets.flows.preflight import require_spark
 from dts_assets.flows.row_keys import find_repeated_keys
 from dts_assets.model.tables import TableId
 from dts_assets.planning.outgrown_types import outgrown_columns
 from dts_assets.planning.work import Work
 from dts_assets.settings import Settings, load_settings
 
-FAILED, CHECK_FAILED = 1, 3
-"""Exit codes: a partition failed; all partitions are there, but a check of some failed."""
+CHECK_FAILED = 3
+"""The exit code if all partitions are there, but a check of some failed."""
 
 _LONGEST = 250
 """The most windows in one run.
@@ -54,22 +55,25 @@ That takes a fraction of a second; `dts-assets keys` looks at all of them.
 
 @dataclass(slots=True)
 class Outcome:
-    """The number of runs, the sentences of failed runs, and the number of partitions that fail a check."""
+    """The number of runs, the failures of runs, and the number of partitions that fail a check."""
 
     runs: int = 0
-    failures: list[str] = field(default_factory=list)
+    failures: list[RunFailure] = field(default_factory=list)
     failed_checks: int = 0
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of the first failed run; without one, whether a check failed."""
+        if self.failures:
+            return self.failures[0].exit_code
+        return CHECK_FAILED if self.failed_checks else 0
 
 
 @click.command("run")
 @config_option
 def run(config: Path | None) -> None:
     """Materialize every closed window that is missing or stale, through Dagster."""
-    outcome = run_all(config_of(config), Console(highlight=False))
-    if outcome.failures:
-        sys.exit(FAILED)
-    if outcome.failed_checks:
-        sys.exit(CHECK_FAILED)
+    sys.exit(run_all(config_of(config), Console(highlight=False)).exit_code)
 
 
 def run_all(path: Path, console: Console) -> Outcome:
@@ -84,7 +88,7 @@ def run_all(path: Path, console: Console) -> Outcome:
     if not outcome.runs:
         console.print("Nothing to do: every closed window is there and up to date.")
     for failure in outcome.failures:
-        say(failure)
+        say(failure.sentence)
     return outcome
 
 
@@ -104,6 +108,7 @@ def _run_subscription(
                 f"{name}: {len(work.tables)} closed windows hold no table that is taken; nothing is made of them."
             )
             return
+        require_spark(settings)  # before Dagster starts a run, which would take as long as Spark to say it
         definitions = assemble(settings, path)  # anew, because entries may have found tables since
         for request in requests:
             asked.add(request.key)
@@ -111,7 +116,8 @@ def _run_subscription(
             outcome.runs += 1
             failure = dagster.execute(definitions, request)
             if failure is not None:
-                outcome.failures.append(f"{request.job} {request.key} failed: {failure}")
+                said = f"{request.job} {request.key} failed: {failure.sentence}"
+                outcome.failures.append(replace(failure, sentence=said))
                 return
 
 

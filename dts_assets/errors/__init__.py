@@ -36,6 +36,7 @@ commands, such as a failed check, and no errors::
     ├─ MachineError                     13  the machine that the command runs on
     │  ├─ MissingJavaError                  no Java that Spark can run on
     │  ├─ MissingPackageError               the package of a command cannot be imported
+    │  ├─ UnwritableHomeError               the folder where Dagster keeps its runs cannot be written
     │  ├─ PortInUseError                    another program listens on the port of a server
     └─ WireFormatError                  14  a wire format cannot be used as asked (bad bytes are quarantined instead)
 
@@ -355,14 +356,19 @@ class MachineError(DtsAssetsError):
 
 @dataclass(eq=False)
 class MissingJavaError(MachineError):
-    """No Java that Spark can run on. ``found`` is the installed version, None if there is none."""
+    """No Java that Spark can run on.
+
+    ``found`` is the installed version, None if there is none; ``home`` is the folder that JAVA_HOME names.
+    """
 
     needed: int = 17
     found: str | None = None
+    home: str | None = None
 
     def message(self) -> str:
         """Return the needed version, the found one, and how to install Java."""
         there = "none was found" if self.found is None else f"this machine has {self.found}"
+        there += f" in {self.home}, which JAVA_HOME names" if self.home else ""
         return (
             f"Spark needs Java {self.needed} or newer and {there}. Install a Java {self.needed} runtime (Debian and Ubuntu: "
             f"openjdk-{self.needed}-jre-headless) or point JAVA_HOME at one."
@@ -389,14 +395,32 @@ class MissingPackageError(MachineError):
 
 
 @dataclass(eq=False)
+class UnwritableHomeError(MachineError):
+    """A folder of Dagster's runs that cannot be made or written. ``reason`` is a clause: "permission denied"."""
+
+    home: str
+    reason: str
+
+    def message(self) -> str:
+        """Return the folder, the reason, and the variable that names another."""
+        return f"Dagster's home {self.home} cannot be written: {self.reason}. Name another folder in DAGSTER_HOME."
+
+
+@dataclass(eq=False)
 class PortInUseError(MachineError):
-    """A port on which another program listens already. ``what`` names the server that was to start there."""
+    """A port on which another program listens already.
+
+    ``what`` names the server that was to start there; ``reserved`` says that the system keeps the port for other users.
+    """
 
     port: int
     what: str = "the server"
+    reserved: bool = False
 
     def message(self) -> str:
         """Return the port and the way out."""
+        if self.reserved:
+            return f"Port {self.port} is kept for other users, so {self.what} cannot start there. Choose another port."
         return (
             f"Port {self.port} is in use, so {self.what} cannot start there. Stop the program that uses it, or choose another "
             f"port."

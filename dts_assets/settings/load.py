@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from dts_assets.errors import ConfigErrors
+from dts_assets.errors import ConfigErrors, UnwritableHomeError
 from dts_assets.settings.document import read_document
 from dts_assets.settings.mistakes import mistake_of
 from dts_assets.settings.models import Settings
@@ -68,14 +68,27 @@ def ui_address() -> str | None:
     return os.environ.get("DTS_ASSETS_UI", "").strip().rstrip("/") or None
 
 
+def dagster_home(config: Path) -> Path:
+    """Return the folder where Dagster keeps its runs; it need not exist.
+
+    It is ``DAGSTER_HOME`` if that is set, else the folder ``dagster_home`` beside the configuration.
+    """
+    named = os.environ.get("DAGSTER_HOME")
+    return Path(named).resolve() if named else config.parent / "dagster_home"
+
+
 def enter_dagster_home(config: Path) -> Path:
     """Make the folder where Dagster keeps its runs, tell Dagster about it, and return it.
 
-    It is ``DAGSTER_HOME`` if that is set, else the folder ``dagster_home`` beside the configuration.
     The folder's dagster.yaml takes the place of Dagster's own files from there.
+
+    Raises:
+        UnwritableHomeError: The folder cannot be made.
     """
-    named = os.environ.get("DAGSTER_HOME")
-    home = Path(named).resolve() if named else config.parent / "dagster_home"
-    home.mkdir(parents=True, exist_ok=True)
+    home = dagster_home(config)
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UnwritableHomeError(str(home), (error.strerror or "it cannot be made").lower()) from None
     os.environ["DAGSTER_HOME"] = str(home)
     return home

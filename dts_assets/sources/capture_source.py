@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 
 from dts_assets.errors.sources import CaptureError
 from dts_assets.model.offsets import OffsetRange, Watermark
+from dts_assets.sources.capture_folder import capture_files, require_recording
 from dts_assets.sources.milliseconds import ceiling_of, column_of, floor_of, instant_of, milliseconds_of
 
 MESSAGE_SCHEMA = pa.schema(
@@ -88,10 +89,14 @@ class _Index:
 
 @dataclass(frozen=True, slots=True)
 class CaptureSource:
-    """The messages of a capture folder. A folder that does not exist yet is empty; it may grow while it is read."""
+    """The messages of a capture folder.
+
+    It may grow while it is read, and one that does not exist yet is empty. One that is ``complete`` has to be there.
+    """
 
     path: str
     partitions: int
+    complete: bool = False
 
     def watermarks(self) -> Mapping[int, Watermark]:
         """Return the offsets recorded so far and their times, by Kafka partition."""
@@ -152,10 +157,9 @@ class CaptureSource:
 
     def _index(self) -> _Index:
         folder = Path(self.path)
-        if folder.is_file():
-            raise CaptureError(self.path, "it is a file; name the folder that it lies in")
-        files = sorted(folder.glob("**/*.parquet")) if folder.is_dir() else []
-        stats = [(str(file), file.stat()) for file in files]
+        if self.complete:
+            require_recording(folder)
+        stats = [(str(file), file.stat()) for file in capture_files(folder)]
         state = tuple((name, stat.st_size, stat.st_mtime_ns) for name, stat in stats)
         return _build_index(self.path, self.partitions, state)
 

@@ -19,6 +19,7 @@ from sqlalchemy.exc import DatabaseError
 
 from dts_assets.errors import UnwritableLakeError
 from dts_assets.store.iceberg_tables import CATALOG
+from dts_assets.store.places import clause_of, require_lake_folder
 
 ICEBERG_RUNTIME = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0"
 SQLITE_JDBC = "org.xerial:sqlite-jdbc:3.51.0.0"
@@ -184,16 +185,11 @@ def _ready(lake: LakeLocation) -> Path:
     """
     folders = [folder for folder in (lake.local_path, lake.database.parent) if folder is not None]
     for folder in folders:
-        if any(sign in str(folder) for sign in "#?%"):
-            raise UnwritableLakeError(str(folder), "its path has one of # ? %, which table locations cannot carry")
+        require_lake_folder(folder)
         try:
             folder.mkdir(parents=True, exist_ok=True)
-        except FileExistsError:
-            raise UnwritableLakeError(str(folder), "there is a file of that name") from None
         except OSError as error:
-            raise UnwritableLakeError(str(folder), (error.strerror or "it cannot be made").lower()) from None
-        if not os.access(folder, os.W_OK | os.X_OK):
-            raise UnwritableLakeError(str(folder), "permission denied")
+            raise UnwritableLakeError(str(folder), clause_of(error)) from None
     database = lake.database
     if database.exists() and not os.access(database, os.W_OK):
         raise UnwritableLakeError(str(database), "permission denied")

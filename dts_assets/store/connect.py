@@ -7,13 +7,12 @@ process, whatever ends that. It listens on loopback only and asks nobody for a p
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from dts_assets.errors import PortInUseError
 from dts_assets.store.catalog import LakeLocation
+from dts_assets.store.machine import require_free_port
 from dts_assets.store.session import open_session
 
 HOST = "127.0.0.1"
@@ -30,7 +29,7 @@ def serve(lake: LakeLocation, conf: Mapping[str, str], *, master: str, port: int
         PortInUseError: Another program listens on the port.
         MissingJavaError: There is no Java, or it is too old.
     """
-    _require_free(port)
+    require_free_port(port, host=HOST, what="the Spark Connect server")
     plugins = [_PLUGIN, *filter(None, [conf.get("spark.plugins")])]
     settings = {
         **conf,
@@ -48,17 +47,3 @@ def serve(lake: LakeLocation, conf: Mapping[str, str], *, master: str, port: int
         yield f"sc://{HOST}:{getattr(service, 'MODULE$').localPort()}"
     finally:
         session.stop()
-
-
-def _require_free(port: int) -> None:
-    """Raise an error if another program listens on the port: Spark's own error is forty lines long.
-
-    Raises:
-        PortInUseError: Another program listens on the port.
-    """
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((HOST, port))
-        except OSError:
-            raise PortInUseError(port, what="the Spark Connect server") from None

@@ -5,23 +5,19 @@ Inside Dagster the session comes from its Spark resource, which is given :func:`
 
 from __future__ import annotations
 
-import re
-import shutil
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dts_assets.errors import MissingJavaError
-from dts_assets.settings.environment import java_home, set_where_unset
+from dts_assets.settings.environment import set_where_unset
 from dts_assets.store.catalog import LakeLocation, spark_catalog_conf
+from dts_assets.store.machine import require_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-NEEDED_JAVA = 17
 _JARS = Path("~/.ivy2.5.2/jars")
 """The folder in which Spark 4.1 puts fetched packages, unless ``spark.jars.ivy`` names another."""
 
@@ -153,37 +149,6 @@ def prepare_process(master: str = "local[2]") -> None:
     set_where_unset({"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable})
     if master.startswith("local"):
         set_where_unset({"SPARK_LOCAL_IP": "127.0.0.1"})
-
-
-def require_java() -> None:
-    """Raise an error unless the Java that Spark would start is there and new enough.
-
-    Raises:
-        MissingJavaError: There is no Java, or it is too old.
-    """
-    home = java_home()
-    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
-    if java is None:
-        raise MissingJavaError(needed=NEEDED_JAVA)
-    try:
-        shown = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)
-    except OSError:
-        raise MissingJavaError(needed=NEEDED_JAVA) from None
-    found = java_version(shown.stderr + shown.stdout)
-    if found is None or found < NEEDED_JAVA:
-        raise MissingJavaError(needed=NEEDED_JAVA, found=f"Java {found}" if found else None)
-
-
-def java_version(shown: str) -> int | None:
-    """Return the major version in the output of ``java -version``; None if it names no version.
-
-    The version is 17 for ``"17.0.15"`` and 8 for ``"1.8.0_402"``.
-    """
-    version = re.search(r'version "(\d+)(?:\.(\d+))?', shown)
-    if version is None:
-        return None
-    first, second = version.groups()
-    return int(second) if first == "1" and second else int(first)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from dts_assets.cli.run import CHECK_FAILED, FAILED, run_all
+from dts_assets.cli.run import run_all
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.pipeline import Pipeline, open_pipeline
 from dts_assets.settings import load_settings
@@ -28,7 +28,7 @@ def run_demo(path: Path) -> int:
     began = time.monotonic()
     outcome = run_all(path, console)
     if outcome.failures:
-        return FAILED
+        return outcome.exit_code
     settings = load_settings(path)
     pipeline = open_pipeline(settings, SUBSCRIPTION)
     verdicts = judge(pipeline, path.parent / "examples" / f"{SUBSCRIPTION}.expected")
@@ -39,7 +39,7 @@ def run_demo(path: Path) -> int:
     console.print("Query it:    " + query_line(path.parent, catalog), soft_wrap=True, markup=False)
     if not all(verdict.equal for verdict in verdicts):
         return UNEQUAL
-    return CHECK_FAILED if outcome.failed_checks else 0
+    return outcome.exit_code
 
 
 def judge(pipeline: Pipeline, expected: Path) -> list[Verdict]:

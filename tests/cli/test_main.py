@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
 from importlib.metadata import EntryPoint, EntryPoints
@@ -67,6 +68,72 @@ def test_check_names_all_mistakes_on_stderr_and_ends_with_2(bad: Path) -> None:
     assert ":6: subscriptions.shop.partitions:" in lines[0]
     assert ":7: subscriptions.shop.window.every:" in lines[1]
     assert lines[2] == "2 mistakes."
+
+
+@pytest.fixture
+def impossible(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file without a mistake that names nothing that is there, on a machine without Java."""
+    file = tmp_path / "impossible.yaml"
+    (tmp_path / "taken").touch()
+    file.write_text(GOOD.replace("complete: false", "complete: true").replace("./lake", "./taken/lake"))
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "taken"))
+    return file
+
+
+def test_check_looks_at_all_that_a_run_needs_and_makes_nothing(impossible: Path) -> None:
+    before = sorted(impossible.parent.rglob("*"))
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        port = str(server.getsockname()[1])
+        result = CliRunner().invoke(cli, ["config", "check", "--config", str(impossible), "--port", port])
+    assert (result.exit_code, result.stdout) == (CaptureError.exit_code, "")
+    capture, lake, java, home, used = result.stderr.splitlines()
+    assert f"The capture {impossible.parent / 'recorded'} cannot be used: there is no such folder" in capture
+    assert f"The lake {impossible.parent / 'taken' / 'lake'} cannot be written: " in lake
+    assert "Spark needs Java 17" in java
+    assert "Dagster's home" in home
+    assert f"Port {port} is in use" in used
+    assert sorted(impossible.parent.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("mended", "exit_code"),
+    [
+        ({"complete: true": "complete: false"}, 11),
+        ({"complete: true": "complete: false", "./taken/lake": "./lake"}, 13),
+    ],
+)
+def test_the_code_is_that_of_the_first_trouble(impossible: Path, mended: dict[str, str], exit_code: int) -> None:
+    text = impossible.read_text()
+    for before, after in mended.items():
+        text = text.replace(before, after)
+    impossible.write_text(text)
+    result = CliRunner().invoke(cli, ["config", "check", "--config", str(impossible)])
+    assert result.exit_code == exit_code
+    assert f"{exit_code} " in EXIT_CODES
+
+
+def test_a_spark_elsewhere_needs_no_java_here(impossible: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DAGSTER_HOME")
+    impossible.write_text(GOOD + "spark: {remote: 'sc://host:15002'}\n")
+    assert CliRunner().invoke(cli, ["config", "check", "--config", str(impossible)]).exit_code == 0
+
+
+def test_connect_reads_recordings_and_asks_catalogs(good: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (good.parent / "recorded").mkdir()
+    (good.parent / "recorded" / "odd.parquet").write_text("no file of Parquet")
+    catalog = "catalog: {type: rest, uri: 'http://127.0.0.1:1', credential: 'a:secret'}"
+    good.write_text(good.read_text().replace("./lake}", "./lake, " + catalog + "}"))
+    asked = ["config", "check", "--config", str(good)]
+    assert CliRunner().invoke(cli, asked).exit_code == 0, "nothing is read and nobody is asked"
+    result = CliRunner().invoke(cli, [*asked, "--connect"])
+    assert result.exit_code == CaptureError.exit_code
+    capture, lake = result.stderr.splitlines()
+    assert "odd.parquet is not a readable Parquet file" in capture
+    assert "its rest catalog does not answer (" in lake
+    assert "secret" not in result.stderr
 
 
 def test_the_environment_names_the_file(bad: Path) -> None:

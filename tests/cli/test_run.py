@@ -16,7 +16,15 @@ from click.testing import CliRunner, Result
 from dagster._utils.error import serializable_error_info_from_exc_info
 from dagster_shared.error import SerializableErrorInfo
 
-from dts_assets.cli.dagster_runs import IN_THE_UI, Request, error_sentence, open_dagster
+from dts_assets.cli.dagster_runs import (
+    IN_THE_UI,
+    Dagster,
+    Request,
+    RunFailure,
+    error_code,
+    error_sentence,
+    open_dagster,
+)
 from dts_assets.cli.main import cli
 from dts_assets.defs.assemble import assemble
 from dts_assets.defs.partitions import span_tags
@@ -73,11 +81,13 @@ def test_an_error_of_ours_is_shown_whatever_caused_it_and_whatever_it_caused(err
     assert error_sentence(kept(error, library_error())) == str(error)
     error.__cause__ = library_error()
     assert error_sentence(kept(RuntimeError("a task failed"), error)) == str(error)
+    assert error_code(kept(RuntimeError("a task failed"), error)) == error.exit_code
 
 
 def test_a_strangers_error_is_named_with_its_class_and_the_place_of_its_stack() -> None:
     assert error_sentence(kept(RuntimeError("odd"), ValueError("deeper"))) == f"RuntimeError: odd ({IN_THE_UI})"
     assert error_sentence(None) == IN_THE_UI
+    assert error_code(kept(RuntimeError("odd"), ValueError("deeper"))) == error_code(None) == 1
 
 
 def test_a_run_ends_with_the_sentence_of_its_broker_or_its_lake(
@@ -95,10 +105,10 @@ def test_a_run_ends_with_the_sentence_of_its_broker_or_its_lake(
     with open_dagster(project.config) as dagster:
         definitions = assemble(load_settings(project.config), project.config)
         monkeypatch.setattr("dts_assets.flows.raw.materialize_raw", ask)
-        assert dagster.execute(definitions, request) == str(broker)
+        assert dagster.execute(definitions, request) == RunFailure(str(broker), 10)
         monkeypatch.setattr("dts_assets.flows.raw.materialize_raw", lambda pipeline, *_, **__: pipeline.lake.catalog)
         expected = UnwritableLakeError(str(lake), "its catalog catalog.db cannot be opened")
-        assert dagster.execute(definitions, request) == str(expected)
+        assert dagster.execute(definitions, request) == RunFailure(str(expected), 11)
 
 
 def test_a_locked_catalog_ends_the_command_with_the_sentence_of_the_lake(
@@ -113,6 +123,54 @@ def test_a_locked_catalog_ends_the_command_with_the_sentence_of_the_lake(
     assert done.exit_code == UnwritableLakeError.exit_code
     assert f"The lake {lake} cannot be written" in done.stderr
     assert "sqlite3" not in done.stderr
+
+
+# A machine and a configuration on which nothing can run: the code that the help lists, before a run begins
+
+
+def test_without_java_the_command_ends_at_once_with_the_code_of_the_machine(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(project.folder))
+    monkeypatch.setattr(Dagster, "execute", lambda *_: pytest.fail("a run was started"))
+    done = run_command(project)
+    assert (done.exit_code, done.stderr.count("\n")) == (13, 1)
+    assert f"Spark needs Java 17 or newer and none was found in {project.folder}" in done.stderr
+
+
+def test_without_work_no_java_is_asked_for(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    ingested(project, level=Completeness.INCOMPLETE)
+    monkeypatch.setenv("JAVA_HOME", str(project.folder))
+    assert run_command(project).exit_code == 0
+
+
+def test_a_recording_that_is_not_there_is_no_work_that_is_done(project: Project) -> None:
+    (project.folder / "capture").rename(project.folder / "moved")
+    done = run_command(project)
+    assert (done.exit_code, "Nothing to do" in done.output) == (10, False)
+    assert f"The capture {project.folder / 'capture'} cannot be used: there is no such folder" in done.stderr
+
+
+def test_a_recording_that_is_yet_to_come_is_waited_for(project: Project) -> None:
+    project.configure(complete=False)
+    (project.folder / "capture").rename(project.folder / "moved")
+    done = run_command(project)
+    assert (done.exit_code, "Nothing to do" in done.output) == (0, True)
+
+
+def test_a_run_that_failed_ends_with_the_code_of_its_error(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Dagster, "execute", lambda *_: RunFailure("The topic is gone.", 10))
+    done = run_command(project)
+    assert done.exit_code == 10
+    assert done.stderr.endswith(" failed: The topic is gone.\n")
+
+
+def test_a_home_that_cannot_be_made_is_one_sentence(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    (project.folder / "file").touch()
+    monkeypatch.setenv("DAGSTER_HOME", str(project.folder / "file" / "home"))
+    done = run_command(project)
+    assert (done.exit_code, done.stderr.count("\n")) == (13, 1)
+    assert "Dagster's home" in done.stderr
 
 
 # What the command says of a ledger, and its exit code

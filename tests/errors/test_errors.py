@@ -82,7 +82,10 @@ EXAMPLES: tuple[tuple[errors.DtsAssetsError, str, str], ...] = (
         "dts_emulator.commands.live:live",
         "Install the package again",
     ),
+    (errors.MissingJavaError(home="/opt/java"), "in /opt/java, which JAVA_HOME names", "Install a Java 17"),
+    (errors.UnwritableHomeError("/home/user/runs", "read-only file system"), "/home/user/runs", "in DAGSTER_HOME"),
     (errors.PortInUseError(3000, what="Dagster"), "Port 3000", "choose another port"),
+    (errors.PortInUseError(80, what="Dagster", reserved=True), "Port 80", "Choose another port"),
     (errors.WireFormatError("dts-avro", "it needs a schema; name its file"), "dts-avro", "name its file"),
 )
 """An error of each class that is raised, where it says that something is wrong, and the beginning of what to do."""

@@ -27,6 +27,15 @@ def test_a_busy_port_is_one_sentence_before_anything_starts() -> None:
     assert (free.returncode, free.stderr) == (0, "")
 
 
+@pytest.mark.parametrize("port", ["abc", "", "0", "-1", "65536", "99999999999999999999", "3000 ", "٣"])
+def test_a_port_that_is_none_is_one_sentence(port: str) -> None:
+    command = [sys.executable, "scripts/check_port.py", port, "Dagster"]
+    done = subprocess.run(command, cwd=HOUSE, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"PORT={port} is no port: write a number from 1 to 65535")
+    assert done.stderr.count("\n") == 1
+
+
 @pytest.fixture
 def bare_machine(tmp_path: Path) -> Path:
     """A copy of what setup reads, and a PATH without Java, MariaDB, apt-get and sudo."""

@@ -1,0 +1,138 @@
+"""The look at everything that a configuration names, before anything runs: paths, the lake, Java, a port.
+
+Nothing is made and no network is asked, unless the caller says ``connect``. Modules that take their time to load are imported
+only then, because `dts-assets config check` answers within a second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+from dts_assets.errors import DtsAssetsError, UnwritableHomeError, UnwritableLakeError
+from dts_assets.settings.load import dagster_home
+from dts_assets.settings.models import Settings, Subscription
+from dts_assets.sources.capture_folder import capture_files, require_recording
+from dts_assets.store.machine import require_free_port, require_java
+from dts_assets.store.places import clause_of, folder_trouble, require_catalog_file, require_lake_folder
+
+
+def find_troubles(
+    settings: Settings, config: Path, *, port: int | None = None, connect: bool = False
+) -> list[DtsAssetsError]:
+    """Return every trouble that a run with these settings would meet: sources, the lake, then this machine.
+
+    ``port`` is one on which a server is to start. With ``connect`` brokers are asked for their topics, recordings are read, and
+    a catalog that is a server is asked for its namespaces.
+    """
+    found = []
+    for look in _looks(settings, config, port=port, connect=connect):
+        try:
+            look()
+        except DtsAssetsError as error:
+            found.append(error)
+    return list({str(error): error for error in found}.values())
+
+
+def require_spark(settings: Settings) -> None:
+    """Refuse a machine on which Spark cannot start; a Spark Connect server brings a Java of its own.
+
+    Raises:
+        MissingJavaError: There is no Java, or it is too old.
+    """
+    if settings.spark.remote is None:
+        require_java()
+
+
+def _looks(settings: Settings, config: Path, *, port: int | None, connect: bool) -> Iterator[Callable[[], object]]:
+    for subscription in settings.subscriptions.values():
+        yield partial(_look_at_source, subscription)
+        if subscription.schema_file is not None:
+            yield partial(getattr, subscription, "format_settings")
+        if connect:
+            yield partial(_ask_source, subscription)
+    yield partial(_look_at_lake, settings)
+    if connect and settings.lake.catalog_file is None:
+        yield partial(_ask_catalog, settings)
+    yield partial(require_spark, settings)
+    yield partial(_look_at_home, config)
+    if port is not None:
+        yield partial(require_free_port, port, what="Dagster")
+
+
+def _look_at_source(subscription: Subscription) -> None:
+    """Look for the files of a capture; one that is still being recorded may come later.
+
+    Raises:
+        CaptureError: The folder cannot be used.
+    """
+    capture = subscription.source.capture
+    if capture is not None:
+        (require_recording if capture.complete else capture_files)(capture.path)
+
+
+def _ask_source(subscription: Subscription) -> None:
+    """Ask a broker for its topics, and read the offsets of a capture.
+
+    Raises:
+        SourceError: The source is not what the settings describe.
+    """
+    from dts_assets.flows.pipeline import open_source
+
+    kafka = subscription.source.kafka
+    if kafka is None:
+        with suppress(FileNotFoundError):  # a growing capture whose files move while they are listed
+            open_source(subscription).watermarks()
+        return
+    from dts_assets.sources.kafka_source import KafkaSource
+
+    KafkaSource.of(kafka, subscription.partitions).check()
+
+
+def _look_at_lake(settings: Settings) -> None:
+    """Look whether the warehouse and the file of a SQLite catalog can be made or written.
+
+    Raises:
+        UnwritableLakeError: One of them cannot.
+    """
+    lake = settings.lake
+    local = lake.warehouse.removeprefix("file://")
+    if "://" not in local:
+        require_lake_folder(Path(local))
+    if lake.catalog_file is not None:
+        require_catalog_file(lake.catalog_file)
+
+
+def _ask_catalog(settings: Settings) -> None:
+    """Ask a catalog that is a server for its namespaces.
+
+    Raises:
+        UnwritableLakeError: It does not answer as a catalog does.
+    """
+    from dts_assets.flows.pipeline import lake_location
+    from dts_assets.store.catalog import open_catalog
+
+    try:
+        open_catalog(lake_location(settings)).list_namespaces()
+    except (
+        Exception
+    ) as error:  # each kind of catalog has errors of its own, and their texts may hold addresses with secrets
+        reason = f"its {settings.lake.catalog.type} catalog does not answer ({type(error).__name__})"
+        raise UnwritableLakeError(settings.lake.warehouse, reason) from None
+
+
+def _look_at_home(config: Path) -> None:
+    """Look whether Dagster's home can be made or written.
+
+    Raises:
+        UnwritableHomeError: It cannot.
+    """
+    home = dagster_home(config)
+    try:
+        trouble = folder_trouble(home)
+    except OSError as error:
+        trouble = clause_of(error)
+    if trouble is not None:
+        raise UnwritableHomeError(str(home), trouble)
