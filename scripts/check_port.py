@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import re
 import sys
 
 from dts_assets.errors import PortInUseError
+from dts_assets.settings.values import is_port
 from dts_assets.store.machine import require_free_port
 
 USAGE = 2
-HIGHEST = 65_535
 
 
 def main(port: str, *what: str) -> int:
     """Look at the port; the exit code."""
-    if not re.fullmatch(r"[0-9]{1,5}", port) or not 1 <= int(port) <= HIGHEST:
-        sys.stderr.write(f"PORT={port} is no port: write a number from 1 to {HIGHEST}, as in make dev PORT=3001.\n")
+    if not is_port(port):
+        sys.stderr.write(f"PORT={port} is no port: write a number from 1 to 65535, as in make dev PORT=3001.\n")
         return USAGE
     try:
         require_free_port(int(port), what=" ".join(what) or "the server")

@@ -1,7 +1,8 @@
 """A YAML file as plain values, each with its line, and with ``${NAME}`` taken from the environment.
 
 Nothing here knows what the keys mean. The nodes are read without ruamel's constructors: they would turn ``10m`` and times into
-objects of their own, while every check here wants the text that a person wrote.
+objects of their own, while every check here wants the text that a person wrote. Numbers and flags keep their text, too: a
+password may look like a number, and ``012345`` is not ``12345``.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
@@ -24,6 +25,32 @@ Place: TypeAlias = tuple[str | int, ...]
 _REFERENCE = re.compile(r"\$\$\{|\$\{(?P<name>[^}]*)\}?")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TAG = "tag:yaml.org,2002:"
+_UNSET = "unset"
+"""The stand-in for the value of a variable that is not set.
+
+It is not empty, so that no check takes it for a value that was left out.
+"""
+
+
+class WrittenWhole(int):
+    """A whole number with its text."""
+
+    text: str
+
+
+class WrittenFraction(float):
+    """A number with its text."""
+
+    text: str
+
+
+class WrittenFlag(int):
+    """A flag with its text, as 1 or 0: no class can be derived from ``bool``."""
+
+    text: str
+
+
+_Value = TypeVar("_Value", WrittenWhole, WrittenFraction, WrittenFlag)
 
 
 @dataclass(slots=True)
@@ -31,8 +58,8 @@ class Document:
     """A configuration file before anything in it was judged.
 
     ``lines`` has the line (from 1) of every key and list item, ``written`` the text of every scalar as it stands in the file: a
-    message shows that text and so never a value of the environment. ``mistakes`` were found on the way; the values at their
-    places are placeholders.
+    message shows that text and so never a value of the environment. ``mistakes`` were found on the way. The values at the places
+    ``spoiled`` are placeholders; ``unset`` are the variables that are missing, each of which is one mistake wherever it stands.
     """
 
     file: str
@@ -41,6 +68,8 @@ class Document:
     lines: dict[Place, int] = field(default_factory=dict)
     written: dict[Place, str] = field(default_factory=dict)
     mistakes: list[tuple[Place, ConfigMistake]] = field(default_factory=list)
+    spoiled: set[Place] = field(default_factory=set)
+    unset: set[str] = field(default_factory=set)
 
     def mistake(self, place: Place, message: str, fix: str) -> ConfigMistake:
         """Return a mistake at a place of this file; the nearest thing around it may lend its line."""
@@ -92,7 +121,7 @@ class Document:
         if kind == "null":
             return None
         if kind == "bool":
-            return text.lower() == "true"
+            return _with_text(WrittenFlag(text.lower() == "true"), text)
         if kind in ("int", "float"):
             return _number(text, kind)
         return self._substituted(text, place)
@@ -109,15 +138,17 @@ class Document:
                     "write ${NAME} with letters, digits and _, or $${ for the two characters themselves",
                 )
             elif name not in self.environment:
-                self._mistake(
-                    place, f"the environment has no variable {name}", f"set {name}, or write the value into the file"
-                )
-            return self.environment.get(name, "")
+                self.spoiled.add(place)
+                if name not in self.unset:
+                    self.unset.add(name)
+                    self._mistake(place, f"the environment has no variable {name}", f"set {name} in the environment")
+            return self.environment.get(name, _UNSET)
 
         return _REFERENCE.sub(value_of, text)
 
     def _mistake(self, place: Place, message: str, fix: str) -> None:
         line = self.lines.get(place)
+        self.spoiled.add(place)
         self.mistakes.append((place, ConfigMistake(self.file, line, dotted(place), message, fix)))
 
 
@@ -168,10 +199,15 @@ def shown(file: Path) -> str:
 def _number(text: str, kind: str) -> int | float | str:
     try:
         if kind == "float":
-            return float(text)
-        return int(text, 0 if text[:2] in ("0x", "0o") else 10)
+            return _with_text(WrittenFraction(text), text)
+        return _with_text(WrittenWhole(text, 0 if text[:2] in ("0x", "0o") else 10), text)
     except ValueError:  # such as .inf: no key wants one, so the checks may judge the text
         return text
+
+
+def _with_text(value: _Value, text: str) -> _Value:
+    value.text = text
+    return value
 
 
 def _unreadable(file: str, message: str, fix: str) -> tuple[ConfigMistake]:

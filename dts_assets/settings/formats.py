@@ -65,7 +65,7 @@ def format_name(name: str) -> str:
         mistake: the name is unknown, or the class behind it cannot be loaded.
     """
     if name not in known_formats():
-        raise mistake(f"{VALUE} is none of its values", instead(name, known_formats()))
+        raise mistake(f"{VALUE} is none of its values", instead(name, registered_formats()))
     if name in registered_formats():
         try:
             format_class(name)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pydantic_core import CoreSchema, core_schema
 
-from dts_assets.settings.values import VALUE, Hidden, mistake
+from dts_assets.settings.values import VALUE, Hidden, is_port, mistake
 
 _REMOVE = "remove the key"
 _REFUSED: Mapping[str, tuple[str, str]] = {
@@ -45,6 +45,10 @@ _COMMON = (
     "receive.message.max.bytes", "broker.address.family", "debug", "log_level",
 )  # fmt: skip
 _SEE_THE_LIST = "see the list of librdkafka's settings (CONFIGURATION.md)"
+_LOGINS = {
+    "sasl.username": "write sasl.username: and the account's",
+    "sasl.password": 'write sasl.password: "${NAME}" and set NAME in the environment, so that the password is in no file',
+}
 _PROTOCOLS = ("plaintext", "ssl", "sasl_plaintext", "sasl_ssl")
 _FILE = re.compile(r"ssl\.\w+\.location")
 _NAMED = re.compile(r'configuration property:? "([^"]+)"')
@@ -70,8 +74,11 @@ def addresses(servers: str) -> str:
         mistake: the text is no list of addresses.
     """
     for one in servers.split(","):
-        if not _ADDRESS.fullmatch(one.strip()):
+        found = _ADDRESS.fullmatch(one.strip())
+        if found is None:
             raise mistake(f"{VALUE} is no list of addresses", "write host:port, several with commas between them")
+        if found.group(2) and not is_port(found.group(2)[1:]):
+            raise mistake(f"{VALUE} has a port that there cannot be", "write host:port with a port from 1 to 65535")
     return servers
 
 
@@ -126,7 +133,7 @@ def _check_login(config: Mapping[str, str]) -> None:
     if mechanism == "PLAIN" or mechanism.startswith("SCRAM"):
         for key in ("sasl.username", "sasl.password"):
             if not config.get(key):
-                raise mistake(f"{key} is missing or empty", f"write {key}: and the account's", at=(named,))
+                raise mistake(f"{key} is missing or empty", _LOGINS[key], at=(named,))
 
 
 def _check_with_library(config: Mapping[str, str]) -> None:

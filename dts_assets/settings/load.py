@@ -34,13 +34,12 @@ def load_settings(path: Path | None = None, *, environment: Mapping[str, str] | 
         *document.mistakes,
         *((place, document.mistake(place, message, fix)) for place, message, fix in unsupported_in(document.values)),
     ]
-    spoiled = {place for place, _ in document.mistakes}
     settings = None
     try:
         settings = Settings.model_validate(document.values, context={"folder": file.parent})
     except ValidationError as error:
         details = error.errors(include_url=False, include_input=False)
-        found += [pair for pair in (mistake_of(one, document) for one in details) if pair[0] not in spoiled]
+        found += [pair for pair in (mistake_of(one, document) for one in details) if pair[0] not in document.spoiled]
     if found or settings is None:
         each_once = dict.fromkeys(mistake for _, mistake in found)
         raise ConfigErrors(tuple(sorted(each_once, key=lambda mistake: (mistake.line or 0, mistake.path))))

@@ -33,6 +33,7 @@ from dts_assets.settings.values import (
     divides_a_day,
     duration_of,
     is_aligned,
+    is_port,
     mistake,
     zone_name,
 )
@@ -41,6 +42,7 @@ NAME_KEY, FOLDER_KEY = "<name>", "<folder>"
 """Keys that no file has; they tell a subscription its own name and the file's folder."""
 
 _SUBSCRIPTION_NAME = re.compile(r"[a-z][a-z0-9_]*")
+_REMOTE_PORT = re.compile(r"sc://(?:\[[^\]]*\]|[^:/]*):([^/]*)")
 _GLOB_CHARACTERS = frozenset("*?[")
 
 
@@ -156,6 +158,8 @@ class Spark(_Part):
     def _one_of_two(cls, remote: str | None, info: ValidationInfo) -> str | None:
         if remote is not None and info.data.get("master") is not None:
             raise mistake("there is a master beside the remote", "keep one of master and remote")
+        if remote is not None and (found := _REMOTE_PORT.match(remote)) and not is_port(found.group(1)):
+            raise mistake("the remote's port is none", "write sc://host:15002 with a port from 1 to 65535")
         return remote
 
 

@@ -23,6 +23,7 @@ from pydantic import (
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from dts_assets.model.columns import SIMPLE_TYPES, is_lake_type
+from dts_assets.settings.document import WrittenFlag, WrittenFraction, WrittenWhole
 
 _DURATION = re.compile(r"(\d+)(d|h|m|s)", re.ASCII)
 _MOST_DIGITS = 9
@@ -32,6 +33,8 @@ _LONGEST = timedelta(days=1_000_000)
 _UNITS = {"d": timedelta(days=1), "h": timedelta(hours=1), "m": timedelta(minutes=1), "s": timedelta(seconds=1)}
 _OFFSET = re.compile(r"[+-](\d{2}):(\d{2})")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+_DIGITS_OF_A_PORT, _LAST_PORT = 5, 65_535
 
 VALUE = "{value}"
 """A stand-in, in a message, for the text that was written in the file.
@@ -146,6 +149,11 @@ def is_aligned(instant: datetime, every: timedelta) -> bool:
     return (instant - _EPOCH) % every == timedelta(0)
 
 
+def is_port(text: str) -> bool:
+    """Tell whether a text is the number of a port: 1 to 65535."""
+    return text.isascii() and text.isdecimal() and len(text) <= _DIGITS_OF_A_PORT and 1 <= int(text) <= _LAST_PORT
+
+
 def column_of(text: str) -> str:
     """Return a column of a table, ``shopdb.orders.note``, with all parts of the table's name.
 
@@ -192,8 +200,8 @@ class Hidden(Mapping[str, str]):
     """Keys and values that are passed on as they are.
 
     They are connection settings, catalog properties and Spark configuration. They may hold passwords, so neither ``repr`` nor
-    ``str`` nor a dump of the settings shows a value; a value is read by its key alone. Flags become ``true`` and ``false``,
-    numbers their text.
+    ``str`` nor a dump of the settings shows a value; a value is read by its key alone. Numbers and flags are the text that was
+    written.
     """
 
     __slots__ = ("_values",)
@@ -236,6 +244,8 @@ class Hidden(Mapping[str, str]):
 
 
 def _passed_on(value: object) -> str:
+    if isinstance(value, WrittenWhole | WrittenFraction | WrittenFlag):
+        return value.text
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str | int | float):

@@ -126,9 +126,9 @@ def inject(
 
     Raises:
         NoRoomForFault: No message is left for another fault of some kind.
-        NotACapture: ``capture`` is none, or ``out`` holds something else.
+        NotACapture: ``capture`` is none, or ``out`` is not empty or lies in it.
     """
-    check_folder(out, (PLAN_FILE,))
+    check_folder(out, capture)
     topic = read_topic(capture)
     faults = inject_into(topic, seed=seed, kinds=kinds, count=count, keep_offsets=keep_offsets)
     write_topic(topic, out)

@@ -144,29 +144,25 @@ def read_topic(folder: Path) -> Topic:
     return Topic(str(topics.pop()), partitions)
 
 
-def check_folder(folder: Path, others: Sequence[str]) -> None:
-    """Refuse a folder that is neither empty nor a mutated capture of an earlier call.
+def check_folder(folder: Path, capture: Path) -> None:
+    """Refuse a folder that is not empty, or would become a part of the capture that is read.
 
     Raises:
-        NotACapture: The folder is a file, or holds none of ``others``.
+        NotACapture: The folder is a file, is not empty, or lies in ``capture``.
     """
+    if folder.resolve().is_relative_to(capture.resolve()):
+        raise NotACapture(folder, f"it lies in {capture}, which would be read with it; name a folder elsewhere")
     if not folder.exists():
         return
     if not folder.is_dir():
         raise NotACapture(folder, "it is a file; name a folder for the mutated capture")
-    found = {file.name for file in folder.iterdir()}
-    if found and not found & set(others):
-        raise NotACapture(folder, "it holds something else; name a new folder for the mutated capture")
+    if any(folder.iterdir()):
+        raise NotACapture(folder, "it is not empty, and nothing is overwritten; name a new folder, or remove this one")
 
 
 def write_topic(topic: Topic, folder: Path) -> None:
-    """Write the messages that are there as a capture, in place of an earlier one.
-
-    Each partition has a file.
-    """
+    """Write the messages that are there as a capture in an empty folder. Each partition has a file."""
     folder.mkdir(parents=True, exist_ok=True)
-    for stale in folder.glob("part-*.parquet"):
-        stale.unlink()
     for number, lane in topic.partitions.items():
         rows = (message.row(topic.name) for message in lane if not message.gone)
         with pq.ParquetWriter(folder / f"part-{number:05d}.parquet", CAPTURE_SCHEMA, compression="zstd") as writer:

@@ -128,6 +128,29 @@ def test_a_login_that_cannot_work_is_named(
     assert what in found.message
 
 
+@pytest.mark.parametrize("change", [
+    {"sasl.password": "${LOST}"}, {"sasl.username": "${LOST}"}, {"sasl.mechanism": "${LOST}"}, {"security.protocol": "${LOST}"},
+    {"fetch.min.bytes": "${LOST}"}, {"sasl.username": "a${LOST}", "sasl.password": "${LOST}"},
+    {"security.protocol": "sasl_ssl", "ssl.ca.location": "${LOST}"},
+])  # fmt: skip
+def test_a_variable_that_is_not_set_is_one_mistake_and_no_advice_to_write_a_secret(
+    tmp_path: Path, change: dict[str, str]
+) -> None:
+    (found,) = mistakes(tmp_path, LOGIN | change)
+    assert (found.message, found.fix) == ("the environment has no variable LOST", "set LOST in the environment")
+
+
+def test_a_password_that_is_missing_is_not_to_be_written_into_the_file(tmp_path: Path) -> None:
+    (found,) = mistakes(tmp_path, {key: value for key, value in LOGIN.items() if key != "sasl.password"})
+    assert 'sasl.password: "${NAME}"' in found.fix
+
+
+@pytest.mark.parametrize("port", ["0", "65536", "99999"])
+def test_a_port_that_there_cannot_be_is_named(tmp_path: Path, port: str) -> None:
+    (found,) = mistakes(tmp_path, {}, f"host:9092,other:{port}")
+    assert "a port from 1 to 65535" in found.fix
+
+
 @pytest.mark.parametrize("servers", ["kafka://host:9092", '"host:9092,"', "host:port", '"a b"'])
 def test_addresses_are_hosts_with_ports(tmp_path: Path, servers: str) -> None:
     (found,) = mistakes(tmp_path, {}, servers)

@@ -236,6 +236,8 @@ class TestMistakes:
             (("{capture: ./capture}", "{capture: {path: x, complete: maybe}}"), "subscriptions.shop.source.capture.complete",
              '"maybe" is neither', "true or false"),
             (("lake:\n", "spark: {master: a, remote: 'sc://a'}\nlake:\n"), "spark.remote", "beside the remote", "keep one"),
+            (("lake:\n", "spark: {remote: 'sc://host:port'}\nlake:\n"), "spark.remote", "port is none", "sc://host:15002"),
+            (("lake:\n", "spark: {remote: 'sc://host:70000/;token=x'}\nlake:\n"), "spark.remote", "port is none", "1 to 65535"),
             (("./lake", "s3://bucket/lake"), "lake.catalog", "no folder", "local warehouse"),
             (("./lake", "./lake\n  catalog: {type: rest}"), "lake.catalog", "uri is missing", "uri:"),
             (("partitions: 4", "partitions: 4\n    schema: x.avsc"), "subscriptions.shop.schema", "without a schema", "remove"),
@@ -313,6 +315,19 @@ class TestTheEnvironment:
         assert (found.path, found.line) == ("subscriptions.shop.window.every", 8)
         assert found.message == "the environment has no variable EVERY"
 
+    def test_a_variable_that_stands_in_many_places_is_one_mistake(self, write: Write) -> None:
+        text = SMALLEST.replace("./lake", "'${X}/lake'\n  catalog: {type: rest, uri: '${X}', token: 'a${X}'}")
+        found = the_mistake(write(text.replace("every: 1h", "every: '${X}'").replace("./capture", "'${X}'")))
+        assert (found.path, found.fix) == ("lake.warehouse", "set X in the environment")
+
+    @pytest.mark.parametrize("place", [
+        "{warehouse: '${X}'}", "{warehouse: s3://b, catalog: {type: '${X}', uri: u}}",
+        "{warehouse: s3://b, catalog: {type: rest, uri: '${X}'}}",
+    ])  # fmt: skip
+    def test_nothing_else_is_a_mistake_for_the_lack_of_its_value(self, write: Write, place: str) -> None:
+        found = the_mistake(write(SMALLEST.replace("lake:\n  warehouse: ./lake", f"lake: {place}")))
+        assert found.message == "the environment has no variable X"
+
     def test_values_of_every_kind_can_come_from_it(self, write: Write) -> None:
         text = SMALLEST.replace("every: 1h", 'every: "${EVERY}"').replace("partitions: 4", "partitions: ${N}")
         shop = load_settings(write(text), environment={"EVERY": "30m", "N": "7"}).subscriptions["shop"]
@@ -377,6 +392,23 @@ class TestWhatIsNotThereYet:
         found = the_mistake(write(SMALLEST.replace(before, after)))
         assert found.path == place
         assert "not supported by this version yet" in found.message
+
+    @pytest.mark.parametrize(
+        ("before", "after"),
+        [
+            ("dts-protobuf", "dts-avr"),
+            ("dts-protobuf", "canal-jsn"),
+            ("./lake", "./lake\n  catalog: {type: hiv}"),
+            ("./lake", "./lake\n  catalog: {type: gleu}"),
+            ("partitions: 4", 'partitions: 4\n    histori: ["a.b"]'),
+            ("partitions: 4", 'partitions: 4\n    sql: {table: ["a.b"]}'),
+        ],
+    )
+    def test_it_is_never_suggested(self, write: Write, before: str, after: str) -> None:
+        found = the_mistake(write(SMALLEST.replace(before, after)))
+        for refused in ("dts-avro", "canal-json", "hive", "glue", "history", "tables?"):
+            assert refused not in found.fix
+        assert "did you mean" in found.fix or "write one of " in found.fix
 
     def test_every_entry_of_the_list_is_tested_here(self) -> None:
         listed = {".".join(entry.place).replace("*", "shop") for entry in UNSUPPORTED}

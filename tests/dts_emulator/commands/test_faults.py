@@ -32,6 +32,16 @@ def test_a_kind_that_is_none_and_a_folder_that_is_no_capture_are_refused_in_a_se
     result = CliRunner().invoke(cli, ["faults", str(SHOP), str(tmp_path / "out"), "--kinds", "drop,melt"])
     assert result.exit_code == 2
     assert "melt is no kind of fault" in result.stderr
-    result = CliRunner().invoke(cli, ["faults", str(tmp_path), str(tmp_path / "out")])
+    (tmp_path / "in").mkdir()
+    result = CliRunner().invoke(cli, ["faults", str(tmp_path / "in"), str(tmp_path / "out")])
     assert (result.exit_code, "no Parquet file" in result.stderr) == (1, True)
     assert "Traceback" not in result.stderr
+
+
+def test_a_second_call_overwrites_nothing(tmp_path: Path) -> None:
+    command = ["faults", str(SHOP), str(tmp_path / "out"), "--kinds", "drop", "--count", "1"]
+    assert CliRunner().invoke(cli, command).exit_code == 0
+    before = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
+    again = CliRunner().invoke(cli, [*command, "--seed", "8"])
+    assert (again.exit_code, again.stderr.count("\n")) == (1, 1)
+    assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before

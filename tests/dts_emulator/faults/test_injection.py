@@ -373,14 +373,29 @@ def test_neighbours_that_are_alike_do_not_change_places(tmp_path: Path) -> None:
         inject(tmp_path / "in", tmp_path / "out", seed=1, kinds=[Kind.REORDER], count=1)
 
 
-def test_a_folder_without_a_capture_is_refused_and_so_is_one_that_holds_something_else(
-    capture: Path, tmp_path: Path
-) -> None:
+def test_a_folder_without_a_capture_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
     with pytest.raises(NotACapture, match="no Parquet file"):
-        inject(tmp_path, tmp_path / "out", seed=1, kinds=[Kind.DROP], count=1)
-    with pytest.raises(NotACapture, match="something else"):
-        inject(capture, capture, seed=1, kinds=[Kind.DROP], count=1)
+        inject(tmp_path / "in", tmp_path / "out", seed=1, kinds=[Kind.DROP], count=1)
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("place", [".", "below", "../{}/below", "link/below"])
+def test_nothing_is_written_into_the_capture_that_is_read(capture: Path, tmp_path: Path, place: str) -> None:
+    (tmp_path / "link").symlink_to(capture)
+    out = (tmp_path if place.startswith("link") else capture) / place.format(capture.name)
+    before = sorted(capture.rglob("*"))
+    with pytest.raises(NotACapture, match="would be read with it; name a folder elsewhere"):
+        inject(capture, out, seed=1, kinds=[Kind.DROP], count=1)
+    assert sorted(capture.rglob("*")) == before
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "part-00000.parquet", PLAN_FILE])
+def test_nothing_that_is_there_is_overwritten(capture: Path, tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("kept")
+    with pytest.raises(NotACapture, match="is not empty, and nothing is overwritten"):
+        inject(capture, tmp_path, seed=1, kinds=[Kind.DROP], count=1)
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [(name, "kept")]
 
 
 def test_more_faults_than_there_are_messages_are_refused(capture: Path, tmp_path: Path) -> None:
