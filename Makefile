@@ -102,6 +102,6 @@ lock: ## Resolve requirements.lock again: names, versions and hashes, no index a
 		pyproject.toml -o requirements.lock
 
 clean: ## Remove the lake, Dagster's runs and all caches; the environment stays
-	@rm -rf lake build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	@rm -rf lake registry/*/ build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	@find dagster_home -mindepth 1 -maxdepth 1 ! -name dagster.yaml -exec rm -rf {} +
 	@find . -name __pycache__ -type d -not -path './.venv/*' -prune -exec rm -rf {} +

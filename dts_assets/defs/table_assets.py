@@ -67,9 +67,13 @@ class TableCheck:
 
 
 def graph_tables(subscription: Subscription) -> tuple[TableAsset, ...]:
-    """Return the table assets of the graph: tables of the registry, and tables that the configuration names exactly."""
+    """Return the table assets of the graph: tables of the registry, and tables that the configuration names exactly.
+
+    While no table of the lake is known, the registry is the file that was shipped with the configuration, if there is one.
+    """
     known: dict[TableId, tuple[Column, ...]] = dict.fromkeys(subscription.tables.exact, ())
-    for table, registered in read_registry(subscription.registry_path).items():
+    found = read_registry(subscription.registry_path) or read_registry(subscription.shipped_registry_path)
+    for table, registered in found.items():
         if subscription.tables.takes(table):
             known[table] = tuple(column.column for column in registered.columns)
     shown = [

@@ -1,6 +1,6 @@
 """The tables of a subscription: shapes that entries describe go into the registry file.
 
-The graph is drawn from that file.
+The graph is drawn from that file. It is a cache of the ledger's ``table_shapes``, and one of another lake counts as lost.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dts_assets.model.ledger_rows import TableShapeRow
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
 from dts_assets.stages.entry_facts import merge_shapes
-from dts_assets.store.registry import RegisteredColumn, RegisteredTable, merge_registry, read_registry
+from dts_assets.store.registry import RegisteredColumn, RegisteredTable, merge_registry, read_registry_of
 from dts_assets.wire.format import TableShape
 
 
@@ -25,9 +25,9 @@ def register_shapes(pipeline: Pipeline, shapes: Mapping[TableShape, SourcePositi
     do not fit it go to ``invalid``. A registry file that was lost gets all shapes of the ledger first, because a file with some
     tables or columns alone would look whole.
     """
-    if not pipeline.settings.registry_path.exists():
-        shapes = merge_shapes([stored_shapes(pipeline.ledger.table_shapes()), shapes])
-    before = read_registry(pipeline.settings.registry_path)
+    before = _registered_tables(pipeline)
+    if before is None:
+        shapes, before = merge_shapes([stored_shapes(pipeline.ledger.table_shapes()), shapes]), {}
     found: dict[TableId, dict[str, RegisteredColumn]] = {}
     for shape in sorted(shapes, key=lambda one: (shapes[one], one.table)):
         if not pipeline.settings.tables.takes(shape.table):
@@ -51,14 +51,14 @@ def stored_shapes(rows: Iterable[TableShapeRow]) -> dict[TableShape, SourcePosit
 def known_tables(pipeline: Pipeline) -> dict[TableId, tuple[Column, ...]]:
     """Return every table of the subscription with its columns.
 
-    A registry file that was lost is written anew from the ledger.
+    A registry file that was lost, or that is of another lake, is written anew from the ledger. There is no table before the
+    lake is made.
     """
-    if not pipeline.settings.registry_path.exists():
+    if _registered_tables(pipeline) is None and pipeline.lake.identity(pipeline.name) is not None:
         register_shapes(pipeline, {})
-    registered = read_registry(pipeline.settings.registry_path)
     return {
         table: tuple(column.column for column in entry.columns)
-        for table, entry in registered.items()
+        for table, entry in (_registered_tables(pipeline) or {}).items()
         if pipeline.settings.tables.takes(table)
     }
 
@@ -68,7 +68,7 @@ def widen_unsigned(pipeline: Pipeline, columns: Iterable[tuple[TableId, str]], *
 
     Their type text does not say so. ``empty`` are tables without a stored row, whose columns may still become any type.
     """
-    registered = read_registry(pipeline.settings.registry_path)
+    registered = _registered_tables(pipeline) or {}
     changed: dict[TableId, dict[str, RegisteredColumn]] = {}
     wire = pipeline.format
     for table, name in columns:
@@ -81,9 +81,15 @@ def widen_unsigned(pipeline: Pipeline, columns: Iterable[tuple[TableId, str]], *
     return bool(changed)
 
 
+def _registered_tables(pipeline: Pipeline) -> dict[TableId, RegisteredTable] | None:
+    """Return the tables in the registry of this lake; None if there is none of it."""
+    lake = pipeline.lake.identity(pipeline.name)
+    return None if lake is None else read_registry_of(pipeline.settings.registry_path, lake)
+
+
 def _merge(pipeline: Pipeline, found: Mapping[TableId, Mapping[str, RegisteredColumn]]) -> None:
     tables = [RegisteredTable(table, tuple(columns.values())) for table, columns in found.items()]
-    merge_registry(pipeline.settings.registry_path, tables)
+    merge_registry(pipeline.settings.registry_path, tables, lake=pipeline.lake.identity(pipeline.name))
 
 
 def _registered(

@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 
 
 def java_home() -> str | None:
     """Return the folder that JAVA_HOME names; None without the variable."""
     return os.environ.get("JAVA_HOME")
+
+
+def writable_folder(folder: Path) -> Path:
+    """Return a folder for files that commands make, or Dagster's home if nothing can be written there.
+
+    Without ``DAGSTER_HOME`` it is the folder in any case.
+    """
+    there = next((one for one in (folder, *folder.parents) if one.exists()), folder)
+    home = os.environ.get("DAGSTER_HOME")
+    return folder if not home or os.access(there, os.W_OK | os.X_OK) else Path(home).resolve() / folder.name
 
 
 def set_where_unset(variables: Mapping[str, str]) -> None:

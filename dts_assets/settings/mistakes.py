@@ -15,7 +15,7 @@ from pydantic_core import ErrorDetails
 from dts_assets.errors import ConfigMistake
 from dts_assets.settings.document import Document, Place
 from dts_assets.settings.formats import registered_formats
-from dts_assets.settings.models import FOLDER_KEY, NAME_KEY, Settings
+from dts_assets.settings.models import HIDDEN_KEYS, Settings
 from dts_assets.settings.unsupported import supported_keys, supported_values
 from dts_assets.settings.values import VALUE, instead
 
@@ -97,7 +97,7 @@ def _range_of(place: Place) -> str:
 
 def keys_at(place: Place) -> tuple[str, ...]:
     """Return the keys that may stand in the mapping at a place."""
-    return tuple(str(key) for key in _fields_at(place) if key not in (NAME_KEY, FOLDER_KEY))
+    return tuple(str(key) for key in _fields_at(place) if key not in HIDDEN_KEYS)
 
 
 def choices_at(place: Place) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ The field descriptions are what editors show, through the JSON Schema. Values th
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping
 from datetime import datetime
@@ -20,6 +21,7 @@ from dts_assets.errors import WireFormatError
 from dts_assets.model.formats import FormatSettings, FormatTraits
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import WindowGrid
+from dts_assets.settings.environment import writable_folder
 from dts_assets.settings.formats import format_name, known_formats, registered_formats, traits_of
 from dts_assets.settings.kafka import ClientSettings, addresses, checked
 from dts_assets.settings.values import (
@@ -38,8 +40,8 @@ from dts_assets.settings.values import (
     zone_name,
 )
 
-NAME_KEY, FOLDER_KEY = "<name>", "<folder>"
-"""Keys that no file has; they tell a subscription its own name and the file's folder."""
+NAME_KEY, FOLDER_KEY, LAKE_KEY = HIDDEN_KEYS = ("<name>", "<folder>", "<lake>")
+"""Keys that no file has; they tell a subscription its own name, the file's folder and the key of the lake."""
 
 _SUBSCRIPTION_NAME = re.compile(r"[a-z][a-z0-9_]*")
 _REMOTE_PORT = re.compile(r"sc://(?:\[[^\]]*\]|[^:/]*):([^/]*)")
@@ -129,6 +131,12 @@ class Lake(_Part):
         if self.catalog.type != "sqlite":
             return None
         return Path(self.catalog.properties.get("uri", f"{self.warehouse}/catalog.db"))
+
+    @property
+    def key(self) -> str:
+        """A short digest of the lake's place, the same for every configuration that names it: ``5d41402abc4b``."""
+        place = (self.catalog.type, str(self.catalog_file or self.catalog.properties.get("uri", "")), self.warehouse)
+        return hashlib.sha256("\0".join(place).encode()).hexdigest()[:12]
 
 
 class Spark(_Part):
@@ -304,6 +312,7 @@ class Subscription(_Part):
 
     name: SkipJsonSchema[str] = Field("subscription", alias=NAME_KEY)
     folder: SkipJsonSchema[Path] = Field(Path(), alias=FOLDER_KEY, repr=False)
+    lake_key: SkipJsonSchema[str] = Field("lake", alias=LAKE_KEY, repr=False)
     format: Annotated[str, AfterValidator(format_name)] = Field(
         description="How the messages are encoded.", json_schema_extra=_with_format_names
     )
@@ -388,7 +397,15 @@ class Subscription(_Part):
 
     @property
     def registry_path(self) -> Path:
-        """The file with the tables found so far, beside the configuration: ``registry/shop.json``."""
+        """The file with the tables that were found in this lake: ``registry/5d41402abc4b/shop.json``.
+
+        It lies beside the configuration, or in Dagster's home where nothing can be written there.
+        """
+        return writable_folder(self.folder / "registry") / self.lake_key / f"{self.name}.json"
+
+    @property
+    def shipped_registry_path(self) -> Path:
+        """The file with the tables that the graph shows while none is known of this lake: ``registry/shop.json``."""
         return self.folder / "registry" / f"{self.name}.json"
 
     def types_of(self, table: TableId) -> Mapping[str, str]:
@@ -414,7 +431,8 @@ class Settings(_Part):
         if not isinstance(subscriptions, Mapping):
             return subscriptions
         told: dict[str, Any] = {}
+        lake: Lake | None = info.data.get("lake")
         for name, values in subscriptions.items():
-            own = {NAME_KEY: name, FOLDER_KEY: folder_of(info)}
+            own = {NAME_KEY: name, FOLDER_KEY: folder_of(info), LAKE_KEY: "" if lake is None else lake.key}
             told[name] = {**values, **own} if isinstance(values, Mapping) else values
         return told

@@ -57,7 +57,7 @@ class Lake:
 
     location: LakeLocation
     _catalog: Catalog | None = field(default=None, init=False, repr=False)
-    _readable: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
+    _identities: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def catalog(self) -> Catalog:
@@ -86,17 +86,27 @@ class Lake:
         Raises:
             LakeFormatError: Another version of dts-assets made the tables.
         """
-        if subscription in self._readable:
-            return
+        self.identity(subscription)
+
+    def identity(self, subscription: str) -> str | None:
+        """Return the identity of a subscription's tables in this lake, None before the first one is made.
+
+        It is the id of the first table. A lake that is made anew in the same place has another one.
+
+        Raises:
+            LakeFormatError: Another version of dts-assets made the tables.
+        """
+        if subscription in self._identities:
+            return self._identities[subscription]
         try:
             table = self.catalog.load_table(self.identifier((subscription, FORMAT_TABLE)))
         except NoSuchTableError:
             # There is no table of the subscription yet, and this one will be made first, with the format of this code.
-            return
+            return None
         found = table.properties.get(FORMAT_PROPERTY)
         if found != LAKE_FORMAT:
             raise LakeFormatError(subscription, self.location.warehouse, found=found, known=LAKE_FORMAT)
-        self._readable.add(subscription)
+        return self._identities.setdefault(subscription, str(table.metadata.table_uuid))
 
     def table(self, path: Sequence[str]) -> Table | None:
         """Return the table as it is now, None if there is none.

@@ -1,12 +1,14 @@
 """The table registry: the source tables of a subscription and their columns.
 
-It is a file that people can read and diff. Definitions read it to draw the graph without a network, so this module needs
-nothing but the standard library. Entries are only ever added or widened; a table that the source dropped stays, because its
-windows are still in the lake.
+It is a file that people can read and diff, and a cache: the truth is the table ``table_shapes`` of the ledger. Definitions
+read it to draw the graph without a network, so this module needs nothing but the standard library. The file names the lake that
+it was made from. Entries are only ever added or widened; a table that the source dropped stays, because its windows are still
+in the lake.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Iterable, Mapping
@@ -22,7 +24,12 @@ from dts_assets.store.locks import locked
 
 VERSION = 1
 
-_WAY_OUT = "remove it, and the next run of entries writes it anew from the ledger"
+_WAY_OUT = "remove it, and the next run writes it anew from the ledger"
+_ELSEWHERE = "make its folder writable, or set DAGSTER_HOME to a folder that is"
+
+
+_FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
+"""The errors that last until somebody changes something; a full disk may have room again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +55,36 @@ class RegisteredTable:
     columns: tuple[RegisteredColumn, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Registry:
+    """The content of a registry file: its tables by name, and the identity of the lake; None where it names none."""
+
+    lake: str | None
+    tables: Mapping[TableId, RegisteredTable]
+
+
 def read_registry(path: Path) -> dict[TableId, RegisteredTable]:
     """Return the registered tables, by name; none if there is no file.
+
+    Raises:
+        LakeTableError: The file is no registry, or a registry of another version.
+    """
+    found = _read(path)
+    return {} if found is None else dict(found.tables)
+
+
+def read_registry_of(path: Path, lake: str) -> dict[TableId, RegisteredTable] | None:
+    """Return the registered tables of a lake, by name; None if the file is of another lake or there is none.
+
+    Raises:
+        LakeTableError: The file is no registry, or a registry of another version.
+    """
+    found = _read(path)
+    return None if found is None or found.lake != lake else dict(found.tables)
+
+
+def _read(path: Path) -> Registry | None:
+    """Return the content of a registry file; None if there is no file.
 
     Raises:
         LakeTableError: The file is no registry, or a registry of another version.
@@ -57,7 +92,7 @@ def read_registry(path: Path) -> dict[TableId, RegisteredTable]:
     try:
         content = path.read_bytes()
     except FileNotFoundError:
-        return {}
+        return None
     try:
         document = json.loads(content)
         if document["version"] != VERSION:
@@ -66,29 +101,41 @@ def read_registry(path: Path) -> dict[TableId, RegisteredTable]:
                 f"it is a table registry of version {document['version']}, and this version of dts-assets reads {VERSION}",
                 _WAY_OUT,
             )
+        lake = document.get("lake")
         found = [_table(entry) for entry in document["tables"].values()]
     except (ValueError, KeyError, IndexError, TypeError, AttributeError):
         raise LakeTableError(str(path), "it is not a table registry", _WAY_OUT) from None
-    return {one.table: one for one in sorted(found, key=lambda one: one.table)}
+    return Registry(lake, {one.table: one for one in sorted(found, key=lambda one: one.table)})
 
 
-def merge_registry(path: Path, tables: Iterable[RegisteredTable]) -> dict[TableId, RegisteredTable]:
+def merge_registry(
+    path: Path, tables: Iterable[RegisteredTable], *, lake: str | None = None
+) -> dict[TableId, RegisteredTable]:
     """Add tables, columns and newer types to the file, and return all tables that it holds then.
 
-    Several processes may do so at once; a reader sees the old file or the new one. A file that would not change is not touched.
+    A file of another lake is replaced. Several processes may do so at once; a reader sees the old file or the new one. A file
+    that would not change is not touched.
 
     Raises:
-        LakeTableError: The file is no registry, or a registry of another version.
+        LakeTableError: The file is no registry, or of another version, or must not be written.
+        OSError: The disk failed.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with locked(path.with_name(f".{path.name}.lock")):
-        before = read_registry(path)
-        after = dict(before)
-        for one in tables:
-            after[one.table] = merged(after[one.table], one) if one.table in after else one
-        after = dict(sorted(after.items()))
-        if after != before:
-            _write(path, after)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with locked(path.with_name(f".{path.name}.lock")):
+            there = _read(path)
+            before = there.tables if there is not None and there.lake == lake else {}
+            after = dict(before)
+            for one in tables:
+                after[one.table] = merged(after[one.table], one) if one.table in after else one
+            after = dict(sorted(after.items()))
+            if after != before or (there is not None and there.lake != lake):
+                _write(path, after, lake)
+    except OSError as error:
+        if error.errno not in _FORBIDDEN:
+            raise
+        reason = (error.strerror or "unknown reason").lower()
+        raise LakeTableError(str(path), f"it cannot be written ({reason})", _ELSEWHERE) from None
     return after
 
 
@@ -112,7 +159,7 @@ def _table(entry: Mapping[str, Any]) -> RegisteredTable:
     return RegisteredTable(TableId(database, schema, table), columns)
 
 
-def _write(path: Path, tables: Mapping[TableId, RegisteredTable]) -> None:
+def _write(path: Path, tables: Mapping[TableId, RegisteredTable], lake: str | None) -> None:
     """Put the new file in the place of the old one at once.
 
     The file has one line per column, so that a diff shows the columns that came.
@@ -120,7 +167,7 @@ def _write(path: Path, tables: Mapping[TableId, RegisteredTable]) -> None:
     unfinished = path.with_name(f".{path.name}.unfinished")
     try:
         with unfinished.open("w", encoding="utf-8") as stream:
-            stream.write(_text(tables))
+            stream.write(_text(tables, lake))
             stream.flush()
             os.fsync(stream.fileno())
         unfinished.chmod(0o644)
@@ -130,7 +177,7 @@ def _write(path: Path, tables: Mapping[TableId, RegisteredTable]) -> None:
             unfinished.unlink(missing_ok=True)
 
 
-def _text(tables: Mapping[TableId, RegisteredTable]) -> str:
+def _text(tables: Mapping[TableId, RegisteredTable], lake: str | None) -> str:
     def line(value: Any) -> str:
         return json.dumps(value, ensure_ascii=False)
 
@@ -142,4 +189,5 @@ def _text(tables: Mapping[TableId, RegisteredTable]) -> str:
             f'      "columns": [\n{columns}\n      ]\n    }}'
         )
     body = ",\n".join(entries)
-    return f'{{\n  "version": {VERSION},\n  "tables": {{\n{body}\n  }}\n}}\n'
+    named = "" if lake is None else f'  "lake": {line(lake)},\n'
+    return f'{{\n  "version": {VERSION},\n{named}  "tables": {{\n{body}\n  }}\n}}\n'

@@ -86,13 +86,19 @@ class Project:
         return self
 
     def register(self, tables: Mapping[TableId, Iterable[tuple[str, str, bool]]]) -> Project:
-        """Put tables into the registry: columns as (name, lake type, whether of the key)."""
+        """Put tables into the registry of the lake: columns as (name, lake type, whether of the key).
+
+        Before the lake is made it is the file that is shipped with a configuration.
+        """
+        lake = self.pipeline.lake.identity("shop") if (self.folder / "lake").exists() else None
+        shop = self.subscription
         merge_registry(
-            self.subscription.registry_path,
+            shop.shipped_registry_path if lake is None else shop.registry_path,
             [
                 RegisteredTable(table, tuple(RegisteredColumn(name, kind, kind, key) for name, kind, key in columns))
                 for table, columns in tables.items()
             ],
+            lake=lake,
         )
         return self
 

@@ -298,7 +298,7 @@ def test_a_table_that_the_graph_does_not_show_yet_is_reported_under_its_key(run:
 
 def test_a_named_table_without_data_is_materialized_with_no_rows(shop: Project, run: Run, flows: Flows) -> None:
     flows.tables = ()
-    shop.subscription.registry_path.unlink()
+    shop.subscription.shipped_registry_path.unlink()
     shop.configure(include=["shopdb.orders"])
     ran = run("tables", partition_key="2026-01-05-00:00")
     assert ran.metadata("changelog", "shopdb", "orders")["2026-01-05-00:00"]["dagster/partition_row_count"] == 0

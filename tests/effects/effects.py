@@ -323,8 +323,8 @@ def _catch_registry(effects: Effects, patch: pytest.MonkeyPatch) -> None:
     text = registry._text
     renamed = Path.replace
 
-    def written(tables: Any) -> str:
-        whole, way = text(tables), effects.way_of("write of the registry")
+    def written(*content: Any) -> str:
+        whole, way = text(*content), effects.way_of("write of the registry")
         if way is None:
             return whole
         raise disk_error(errno.ENOSPC if way is Way.FULL else errno.EIO)

@@ -30,7 +30,8 @@ def content(harness: Harness) -> dict[str, list[str]]:
         for path in paths
     }
     registry = harness.pipeline.settings.registry_path
-    found["registry"] = registry.read_text().splitlines() if registry.exists() else []
+    lines = registry.read_text().splitlines() if registry.exists() else []
+    found["registry"] = [line for line in lines if not line.startswith('  "lake": ')]
     return found
 
 

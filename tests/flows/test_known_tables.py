@@ -6,12 +6,15 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
+
 from dts_assets.flows.known_tables import known_tables, register_shapes, stored_shapes
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.model.columns import Column, ColumnShape
 from dts_assets.model.ledger_rows import TableShapeRow
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
+from dts_assets.store.registry import RegisteredColumn, RegisteredTable, merge_registry, read_registry
 from tests.flows.history import border
 
 ITEMS = TableId("bank", "", "items")
@@ -26,12 +29,14 @@ ROWS = [shape(0, 0, 10, "int"), shape(1, 0, 30, "text"), shape(0, 1, 50, "int"),
 """A column of two types, the first of which is seen again behind the second."""
 
 
-def pipeline_of(registry: Path, rows: list[TableShapeRow]) -> Pipeline:
+def pipeline_of(registry: Path, rows: list[TableShapeRow], *, lake: str | None = "this") -> Pipeline:
     kinds = {"int": "int", "text": "string"}
     made: Any = SimpleNamespace(
         settings=SimpleNamespace(
             registry_path=registry, tables=SimpleNamespace(takes=lambda _: True), types_of=lambda _: {}
         ),
+        name="bank",
+        lake=SimpleNamespace(identity=lambda _: lake),
         ledger=SimpleNamespace(table_shapes=lambda: rows),
         format=SimpleNamespace(column_type=lambda original, *, unsigned: kinds[original]),
     )
@@ -53,3 +58,39 @@ def test_a_lost_registry_comes_back_whole_where_a_run_knows_some_shapes(tmp_path
     lost = pipeline_of(tmp_path / "lost.json", [*ROWS, more])
     register_shapes(lost, stored_shapes(ROWS[:1]))
     assert known_tables(lost) == {ITEMS: (Column("n", "int", False), Column("later", "string", False))}
+
+
+PHANTOM = RegisteredTable(TableId("bank", "", "phantom"), (RegisteredColumn("n", "int", "int", True),))
+
+
+@pytest.mark.parametrize("lake", ["another", None])
+def test_a_registry_of_another_lake_counts_as_lost(tmp_path: Path, lake: str | None) -> None:
+    """A lake that was removed and made anew in the same place, or a file of a version that named no lake."""
+    file = tmp_path / "registry.json"
+    merge_registry(file, [PHANTOM], lake=lake)
+    assert known_tables(pipeline_of(file, ROWS)) == {ITEMS: (Column("n", "int", False),)}
+    assert set(read_registry(file)) == {ITEMS}
+
+
+@pytest.mark.parametrize("lake", ["another", None])
+def test_new_entries_take_over_no_table_of_another_lake(tmp_path: Path, lake: str | None) -> None:
+    file = tmp_path / "registry.json"
+    merge_registry(file, [PHANTOM], lake=lake)
+    assert register_shapes(pipeline_of(file, ROWS), stored_shapes(ROWS)) == (ITEMS,)
+    assert set(read_registry(file)) == {ITEMS}
+
+
+def test_a_lake_without_tables_forgets_those_of_the_one_before(tmp_path: Path) -> None:
+    file = tmp_path / "registry.json"
+    merge_registry(file, [PHANTOM], lake="another")
+    assert known_tables(pipeline_of(file, [])) == {}
+    assert read_registry(file) == {}
+
+
+def test_before_the_lake_is_made_no_table_is_known_and_nothing_is_written(tmp_path: Path) -> None:
+    file = tmp_path / "registry.json"
+    assert known_tables(pipeline_of(file, [], lake=None)) == {}
+    assert not file.exists()
+    merge_registry(file, [PHANTOM], lake="another")
+    assert known_tables(pipeline_of(file, [], lake=None)) == {}
+    assert set(read_registry(file)) == {PHANTOM.table}

@@ -106,7 +106,7 @@ class TestWhatAFileSays:
         assert shop.name == "shop"
         assert shop.source.capture is not None
         assert (shop.source.capture.path, shop.source.capture.complete) == (tmp_path / "capture", True)
-        assert shop.registry_path == tmp_path / "registry" / "shop.json"
+        assert shop.shipped_registry_path == tmp_path / "registry" / "shop.json"
         assert (shop.window.grace, shop.window.max_clock_skew) == (timedelta(minutes=10), timedelta(minutes=5))
         assert (shop.consistency, shop.epoch, shop.retention) == ("cut", 0, timedelta(days=1))
         assert (shop.on_incomplete, shop.window.live, shop.tables.include) == ("continue", False, ("*",))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +15,7 @@ import pytest
 from dts_assets.errors import LakeTableError
 from dts_assets.model.columns import Column
 from dts_assets.model.tables import TableId
-from dts_assets.store.registry import RegisteredColumn, RegisteredTable, merge_registry, read_registry
+from dts_assets.store.registry import RegisteredColumn, RegisteredTable, merge_registry, read_registry, read_registry_of
 
 ID = RegisteredColumn("id", "int(11)", "int", True)
 NAME = RegisteredColumn("名", "varchar(20)", "string", False)
@@ -75,6 +77,43 @@ def test_nothing_new_leaves_the_file_alone(path: Path) -> None:
     merge_registry(path, [ORDERS])
     after = path.stat()
     assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+
+
+def test_a_file_is_of_the_lake_that_it_names(path: Path) -> None:
+    assert read_registry_of(path, "one") is None
+    merge_registry(path, [ORDERS], lake="one")
+    assert read_registry_of(path, "one") == read_registry(path) == {ORDERS.table: ORDERS}
+    assert read_registry_of(path, "two") is None
+    merge_registry(path, [ODD], lake="one")
+    assert list(read_registry(path)) == [ODD.table, ORDERS.table]
+
+
+def test_the_tables_of_another_lake_are_replaced_even_by_none(path: Path) -> None:
+    merge_registry(path, [ORDERS], lake="one")
+    assert merge_registry(path, [ODD], lake="two") == {ODD.table: ODD}
+    assert merge_registry(path, [], lake="three") == {}
+    assert read_registry_of(path, "three") == {}
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS])
+def test_a_folder_that_must_not_be_written_is_one_sentence(
+    path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    with pytest.raises(LakeTableError, match=r"cannot be written.*set DAGSTER_HOME"):
+        merge_registry(path, [ORDERS])
+
+
+def test_a_disk_that_is_full_may_have_room_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    with pytest.raises(OSError, match="No space left"):
+        merge_registry(path, [ORDERS])
 
 
 def test_several_writers_lose_nothing(path: Path) -> None:
