@@ -13,16 +13,15 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 
 from dts_assets.defs.assemble import quiet
+from dts_assets.defs.failures import IN_THE_UI, error_code, error_sentence
 from dts_assets.errors import DtsAssetsError
 from dts_assets.settings.load import enter_dagster_home
 
 if TYPE_CHECKING:
-    from dagster_shared.error import SerializableErrorInfo
+    pass
 
 SPARK_LOG = "spark.log"
 """The file in Dagster's home for Spark's own messages during a command."""
-
-IN_THE_UI = "see the run in the Dagster UI"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,45 +85,6 @@ def failure_of(result: dg.ExecuteInProcessResult) -> RunFailure:
             said = None if explained is None else explained.description
             return RunFailure(said or error_sentence(failure.error), error_code(failure.error))
     return RunFailure(IN_THE_UI, DtsAssetsError.exit_code)
-
-
-def error_sentence(error: SerializableErrorInfo | None) -> str:
-    """Return the sentence of an error as Dagster keeps it.
-
-    Of a chain of causes the outermost error of our tree counts: its own causes are texts of libraries. A chain without an error
-    of ours gives the outermost error that is not Dagster's, with its class.
-    """
-    if (ours := _ours(error)) is not None:
-        return ours[0].message.strip().partition(": ")[2]
-    chain = list(_chain(error))
-    foreign = [one for one in chain if not (one.cls_name or "").startswith("Dagster")] or chain
-    return f"{foreign[0].message.strip()} ({IN_THE_UI})" if foreign else IN_THE_UI
-
-
-def error_code(error: SerializableErrorInfo | None) -> int:
-    """Return the exit code of an error as Dagster keeps it; 1 without an error of our tree."""
-    ours = _ours(error)
-    return DtsAssetsError.exit_code if ours is None else ours[1].exit_code
-
-
-def _ours(error: SerializableErrorInfo | None) -> tuple[SerializableErrorInfo, type[DtsAssetsError]] | None:
-    """Return the outermost error of our tree in a chain of causes, with its class; None without one."""
-    tree = _tree(DtsAssetsError)
-    return next(((one, tree[one.cls_name]) for one in _chain(error) if one.cls_name in tree), None)
-
-
-def _chain(error: SerializableErrorInfo | None) -> Iterator[SerializableErrorInfo]:
-    while error is not None:
-        yield error
-        error = error.cause
-
-
-def _tree(cls: type[DtsAssetsError]) -> dict[str | None, type[DtsAssetsError]]:
-    """Return a class and all classes below it, by name."""
-    found: dict[str | None, type[DtsAssetsError]] = {cls.__name__: cls}
-    for one in cls.__subclasses__():
-        found |= _tree(one)
-    return found
 
 
 @contextmanager

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import dagster as dg
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 StepContext: TypeAlias = dg.AssetExecutionContext | dg.OpExecutionContext
 
-TableEvent: TypeAlias = dg.AssetMaterialization | dg.AssetCheckEvaluation
+TableEvent: TypeAlias = dg.AssetMaterialization | dg.AssetObservation | dg.AssetCheckEvaluation
 """An event that a step reports of an asset that is not its own."""
 
 
@@ -52,6 +52,17 @@ def flow_step(
 
     with explained(context):
         yield FlowStep(reopen(), spark.session, context.log.info, reopen)
+
+
+def partition_event(
+    key: dg.AssetKey, partition: str, metadata: Mapping[str, Any], *, still_open: bool
+) -> dg.AssetMaterialization | dg.AssetObservation:
+    """Return the event of a partition that a step of another asset has written.
+
+    It is an observation while the window is open: Dagster shows a partition as done once it was materialized.
+    """
+    kind = dg.AssetObservation if still_open else dg.AssetMaterialization
+    return kind(key, metadata=metadata, partition=partition)
 
 
 def log_events(context: dg.OpExecutionContext, events: Iterable[TableEvent]) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 
 from dts_assets.defs.checks import evaluation
-from dts_assets.defs.flow_step import TableEvent, flow_step, log_events
+from dts_assets.defs.flow_step import TableEvent, flow_step, log_events, partition_event
 from dts_assets.defs.group_commit import group_metadata
 from dts_assets.defs.layers import layers_of
 from dts_assets.defs.metadata import raw_metadata
@@ -98,7 +98,7 @@ def _op_name(subscription: str) -> str:
 class _Told:
     """The record of the partitions that the run has reported.
 
-    A partition that is still open is reported again only now and then, and once more when its window has closed.
+    A partition that is still open is observed now and then, and materialized when its window has closed.
     """
 
     subscription: str
@@ -110,8 +110,9 @@ class _Told:
         raw, entries = (asset_key(self.subscription, name) for name in ("raw_envelopes", "entries"))
         for cell in (cell for report in done.raw for cell in report.cells):
             partition = str(cell.row.cell)
-            if self._due(raw, partition, still_open=cell.row.closed_by is ClosedBy.OPEN):
-                yield dg.AssetMaterialization(raw, metadata=raw_metadata(cell), partition=partition)
+            still_open = cell.row.closed_by is ClosedBy.OPEN
+            if self._due(raw, partition, still_open=still_open):
+                yield partition_event(raw, partition, raw_metadata(cell), still_open=still_open)
         for one in (cell for report in done.entries for cell in report.cells):
             partition = str(one.row.cell)
             if self._due(entries, partition, still_open=one.row.closed_by is ClosedBy.OPEN):
@@ -126,7 +127,8 @@ class _Told:
                 for window in report.windows:
                     partition = window.row.window.key
                     if self._due(key, partition, still_open=partition in still_open):
-                        yield dg.AssetMaterialization(key, metadata=layer.metadata(table, window), partition=partition)
+                        metadata = layer.metadata(table, window)
+                        yield partition_event(key, partition, metadata, still_open=partition in still_open)
         for check in self.checks:
             for partition, result in check.results(report).items():
                 if self._due(check.key, partition, still_open=partition in still_open):

@@ -37,14 +37,22 @@ def column_schema(columns: Iterable[tuple[str, str]], *, keys: Iterable[str] = (
     return dg.TableSchema(columns=[_column(name, kind, name in of_key) for name, kind in columns])
 
 
+KEY_TAG = "dts-assets/primary_key"
+"""The tag of columns that are part of a table's primary key."""
+
+
 @lru_cache(maxsize=10_000)
 def _column(name: str, kind: str, is_key: bool) -> dg.TableColumn:
-    """Return a column. Columns are kept, because tables repeat them: source coordinates alone are most of a graph."""
+    """Return a column, which is optional in the lake even where it is part of the source's key.
+
+    Columns are kept, because tables repeat them: source coordinates alone are most of a graph.
+    """
     return dg.TableColumn(
         name,
         type=kind,
         description="part of the primary key" if is_key else None,
-        constraints=dg.TableColumnConstraints(nullable=not is_key, unique=False),
+        constraints=dg.TableColumnConstraints(nullable=True, unique=False),
+        tags={KEY_TAG: ""} if is_key else {},
     )
 
 
@@ -98,7 +106,7 @@ def entries_metadata(report: EntriesCellReport) -> Metadata:
 def changelog_metadata(report: TableReport, window: WindowReport) -> Metadata:
     """Return the metadata of one window of a changelog.
 
-    The seconds and their rate count all tables, which are decoded by the same tasks.
+    The seconds are those of all tables, which are decoded by the same tasks; the rate is that of this table alone.
     """
     start = window.row.window.start
     return {
@@ -110,7 +118,7 @@ def changelog_metadata(report: TableReport, window: WindowReport) -> Metadata:
         **_level(window.judgement),
         "generation": window.row.generation,
         **known(event_lag_seconds=report.event_lag_seconds(window.row.window)),
-        **_work(window.seconds, row_changes_per_second=window.changes),
+        **_work(window.seconds, row_changes_per_second=report.changes.get(start, 0)),
         **_problems(window.row.problems),
     }
 

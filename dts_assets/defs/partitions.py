@@ -9,6 +9,7 @@ from datetime import UTC, timedelta
 
 import dagster as dg
 
+from dts_assets.errors import NothingFoundError
 from dts_assets.model.spans import Cell, Span, partition_key, partition_of_key
 from dts_assets.model.windows import KEY_FORMAT, Window, WindowGrid
 from dts_assets.settings.models import Subscription
@@ -67,8 +68,10 @@ def span_of(keys: list[str], grid: WindowGrid) -> Span:
     """Return the rectangle of some partition keys of cells.
 
     Raises:
+        NothingFoundError: There is no key: Dagster gives none to the run of a range that ends before it begins.
         ValueError: The cells are no whole rectangle; Dagster gives a run nothing else.
     """
+    _require_keys(keys)
     cells = {_cell(key, grid) for key in keys}
     partitions = tuple(sorted({cell.kafka_partition for cell in cells}))
     windows = tuple(sorted({cell.window for cell in cells}))
@@ -92,7 +95,12 @@ def windows_of_range(first: str, last: str, grid: WindowGrid) -> tuple[Window, .
 
 
 def windows_of(keys: list[str], grid: WindowGrid) -> tuple[Window, ...]:
-    """Return the windows of some partition keys of tables, in order."""
+    """Return the windows of some partition keys of tables, in order.
+
+    Raises:
+        NothingFoundError: There is no key: Dagster gives none to the run of a range that ends before it begins.
+    """
+    _require_keys(keys)
     return tuple(sorted(grid.of_key(key) for key in keys))
 
 
@@ -108,6 +116,12 @@ def span_tags(span: Span) -> dict[str, str]:
 def window_tags(windows: tuple[Window, ...]) -> dict[str, str]:
     """Return the run tags that ask for windows that follow each other in one run."""
     return {RANGE_START: windows[0].key, RANGE_END: windows[-1].key}
+
+
+def _require_keys(keys: list[str]) -> None:
+    if not keys:
+        hint = "it ends before it begins: write the lower Kafka partition and the earlier window first"
+        raise NothingFoundError("The range of the run", "partition", hint)
 
 
 def _cell(key: str, grid: WindowGrid) -> Cell:

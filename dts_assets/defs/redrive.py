@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 import dagster as dg
 
 from dts_assets.defs.checks import balance_result, completeness_result, evaluation
-from dts_assets.defs.flow_step import TableEvent, flow_step, log_events
+from dts_assets.defs.flow_step import TableEvent, flow_step, log_events, partition_event
 from dts_assets.defs.metadata import entries_metadata
 from dts_assets.defs.policies import asset_key
 from dts_assets.defs.resources import PipelineResource, SparkResource
 from dts_assets.model.problems import Reason
+from dts_assets.model.windows import ClosedBy
 from dts_assets.settings.models import Subscription
 
 if TYPE_CHECKING:
@@ -81,9 +82,9 @@ def chosen_by(config: RedriveConfig) -> "Quarantined":
 
 
 def entries_events(entries: dg.AssetKey, cell: "EntriesCellReport") -> Iterator[TableEvent]:
-    """Give the events of a partition of entries: its materialization and its checks."""
-    partition = str(cell.row.cell)
-    yield dg.AssetMaterialization(entries, metadata=entries_metadata(cell), partition=partition)
+    """Give the events of a partition of entries: a materialization, or an observation while it is open, and checks."""
+    partition, still_open = str(cell.row.cell), cell.row.closed_by is ClosedBy.OPEN
+    yield partition_event(entries, partition, entries_metadata(cell), still_open=still_open)
     for result in (completeness_result(cell.judgement), balance_result(cell)):
         yield evaluation(entries, result, partition)
 

@@ -41,7 +41,7 @@ from dts_assets.settings.values import (
 )
 
 NAME_KEY, FOLDER_KEY, LAKE_KEY = HIDDEN_KEYS = ("<name>", "<folder>", "<lake>")
-"""Keys that no file has; they tell a subscription its own name, the file's folder and the key of the lake."""
+"""Keys that no file has. They tell a subscription its name, the file's folder and the key of the lake."""
 
 _SUBSCRIPTION_NAME = re.compile(r"[a-z][a-z0-9_]*")
 _REMOTE_PORT = re.compile(r"sc://(?:\[[^\]]*\]|[^:/]*):([^/]*)")

@@ -57,7 +57,7 @@ class RegisteredTable:
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """The content of a registry file: its tables by name, and the identity of the lake; None where it names none."""
+    """The content of a registry file: its tables by name, and the identity of its lake."""
 
     lake: str | None
     tables: Mapping[TableId, RegisteredTable]
@@ -74,7 +74,7 @@ def read_registry(path: Path) -> dict[TableId, RegisteredTable]:
 
 
 def read_registry_of(path: Path, lake: str) -> dict[TableId, RegisteredTable] | None:
-    """Return the registered tables of a lake, by name; None if the file is of another lake or there is none.
+    """Return the registered tables of a lake, by name. None stands for no file, or one of another lake.
 
     Raises:
         LakeTableError: The file is no registry, or a registry of another version.

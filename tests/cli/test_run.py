@@ -16,17 +16,10 @@ from click.testing import CliRunner, Result
 from dagster._utils.error import serializable_error_info_from_exc_info
 from dagster_shared.error import SerializableErrorInfo
 
-from dts_assets.cli.dagster_runs import (
-    IN_THE_UI,
-    Dagster,
-    Request,
-    RunFailure,
-    error_code,
-    error_sentence,
-    open_dagster,
-)
+from dts_assets.cli.dagster_runs import Dagster, Request, RunFailure, open_dagster
 from dts_assets.cli.main import cli
 from dts_assets.defs.assemble import assemble
+from dts_assets.defs.failures import IN_THE_UI, error_code, error_sentence
 from dts_assets.defs.partitions import span_tags
 from dts_assets.errors import DtsAssetsError, UnwritableLakeError
 from dts_assets.errors.sources import GroupInUseError, UnreachableBrokerError

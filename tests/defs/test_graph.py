@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 import pytest
 
+from dts_assets.defs.metadata import KEY_TAG
 from dts_assets.defs.table_assets import graph_tables
 from dts_assets.model.tables import TableId
 from dts_assets.store.columns import ENTRIES, RAW_ENVELOPES, changelog_columns, snapshot_columns
@@ -124,7 +125,7 @@ def test_declared_columns_are_those_of_the_lake(shop: Project) -> None:
 
 def test_key_columns_are_marked_in_snapshots(shop: Project) -> None:
     schema = node(shop, "snapshot", "shopdb", "orders").metadata["dagster/column_schema"]
-    marked = {column.name for column in schema.columns if not column.constraints.nullable}
+    marked = {column.name for column in schema.columns if KEY_TAG in column.tags}
     assert marked == {"id"}
 
 

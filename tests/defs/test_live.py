@@ -95,9 +95,16 @@ def run(
 
 
 def told(result: dg.ExecuteInProcessResult) -> list[str]:
-    """The assets that the run told of, with their partitions."""
-    found = [event.materialization for event in result.all_events if event.is_step_materialization]
-    return [f"{one.asset_key.to_user_string()} {one.partition}" for one in found]
+    """The assets that the run told of, with their partitions; observed ones with a question mark."""
+    found = []
+    for event in result.all_events:
+        if event.is_step_materialization:
+            one = event.step_materialization_data.materialization
+            found.append(f"{one.asset_key.to_user_string()} {one.partition}")
+        elif event.is_asset_observation:
+            seen = event.asset_observation_data.asset_observation
+            found.append(f"{seen.asset_key.to_user_string()} {seen.partition}?")
+    return found
 
 
 EVERYTHING = [
@@ -106,6 +113,8 @@ EVERYTHING = [
     "shop/changelog/shopdb/orders 2026-01-05-00:00",
     "shop/snapshot/shopdb/orders 2026-01-05-00:00",
 ]
+SO_FAR = [f"{one}?" for one in EVERYTHING]
+"""Dagster shows a partition as done once it was materialized: an open window is only observed."""
 
 
 def test_a_window_is_told_of_now_and_then_while_it_is_open_and_once_when_it_has_closed(
@@ -114,9 +123,21 @@ def test_a_window_is_told_of_now_and_then_while_it_is_open_and_once_when_it_has_
     still_open, closed = refreshed(ClosedBy.OPEN), refreshed(ClosedBy.MESSAGE)
     result = run(shop, instance, monkeypatch, [still_open, still_open, still_open, closed, closed])
     assert result.success
-    assert told(result) == EVERYTHING * 2
+    assert told(result) == SO_FAR + EVERYTHING
     monkeypatch.setattr(live, "_TELL_AGAIN", 0.0)
-    assert told(run(shop, instance, monkeypatch, [still_open, still_open])) == EVERYTHING * 2
+    assert told(run(shop, instance, monkeypatch, [still_open, still_open])) == SO_FAR * 2
+
+
+def test_a_window_is_done_for_dagster_when_it_has_closed(
+    shop: Project, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = [dg.AssetKey(one.split(" ")[0].split("/")) for one in EVERYTHING]
+    run(shop, instance, monkeypatch, [refreshed(ClosedBy.OPEN)])
+    assert [instance.get_materialized_partitions(key) for key in keys] == [set()] * len(keys)
+    run(shop, instance, monkeypatch, [refreshed(ClosedBy.OPEN), refreshed(ClosedBy.MESSAGE)])
+    assert [
+        f"{key.to_user_string()} {one}" for key in keys for one in instance.get_materialized_partitions(key)
+    ] == EVERYTHING
 
 
 def test_checks_of_the_window_are_told_with_it(
@@ -163,7 +184,7 @@ def test_a_table_that_the_graph_does_not_show_yet_is_told_of_too(
     one = refreshed(ClosedBy.OPEN)
     new = replace(one.tables[0].tables[0], table=TableId("shopdb", "", "added"), layers={"changelog": LayerOutcome()})
     more = replace(one, tables=(replace(one.tables[0], tables=(*one.tables[0].tables, new)),))
-    assert "shop/changelog/shopdb/added 2026-01-05-00:00" in told(run(shop, instance, monkeypatch, [more]))
+    assert "shop/changelog/shopdb/added 2026-01-05-00:00?" in told(run(shop, instance, monkeypatch, [more]))
 
 
 def test_a_run_that_crashed_is_followed_by_the_one_that_the_sensor_asks_for_and_not_by_a_retry_too(

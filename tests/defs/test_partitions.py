@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -24,6 +25,7 @@ from dts_assets.defs.partitions import (
     window_tags,
     windows_of,
 )
+from dts_assets.errors import NothingFoundError
 from dts_assets.model.spans import Cell, Span
 from dts_assets.model.windows import WindowGrid
 from dts_assets.settings import WindowSettings
@@ -221,3 +223,9 @@ def test_keys_in_time_order_are_windows_that_meet(project: Project) -> None:
     keys = window_partitions(project.subscription).get_partition_keys()
     assert len(keys) == 3
     assert all(one.end == other.start for one, other in pairwise(windows_of(list(keys), GRID)))
+
+
+@pytest.mark.parametrize("of", [span_of, windows_of])
+def test_a_range_that_ends_before_it_begins_is_named_and_no_empty_success(of: Callable[..., object]) -> None:
+    with pytest.raises(NothingFoundError, match="it ends before it begins"):
+        of([], GRID)

@@ -13,6 +13,7 @@ import pytest
 
 from dts_assets.defs.checks import balance_result, completeness_result, window_balance_result
 from dts_assets.defs.metadata import (
+    KEY_TAG,
     changelog_metadata,
     column_schema,
     entries_metadata,
@@ -41,6 +42,7 @@ from dts_assets.model.spans import Cell, Span
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import ClosedBy, Window, WindowGrid
 from dts_assets.store.columns import ENTRIES, RAW_ENVELOPES
+from dts_assets.store.schemas import SYSTEM_TABLES, changelog_layout, snapshot_layout
 
 if TYPE_CHECKING:
     from tests.defs.projects import Project
@@ -262,7 +264,7 @@ def test_every_materialization_says_the_columns_that_were_written(run: Run, flow
     assert [one.name for one in shown["entries",].columns] == [name for name, _ in ENTRIES]
     for table in ("orders", "later"):
         snapshot, changelog = shown["snapshot", "shopdb", table], shown["changelog", "shopdb", table]
-        assert [one.name for one in snapshot.columns if not one.constraints.nullable] == ["id"]
+        assert [one.name for one in snapshot.columns if KEY_TAG in one.tags] == ["id"]
         assert [one.name for one in snapshot.columns][:2] == ["id", "note"]
         assert {"op", "before", "after"} < {one.name for one in changelog.columns}
 
@@ -327,7 +329,7 @@ PLOTTED = {
                 "event_lag_seconds": 3600.0, "delivery_lag_seconds": 1800.0, "message_bytes": 5000, "seconds": 2.0,
                 "row_changes_per_second": 15.0},
     "changelog": {"dagster/partition_row_count": 5, "row_changes": 5, "invalid_values": 1, "quarantined": 2, "stored_bytes": 100,
-                  "event_lag_seconds": 600.0, "seconds": 0.5, "row_changes_per_second": 24.0, "problems": 1,
+                  "event_lag_seconds": 600.0, "seconds": 0.5, "row_changes_per_second": 10.0, "problems": 1,
                   "completeness_level": 0},
     "snapshot": {"dagster/row_count": 7, "row_changes": 5, "stored_bytes": 700, "event_lag_seconds": 600.0, "problems": 0,
                  "outgrown_columns": 0},
@@ -369,9 +371,25 @@ def test_problems_are_named_with_their_offsets() -> None:
 
 def test_a_column_schema_marks_the_key() -> None:
     schema = column_schema([("id", "int"), ("note", "string")], keys=["id"])
-    assert [(one.name, one.type, one.constraints.nullable) for one in schema.columns] == [
-        ("id", "int", False), ("note", "string", True),
+    assert [(one.name, one.type, dict(one.tags)) for one in schema.columns] == [
+        ("id", "int", {KEY_TAG: ""}), ("note", "string", {}),
     ]  # fmt: skip
+    assert [one.description for one in schema.columns] == ["part of the primary key", None]
+
+
+def test_columns_are_said_to_be_as_optional_as_they_are_in_the_lake() -> None:
+    keyed = [Column("id", "int", True), Column("note", "string", False)]
+    layouts = [*SYSTEM_TABLES.values(), changelog_layout(keyed), snapshot_layout(keyed)]
+    assert not any(field.required for layout in layouts for field in layout.schema.fields)
+    columns = column_schema([("id", "int"), ("note", "string")], keys=["id"]).columns
+    assert all(one.constraints.nullable for one in columns)
+
+
+def test_the_rate_of_a_changelog_is_that_of_its_own_changes() -> None:
+    window = WindowReport(cut_row(GRID.at(0)), True, 1_000_000, 0.5)
+    quiet, busy = (replace(TABLE, changes={START: changes}) for changes in (0, 40))
+    rates = [changelog_metadata(one, window)["row_changes_per_second"] for one in (quiet, busy)]
+    assert rates == [0.0, 80.0]
 
 
 # Checks: the judgement that the command `run` has, too
