@@ -82,7 +82,7 @@ def chosen_by(config: RedriveConfig) -> "Quarantined":
 
 
 def entries_events(entries: dg.AssetKey, cell: "EntriesCellReport") -> Iterator[TableEvent]:
-    """Give the events of a partition of entries: a materialization, or an observation while it is open, and checks."""
+    """Give the events of a partition of entries: a materialization (an observation while it is open) and checks."""
     partition, still_open = str(cell.row.cell), cell.row.closed_by is ClosedBy.OPEN
     yield partition_event(entries, partition, entries_metadata(cell), still_open=still_open)
     for result in (completeness_result(cell.judgement), balance_result(cell)):

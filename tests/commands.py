@@ -1,0 +1,100 @@
+"""The commands that documents name, in blocks of code and in backquotes within the text, and how each is tested.
+
+A command is a line of a shell that begins with a program of this project, ``make``, or a tool that a document tells to use.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+HOUSE = Path(__file__).parents[1]
+DOCUMENTS = sorted(
+    [HOUSE / "README.md", HOUSE / "CONTRIBUTING.md", HOUSE / "examples" / "README.md", *(HOUSE / "docs").glob("*.md")]
+)
+
+PROGRAMS = r"(?:\.venv/bin/)?(?:dts-assets|dagster|python|pip|pre-commit|pytest)|make|git|export|kill|source|\."
+_COMMAND = re.compile(rf"(?:DTS_ASSETS_TESTS=all )?(?:{PROGRAMS}) \S.*")
+_FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.M | re.S)
+_INDENTED = re.compile(r"(?<=\n\n)((?:    .*\n|\n)+)")
+_QUOTED = re.compile(r"(?<!`)`([^`]+)`(?!`)")
+_COMMENT = re.compile(r"\s+#\s.*$", re.M)
+_SHELLS = ("", "sh", "bash", "shell")
+
+
+def commands_in(document: Path) -> set[str]:
+    """Return the commands of a document, each on one line, without comments."""
+    text = document.read_text("utf-8")
+    blocks = [block for _, language, block in _FENCE.findall(text) if language in _SHELLS]
+    rest = _FENCE.sub("", text)
+    blocks += _INDENTED.findall(rest)
+    lines = [line for block in blocks for line in _lines(block)]
+    lines += [" ".join(quoted.replace("\\|", "|").split()) for quoted in _QUOTED.findall(_INDENTED.sub("", rest))]
+    return {line for line in lines if _COMMAND.fullmatch(line)}
+
+
+def _lines(block: str) -> list[str]:
+    joined = re.sub(r"\\\n\s*", "", _COMMENT.sub("", block))
+    return [line.strip() for line in joined.splitlines()]
+
+
+ENTER = (
+    "source .venv/bin/activate",
+    "export DAGSTER_HOME=$PWD/dagster_home DTS_ASSETS_CONFIG=$PWD/pipeline.yaml",
+)
+"""The commands that README asks for once in each shell. They run before every other one."""
+
+CHEAP = (
+    "dts-assets --help",
+    "dts-assets capture --help",
+    "dts-assets inspect --help",
+    "dts-assets config check",
+    "dts-assets config check --connect",
+    "dts-assets faults examples/shop damaged",
+)
+"""Commands that need no lake. They run in the first tier."""
+
+_INGEST = "dagster asset materialize --select 'shop/raw_envelopes,shop/entries'"
+_TABLES = "dagster asset materialize --select 'group:changelog or group:snapshot'"
+_DEFINITIONS = "-m dts_assets.definitions"
+
+IN_ORDER = (
+    "dts-assets run",
+    f"{_INGEST} --partition 'p00|2026-01-05-03:00' {_DEFINITIONS}",
+    f"{_INGEST} --partition-range 'p00|2026-01-05-00:00...p03|2026-01-05-07:00' {_DEFINITIONS}",
+    f"{_TABLES} --partition-range '2026-01-05-02:00...2026-01-05-04:00' {_DEFINITIONS}",
+    f"{_TABLES} --partition-range '2026-01-05-00:00...2026-01-05-07:00' {_DEFINITIONS}",
+    "dagster job backfill -j shop_tables --noprompt --from 2026-01-05-02:00 --to 2026-01-05-04:00",
+    "dts-assets inspect window 2026-01-05T07:00",
+    "dts-assets keys shop",
+    "dts-assets redrive shop",
+    "dts-assets redrive shop --from 2026-01-05T02:00 --reason undecodable_entry",
+    ".venv/bin/python -c \"from pyiceberg.catalog.sql import SqlCatalog; print(SqlCatalog('lake', uri='sqlite:///lake/catalog.db')"
+    ".load_table('shop.snapshot.shopdb.orders').scan(limit=5).to_pandas())\"",
+)
+"""Commands that make the lake of the example, and commands that read it. They run one after the other, in the long tier."""
+
+NAMED = ("dts-assets faults", "dts-assets inspect", "dts-assets inspect window", "dts-assets spark-server")
+"""Names of commands that want arguments, or that do not end. Their help is asked for."""
+
+NOT_RUN = {
+    "dts-assets freshness commits.jsonl --last 600": "reads the log of a live pipeline; make live shows it",
+    "python -m dts_emulator.tasks --socket /run/mysqld/mysqld.sock --bootstrap-servers 127.0.0.1:9092 --topic dts "
+    "--partitions 4 --checkpoint task.json": "follows a server and a broker of the reader's; tests/dts_emulator/tasks does",
+    "python -m dts_emulator.workload --socket /run/mysqld/mysqld.sock --rate 500 --ddl --log commits.jsonl":
+        "works on a server of the reader's without end; tests/dts_emulator/workload does",
+    "python -m benchmarks.backfill": "takes minutes; tests/benchmarks runs it with few windows",
+    "python -m examples.shop_maker": "writes the example anew, which is in the repository",
+    "pip install dagster-postgres": "installs a package from a network",
+    "git clone <your fork>": "names a place of the reader's",
+    ".venv/bin/pre-commit install": "changes the checkout",
+    ".venv/bin/python -m pytest tests/wire": "is a part of make test",
+    "DTS_ASSETS_TESTS=all .venv/bin/python -m pytest tests/live": "is a part of make test-all",
+    "kill -USR1": "wants the id of a process",
+    "kill -USR2": "wants the id of a process",
+    "kill -9": "wants the id of a process",
+}  # fmt: skip
+"""Commands that no test runs, each with the reason."""
+
+MAKE = "make "
+"""The beginning of commands whose targets are whole jobs. `make -n` shows that each is there and takes its variables."""
