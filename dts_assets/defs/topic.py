@@ -4,20 +4,22 @@ Observations are plain numbers, which the UI plots over time on the page of the 
 sensor, and can also be executed from the UI.
 """
 
+import traceback
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
 from dts_assets.defs.checks import evaluation
-from dts_assets.defs.failures import Ticked, explained, skips_with_reason
+from dts_assets.defs.failures import explained
 from dts_assets.defs.metadata import Metadata, known
 from dts_assets.defs.policies import asset_key
 from dts_assets.defs.resources import PipelineResource
+from dts_assets.errors import DtsAssetsError
 from dts_assets.model.spans import partition_key
 from dts_assets.planning.loss import LossState
-from dts_assets.planning.watching import OBSERVE_MOVES, WatchCursor, watch_tick
+from dts_assets.planning.watching import OBSERVE_MOVES, WatchCursor, blind_tick, watch_tick
 from dts_assets.settings.models import Subscription
 
 if TYPE_CHECKING:
@@ -37,7 +39,8 @@ def topic_check(subscription: Subscription) -> dg.AssetChecksDefinition:
     @dg.asset_check(
         asset=_key(subscription),
         name=TIME_TO_LOSS,
-        description="The time until Kafka deletes messages that were never stored: warns in time, fails once messages are gone.",
+        description="The time until Kafka deletes messages that were never stored: warns in time, fails once messages are "
+        "gone, and while the topic cannot be looked at.",
     )
     def time_to_loss(context: dg.AssetCheckExecutionContext, pipelines: PipelineResource) -> dg.AssetCheckResult:
         from dts_assets.flows.broker_admin import impatient, open_broker
@@ -63,14 +66,16 @@ def watch_sensor(subscription: Subscription) -> dg.SensorDefinition:
         default_status=dg.DefaultSensorStatus.RUNNING if runs else dg.DefaultSensorStatus.STOPPED,
         description="Observes the topic: its end, the messages that are not stored yet, and the time until Kafka deletes them.",
     )
-    @skips_with_reason
-    def watch_topic(context: dg.SensorEvaluationContext, pipelines: PipelineResource) -> Ticked:
-        from dts_assets.flows.broker_admin import impatient, open_broker
-        from dts_assets.flows.topic import find_topic_state
-
-        cursor = WatchCursor.of_text(context.cursor)
-        pipeline = impatient(pipelines.pipeline(subscription.name))
-        state = find_topic_state(pipeline, open_broker(pipeline), oldest=cursor.oldest)
+    def watch_topic(context: dg.SensorEvaluationContext, pipelines: PipelineResource) -> dg.SensorResult:
+        cursor, looked_at = WatchCursor.of_text(context.cursor), datetime.now(UTC)
+        try:
+            state = _look(pipelines, subscription.name, cursor)
+        except DtsAssetsError as error:
+            return _blind(subscription, cursor, str(error), looked_at)
+        except Exception as error:  # whatever keeps the alarm from looking has to set it off
+            # The text of a library's error may hold a secret; the place where it was raised does not.
+            context.log.error(f"The topic could not be looked at:\n{''.join(traceback.format_tb(error.__traceback__))}")
+            return _blind(subscription, cursor, f"{type(error).__name__}, see the log of the tick", looked_at)
         result = loss_result(state)
         tick = watch_tick(
             cursor,
@@ -79,6 +84,7 @@ def watch_sensor(subscription: Subscription) -> dg.SensorDefinition:
             trouble=not result.passed,
             oldest=state.oldest,
             now=state.now,
+            looked_at=looked_at,
             pause=timedelta() if subscription.window.live else OBSERVE_MOVES,
         )
         events: list[dg.AssetObservation | dg.AssetMaterialization | dg.AssetCheckEvaluation] = []
@@ -90,6 +96,40 @@ def watch_sensor(subscription: Subscription) -> dg.SensorDefinition:
         return dg.SensorResult(asset_events=events, cursor=tick.cursor.to_text(), skip_reason=sentence(state))
 
     return watch_topic
+
+
+def _look(pipelines: PipelineResource, subscription: str, cursor: WatchCursor) -> "TopicState":
+    """Return the topic as it is now, asked with little patience."""
+    from dts_assets.flows.broker_admin import impatient, open_broker
+    from dts_assets.flows.topic import find_topic_state
+
+    pipeline = impatient(pipelines.pipeline(subscription))
+    return find_topic_state(pipeline, open_broker(pipeline), oldest=cursor.oldest)
+
+
+def _blind(subscription: Subscription, cursor: WatchCursor, reason: str, now: datetime) -> dg.SensorResult:
+    """Return the result of a tick that could not look. The check fails: nobody knows what happens to the topic."""
+    tick = blind_tick(cursor, now=now)
+    said = blind_sentence(cursor.looked_at, reason)
+    result = dg.AssetCheckResult(
+        check_name=TIME_TO_LOSS,
+        passed=False,
+        severity=dg.AssetCheckSeverity.ERROR,
+        metadata=known(
+            said=said,
+            not_looked_since=cursor.looked_at and dg.MetadataValue.timestamp(cursor.looked_at),
+        ),
+    )
+    events = [evaluation(_key(subscription), result)] if tick.judge else []
+    return dg.SensorResult(asset_events=events, cursor=tick.cursor.to_text(), skip_reason=said)
+
+
+def blind_sentence(looked_at: datetime | None, reason: str) -> str:
+    """Return the sentence of a topic that cannot be looked at: the last look and the reason."""
+    since = (
+        "never looked" if looked_at is None else f"not looked since {looked_at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    )
+    return f"{since}: {reason}"
 
 
 def topic_metadata(state: "TopicState") -> Metadata:

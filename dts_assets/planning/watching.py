@@ -30,18 +30,25 @@ JUDGE_TROUBLE_AGAIN = timedelta(minutes=10)
 While messages are in danger the minutes left are told more often.
 """
 
+BLIND = "blind"
+"""The verdict on a topic that could not be looked at."""
+
 _VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
 class WatchCursor:
-    """The last report with its time, and the oldest messages as they were seen."""
+    """The last report with its time, and the oldest messages as they were seen.
+
+    ``looked_at`` is the time of the last look that succeeded, by the clock of the wall; None if none did.
+    """
 
     observed: str = ""
     observed_at: datetime | None = None
     verdict: str = ""
     judged_at: datetime | None = None
     oldest: Mapping[int, OldestSeen] = field(default_factory=dict)
+    looked_at: datetime | None = None
 
     def to_text(self) -> str:
         """Return small versioned JSON, as Dagster stores it."""
@@ -51,7 +58,8 @@ class WatchCursor:
         }
         observed_at, judged_at = (at and at.isoformat() for at in (self.observed_at, self.judged_at))
         told = [self.observed, observed_at, self.verdict, judged_at]
-        return json.dumps({"v": _VERSION, "told": told, "oldest": oldest})
+        looked = self.looked_at and self.looked_at.isoformat()
+        return json.dumps({"v": _VERSION, "told": told, "oldest": oldest, "looked": looked})
 
     @classmethod
     def of_text(cls, text: str | None) -> WatchCursor:
@@ -64,8 +72,9 @@ class WatchCursor:
             partition_of_key(key): OldestSeen(low, time and datetime.fromisoformat(time), young)
             for key, (low, time, young) in raw["oldest"].items()
         }
-        observed_at, judged_at = (at and datetime.fromisoformat(at) for at in (observed_at, judged_at))
-        return cls(observed, observed_at, verdict, judged_at, oldest)
+        times = (observed_at, judged_at, raw.get("looked"))  # cursors of earlier versions have no last time
+        observed_at, judged_at, looked_at = (at and datetime.fromisoformat(at) for at in times)
+        return cls(observed, observed_at, verdict, judged_at, oldest, looked_at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +94,7 @@ def watch_tick(
     trouble: bool,
     oldest: Mapping[int, OldestSeen],
     now: datetime,
+    looked_at: datetime,
     pause: timedelta = timedelta(),
 ) -> WatchTick:
     """Return whether to observe and to judge now, with the cursor then.
@@ -96,12 +106,22 @@ def watch_tick(
     moved = observed != cursor.observed and _over(cursor.observed_at, pause, now)
     judge = verdict != cursor.verdict or _over(cursor.judged_at, JUDGE_TROUBLE_AGAIN if trouble else JUDGE_AGAIN, now)
     observe = moved or verdict != cursor.verdict or _over(cursor.observed_at, OBSERVE_AGAIN, now)
-    after = replace(cursor, oldest=oldest)
+    after = replace(cursor, oldest=oldest, looked_at=looked_at)
     if observe:
         after = replace(after, observed=observed, observed_at=now)
     if judge:
         after = replace(after, verdict=verdict, judged_at=now)
     return WatchTick(observe, judge, after)
+
+
+def blind_tick(cursor: WatchCursor, *, now: datetime) -> WatchTick:
+    """Return whether to tell now that the topic could not be looked at, with the cursor then.
+
+    It is told at the first look that fails: nobody knows what happens to unread messages from then on.
+    """
+    judge = cursor.verdict != BLIND or _over(cursor.judged_at, JUDGE_TROUBLE_AGAIN, now)
+    after = replace(cursor, verdict=BLIND, judged_at=now) if judge else cursor
+    return WatchTick(observe=False, judge=judge, cursor=after)
 
 
 def _over(before: datetime | None, pause: timedelta, now: datetime) -> bool:

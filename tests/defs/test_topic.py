@@ -13,12 +13,15 @@ import pytest
 from dts_assets.defs.group_commit import group_metadata
 from dts_assets.defs.resources import PipelineResource
 from dts_assets.defs.topic import TIME_TO_LOSS, topic_check, watch_sensor
-from dts_assets.errors.sources import UnreachableBrokerError
+from dts_assets.errors import ConfigErrors, ConfigMistake, UnwritableLakeError
+from dts_assets.errors.sources import BrokerLoginError, UnreachableBrokerError
 from dts_assets.flows import broker_admin, consumer_group
 from dts_assets.flows.consumer_group import GroupCommit
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.model.problems import Problem, ProblemCode
+from dts_assets.planning.watching import BLIND, WatchCursor
 from dts_assets.store.catalog import LakeLocation
+from dts_assets.store.ledger import Ledger
 from tests.defs.projects import Project
 from tests.flows.forgetful import HOUR, START, Broker, Topic, open_topic, store_raw
 
@@ -145,16 +148,71 @@ def test_the_verdict_is_told_when_it_changes(shop: Pipeline, topic: Topic, insta
     assert named.metadata["gaps"].value == "- p00 offsets [2, 5), a gap of window 2026-01-05-01:00"
 
 
-def test_a_broker_that_is_away_is_a_reason_and_no_crash(
+AWAY = UnreachableBrokerError("broker:9092", "Connection refused", seconds=5)
+
+
+def raises(error: Exception) -> Any:
+    def asked(*_: Any, **__: Any) -> None:
+        raise error
+
+    return asked
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "error", "said"),
+    [
+        ("topic", "watermarks", AWAY, "broker:9092"),
+        ("topic", "watermarks", BrokerLoginError("broker:9092", "SCRAM-SHA-512"), "Check sasl.username"),
+        ("ledger", "raw_windows", UnwritableLakeError("./lake", "permission denied"), "The lake ./lake cannot be written"),
+        ("ledger", "raw_windows", OSError("host=h password=hunter2"), "OSError, see the log of the tick"),
+        ("settings", "pipeline", ConfigErrors((ConfigMistake("a.yaml", 1, "x", "no such key", "remove it"),)), "no such key"),
+    ],
+    ids=["broker away", "login refused", "lake unwritable", "ledger unreadable", "configuration wrong"],
+)  # fmt: skip
+def test_an_alarm_that_cannot_look_is_red(
+    shop: Pipeline, topic: Topic, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch,
+    owner: str, name: str, error: Exception, said: str,
+) -> None:  # fmt: skip
+    _, (safe,) = events(seeing := tick(shop, instance))
+    assert safe.passed
+    with monkeypatch.context() as patch:
+        patch.setattr({"topic": topic, "ledger": Ledger, "settings": PipelineResource}[owner], name, raises(error))
+        blind = tick(shop, instance, seeing.cursor)
+        (seen, (red,)) = events(blind)
+        assert (seen, red.check_name, red.passed, red.severity) == (
+            [],
+            TIME_TO_LOSS,
+            False,
+            dg.AssetCheckSeverity.ERROR,
+        )
+        for text in (str(red.metadata["said"].value), str(blind.skip_reason.skip_message)):
+            assert text.startswith("not looked since 20")
+            assert said in text
+            assert "hunter2" not in text
+        assert events(tick(shop, instance, blind.cursor)) == ([], []), "not again at each tick"
+    _, (green,) = events(tick(shop, instance, blind.cursor))
+    assert green.passed, "it is told at once that somebody looks again"
+
+
+def test_an_alarm_that_never_looked_is_red(
     shop: Pipeline, topic: Topic, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def away() -> Any:
-        raise UnreachableBrokerError("broker:9092", "Connection refused", seconds=5)
+    monkeypatch.setattr(topic, "watermarks", raises(AWAY))
+    _, (red,) = events(tick(shop, instance))
+    assert (red.passed, str(red.metadata["said"].value).startswith("never looked: ")) == (False, True)
 
-    monkeypatch.setattr(topic, "watermarks", away)
-    result = tick(shop, instance)
-    assert isinstance(result, dg.SkipReason)
-    assert "broker:9092" in str(result.skip_message)
+
+def test_blindness_lasts_until_a_look_succeeds(
+    shop: Pipeline, topic: Topic, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seeing = tick(shop, instance)
+    since = WatchCursor.of_text(seeing.cursor).looked_at
+    monkeypatch.setattr(topic, "watermarks", raises(AWAY))
+    cursor = seeing.cursor
+    for _ in range(3):
+        cursor = tick(shop, instance, cursor).cursor
+    after = WatchCursor.of_text(cursor)
+    assert (after.looked_at, after.verdict, after.oldest) == (since, BLIND, WatchCursor.of_text(seeing.cursor).oldest)
 
 
 def test_dagster_keeps_every_evaluation_that_the_sensor_gives(shop: Pipeline, tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -16,6 +18,7 @@ from dts_assets.planning.watching import (
     OBSERVE_MOVES,
     WatchCursor,
     WatchTick,
+    blind_tick,
     watch_tick,
 )
 
@@ -27,7 +30,13 @@ def tick(
     cursor: WatchCursor, *, end: int = 5, verdict: str = "safe", trouble: bool = False, after: timedelta = TICK
 ) -> WatchTick:
     return watch_tick(
-        cursor, numbers={"p00_end_offset": end}, verdict=verdict, trouble=trouble, oldest={}, now=NOW + after
+        cursor,
+        numbers={"p00_end_offset": end},
+        verdict=verdict,
+        trouble=trouble,
+        oldest={},
+        now=NOW + after,
+        looked_at=NOW,
     )
 
 
@@ -54,7 +63,7 @@ def test_with_a_pause_what_moves_waits_for_it(told: WatchCursor) -> None:
     def paused(after: timedelta, verdict: str = "safe") -> bool:
         return watch_tick(
             told, numbers={"p00_end_offset": 6}, verdict=verdict, trouble=False, oldest={}, now=NOW + after,
-            pause=OBSERVE_MOVES,
+            looked_at=NOW, pause=OBSERVE_MOVES,
         ).observe  # fmt: skip
 
     assert not paused(TICK)
@@ -78,11 +87,36 @@ def test_a_quiet_day_is_few_events(told: WatchCursor) -> None:
     assert (observed, judged) == (144, 24)
 
 
+def test_blindness_is_told_at_once_and_again_and_so_is_its_end(told: WatchCursor) -> None:
+    first = blind_tick(told, now=NOW + TICK)
+    assert (first.observe, first.judge) == (False, True)
+    at, judged = first.cursor, 0
+    for number in range(2, 121):
+        one = blind_tick(at, now=NOW + number * TICK)
+        at, judged = one.cursor, judged + one.judge
+    assert judged == timedelta(hours=1) // JUDGE_TROUBLE_AGAIN - 1, "every ten minutes"
+    assert at.looked_at == told.looked_at == NOW
+    seen_again = tick(at, after=121 * TICK)
+    assert (seen_again.observe, seen_again.judge) == (True, True)
+
+
+def test_a_look_that_never_succeeded_is_told_too() -> None:
+    one = blind_tick(WatchCursor(), now=NOW)
+    assert one.judge
+    assert one.cursor.looked_at is None
+
+
+def test_a_cursor_of_an_earlier_version_has_no_last_look(told: WatchCursor) -> None:
+    earlier = json.loads(told.to_text())
+    del earlier["looked"]
+    assert WatchCursor.of_text(json.dumps(earlier)) == replace(told, looked_at=None)
+
+
 instants = st.none() | st.datetimes(datetime(2020, 1, 1), datetime(2030, 1, 1)).map(lambda one: one.replace(tzinfo=UTC))
 seen = st.dictionaries(st.integers(0, 120), st.builds(OldestSeen, st.integers(0, 2**40), instants, st.booleans()))
 
 
-@given(st.builds(WatchCursor, st.text(), instants, st.text(), instants, seen))
+@given(st.builds(WatchCursor, st.text(), instants, st.text(), instants, seen, instants))
 def test_a_cursor_comes_back_from_its_text(cursor: WatchCursor) -> None:
     assert WatchCursor.of_text(cursor.to_text()) == cursor
 
