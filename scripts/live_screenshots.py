@@ -33,7 +33,7 @@ def look(stack: LiveStack, page: Page) -> None:
     page.settle()
     page.picture("live-run")
     page.resize(1300)
-    page.open(f"{stack.url}/asset-groups", shows=["snapshot", "changelog"])
+    page.open(f"{stack.url}/asset-groups", shows=["_snapshot", "_changelog"])
     page.press("e", alt=True)  # expands all groups
     until(lambda: page.shows(["raw_envelopes", "checking"]), "the expanded graph", seconds=60)
     page.settle()

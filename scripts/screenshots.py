@@ -401,7 +401,7 @@ def look_at_run(server: Dagster, page: Page, name: str) -> None:
 def look_at_graph(server: Dagster, page: Page) -> None:
     """Take the picture of all assets in their groups."""
     page.resize(1300)
-    page.open(f"{server.address}/asset-groups", shows=["snapshot", "changelog"])
+    page.open(f"{server.address}/asset-groups", shows=["_snapshot", "_changelog"])
     page.press("e", alt=True)  # expands all groups
     until(lambda: page.shows(["order_items", "type_gallery"]), "the expanded graph", seconds=60)
     page.settle()

@@ -55,7 +55,7 @@ CHEAP = (
 """Commands that need no lake. They run in the first tier."""
 
 _INGEST = "dagster asset materialize --select 'shop/raw_envelopes,shop/entries'"
-_TABLES = "dagster asset materialize --select 'group:changelog or group:snapshot'"
+_TABLES = "dagster asset materialize --select 'group:shop_changelog or group:shop_snapshot'"
 _DEFINITIONS = "-m dts_assets.definitions"
 
 IN_ORDER = (

@@ -8,7 +8,7 @@ from dts_assets.defs.group_commit import group_metadata
 from dts_assets.defs.metadata import entries_metadata, of_run, raw_metadata
 from dts_assets.defs.partition_metadata import add_partition_metadata
 from dts_assets.defs.partitions import cell_partitions, span_of
-from dts_assets.defs.policies import ONE_RUN, OWNERS, asset_key, made_asset
+from dts_assets.defs.policies import ONE_RUN, OWNERS, asset_key, group_of, made_asset
 from dts_assets.defs.resources import PipelineResource, SparkResource
 from dts_assets.settings.models import Subscription
 from dts_assets.store.columns import ENTRIES, RAW_ENVELOPES
@@ -26,7 +26,7 @@ def topic_asset(subscription: Subscription) -> dg.AssetSpec:
     return dg.AssetSpec(
         key=asset_key(subscription.name, "topic"),
         description=f"The Kafka topic of subscription {subscription.name}, read from {where}.",
-        group_name="source",
+        group_name=group_of(subscription, "source"),
         kinds={"kafka"},
         owners=OWNERS,
         metadata={

@@ -23,6 +23,11 @@ def asset_key(subscription: str, *parts: str) -> dg.AssetKey:
     return dg.AssetKey([subscription, *parts])
 
 
+def group_of(subscription: Subscription, layer: str) -> str:
+    """Return the group of a layer's assets in the UI, `shop_changelog`: each subscription has groups of its own."""
+    return f"{subscription.name}_{layer}"
+
+
 def made_asset(
     subscription: Subscription,
     key: dg.AssetKey,
@@ -44,7 +49,7 @@ def made_asset(
         key=key,
         deps=deps,
         partitions_def=partitions,
-        group_name=group,
+        group_name=group_of(subscription, group),
         kinds={"pyspark", "iceberg", *kinds},
         owners=OWNERS,
         code_version=CODE_VERSION,

@@ -58,8 +58,21 @@ def test_the_whole_graph(shop: Project) -> None:
         tuple(one.path[1:]): (graph.get(one).group_name, graph.get(one).kinds, graph.get(one).parent_keys)
         for one in graph.get_all_asset_keys()
     }
-    expected = {parts: (group, kinds, {key(*up) for up in deps}) for parts, (group, kinds, deps) in GRAPH.items()}
+    expected = {
+        parts: (f"shop_{group}", kinds, {key(*up) for up in deps}) for parts, (group, kinds, deps) in GRAPH.items()
+    }
     assert found == expected
+
+
+def test_two_subscriptions_share_no_group(shop: Project) -> None:
+    text = shop.config.read_text()
+    other = text.partition("subscriptions:\n")[2].replace("  shop:", "  bank:")
+    shop.config.write_text(f"{text}{other}")
+    groups: dict[str, set[str]] = {}
+    for one in shop.graph().get_all_asset_keys():
+        groups.setdefault(one.path[0], set()).add(str(shop.graph().get(one).group_name))
+    assert groups.keys() == {"shop", "bank"}
+    assert groups["shop"].isdisjoint(groups["bank"])
 
 
 def test_every_asset_has_an_owner_a_description_and_its_lake_table(shop: Project) -> None:

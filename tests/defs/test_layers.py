@@ -107,7 +107,7 @@ def test_it_stands_in_the_graph_beside_the_others(project: Project) -> None:
     graph = project.graph()
     for table in (ITEMS, audit):
         node = graph.get(TALLY_ASSETS.key("shop", table))
-        assert node.group_name == "tally"
+        assert node.group_name == "shop_tally"
         assert node.parent_keys == {dg.AssetKey(["shop", "changelog", *table.path])}
         assert node.metadata["dagster/table_name"] == f"lake.shop.tally.{DATABASE}.{table.table}"
         assert node.owners
