@@ -15,6 +15,7 @@ import dagster as dg
 from dts_assets.defs.assemble import quiet
 from dts_assets.defs.failures import IN_THE_UI, error_code, error_sentence
 from dts_assets.errors import DtsAssetsError
+from dts_assets.flows.preflight import require_home
 from dts_assets.settings.load import enter_dagster_home
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ class Dagster:
 @contextmanager
 def open_dagster(config: Path) -> Iterator[Dagster]:
     """Open the Dagster instance of a configuration file."""
+    require_home(config)
     home = enter_dagster_home(config)
     with dg.DagsterInstance.from_config(str(home)) as instance:
         yield Dagster(instance, home)

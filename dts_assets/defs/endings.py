@@ -57,6 +57,7 @@ def without_stack(record: logging.LogRecord) -> bool:
 def _say_it(kind: type[BaseException], error: BaseException, stack: TracebackType | None) -> None:
     if isinstance(error, dg.DagsterInvalidSubsetError | dg.DagsterUnknownPartitionError | CheckError):
         said = " ".join(str(error).split())
-        sys.stderr.write(f"Error: {said}{'' if said.endswith('.') else '.'} {_KEYS}\n")
+        way_out = f"{'' if said.endswith('.') else '.'} {_KEYS}" if "partition" in said else ""
+        sys.stderr.write(f"Error: {said}{way_out}\n")
     else:
         sys.__excepthook__(kind, error, stack)

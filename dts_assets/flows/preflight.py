@@ -57,7 +57,7 @@ def _looks(settings: Settings, config: Path, *, port: int | None, connect: bool)
     if connect and settings.lake.catalog_file is None:
         yield partial(_ask_catalog, settings)
     yield partial(require_spark, settings)
-    yield partial(_look_at_home, config)
+    yield partial(require_home, config)
     if port is not None:
         yield partial(require_free_port, port, what="Dagster")
 
@@ -123,8 +123,8 @@ def _ask_catalog(settings: Settings) -> None:
         raise UnwritableLakeError(settings.lake.warehouse, reason) from None
 
 
-def _look_at_home(config: Path) -> None:
-    """Look whether Dagster's home can be made or written.
+def require_home(config: Path) -> None:
+    """Refuse a home of Dagster's that cannot be made or written.
 
     Raises:
         UnwritableHomeError: It cannot.

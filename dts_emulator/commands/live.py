@@ -18,10 +18,12 @@ from dts_emulator.commands.laboratory import laboratory_command
     show_default=True,
     help="Where everything lies; emptied.",
 )
-@click.option("--rate", default=500, show_default=True, help="Row changes per second.")
-@click.option("--tables", default=20, show_default=True, help="Tables in the database.")
+@click.option("--rate", type=click.IntRange(1), default=500, show_default=True, help="Row changes per second.")
+@click.option("--tables", type=click.IntRange(2), default=20, show_default=True, help="Tables in the database.")
 @click.option("--window", "every", default="5m", show_default=True, help="The length of a window: 1m, 5m, 1h.")
-@click.option("--port", default=3000, show_default=True, help="Of the Dagster UI.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=3000, show_default=True, help="Of the Dagster UI; 0: any."
+)
 @click.option("--seconds", type=float, help="End by itself after so long.")
 @laboratory_command
 def live(folder: Path, rate: int, tables: int, every: str, port: int, seconds: float | None) -> None:

@@ -158,9 +158,12 @@ def test_a_run_that_failed_ends_with_the_code_of_its_error(project: Project, mon
     assert done.stderr.endswith(" failed: The topic is gone.\n")
 
 
-def test_a_home_that_cannot_be_made_is_one_sentence(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("home", ["file", "file/home", "/proc/self"])
+def test_a_home_that_cannot_be_written_is_one_sentence(
+    project: Project, monkeypatch: pytest.MonkeyPatch, home: str
+) -> None:
     (project.folder / "file").touch()
-    monkeypatch.setenv("DAGSTER_HOME", str(project.folder / "file" / "home"))
+    monkeypatch.setenv("DAGSTER_HOME", str(project.folder / home))
     done = run_command(project)
     assert (done.exit_code, done.stderr.count("\n")) == (13, 1)
     assert "Dagster's home" in done.stderr

@@ -47,17 +47,18 @@ def test_a_command_that_fails_ends_with_a_sentence(project: Project) -> None:
         ("--partition", "p00|2026-01-05-00:00"),
         ("--partition", "p00|2026-01-05T00:00"),
         ("--partition-range", "p00|2026-01-05-00:00"),
+        (),
     )
     commands = [materialize(project, *one) for one in asked]
-    failed, unknown, no_range = (command.communicate(timeout=120)[0].splitlines() for command in commands)
-    assert [command.returncode for command in commands] == [1, 1, 1]
+    failed, unknown, no_range, none = (command.communicate(timeout=120)[0].splitlines() for command in commands)
+    assert [command.returncode for command in commands] == [1, 1, 1, 1]
     sentence = f"The capture {project.folder / 'capture'} cannot be used: there is no such folder"
     assert failed[-1] == "Error: Materialization failed."
     assert [line for line in failed if line][-2].startswith(sentence)
-    for lines in (unknown, no_range):
+    for lines in (unknown, no_range, none):
         assert lines[-1].startswith("Error: ")
         assert "Keys look like p00|2026-01-05-03:00" in lines[-1]
-    assert not any("Traceback" in line or "Stack Trace" in line for line in [*failed, *unknown, *no_range])
+    assert not any("Traceback" in line or "Stack Trace" in line for line in [*failed, *unknown, *no_range, *none])
 
 
 def record(error: Exception) -> logging.LogRecord:

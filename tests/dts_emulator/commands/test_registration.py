@@ -11,6 +11,9 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
+
+from dts_assets.cli.main import cli
 
 HOUSE = Path(__file__).parents[3]
 NAMES = ("demo", "faults", "freshness", "live")
@@ -71,3 +74,13 @@ def test_a_command_that_needs_no_missing_package_works_without_the_extra(tmp_pat
     shop = HOUSE / "examples" / "shop"
     done = without_the_extra("faults", str(shop), str(tmp_path / "out"), "--kinds", "drop", "--count", "1")
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    "options", [["--port", "abc"], ["--port", "65536"], ["--port", "-1"], ["--rate", "0"], ["--tables", "1"]]
+)
+def test_a_number_that_cannot_be_ends_make_live_with_one_sentence(tmp_path: Path, options: list[str]) -> None:
+    result = CliRunner().invoke(cli, ["live", "--folder", str(tmp_path / "live"), "--seconds", "1", *options])
+    assert result.exit_code == 2
+    assert f"Invalid value for '{options[0]}'" in result.stderr
+    assert not (tmp_path / "live").exists()
