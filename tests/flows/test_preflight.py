@@ -1,0 +1,89 @@
+"""Everything that a run would miss is named, in one order, each thing once, and nothing is made on the way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dts_assets.errors import DtsAssetsError, MissingJavaError, UnwritableLakeError, WireFormatError
+from dts_assets.errors.sources import CaptureError, UnreachableBrokerError
+from dts_assets.flows.preflight import find_troubles
+from dts_assets.settings import load_settings
+from dts_assets.sources.kafka_source import KafkaSource
+from tests.made_up_format.place import SITE_PACKAGES
+
+SUBSCRIPTION = """\
+  {name}:
+    format: {format}
+    source: {source}
+    partitions: 1
+    window: {{every: 1h, start: 2026-01-05T00:00Z}}
+"""
+GONE, GROWING = "{capture: ./gone}", "{capture: {path: ./gone, complete: false}}"
+BROKER = "{kafka: {bootstrap_servers: 'broker:9092', topics: [t]}}"
+
+
+@pytest.fixture(autouse=True)
+def java(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dts_assets.flows.preflight.require_java", lambda: None)
+    monkeypatch.delenv("DAGSTER_HOME", raising=False)
+
+
+def troubles(
+    folder: Path, *sources: str, lake: str = "{warehouse: ./lake}", kind: str = "dts-protobuf", connect: bool = False
+) -> list[DtsAssetsError]:
+    subscriptions = (
+        SUBSCRIPTION.format(name=f"s{number}", format=kind, source=source) for number, source in enumerate(sources)
+    )
+    config = folder / "pipeline.yaml"
+    config.write_text(f"lake: {lake}\nsubscriptions:\n{''.join(subscriptions)}")
+    before = sorted(folder.rglob("*"))
+    found = find_troubles(load_settings(config, environment={}), config, connect=connect)
+    assert sorted(folder.rglob("*")) == before
+    return found
+
+
+def test_a_recording_that_is_yet_to_come_and_a_broker_are_no_trouble(tmp_path: Path) -> None:
+    assert troubles(tmp_path, GROWING, BROKER) == []
+
+
+def test_every_subscription_is_looked_at_and_one_folder_is_one_trouble(tmp_path: Path) -> None:
+    found = troubles(tmp_path, GONE, GROWING, GONE, "{capture: ./gone/too}")
+    assert [type(one) for one in found] == [CaptureError, CaptureError]
+    assert str(tmp_path / "gone" / "too") in str(found[1])
+
+
+def test_troubles_come_in_one_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_java() -> None:
+        raise MissingJavaError
+
+    monkeypatch.setattr("dts_assets.flows.preflight.require_java", no_java)
+    (tmp_path / "file").touch()
+    found = troubles(tmp_path, GONE, lake="{warehouse: ./file, catalog: {uri: ./file/c.db}}")
+    assert [type(one) for one in found] == [CaptureError, UnwritableLakeError, MissingJavaError]
+
+
+def test_the_catalog_of_a_lake_elsewhere_is_looked_at(tmp_path: Path) -> None:
+    (tmp_path / "c.db").write_text("no database" * 100)
+    (found,) = troubles(tmp_path, GROWING, lake="{warehouse: s3://bucket/lake, catalog: {uri: ./c.db}}")
+    assert "its catalog c.db cannot be opened" in str(found)
+
+
+def test_a_schema_file_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(SITE_PACKAGES)
+    (found,) = troubles(tmp_path, GROWING, kind="toy-lines\n    schema: ./schema.json")
+    assert isinstance(found, WireFormatError)
+    assert str(tmp_path / "schema.json") in str(found)
+
+
+def test_brokers_are_asked_on_demand_and_each_says_what_is_wrong(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(_: KafkaSource) -> None:
+        raise UnreachableBrokerError("broker:9092", "connection refused", seconds=5)
+
+    monkeypatch.setattr(KafkaSource, "check", away)
+    assert troubles(tmp_path, BROKER, GONE) != []
+    found = troubles(tmp_path, BROKER, GONE, connect=True)
+    assert [type(one) for one in found] == [UnreachableBrokerError, CaptureError]
