@@ -291,6 +291,7 @@ PLANNING: dict[str, Case] = {
                 trouble=False,
                 oldest=given,
                 now=START,
+                looked_at=START,
             ),
             worst([LossState.SAFE] * len(given)),
         ),
