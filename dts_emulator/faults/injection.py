@@ -394,8 +394,13 @@ class _Injector:
             _gtids(one) for lane in self.topic.partitions.values() for one in lane if not one.gone and one is not gone
         ] if mine else []  # fmt: skip
         known = set().union(*others)
-        later = {server for server, number in known if any(server == one and number > at for one, at in mine)}
-        return FoundBy.GTID if any(one not in known and one[0] in later for one in mine) else FoundBy.NOTHING
+        # Nobody knows with which transaction of a server a topic began.
+        between = {
+            one
+            for one in mine - known
+            if {number > one[1] for server, number in known if server == one[0]} == {True, False}
+        }
+        return FoundBy.GTID if between else FoundBy.NOTHING
 
 
 def _alike(one: Recorded, other: Recorded) -> bool:

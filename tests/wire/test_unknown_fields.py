@@ -76,6 +76,7 @@ def test_what_stands_between_entries_is_counted(wire: DtsProtobuf) -> None:
 
 
 ROW_PLACES: dict[str, Callable[[pb.Entry], Any]] = {
+    "Entry": lambda one: one,
     "Event": lambda one: one.event,
     "DMLEvent": lambda one: one.event.dmlEvent,
     "RowChange": lambda one: one.event.dmlEvent.rows[0],

@@ -86,10 +86,10 @@ def of_heads(payloads: pa.Array, batch: pa.RecordBatch, is_dml: Bools) -> dict[s
 
 
 def of_rows(decoded: Decoded, descriptor: Descriptor) -> dict[str, int]:
-    """Count unknown fields in the events of DML entries, given their PLAIN_ROWS or ROWS."""
+    """Count unknown fields in the events of DML entries and beside them, given their PLAIN_ROWS or ROWS."""
     payloads, event = decoded.payloads, sizes_of(decoded.batch["event"], _message_in(descriptor, "event"))
     wrong = np.diff(offsets_of(payloads)) != framed(header_sizes(payloads)) + framed(event)
-    return _counted(payloads, np.flatnonzero(wrong), pb.Entry, lambda entry: fields_beside(entry.event))
+    return _counted(payloads, np.flatnonzero(wrong), pb.Entry, _of_event)
 
 
 def _message_in(descriptor: Descriptor, name: str) -> Descriptor:
@@ -176,7 +176,11 @@ def fields_beside(message: Message) -> Iterator[str]:
 
 
 def _of_head(entry: Any) -> Iterator[str]:
-    yield from _itself(entry)
     yield from fields_beside(entry.header)
     if entry.header.messageType != pb.DML:
-        yield from fields_beside(entry.event)
+        yield from _of_event(entry)
+
+
+def _of_event(entry: Any) -> Iterator[str]:
+    yield from _itself(entry)  # a damaged length of the header leaves its last fields beside it
+    yield from fields_beside(entry.event)
