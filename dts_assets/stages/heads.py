@@ -1,8 +1,9 @@
 """The search before a range for the head of a set, or for a whole copy of it.
 
 Raw is read backwards from the tail, and no further than a decision needs. With sequence numbers every message says how far from
-the tail it was sent, so a smaller number than the set's first ends the search. Without them a head must directly precede its
-tail, and a repeated set is looked for by content.
+the tail it was sent, so a smaller number than the set's first ends the search for a head. Before a repeated set stand messages
+that were repeated with it or before it: some smaller numbers are passed. Without numbers a head must directly precede its tail,
+and a repeated set is looked for by content.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ FURTHEST_BY_SEQUENCE = 1024
 
 A producer sends a handful of messages again.
 """
+
+FURTHEST_REPEATED = 64
+"""Messages of smaller numbers passed on the way back to a repeated set: they were repeated, too."""
 
 FURTHEST_BY_CONTENT = 64
 """Messages looked at for a repeated set where none has a number."""
@@ -104,12 +108,15 @@ class _BySequence(_Search):
         super().__init__(tail)
         self._base, self._above = tail[0].base or 0, tail[-1].index
         self._rest: set[int] = set()
-        self._passed = 0
+        self._passed = self._repeated = 0
 
     def see(self, fragment: Fragment) -> Outcome | None:
         if fragment.sequence is None:
             return None
         place = fragment.sequence - self._base
+        if place < 0 and not self._below:
+            self._repeated += 1
+            return Outcome.MISSING if self._repeated > FURTHEST_REPEATED else None
         self._passed += place > self._above
         if place < 0 or self._passed > FURTHEST_BY_SEQUENCE:
             return Outcome.MISSING

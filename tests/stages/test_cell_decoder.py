@@ -305,3 +305,27 @@ def test_an_open_window_does_not_give_up_a_set_before_it_has_closed() -> None:
     counts = closed.counts()
     assert (counts.carried_in, counts.quarantined_fragments, counts.carried_out) == (2, 2, 0)
     assert {problem.code for problem in closed.problems()} == {ProblemCode.QUARANTINED}
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 99])
+@pytest.mark.parametrize("before", [1, 2, 5])
+def test_a_set_that_is_sent_again_in_part_behind_other_messages_is_a_copy(before: int, size: int) -> None:
+    """A producer sends its last requests again: some whole messages, then the begin of a set that had come whole."""
+    whole = [one for key in range(before) for one in a_set(key)]
+    sent = [*whole, *a_set(100, 4), *a_set(101), *whole, *a_set(100, 4)[:2], *a_set(102)]
+    first, again = range(100, before + 105), [*range(100, before + 102), before + 105]
+    decoder, kept = read(sent, size=size, numbers=[*first, *again])
+    assert kept.rejections() == []
+    assert decoder.counts().unbalanced == ()
+    assert decoder.tally.superseded == 2
+    assert [one.code for one in decoder.problems()] == []
+    assert len(kept.offsets()) == 2 * before + 3
+
+
+def test_a_set_whose_rest_is_lost_is_no_copy_of_what_came_long_before() -> None:
+    """Numbers are smaller all the way back: nothing was sent again."""
+    sent = [*(one for key in range(90) for one in a_set(key)), *a_set(100, 4)[:2], *a_set(101)]
+    _, kept = read(sent, numbers=[*range(1, 93), 95])
+    assert [(row["first_offset"], row["last_offset"], row["reason"]) for row in kept.rejections()] == [
+        (90, 91, "missing_fragment")
+    ]
