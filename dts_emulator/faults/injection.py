@@ -10,17 +10,16 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 
-from dts_assets.model.gtids import parse_gtid
 from dts_assets.protocol import subscribe_pb2 as pb
 from dts_emulator.errors import NoRoomForFault
 from dts_emulator.faults.damage import FoundBy, entries_of, envelope_of, found_by, id_of, is_doubtful_copy
 from dts_emulator.faults.recorded_topic import Recorded, Topic, check_folder, read_topic, write_topic
+from dts_emulator.faults.transaction_marks import boundaries, gtids, has_checkpoint, open_transaction
 
 PLAN_FILE = "faults.jsonl"
 """The plan, beside the Parquet files of the mutated capture."""
@@ -249,7 +248,7 @@ class _Injector:
         if id_of(lane[place].value) is not None:
             return place - self._chance.randint(1, _MOST_REREAD)
         shard, since = lane[place].shard, place
-        while since >= 0 and (lane[since].shard != shard or not _has_checkpoint(lane[since])):
+        while since >= 0 and (lane[since].shard != shard or not has_checkpoint(lane[since])):
             since -= 1
         return since
 
@@ -285,10 +284,10 @@ class _Injector:
 
     def _begun(self, message: Recorded) -> bool:
         """Return True if the BEGIN of the message's first entry is in the topic, there or before it."""
-        if next(_boundaries(message), None) == pb.BEGIN:
+        if next(boundaries(message), None) == pb.BEGIN:
             return True
         lane = self.topic.partitions[message.partition]
-        return any(pb.BEGIN in _boundaries(one) for one in lane[: lane.index(message)])
+        return any(pb.BEGIN in boundaries(one) for one in lane[: lane.index(message)])
 
     def _reorder(self, partition: int, place: int) -> _Done | None:
         lane = self.topic.partitions[partition]
@@ -360,7 +359,7 @@ class _Injector:
         if place < len(lane) // 2 or any(one.gone for one in lane):
             return None
         first, together = lane[place], self.topic.set_of(lane[place])
-        by = FoundBy.DECODING if first is not together[0] else _open_transaction(lane[:place])
+        by = FoundBy.DECODING if first is not together[0] else open_transaction(lane[:place])
         for message in lane[place:]:
             message.gone = True
         self._touched |= {id(one) for one in lane[place - 1 :]}
@@ -384,14 +383,14 @@ class _Injector:
         together = self.topic.set_of(gone)
         if len(together) > 1:
             return FoundBy.DECODING if any(not one.gone for one in together) else FoundBy.NOTHING
-        boundaries = list(_boundaries(gone))
-        begun, ended = boundaries.count(pb.BEGIN), boundaries.count(pb.COMMIT)
+        marks = list(boundaries(gone))
+        begun, ended = marks.count(pb.BEGIN), marks.count(pb.COMMIT)
         # What comes first of all may have begun before the topic did; behind what comes last only an end is missed.
         if before is not None and (begun != ended if following is not None else begun < ended):
             return FoundBy.TRANSACTION
-        mine = _gtids(gone)
+        mine = gtids(gone)
         others = [
-            _gtids(one) for lane in self.topic.partitions.values() for one in lane if not one.gone and one is not gone
+            gtids(one) for lane in self.topic.partitions.values() for one in lane if not one.gone and one is not gone
         ] if mine else []  # fmt: skip
         known = set().union(*others)
         # Nobody knows with which transaction of a server a topic began.
@@ -418,36 +417,3 @@ def _doubtful(before: Sequence[Recorded], copies: Sequence[Recorded]) -> bool:
 
 def _messages(count: int) -> str:
     return "1 message comes" if count == 1 else f"{count} messages come"
-
-
-def _entries(message: Recorded) -> Sequence[pb.Entry]:
-    """Return the entries of a message that is a whole entry set; none of any other."""
-    return entries_of([message.value]) or ()
-
-
-def _boundaries(message: Recorded) -> Iterator[int]:
-    for entry in _entries(message):
-        if entry.header.messageType in (pb.BEGIN, pb.COMMIT, pb.ROLLBACK):
-            yield entry.header.messageType
-
-
-def _gtids(message: Recorded) -> set[tuple[str, int]]:
-    """Return the transactions that begin in a message: ``{("03b4169b-9ef3-5cb1-b1ba-ad0380a42bc7", 812)}``."""
-    found = set()
-    for entry in _entries(message):
-        if entry.header.messageType == pb.BEGIN:
-            with suppress(ValueError):  # damaged, or none
-                found.add(parse_gtid(entry.header.gtid))
-    return found
-
-
-def _has_checkpoint(message: Recorded) -> bool:
-    return any(entry.header.messageType == pb.CHECKPOINT for entry in _entries(message))
-
-
-def _open_transaction(messages: Sequence[Recorded]) -> FoundBy:
-    """Return the evidence that a partition ends inside a transaction; FoundBy.NOTHING if it does not."""
-    for message in reversed(messages):
-        if boundaries := list(_boundaries(message)):
-            return FoundBy.TRANSACTION if boundaries[-1] == pb.BEGIN else FoundBy.NOTHING
-    return FoundBy.NOTHING
