@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import signal
 import sys
@@ -59,11 +60,20 @@ def in_children(
                 os.kill(one, stop_by)
                 stopped.add(one)
             if now > LONGEST:
-                os.kill(one, signal.SIGKILL)
-                os.waitpid(one, 0)
-                found[children.pop(one)] = Ended("stuck")
+                number = children.pop(one)
+                found[number] = Ended("stuck", _killed_where(one, folder / f"child-{number}"))
         time.sleep(0.005)
     return [found[number] for number in numbers.values()]
+
+
+def _killed_where(pid: int, place: Path) -> str:
+    """Kill a child that is stuck, and return the stacks of all its threads: where it waits is what a finding has to say."""
+    os.kill(pid, signal.SIGUSR1)
+    time.sleep(1.0)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    stacks = place.with_suffix(".stacks")
+    return stacks.read_text() if stacks.exists() else ""
 
 
 def _any_of(children: dict[int, int]) -> tuple[int, int]:
@@ -81,8 +91,10 @@ def _fork(session: SparkSession, work: Callable[[], object], place: Path) -> int
     status = 1
     try:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        own_connections(session)
-        work()
+        with place.with_suffix(".stacks").open("w") as stacks:
+            faulthandler.register(signal.SIGUSR1, stacks)
+            own_connections(session)
+            work()
         status = 0
     except DtsAssetsError as error:
         place.write_text(f"{type(error).__name__}: {error}")
