@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import dagster as dg
 
@@ -17,9 +17,6 @@ from dts_assets.defs.failures import IN_THE_UI, error_code, error_sentence
 from dts_assets.errors import DtsAssetsError
 from dts_assets.flows.preflight import require_home
 from dts_assets.settings.load import enter_dagster_home
-
-if TYPE_CHECKING:
-    pass
 
 SPARK_LOG = "spark.log"
 """The file in Dagster's home for Spark's own messages during a command."""

@@ -16,7 +16,7 @@ from dts_assets.settings.load import dagster_home
 from dts_assets.settings.models import Settings, Subscription
 from dts_assets.sources.capture_folder import capture_files, require_recording
 from dts_assets.store.machine import require_free_port, require_java
-from dts_assets.store.places import clause_of, folder_trouble, require_catalog_file, require_lake_folder
+from dts_assets.store.places import folder_trouble, require_catalog_file, require_lake_folder
 
 
 def find_troubles(
@@ -130,9 +130,5 @@ def require_home(config: Path) -> None:
         UnwritableHomeError: It cannot.
     """
     home = dagster_home(config)
-    try:
-        trouble = folder_trouble(home)
-    except OSError as error:
-        trouble = clause_of(error)
-    if trouble is not None:
+    if (trouble := folder_trouble(home)) is not None:
         raise UnwritableHomeError(str(home), trouble)

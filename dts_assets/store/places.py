@@ -27,11 +27,7 @@ def require_lake_folder(folder: Path) -> None:
     """
     if any(sign in str(folder) for sign in _NOT_IN_LOCATIONS):
         raise UnwritableLakeError(str(folder), "its path has one of # ? %, which table locations cannot carry")
-    try:
-        trouble = folder_trouble(folder)
-    except OSError as error:
-        trouble = clause_of(error)
-    if trouble is not None:
+    if (trouble := folder_trouble(folder)) is not None:
         raise UnwritableLakeError(str(folder), trouble)
 
 
@@ -57,11 +53,14 @@ def require_catalog_file(file: Path) -> None:
 
 
 def folder_trouble(folder: Path) -> str | None:
-    """Return the reason why a folder cannot be made or written; None without one.
+    """Return the reason why a folder cannot be made or written; None without one."""
+    try:
+        return _trouble(folder)
+    except OSError as error:
+        return clause_of(error)
 
-    Raises:
-        OSError: The path cannot be looked at.
-    """
+
+def _trouble(folder: Path) -> str | None:
     for place in (folder, *folder.parents):
         try:
             place.stat()
@@ -69,11 +68,8 @@ def folder_trouble(folder: Path) -> str | None:
             continue
         if not place.is_dir():
             return "there is a file of that name" if place == folder else f"{place} is a file"
-        try:
-            with tempfile.TemporaryFile(dir=place):
-                return None
-        except OSError as error:
-            return clause_of(error)
+        with tempfile.TemporaryFile(dir=place):
+            return None
     return "there is no such place"
 
 

@@ -12,6 +12,14 @@ from dts_assets.store import machine
 from dts_assets.store.machine import java_version, require_free_port, require_java
 
 
+def put_java(home: Path, command: str) -> None:
+    """A Java that is a shell command."""
+    java = home / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text(f"#!/bin/sh\n{command}\n")
+    java.chmod(0o755)
+
+
 class TestJava:
     @pytest.mark.parametrize(
         ("shown", "version"),
@@ -32,10 +40,7 @@ class TestJava:
             require_java()
 
     def test_an_old_java(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-        java = tmp_path / "bin" / "java"
-        java.parent.mkdir()
-        java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\" 2019-01-15' >&2\n")
-        java.chmod(0o755)
+        put_java(tmp_path, "echo 'openjdk version \"11.0.2\" 2019-01-15' >&2")
         monkeypatch.setenv("JAVA_HOME", str(tmp_path))
         with pytest.raises(MissingJavaError, match="this machine has Java 11"):
             require_java()
@@ -46,10 +51,7 @@ class TestJava:
             require_java()
 
     def test_a_java_that_does_not_answer(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-        java = tmp_path / "bin" / "java"
-        java.parent.mkdir()
-        java.write_text("#!/bin/sh\nexec sleep 20\n")
-        java.chmod(0o755)
+        put_java(tmp_path, "exec sleep 20")
         monkeypatch.setenv("JAVA_HOME", str(tmp_path))
         monkeypatch.setattr(machine, "_ANSWER_SECONDS", 0.1)
         with pytest.raises(MissingJavaError, match=f"none was found in {tmp_path}, which JAVA_HOME names"):
