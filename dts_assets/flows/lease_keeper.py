@@ -243,6 +243,8 @@ class _Registry:
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
+        self.at_work = threading.RLock()
+        """Held while the thread reads and writes leases; a fork waits for it."""
         self.keepers: dict[tuple[object, ...], LeaseKeeper] = {}
         self.thread: threading.Thread | None = None
 
@@ -256,7 +258,7 @@ class _Registry:
         while True:
             time.sleep(LOOK_EVERY)
             for one in list(self.keepers.values()):
-                with suppress(Exception):  # a catalog that does not answer now; what is not renewed expires
+                with self.at_work, suppress(Exception):  # a catalog that does not answer; what is not renewed expires
                     one.tick()
 
     def end(self) -> None:
@@ -267,6 +269,21 @@ class _Registry:
 
 
 _REGISTRY = _Registry()
+_FORK_WAITS = 10.0
+"""Seconds for which a fork waits for the thread. A catalog may keep the thread waiting for longer."""
+
+
+def _hold_still() -> None:
+    """Hold the thread between two looks while this process is forked.
+
+    A lock that the thread holds (of SQLite, of another library) stays locked in the new process for ever.
+    """
+    _REGISTRY.at_work.acquire(timeout=_FORK_WAITS)
+
+
+def _go_on() -> None:
+    with suppress(RuntimeError):  # the thread was waited for in vain
+        _REGISTRY.at_work.release()
 
 
 def forget_leases() -> None:
@@ -275,5 +292,5 @@ def forget_leases() -> None:
     _REGISTRY = _Registry()
 
 
-os.register_at_fork(after_in_child=forget_leases)
+os.register_at_fork(before=_hold_still, after_in_parent=_go_on, after_in_child=forget_leases)
 atexit.register(lambda: _REGISTRY.end())

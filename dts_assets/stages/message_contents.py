@@ -44,8 +44,19 @@ class Contents:
         return _pairs_among(self.ids, self.digests, others.ids, others.digests)
 
     def of_events_of(self, others: Contents) -> npt.NDArray[np.bool_]:
-        """Tell which messages have the id and the time of one among others. A time that is zero says nothing."""
-        return _pairs_among(self.ids, self.times, others.ids, others.times) & (self.times > 0)
+        """Tell which messages have the id and the time of one among others, copies left out.
+
+        A time that is zero says nothing. The time of a copy may be another than the message's own.
+        """
+        first = others.first_told()
+        return _pairs_among(self.ids, self.times, others.ids[first], others.times[first]) & (self.times > 0)
+
+    def first_told(self) -> _Numbers:
+        """Return the places of the messages that say of their id what none before them said."""
+        order = np.lexsort((self.digests, self.ids))  # stable: equal ones stay in the order of arrival
+        ids, said = self.ids[order], self.digests[order]
+        first: _Numbers = order[np.append(True, (ids[1:] != ids[:-1]) | (said[1:] != said[:-1]))[: len(order)]]
+        return first
 
 
 def _pairs_among(ids: _Numbers, values: _Numbers, other_ids: _Numbers, others: _Numbers) -> npt.NDArray[np.bool_]:

@@ -146,3 +146,32 @@ def test_this_process_is_found_and_one_that_has_ended_is_not() -> None:
     child = subprocess.Popen([sys.executable, "-c", ""])
     child.wait(30)
     assert started_at(child.pid) is None
+
+
+def test_a_fork_waits_for_the_thread_that_looks_after_leases() -> None:
+    """A lock that the thread holds at that moment, as SQLite's, would be locked in the new process for ever."""
+    code = """
+import os, threading, time
+from dts_assets.flows import lease_keeper
+
+class Keeper:
+    lock = threading.Lock()
+    def tick(self):
+        with self.lock:
+            time.sleep(0.05)
+
+lease_keeper.LOOK_EVERY = 0.001
+lease_keeper._REGISTRY.keepers[()] = Keeper()
+lease_keeper._REGISTRY.start()
+for _ in range(20):
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if Keeper.lock.acquire(timeout=2) and not lease_keeper._REGISTRY.keepers else 1)
+    assert os.waitpid(child, 0)[1] == 0, "stuck"
+    time.sleep(0.02)
+ticks, Keeper.tick = [], lambda self: ticks.append(self)
+time.sleep(0.5)
+assert ticks, "the thread of the parent goes on"
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr

@@ -291,6 +291,7 @@ class Model:
             placed = [
                 (number, sum(one.number == other.number and one.said == other.said for other in stretch[:at]), one)
                 for at, one in enumerate(stretch)
+                if not repeats_neighbour(stretch, at)
             ]
             if not lives:
                 lives.append(placed)
@@ -300,7 +301,8 @@ class Model:
             told = [one for one in stretch if one.number <= greatest]
             ids = {one.number for _, _, one in lives[present]}
             said = [{(one.number, one.said) for _, _, one in some} for some in lives]
-            times = {(one.number, one.es) for _, _, one in lives[present] if one.es}
+            first = {(one.number, one.said): one.es for _, _, one in reversed(lives[present])}
+            times = {(id_, es) for (id_, _), es in first.items() if es}
             other = any(
                 (one.number, one.said) not in said[present] and (one.number, one.es) not in times
                 if one.number in ids
@@ -337,14 +339,19 @@ class Model:
         ]
 
     def stretches(self) -> list[list[Sent]]:
-        """What comes between two falls; where a table has a key, without what says what a neighbour with its id said."""
+        """What comes between two falls."""
         found: list[list[Sent]] = []
         for one in self.stream:
             if not found or one.number < found[-1][-1].number:
-                found.append([one])
-            elif one.table == "bag" or all((one.number, one.said) != (other.number, other.said) for other in found[-1]):
-                found[-1].append(one)
+                found.append([])
+            found[-1].append(one)
         return found
+
+
+def repeats_neighbour(stretch: Sequence[Sent], at: int) -> bool:
+    """Where a table has a key, a message that says what one before it with its id said was sent twice."""
+    one = stretch[at]
+    return one.table != "bag" and any((one.number, one.said) == (other.number, other.said) for other in stretch[:at])
 
 
 def table_of(number: int) -> str:
