@@ -141,12 +141,15 @@ def open_catalog(lake: LakeLocation) -> Catalog:
         "warehouse": lake.warehouse_uri,
         "schema_version": "v1",
     }
-    try:
-        return _SqliteCatalog(CATALOG, **properties)
-    except DatabaseError as error:
-        if "already exists" in str(error):  # another process made its tables between our look and our try
+    tables_left = 2
+    while True:
+        try:
             return _SqliteCatalog(CATALOG, **properties)
-        raise UnwritableLakeError(lake.warehouse, f"its catalog {database.name} cannot be opened") from error
+        except DatabaseError as error:
+            # Another process may make each of the catalog's two tables between our look and our try.
+            if not tables_left or "already exists" not in str(error):
+                raise UnwritableLakeError(lake.warehouse, f"its catalog {database.name} cannot be opened") from error
+            tables_left -= 1
 
 
 def spark_catalog_conf(lake: LakeLocation) -> dict[str, str]:

@@ -168,7 +168,7 @@ def test_bytes_of_anything_else_are_refused(noise: bytes) -> None:
 
 @given(st.data())
 @examples(500)
-def test_damaged_bytes_are_refused(data: st.DataObject) -> None:
+def test_damaged_bytes_are_refused_unless_they_unpack_to_the_same(data: st.DataObject) -> None:
     good = a_state()
     at = data.draw(st.integers(0, len(good) - 1))
     flipped = bytearray(good)
@@ -179,7 +179,8 @@ def test_damaged_bytes_are_refused(data: st.DataObject) -> None:
         except ValueError:
             continue
         assert some == bytes(flipped)
-        assert at == 2, "only the level of compression, in zlib's second byte, may differ"
+        # The level of compression, padding, or the distance of an equal copy: they unpack to the same bytes.
+        assert zlib.decompress(some[1:]) == zlib.decompress(good[1:])
         assert results(found) == results(WindowState.of_bytes(good))
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
-from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.catalog.sql import SqlCatalog, SqlCatalogBaseTable
 from pyiceberg.serializers import FromInputFile
 from sqlalchemy.exc import OperationalError
 
@@ -31,6 +31,22 @@ if TYPE_CHECKING:
 
 ORDERS = (Column("id", "int", True), Column("total", "decimal(10,2)", False))
 PATH = ("shop", "changelog", "shopdb", "orders")
+
+
+def test_each_table_of_a_new_catalog_may_be_made_by_another_process_first(
+    lake_location: LakeLocation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = list(SqlCatalogBaseTable.metadata.sorted_tables)
+    assert len(left) == 2
+
+    def create(catalog: SqlCatalog) -> None:
+        table = left.pop()
+        table.create(catalog.engine)  # the other process
+        table.create(catalog.engine)
+
+    monkeypatch.setattr(SqlCatalog, "create_tables", create)
+    assert not open_catalog(lake_location).list_namespaces()
+    assert not left
 
 
 class TestMetadata:
