@@ -276,7 +276,8 @@ _FORK_WAITS = 10.0
 def _hold_still() -> None:
     """Hold the thread between two looks while this process is forked.
 
-    A lock that the thread holds (of SQLite, of another library) stays locked in the new process for ever.
+    A lock that the thread holds stays locked in the new process for ever. SQLite, forked amid a transaction, waits there for the
+    whole of its time-out (60 s) for a lock that nobody holds.
     """
     _REGISTRY.at_work.acquire(timeout=_FORK_WAITS)
 
