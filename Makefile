@@ -62,7 +62,7 @@ example: setup ## Make the example's capture and dump again, from a run of Maria
 	@$(PYTHON_IN_VENV) -m examples.shop_maker
 
 kills: setup ## Kill drivers at 200 random moments (COUNT=200), with each format, and compare the tables (20 minutes; 50 are part of test-all)
-	@DTS_ASSETS_TESTS=all DTS_ASSETS_KILLS=$(or $(COUNT),200) $(PYTHON_IN_VENV) -m pytest tests/flows/test_killed.py -q
+	@DTS_ASSETS_TESTS=all DTS_ASSETS_KILLS=$(or $(COUNT),200) $(PYTHON_IN_VENV) -m pytest tests/flows/test_killed.py -q --timeout 3600
 
 bench: setup ## Measure what the README's figures come from, and put them there (below two hours on 2 cores)
 	@env -u DAGSTER_HOME -u DTS_ASSETS_CONFIG $(PYTHON_IN_VENV) -m benchmarks $(BENCHMARKS) $(if $(BENCHMARKS),,--readme README.md)
