@@ -119,7 +119,7 @@ def run(bench: Workbench, name: str, model: Pipeline, template: Template) -> int
 
     paths = {table: (name, "changelog", *table.path) for table in template.changelogs}
     known = known_tables(model)
-    targets = {table: _target(lake, path, changelog_layout(known[table])) for table, path in paths.items()}
+    targets = {table: _target(lake, path, changelog_layout(table, known[table])) for table, path in paths.items()}
     by_window = {
         start: [files for cell, files in zip(cells, entries, strict=True) if cell.window.start == start]
         for start in windows

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from datetime import datetime
+from functools import partial
 
 from dts_assets.flows.pipeline import Pipeline
-from dts_assets.model.columns import Column, ColumnShape, widened
+from dts_assets.model.columns import Column, ColumnShape, same_name, widened
 from dts_assets.model.ledger_rows import TableShapeRow
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
+from dts_assets.planning.column_names import ColumnNames, named_columns, spelled_as_last
 from dts_assets.stages.entry_facts import merge_shapes
 from dts_assets.store.registry import RegisteredColumn, RegisteredTable, merge_registry, read_registry_of
 from dts_assets.wire.format import TableShape
@@ -23,22 +26,92 @@ def register_shapes(pipeline: Pipeline, shapes: Mapping[TableShape, SourcePositi
 
     A column keeps a type that also holds what the newer shape says; where there is none, the first type stays and values that
     do not fit it go to ``invalid``. A registry file that was lost gets all shapes of the ledger first, because a file with some
-    tables or columns alone would look whole.
+    tables or columns alone would look whole. The ledger has the shapes already: it says which spelling of a name is the last.
     """
     before = _registered_tables(pipeline)
     if before is None:
         shapes, before = merge_shapes([stored_shapes(pipeline.ledger.table_shapes()), shapes]), {}
     found: dict[TableId, dict[str, RegisteredColumn]] = {}
+    known: dict[TableId, dict[str, RegisteredColumn]] = {}
     for shape in sorted(shapes, key=lambda one: (shapes[one], one.table)):
         if not pipeline.settings.tables.takes(shape.table):
             continue
-        known = {column.name: column for column in before[shape.table].columns} if shape.table in before else {}
-        columns = found.setdefault(shape.table, {})
-        for column in shape.columns:
-            seen = columns.get(column.name) or known.get(column.name)
-            columns[column.name] = _registered(pipeline, shape.table, column, seen)
-    _merge(pipeline, found)
+        if shape.table not in known:
+            known[shape.table] = _by_name(before.get(shape.table))
+        _add_shape(pipeline, shape, found.setdefault(shape.table, {}), known[shape.table])
+    _merge(pipeline, _spelled_as_last(pipeline, found, known, shapes))
     return tuple(sorted(found.keys() - before.keys()))
+
+
+def _add_shape(
+    pipeline: Pipeline,
+    shape: TableShape,
+    columns: dict[str, RegisteredColumn],
+    known: Mapping[str, RegisteredColumn],
+) -> None:
+    """Add the columns of a shape to ``columns``, which go before ``known`` ones; both are by name without case."""
+    described = {column.name: column for column in shape.columns}
+    there = [_names_of(column) for column in {**known, **columns}.values()]
+    named = named_columns(there, list(described), ignores_case=pipeline.settings.traits.ignores_case)
+    for column, names in zip(described.values(), named, strict=True):
+        key = same_name(names.lake)
+        columns[key] = _registered(pipeline, shape.table, column, names, columns.get(key) or known.get(key))
+
+
+def _spelled_as_last(
+    pipeline: Pipeline,
+    found: Mapping[TableId, Mapping[str, RegisteredColumn]],
+    before: Mapping[TableId, Mapping[str, RegisteredColumn]],
+    shapes: Iterable[TableShape],
+) -> dict[TableId, dict[str, RegisteredColumn]]:
+    """Return columns with the spelling of their latest event over all windows, whichever window this run is of.
+
+    The ledger is read where it may say otherwise: where a spelling is new, or is not the last one.
+    """
+    made = {table: dict(columns) for table, columns in found.items()}
+    described = {(shape.table, column.name) for shape in shapes for column in shape.columns}
+    doubtful = {
+        (table, key)
+        for table, columns in found.items()
+        for key, column in columns.items()
+        if column.spellings[1:]
+        and (
+            any((table, name) in described for name in column.spellings[:-1])
+            or column.spellings != _spellings(before.get(table, {}).get(key))
+        )
+    }
+    if not doubtful:
+        return made
+    seen: dict[tuple[TableId, str], tuple[datetime, SourcePosition]] = {}
+    for row in pipeline.ledger.table_shapes():
+        place = row.window_start, row.first_position or SourcePosition(0, 0, 0)
+        for shown in row.columns:
+            seen[row.table, shown.name] = max(place, seen.get((row.table, shown.name), place))
+    for table, key in doubtful:
+        column = made[table][key]
+        names = spelled_as_last(_names_of(column), partial(_place_of, seen, table))
+        made[table][key] = replace(column, name=names.lake, spellings=names.source)
+    return made
+
+
+def _place_of(
+    seen: Mapping[tuple[TableId, str], tuple[datetime, SourcePosition]], table: TableId, name: str
+) -> tuple[object, ...]:
+    """Return where a name was seen last, before all else if no event of the ledger has it."""
+    return seen.get((table, name), ())
+
+
+def _spellings(column: RegisteredColumn | None) -> tuple[str, ...]:
+    return () if column is None else column.spellings
+
+
+def _by_name(table: RegisteredTable | None) -> dict[str, RegisteredColumn]:
+    """Return columns by their name without case, which no two columns of a table share."""
+    return {} if table is None else {same_name(column.name): column for column in table.columns}
+
+
+def _names_of(column: RegisteredColumn) -> ColumnNames:
+    return ColumnNames(column.name, column.spellings or (column.name,))
 
 
 def stored_shapes(rows: Iterable[TableShapeRow]) -> dict[TableShape, SourcePosition]:
@@ -73,9 +146,10 @@ def widen_unsigned(pipeline: Pipeline, columns: Iterable[tuple[TableId, str]], *
     wire = pipeline.format
     for table, name in columns:
         column = next(one for one in registered[table].columns if one.name == name)
+        declared = pipeline.settings.types_of(table)
         wanted = wire.column_type(column.original_type, unsigned=True)
         wide = wanted if table in empty else widened(column.type, wanted)
-        if wide is not None and wide != column.type and name not in pipeline.settings.types_of(table):
+        if wide is not None and wide != column.type and not declared.keys() & column.column.source_names:
             changed.setdefault(table, {})[name] = replace(column, type=wide)
     _merge(pipeline, changed)
     return bool(changed)
@@ -93,11 +167,13 @@ def _merge(pipeline: Pipeline, found: Mapping[TableId, Mapping[str, RegisteredCo
 
 
 def _registered(
-    pipeline: Pipeline, table: TableId, column: ColumnShape, known: RegisteredColumn | None
+    pipeline: Pipeline, table: TableId, column: ColumnShape, names: ColumnNames, known: RegisteredColumn | None
 ) -> RegisteredColumn:
-    kind = pipeline.settings.types_of(table).get(column.name)
+    declared = pipeline.settings.types_of(table)
+    kind = next((declared[name] for name in reversed(names.source) if name in declared), None)
     if kind is None:
         kind = pipeline.format.column_type(column.original_type, unsigned=False)
         if known is not None:
             kind = widened(known.type, kind) or known.type
-    return RegisteredColumn(column.name, column.original_type, kind, column.is_key)
+    spellings = () if names.source == (names.lake,) else names.source
+    return RegisteredColumn(names.lake, column.original_type, kind, column.is_key, spellings)

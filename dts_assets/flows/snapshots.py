@@ -7,7 +7,9 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 
+from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -33,7 +35,8 @@ from dts_assets.planning.snapshot_plans import (
 )
 from dts_assets.stages import absent_columns
 from dts_assets.stages import snapshot_in_spark as stage
-from dts_assets.store.columns import flat_name, snapshot_columns
+from dts_assets.stages.snapshot_in_arrow import SHOWN
+from dts_assets.store.columns import flat_name, flat_names, snapshot_columns
 from dts_assets.store.commit import stands_at
 from dts_assets.store.lake import StoredFile, TableState
 from dts_assets.store.schemas import snapshot_layout
@@ -122,7 +125,7 @@ def advance_snapshots(work: LayerWork) -> dict[TableId, LayerOutcome]:
 
 def _job(work: LayerWork, table: TableId, columns: tuple[Column, ...], windows: Sequence[TableWindow]) -> _Job:
     pipeline, path = work.pipeline, work.pipeline.table_path(SNAPSHOT.name, table)
-    pipeline.lake.ensure(path, snapshot_layout(columns))
+    pipeline.lake.ensure(path, snapshot_layout(table, columns))
     pipeline.lake.evolve(path, snapshot_columns(columns))
     current, before = _stored_state(pipeline, table)
     changelog = pipeline.lake.state(pipeline.table_path(CHANGELOG.name, table))
@@ -278,22 +281,24 @@ def _write(pipeline: Pipeline, job: _Job, spark: SparkSession, branch: str) -> N
         )
         rows.writeTo(name).option(option, state).overwrite(F.lit(True))
         return
+    helper = stage.helper_prefix(names)
     source = stage.merge_source(_result(pipeline, job, spark, table), job.columns, names=names)
     if job.current is None:
         # No append: a first version of which the catalog has not told yet would stand beside this one.
-        rows = source.where("__takes").select(*map(quoted, written))
+        rows = source.where(f"{helper}takes").select(*map(quoted, written))
         rows.writeTo(name).option(option, state).overwrite(F.lit(True))
         return
     spark.conf.set(f"spark.sql.iceberg.{option}", state)
-    on = stage.same_row([flat_name(column.name) for column in job.columns if column.is_key], unfit=job.plan.state.unfit)
+    keys = [flat_names(column) for column in job.columns if column.is_key]
+    on = stage.same_row(keys, unfit=job.plan.state.unfit, helper=helper)
     sets = ", ".join(f"target.{quoted(column)} = source.{quoted(column)}" for column in written)
     columns = ", ".join(quoted(column) for column in written)
     values = ", ".join(f"source.{quoted(column)}" for column in written)
     source.createOrReplaceTempView("snapshot_changes")
     spark.sql(
         f"MERGE INTO {name} AS target USING snapshot_changes AS source ON {on} "
-        f"WHEN MATCHED AND source.__takes THEN UPDATE SET {sets} WHEN MATCHED THEN DELETE "
-        f"WHEN NOT MATCHED AND source.__takes THEN INSERT ({columns}) VALUES ({values})"
+        f"WHEN MATCHED AND source.{helper}takes THEN UPDATE SET {sets} WHEN MATCHED THEN DELETE "
+        f"WHEN NOT MATCHED AND source.{helper}takes THEN INSERT ({columns}) VALUES ({values})"
     )
 
 
@@ -354,13 +359,24 @@ def _base(job: _Job, spark: SparkSession, snapshot_name: str, operations: DataFr
     if not job.plan.fold_absent or job.current is None:
         return None
     rows = spark.sql(f"SELECT * FROM {snapshot_name} VERSION AS OF {job.current}")
-    held_columns = set(rows.columns)  # as they were then: a column may have come, or become wider, since
+    held_columns = set(rows.columns)  # as they were then: a column may have come, become wider or been respelled since
     names = [flat_name(column.name) for column in job.columns]
+    values = []
     for column, name in zip(job.columns, names, strict=True):
-        value = F.col(quoted(name)) if name in held_columns else F.lit(None)
-        rows = rows.withColumn(name, value.cast(column.type))
+        held = next((one for one in flat_names(column) if one in held_columns), None)
+        value = F.lit(None) if held is None else F.col(quoted(held))
+        values.append(value.cast(column.type).alias(name))
+    former = {one: flat_name(column.name) for column in job.columns for one in flat_names(column)[1:]}
+    invalid = F.col("_invalid")
+    for one, name in former.items():
+        invalid = F.transform_keys(invalid, partial(_key_renamed, one, name))
+    rows = rows.select(*values, *SHOWN, invalid.alias("_invalid"))
     current = stage.as_operations(rows, job.columns, names=names)
     return current.join(operations.select("key").distinct(), on="key", how="left_semi")
+
+
+def _key_renamed(former: str, name: str, key: SparkColumn, _: SparkColumn) -> SparkColumn:
+    return F.when(key == F.lit(former), F.lit(name)).otherwise(key)
 
 
 def _changelog(pipeline: Pipeline, job: _Job, spark: SparkSession, snapshot_id: int | None) -> DataFrame:

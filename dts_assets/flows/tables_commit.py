@@ -158,8 +158,8 @@ def outgrown_here(pipeline: Pipeline, windows: Sequence[Window]) -> dict[TallyKe
     known, found = known_tables(pipeline), dict[TallyKey, dict[str, str]]()
     for row in pipeline.ledger.table_shapes(windows) if windows else ():
         declared = pipeline.settings.types_of(row.table)
-        types = {column.name: column.type for column in known.get(row.table, ()) if column.name not in declared}
-        wider = outgrown(types, row.columns, pipeline.format.column_type)
+        columns = [column for column in known.get(row.table, ()) if not declared.keys() & column.source_names]
+        wider = outgrown(columns, row.columns, pipeline.format.column_type)
         if wider:
             found.setdefault((row.window_start, row.kafka_partition, row.table), {}).update(wider)
     return found

@@ -129,7 +129,7 @@ def _tasks(
     targets: dict[TableId, TableTarget] = {}
     for table, columns in tables.items():
         path = pipeline.table_path(CHANGELOG.name, table)
-        head = lake.ensure(path, changelog_layout(columns)).current_snapshot()
+        head = lake.ensure(path, changelog_layout(table, columns)).current_snapshot()
         heads[table] = None if head is None else head.snapshot_id
         lake.evolve(path, changelog_columns(columns))
         targets[table] = TableTarget(columns, lake.target(path, plan.run))

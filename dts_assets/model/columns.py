@@ -46,11 +46,43 @@ class ColumnShape:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column as the lake holds it: its exact source name and its lake type, such as ``decimal(10,2)``."""
+    """A column as the lake holds it: its name there and its lake type, such as ``decimal(10,2)``.
+
+    ``spellings`` are the names that the source has given it, the last one last; none where it was only ever called ``name``.
+    """
 
     name: str
     type: str
     is_key: bool
+    spellings: tuple[str, ...] = ()
+
+    @property
+    def source_names(self) -> tuple[str, ...]:
+        """The names that events may have for the column, the last one first."""
+        return self.spellings[::-1] or (self.name,)
+
+    @property
+    def lake_names(self) -> tuple[str, ...]:
+        """The names that stored rows may have for the column, the present one first."""
+        former = self.spellings if self.name in self.spellings else ()
+        return (self.name, *(name for name in former if name != self.name))
+
+
+def same_name(name: str) -> str:
+    """Return a text that is equal for two names exactly if Spark takes them for one: ``id`` for ``Id``.
+
+    Spark compares names without case as Java does: by the lower case of each character's upper case.
+    """
+    if name.isascii():
+        return name.lower()
+    return "".join(
+        map(_without_case, name.lower().replace("i\u0307", "i"))
+    )  # a dotted I has two characters in lower case
+
+
+def _without_case(character: str) -> str:
+    upper = character.upper()
+    return (upper if len(upper) == 1 else character).lower()[0]
 
 
 def decimal_arguments(lake_type: str) -> tuple[int, int] | None:

@@ -35,13 +35,15 @@ class FormatTraits:
     """The facts about a format that other rooms must know; each format class has them as ``traits``.
 
     ``kind`` is the format's kind in Dagster's UI, such as ``protobuf``. ``needs_schema`` says that messages are read with a
-    schema file of the customer's own.
+    schema file of the customer's own, ``ignores_case`` that names of columns which differ in case only are spellings of one
+    column, as in MySQL.
     """
 
     kind: str
     evidence: frozenset[Evidence]
     order: ChangeOrder
     needs_schema: bool = False
+    ignores_case: bool = False
 
 
 @dataclass(frozen=True, slots=True)

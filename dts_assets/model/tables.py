@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import lru_cache
+from itertools import accumulate, takewhile
 
-_CARRIED = re.compile(r"[^A-Za-z0-9_\-\u0080-\uffff ]")
+EMPTY = "%"
+"""The part that stands for an empty name. No encoded name is equal to it: there two digits follow each percent sign."""
+
+FOLDER_BYTES = 255
+"""The longest name of a folder, on every file system in use."""
+
+_CARRIED = re.compile(r"[^A-Za-z0-9_\-\u0080-\ud7ff\ue000-\uffff ]")
 """The characters that the catalog, a path or Dagster cannot carry.
 
-Dots are among them: Iceberg lists a dotted namespace as nested.
+Dots are among them: Iceberg lists a dotted namespace as nested. Halves of surrogate pairs are no text in UTF-8.
 """
+
+_NOT_IN_FOLDERS = re.compile(r"[^A-Za-z0-9_\-]")
+
+_DIGEST = 32
+"""The hex digits that tell long names apart: half of a SHA-256, which nobody can make two names for."""
 
 
 @lru_cache(maxsize=65536)
@@ -20,12 +33,38 @@ def encode_part(part: str) -> str:
 
     The code is UTF-8 in upper-case hex, and reversible.
     """
-    return _CARRIED.sub(lambda found: "".join(f"%{byte:02X}" for byte in found.group().encode()), part)
+    return _CARRIED.sub(
+        lambda found: "".join(f"%{byte:02X}" for byte in found.group().encode(errors="surrogatepass")), part
+    )
 
 
-def decode_part(part: str) -> str:
-    """Return the exact name part that :func:`encode_part` encoded."""
-    return re.sub(r"(?:%[0-9A-F]{2})+", lambda found: bytes.fromhex(found.group().replace("%", "")).decode(), part)
+def folder_name(part: str) -> str:
+    """Return the folder of a part of a path, in ASCII: ``~8ba2~~5355~`` for ``订单``.
+
+    Characters beyond letters, digits, ``_`` and ``-`` are ``~``, their number in hex, and ``~``: a percent sign in a location
+    means one thing to a URI and another to a path.
+    """
+    return _NOT_IN_FOLDERS.sub(lambda found: f"~{ord(found.group()):x}~", part)
+
+
+@lru_cache(maxsize=65536)
+def path_part(name: str) -> str:
+    """Return the part of a path that stands for a name; two names never have the same part.
+
+    It is the encoded name, and ``%`` for an empty one. A name whose folder would be longer than ``FOLDER_BYTES`` becomes as much
+    of its encoding as there is room for, ``~``, and a digest of the name.
+    """
+    if not name:
+        return EMPTY
+    encoded = encode_part(name)
+    if len(folder_name(encoded)) <= FOLDER_BYTES:
+        return encoded
+    digest = hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()[:_DIGEST]
+    end = f"~{digest}"  # no encoded name has this sign
+    room = FOLDER_BYTES - len(folder_name(end))
+    prefixes = accumulate(map(encode_part, name))
+    fitting = takewhile(lambda prefix: len(folder_name(prefix)) <= room, prefixes)
+    return max(fitting, key=len, default="") + end
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -38,18 +77,26 @@ class TableId:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The parts that exist, exact: ``("shopdb", "orders")``."""
-        return tuple(part for part in (self.database, self.schema, self.table) if part)
+        """The parts by which people name the table: ``("shopdb", "orders")``, and ``%`` for an empty one.
+
+        A table with a schema and without a database has two, as in Oracle: ``("SCOTT", "EMP")``.
+        """
+        owner = (self.database, self.schema) if self.database and self.schema else (self.schema or self.database,)
+        return tuple(part or EMPTY for part in (*owner, self.table))
 
     @property
     def path(self) -> tuple[str, ...]:
-        """The parts as they stand in asset keys and lake identifiers, encoded."""
-        return tuple(encode_part(part) for part in self.parts)
+        """The parts as they stand in asset keys and lake identifiers; two tables never have the same path.
+
+        They are database and table, with the schema between them if there is one.
+        """
+        parts = (self.database, self.schema, self.table) if self.schema else (self.database, self.table)
+        return tuple(path_part(part) for part in parts)
 
     def matches(self, pattern: str) -> bool:
         """Return whether a glob per name part, ``shopdb.*``, names this table.
 
-        ``*`` alone names every table. Case counts.
+        ``*`` alone names every table, ``%`` an empty part. Case counts.
         """
         if pattern == "*":
             return True

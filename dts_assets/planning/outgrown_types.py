@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from dts_assets.model.columns import ColumnShape, holds
+from dts_assets.model.columns import Column, ColumnShape, holds
 from dts_assets.model.ledger_rows import InvalidColumn, WindowTable
 from dts_assets.model.tables import TableId
 
@@ -42,12 +42,13 @@ class OutgrownColumn:
         return f"{became}; {self.values} {'value' if self.values == 1 else 'values'} of changes did not fit and became NULL"
 
 
-def outgrown(types: Mapping[str, str], shape: Iterable[ColumnShape], lake_type: LakeTypes) -> dict[str, str]:
-    """Return the columns of a shape that their lake ``types`` do not hold: ``{"n": "varchar(20)"}``."""
+def outgrown(columns: Iterable[Column], shape: Iterable[ColumnShape], lake_type: LakeTypes) -> dict[str, str]:
+    """Return the ``columns`` of a table whose types do not hold those of a shape: ``{"n": "varchar(20)"}``."""
+    known = {name: column for column in columns for name in column.source_names}
     return {
-        column.name: column.original_type
-        for column in shape
-        if column.name in types and not holds(types[column.name], lake_type(column.original_type, unsigned=False))
+        known[one.name].name: one.original_type
+        for one in shape
+        if one.name in known and not holds(known[one.name].type, lake_type(one.original_type, unsigned=False))
     }
 
 

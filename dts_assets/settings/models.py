@@ -19,7 +19,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 from dts_assets.errors import WireFormatError
 from dts_assets.model.formats import FormatSettings, FormatTraits
-from dts_assets.model.tables import TableId
+from dts_assets.model.tables import EMPTY, TableId
 from dts_assets.model.windows import WindowGrid
 from dts_assets.settings.environment import writable_folder
 from dts_assets.settings.formats import format_name, known_formats, registered_formats, traits_of
@@ -291,7 +291,11 @@ class Tables(_Part):
     @property
     def exact(self) -> tuple[TableId, ...]:
         """The tables that ``include`` names without a glob, less the excluded ones; sorted."""
-        plain = [glob.split(".") for glob in self.include if not _GLOB_CHARACTERS & set(glob)]
+        plain = [
+            ["" if part == EMPTY else part for part in glob.split(".")]
+            for glob in self.include
+            if not _GLOB_CHARACTERS & set(glob)
+        ]
         tables = {TableId(parts[0], parts[1] if len(parts) == 3 else "", parts[-1]) for parts in plain}
         return tuple(sorted(table for table in tables if not _any_names(self.exclude, table)))
 

@@ -14,6 +14,8 @@ Few rows move so. What tells which lives are one is only about these moves, and 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
+from operator import or_
 
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, Window
@@ -56,9 +58,10 @@ def linked_keys(keys: DataFrame, moves: DataFrame) -> DataFrame:
     return keys.unionByName(moved.join(touched, on="linked", how="left_semi").select("key")).distinct()
 
 
-def is_absent(name: str, image: str = "after") -> SparkColumn:
+def is_absent(column: Column, image: str = "after") -> SparkColumn:
     """Return whether a column of an image was not sent."""
-    return F.coalesce(F.array_contains("absent", f"{image}.{name}"), F.lit(False))
+    told = [F.coalesce(F.array_contains("absent", f"{image}.{name}"), F.lit(False)) for name in column.lake_names]
+    return reduce(or_, told)
 
 
 def some(texts: Sequence[SparkColumn]) -> SparkColumn:
@@ -134,7 +137,7 @@ def _values(columns: Sequence[Column], counts: SparkColumn, order: SparkColumn) 
     values = [
         F.max_by(
             F.struct(F.col("row")[column.name].alias("value"), F.col("unfit")[number].alias("unfit")),
-            F.when(counts & ~is_absent(column.name), order),
+            F.when(counts & ~is_absent(column), order),
         ).alias(f"value_{number}")
         for number, column in enumerate(columns)
     ]

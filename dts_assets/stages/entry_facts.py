@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dts_assets.model.columns import same_name
 from dts_assets.model.positions import SourcePosition, file_number
 from dts_assets.model.problems import Reason
 from dts_assets.model.spans import Cell
@@ -144,7 +145,14 @@ def merge_shapes(parts: Iterable[Mapping[TableShape, SourcePosition]]) -> dict[T
 
 def _followed(parsed: ParsedDdl) -> bool:
     """Tell whether changelogs and snapshots show every effect of a statement on rows and columns."""
-    return parsed.parsed and all(effect.kind in _APPLIED or _fills_nothing(effect) for effect in parsed.effects)
+    return parsed.parsed and all(
+        effect.kind in _APPLIED or _fills_nothing(effect) or _respells(effect) for effect in parsed.effects
+    )
+
+
+def _respells(effect: Effect) -> bool:
+    """Tell whether a column gets a name that differs in case only: the lake follows the spelling of events."""
+    return effect.kind is EffectKind.RENAME_COLUMN and len({same_name(name) for name in effect.columns}) == 1
 
 
 def _fills_nothing(effect: Effect) -> bool:

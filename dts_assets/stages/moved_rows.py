@@ -37,7 +37,7 @@ def count_partial_moves(rows: pa.RecordBatch, columns: Sequence[Column]) -> int:
     for column in columns:
         if column.is_key and len(some):
             old, new = (_field(rows[image], column.name).take(pa.array(some)) for image in ("before", "after"))
-            either = pa.array([f"before.{column.name}", f"after.{column.name}"])
+            either = pa.array([f"before.{column.name}", f"after.{column.name}"])  # just decoded: under the present name
             untold = _owned(owners, pc.is_in(names, value_set=either), rows.num_rows)[some]
             moved |= ~_mask(pc.fill_null(pc.equal(old, new), False)) & ~untold
     return int(np.count_nonzero(moved))

@@ -12,7 +12,7 @@ event, and between pieces of one event taking wins. Absent columns and truncatio
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -91,10 +91,10 @@ def take_changes(
     ``columns`` are ``names``.
     """
     kinds = [schema.field(name).type for name in names]
-    images = pa.struct([pa.field(column.name, kind) for column, kind in zip(columns, kinds, strict=True)])
+    images = {column: pa.field(column.name, kind) for column, kind in zip(columns, kinds, strict=True)}
     fresh = [_held(batch, after) & ~_held(batch, before) & ~_is(batch, "truncate") for batch in changes]
     kept = [_with_images(batch, images).filter(pa.array(mask)) for batch, mask in zip(changes, fresh, strict=True)]
-    rows = _joined(kept, images)
+    rows = _joined(kept, pa.struct(images.values()))
     deletes, updates = _is(rows, "delete"), _is(rows, "update")
     new, old = rows.column("after"), rows.column("before")
     taking = np.flatnonzero(~deletes)
@@ -120,13 +120,13 @@ def take_changes(
 
 def _invalid(texts: pa.MapArray, columns: Sequence[Column], names: Sequence[str]) -> pa.MapArray:
     """Return the texts of new images by the snapshot's names; null where a row has none."""
-    wanted = pa.array([f"after.{column.name}" for column in columns], pa.string())
-    at = pc.index_in(texts.keys, value_set=wanted)
+    wanted = {f"after.{lake}": name for column, name in zip(columns, names, strict=True) for lake in column.lake_names}
+    at = pc.index_in(texts.keys, value_set=pa.array(wanted, pa.string()))
     mine = at.is_valid()
     rows = np.repeat(np.arange(len(texts)), np.diff(offsets_of(texts)) if len(texts) else 0)
     counts = np.bincount(rows[_mask(mine)], minlength=len(texts))
     offsets = pa.array(np.append(0, np.cumsum(counts)).astype(np.int32))
-    found = pa.array(names, pa.string()).take(at.filter(mine))
+    found = pa.array(wanted.values(), pa.string()).take(at.filter(mine))
     return pa.MapArray.from_arrays(offsets, found, texts.items.filter(mine), mask=pa.array(counts == 0))
 
 
@@ -164,18 +164,18 @@ def _held(changes: pa.RecordBatch, frontier: Frontier) -> _Mask:
     return held & _mask(pc.less_equal(start, pa.scalar(frontier.window, start.type)))
 
 
-def _with_images(changes: pa.RecordBatch, images: pa.StructType) -> pa.RecordBatch:
-    """Give both images exactly these fields: a file may be older than a column, or than its type."""
+def _with_images(changes: pa.RecordBatch, images: Mapping[Column, pa.Field]) -> pa.RecordBatch:
+    """Give both images exactly these fields: a file may be older than a column, or than its type or its spelling."""
     made = {name: changes.column(name) for name in CHANGE_COLUMNS}
     for name in ("before", "after"):
         image = made[name]
+        at = {field.name: number for number, field in enumerate(image.type)}
+        places = [next((at[one] for one in column.lake_names if one in at), None) for column in images]
         fields = [
-            _of(image, place).cast(field.type)
-            if (place := image.type.get_field_index(field.name)) >= 0
-            else pa.nulls(len(image), field.type)
-            for field in images
+            pa.nulls(len(image), field.type) if place is None else _of(image, place).cast(field.type)
+            for place, field in zip(places, images.values(), strict=True)
         ]
-        made[name] = pa.StructArray.from_arrays(fields, fields=list(images), mask=image.is_null())
+        made[name] = pa.StructArray.from_arrays(fields, fields=list(images.values()), mask=image.is_null())
     return pa.RecordBatch.from_pydict(made)
 
 

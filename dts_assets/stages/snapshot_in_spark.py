@@ -68,17 +68,16 @@ def at_or_before(position: SourcePosition) -> SparkColumn:
 def with_images_of(changes: DataFrame, columns: Sequence[Column]) -> DataFrame:
     """Give the images of changelog rows a field for each of ``columns``.
 
-    A changelog state may be older than a column.
+    A changelog state may be older than a column, or than the spelling of its name.
     """
     for image in ("before", "after"):
         fields = set(changes.schema[image].dataType.fieldNames())  # type: ignore[attr-defined]
         if any(column.name not in fields for column in columns):
+            there = [next((name for name in column.lake_names if name in fields), None) for column in columns]
             row = F.struct(
                 *[
-                    (F.col(image)[column.name] if column.name in fields else F.lit(None))
-                    .cast(column.type)
-                    .alias(column.name)
-                    for column in columns
+                    (F.lit(None) if name is None else F.col(image)[name]).cast(column.type).alias(column.name)
+                    for column, name in zip(columns, there, strict=True)
                 ]
             )
             changes = changes.withColumn(image, F.when(F.col(image).isNotNull(), row))
@@ -113,7 +112,7 @@ def whole_snapshot(
     """
     operations = key_operations(after_truncation(changes), columns)
     last = folded(operations, columns, follow_moves=follow_moves) if fold_absent else latest(operations)
-    rows = merge_source(last, columns, names=names).where("__takes")
+    rows = merge_source(last, columns, names=names).where(f"{helper_prefix(names)}takes")
     return rows.select(*[quoted(name) for name in names], *SHOWN, "_invalid")
 
 
@@ -141,7 +140,7 @@ def key_operations(changes: DataFrame, columns: Sequence[Column]) -> DataFrame:
         "kafka_partition",
         "row_number",
         F.when(F.col("touch.takes"), F.col("after")).alias("row"),
-        F.when(F.col("touch.takes"), some([_text(column.name) for column in columns])).alias("unfit"),
+        F.when(F.col("touch.takes"), some([_text(column) for column in columns])).alias("unfit"),
         "absent",
         F.col("op").isin("insert", "read").alias("begins"),
         F.when(moved & _lacks_columns(), _move_id(before, after)).alias("move"),
@@ -193,12 +192,14 @@ def as_operations(snapshot: DataFrame, columns: Sequence[Column], *, names: Sequ
 def merge_source(result: DataFrame, columns: Sequence[Column], *, names: Sequence[str]) -> DataFrame:
     """Return the rows that are merged into a snapshot table.
 
-    Their columns have the snapshot's names, the key is ``__key_n`` and ``__unfit``, beside ``__takes``.
+    Their columns have the snapshot's names, the key is ``__key_n`` and ``__unfit``, beside ``__takes``, with
+    :func:`helper_prefix` for ``__``.
 
     Key columns come from the key, since the row's image may lack them.
     """
+    helper = helper_prefix(names)
     places = {column.name: n for n, column in enumerate(_keys(columns))}
-    keys = [F.col("key")[f"k{n}"].alias(f"__key_{n}") for n in places.values()]
+    keys = [F.col("key")[f"k{n}"].alias(f"{helper}key_{n}") for n in places.values()]
     values = [
         (
             F.when(F.col("takes"), F.col("key")[f"k{places[column.name]}"])
@@ -213,20 +214,30 @@ def merge_source(result: DataFrame, columns: Sequence[Column], *, names: Sequenc
     ]
     named = F.map_from_arrays(F.array(*map(F.lit, names)), F.array(*texts))
     invalid = F.when(F.coalesce(*texts).isNotNull(), F.map_filter(named, lambda _, text: text.isNotNull()))
-    unfit = F.col("key.unfit").alias("__unfit")
-    return result.select(*keys, unfit, F.col("takes").alias("__takes"), *values, *SHOWN, invalid.alias("_invalid"))
+    beside = [F.col("key.unfit").alias(f"{helper}unfit"), F.col("takes").alias(f"{helper}takes")]
+    return result.select(*keys, *beside, *values, *SHOWN, invalid.alias("_invalid"))
 
 
-def same_row(keys: Sequence[str], *, unfit: bool) -> str:
+def helper_prefix(names: Sequence[str]) -> str:
+    """Return the prefix of helping columns beside columns with these names: ``__``, or longer if a name begins so."""
+    prefix = "__"
+    while any(name.startswith(prefix) for name in names):
+        prefix += "_"
+    return prefix
+
+
+def same_row(keys: Sequence[Sequence[str]], *, unfit: bool, helper: str) -> str:
     """Return the condition, in SQL, that the rows ``target`` and ``source`` of a merge have one key.
 
-    ``keys`` are the snapshot's names of the key columns. ``unfit`` says that some value of a key may not fit; where none does,
-    a plain comparison is quicker.
+    ``keys`` are the snapshot's names of each key column, the present one first: older rows have texts under former ones.
+    ``unfit`` says that some value of a key may not fit; where none does, a plain comparison is quicker. ``helper`` is the prefix
+    of the helping columns.
     """
     equal = "<=>" if unfit else "="
-    parts = [f"target.{quoted(key)} {equal} source.__key_{number}" for number, key in enumerate(keys)]
+    parts = [f"target.{quoted(key[0])} {equal} source.{helper}key_{number}" for number, key in enumerate(keys)]
     if unfit:
-        parts += [f"target._invalid[{_literal_text(key)}] <=> source.__unfit[{n}]" for n, key in enumerate(keys)]
+        texts = [", ".join(f"target._invalid[{_literal_text(name)}]" for name in key) for key in keys]
+        parts += [f"coalesce({text}) <=> source.{helper}unfit[{n}]" for n, text in enumerate(texts)]
     return " AND ".join(parts)
 
 
@@ -260,22 +271,23 @@ def _key_of(columns: Sequence[Column], image: str, other: str) -> SparkColumn:
     Canal's old image has changed columns only. Fields are numbered: two images must have one type.
     """
     fields = [
-        F.when(is_absent(column.name, image), F.col(other)[column.name]).otherwise(F.col(image)[column.name])
+        F.when(is_absent(column, image), F.col(other)[column.name]).otherwise(F.col(image)[column.name])
         for column in _keys(columns)
     ]
-    unfit = some([_text(column.name, image, other) for column in _keys(columns)])
+    unfit = some([_text(column, image, other) for column in _keys(columns)])
     return F.struct(*[field.alias(f"k{n}") for n, field in enumerate(fields)], unfit.alias("unfit"))
 
 
-def _text(name: str, image: str = "after", other: str | None = None) -> SparkColumn:
+def _text(column: Column, image: str = "after", other: str | None = None) -> SparkColumn:
     """Return the source's text of a value that does not fit; null where it fits.
 
     A value that was not sent is that of the ``other`` image, if one is named.
     """
-    text = F.col("invalid")[f"{image}.{name}"]
-    if other is None:
-        return text
-    return F.when(is_absent(name, image), F.col("invalid")[f"{other}.{name}"]).otherwise(text)
+    text, others = (
+        F.coalesce(*[F.col("invalid")[f"{one}.{name}"] for name in column.lake_names])
+        for one in (image, other or image)
+    )
+    return text if other is None else F.when(is_absent(column, image), others).otherwise(text)
 
 
 def _literal_text(text: str) -> str:

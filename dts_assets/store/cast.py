@@ -1,6 +1,7 @@
 """Casts of batches to a table's schema.
 
-Columns and nested fields are matched by name; a missing column or field is null; only safe casts are made.
+Columns and nested fields are matched by name, and fields of a file whose name has changed since by their Iceberg id; a missing
+column or field is null; only safe casts are made.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from dts_assets.errors import LakeTableError
+from dts_assets.store.types import FIELD_ID
 
 
 def cast_to_schema(batch: pa.RecordBatch, schema: pa.Schema, table: str) -> pa.RecordBatch:
@@ -60,7 +62,7 @@ def _array(array: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
 
 
 def _struct(array: pa.StructArray, kind: pa.StructType, path: str) -> pa.Array:
-    given = {child.name: number for number, child in enumerate(array.type)}
+    given = _given(array.type, kind)
     if extra := given.keys() - {child.name for child in kind}:
         raise _Misfit(f"it has no column {', '.join(f'{path}.{name}' for name in sorted(extra))}")
     children = [
@@ -70,6 +72,17 @@ def _struct(array: pa.StructArray, kind: pa.StructType, path: str) -> pa.Array:
         for child in kind
     ]
     return pa.StructArray.from_arrays(children, fields=list(kind), mask=_nulls(array)) if children else array.cast(kind)
+
+
+def _given(found: pa.StructType, wanted: pa.StructType) -> dict[str, int]:
+    """Return the place of each field by the name that it is wanted under."""
+    names = {child.name for child in wanted}
+    by_id = {child.metadata[FIELD_ID]: child.name for child in wanted if child.metadata and FIELD_ID in child.metadata}
+    given = {}
+    for number, child in enumerate(found):
+        number_of = None if child.name in names else (child.metadata or {}).get(FIELD_ID)
+        given[by_id.get(number_of, child.name)] = number
+    return given
 
 
 def _nulls(array: pa.Array) -> pa.Array | None:

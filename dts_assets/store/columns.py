@@ -16,7 +16,7 @@ from datetime import datetime
 from types import MappingProxyType, UnionType
 from typing import Any, TypeAlias, get_args, get_origin, get_type_hints
 
-from dts_assets.model.columns import Column, quoted
+from dts_assets.model.columns import Column, quoted, same_name
 from dts_assets.model.delivery import CellDelivery
 from dts_assets.model.ledger_rows import (
     Comparison,
@@ -175,15 +175,34 @@ SNAPSHOT_SYSTEM: tuple[NamedType, ...] = (
 ``_invalid`` has the source's text of values that do not fit their column, where the row has any, by the column's name.
 """
 
-HISTORY_SYSTEM_NAMES = ("_valid_from", "_valid_to", "_valid_from_position", "_op")
+HISTORY_SYSTEM_NAMES = ("_valid_from", "_valid_to", "_valid_from_position", "_valid_to_position", "_op")
 
-RESERVED = frozenset({name for name, _ in SNAPSHOT_SYSTEM} | set(HISTORY_SYSTEM_NAMES))
-"""The names that a source column cannot keep in the flat tables: it is called ``_source_<name>``."""
+ICEBERG_NAMES = (
+    "_file", "_pos", "_deleted", "_spec_id", "_partition", "_row_id", "_last_updated_sequence_number",
+    "_change_type", "_change_ordinal", "_commit_snapshot_id",
+)  # fmt: skip
+"""The names of Iceberg's metadata columns: Spark refuses to write to a table that has such a column."""
+
+RESERVED = frozenset({name for name, _ in SNAPSHOT_SYSTEM} | set(HISTORY_SYSTEM_NAMES) | set(ICEBERG_NAMES))
+"""The names that a column cannot keep in the flat tables, in whatever case: it is called ``_source_<name>``."""
+
+_RENAMED = "_source_"
 
 
-def flat_name(source_name: str) -> str:
-    """Return the name of a source column in the flat tables (snapshot, history)."""
-    return f"_source_{source_name}" if source_name in RESERVED else source_name
+def flat_name(name: str) -> str:
+    """Return the name of a column in the flat tables (snapshot, history); two columns never have the same one.
+
+    A column that is called like a renamed one is renamed, too: ``_source__source__op`` for ``_source__op``.
+    """
+    bare = same_name(name)
+    while bare.startswith(_RENAMED):
+        bare = bare.removeprefix(_RENAMED)
+    return f"{_RENAMED}{name}" if bare in RESERVED else name
+
+
+def flat_names(column: Column) -> tuple[str, ...]:
+    """Return the names that stored rows of flat tables may have for a column, the present one first."""
+    return tuple(map(flat_name, column.lake_names))
 
 
 def struct_type(columns: Iterable[Column]) -> str:

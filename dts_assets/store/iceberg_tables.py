@@ -6,9 +6,10 @@ ever grows: columns are added, types widened; nothing is dropped, because old wi
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import pyarrow as pa
 from pyiceberg.catalog import Catalog
@@ -22,10 +23,11 @@ from pyiceberg.exceptions import (
 from pyiceberg.table import Table
 from pyiceberg.table.update.schema import UpdateSchema
 from pyiceberg.typedef import Identifier
-from pyiceberg.types import IcebergType, StructType
+from pyiceberg.types import IcebergType, NestedField, StructType
 
 from dts_assets.errors import LakeTableError
-from dts_assets.model.columns import quoted, widened
+from dts_assets.model.columns import quoted, same_name, widened
+from dts_assets.model.tables import folder_name
 from dts_assets.store.columns import NamedType
 from dts_assets.store.contention import until_it_gets_through
 from dts_assets.store.schemas import TableLayout
@@ -41,16 +43,36 @@ _REPEATED = (CommitFailedException, CommitStateUnknownException)
 Each try begins with the table as it is, so a change that landed unheard is not made twice.
 """
 
-_NOT_IN_PATHS = re.compile(r"[^A-Za-z0-9_\-]")
+_JOINED_BYTES = 255
+"""The longest table name of Glue; Hive takes one more."""
+
+_NOT_JOINED = re.compile(r"[^a-z0-9_]|(?<![a-z0-9])_|_(?![a-wyz0-9])")
+"""The characters of a part that are escaped where parts are joined.
+
+An underscore stays between lower-case letters and digits alone, and not before an ``x``: so ``__`` can only be a joint, and
+``_x`` only the begin of an escape.
+"""
 
 
 def table_identifier(path: Sequence[str], *, joined: bool = False) -> Identifier:
     """Return the identifier of the table of an asset key.
 
-    With ``joined``, for catalogs of a single namespace level, the subscription is the namespace and the other parts are joined:
-    ``("shop", "changelog__shopdb__orders")``.
+    With ``joined``, for catalogs of a single namespace level and without case, the subscription is the namespace and the other
+    parts are joined, in lower case with escapes: ``("shop", "changelog__shopdb___x4f_rders")`` for ``Orders``. Two paths never
+    have the same identifier.
     """
-    return (path[0], "__".join(path[1:])) if joined else tuple(path)
+    if not joined:
+        return tuple(path)
+    name = "__".join(_NOT_JOINED.sub(_escaped, part) for part in path[1:])
+    if len(name) > _JOINED_BYTES:
+        # Four underscores are the end of an escape, a joint, and the begin of an escape: an x follows everywhere else.
+        end = "____" + hashlib.sha256(name.encode()).hexdigest()[:32]
+        name = name[: _JOINED_BYTES - len(end)] + end
+    return (path[0], name)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return "".join(f"_x{byte:02x}_" for byte in found.group().encode())
 
 
 def spark_name(identifier: Identifier) -> str:
@@ -112,7 +134,8 @@ def evolve(catalog: Catalog, identifier: Identifier, columns: Sequence[NamedType
     """Widen a table to hold ``columns``, and return its new Arrow schema with field ids.
 
     ``columns`` are names and lake types: ``("id", "bigint")``. New columns, and new fields of structs, go to the end; int, float
-    and decimal widen as Iceberg allows. A column that the table already has in a wider type stays as it is.
+    and decimal widen as Iceberg allows. A column that the table already has in a wider type stays as it is, and a column whose
+    name differs in case only is spelled as in ``columns`` from then on.
 
     Raises:
         LakeTableError: A column's type and the wanted type have no common wider type, or other writers kept the table busy all
@@ -123,8 +146,8 @@ def evolve(catalog: Catalog, identifier: Identifier, columns: Sequence[NamedType
         table = catalog.load_table(identifier)
         # Made when it is needed: to begin an update takes longer than to find that there is none.
         update = lru_cache(maxsize=1)(table.update_schema)
-        struct = table.schema().as_struct()
-        changed = [_widen(update, ".".join(identifier), struct, (name,), iceberg_type(text)) for name, text in columns]
+        fields = _Fields(table.schema().as_struct())
+        changed = [_widen(update, ".".join(identifier), fields, (name,), iceberg_type(text)) for name, text in columns]
         if any(changed):
             update().commit()
 
@@ -133,23 +156,26 @@ def evolve(catalog: Catalog, identifier: Identifier, columns: Sequence[NamedType
 
 
 def _widen(
-    update: Callable[[], UpdateSchema], table: str, struct: StructType, path: tuple[str, ...], wanted: IcebergType
+    update: Callable[[], UpdateSchema], table: str, fields: _Fields, path: tuple[str, ...], wanted: IcebergType
 ) -> bool:
     """Stage the change with which the field at ``path`` holds ``wanted``; return False if none is needed.
 
     Raises:
         LakeTableError: The field cannot hold it without loss.
     """
-    present = next((field for field in struct.fields if field.name == path[-1]), None)
+    present = fields.find(path[-1])
     if present is None:
         update().add_column(path, wanted)
         return True
-    found = present.field_type
+    found, respelled = present.field_type, present.name != path[-1]
+    if respelled:
+        update().rename_column((*path[:-1], present.name), path[-1])
     if isinstance(found, StructType) and isinstance(wanted, StructType):
-        return any([_widen(update, table, found, (*path, field.name), field.field_type) for field in wanted.fields])
+        inner = _Fields(found)
+        return any([_widen(update, table, inner, (*path, field.name), field.field_type) for field in wanted.fields])
     one, other = lake_type(found), lake_type(wanted)
     if one == other:
-        return False
+        return respelled
     wide = widened(one, other)
     if wide is None:
         raise LakeTableError(
@@ -159,9 +185,24 @@ def _widen(
             f"start empty",
         )
     if wide == one:
-        return False
-    update().update_column(path, field_type=iceberg_type(wide))
+        return respelled
+    update().update_column((*path[:-1], present.name), field_type=iceberg_type(wide))
     return True
+
+
+class _Fields:
+    """The fields of a struct, or of a table, by name."""
+
+    def __init__(self, struct: StructType) -> None:
+        self._by_name = {field.name: field for field in struct.fields}
+
+    def find(self, name: str) -> NestedField | None:
+        """Return the field of a name, else the one whose name differs in case only; None without one."""
+        return self._by_name.get(name) or self._by_case.get(same_name(name))
+
+    @cached_property
+    def _by_case(self) -> dict[str, NestedField]:
+        return {same_name(name): field for name, field in self._by_name.items()}
 
 
 def _ensure_namespace(catalog: Catalog, namespace: Identifier) -> None:
@@ -178,10 +219,8 @@ def _ensure_namespace(catalog: Catalog, namespace: Identifier) -> None:
 def _location(catalog: Catalog, identifier: Identifier) -> str | None:
     """Return the table's folder: its parts below the warehouse, so that the folders read like the assets.
 
-    Other catalogs choose it themselves. Characters beyond letters, digits, ``_`` and ``-`` are written as ``~`` and hex: a
-    percent sign in a location means one thing to a URI and another to a path.
+    Other catalogs choose it themselves.
     """
     if not isinstance(catalog, SqlCatalog):
         return None
-    parts = [_NOT_IN_PATHS.sub(lambda found: f"~{ord(found.group()):x}~", part) for part in identifier]
-    return "/".join((catalog.properties["warehouse"].rstrip("/"), *parts))
+    return "/".join((catalog.properties["warehouse"].rstrip("/"), *map(folder_name, identifier)))

@@ -13,13 +13,13 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import asdict, astuple, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from dts_assets.errors import LakeTableError
-from dts_assets.model.columns import Column
-from dts_assets.model.tables import TableId, decode_part
+from dts_assets.model.columns import Column, same_name
+from dts_assets.model.tables import TableId
 from dts_assets.store.locks import locked
 
 VERSION = 1
@@ -34,17 +34,21 @@ _FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 @dataclass(frozen=True, slots=True)
 class RegisteredColumn:
-    """A column by its exact name, with the latest type text of the source and the lake type."""
+    """A column by its name in the lake, with the latest type text of the source and the lake type.
+
+    ``spellings`` are as in :class:`dts_assets.model.columns.Column`.
+    """
 
     name: str
     original_type: str
     type: str
     is_key: bool
+    spellings: tuple[str, ...] = ()
 
     @property
     def column(self) -> Column:
         """The column as the lake holds it."""
-        return Column(self.name, self.type, self.is_key)
+        return Column(self.name, self.type, self.is_key, self.spellings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,21 +146,37 @@ def merge_registry(
 def merged(old: RegisteredTable, new: RegisteredTable) -> RegisteredTable:
     """Return the table with the columns of both: the old columns in their order, then the new ones.
 
-    A column that both have is taken from ``new``.
+    A column that both have is taken from ``new``, and so are its names unless ``old`` knows more of them.
     """
-    named = {column.name: column for column in new.columns}
-    kept = tuple(named.pop(column.name, column) for column in old.columns)
+    named = {same_name(column.name): column for column in new.columns}
+    kept = tuple(_merged(column, named.pop(same_name(column.name), column)) for column in old.columns)
     return RegisteredTable(old.table, kept + tuple(named.values()))
+
+
+def _merged(old: RegisteredColumn, new: RegisteredColumn) -> RegisteredColumn:
+    if {*old.spellings} > {*new.column.source_names}:
+        return replace(new, name=old.name, spellings=old.spellings)
+    return new
 
 
 def _table(entry: Mapping[str, Any]) -> RegisteredTable:
     columns = tuple(
-        RegisteredColumn(str(one["name"]), str(one["original_type"]), str(one["type"]), bool(one["is_key"]))
+        RegisteredColumn(
+            str(one["name"]),
+            str(one["original_type"]),
+            str(one["type"]),
+            bool(one["is_key"]),
+            tuple(map(str, one.get("spellings", ()))),
+        )
         for one in entry["columns"]
     )
-    parts = entry["name"] if "name" in entry else [decode_part(part) for part in entry["path"]]
-    database, schema, table = parts if len(parts) == 3 else (parts[0], "", parts[1])
+    database, schema, table = map(str, entry["name"])
     return RegisteredTable(TableId(database, schema, table), columns)
+
+
+def _shown(column: RegisteredColumn) -> dict[str, Any]:
+    """Return a column as the file shows it, with spellings where there are any."""
+    return {name: value for name, value in asdict(column).items() if name != "spellings" or value}
 
 
 def _write(path: Path, tables: Mapping[TableId, RegisteredTable], lake: str | None) -> None:
@@ -183,7 +203,7 @@ def _text(tables: Mapping[TableId, RegisteredTable], lake: str | None) -> str:
 
     entries = []
     for table, registered in tables.items():
-        columns = ",\n".join(f"        {line(asdict(column))}" for column in registered.columns)
+        columns = ",\n".join(f"        {line(_shown(column))}" for column in registered.columns)
         entries.append(
             f'    {line(".".join(table.path))}: {{\n      "name": {line(astuple(table))},\n      "path": {line(table.path)},\n'
             f'      "columns": [\n{columns}\n      ]\n    }}'

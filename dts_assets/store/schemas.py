@@ -7,8 +7,9 @@ rewritten under compare-and-swap: a year of hourly windows is 365 files, where a
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -17,6 +18,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.transforms import DayTransform, IdentityTransform, Transform
 
 from dts_assets.model.columns import Column
+from dts_assets.model.tables import TableId
 from dts_assets.store import columns as declared
 from dts_assets.store.columns import LEDGER_COLUMNS, NamedType, changelog_columns, flat_name, snapshot_columns
 from dts_assets.store.types import iceberg_schema
@@ -40,6 +42,12 @@ PROPERTIES: Mapping[str, str] = MappingProxyType(
 """The properties of every table.
 
 Version 2: pyiceberg cannot write version 3.
+"""
+
+SOURCE_TABLE_PROPERTY = "dts-assets.source-table"
+"""The property that holds the exact name of the source table, a JSON list of database, schema and table.
+
+The path of a table does not give it back: of a long name it has a prefix and a digest alone.
 """
 
 _COPY_ON_WRITE = {f"write.{operation}.mode": "copy-on-write" for operation in ("delete", "update", "merge")}
@@ -86,16 +94,17 @@ def layout(
     return TableLayout(schema, spec, MappingProxyType(properties))
 
 
-def changelog_layout(columns: Sequence[Column]) -> TableLayout:
+def changelog_layout(table: TableId, columns: Sequence[Column]) -> TableLayout:
     """Return the layout of a changelog, which is replaced window by window."""
     return layout(
         iceberg_schema(changelog_columns(columns)),
         partition_by=("window_start",),
         metrics=("window_start", "event_time", "kafka_partition", "kafka_offset"),
+        extra=_source_name(table),
     )
 
 
-def snapshot_layout(columns: Sequence[Column]) -> TableLayout:
+def snapshot_layout(table: TableId, columns: Sequence[Column]) -> TableLayout:
     """Return the layout of a snapshot: unpartitioned, merged by Spark.
 
     A source column with a reserved name is ``_source_<name>``, and its comment says so. The table is read at full speed, because
@@ -107,8 +116,12 @@ def snapshot_layout(columns: Sequence[Column]) -> TableLayout:
     }
     return layout(
         iceberg_schema(snapshot_columns(columns), docs=docs),
-        extra={**_COPY_ON_WRITE, "write.target-file-size-bytes": str(128 << 20)},
+        extra={**_COPY_ON_WRITE, **_source_name(table), "write.target-file-size-bytes": str(128 << 20)},
     )
+
+
+def _source_name(table: TableId) -> dict[str, str]:
+    return {SOURCE_TABLE_PROPERTY: json.dumps(astuple(table))}
 
 
 def _system(columns: Iterable[NamedType], partition_by: Sequence[str], metrics: Iterable[str] = ()) -> TableLayout:

@@ -379,7 +379,8 @@ def test_a_column_schema_marks_the_key() -> None:
 
 def test_columns_are_said_to_be_as_optional_as_they_are_in_the_lake() -> None:
     keyed = [Column("id", "int", True), Column("note", "string", False)]
-    layouts = [*SYSTEM_TABLES.values(), changelog_layout(keyed), snapshot_layout(keyed)]
+    table = TableId("shopdb", "", "orders")
+    layouts = [*SYSTEM_TABLES.values(), changelog_layout(table, keyed), snapshot_layout(table, keyed)]
     assert not any(field.required for layout in layouts for field in layout.schema.fields)
     columns = column_schema([("id", "int"), ("note", "string")], keys=["id"]).columns
     assert all(one.constraints.nullable for one in columns)

@@ -36,7 +36,7 @@ SNAPSHOT, CHANGELOG = ("shop", "snapshot"), ("shop", "changelog")
 def catalog(lake_location: LakeLocation) -> Catalog:
     made = open_catalog(lake_location)
     layouts: dict[tuple[str, str], TableLayout] = {
-        SNAPSHOT: snapshot_layout(COLUMNS), CHANGELOG: changelog_layout(COLUMNS)
+        SNAPSHOT: snapshot_layout(TABLE, COLUMNS), CHANGELOG: changelog_layout(TABLE, COLUMNS)
     }  # fmt: skip
     for name, one in layouts.items():
         ensure_table(made, name, one)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from dts_assets.model.columns import ColumnShape
+from dts_assets.model.columns import Column, ColumnShape
 from dts_assets.model.delivery import CellDelivery
 from dts_assets.model.formats import ChangeOrder
 from dts_assets.model.frontier import Consistency, Frontier
@@ -21,6 +21,7 @@ from dts_assets.model.windows import ClosedBy, Window
 from dts_assets.planning.adjoining_cells import excused, joined, seam
 from dts_assets.planning.appends import can_append_entries, find_appends, open_windows
 from dts_assets.planning.boundaries import PlannedCell, closed_windows, instants_to_find, plan_cells
+from dts_assets.planning.column_names import ColumnNames, named_columns
 from dts_assets.planning.completeness import completeness_of_cell, completeness_of_window, gtids_by_shard, level_of_cell
 from dts_assets.planning.cuts import cut_of_window, frontier, window_cut
 from dts_assets.planning.earlier_cells import find_earlier_cells
@@ -243,8 +244,10 @@ PLANNING: dict[str, Case] = {
             {f"c{one}": 1 for one in range(count)},
         ),
         lambda given: (
-            outgrown(dict.fromkeys(given[1], "int"), given[0], lambda kind, *, unsigned: "string"),
+            outgrown([Column(name, "int", False) for name in given[1]], given[0], lambda kind, *, unsigned: "string"),
             invalid_columns(given[1], {}),
+            named_columns([ColumnNames(name, (name,)) for name in given[1]], list(given[1]), ignores_case=True),
+            named_columns([], list(given[1]), ignores_case=True),
         ),
     ),
     "windows of a snapshot": (

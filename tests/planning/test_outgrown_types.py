@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from dts_assets.model.columns import ColumnShape, mysql_type
+from dts_assets.model.columns import Column, ColumnShape, mysql_type
 from dts_assets.model.ledger_rows import InvalidColumn, WindowTable
 from dts_assets.model.tables import TableId
 from dts_assets.planning.outgrown_types import OutgrownColumn, invalid_columns, outgrown, outgrown_columns
@@ -24,13 +24,14 @@ def row(*columns: InvalidColumn, table: TableId = ITEMS, partition: int = 0) -> 
 
 def test_a_shape_outgrows_the_types_that_do_not_hold_it() -> None:
     types = {"id": "bigint", "n": "int", "note": "string", "price": "decimal(10,2)", "day": "date"}
+    columns = [Column(name, kind, False) for name, kind in types.items()]
     shape = [
         ColumnShape(name, kind, False)
         for name, kind in {
             "id": "int(11)", "n": "varchar(20)", "note": "enum('a')", "price": "decimal(10,4)", "day": "datetime", "new": "int",
         }.items()
     ]  # fmt: skip
-    assert outgrown(types, shape, lake_type) == {"n": "varchar(20)", "price": "decimal(10,4)", "day": "datetime"}
+    assert outgrown(columns, shape, lake_type) == {"n": "varchar(20)", "price": "decimal(10,4)", "day": "datetime"}
 
 
 def test_the_ledger_tells_values_of_an_outgrown_type_from_others() -> None:

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from tests.store.conftest import Cells
 
 ORDERS = (Column("id", "int", True), Column("total", "decimal(10,2)", False))
-PATH = ("shop", "changelog", "shopdb", "orders")
+TABLE = TableId("shopdb", "", "orders")
+PATH = ("shop", "changelog", *TABLE.path)
 
 
 def test_each_table_of_a_new_catalog_may_be_made_by_another_process_first(
@@ -102,7 +103,7 @@ class TestNames:
     @pytest.mark.parametrize("name", ["a.b", "数据 库", "x%y", "q`t", "Tab-1_z", "a/b"])
     def test_odd_names_are_tables_all_the_same(self, catalog: Catalog, name: str) -> None:
         path = ("shop", "snapshot", *TableId(name, "", "t" + name).path)
-        layout = snapshot_layout(ORDERS)
+        layout = snapshot_layout(TABLE, ORDERS)
         made = ensure_table(catalog, path, layout)
         with TableWriter(_target(catalog, path)) as writer:
             writer.write(pa.RecordBatch.from_pylist([{"id": 1}]))
@@ -128,8 +129,8 @@ class TestTypes:
             iceberg_type(text)
 
     def test_a_reserved_source_column_is_renamed_and_the_table_says_so(self) -> None:
-        layout = snapshot_layout((Column("_op", "string", False), Column("_Op", "int", False)))
-        assert [field.name for field in layout.schema.fields][:2] == ["_source__op", "_Op"]
+        layout = snapshot_layout(TABLE, (Column("_op", "string", False), Column("_Operation", "int", False)))
+        assert [field.name for field in layout.schema.fields][:2] == ["_source__op", "_Operation"]
         assert "_op" in str(layout.schema.fields[0].doc)
         assert layout.schema.fields[1].doc is None
 
@@ -169,7 +170,7 @@ class TestCreation:
                 ensure_table(catalog, ("shop", "entries"), layout)
 
     def test_the_folder_reads_like_the_asset(self, catalog: Catalog, lake_location: LakeLocation) -> None:
-        layout = changelog_layout(ORDERS)
+        layout = changelog_layout(TABLE, ORDERS)
         table = ensure_table(catalog, PATH, layout)
         assert table.location() == f"{lake_location.warehouse_uri}/shop/changelog/shopdb/orders"
         assert [field.name for field in table.spec().fields] == ["window_start"]
@@ -178,7 +179,7 @@ class TestCreation:
 
 class TestWidening:
     def test_new_columns_and_wider_types_keep_old_rows(self, catalog: Catalog, cells: Cells) -> None:
-        layout = changelog_layout(ORDERS)
+        layout = changelog_layout(TABLE, ORDERS)
         ensure_table(catalog, PATH, layout)
         old_target = _target(catalog, PATH)
         _write(catalog, old_target, cells, 0, {"id": 1, "total": None})
@@ -192,7 +193,7 @@ class TestWidening:
         assert sorted((row["id"], row["note"]) for row in rows) == [(1, None), (3, None), (2**40, "x")]
 
     def test_nothing_new_is_no_new_schema(self, catalog: Catalog) -> None:
-        layout = snapshot_layout(ORDERS)
+        layout = snapshot_layout(TABLE, ORDERS)
         table = ensure_table(catalog, PATH, layout)
         assert evolve(catalog, PATH, snapshot_columns(ORDERS)).equals(arrow_schema(table.schema()), check_metadata=True)
         evolve(catalog, PATH, snapshot_columns((Column("id", "bigint", True), ORDERS[1])))
@@ -202,13 +203,13 @@ class TestWidening:
         assert lake_type(after.schema().find_type("id")) == "bigint"
 
     def test_types_without_a_common_one_are_refused(self, catalog: Catalog) -> None:
-        layout = snapshot_layout(ORDERS)
+        layout = snapshot_layout(TABLE, ORDERS)
         ensure_table(catalog, PATH, layout)
         with pytest.raises(LakeTableError, match="column id is int and cannot become string"):
             evolve(catalog, PATH, snapshot_columns((Column("id", "string", True),)))
 
     def test_several_wideners_all_succeed(self, lake_location: LakeLocation, catalog: Catalog) -> None:
-        layout = snapshot_layout(ORDERS)
+        layout = snapshot_layout(TABLE, ORDERS)
         ensure_table(catalog, PATH, layout)
 
         def widen(number: int) -> None:

@@ -56,8 +56,9 @@ def schema_of(lake: Lake, path: Sequence[str]) -> pa.Schema:
 
 
 def test_a_changelog_reads_alike_after_every_commit(spark: SparkSession, lake: Lake) -> None:
-    path = ("spark_changelog", "changelog", *TableId("shop.db", "", "订单").path)
-    lake.ensure(path, changelog_layout(COLUMNS))
+    table = TableId("shop.db", "", "订单")
+    path = ("spark_changelog", "changelog", *table.path)
+    lake.ensure(path, changelog_layout(table, COLUMNS))
     name = lake.spark_name(path)
     full = {"op": "update", "before": None, "after": IMAGE, "absent": ["before.id"], "invalid": [("after.at", "0000")],
             "source_position": {"lineage": 0, "file": 3, "position": 4711}, "window_start": START}  # fmt: skip
@@ -91,7 +92,10 @@ def test_a_changelog_reads_alike_after_every_commit(spark: SparkSession, lake: L
 
 def test_a_snapshot_merged_by_spark_is_seen_by_pyiceberg(spark: SparkSession, lake: Lake) -> None:
     path = ("spark_snapshot", "snapshot", "shopdb", "orders")
-    lake.ensure(path, snapshot_layout((Column("id", "int", True), Column("_op", "string", False))))
+    lake.ensure(
+        path,
+        snapshot_layout(TableId("shopdb", "", "orders"), (Column("id", "int", True), Column("_op", "string", False))),
+    )
     name = lake.spark_name(path)
     spark.sql(f"INSERT INTO {name} SELECT cast(id AS int), 'old', current_timestamp(), 0, id, NULL FROM range(100)")
     before = lake.state(path)

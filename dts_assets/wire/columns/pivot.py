@@ -80,6 +80,13 @@ class ColumnList:
     positions: Mapping[str, int]
     unknown: tuple[str, ...] = ()
 
+    def place(self, column: Column) -> tuple[int, ColumnShape] | None:
+        """Return where a column of a table stands and how it is described; None if the event does not carry it."""
+        for name in column.source_names:
+            if (number := self.positions.get(name)) is not None:
+                return number, self.columns[number]
+        return None
+
 
 @dataclass(frozen=True, slots=True)
 class TableRows:
@@ -189,11 +196,11 @@ def layout_of(lists: tuple[ColumnList, ...], columns: tuple[Column, ...]) -> Lay
     uncarried: list[int] = []
     signed: list[bool] = [False] * len(columns)
     for number, column in enumerate(columns):
-        found = next((one for one in reversed(lists) if column.name in one.positions), None)
-        if found is None:
+        place = next((place for one in reversed(lists) if (place := one.place(column)) is not None), None)
+        if place is None:
             uncarried.append(number)
             continue
-        original = found.columns[found.positions[column.name]].original_type
+        original = place[1].original_type
         signed[number] = _UNSIGNED.search(original) is None
         bits = column.type == "decimal(20,0)" and _BIT.match(original) is not None
         of_bytes = column.type == "binary" and mysql_type(original) == "binary"
@@ -201,8 +208,8 @@ def layout_of(lists: tuple[ColumnList, ...], columns: tuple[Column, ...]) -> Lay
         members.setdefault(bucket, []).append(number)
     shares = {}
     for bucket, numbers in members.items():
-        names = [columns[number].name for number in numbers]
-        positions = [[one.positions.get(name, UNCARRIED) for name in names] for one in lists]
+        places = [[one.place(columns[number]) for number in numbers] for one in lists]
+        positions = [[UNCARRIED if place is None else place[0] for place in mine] for mine in places]
         shares[bucket] = Share(
             np.asarray(numbers, np.int32), np.asarray(positions, np.int32), np.asarray([signed[one] for one in numbers])
         )

@@ -37,7 +37,9 @@ class DrsJsonC:
 
     source_time_zone: str = "+00:00"
 
-    traits: ClassVar[FormatTraits] = FormatTraits(kind="json", evidence=frozenset(), order=ChangeOrder.MESSAGE_ID)
+    traits: ClassVar[FormatTraits] = FormatTraits(
+        kind="json", evidence=frozenset(), order=ChangeOrder.MESSAGE_ID, ignores_case=True
+    )
 
     @classmethod
     def of(cls, settings: FormatSettings) -> Self:

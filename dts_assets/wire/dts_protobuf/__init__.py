@@ -37,7 +37,7 @@ class DtsProtobuf:
     engine: Engine | None = None
 
     traits: ClassVar[FormatTraits] = FormatTraits(
-        kind="protobuf", evidence=frozenset(Evidence), order=ChangeOrder.BINLOG_POSITION
+        kind="protobuf", evidence=frozenset(Evidence), order=ChangeOrder.BINLOG_POSITION, ignores_case=True
     )
 
     @classmethod
