@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import inspect
+import json
+import re
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from pyiceberg.catalog.sql import SqlCatalog, SqlCatalogBaseTable
 from pyiceberg.serializers import FromInputFile
 from sqlalchemy.exc import OperationalError
@@ -15,13 +19,20 @@ from sqlalchemy.exc import OperationalError
 from dts_assets.errors import LakeTableError
 from dts_assets.model.columns import Column
 from dts_assets.model.tables import TableId
+from dts_assets.store.cast import cast_to_schema
 from dts_assets.store.catalog import LakeLocation, open_catalog
 from dts_assets.store.columns import changelog_columns, snapshot_columns
 from dts_assets.store.commit import replace
-from dts_assets.store.files import TableWriter, WriteTarget
+from dts_assets.store.files import TableWriter, WriteTarget, read_batches
 from dts_assets.store.iceberg_tables import ensure_table, evolve, spark_name, table_identifier
 from dts_assets.store.lake import write_target
-from dts_assets.store.schemas import SYSTEM_TABLES, TableLayout, changelog_layout, snapshot_layout
+from dts_assets.store.schemas import (
+    SOURCE_TABLE_PROPERTY,
+    SYSTEM_TABLES,
+    TableLayout,
+    changelog_layout,
+    snapshot_layout,
+)
 from dts_assets.store.types import FIELD_ID, arrow_schema, iceberg_schema, iceberg_type, lake_type
 
 if TYPE_CHECKING:
@@ -96,15 +107,31 @@ class TestNames:
         assert table_identifier(PATH, joined=True) == ("shop", "changelog__shopdb__orders")
         assert table_identifier(("shop", "windows"), joined=True) == ("shop", "windows")
 
+    @given(*[st.lists(st.text("abxAE_%~订0", min_size=1, max_size=5), min_size=1, max_size=4)] * 2)
+    @example(["a__b", "c"], ["a", "b__c"])
+    @example(["a_", "b"], ["a", "_b"])
+    @example(["Orders"], ["orders"])
+    @example(["a_x41_"], ["aA"])
+    @example(["x" * 300], ["x" * 299 + "y"])
+    def test_joined_names_are_lower_case_and_never_shared(self, one: list[str], other: list[str]) -> None:
+        found = [table_identifier(("shop", *path), joined=True) for path in (one, other)]
+        assert (found[0] == found[1]) == (one == other)
+        assert all(re.fullmatch(r"[a-z0-9_]{1,255}", name) for _, name in found)
+
+    def test_joined_names_by_example(self) -> None:
+        path = ("shop", "changelog", *TableId("shopdb", "", "Order_lines").path)
+        assert table_identifier(path, joined=True) == ("shop", "changelog__shopdb___x4f_rder_lines")
+
     @pytest.mark.parametrize(("kind", "joined"), [("sqlite", False), ("rest", False), ("hive", True), ("glue", True)])
     def test_the_catalog_decides_about_joining(self, kind: str, joined: bool) -> None:
         assert LakeLocation("/lake", {"type": kind}).joins_names is joined
 
-    @pytest.mark.parametrize("name", ["a.b", "数据 库", "x%y", "q`t", "Tab-1_z", "a/b"])
+    @pytest.mark.parametrize("name", ["a.b", "数据 库", "x%y", "q`t", "Tab-1_z", "a/b", "", "订" * 64, "x" * 300])
     def test_odd_names_are_tables_all_the_same(self, catalog: Catalog, name: str) -> None:
         path = ("shop", "snapshot", *TableId(name, "", "t" + name).path)
-        layout = snapshot_layout(TABLE, ORDERS)
+        layout = snapshot_layout(TableId(name, "", "t" + name), ORDERS)
         made = ensure_table(catalog, path, layout)
+        assert json.loads(made.properties[SOURCE_TABLE_PROPERTY]) == [name, "", "t" + name]
         with TableWriter(_target(catalog, path)) as writer:
             writer.write(pa.RecordBatch.from_pylist([{"id": 1}]))
             replace(catalog, path, {}, writer.close())
@@ -201,6 +228,22 @@ class TestWidening:
         after = catalog.load_table(PATH)
         assert len(after.metadata.schemas) == 2
         assert lake_type(after.schema().find_type("id")) == "bigint"
+
+    def test_a_respelled_column_stays_one_with_its_rows(self, catalog: Catalog, cells: Cells) -> None:
+        ensure_table(catalog, PATH, changelog_layout(TABLE, ORDERS))
+        old_target = _target(catalog, PATH)
+        _write(catalog, old_target, cells, 0, {"id": 1, "total": None})
+        respelled = (Column("ID", "bigint", True, ("id", "ID")), ORDERS[1])
+        schema = evolve(catalog, PATH, changelog_columns(respelled))
+        assert [child.name for child in schema.field("after").type] == ["ID", "total"]
+        (old,) = [file.file.file_path for file in catalog.load_table(PATH).scan().plan_files()]
+        (batch,) = read_batches({}, [old], schema.names)
+        assert cast_to_schema(batch, schema, "t")["after"].to_pylist() == [{"ID": 1, "total": None}], (
+            "as compaction does"
+        )
+        _write(catalog, _target(catalog, PATH), cells, 1, {"ID": 2**40, "total": None})
+        rows = catalog.load_table(PATH).scan().to_arrow()["after"].to_pylist()
+        assert sorted(row["ID"] for row in rows) == [1, 2**40]
 
     def test_types_without_a_common_one_are_refused(self, catalog: Catalog) -> None:
         layout = snapshot_layout(TABLE, ORDERS)

@@ -22,6 +22,8 @@ NAME = RegisteredColumn("名", "varchar(20)", "string", False)
 ORDERS = RegisteredTable(TableId("shopdb", "", "orders"), (ID, NAME))
 ODD = RegisteredTable(TableId("shop.db", "", "a%b"), (NAME,))
 ORACLE = RegisteredTable(TableId("", "SCOTT", "EMP"), (ID,))
+LONG = RegisteredTable(TableId("db", "", "订" * 64), (ID,))
+NAMELESS = RegisteredTable(TableId("", "", ""), (ID,))
 POSTGRES = RegisteredTable(TableId("db", "public", "t"), ())
 
 
@@ -35,7 +37,7 @@ def test_no_file_is_no_table(path: Path) -> None:
 
 
 def test_every_kind_of_name_comes_back(path: Path) -> None:
-    tables = [ORDERS, ODD, ORACLE, POSTGRES]
+    tables = [ORDERS, ODD, ORACLE, POSTGRES, LONG, NAMELESS]
     made = merge_registry(path, tables)
     assert read_registry(path) == made == {one.table: one for one in tables}
     assert list(made) == sorted(made)
@@ -57,10 +59,26 @@ def test_the_file_is_for_people(path: Path) -> None:
     )
 
 
-def test_a_file_with_paths_alone_can_be_read(path: Path) -> None:
+def test_a_path_alone_does_not_name_a_table(path: Path) -> None:
     path.parent.mkdir()
     path.write_text('{"version": 1, "tables": {"shop%2Edb.t": {"path": ["shop%2Edb", "t"], "columns": []}}}')
-    assert list(read_registry(path)) == [TableId("shop.db", "", "t")]
+    with pytest.raises(LakeTableError, match="not a table registry"):
+        read_registry(path)
+
+
+def test_a_respelled_column_stays_one(path: Path) -> None:
+    merge_registry(path, [ORDERS])
+    respelled = RegisteredColumn("ID", "int(11)", "int", True, ("id", "ID"))
+    made = merge_registry(path, [RegisteredTable(ORDERS.table, (respelled,))])
+    assert made[ORDERS.table].columns == (respelled, NAME)
+    assert read_registry(path) == made
+    assert '"spellings": ["id", "ID"]' in path.read_text()
+    wider = RegisteredColumn(
+        "id", "bigint(20)", "bigint", True
+    )  # of a process that has not heard of the other spelling
+    merge_registry(path, [RegisteredTable(ORDERS.table, (wider,))])
+    found = read_registry(path)[ORDERS.table].columns
+    assert found == (RegisteredColumn("ID", "bigint(20)", "bigint", True, ("id", "ID")), NAME)
 
 
 def test_merging_adds_and_widens_and_never_drops(path: Path) -> None:
