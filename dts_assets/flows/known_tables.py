@@ -49,7 +49,10 @@ def _add_shape(
     columns: dict[str, RegisteredColumn],
     known: Mapping[str, RegisteredColumn],
 ) -> None:
-    """Add the columns of a shape to ``columns``, which go before ``known`` ones; both are by name without case."""
+    """Add the columns of a shape to ``columns``, which go before ``known``.
+
+    Both are by name without case.
+    """
     described = {column.name: column for column in shape.columns}
     there = [_names_of(column) for column in {**known, **columns}.values()]
     named = named_columns(there, list(described), ignores_case=pipeline.settings.traits.ignores_case)

@@ -69,7 +69,7 @@ class Column:
 
 
 def same_name(name: str) -> str:
-    """Return a text that is equal for two names exactly if Spark takes them for one: ``id`` for ``Id``.
+    """Return a text that two names share if Spark takes them for one: ``id`` for ``Id``.
 
     Spark compares names without case as Java does: by the lower case of each character's upper case.
     """

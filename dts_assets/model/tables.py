@@ -10,7 +10,10 @@ from functools import lru_cache
 from itertools import accumulate, takewhile
 
 EMPTY = "%"
-"""The part that stands for an empty name. No encoded name is equal to it: there two digits follow each percent sign."""
+"""The part that stands for an empty name.
+
+No encoded name is equal to it: there two digits follow each percent sign.
+"""
 
 FOLDER_BYTES = 255
 """The longest name of a folder, on every file system in use."""
@@ -29,7 +32,7 @@ _DIGEST = 32
 
 @lru_cache(maxsize=65536)
 def encode_part(part: str) -> str:
-    """Return a name part with every character that cannot be carried percent-encoded: ``a%2Eb`` for ``a.b``.
+    """Return a name part, percent-encoded where it cannot be carried: ``a%2Eb`` for ``a.b``.
 
     The code is UTF-8 in upper-case hex, and reversible.
     """

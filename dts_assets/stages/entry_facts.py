@@ -151,7 +151,10 @@ def _followed(parsed: ParsedDdl) -> bool:
 
 
 def _respells(effect: Effect) -> bool:
-    """Tell whether a column gets a name that differs in case only: the lake follows the spelling of events."""
+    """Tell whether a column gets a name that differs in case only.
+
+    The lake follows the spelling of events.
+    """
     return effect.kind is EffectKind.RENAME_COLUMN and len({same_name(name) for name in effect.columns}) == 1
 
 

@@ -165,7 +165,10 @@ def _held(changes: pa.RecordBatch, frontier: Frontier) -> _Mask:
 
 
 def _with_images(changes: pa.RecordBatch, images: Mapping[Column, pa.Field]) -> pa.RecordBatch:
-    """Give both images exactly these fields: a file may be older than a column, or than its type or its spelling."""
+    """Give both images exactly these fields.
+
+    A file may be older than a column, or than its type or its spelling.
+    """
     made = {name: changes.column(name) for name in CHANGE_COLUMNS}
     for name in ("before", "after"):
         image = made[name]

@@ -219,7 +219,10 @@ def merge_source(result: DataFrame, columns: Sequence[Column], *, names: Sequenc
 
 
 def helper_prefix(names: Sequence[str]) -> str:
-    """Return the prefix of helping columns beside columns with these names: ``__``, or longer if a name begins so."""
+    """Return the prefix of helping columns beside columns with these names.
+
+    It is ``__``, or longer if a name begins so.
+    """
     prefix = "__"
     while any(name.startswith(prefix) for name in names):
         prefix += "_"

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dts_assets.model.message_ids import SeenKind, SeenTable
+from dts_assets.model.tables import TableId
 from dts_assets.stages.ddl_statements import statements
 from dts_assets.stages.entry_columns import DDL, DML, EntryColumns
 from dts_assets.wire.ddl.effects import EffectKind
@@ -70,7 +71,7 @@ class TableTracker:
                     self._add(names[codes[row]], SeenKind.READ if is_read[row] else SeenKind.CHANGE, columns, row)
 
     def _add(self, table: tuple[str, str, str], kind: SeenKind, columns: EntryColumns, row: int) -> None:
-        key = "\0".join(table)
+        key = "/".join(TableId(*table).path)
         first_state = kind is SeenKind.FIRST_STATE
         if not first_state and (self.kinds.get(key) == kind or self.counts.get(key, 0) >= MOST_MARKS):
             return

@@ -190,9 +190,10 @@ _RENAMED = "_source_"
 
 
 def flat_name(name: str) -> str:
-    """Return the name of a column in the flat tables (snapshot, history); two columns never have the same one.
+    """Return the name of a column in the flat tables (snapshot, history).
 
-    A column that is called like a renamed one is renamed, too: ``_source__source__op`` for ``_source__op``.
+    Two columns never have equal names there. A column that is called like a renamed one is renamed, too:
+    ``_source__source__op`` for ``_source__op``.
     """
     bare = same_name(name)
     while bare.startswith(_RENAMED):

@@ -34,7 +34,7 @@ _FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 @dataclass(frozen=True, slots=True)
 class RegisteredColumn:
-    """A column by its name in the lake, with the latest type text of the source and the lake type.
+    """A column by its name in the lake, with the source's latest type text and the lake type.
 
     ``spellings`` are as in :class:`dts_assets.model.columns.Column`.
     """

@@ -45,9 +45,10 @@ Version 2: pyiceberg cannot write version 3.
 """
 
 SOURCE_TABLE_PROPERTY = "dts-assets.source-table"
-"""The property that holds the exact name of the source table, a JSON list of database, schema and table.
+"""The property that holds the exact name of the source table.
 
-The path of a table does not give it back: of a long name it has a prefix and a digest alone.
+It is a JSON list of database, schema and table. The path of a table does not give it back: of a long name it has a prefix and
+a digest alone.
 """
 
 _COPY_ON_WRITE = {f"write.{operation}.mode": "copy-on-write" for operation in ("delete", "update", "merge")}

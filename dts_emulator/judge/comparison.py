@@ -8,6 +8,7 @@ stay apart. A verdict names keys of differing rows and never a value of any othe
 from __future__ import annotations
 
 import json
+import re
 import struct
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -24,6 +25,14 @@ from dts_emulator.judge.dump_format import BINARY_TYPES, METADATA_KEY
 
 COORDINATES = ("_event_time", "_kafka_partition", "_kafka_offset", "_invalid")
 """Columns that a snapshot has beside the source's."""
+
+_TAKEN = re.compile(
+    r"(_source_)*_(event_time|kafka_partition|kafka_offset|invalid|valid_from|valid_to|valid_from_position"
+    r"|valid_to_position|op|file|pos|deleted|spec_id|partition|row_id|last_updated_sequence_number|change_type"
+    r"|change_ordinal|commit_snapshot_id)",
+    re.I,
+)
+"""The names that no source column keeps in a snapshot, and those that renamed columns have."""
 
 _NAMED_KEYS = 5
 
@@ -74,8 +83,8 @@ class _SourceColumn:
 
     @property
     def lake_name(self) -> str:
-        """The name of the column in the lake: names of the snapshot's own columns are prefixed."""
-        return f"_source_{self.name}" if self.name in COORDINATES else self.name
+        """The column's name in the lake: names of the lake's own columns and of Iceberg's are prefixed."""
+        return f"_source_{self.name}" if _TAKEN.fullmatch(self.name) else self.name
 
 
 def differences(snapshots: Mapping[TableId, pa.Table], content: Path) -> tuple[Verdict, ...]:

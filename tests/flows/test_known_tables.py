@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import permutations
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -29,11 +30,16 @@ ROWS = [shape(0, 0, 10, "int"), shape(1, 0, 30, "text"), shape(0, 1, 50, "int"),
 """A column of two types, the first of which is seen again behind the second."""
 
 
-def pipeline_of(registry: Path, rows: list[TableShapeRow], *, lake: str | None = "this") -> Pipeline:
+def pipeline_of(
+    registry: Path, rows: list[TableShapeRow], *, lake: str | None = "this", ignores_case: bool = True
+) -> Pipeline:
     kinds = {"int": "int", "text": "string"}
     made: Any = SimpleNamespace(
         settings=SimpleNamespace(
-            registry_path=registry, tables=SimpleNamespace(takes=lambda _: True), types_of=lambda _: {}
+            registry_path=registry,
+            tables=SimpleNamespace(takes=lambda _: True),
+            types_of=lambda _: {},
+            traits=SimpleNamespace(ignores_case=ignores_case),
         ),
         name="bank",
         lake=SimpleNamespace(identity=lambda _: lake),
@@ -94,3 +100,46 @@ def test_before_the_lake_is_made_no_table_is_known_and_nothing_is_written(tmp_pa
     merge_registry(file, [PHANTOM], lake="another")
     assert known_tables(pipeline_of(file, [], lake=None)) == {}
     assert set(read_registry(file)) == {PHANTOM.table}
+
+
+def spelled(name: str, number: int, position: int) -> TableShapeRow:
+    columns = (ColumnShape(name, "int", True), ColumnShape("note", "text", False))
+    return TableShapeRow(0, border(number), ITEMS, columns, SourcePosition(0, 1, position), "1")
+
+
+SPELLED = [spelled("id", 0, 10), spelled("Id", 1, 50), spelled("ID", 1, 70), spelled("id", 2, 60), spelled("ID", 3, 90)]
+"""A column whose name is spelled three ways; in window 2 an old event is delivered again."""
+
+
+@pytest.mark.parametrize("order", list(permutations(range(4))))
+def test_a_column_is_spelled_as_last_whatever_the_order_of_windows(order: tuple[int, ...], tmp_path: Path) -> None:
+    stored: list[TableShapeRow] = []
+    pipeline = pipeline_of(tmp_path / "registry.json", stored)
+    merge_registry(pipeline.settings.registry_path, [], lake="this")
+    for number in order:
+        mine = [row for row in SPELLED if row.window_start == border(number)]
+        stored += mine
+        register_shapes(pipeline, stored_shapes(mine))
+    key, note = known_tables(pipeline)[ITEMS]
+    assert (key.name, key.is_key, key.spellings[-1], set(key.spellings)) == ("ID", True, "ID", {"id", "Id", "ID"})
+    assert note == Column("note", "string", False)
+    assert set(key.lake_names) == set(key.source_names) == {"id", "Id", "ID"}
+    for number in order:  # each window once more
+        register_shapes(pipeline, stored_shapes(row for row in SPELLED if row.window_start == border(number)))
+    assert known_tables(pipeline)[ITEMS] == (key, note)
+    pipeline.settings.registry_path.unlink()
+    assert known_tables(pipeline)[ITEMS] == (key, note)
+
+
+def test_names_that_differ_in_case_are_two_columns_elsewhere(tmp_path: Path) -> None:
+    pipeline = pipeline_of(tmp_path / "registry.json", SPELLED[:2], ignores_case=False)
+    found = known_tables(pipeline)[ITEMS]
+    assert [(column.name, column.source_names) for column in found] == [
+        ("id", ("id",)), ("note", ("note",)), ("Id__12156e", ("Id",)),
+    ]  # fmt: skip
+
+
+def test_a_declared_type_holds_for_every_spelling(tmp_path: Path) -> None:
+    pipeline = pipeline_of(tmp_path / "registry.json", SPELLED)
+    pipeline.settings.types_of = lambda _: {"Id": "bigint"}  # type: ignore[method-assign, assignment]
+    assert known_tables(pipeline)[ITEMS][0] == Column("ID", "bigint", True, ("Id", "id", "ID"))

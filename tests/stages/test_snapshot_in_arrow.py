@@ -200,3 +200,31 @@ def test_columns_keep_their_own_names() -> None:
     )  # fmt: skip
     assert found is not None
     assert found.rows.column("_source_amount").to_pylist() == [7]
+
+
+def test_changes_of_before_a_column_was_respelled_are_read_by_its_former_name() -> None:
+    change = {"op": "insert", "before": None, "absent": [], "row_number": 0, "kafka_partition": 0, "kafka_offset": 0}
+    change |= {"event_time": START, "window_start": START}
+    place = {"lineage": 0, "file": 1}
+    old = pa.schema([pa.field("before", IMAGE), pa.field("after", IMAGE)])
+    respelled = pa.struct([pa.field("NAME" if one.name == "name" else one.name, one.type) for one in IMAGE])
+    new = pa.schema([pa.field("before", respelled), pa.field("after", respelled)])
+    batches = []
+    for number, (kind, name) in enumerate(((old, "name"), (new, "NAME"))):
+        values = {"world": 0, "id.no": number, name: None if number else "tea", "amount": None}
+        row = {
+            **change, "after": values, "source_position": {**place, "position": number},
+            "invalid": [(f"after.{name}", "?"), ("after.amount", "many")] if number else [("after.amount", "many")],
+        }  # fmt: skip
+        schema = pa.schema([kind.field(one.name) if one.name in kind.names else one for one in CHANGES])
+        batches.append(pa.RecordBatch.from_pylist([row], schema=schema))
+    columns = [Column("NAME", one.type, False, ("name", "NAME")) if one.name == "name" else one for one in COLUMNS]
+    snapshot = pa.schema([pa.field("NAME", one.type) if one.name == "name" else one for one in SNAPSHOT])
+    for given in (columns, [Column(one.name, one.type, one.is_key, one.spellings[::-1]) for one in columns]):
+        found = take_changes(batches, given, snapshot, names=snapshot.names[:4], before=EMPTY_FRONTIER, after=ALL)
+        assert found is not None
+        shown_rows = sorted(found.rows.to_pylist(), key=lambda one: one["id.no"])
+        assert [one["NAME"] for one in shown_rows] == ["tea", None]
+        assert [dict(one["_invalid"]) for one in shown_rows] == [
+            {"_source_amount": "many"}, {"NAME": "?", "_source_amount": "many"}
+        ]  # fmt: skip

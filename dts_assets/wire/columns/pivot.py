@@ -81,11 +81,10 @@ class ColumnList:
     unknown: tuple[str, ...] = ()
 
     def place(self, column: Column) -> tuple[int, ColumnShape] | None:
-        """Return where a column of a table stands and how it is described; None if the event does not carry it."""
-        for name in column.source_names:
-            if (number := self.positions.get(name)) is not None:
-                return number, self.columns[number]
-        return None
+        """Return a column's position and description; None if the event does not carry it."""
+        numbers = (self.positions.get(name) for name in column.source_names)
+        number = next((one for one in numbers if one is not None), None)
+        return None if number is None else (number, self.columns[number])
 
 
 @dataclass(frozen=True, slots=True)
