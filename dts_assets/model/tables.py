@@ -27,7 +27,7 @@ Dots are among them: Iceberg lists a dotted namespace as nested. Halves of surro
 _NOT_IN_FOLDERS = re.compile(r"[^A-Za-z0-9_\-]")
 
 _DIGEST = 32
-"""The hex digits that tell long names apart: half of a SHA-256, which nobody can make two names for."""
+"""The hex digits of a SHA-256 that tell long names apart. Nobody can make two names with equal ones."""
 
 
 @lru_cache(maxsize=65536)
