@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +14,10 @@ from dts_assets.model.tables import TableId
 from dts_assets.store.schemas import SOURCE_TABLE_PROPERTY
 from tests.flows.harness import Bench, Harness
 from tests.flows.history import border
+from tests.flows.in_process import bench_in_process
 from tests.flows.short import SECOND, insert, item, items, open_short, short_source
 from tests.flows.source import DATABASE, Ddl, Dml, Source
 from tests.flows.source_tables import ABSENT, DATE, INT, TEXT, Field, Row, Table
-
-pytestmark = pytest.mark.spark
 
 LONG = "订" * 64
 """The longest name that MySQL allows: in ASCII its folder would have 384 bytes."""
@@ -55,15 +54,18 @@ def _respelled(source: Source, at: Any) -> None:
     )
 
 
-def _history() -> Source:
+def _history(days: Sequence[str], *, lacking: bool) -> Source:
+    """Three windows; ``lacking`` says that some changes lack columns."""
     source = short_source(_hostile(), *map(items, OTHERS))
     table = source.tables[LONG]
     for name in OTHERS:
         insert(source, border(0) + SECOND, range(len(name) % 7 + 1), table=name)
-    days = ("0000-00-00", "2021-02-30", "2021-05-17", "2021-05-17")
     source.transaction(border(0) + SECOND, Dml(table, [(None, _row(number, day)) for number, day in enumerate(days)]))
-    lacking = dict.fromkeys(NAMES, ABSENT) | {"id": 3, "day": days[3]}
-    source.transaction(border(0) + 2 * SECOND, Dml(table, [(lacking, dict.fromkeys(NAMES, ABSENT) | {"i": "dotted"})]))
+    if lacking:
+        absent: Row = dict.fromkeys(NAMES, ABSENT) | {"id": 3, "day": days[3]}
+        source.transaction(
+            border(0) + 2 * SECOND, Dml(table, [(absent, dict.fromkeys(NAMES, ABSENT) | {"i": "dotted"})])
+        )
     source.checkpoint(border(0) + 5 * SECOND)
     _respelled(source, border(1) + SECOND)
     for name in OTHERS:
@@ -72,33 +74,52 @@ def _history() -> Source:
     source.transaction(border(1) + 2 * SECOND, Dml(table, [(old[0], {**old[0], "i": "new"})]))
     source.transaction(border(1) + 3 * SECOND, Dml(table, [(old[2], None)]))
     source.checkpoint(border(1) + 5 * SECOND)
-    absent = dict.fromkeys((column.name for column in table.columns), ABSENT)
-    source.transaction(
-        border(2) + SECOND, Dml(table, [({**absent, "ID": 1, "Day": days[1]}, {**absent, "ı": "dotless"})])
-    )
+    if lacking:
+        absent = dict.fromkeys((column.name for column in table.columns), ABSENT)
+        source.transaction(
+            border(2) + SECOND, Dml(table, [({**absent, "ID": 1, "Day": days[1]}, {**absent, "ı": "dotless"})])
+        )
     source.transaction(border(2) + 2 * SECOND, Dml(table, [(old[3], {**old[3], "ID": 30})]))
     source.checkpoint(border(2) + 5 * SECOND)
     return source
 
 
+def test_names_of_any_kind_without_spark(tmp_path: Path) -> None:
+    source = _history(("2021-05-16", "2021-05-17", "2021-05-17", "2021-05-18"), lacking=False)
+    harness = open_short(bench_in_process(tmp_path, "names"), tmp_path / "capture", source.messages)
+    _make(harness)
+    _expect(harness, source)
+    _expect_names(harness, source)
+
+
+@pytest.mark.spark
+@pytest.mark.long
 def test_tables_and_columns_of_any_name_are_equal_to_the_source(bench: Bench, tmp_path: Path) -> None:
-    source = _history()
+    source = _history(("0000-00-00", "2021-02-30", "2021-05-17", "2021-05-17"), lacking=True)
     harness = open_short(bench, tmp_path / "capture", source.messages)
+    _make(harness)
+    _expect(harness, source)
+    harness.tables(0)  # replaced, after columns were respelled
+    _expect(harness, source)
+    _expect_names(harness, source)
+    for name in source.tables:
+        path = harness.pipeline.table_path("snapshot", TableId(DATABASE, "", name))
+        assert harness.session.table(harness.pipeline.lake.spark_name(path)).count() > 0
+
+
+def _make(harness: Harness) -> None:
+    """Make each window before the entries of the next one."""
     harness.raw()
     harness.entries(0)
     harness.tables(0)
     harness.entries()
     harness.tables(1)
     harness.tables(2)
-    _expect(harness, source, source.rows)
-    harness.tables(0)  # replaced, after columns were respelled
-    _expect(harness, source, source.rows)
-    _expect_names(harness, source)
 
 
-def _expect(harness: Harness, source: Source, contents: Mapping[str, Mapping[Any, Row]]) -> None:
+def _expect(harness: Harness, source: Source) -> None:
     for name in source.tables:
-        rows, stored = contents[name].values(), harness.rows("snapshot", *TableId(DATABASE, "", name).path)
+        rows, stored = source.rows[name].values(), harness.rows("snapshot", *TableId(DATABASE, "", name).path)
         if name != LONG:
             found = {row["id"]: {key: row[key] for key in item(0)} for row in stored}
             assert found == {row["id"]: dict(row) for row in rows}, name
@@ -121,7 +142,6 @@ def _expect_names(harness: Harness, source: Source) -> None:
             stored = pipeline.lake.table(path)
             assert stored is not None
             assert json.loads(stored.properties[SOURCE_TABLE_PROPERTY]) == [DATABASE, "", name]
-            assert harness.session.table(pipeline.lake.spark_name(path)).count() > 0
     snapshot = pipeline.lake.table(pipeline.table_path("snapshot", TableId(DATABASE, "", LONG)))
     assert snapshot is not None
     assert [field.name for field in snapshot.schema().fields][: len(NAMES)] == list(NAMES.values())

@@ -203,8 +203,10 @@ def test_columns_keep_their_own_names() -> None:
 
 
 def test_changes_of_before_a_column_was_respelled_are_read_by_its_former_name() -> None:
-    change = {"op": "insert", "before": None, "absent": [], "row_number": 0, "kafka_partition": 0, "kafka_offset": 0}
-    change |= {"event_time": START, "window_start": START}
+    change: dict[str, object] = {
+        "op": "insert", "before": None, "absent": [], "row_number": 0, "kafka_partition": 0, "kafka_offset": 0,
+        "event_time": START, "window_start": START,
+    }  # fmt: skip
     place = {"lineage": 0, "file": 1}
     old = pa.schema([pa.field("before", IMAGE), pa.field("after", IMAGE)])
     respelled = pa.struct([pa.field("NAME" if one.name == "name" else one.name, one.type) for one in IMAGE])

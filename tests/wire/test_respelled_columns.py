@@ -22,7 +22,7 @@ ASKED = (Column("ID", "int", True, ("id", "ID")), Column("Note", "string", False
 
 def _protobuf(key: str, note: str) -> bytes:
     columns = [(key, "int(11)"), (note, "varchar(20)")]
-    rows = [([], [dts_messages.number(1), dts_messages.text(note)])]
+    rows: list[dts_messages.Row] = [([], [dts_messages.number(1), dts_messages.text(note)])]
     return dts_messages.entry_set([dts_messages.dml(columns, rows)])
 
 
