@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import dagster as dg
 
 from dts_assets.errors import DtsAssetsError
+from dts_assets.planning.latches import Trouble
 
 if TYPE_CHECKING:
     from dagster_shared.error import SerializableErrorInfo
@@ -18,8 +19,13 @@ Ticked: TypeAlias = dg.SensorResult | dg.SkipReason
 """The result of one tick of a sensor."""
 
 CANNOT_BE_RETRIED = "dts-assets/cannot-be-retried"
-"""A tag of failed runs that would fail again until somebody changes something. Sensors do not ask for them again."""
+"""A tag of failed runs that would fail again until somebody changes something. Sensors ask again at growing intervals."""
 
+MAY_PASS = "dts-assets/may-pass"
+"""A tag of failed runs whose trouble may pass by itself."""
+
+_OF_THE_PARENT = "no"
+"""The value of a tag that Dagster copied from the run that was executed again, and that no longer holds."""
 
 IN_THE_UI = "see the run in the Dagster UI"
 
@@ -30,29 +36,54 @@ def explained(
 ) -> Iterator[None]:
     """Turn an error that is meant for people into a failure that shows its sentence and no stack.
 
-    The run gets a tag if a repetition is of no use.
+    The run gets a tag that says whether a repetition may be of use. Troubles of the catalog that pass are explained, too.
 
     Raises:
-        dagster.Failure: An error of our tree was raised inside.
+        dagster.Failure: An error of our tree, or one that has a sentence there, was raised inside.
     """
     try:
         yield
-    except DtsAssetsError as error:
-        if not error.retriable:
-            context.instance.add_run_tags(context.run.run_id, {CANNOT_BE_RETRIED: type(error).__name__})
+    except Exception as found:
+        error = _explained(found)
+        if error is None:
+            raise
+        if error is not found:
+            error.__cause__ = found
+        mine, other = (MAY_PASS, CANNOT_BE_RETRIED) if error.retriable else (CANNOT_BE_RETRIED, MAY_PASS)
+        copied = {other: _OF_THE_PARENT} if other in context.run.tags else {}
+        context.instance.add_run_tags(context.run.run_id, {mine: type(error).__name__, **copied})
         raise dg.Failure(
             description=str(error), metadata={"can_be_retried": error.retriable}, allow_retries=error.retriable
         ) from error
 
 
+def trouble_of(run: dg.DagsterRun) -> Trouble:
+    """Return the kind of a run's failure, by its tags."""
+    if run.tags.get(CANNOT_BE_RETRIED, _OF_THE_PARENT) != _OF_THE_PARENT:
+        return Trouble.LASTING
+    return Trouble.PASSING if run.tags.get(MAY_PASS, _OF_THE_PARENT) != _OF_THE_PARENT else Trouble.UNKNOWN
+
+
+def _explained(error: Exception) -> DtsAssetsError | None:
+    """Return the error for people that an error is or stands for; None without one."""
+    if isinstance(error, DtsAssetsError):
+        return error
+    from dts_assets.store.contention import explained_trouble  # loads pyiceberg, which definitions do without
+
+    return explained_trouble(error)
+
+
 def skips_with_reason(tick: Callable[..., Ticked]) -> Callable[..., Ticked]:
-    """Let a sensor skip a tick that raises an error for people: its sentence is the reason."""
+    """Let a sensor skip a tick that raises an error for people, or one that has a sentence: the sentence is the reason."""
 
     @wraps(tick)
     def skipping(*arguments: Any, **resources: Any) -> Ticked:
         try:
             return tick(*arguments, **resources)
-        except DtsAssetsError as error:
+        except Exception as found:
+            error = _explained(found)
+            if error is None:
+                raise
             return dg.SkipReason(str(error))
 
     return skipping

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 FOLLOWS_FROM = "dts-assets/follows-from"
 """A run tag: the start of the first window that the run follows. No other run touches this window and later windows."""
 
+HAS_WORKED = "dts-assets/has-worked"
+"""A run tag: the run's own id, once a refresh has succeeded. A failure after that is the first one in a row."""
+
 LASTS = timedelta(minutes=15)
 """The time that one run follows. Then the sensor asks for the next run: the list of runs shows little of an endless run."""
 
@@ -71,7 +74,9 @@ def live_job(subscription: Subscription, assets: tuple[TableAsset, ...]) -> dg.J
 
             since, lasts = instant_of(config.since) or first_open(step.pipeline), timedelta(seconds=config.seconds)
             refreshes = follow(step.reopen, since, lasts=lasts, spark=step.spark, progress=step.progress)
-            for count, done in enumerate(refreshes, start=1):  # noqa: B007  # the last number is told
+            for count, done in enumerate(refreshes, start=1):
+                if count == 1:
+                    context.instance.add_run_tags(context.run.run_id, {HAS_WORKED: context.run.run_id})
                 log_events(context, told.events(done))
                 if done.entries:
                     group_metadata(context, step.reopen())

@@ -8,6 +8,8 @@ second.
 from __future__ import annotations
 
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -33,6 +35,15 @@ class PipelineResource(dg.ConfigurableResource):  # type: ignore[type-arg]
 
         stored = tuple(layer.stored for layer in LAYERS)
         return open_pipeline(load_settings(Path(self.config_path)), subscription, layers=stored)
+
+    def changed_at(self) -> datetime | None:
+        """Return when the configuration file was changed last, in UTC; None if it cannot be looked at.
+
+        What environment variables hold is not looked at: nothing tells when they changed.
+        """
+        with suppress(OSError, ValueError, OverflowError):
+            return datetime.fromtimestamp(Path(self.config_path).stat().st_mtime, UTC)
+        return None
 
 
 class SparkResource(dg.ConfigurableResource):  # type: ignore[type-arg]

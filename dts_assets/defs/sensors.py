@@ -4,21 +4,23 @@ The decisions are in ``planning.ticks`` and ``planning.work``; this module adds 
 followed live, the sensors run from the start; elsewhere a person switches them on.
 """
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from datetime import UTC, datetime, timedelta
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TypeVar
 
 import dagster as dg
 
-from dts_assets.defs.failures import CANNOT_BE_RETRIED, Ticked, skips_with_reason
+from dts_assets.defs.failures import CANNOT_BE_RETRIED, Ticked, skips_with_reason, trouble_of
 from dts_assets.defs.jobs import ingest_job_name, tables_job_name
-from dts_assets.defs.live import FOLLOWS_FROM, live_config, live_job_name
+from dts_assets.defs.live import FOLLOWS_FROM, HAS_WORKED, live_config, live_job_name
 from dts_assets.defs.partitions import RANGE_END, RANGE_START, span_of_range, span_tags, window_tags, windows_of_range
 from dts_assets.defs.policies import asset_key
 from dts_assets.defs.reload import TableReloader
 from dts_assets.defs.resources import PipelineResource
 from dts_assets.model.spans import Cell
 from dts_assets.model.windows import KEY_FORMAT, Window, WindowGrid
+from dts_assets.planning.latches import Failure, Latch, Trouble, latch_after
 from dts_assets.planning.ticks import Cursor, Runs, SpanRequest, ingest_tick, tables_tick
 from dts_assets.planning.work import Work
 from dts_assets.settings import ui_address
@@ -36,9 +38,13 @@ _EVERY = 30
 _EVERY_LIVE = 10
 """Seconds between two ticks. Where windows are followed live, a late tick costs more than a tick."""
 
-_FAILED_SINCE = timedelta(hours=6)
 _MOST_FAILED = 100
-"""The time to look back for failed runs, and the most failed runs to look at."""
+"""The most failed runs to look at, the latest ones."""
+
+_MOST_LIVE = 16
+"""The most runs of the live job to look at: so many failures in a row have reached the longest pause."""
+
+Key = TypeVar("Key", bound=Hashable)
 
 
 def _sensor(
@@ -74,13 +80,15 @@ def ingest_sensor(subscription: Subscription) -> dg.SensorDefinition:
         work = find_work(pipelines.pipeline(subscription.name))
         theirs = _followed_from(context.instance, subscription)
         mine = work.within(until=theirs)
-        tick = ingest_tick(
-            Cursor.of_text(context.cursor),
-            mine.without_live if has_live_job(subscription) else mine,
-            runs=_runs(context.instance, job, subscription.grid),
-        )
+        runs = _runs(context.instance, job, subscription.grid, pipelines.changed_at())
+        cursor = Cursor.of_text(context.cursor)
+        mine = mine.without_live if has_live_job(subscription) else mine
+        tick = ingest_tick(cursor, mine, runs=runs)
         reloaded = reloader.reload_if_new_tables()
-        nothing = "every closed window was asked for already" + (f"; {reloaded}" if reloaded else "")
+        wanted = filter(runs.is_latched, (*mine.ingest, *mine.stale_entries, *mine.live))
+        waiting = _told_latches(context, {str(cell): runs.latches[cell] for cell in wanted})
+        nothing = waiting or "every closed window was asked for already"
+        nothing += f"; {reloaded}" if reloaded else ""
         return dg.SensorResult(
             run_requests=[_request(subscription.name, request) for request in tick.requests],
             cursor=tick.cursor.to_text(),
@@ -108,16 +116,19 @@ def tables_sensor(subscription: Subscription) -> dg.SensorDefinition:
             return dg.SkipReason("a run of the tables has not finished; the next tick asks for what is left then")
         work = find_work(pipelines.pipeline(subscription.name))
         theirs = _followed_from(context.instance, subscription)
-        failed = Counter(
-            window.start for run in _failed(context.instance, job) for window in _windows(run, subscription.grid)
-        )
-        requests = tables_tick(work.within(until=theirs), failed=failed)
+        now, mine = _now(), work.within(until=theirs)
+        failed = _failed(context.instance, job, lambda run: _windows(run, subscription.grid))
+        latches = _latches(failed, pipelines.changed_at(), now)
+        requests = tables_tick(mine, latches={window.start: latch for window, latch in latches.items()}, now=now)
+        latched = {
+            window.key: latches[window] for window in mine.tables if window in latches and latches[window].holds(now)
+        }
         waiting = [window.key for window in work.waiting]
         return dg.SensorResult(
             run_requests=[
                 dg.RunRequest(run_key=request.run_key, tags=window_tags(request.windows)) for request in requests
             ],
-            skip_reason=None if requests else _nothing(waiting),
+            skip_reason=None if requests else _told_latches(context, latched) or _nothing(waiting),
         )
 
     return follow_ledger
@@ -136,9 +147,10 @@ def live_sensor(subscription: Subscription) -> dg.SensorDefinition:
     def follow_live(context: dg.SensorEvaluationContext, pipelines: PipelineResource) -> Ticked:
         from dts_assets.flows.find_work import find_work
 
-        records = context.instance.get_run_records(dg.RunsFilter(job_name=job), limit=1)
+        records = context.instance.get_run_records(dg.RunsFilter(job_name=job), limit=_MOST_LIVE)
         last = records[0].dagster_run if records else None
-        if last is not None and (reason := _why_no_other_run(last)):
+        if reason := _why_no_other_run(records, pipelines.changed_at(), _now()):
+            context.log.info(reason)
             return dg.SkipReason(reason)
         work = find_work(pipelines.pipeline(subscription.name))
         if not work.followed:
@@ -148,14 +160,49 @@ def live_sensor(subscription: Subscription) -> dg.SensorDefinition:
     return follow_live
 
 
-def _why_no_other_run(last: dg.DagsterRun) -> str | None:
-    """Return the reason against another run after the last live run; None without a reason."""
+def _why_no_other_run(records: Sequence[dg.RunRecord], changed: datetime | None, now: datetime) -> str | None:
+    """Return the reason against another run after live runs, the latest first; None without a reason.
+
+    A run waits by itself for a trouble to pass, so after it the next run need not.
+    """
+    if not records:
+        return None
+    last = records[0].dagster_run
     if last.status in _UNFINISHED:
         return f"run {last.run_id[:8]} follows from {last.tags.get(FOLLOWS_FROM)} on"
-    if CANNOT_BE_RETRIED in last.tags:
-        why = last.tags[CANNOT_BE_RETRIED]
-        return f"run {last.run_id[:8]} failed and would fail again ({why}): mend it, then re-execute it"
-    return None
+    latch = latch_after(_live_failures(records), changed=changed, now=now)
+    if latch is None or not latch.holds(now) or trouble_of(last) is Trouble.PASSING:
+        return None
+    why = f" and would fail again ({last.tags[CANNOT_BE_RETRIED]})" if trouble_of(last) is Trouble.LASTING else ""
+    return f"run {last.run_id[:8]} failed{why}, {_next_try(latch, 're-execute the run')}"
+
+
+def _live_failures(records: Iterable[dg.RunRecord]) -> Iterator[Failure]:
+    """Give the failures of live runs since one of them has worked; given are the latest first."""
+    for record in records:
+        if record.dagster_run.status is not dg.DagsterRunStatus.FAILURE:
+            return
+        yield _failure(record)
+        if record.dagster_run.tags.get(HAS_WORKED) == record.dagster_run.run_id:  # else it is the tag of the parent
+            return
+
+
+def _next_try(latch: Latch, by_hand: str) -> str:
+    """Return how often runs have failed and when the next try comes, for people."""
+    times = "once" if latch.failures == 1 else f"{latch.failures} times in a row"
+    at = f"{latch.until:%H:%M:%S} UTC"
+    return f"{times}: mend it; the next try is at {at}, or when the configuration changes or you {by_hand}"
+
+
+def _told_latches(context: dg.SensorEvaluationContext, latches: Mapping[str, Latch]) -> str:
+    """Return what waits for its next try, for people, and log it; empty if nothing waits."""
+    if not latches:
+        return ""
+    first = min(latches, key=lambda name: latches[name].until)
+    more = f" and {len(latches) - 1} more" if len(latches) > 1 else ""
+    reason = f"{first}{more} failed {_next_try(latches[first], 'materialize it')}"
+    context.log.info(reason)
+    return reason
 
 
 def _live_request(subscription: str, work: Work, last: dg.DagsterRun | None) -> dg.RunRequest:
@@ -187,21 +234,45 @@ def _followed_from(instance: dg.DagsterInstance, subscription: Subscription) -> 
     return datetime.max.replace(tzinfo=UTC)
 
 
-def _runs(instance: dg.DagsterInstance, job: str, grid: WindowGrid) -> Runs:
-    """Return the cells of unfinished ingest runs, and of ingest runs that failed lately."""
+def _runs(instance: dg.DagsterInstance, job: str, grid: WindowGrid, changed: datetime | None) -> Runs:
+    """Return the cells of unfinished ingest runs, and the latches that failed ones have left."""
     unfinished = instance.get_run_records(dg.RunsFilter(job_name=job, statuses=_UNFINISHED))
-    return Runs(
-        frozenset(cell for record in unfinished for cell in _cells(record.dagster_run, grid)),
-        Counter(cell for run in _failed(instance, job) for cell in _cells(run, grid)),
+    busy = frozenset(cell for record in unfinished for cell in _cells(record.dagster_run, grid))
+    now = _now()
+    return Runs(busy, _latches(_failed(instance, job, lambda run: _cells(run, grid)), changed, now), now)
+
+
+def _failed(
+    instance: dg.DagsterInstance, job: str, parts_of: Callable[[dg.DagsterRun], Iterable[Key]]
+) -> dict[Key, list[Failure]]:
+    """Return the latest failures of a job, by each part that the runs were about."""
+    failed = dg.RunsFilter(job_name=job, statuses=[dg.DagsterRunStatus.FAILURE])
+    found: dict[Key, list[Failure]] = defaultdict(list)
+    for record in instance.get_run_records(failed, limit=_MOST_FAILED):
+        for part in parts_of(record.dagster_run):
+            found[part].append(_failure(record))
+    return found
+
+
+def _now() -> datetime:
+    """Return the time of the wall clock."""
+    return datetime.now(UTC)
+
+
+def _latches(failed: Mapping[Key, Iterable[Failure]], changed: datetime | None, now: datetime) -> dict[Key, Latch]:
+    latches = {part: latch_after(failures, changed=changed, now=now) for part, failures in failed.items()}
+    return {part: latch for part, latch in latches.items() if latch is not None}
+
+
+def _failure(record: dg.RunRecord) -> Failure:
+    """Return the failure of a run; one that never began was created then."""
+    began, ended = record.start_time, record.end_time
+    return Failure(
+        record.dagster_run.run_id,
+        datetime.fromtimestamp(began, UTC) if began else record.create_timestamp.replace(tzinfo=UTC),
+        datetime.fromtimestamp(ended, UTC) if ended else record.update_timestamp.replace(tzinfo=UTC),
+        trouble_of(record.dagster_run),
     )
-
-
-def _failed(instance: dg.DagsterInstance, job: str) -> list[dg.DagsterRun]:
-    """Return the runs of a job that have failed lately, and might not fail again."""
-    since = datetime.now(UTC) - _FAILED_SINCE
-    failed = dg.RunsFilter(job_name=job, statuses=[dg.DagsterRunStatus.FAILURE], created_after=since)
-    runs = [record.dagster_run for record in instance.get_run_records(failed, limit=_MOST_FAILED)]
-    return [run for run in runs if CANNOT_BE_RETRIED not in run.tags]
 
 
 def _windows(run: dg.DagsterRun, grid: WindowGrid) -> tuple[Window, ...]:

@@ -23,6 +23,8 @@ commands, such as a failed check, and no errors::
     │     └─ RecreatedTopicError                the topic ends before the stored offsets: another topic of the same name
     ├─ LakeError                        11  where tables are kept
     │  ├─ UnwritableLakeError               the warehouse or its catalog cannot be reached or written
+    │  ├─ UnavailableCatalogError           the catalog is busy, or does not answer; it may later
+    │  ├─ LakeChangeError                   a change of one table did not get through
     │  ├─ LakeTableError                    one table cannot take, or does not hold, the expected rows
     │  ├─ StaleGenerationError              another run wrote the same rows since this run planned its work
     │  ├─ OvertakenError                    another run has taken over the work of this run, which was away for too long
@@ -62,7 +64,10 @@ class DtsAssetsError(Exception):
     """The code that a command ends with."""
 
     retriable: ClassVar[bool] = False
-    """True if a repetition may succeed although nobody has mended anything."""
+    """True if a repetition may succeed although nobody has mended anything; so it is where the sentence says "run it again"."""
+
+    while_restarting: ClassVar[bool] = False
+    """True if a server that has worked well may give this error for a moment, while it starts again."""
 
     def message(self) -> str:
         """Return what is wrong, where, and what to do."""
@@ -153,15 +158,46 @@ class UnwritableLakeError(LakeError):
 
 
 @dataclass(eq=False)
+class UnavailableCatalogError(LakeError):
+    """A catalog that cannot be asked now. ``reason`` is a clause: "other programs have locked its database"."""
+
+    retriable: ClassVar[bool] = True
+
+    reason: str
+
+    def message(self) -> str:
+        """Return the reason and the way out."""
+        return f"The catalog of the lake cannot be asked now: {self.reason}. Nothing is lost; run it again."
+
+
+@dataclass(eq=False)
+class LakeChangeError(LakeError):
+    """A change of a table that did not get through.
+
+    ``what`` is a clause: "other writers kept it busy for 120 s". ``addition`` follows "run it again".
+    """
+
+    retriable: ClassVar[bool] = True
+
+    table: str
+    what: str
+    addition: str = ""
+
+    def message(self) -> str:
+        """Return the table, the reason and the way out."""
+        return f"The lake table {self.table} could not be changed: {self.what}; run it again{self.addition}."
+
+
+@dataclass(eq=False)
 class LakeTableError(LakeError):
     """A table, or a file meant for it, that is not as expected.
 
-    ``what`` is a clause: "it has no column offset". So is ``way_out``, for faults that nobody but dts-assets can have made.
+    ``what`` is a clause: "it has no column offset". So is ``way_out``; left out, nobody but dts-assets can have made the fault.
     """
 
     table: str
     what: str
-    way_out: str = "run it again, and report it if it comes back"
+    way_out: str = "report it with the log of the run, because it is a fault of dts-assets"
 
     def message(self) -> str:
         """Return the table (or its folder), what is wrong, and the way out."""
@@ -291,6 +327,8 @@ class NotClosedError(WindowError):
     ``cells`` are partition keys, ``latest`` the greatest message time that the source has.
     """
 
+    retriable: ClassVar[bool] = True
+
     subscription: str
     cells: Sequence[str]
     _: KW_ONLY
@@ -310,8 +348,10 @@ class NotClosedError(WindowError):
 class NotReadyError(WindowError):
     """Windows whose inputs are not there: tables need entries, entries need raw_envelopes.
 
-    ``missing`` names, per window key, the Kafka partitions that lack the asset ``needed``.
+    ``missing`` names, per window key, the Kafka partitions that lack the asset ``needed``. Another run may make them.
     """
+
+    retriable: ClassVar[bool] = True
 
     subscription: str
     missing: Mapping[str, Sequence[int]]

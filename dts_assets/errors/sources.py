@@ -97,6 +97,8 @@ class UnreachableBrokerError(BrokerError):
 class BrokerLoginError(BrokerError):
     """A broker that refused the user or the password; ``what`` is the SASL mechanism."""
 
+    while_restarting: ClassVar[bool] = True
+
     def message(self) -> str:
         """Return the broker and the settings to look at."""
         return (
@@ -138,6 +140,8 @@ class BrokerCertificateError(BrokerError):
 class BrokerDeniedError(BrokerError):
     """A permission that the user lacks; ``what`` names the action: "read topic shop"."""
 
+    while_restarting: ClassVar[bool] = True
+
     def message(self) -> str:
         """Return the broker, the action and the way out."""
         return (
@@ -156,6 +160,8 @@ class UnsupportedByBrokerError(BrokerError):
 
 class UnknownTopicError(BrokerError):
     """A topic, called ``what``, that the broker does not have."""
+
+    while_restarting: ClassVar[bool] = True
 
     def message(self) -> str:
         """Return the topic and the setting that names it."""
@@ -195,6 +201,8 @@ class GroupInUseError(BrokerError):
 @dataclass(eq=False)
 class MessagesGoneError(BrokerError):
     """Messages ``[start, end)`` of topic ``what`` that were asked for while the broker holds only ``[low, high)``."""
+
+    retriable: ClassVar[bool] = True
 
     _: KW_ONLY
     kafka_partition: int

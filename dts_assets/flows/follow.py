@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from dts_assets.errors import DtsAssetsError, NotClosedError
+from dts_assets.errors import NotClosedError
 from dts_assets.flows.entries import materialize_entries
 from dts_assets.flows.find_work import find_work
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
 from dts_assets.flows.raw import materialize_raw
 from dts_assets.flows.reports import EntriesReport, Progress, RawReport, TablesReport
 from dts_assets.flows.tables import materialize_tables
+from dts_assets.store.contention import explained_trouble
 
 PACE = timedelta(seconds=10)
 """The least time between the beginnings of two refreshes.
@@ -79,24 +80,29 @@ def follow(
 ) -> Iterator[Refreshed]:
     """Refresh until ``lasts`` has gone by, and yield each refresh that found something.
 
-    An error that may pass by itself is reported and waited out for :data:`PATIENCE`, then raised. ``open_pipeline`` is called
+    An error that may pass by itself is reported and waited out for :data:`PATIENCE`, then raised. So is an error that a broker
+    gives while it restarts, once a refresh has succeeded: before, a wrong password is more likely. ``open_pipeline`` is called
     for each refresh, so that a changed configuration takes effect.
 
     Raises:
         DtsAssetsError: A refresh failed with an error that does not pass by itself, or did not pass in time.
     """
     began = clock()
-    well = began
+    well, worked = began, False
     while clock() - began < lasts.total_seconds():
         at = clock()
         try:
             done = refresh(open_pipeline(), since, spark=spark, progress=progress)
-        except DtsAssetsError as error:
-            if not error.retriable or clock() - well > PATIENCE.total_seconds():
+        except Exception as found:
+            error = explained_trouble(found)
+            if error is None:
                 raise
+            passing = error.retriable or (error.while_restarting and worked)
+            if not passing or clock() - well > PATIENCE.total_seconds():
+                raise error from found
             progress(f"follow: {error} Trying again in {PACE.total_seconds():.0f} s.")
         else:
-            well = clock()
+            well, worked = clock(), True
             if not done.nothing:
                 yield done
         sleep(max(0.0, PACE.total_seconds() - (clock() - at)))

@@ -11,10 +11,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 
 from dts_assets.model.spans import Cell, Span, partition_key
 from dts_assets.model.windows import Window
+from dts_assets.planning.latches import Latch
 from dts_assets.planning.rectangles import rectangles
 from dts_assets.planning.staleness import generation
 from dts_assets.planning.work import Work
@@ -28,22 +29,29 @@ LONGEST_RUN = 24
 It is a day of hours, so that a failure costs a day and not a month.
 """
 
-MOST_TRIES = 3
-"""The number of failed runs of one Kafka partition and window after which a sensor asks no more."""
-
 _CURSOR_VERSION = 1
+_AT_THE_END_OF_TIME = datetime.max.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class Runs:
     """The state of the runs of a job.
 
-    ``unfinished`` are the cells of runs that have not ended; ``failed`` has how often runs of a cell have failed that may succeed
-    now.
+    ``unfinished`` are the cells of runs that have not ended, ``latches`` the latches that failed runs of a cell have left;
+    ``now`` is in UTC.
     """
 
     unfinished: frozenset[Cell] = frozenset()
-    failed: Mapping[Cell, int] = field(default_factory=dict)
+    latches: Mapping[Cell, Latch] = field(default_factory=dict)
+    now: datetime = _AT_THE_END_OF_TIME
+
+    def may_run(self, cell: Cell) -> bool:
+        """Return whether no run of a cell is going on, and none has failed too short a time ago."""
+        return cell not in self.unfinished and not self.is_latched(cell)
+
+    def is_latched(self, cell: Cell) -> bool:
+        """Return whether the next try of a cell has to wait."""
+        return cell in self.latches and self.latches[cell].holds(self.now)
 
 
 NO_RUNS = Runs()
@@ -99,7 +107,7 @@ def ingest_tick(cursor: Cursor, work: Work, *, runs: Runs = NO_RUNS) -> IngestTi
 
     They are for closed cells that were not asked for before or whose run has failed, for open cells that are followed live,
     and for stale entries. A Kafka partition that an unfinished run is reading waits for its end before its open window is
-    asked for.
+    asked for. A cell whose run has failed waits for its latch.
     """
     busy = {cell.kafka_partition for cell in runs.unfinished}
     fresh = [
@@ -108,24 +116,20 @@ def ingest_tick(cursor: Cursor, work: Work, *, runs: Runs = NO_RUNS) -> IngestTi
         if cell.kafka_partition not in cursor.next or cell.window.start >= cursor.next[cell.kafka_partition]
     ]
     closed = set(fresh)
-    again = [
-        cell
-        for cell in work.ingest
-        if cell not in closed and cell not in runs.unfinished and 0 < runs.failed.get(cell, 0) < MOST_TRIES
-    ]
-    followed = [cell for cell in work.live if cell.kafka_partition not in busy]
+    again = [cell for cell in work.ingest if cell not in closed and cell in runs.latches and runs.may_run(cell)]
+    followed = [cell for cell in work.live if cell.kafka_partition not in busy and runs.may_run(cell)]
     requests = [
-        SpanRequest(span, f"ingest:{_span_text(span)}:{_offsets_text(span, work.ends)}{_tries_text(span, runs)}")
+        SpanRequest(span, f"ingest:{_span_text(span)}:{_offsets_text(span, work.ends)}{_after(span, runs)}")
         for cells in ([*fresh, *followed], again)
         for span in rectangles(cells, longest=LONGEST_RUN)
     ]
     requests += [
         SpanRequest(
             span,
-            f"entries:{_span_text(span)}:{_digest(span, work.entries_inputs)}{_tries_text(span, runs)}",
+            f"entries:{_span_text(span)}:{_digest(span, work.entries_inputs)}{_after(span, runs)}",
             entries_only=True,
         )
-        for span in rectangles(set(work.stale_entries) - runs.unfinished, longest=LONGEST_RUN)
+        for span in rectangles(filter(runs.may_run, work.stale_entries), longest=LONGEST_RUN)
     ]
     asked = requests[:MOST_REQUESTS]
     marks = dict(cursor.next)
@@ -137,17 +141,20 @@ def ingest_tick(cursor: Cursor, work: Work, *, runs: Runs = NO_RUNS) -> IngestTi
     return IngestTick(tuple(asked), Cursor(marks))
 
 
-def tables_tick(work: Work, *, failed: Mapping[datetime, int] = {}) -> tuple[WindowsRequest, ...]:
+def tables_tick(
+    work: Work, *, latches: Mapping[datetime, Latch] = {}, now: datetime = _AT_THE_END_OF_TIME
+) -> tuple[WindowsRequest, ...]:
     """Return the requests for windows whose tables are missing or stale.
 
-    ``failed`` has how often runs of a window have failed that may succeed now, by window start.
+    ``latches`` are those that failed runs of a window have left, by window start. A run waits for the last of its windows'.
     """
     requests = []
     for run in work.tables_runs(longest=LONGEST_RUN):
+        left = [latches[window.start] for window in run if window.start in latches]
+        if any(latch.holds(now) for latch in left):
+            continue
         digest = generation([text for window in run for text in work.tables_inputs[window.start]], code_version="")
-        tries = min(MOST_TRIES - 1, max(failed.get(window.start, 0) for window in run))
-        again = f":again{tries}" if tries else ""
-        requests.append(WindowsRequest(run, f"tables:{run[0].key}..{run[-1].key}:{digest}{again}"))
+        requests.append(WindowsRequest(run, f"tables:{run[0].key}..{run[-1].key}:{digest}{_after_latest(left)}"))
     return tuple(requests[:MOST_REQUESTS])
 
 
@@ -161,10 +168,14 @@ def _offsets_text(span: Span, ends: Mapping[Cell, int]) -> str:
     return ",".join(str(ends[Cell(partition, last)]) for partition in span.kafka_partitions)
 
 
-def _tries_text(span: Span, runs: Runs) -> str:
-    """Return the end of the run key after failed runs: ``:again2``; without a failure it is empty."""
-    tries = max(runs.failed.get(cell, 0) for cell in span.cells())
-    return f":again{tries}" if tries else ""
+def _after(span: Span, runs: Runs) -> str:
+    return _after_latest(runs.latches[cell] for cell in span.cells() if cell in runs.latches)
+
+
+def _after_latest(latches: Iterable[Latch]) -> str:
+    """Return the end of the run key after failed runs, which no earlier try has; empty without a failure."""
+    latest = max(latches, key=lambda latch: latch.ended, default=None)
+    return "" if latest is None else f":after-{latest.run[:8]}"
 
 
 def _digest(span: Span, inputs: Mapping[Cell, Iterable[str]]) -> str:

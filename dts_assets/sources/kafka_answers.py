@@ -8,10 +8,10 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from confluent_kafka import KafkaError
-from tenacity import RetryError, Retrying, before_sleep_log, retry_if_exception_type, stop_after_delay, wait_random
+from tenacity import RetryError, Retrying, before_sleep_log, retry_if_exception, stop_after_delay, wait_random
 
 from dts_assets.errors.sources import BrokerError
-from dts_assets.sources.kafka_errors import PASSING, ConnectionErrors, error_of
+from dts_assets.sources.kafka_errors import PASSING, REFUSED_SECONDS, ConnectionErrors, error_of
 
 ANSWER_SECONDS = 5.0
 """The longest time that a question may take."""
@@ -42,10 +42,13 @@ def seconds_left(began: float) -> float:
     return max(_LEAST_SECONDS, began + ANSWER_SECONDS - time.monotonic())
 
 
-def answer_of(ask: Callable[[float], Answer], heard: ConnectionErrors) -> Answer:
+def answer_of(
+    ask: Callable[[float], Answer], heard: ConnectionErrors, *, refused_for: float = REFUSED_SECONDS
+) -> Answer:
     """Return the result of ``ask``, called again while it raises PassingError.
 
-    ``ask`` gets the monotonic time at which the question was first put. ``heard`` keeps the obstacles.
+    ``ask`` gets the monotonic time at which the question was first put. ``heard`` keeps the obstacles. An error that a broker
+    gives while it starts is believed when it has lasted for ``refused_for`` seconds.
 
     Raises:
         BrokerError: No attempt succeeded in time; the class says why. Errors of ``ask`` itself go through.
@@ -59,13 +62,20 @@ def answer_of(ask: Callable[[float], Answer], heard: ConnectionErrors) -> Answer
             heard.note(passing.error)
             raise
 
+    def may_pass(error: BaseException) -> bool:
+        starting = isinstance(error, BrokerError) and error.while_restarting
+        return isinstance(error, PassingError) or (starting and time.monotonic() - began < refused_for)
+
     retrying = Retrying(
-        retry=retry_if_exception_type(PassingError),
+        retry=retry_if_exception(may_pass),
         stop=stop_after_delay(ANSWER_SECONDS - _LEAST_SECONDS),
         wait=wait_random(0.05, 0.15),
         before_sleep=before_sleep_log(_LOG, logging.DEBUG),
     )
     try:
         return retrying(attempt)
-    except RetryError:
+    except RetryError as error:
+        last = error.last_attempt.exception()
+        if isinstance(last, BrokerError):
+            raise last from None
         raise heard.verdict(began) or heard.unreachable(ANSWER_SECONDS, began) from None

@@ -1,7 +1,7 @@
 """The connection to a Kafka broker, one for each process and configuration.
 
 The client library tells what is wrong with a connection to a callback only, and lets the question itself time out. Here the
-callback is heard while a question is open, so that a refused password is an error after half a second.
+callback is heard while a question is open, so that a refused password is an error within two seconds.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 from dts_assets.errors.sources import BrokerError, PartitionCountError
 from dts_assets.sources import kafka_answers
 from dts_assets.sources.kafka_answers import PassingError, answer_of, seconds_left, told
-from dts_assets.sources.kafka_errors import OF_THE_CONNECTION, ConnectionErrors
+from dts_assets.sources.kafka_errors import OF_THE_CONNECTION, REFUSED_SECONDS, ConnectionErrors
 from dts_assets.sources.kafka_place import KafkaPlace
 from dts_assets.sources.kafka_reader import Reader
 from dts_assets.sources.kafka_times import MessageTimes
@@ -136,11 +136,17 @@ class Client:
         low, high = self.offsets([{kafka_partition: EARLIEST}, {kafka_partition: LATEST}])
         return low[kafka_partition].offset, high[kafka_partition].offset
 
-    def ask(self, put: Callable[[AdminClient, float], Mapping[Key, Future[Value]]], doing: str) -> dict[Key, Value]:
+    def ask(
+        self,
+        put: Callable[[AdminClient, float], Mapping[Key, Future[Value]]],
+        doing: str,
+        *,
+        refused_for: float = REFUSED_SECONDS,
+    ) -> dict[Key, Value]:
         """Return the answers to a question by key; the question is put again while its obstacle may pass.
 
         ``put`` gets the seconds that are left. ``doing`` names the action, "read topic {}", for the error where it is not
-        allowed; ``{}`` stands for the key of the answer.
+        allowed; ``{}`` stands for the key of the answer. A refusal is believed after ``refused_for`` seconds.
 
         Raises:
             BrokerError: There is no answer, or one that is an error. If the connection is the reason, the next question makes
@@ -160,7 +166,7 @@ class Client:
             return {key: answer.result() for key, answer in answers.items()}
 
         try:
-            return answer_of(attempt, self.heard)
+            return answer_of(attempt, self.heard, refused_for=refused_for)
         except BrokerError as error:
             if isinstance(error, OF_THE_CONNECTION):
                 forget(self)

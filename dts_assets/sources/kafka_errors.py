@@ -43,6 +43,9 @@ PASSING = frozenset(
         KafkaError.FENCED_LEADER_EPOCH,
         KafkaError.UNKNOWN_LEADER_EPOCH,
         KafkaError.KAFKA_STORAGE_ERROR,
+        KafkaError.NOT_CONTROLLER,
+        KafkaError.THROTTLING_QUOTA_EXCEEDED,
+        KafkaError.UNSTABLE_OFFSET_COMMIT,
     }
 )
 """Errors that may be gone a moment later."""
@@ -54,6 +57,9 @@ _OFFERED = re.compile(r"supported mechanisms: ?([\w,.-]*)")
 _DETAILS = re.compile(r"\s*\((after|install) [^)]*\)|error:[0-9A-F]+:|^\S+://|^[^ ]*/bootstrap: ")
 _TWICE = 2
 """A login must be refused this often: a broker that stops may end one in the middle."""
+
+REFUSED_SECONDS = 1.5
+"""Seconds for which a login or a permission must be refused: a broker that starts may not know its users and rules yet."""
 
 
 class ConnectionErrors:
@@ -73,7 +79,7 @@ class ConnectionErrors:
         """Return the fault of the connection since a monotonic time; None if there may be none."""
         heard = self._since(since)
         refused = [error for error in heard if error.code() == KafkaError._AUTHENTICATION]
-        if len(refused) >= _TWICE:
+        if len(refused) >= _TWICE and time.monotonic() - since >= REFUSED_SECONDS:
             offered = _OFFERED.search(refused[-1].str())
             if offered is not None:
                 names = tuple(name for name in offered.group(1).split(",") if name)

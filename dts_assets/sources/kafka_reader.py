@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
-from dts_assets.errors.sources import MessagesGoneError, UnreachableBrokerError
+from dts_assets.errors.sources import BrokerError, MessagesGoneError, UnreachableBrokerError
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.sources.capture_source import MESSAGE_SCHEMA
 from dts_assets.sources.kafka_errors import ConnectionErrors, error_of
@@ -33,6 +33,9 @@ _WAIT = 0.1
 
 _LOOK_EVERY = 2.0
 """Seconds without a message after which the broker is asked whether all is well."""
+
+REFUSED_SECONDS = 10.0
+"""The longest time for which a broker that has let the topic be read may refuse it, as it may while it starts."""
 
 _OF_THE_GROUP = frozenset(
     {KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError._WAIT_COORD, KafkaError.COORDINATOR_NOT_AVAILABLE}
@@ -70,11 +73,18 @@ class Reader:
         """
         following, wanted = offsets.start, _MOST_MESSAGES // 4
         progress = looked = time.monotonic()
+        refusal = _Refusal(min(REFUSED_SECONDS, patience))
         self._begin(place, following)
         try:
             while following < offsets.end:
-                some, reached = self._take(min(wanted, offsets.end - following), offsets.end)
+                try:
+                    some, reached = self._take(min(wanted, offsets.end - following), offsets.end)
+                except BrokerError as error:
+                    refusal.wait_out(error)
+                    self._begin(place, following)
+                    continue
                 if some:
+                    refusal.over()
                     following = int(some[-1].offset() or 0) + 1
                     yield some
                     progress = looked = time.monotonic()  # from now on: whoever took them may have been slow
@@ -83,7 +93,11 @@ class Reader:
                 if reached is not None and reached >= offsets.end:
                     return
                 if reached is not None or time.monotonic() - looked > _LOOK_EVERY:
-                    self._look(place, OffsetRange(following, offsets.end), bounds, restart=reached == _LOST)
+                    rest = OffsetRange(following, offsets.end)
+                    try:
+                        self._look(place, rest, bounds, restart=reached == _LOST)
+                    except BrokerError as error:
+                        refusal.wait_out(error)
                     looked = time.monotonic()
                 if time.monotonic() - progress > patience:
                     raise self._heard.unreachable(patience, progress)
@@ -139,6 +153,33 @@ class Reader:
         if restart:
             self._begin(place, rest.start)
 
+
+class _Refusal:
+    """The time since a broker has refused a reader."""
+
+    def __init__(self, patience: float) -> None:
+        self._patience = patience
+        self._since: float | None = None
+
+    def wait_out(self, error: BrokerError) -> None:
+        """Wait a moment, if the broker may give the error because it restarts.
+
+        Raises:
+            BrokerError: The error, if it is none of a restart, or has lasted for longer than the patience.
+        """
+        now = time.monotonic()
+        self._since = self._since or now
+        if not error.while_restarting or now - self._since >= self._patience:
+            raise error
+        time.sleep(_PAUSE)
+
+    def over(self) -> None:
+        """Note that the broker gives messages."""
+        self._since = None
+
+
+_PAUSE = 0.5
+"""Seconds before a broker that has refused is asked again."""
 
 _LOST = -1
 _DECISIVE = frozenset(

@@ -30,6 +30,7 @@ def topic_retention(place: KafkaPlace) -> BrokerRetention:
             [ConfigResource(ResourceType.TOPIC, topic) for topic in place.topics], request_timeout=seconds
         ),
         "read the settings of {}",
+        refused_for=0.0,  # an account that may only read is refused at every look
     )
     each = [retention_of({name: entry.value for name, entry in configs.items()}) for configs in found.values()]
     return BrokerRetention(

@@ -29,7 +29,8 @@ from pyiceberg.table.update import (
 )
 from pyiceberg.typedef import Identifier
 
-from dts_assets.errors import LakeTableError
+from dts_assets.errors import OvertakenError
+from dts_assets.model.turns import TABLES_TURN
 from dts_assets.store.commit import ask_catalog, stands_at
 from dts_assets.store.contention import until_it_gets_through
 
@@ -45,7 +46,8 @@ def branched(catalog: Catalog, identifier: Identifier, snapshot_id: int | None) 
 
     Raises:
         StaleGenerationError: The table does not stand at the Iceberg snapshot any more; nothing was changed.
-        LakeTableError: Somebody removed the branch, as the next run does after it has taken over.
+        OvertakenError: Somebody removed the branch, as the next run does after it has taken over.
+        LakeChangeError: Other writers were in the way all the time, or the catalog gave no answer.
     """
     name = f"{_PREFIX}{uuid.uuid4().hex[:12]}"
     begin = _begin(catalog, identifier, name, snapshot_id)
@@ -94,7 +96,7 @@ def _finish(catalog: Catalog, identifier: Identifier, name: str, begin: int, sna
             return  # a commit whose answer was lost
         stands_at(snapshot_id)(table)
         if branch is None:
-            raise LakeTableError(".".join(identifier), "the branch of this run was removed before its end")
+            raise OvertakenError(identifier[0], TABLES_TURN)
         if branch.snapshot_id == begin:  # the other engine found nothing to commit
             _commit(table, (RemoveSnapshotRefUpdate(ref_name=name),), ())
             return

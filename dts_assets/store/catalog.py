@@ -18,6 +18,7 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import DatabaseError
 
 from dts_assets.errors import UnwritableLakeError
+from dts_assets.store.contention import explained_trouble
 from dts_assets.store.iceberg_tables import CATALOG
 from dts_assets.store.places import clause_of, require_lake_folder
 
@@ -130,6 +131,7 @@ def open_catalog(lake: LakeLocation) -> Catalog:
 
     Raises:
         UnwritableLakeError: A SQLite catalog cannot be opened, or a folder of the lake cannot be made or written.
+        UnavailableCatalogError: Other programs kept a SQLite catalog locked.
     """
     if lake.catalog_type != "sqlite":
         return load_catalog(CATALOG, **{**lake.properties, "warehouse": lake.warehouse_uri})
@@ -147,9 +149,12 @@ def open_catalog(lake: LakeLocation) -> Catalog:
             return _SqliteCatalog(CATALOG, **properties)
         except DatabaseError as error:
             # Another process may make each of the catalog's two tables between our look and our try.
-            if not tables_left or "already exists" not in str(error):
-                raise UnwritableLakeError(lake.warehouse, f"its catalog {database.name} cannot be opened") from error
-            tables_left -= 1
+            if tables_left and "already exists" in str(error):
+                tables_left -= 1
+                continue
+            if (passing := explained_trouble(error)) is not None:
+                raise passing from error
+            raise UnwritableLakeError(lake.warehouse, f"its catalog {database.name} cannot be opened") from error
 
 
 def spark_catalog_conf(lake: LakeLocation) -> dict[str, str]:

@@ -50,7 +50,7 @@ from pyiceberg.table.update import (
 from pyiceberg.typedef import Identifier
 from requests.exceptions import RequestException
 
-from dts_assets.errors import LakeTableError, StaleGenerationError
+from dts_assets.errors import LakeChangeError, LakeTableError, StaleGenerationError
 from dts_assets.store.contention import until_it_gets_through
 from dts_assets.store.data_files import data_files, partition_value
 from dts_assets.store.files import WrittenFile
@@ -106,8 +106,9 @@ def replace(
 
     Raises:
         StaleGenerationError: The rectangle holds other files than ``base``.
-        LakeTableError: A new file is not as its writer reported, lies outside, or is there already; the table has row-level
-            deletes inside; or other writers were in the way all the time.
+        LakeTableError: A new file is not as its writer reported, lies outside, or is there already; or the table has row-level
+            deletes inside.
+        LakeChangeError: Other writers were in the way all the time, the catalog gave no answer, or a new file is gone.
     """
     name = ".".join(identifier)
     wanted = _wanted(rectangle)
@@ -266,7 +267,7 @@ class _Attempt:
         """Return the paths that an earlier try has removed, None if none is known to have landed.
 
         Raises:
-            LakeTableError: A try landed, and somebody has set the table back since: its rows are not there.
+            LakeChangeError: A try landed, and somebody has set the table back since: its rows are not there.
         """
         if not self._removed:
             return None
@@ -274,8 +275,8 @@ class _Attempt:
         if found is None and all(one.snapshot_id != self._snapshot_id for one in table.metadata.snapshot_log):
             return None
         if all(one.snapshot_id != self._snapshot_id for one in ancestors_of(table.current_snapshot(), table.metadata)):
-            raise LakeTableError(
-                self._name, "its new version was taken back by another program as soon as it was made", "run it again"
+            raise LakeChangeError(
+                self._name, "its new version was taken back by another program as soon as it was made"
             )
         return self._removed.get(found.manifest_list if found is not None else "", ())
 

@@ -29,7 +29,7 @@ from pyiceberg.table import Table
 from pyiceberg.typedef import Record
 from pyiceberg.types import BinaryType
 
-from dts_assets.errors import LakeTableError
+from dts_assets.errors import LakeChangeError, LakeTableError
 from dts_assets.store.files import WrittenFile, leaf_column
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -88,7 +88,8 @@ class _FooterReader:
         """Return the data file of a written file.
 
         Raises:
-            LakeTableError: The file is missing, or is not as its writer reported.
+            LakeChangeError: The file is missing.
+            LakeTableError: The file is not as its writer reported.
         """
         source = self._io.new_input(file.path)
         try:
@@ -96,7 +97,7 @@ class _FooterReader:
             with source.open() as stream:
                 footer = pq.read_metadata(stream)
         except FileNotFoundError:
-            raise LakeTableError(self._name, f"its new file {file.path} is not there") from None
+            raise LakeChangeError(self._name, f"its new file {file.path} is not there") from None
         if footer.num_rows != file.rows or footer.num_rows == 0:
             raise self._misfit(file, f"holds {footer.num_rows} rows and was reported with {file.rows}")
         paths = self._checked_paths(file, footer)

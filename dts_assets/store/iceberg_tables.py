@@ -86,7 +86,7 @@ def ensure_table(catalog: Catalog, identifier: Identifier, layout: TableLayout) 
     Several processes may do so at once.
 
     Raises:
-        LakeTableError: Other writers kept the catalog busy all the time, or it gave no answer.
+        LakeChangeError: Other writers kept the catalog busy all the time, or it gave no answer.
         SetBackTableError: The table stands at an earlier version than before.
     """
     made = until_it_gets_through(
@@ -99,7 +99,7 @@ def remember(catalog: Catalog, identifier: Identifier, layout: TableLayout, *, n
     """Keep a fact in the properties of a table, where it lasts as long as the lake. The first writer wins.
 
     Raises:
-        LakeTableError: Other writers kept the table busy all the time.
+        LakeChangeError: Other writers kept the table busy all the time.
     """
 
     def attempt() -> None:
@@ -138,8 +138,8 @@ def evolve(catalog: Catalog, identifier: Identifier, columns: Sequence[NamedType
     name differs in case only is spelled as in ``columns`` from then on.
 
     Raises:
-        LakeTableError: A column's type and the wanted type have no common wider type, or other writers kept the table busy all
-            the time.
+        LakeTableError: A column's type and the wanted type have no common wider type.
+        LakeChangeError: Other writers kept the table busy all the time.
     """
 
     def attempt() -> None:

@@ -133,7 +133,7 @@ class Ledger:
         From then on no other writer of these parts marks anything there. A table in which the name stands already is not written.
 
         Raises:
-            LakeTableError: Other writers kept a table busy all the time.
+            LakeChangeError: Other writers kept a table busy all the time.
         """
         for name in names:
             table = self._ensure(name)

@@ -63,7 +63,7 @@ def plan_replacement(
             raise LakeTableError(
                 ".".join(table.name()),
                 "another program has deleted single rows of it, by delete files, where whole files are to be replaced",
-                "rewrite its data files (Spark's procedure rewrite_data_files with delete-file-threshold 1) and run it again",
+                "rewrite its data files first (Spark's procedure rewrite_data_files with delete-file-threshold 1)",
             )
         touched = Touched(manifest)
         for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=True):

@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 import pytest
+from pyiceberg.exceptions import ServiceUnavailableError
+from sqlalchemy.exc import OperationalError
 
-from dts_assets.defs.failures import CANNOT_BE_RETRIED, skips_with_reason
+from dts_assets.defs.failures import CANNOT_BE_RETRIED, MAY_PASS, skips_with_reason, trouble_of
 from dts_assets.errors import DtsAssetsError, StaleGenerationError, UnwritableLakeError
 from dts_assets.model.tables import TableId
+from dts_assets.planning.latches import Trouble
 
 if TYPE_CHECKING:
     from tests.defs.projects import Project
@@ -65,6 +68,44 @@ def test_every_step_explains_the_error_of_its_flow(
     run = instance.get_run_by_id(result.run_id)
     assert run is not None
     assert (CANNOT_BE_RETRIED in run.tags) == (not error.retriable)
+    assert (MAY_PASS in run.tags) == error.retriable
+    assert trouble_of(run) is (Trouble.PASSING if error.retriable else Trouble.LASTING)
+
+
+LOCKED = OperationalError("INSERT", None, Exception("database is locked"))
+
+
+@pytest.mark.parametrize(
+    ("before", "error", "trouble"),
+    [
+        ({CANNOT_BE_RETRIED: "BrokerLoginError"}, PASSING, Trouble.PASSING),
+        ({MAY_PASS: "OvertakenError"}, LASTING, Trouble.LASTING),
+        ({}, LOCKED, Trouble.PASSING),
+        ({}, ServiceUnavailableError("503"), Trouble.PASSING),
+        ({}, ValueError("odd"), Trouble.UNKNOWN),
+    ],
+    ids=["after a lasting one", "after a passing one", "a locked catalog", "a catalog without answer", "unexpected"],
+)
+def test_a_run_that_fails_names_its_own_trouble_and_not_that_of_the_run_before(
+    before: dict[str, str],
+    error: Exception,
+    trouble: Trouble,
+    shop: Project,
+    instance: dg.DagsterInstance,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Who executes a run again gives its tags to the new one."""
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise error
+
+    monkeypatch.setattr("dts_assets.flows.redrive.redrive", fail)
+    job = shop.definitions().resolve_job_def("shop_redrive")
+    result = job.execute_in_process(instance=instance, tags=before, raise_on_error=False)
+    assert not result.success
+    run = instance.get_run_by_id(result.run_id)
+    assert run is not None
+    assert trouble_of(run) is trouble
 
 
 def test_a_tick_is_skipped_with_the_sentence_and_other_errors_go_on() -> None:
@@ -74,5 +115,8 @@ def test_a_tick_is_skipped_with_the_sentence_and_other_errors_go_on() -> None:
     skipped = skips_with_reason(tick)(LASTING)
     assert isinstance(skipped, dg.SkipReason)
     assert skipped.skip_message == str(LASTING)
+    busy = skips_with_reason(tick)(LOCKED)
+    assert isinstance(busy, dg.SkipReason)
+    assert "The catalog of the lake cannot be asked now" in str(busy.skip_message)
     with pytest.raises(ValueError, match="odd"):
         skips_with_reason(tick)(ValueError("odd"))

@@ -12,7 +12,7 @@ import pytest
 
 from dts_assets.defs import live
 from dts_assets.defs.failures import CANNOT_BE_RETRIED
-from dts_assets.defs.live import live_config
+from dts_assets.defs.live import HAS_WORKED, live_config
 from dts_assets.errors import DtsAssetsError
 from dts_assets.errors.sources import BrokerLoginError, UnreachableBrokerError
 from dts_assets.flows.follow import Refreshed
@@ -176,6 +176,16 @@ def test_a_run_that_ends_with_an_error_says_it_and_whether_the_same_may_succeed(
     found = instance.get_run_by_id(result.run_id)
     assert found is not None
     assert (CANNOT_BE_RETRIED in found.tags) == final
+    assert found.tags[HAS_WORKED] == found.run_id, "a failure after this is the first one in a row"
+
+
+def test_a_run_that_never_refreshed_has_not_worked(
+    shop: Project, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = run(shop, instance, monkeypatch, [BrokerLoginError("host:9092", "SCRAM-SHA-512")])
+    found = instance.get_run_by_id(result.run_id)
+    assert found is not None
+    assert HAS_WORKED not in found.tags
 
 
 def test_a_table_that_the_graph_does_not_show_yet_is_told_of_too(

@@ -53,7 +53,9 @@ EXAMPLES: tuple[tuple[errors.DtsAssetsError, str, str], ...] = (
         "Topic shop ends at offset 3 in Kafka partition 0",
         "point bootstrap_servers back",
     ),
-    (errors.LakeTableError("shop.entries", "it has no column offset"), "shop.entries", "report it if it comes back"),
+    (errors.UnavailableCatalogError("it gave no answer"), "The catalog of the lake", "run it again"),
+    (errors.LakeChangeError("shop.cuts", "it was busy"), "shop.cuts", "run it again"),
+    (errors.LakeTableError("shop.entries", "it has no column offset"), "shop.entries", "report it with the log"),
     (errors.LakeTableError("shop.entries", "it has no column offset", "make it anew"), "shop.entries", "make it anew"),
     (errors.UnwritableLakeError("./lake", "permission denied"), "./lake", "Make it writable"),
     (errors.StaleGenerationError("shop.entries", expected="12", found="13"), "shop.entries", "run it again"),
@@ -170,8 +172,8 @@ def test_facts_given_by_position_are_the_ones_that_the_sentence_names() -> None:
     error = errors.LakeTableError("shop.entries", "it has no column offset")
     assert (error.table, error.what) == ("shop.entries", "it has no column offset")
     assert str(error) == (
-        "The lake table shop.entries cannot be used as asked: it has no column offset; run it again, and report it if it comes "
-        "back."
+        "The lake table shop.entries cannot be used as asked: it has no column offset; report it with the log of the run, "
+        "because it is a fault of dts-assets."
     )
 
 
@@ -190,10 +192,62 @@ def test_a_mistake_reads_as_file_line_place_and_fix() -> None:
 def test_only_what_may_succeed_again_unchanged_is_retriable() -> None:
     assert {cls.__name__ for cls in CLASSES if cls.retriable} == {
         "GroupInUseError",
+        "LakeChangeError",
+        "MessagesGoneError",
+        "NotClosedError",
+        "NotReadyError",
         "OvertakenError",
         "StaleGenerationError",
+        "UnavailableCatalogError",
         "UnreachableBrokerError",
     }
+
+
+AGAIN = re.compile(r"\b(run it again|be run again|run again|try again|ask again|repeat it)\b", re.IGNORECASE)
+"""The words with which a sentence says that a repetition may succeed although nobody has mended anything."""
+
+
+def texts_by_class(path: Path) -> Iterator[tuple[str, str]]:
+    """Each text of a module's code with the class that it makes an error of, or in whose sentence it stands."""
+    tree = ast.parse(path.read_text("utf-8"))
+    names = {cls.__name__ for cls in CLASSES}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names:
+            yield from ((node.func.id, text) for text in texts_in(node))
+        elif isinstance(node, ast.ClassDef) and node.name in names:
+            for part in node.body:
+                body = part.body[1:] if isinstance(part, ast.FunctionDef) else [part]  # without the docstring
+                if isinstance(part, ast.FunctionDef | ast.AnnAssign):
+                    yield from ((node.name, text) for statement in body for text in texts_in(statement))
+
+
+def texts_in(node: ast.AST) -> Iterator[str]:
+    for one in ast.walk(node):
+        if isinstance(one, ast.Constant) and isinstance(one.value, str):
+            yield one.value
+
+
+def test_what_says_run_it_again_is_retriable_wherever_the_words_stand() -> None:
+    """The sentence and the sensors, which ask retriable runs again sooner, say one thing."""
+    retriable = {cls.__name__ for cls in CLASSES if cls.retriable}
+    saying = [
+        (name, text)
+        for path in (PACKAGES[0]).rglob("*.py")
+        for name, text in texts_by_class(path)
+        if AGAIN.search(text)
+    ]
+    assert {"LakeChangeError", "StaleGenerationError", "MessagesGoneError"} <= {name for name, _ in saying}
+    assert [one for one in saying if one[0] not in retriable] == []
+    assert [str(error) for error, _, _ in EXAMPLES if AGAIN.search(str(error)) and not error.retriable] == []
+
+
+def test_a_server_that_restarts_gives_no_error_that_is_retriable_anyway() -> None:
+    assert {cls.__name__ for cls in CLASSES if cls.while_restarting} == {
+        "BrokerDeniedError",
+        "BrokerLoginError",
+        "UnknownTopicError",
+    }
+    assert not any(cls.retriable for cls in CLASSES if cls.while_restarting)
 
 
 def test_lost_and_missing_messages_are_told_apart_by_their_offsets() -> None:

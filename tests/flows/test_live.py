@@ -14,11 +14,9 @@ from typing import Any
 
 import pytest
 
-from dts_assets.errors import DtsAssetsError
-from dts_assets.errors.sources import BrokerLoginError, UnreachableBrokerError
 from dts_assets.flows import snapshots
 from dts_assets.flows.find_work import find_work
-from dts_assets.flows.follow import Refreshed, first_open, follow
+from dts_assets.flows.follow import first_open, follow
 from dts_assets.store.lake import Lake
 from dts_assets.store.ledger import Ledger
 from tests.flows.harness import SYSTEM, Bench, Harness, refresh
@@ -271,41 +269,3 @@ def test_one_process_follows_a_growing_source_from_window_to_window(bench: Bench
     assert harness.snapshots(source.tables) == folded(source.tables, source.changes)
     assert [row.window.start for row in harness.pipeline.ledger.cuts()] == [border(0), border(1), border(2)]
     assert find_work(harness.pipeline).nothing
-
-
-def test_trouble_that_may_pass_is_waited_out_and_other_trouble_is_not(
-    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    source = three_windows()
-    harness = open_short(bench, tmp_path / "capture", source.messages, complete=False, window={**LIVE, "end": None})
-    troubles: list[DtsAssetsError] = []
-    now = 0.0
-
-    def refreshed(*args: Any, **kwargs: Any) -> Refreshed:
-        if troubles:
-            raise troubles.pop(0)
-        return Refreshed((), (), ())
-
-    def sleep(seconds: float) -> None:
-        nonlocal now
-        now += seconds
-
-    def run() -> None:
-        list(
-            follow(
-                lambda: harness.pipeline, border(0), lasts=600 * SECOND, spark=lambda: harness.session,
-                progress=harness.lines.append, clock=lambda: now, sleep=sleep,
-            )
-        )  # fmt: skip
-
-    monkeypatch.setattr("dts_assets.flows.follow.refresh", refreshed)
-    away = UnreachableBrokerError("host:9092", "connection refused", seconds=5)
-    troubles = [away] * 10
-    run()
-    assert len([line for line in harness.lines if "Trying again" in line]) == 10
-    troubles = [away] * 30
-    with pytest.raises(UnreachableBrokerError):
-        run()
-    troubles = [BrokerLoginError("host:9092", "SCRAM-SHA-512")]
-    with pytest.raises(BrokerLoginError):
-        run()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import pickle
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -14,11 +14,15 @@ import pytest
 from confluent_kafka import Consumer
 from confluent_kafka.admin import (
     AclBinding,
+    AclBindingFilter,
     AclOperation,
     AclPermissionType,
     AdminClient,
     ResourcePatternType,
     ResourceType,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
 )
 
 from dts_assets.errors.sources import (
@@ -34,6 +38,7 @@ from dts_assets.errors.sources import (
 )
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.sources import kafka_answers
+from dts_assets.sources.kafka_errors import REFUSED_SECONDS
 from dts_assets.sources.kafka_group import GroupOffsets
 from dts_assets.sources.kafka_place import KafkaPlace
 from dts_assets.sources.kafka_source import KafkaSource
@@ -220,6 +225,107 @@ class TestOutages:
         with pytest.raises(BrokerError) as caught:
             list(reading)
         assert not isinstance(caught.value, UnreachableBrokerError)
+
+
+class TestRestarts:
+    """A broker that starts again may know its users and its rules a moment later than it listens."""
+
+    def test_a_broker_that_restarts_gives_no_error_that_lasts(self, guarded: Broker, topic: str) -> None:
+        send(guarded, topic, numbered(10))
+        wanted = place(guarded, topic, partitions=2, listener="SASL_PLAINTEXT")
+        assert KafkaSource(wanted).watermarks()[0].high == 10
+        guarded.kill()
+        met: list[BrokerError] = []
+
+        def answered() -> None:
+            deadline = time.monotonic() + 60
+            while time.monotonic() < deadline:
+                try:
+                    assert KafkaSource(wanted).watermarks()[0].high == 10
+                    return
+                except BrokerError as error:
+                    met.append(error)
+
+        with ThreadPoolExecutor(1) as pool:
+            asking = pool.submit(answered)
+            guarded.start()  # by this thread, with which the broker would end
+            asking.result(90)
+        assert met
+        assert [str(error) for error in met if not error.retriable] == []
+
+    @pytest.mark.parametrize("away", [0.6, 5.0])
+    def test_a_login_that_is_refused_for_a_moment_is_asked_again(
+        self, guarded: Broker, topic: str, away: float
+    ) -> None:
+        """The broker forgets the user and gets it back, as one does whose users are loaded late."""
+        user = f"late-{topic}"
+        admin = AdminClient(dict(guarded.client_config()))
+        wanted = place(
+            guarded, topic, partitions=2, listener="SASL_PLAINTEXT", sasl_mechanism="SCRAM-SHA-512", sasl_username=user
+        )
+        allow(admin, user, topic)
+        with ThreadPoolExecutor(1) as pool:
+            made = pool.submit(later, away, lambda: keep_user(admin, user))
+            if away < REFUSED_SECONDS:
+                assert KafkaSource(wanted).watermarks()[0].high == 0
+            else:
+                error, seconds = asked(wanted)
+                assert type(error) is BrokerLoginError
+                assert seconds < away
+            made.result()
+        assert KafkaSource(wanted).watermarks()[0].high == 0
+
+    def test_a_permission_that_comes_a_moment_later_is_waited_for(self, guarded: Broker, topic: str) -> None:
+        wanted = place(guarded, topic, partitions=2, listener="SASL_PLAINTEXT", sasl_username="account")
+        admin = AdminClient(dict(guarded.client_config()))
+        with ThreadPoolExecutor(1) as pool:
+            made = pool.submit(later, 0.5, lambda: allow(admin, "account", topic))
+            assert KafkaSource(wanted).watermarks()[0].high == 0
+            made.result()
+
+    def test_a_permission_that_is_away_while_a_range_is_read_is_waited_for(self, guarded: Broker, topic: str) -> None:
+        values = 200
+        send(guarded, topic, [Sent(value=b"x" * 250_000) for _ in range(values)])
+        admin = AdminClient(dict(guarded.client_config()))
+        allow(admin, "account", topic)
+        found = KafkaSource(place(guarded, topic, partitions=2, listener="SASL_PLAINTEXT", sasl_username="account"))
+        reading = found.read(0, OffsetRange(0, values))
+        read = next(reading)["offset"].to_pylist()
+        for answer in admin.delete_acls([of_topic("account", topic, filtering=True)]).values():
+            answer.result(10)
+        with ThreadPoolExecutor(1) as pool:
+            made = pool.submit(later, 3.0, lambda: allow(admin, "account", topic))
+            read += [offset for batch in reading for offset in batch["offset"].to_pylist()]
+            made.result()
+        assert read == list(range(values))
+
+
+def later(seconds: float, act: Callable[[], None]) -> None:
+    time.sleep(seconds)
+    act()
+
+
+def of_topic(user: str, topic: str, *, filtering: bool = False) -> Any:
+    kind: Any = AclBindingFilter if filtering else AclBinding
+    return kind(
+        ResourceType.TOPIC, topic, ResourcePatternType.LITERAL, f"User:{user}", "*",
+        AclOperation.READ, AclPermissionType.ALLOW,
+    )  # fmt: skip
+
+
+def allow(admin: AdminClient, user: str, topic: str) -> None:
+    """Let a user read a topic."""
+    for answer in admin.create_acls([of_topic(user, topic)]).values():
+        answer.result(10)
+
+
+def keep_user(admin: AdminClient, user: str) -> None:
+    """Give the broker a user with the password of all."""
+    info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
+    for answer in admin.alter_user_scram_credentials(
+        [UserScramCredentialUpsertion(user, info, SECRET.encode())]
+    ).values():
+        answer.result(10)
 
 
 def test_offsets_that_compaction_took_away_end_a_range(guarded: Broker) -> None:

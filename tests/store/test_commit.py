@@ -24,7 +24,7 @@ from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 from sqlalchemy.exc import OperationalError
 
-from dts_assets.errors import LakeTableError, OvertakenError, StaleGenerationError
+from dts_assets.errors import LakeChangeError, LakeTableError, OvertakenError, StaleGenerationError
 from dts_assets.model.turns import Turn
 from dts_assets.store import commit
 from dts_assets.store.commit import files_apart, files_in, generation_of, replace, stands_at
@@ -212,7 +212,7 @@ class TestRefused:
 
     def test_a_file_that_is_not_there(self, cells: Cells) -> None:
         (file,) = cells.write([(0, 0)], "new")
-        with pytest.raises(LakeTableError, match="not there"):
+        with pytest.raises(LakeChangeError, match="not there"):
             replace(cells.catalog, cells.identifier, {}, [changed(file, path=file.path + "x")])
 
     def test_a_file_with_other_rows_than_reported(self, cells: Cells) -> None:

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
 
 import pytest
-from pyiceberg.exceptions import CommitFailedException
+from py4j.protocol import Py4JError
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    CommitStateUnknownException,
+    ServiceUnavailableError,
+    UnauthorizedError,
+)
+from requests.exceptions import ConnectionError as NoConnectionError
+from requests.exceptions import InvalidURL, ReadTimeout, SSLError
 from sqlalchemy.exc import OperationalError
 
-from dts_assets.errors import LakeTableError, StaleGenerationError
+from dts_assets.errors import LakeChangeError, StaleGenerationError, UnavailableCatalogError
 from dts_assets.store import contention
-from dts_assets.store.contention import until_it_gets_through
+from dts_assets.store.catalog import LakeLocation, open_catalog
+from dts_assets.store.contention import explained_trouble, until_it_gets_through
 
 
 def locked(said: str = "database is locked") -> Exception:
@@ -29,14 +41,27 @@ def failing(times: int, error: Exception) -> tuple[list[int], Callable[[], str]]
     return tries, attempt
 
 
-@pytest.mark.parametrize("error", [locked(), locked("database is busy"), CommitFailedException("somebody else")])
+def cut_off() -> Exception:
+    return OperationalError("SELECT", None, Exception("SSL SYSCALL error"), connection_invalidated=True)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        locked(), locked("database is busy"), locked("deadlock detected"), cut_off(), CommitFailedException("somebody else"),
+        ServiceUnavailableError("503"), NoConnectionError("refused"), ReadTimeout("late"),
+    ],
+)  # fmt: skip
 def test_a_call_is_repeated_until_it_gets_through(error: Exception) -> None:
     tries, attempt = failing(3, error)
     assert until_it_gets_through("shop.cuts", attempt, lost=(CommitFailedException,)) == "through"
     assert len(tries) == 4
 
 
-@pytest.mark.parametrize("error", [locked("disk I/O error"), CommitFailedException("not named"), ValueError("ours")])
+@pytest.mark.parametrize(
+    "error",
+    [locked("disk I/O error"), CommitFailedException("not named"), ValueError("ours"), SSLError("certificate")],
+)
 def test_any_other_error_is_raised_at_once(error: Exception) -> None:
     tries, attempt = failing(3, error)
     with pytest.raises(type(error)):
@@ -46,8 +71,65 @@ def test_any_other_error_is_raised_at_once(error: Exception) -> None:
 
 def test_what_never_gets_through_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(contention, "GIVE_UP_AFTER", 0.05)
-    with pytest.raises(LakeTableError, match=r"shop\.cuts .* other writers kept it busy"):
-        until_it_gets_through("shop.cuts", failing(10_000, locked())[1])
+    for error, said in (
+        (locked(), "other writers kept it busy"),
+        (ServiceUnavailableError("503"), "gave no answer"),
+        (CommitStateUnknownException("?"), "right in both cases"),
+    ):
+        with pytest.raises(LakeChangeError, match=rf"shop\.cuts .*{said}") as caught:
+            until_it_gets_through("shop.cuts", failing(10_000, error)[1], lost=(CommitStateUnknownException,))
+        assert caught.value.retriable
     stale = StaleGenerationError("shop.cuts", expected="a", found="b")
     with pytest.raises(StaleGenerationError):
         until_it_gets_through("shop.cuts", failing(10_000, stale)[1], lost=(StaleGenerationError,))
+
+
+SECRET = "hunter2"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        locked(f"database is locked, {SECRET}"),
+        cut_off(),
+        CommitFailedException(SECRET),
+        CommitStateUnknownException(SECRET),
+        ServiceUnavailableError(SECRET),
+        NoConnectionError(f"https://user:{SECRET}@catalog refused"),
+        Py4JError(f"org.apache.iceberg.exceptions.CommitFailedException: {SECRET}"),
+        Py4JError(f"[SQLITE_BUSY] The database file is locked, {SECRET}"),
+    ],
+)
+def test_trouble_of_the_catalog_that_may_pass_is_explained_without_its_text(error: Exception) -> None:
+    found = explained_trouble(error)
+    assert isinstance(found, UnavailableCatalogError)
+    assert found.retriable
+    assert SECRET not in str(found)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ValueError("database is locked"),
+        locked("no such table"),
+        SSLError("certificate"),
+        InvalidURL("htp://"),
+        UnauthorizedError("401"),
+        Py4JError("java.lang.OutOfMemoryError"),
+    ],
+)
+def test_other_trouble_is_left_as_it_is(error: Exception) -> None:
+    assert explained_trouble(error) is None
+
+
+def test_a_catalog_that_others_keep_locked_can_be_opened_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was called a lake that cannot be written, which is left to a person."""
+    monkeypatch.setattr("dts_assets.store.catalog.SQLITE_WAIT_SECONDS", 0)
+    location = LakeLocation(str(tmp_path))
+    with closing(sqlite3.connect(tmp_path / "catalog.db")) as other:
+        other.execute("CREATE TABLE t (n)")
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(UnavailableCatalogError, match="locked"):
+            open_catalog(location)
+        other.rollback()
+    assert open_catalog(location).list_namespaces() == []

@@ -14,7 +14,7 @@ from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownExcept
 from requests.exceptions import ConnectionError as CutConnection
 from requests.exceptions import ReadTimeout
 
-from dts_assets.errors import LakeTableError, StaleGenerationError
+from dts_assets.errors import LakeChangeError, StaleGenerationError
 from dts_assets.model.ledger_rows import Lease
 from dts_assets.model.lineages import Lineage
 from dts_assets.model.positions import SourcePosition
@@ -163,7 +163,7 @@ def test_a_commit_that_landed_and_was_taken_back_is_not_called_done(
         return real_lock(table)
 
     monkeypatch.setattr(commit, "table_lock", set_back)
-    with pytest.raises(LakeTableError, match="taken back by another program"):
+    with pytest.raises(LakeChangeError, match="taken back by another program"):
         replace(cells.catalog, cells.identifier, {}, cells.write([(0, 0)], "ours"))
     assert cells.generations() == {(0, 0): {"before"}}
     readable(cells)
@@ -174,7 +174,7 @@ def test_a_catalog_that_never_answers_is_named_and_no_file_goes(
 ) -> None:
     monkeypatch.setattr(contention, "GIVE_UP_AFTER", 0.2)
     deaf = deafen(*["never"] * 1000)
-    with pytest.raises(LakeTableError, match="did not say"):
+    with pytest.raises(LakeChangeError, match="did not say"):
         replace(cells.catalog, cells.identifier, {}, cells.write([(0, 0)], "ours"))
     folder = Path(cells.catalog.load_table(cells.identifier).location().removeprefix("file://"))
     assert len(list(folder.glob("metadata/*.avro"))) == 2 * deaf.calls > 2

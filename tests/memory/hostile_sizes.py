@@ -1,0 +1,102 @@
+"""Messages that somebody wrote to cost memory, and their peak: ``python -m tests.memory.hostile_sizes CASE`` prints megabytes.
+
+A process of its own decodes each case, because a peak never goes down.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+from collections.abc import Callable
+
+from dts_assets.protocol import subscribe_pb2 as pb
+from dts_assets.wire.drs_json_c import DrsJsonC
+from dts_assets.wire.dts_protobuf import DtsProtobuf
+from tests.dts_messages import dml, entry_set, fragments, number
+from tests.growth.hostile_streams import Stream
+from tests.growth.whole_way import Way, as_messages
+
+KILO, MEGA = 1 << 10, 1 << 20
+
+
+def drs(columns: int, rows: str, *, number: int = 1, kind: str = "INSERT", old: str = "null") -> tuple[bytes, list[tuple[str, bytes]]]:
+    """A DRS message of a table with so many columns and the given rows, in JSON."""
+    types = json.dumps({f"c{one}": "int" for one in range(columns)}).replace(" ", "")
+    text = (
+        f'{{"mysqlType":{types},"id":{number},"es":1648110060000,"ts":1,"database":"shopdb","table":"orders","type":"{kind}",'
+        f'"isDdl":false,"sql":"","sqlType":{{}},"data":[{rows}],"old":{old},"pkNames":["c0"]}}'
+    )
+    return text.encode(), []
+
+
+def empty_rows(size: int, columns: int) -> str:
+    return ",".join(["{}"] * (size // 3))
+
+
+def with_good(*bad: tuple[bytes, list[tuple[str, bytes]]]) -> Stream:
+    """Messages between two good ones, whose rows have to arrive."""
+    return [drs(2, '{"c0":"1","c1":"2"}', number=1), *bad, drs(2, '{"c0":"2","c1":"2"}', number=900)]
+
+
+def good_set(place: int) -> bytes:
+    return entry_set([dml((("id", "int(11)"),), [([], [number(place)])])])
+
+
+def repeated(field: bytes, size: int) -> bytes:
+    """A set of as many entries of these bytes as fit a size."""
+    return field * (size // len(field))
+
+
+EMPTY_ENTRY = b"\x0a\x00"
+
+
+def sets(*datas: bytes) -> Stream:
+    return [(one, []) for data in (good_set(1), *datas, good_set(2)) for one in fragments(data)]
+
+
+CASES: dict[str, tuple[DtsProtobuf | DrsJsonC, Callable[[], Stream]]] = {
+    "nothing": (DrsJsonC(), with_good),
+    "DRS: 64 KB of empty rows": (DrsJsonC(), lambda: with_good(drs(600, empty_rows(56 * KILO, 600), number=2))),
+    "DRS: 64 KB of empty rows of 4,000 columns": (DrsJsonC(), lambda: with_good(drs(4000, empty_rows(16 * KILO, 4000), number=2))),
+    "DRS: many messages of empty rows": (
+        DrsJsonC(),
+        lambda: with_good(*(drs(600, empty_rows(3 * KILO, 600), number=2 + one) for one in range(40))),
+    ),
+    "DRS: 64 KB of empty old rows": (
+        DrsJsonC(),
+        lambda: with_good(drs(600, empty_rows(28 * KILO, 600), number=2, kind="UPDATE", old=f"[{empty_rows(28 * KILO, 600)}]")),
+    ),
+    "DTS: 1 MB of empty entries": (DtsProtobuf(), lambda: sets(repeated(EMPTY_ENTRY, MEGA))),
+    "DTS: 8 MB of empty entries": (DtsProtobuf(), lambda: sets(*(repeated(EMPTY_ENTRY, MEGA) for _ in range(8)))),
+    "DTS: 4 MB of empty entries in small sets": (
+        DtsProtobuf(),
+        lambda: sets(*(repeated(EMPTY_ENTRY, 16 * KILO) for _ in range(256))),
+    ),
+    "DTS: 1 MB of empty rows": (DtsProtobuf(), lambda: sets(rows_of(MEGA))),
+}
+
+
+def rows_of(size: int) -> bytes:
+    """An entry set of one entry whose rows hold nothing."""
+    one = dml((("id", "int(11)"),), [])
+    one.event.dmlEvent.rows.extend([pb.RowChange()] * (size // 2))
+    return entry_set([one])
+
+
+def peak() -> float:
+    """The greatest memory of this process so far, in megabytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / KILO
+
+
+def main(case: str) -> None:
+    wire, make = CASES[case]
+    Way(wire).go(as_messages(CASES["nothing"][1]()) if isinstance(wire, DrsJsonC) else as_messages(sets()))  # imports
+    messages = as_messages(make())
+    before = peak()
+    way = Way(wire).go(messages)
+    print(json.dumps({"peak": round(peak() - before), "size": messages["value"].nbytes, "changes": way.changes, "rejections": way.rejections}))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
