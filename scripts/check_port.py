@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from dts_assets.errors import PortInUseError
+from dts_assets.errors.machine import PortInUseError
 from dts_assets.settings.values import is_port
 from dts_assets.store.machine import require_free_port
 

@@ -20,7 +20,9 @@ from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.spans import partition_key
 from dts_assets.model.tables import TableId
 from dts_assets.sources.capture_source import CaptureSource
+from dts_assets.stages.isolation import decoded_apart
 from dts_assets.store.columns import ENTRIES
+from dts_assets.wire.format import ENTRIES as DECODED
 from dts_assets.wire.format import MESSAGES, WireFormat
 
 _NOT_SHOWN = ("epoch", "window_start", "shard", "sequence", "payload")
@@ -179,17 +181,35 @@ class CaptureStock:
                     open_sets[row["shard"]] = (first, parts)
 
     def _entries(self, kafka_partition: int, sets: Sequence[tuple[int, int, bytes]]) -> pa.Table:
-        decoded = self.format.entries(pa.array([data for _, _, data in sets], pa.binary()))
-        for shape in decoded.shapes:
-            self._shapes[shape.table] = shape.columns
-        index = decoded.batch["set_index"].to_pylist()
-        columns = {name: decoded.batch[name] for name in decoded.batch.schema.names} | {
-            "kafka_partition": pa.array([kafka_partition] * len(index), pa.int32()),
-            "first_offset": pa.array([sets[one][0] for one in index], pa.int64()),
-            "last_offset": pa.array([sets[one][1] for one in index], pa.int64()),
-        }
-        return pa.table(columns)
+        """Return the entries of sets, without those of a set that cannot be decoded."""
+        found, passed = [pa.Table.from_pylist([], _PLACED)], 0
+        datas = pa.RecordBatch.from_pydict({"data": pa.array([data for _, _, data in sets], pa.binary())})
+        for some, decoded in decoded_apart(lambda rows: self.format.entries(rows["data"]), datas):
+            mine = sets[passed : passed + some.num_rows]
+            passed += some.num_rows
+            if isinstance(decoded, Exception):
+                continue
+            for shape in decoded.shapes:
+                self._shapes[shape.table] = shape.columns
+            index = decoded.batch["set_index"].to_pylist()
+            columns = {name: decoded.batch[name] for name in decoded.batch.schema.names} | {
+                "kafka_partition": pa.array([kafka_partition] * len(index), pa.int32()),
+                "first_offset": pa.array([mine[one][0] for one in index], pa.int64()),
+                "last_offset": pa.array([mine[one][1] for one in index], pa.int64()),
+            }
+            found.append(pa.table(columns, schema=_PLACED))
+        return pa.concat_tables(found)
 
+
+_PLACED = pa.schema(
+    [
+        *DECODED,
+        ("kafka_partition", pa.int32()),
+        ("first_offset", pa.int64()),
+        ("last_offset", pa.int64()),
+    ]
+)
+"""Entries with the offsets of their sets."""
 
 Stock: TypeAlias = LakeStock | CaptureStock
 """A place where messages and entries are. Each of its methods raises NothingFoundError if it finds nothing."""

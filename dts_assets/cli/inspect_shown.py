@@ -13,11 +13,11 @@ from rich.text import Text
 from dts_assets.cli.inspect_found import ENTRY_COLUMNS, FoundMessage, Stock, table_of
 from dts_assets.model.columns import Column
 from dts_assets.model.ledger_rows import Counts, Cut, IngestWindow, WindowTable
-from dts_assets.model.problems import Problem
+from dts_assets.model.problems import Problem, Reason
 from dts_assets.model.spans import partition_key
 from dts_assets.model.windows import ClosedBy
 from dts_assets.planning.judgements import level_text
-from dts_assets.wire.format import WireFormat
+from dts_assets.wire.format import TooLargeError, WireFormat
 
 _OPEN_PROPERTIES = frozenset((
     "isLast", "eventIndex", "version", "executionTime", "epoch", "syncedGtid", "fakeGtid", "fileName", "position",
@@ -131,7 +131,11 @@ class Shown:
             for shape in stock.shapes(row)
         )
         schema = pa.schema({"payload": pa.binary(), **dict.fromkeys(("database", "schema", "table"), pa.string())})
-        decoded = wire.changes(pa.RecordBatch.from_pylist([row], schema), {table_of(row): columns})
+        try:
+            decoded = wire.changes(pa.RecordBatch.from_pylist([row], schema), {table_of(row): columns})
+        except TooLargeError:
+            self._line(f"not decoded: {Reason.TOO_LARGE.value}")
+            return
         for rejected in decoded.rejected:
             self._line(f"not decoded: {rejected.reason.value}")
         for one in decoded.tables:

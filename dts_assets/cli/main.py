@@ -22,7 +22,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from dts_assets.errors import ConfigErrors, DtsAssetsError, MissingPackageError
+from dts_assets.errors import ConfigErrors, DtsAssetsError
+from dts_assets.errors.machine import MissingPackageError
 from dts_assets.flows.preflight import find_troubles
 from dts_assets.settings import Settings, Subscription, config_file, json_schema, load_settings
 from dts_assets.settings.values import duration_text

@@ -19,13 +19,16 @@ Ticked: TypeAlias = dg.SensorResult | dg.SkipReason
 """The result of one tick of a sensor."""
 
 CANNOT_BE_RETRIED = "dts-assets/cannot-be-retried"
-"""A tag of failed runs that would fail again until somebody changes something. Sensors ask again at growing intervals."""
+"""A tag of failed runs that would fail again until somebody changes something."""
 
 MAY_PASS = "dts-assets/may-pass"
 """A tag of failed runs whose trouble may pass by itself."""
 
 _OF_THE_PARENT = "no"
-"""The value of a tag that Dagster copied from the run that was executed again, and that no longer holds."""
+"""The value of a tag that no longer holds.
+
+Dagster copies the tags of a run that is executed again.
+"""
 
 IN_THE_UI = "see the run in the Dagster UI"
 
@@ -74,7 +77,10 @@ def _explained(error: Exception) -> DtsAssetsError | None:
 
 
 def skips_with_reason(tick: Callable[..., Ticked]) -> Callable[..., Ticked]:
-    """Let a sensor skip a tick that raises an error for people, or one that has a sentence: the sentence is the reason."""
+    """Let a sensor skip a tick that raises an error for people: its sentence is the reason.
+
+    So do errors of libraries that have a sentence.
+    """
 
     @wraps(tick)
     def skipping(*arguments: Any, **resources: Any) -> Ticked:

@@ -42,7 +42,7 @@ _MOST_FAILED = 100
 """The most failed runs to look at, the latest ones."""
 
 _MOST_LIVE = 16
-"""The most runs of the live job to look at: so many failures in a row have reached the longest pause."""
+"""The most runs of the live job to look at. Fewer failures reach the longest pause."""
 
 Key = TypeVar("Key", bound=Hashable)
 

@@ -42,7 +42,8 @@ commands, such as a failed check, and no errors::
     │  ├─ PortInUseError                    another program listens on the port of a server
     └─ WireFormatError                  14  a wire format cannot be used as asked (bad bytes are quarantined instead)
 
-SourceError and the classes below it are in :mod:`dts_assets.errors.sources`, all others here.
+SourceError and the classes below it are in :mod:`dts_assets.errors.sources`, MachineError and those below it in
+:mod:`dts_assets.errors.machine`, all others here.
 
 An error is made from facts, keeps them as attributes and builds its sentence itself: what is wrong, where, and what to do. All of
 them survive pickling, because Spark and Dagster carry them between processes. None ever holds a payload or a secret.
@@ -64,10 +65,13 @@ class DtsAssetsError(Exception):
     """The code that a command ends with."""
 
     retriable: ClassVar[bool] = False
-    """True if a repetition may succeed although nobody has mended anything; so it is where the sentence says "run it again"."""
+    """True if a repetition may succeed although nobody has mended anything.
+
+    It is true where the sentence says "run it again".
+    """
 
     while_restarting: ClassVar[bool] = False
-    """True if a server that has worked well may give this error for a moment, while it starts again."""
+    """True if a server may give this error for a moment while it starts again."""
 
     def message(self) -> str:
         """Return what is wrong, where, and what to do."""
@@ -385,85 +389,6 @@ class IncompleteWindowError(WindowError):
         return (
             f"Tables of {self.subscription} are blocked because windows are incomplete ({named}). Mend the source and "
             f"materialize these partitions again, or say `on_incomplete: continue` to go on without what is missing."
-        )
-
-
-class MachineError(DtsAssetsError):
-    """An error of the machine: a program or a port that is needed is not there."""
-
-    exit_code: ClassVar[int] = 13
-
-
-@dataclass(eq=False)
-class MissingJavaError(MachineError):
-    """No Java that Spark can run on.
-
-    ``found`` is the installed version, None if there is none; ``home`` is the folder that JAVA_HOME names.
-    """
-
-    needed: int = 17
-    found: str | None = None
-    home: str | None = None
-
-    def message(self) -> str:
-        """Return the needed version, the found one, and how to install Java."""
-        there = "none was found" if self.found is None else f"this machine has {self.found}"
-        there += f" in {self.home}, which JAVA_HOME names" if self.home else ""
-        return (
-            f"Spark needs Java {self.needed} or newer and {there}. Install a Java {self.needed} runtime (Debian and Ubuntu: "
-            f"openjdk-{self.needed}-jre-headless) or point JAVA_HOME at one."
-        )
-
-
-@dataclass(eq=False)
-class MissingPackageError(MachineError):
-    """A package, or one that it needs, that cannot be imported, so that its command is not available.
-
-    ``place`` is where the command was looked for, "dts_emulator.commands.live:live", and ``reason`` what Python says of it.
-    """
-
-    command: str
-    place: str
-    reason: str
-
-    def message(self) -> str:
-        """Return the command, its place, the reason and the way out."""
-        return (
-            f"The command {self.command} cannot be loaded from {self.place}: {self.reason}. Install the package again, with its "
-            f"extras."
-        )
-
-
-@dataclass(eq=False)
-class UnwritableHomeError(MachineError):
-    """A folder of Dagster's runs that cannot be made or written. ``reason`` is a clause: "permission denied"."""
-
-    home: str
-    reason: str
-
-    def message(self) -> str:
-        """Return the folder, the reason, and the variable that names another."""
-        return f"Dagster's home {self.home} cannot be written: {self.reason}. Name another folder in DAGSTER_HOME."
-
-
-@dataclass(eq=False)
-class PortInUseError(MachineError):
-    """A port on which another program listens already.
-
-    ``what`` names the server that was to start there; ``reserved`` says that the system keeps the port for other users.
-    """
-
-    port: int
-    what: str = "the server"
-    reserved: bool = False
-
-    def message(self) -> str:
-        """Return the port and the way out."""
-        if self.reserved:
-            return f"Port {self.port} is kept for other users, so {self.what} cannot start there. Choose another port."
-        return (
-            f"Port {self.port} is in use, so {self.what} cannot start there. Stop the program that uses it, or choose another "
-            f"port."
         )
 
 

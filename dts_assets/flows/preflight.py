@@ -11,7 +11,8 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from dts_assets.errors import DtsAssetsError, UnwritableHomeError, UnwritableLakeError
+from dts_assets.errors import DtsAssetsError, UnwritableLakeError
+from dts_assets.errors.machine import UnwritableHomeError
 from dts_assets.settings.load import dagster_home
 from dts_assets.settings.models import Settings, Subscription
 from dts_assets.sources.capture_folder import capture_files, require_recording

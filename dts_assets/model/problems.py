@@ -59,6 +59,8 @@ class Reason(StrEnum):
     UNKNOWN_OPERATION = "unknown_operation"
     RAGGED_ROW = "ragged_row"
     """A row whose number of values is neither zero nor the number of columns."""
+    TOO_LARGE = "too_large"
+    """Input that takes far more memory than it has bytes, or a set beyond a gibibyte."""
     UNEXPECTED = "unexpected"
     """An error of decoding that this code does not expect.
 

@@ -1,4 +1,4 @@
-"""The latch that a failed run leaves: no further run is asked for before a time, which is later after each failure.
+"""The latch that a failed run leaves: the time before which no further run is asked for.
 
 A trouble that nobody mends is looked at again at growing intervals, so that no subscription waits for a person for ever: many
 troubles end without one. All is pure; times are UTC.
@@ -16,13 +16,16 @@ FIRST_PAUSE = timedelta(minutes=1)
 
 LONGEST_PAUSE = timedelta(minutes=30)
 LONGEST_PASSING = timedelta(minutes=2)
-"""The longest pause after a failure that may pass by itself: its end should be noticed soon."""
+"""The longest pause after a failure that may pass by itself, and whose end should be noticed soon."""
 
 AT_ONCE = 2
 """Repetitions without a pause after failures that are not known to last."""
 
 _APART = 2 * LONGEST_PAUSE
-"""Failures further apart do not follow each other: a run was well between them, or nobody asked for one."""
+"""Failures further apart do not follow each other.
+
+A run was well between them, or nobody asked for one.
+"""
 
 
 class Trouble(Enum):

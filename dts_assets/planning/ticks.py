@@ -46,7 +46,7 @@ class Runs:
     now: datetime = _AT_THE_END_OF_TIME
 
     def may_run(self, cell: Cell) -> bool:
-        """Return whether no run of a cell is going on, and none has failed too short a time ago."""
+        """Return whether no run of a cell is going on, and no latch holds it."""
         return cell not in self.unfinished and not self.is_latched(cell)
 
     def is_latched(self, cell: Cell) -> bool:
@@ -173,7 +173,7 @@ def _after(span: Span, runs: Runs) -> str:
 
 
 def _after_latest(latches: Iterable[Latch]) -> str:
-    """Return the end of the run key after failed runs, which no earlier try has; empty without a failure."""
+    """Return the end of a run key that no earlier try has; empty without a failure."""
     latest = max(latches, key=lambda latch: latch.ended, default=None)
     return "" if latest is None else f":after-{latest.run[:8]}"
 

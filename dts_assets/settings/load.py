@@ -13,7 +13,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from dts_assets.errors import ConfigErrors, UnwritableHomeError
+from dts_assets.errors import ConfigErrors
+from dts_assets.errors.machine import UnwritableHomeError
 from dts_assets.settings.document import read_document
 from dts_assets.settings.mistakes import mistake_of
 from dts_assets.settings.models import Settings

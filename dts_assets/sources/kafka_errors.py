@@ -59,7 +59,10 @@ _TWICE = 2
 """A login must be refused this often: a broker that stops may end one in the middle."""
 
 REFUSED_SECONDS = 1.5
-"""Seconds for which a login or a permission must be refused: a broker that starts may not know its users and rules yet."""
+"""Seconds for which a login or a permission must be refused.
+
+A broker that starts may not know its users and rules yet.
+"""
 
 
 class ConnectionErrors:

@@ -35,7 +35,10 @@ _LOOK_EVERY = 2.0
 """Seconds without a message after which the broker is asked whether all is well."""
 
 REFUSED_SECONDS = 10.0
-"""The longest time for which a broker that has let the topic be read may refuse it, as it may while it starts."""
+"""The longest time for which the broker may refuse a range that is being read.
+
+It may do so while it starts again.
+"""
 
 _OF_THE_GROUP = frozenset(
     {KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError._WAIT_COORD, KafkaError.COORDINATOR_NOT_AVAILABLE}

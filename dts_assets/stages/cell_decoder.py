@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,14 +16,14 @@ from dts_assets.model.formats import ChangeOrder
 from dts_assets.model.ledger_rows import Counts
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.open_sets import OpenSet
-from dts_assets.model.problems import Problem, ProblemCode, Reason
+from dts_assets.model.problems import Problem, ProblemCode
 from dts_assets.model.spans import Cell
 from dts_assets.stages.collecting import Tally
 from dts_assets.stages.entry_columns import EntryColumns
 from dts_assets.stages.entry_facts import EntryFacts, account_for_all, entry_rows
 from dts_assets.stages.heads import Head, find_head, fragment_at
-from dts_assets.stages.isolation import decoded_apart, fault_of
-from dts_assets.stages.partial_sets import Fragment
+from dts_assets.stages.isolation import decoded_apart, rejection_of
+from dts_assets.stages.partial_sets import MOST_SET_BYTES, Fragment
 from dts_assets.stages.quarantine import Unusable, quarantine_rows
 from dts_assets.stages.reassembly import Reassembler, whole_sets
 from dts_assets.stages.window_state import WindowState
@@ -34,6 +34,8 @@ CHUNK_BYTES = 16 << 20
 
 More gains nothing measurable below a hundred tables and costs memory.
 """
+
+Sized = TypeVar("Sized")
 
 MessagesBefore: TypeAlias = Callable[[int], Iterable[pa.RecordBatch]]
 """The stored messages before an offset, last batch first."""
@@ -103,7 +105,7 @@ class CellDecoder:
             self._add(batch)
         self._decode()
         self._joiner.finish()
-        self._reject(self._joiner.broken)
+        self._reject(self._joiner.take_broken())
         self.delivery.until(self.end)
 
     @property
@@ -126,7 +128,7 @@ class CellDecoder:
 
         None where a set is not whole, since messages that come later may still decide about it, and where it is too large.
         """
-        if not self._reading.is_open or self._joiner.broken or self._joiner.waiting or self.tally.carried_out:
+        if not self._reading.is_open or self._joiner.found_broken or self._joiner.waiting or self.tally.carried_out:
             return None
         state = WindowState(self.tally, self.facts, self.runs, self.delivery, self.tables, self._neighbours)
         return state.to_bytes()
@@ -197,6 +199,7 @@ class CellDecoder:
             bad = named.filter(reasons.is_valid()).to_pylist()
             self._reject([Unusable(row["offset"], row["offset"], row["reason"], "", row["value"]) for row in bad])
         sets = self._joiner.feed(offsets, fragments)
+        self._reject(self._joiner.take_broken())
         if sets.num_rows:
             self._pending += sets.to_batches()
             self._pending_bytes += sets.nbytes
@@ -204,10 +207,12 @@ class CellDecoder:
             self._decode()
 
     def _decode(self) -> None:
-        if not self._pending:
-            return
-        table = pa.Table.from_batches(self._pending).combine_chunks()
-        self._pending, self._pending_bytes = [], 0
+        pending, self._pending, self._pending_bytes = self._pending, [], 0
+        for together in _at_most(pending, MOST_SET_BYTES, lambda batch: batch.nbytes):
+            self._decode_together(pa.Table.from_batches(together).combine_chunks())
+
+    def _decode_together(self, table: pa.Table) -> None:
+        """Decode entry sets whose bytes fit one Arrow array."""
         for sets, decoded in self._decoded(table):
             columns = EntryColumns.of(decoded.batch, sets, decoded.checkpoints)
             self.facts.add(decoded, columns)
@@ -233,9 +238,9 @@ class CellDecoder:
 
     def _reject(self, found: Sequence[Unusable]) -> None:
         """Hand rows of quarantine to the sink."""
-        if found:
-            partition, start = self._reading.cell.kafka_partition, self._reading.cell.window.start
-            rows = quarantine_rows(found, kafka_partition=partition, window_start=start, stage="entries")
+        partition, start = self._reading.cell.kafka_partition, self._reading.cell.window.start
+        for some in _at_most(found, MOST_SET_BYTES, lambda one: len(one.data or b"")):
+            rows = quarantine_rows(some, kafka_partition=partition, window_start=start, stage="entries")
             self._sink.rejected(rows)
 
     def _read_head(self, shard: str, tail: Sequence[Fragment]) -> Head:
@@ -247,8 +252,25 @@ class CellDecoder:
 
 def _unexpected(sets: pa.RecordBatch, error: Exception) -> DecodedEntries:
     """Return no entry of one set, and its rejection."""
-    rejected = Rejected(0, None, Reason.UNEXPECTED, fault_of(error), sets["data"][0].as_py())
+    rejected = Rejected(0, None, *rejection_of(error), sets["data"][0].as_py())
     return DecodedEntries(pa.RecordBatch.from_pylist([], ENTRIES), (rejected,), (), (), {})
+
+
+def _at_most(found: Sequence[Sized], most: int, size_of: Callable[[Sized], int]) -> Iterator[list[Sized]]:
+    """Yield things in order, several together while they have at most so many bytes.
+
+    No Arrow array of binary values holds more than 2^31.
+    """
+    together: list[Sized] = []
+    size = 0
+    for one in found:
+        if together and size + size_of(one) > most:
+            yield together
+            together, size = [], 0
+        together.append(one)
+        size += size_of(one)
+    if together:
+        yield together
 
 
 def counts_of(tally: Tally, facts: EntryFacts) -> Counts:

@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Protocol, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -25,13 +26,14 @@ from dts_assets.model.tables import TableId
 from dts_assets.stages.changelog_rows import ENTRY_COLUMNS, changelog_rows, position_bounds
 from dts_assets.stages.ddl_statements import ddl_rows, statements, truncation, truncations
 from dts_assets.stages.entry_lineages import entry_lineages
-from dts_assets.stages.isolation import decoded_apart, fault_of
+from dts_assets.stages.isolation import decoded_apart, rejection_of
 from dts_assets.stages.moved_rows import count_partial_moves
 from dts_assets.stages.quarantine import Unusable, quarantine_rows
 from dts_assets.stages.redelivered_entries import EntryKeys, entry_keys
 from dts_assets.stages.row_hash import Hashes, row_hashes, signed, summed
 from dts_assets.wire.columns.buffers import numbers_of, offsets_of
-from dts_assets.wire.format import DecodedChanges, Rejected, TableChanges, WireFormat
+from dts_assets.wire.columns.table_changes import table_codes
+from dts_assets.wire.format import MOST_CELLS, DecodedChanges, Rejected, TableChanges, WireFormat
 
 CHUNK_BYTES = 16 << 20
 MANY_TABLES = 100
@@ -247,12 +249,47 @@ class ChangelogDecoder:
                 self.tallies[start, partition, table].announced += row["rows_sum"]
 
     def _decode(self, entries: pa.RecordBatch) -> None:
+        for piece in self._pieces(entries):
+            self._decode_piece(piece)
+
+    def _pieces(self, entries: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Yield entries in order, a call's cells at a time, without those that are too large alone.
+
+        A row may be sent in two bytes and have four thousand columns. An entry that has more cells than a call may decode, and
+        more than bytes, goes to quarantine.
+        """
+        cells = self._cells(entries)
+        if cells.sum() <= MOST_CELLS:
+            yield entries
+            return
+        sizes = np.diff(offsets_of(entries["payload"]))
+        large = (cells > MOST_CELLS) & (cells > sizes)
+        for row in np.flatnonzero(large).tolist():
+            detail = f"its rows and columns make {cells[row]} cells of {sizes[row]} bytes"
+            self._reject(Rejected(row, None, Reason.TOO_LARGE, detail, entries["payload"][row].as_py()), entries)
+        entries, cells = entries.filter(pa.array(~large)), cells[~large]
+        start = total = 0
+        for row, count in enumerate(cells.tolist()):
+            if total + count > MOST_CELLS and row > start:
+                yield entries.slice(start, row - start)
+                start, total = row, 0
+            total += count
+        yield entries.slice(start)
+
+    def _cells(self, entries: pa.RecordBatch) -> npt.NDArray[np.int64]:
+        """Return the number of cells that each entry fills in the changelog of its table."""
+        wanted, codes = table_codes(entries, self._columns)
+        widths = np.fromiter(map(len, self._columns.values()), np.int64, len(self._columns))
+        cells = np.zeros(entries.num_rows, np.int64)
+        cells[wanted] = entries["rows"].fill_null(0).to_numpy()[wanted].astype(np.int64) * widths[codes]
+        return cells
+
+    def _decode_piece(self, entries: pa.RecordBatch) -> None:
         if not entries.num_rows:
             return
         for some, found in decoded_apart(self._changes, entries):
             if isinstance(found, Exception):
-                payload = some["payload"][0].as_py()
-                self._reject(Rejected(0, None, Reason.UNEXPECTED, fault_of(found), payload), some)
+                self._reject(Rejected(0, None, *rejection_of(found), some["payload"][0].as_py()), some)
                 continue
             decoded, made = found
             for rows in made:

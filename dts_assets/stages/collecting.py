@@ -13,12 +13,14 @@ a set that begins again, or a fragment that comes late, may still make it whole:
 A range that knows which sets the range before left open begins with them (:meth:`Collector.take_over`), so that none is forgotten
 at a border. A set that the producer gave up is quarantined at the end of the next range in which its shard sends anything.
 
-At most :data:`MOST_ASIDE` sets of a shard are kept aside; the oldest is decided first.
+At most :data:`MOST_ASIDE` sets of a shard are kept aside; the oldest is decided first. All unfinished sets together hold at most
+:data:`MOST_HELD_BYTES`: beyond that the oldest that was put aside is decided, whichever shard it is of, and then the largest. A
+set of more than ``partial_sets.MOST_SET_BYTES`` is quarantined by its coordinates, without its bytes, which stay in raw.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -26,12 +28,16 @@ import pyarrow as pa
 
 from dts_assets.model.open_sets import OpenSet
 from dts_assets.model.problems import Reason
+from dts_assets.stages import partial_sets
 from dts_assets.stages.heads import Head, HeadReader, Outcome
 from dts_assets.stages.partial_sets import Fragment, PartialSet, indexes_text
 from dts_assets.stages.quarantine import Unusable
 
 MOST_ASIDE = 8
 """Unfinished sets of one shard that are kept for what may still come."""
+
+MOST_HELD_BYTES = 1 << 30
+"""The most bytes of all unfinished sets of a range."""
 
 
 @dataclass(slots=True)
@@ -66,6 +72,8 @@ class Joined(NamedTuple):
 class Collector:
     """The unfinished sets of a range. Results stand in ``tally``, ``broken`` and ``waiting``.
 
+    ``broken`` may be taken away at any time (:meth:`take_broken`), so that it holds no more than a batch has broken.
+
     ``nothing_follows`` says that the source can never give another message, so that a set left open is broken, not carried.
     ``knows_before`` says that the range is told of every set that was unfinished before it: of all other fragments there, the
     ranges before it have decided the fate and count it, even where a set is joined of them after all.
@@ -84,6 +92,7 @@ class Collector:
         tally: Tally | None = None,
     ) -> None:
         self.broken: list[Unusable] = []
+        self.found_broken = False
         self.waiting: list[tuple[int, int]] = []
         self.left_open: list[OpenSet] = []
         self.taken_over: list[OpenSet] = []
@@ -110,6 +119,11 @@ class Collector:
         else:
             one.outlived = not may_outlive
             self.aside.setdefault(known.shard, []).append(one)
+
+    def take_broken(self) -> list[Unusable]:
+        """Return the sets that can never be joined and were not taken away yet."""
+        taken, self.broken = self.broken, []
+        return taken
 
     @property
     def busy(self) -> bool:
@@ -156,6 +170,35 @@ class Collector:
             if one.total == total and one.equals(data_of):
                 self.tally.superseded += len(one.parts)
                 self._forget(shard, one)
+
+    def let_go(self) -> None:
+        """Decide about sets until the unfinished ones have no more bytes than may be held."""
+        for shard, one in list(self.current.items()):
+            if one.size > partial_sets.MOST_SET_BYTES:
+                self._give_up(shard, self.current.pop(shard))
+        held = sum(one.size for one in self._unfinished())
+        while held > MOST_HELD_BYTES:
+            aside = [(one.fragments[0].offset, shard) for shard, sets in self.aside.items() for one in sets[:1]]
+            if aside:
+                shard = min(aside)[1]
+                oldest = self.aside[shard][0]
+                self._forget(shard, oldest)
+                held -= oldest.size
+                self._settle(shard, oldest)
+            else:
+                shard = max(self.current, key=lambda shard: self.current[shard].size)
+                held -= self.current[shard].size
+                self._give_up(shard, self.current.pop(shard))
+
+    def _unfinished(self) -> Iterator[PartialSet]:
+        yield from self.current.values()
+        for sets in self.aside.values():
+            yield from sets
+
+    def _give_up(self, shard: str, one: PartialSet) -> None:
+        """Quarantine a set that is too large to be held."""
+        one.reason, one.head = Reason.TOO_LARGE, ()
+        self._break(shard, one)
 
     def finish(self) -> None:
         """Decide about every unfinished set: the range is over."""
@@ -225,8 +268,13 @@ class Collector:
                     self.put_aside(shard, None)
                 self.current.pop(shard, None)
                 return None
-            self.tally.joined += len(self._take(shard, head.fragments, simply=True))
             parts = [*head.fragments, *parts]
+        if sum(len(one.data) for one in parts) > partial_sets.MOST_SET_BYTES:
+            self.current.pop(shard)
+            self._give_up(shard, current)
+            return None
+        if current.low:
+            self.tally.joined += len(self._take(shard, head.fragments, simply=True))
         del self.current[shard]
         self.tally.joined += len(current.parts)
         self.tally.joined_sets += 1
@@ -282,8 +330,13 @@ class Collector:
         what = "its fragments contradict each other" if one.contradicted else one.missing
         there = indexes_text(part.index for part in parts)
         detail = f"a set of {one.total} fragments{of}: {what}; here are {there}"
-        data = b"".join(part.data for part in parts)
         reason = one.reason or Reason.MISSING_FRAGMENT
+        if reason is Reason.TOO_LARGE:
+            detail = (
+                f"a set of {one.total} fragments{of} is too large to be held; here are {there}, of {one.size} bytes"
+            )
+        data = None if reason is Reason.TOO_LARGE else b"".join(part.data for part in parts)
+        self.found_broken = True
         self.broken.append(Unusable(*_span(parts), reason, detail, data))
 
     def _forget(self, shard: str, one: PartialSet) -> None:

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dts_assets.model.problems import Reason
+from dts_assets.stages import partial_sets
 from dts_assets.stages.partial_sets import Fragment
 
 FURTHEST_BY_SEQUENCE = 1024
@@ -80,6 +81,8 @@ def find_head(
     for fragment in _shard_backwards(backwards, shard):
         if (outcome := search.see(fragment)) is not None:
             return search.result(outcome)
+        if search.size > partial_sets.MOST_SET_BYTES:
+            return Head(Outcome.MISSING, (), Reason.TOO_LARGE)
     return search.result(Outcome.MISSING if reaches_start else Outcome.WAITING)
 
 
@@ -91,6 +94,13 @@ class _Search:
         self._known = {one.index: one for one in tail}
         self._head: dict[int, Fragment] = {}
         self._conflict = False
+        self.size = 0
+        """The bytes of the head so far."""
+
+    def _keep(self, index: int, fragment: Fragment) -> None:
+        if index not in self._head:
+            self._head[index] = fragment
+            self.size += len(fragment.data)
 
     def result(self, outcome: Outcome) -> Head:
         reason = None
@@ -124,7 +134,7 @@ class _BySequence(_Search):
             self._conflict |= place < self._below
             return None
         if place < self._below:
-            self._head.setdefault(place, fragment)
+            self._keep(place, fragment)
         elif (mine := self._known.get(place)) is not None and not fragment.repeats(mine):
             self._conflict = True
         else:
@@ -159,7 +169,7 @@ class _ByContent(_Search):
     def _step(self, fragment: Fragment) -> Outcome | None:
         mine = fragment.total == self._total
         if mine and fragment.index <= self._wanted:
-            self._head[fragment.index] = fragment
+            self._keep(fragment.index, fragment)
             self._wanted = fragment.index - 1
             if self._wanted < 0:
                 return Outcome.FOUND if len(self._head) == self._below else Outcome.MISSING

@@ -14,6 +14,8 @@ from typing import TypeVar
 import pyarrow as pa
 
 from dts_assets.errors import DtsAssetsError
+from dts_assets.model.problems import Reason
+from dts_assets.wire.format import TooLargeError
 
 Decoded = TypeVar("Decoded")
 
@@ -46,6 +48,13 @@ def decoded_apart(
                 continue
             result = error
         yield some, result
+
+
+def rejection_of(error: Exception) -> tuple[Reason, str]:
+    """Return the reason and the detail with which a row that stands alone goes to quarantine."""
+    if isinstance(error, TooLargeError):
+        return Reason.TOO_LARGE, str(error)
+    return Reason.UNEXPECTED, fault_of(error)
 
 
 def fault_of(error: Exception) -> str:

@@ -15,6 +15,12 @@ import pyarrow as pa
 
 from dts_assets.model.problems import Reason
 
+MOST_SET_BYTES = 1 << 30
+"""The most bytes of a set.
+
+A packet of MySQL has no more, and an Arrow array holds twice as many.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Fragment:
@@ -45,15 +51,16 @@ def same_bytes(one: bytes | pa.Buffer, other: bytes | pa.Buffer) -> bool:
 class PartialSet:
     """The fragments of one set that have come, by index.
 
-    ``reason`` is set once something has spoken against it; ``head`` are fragments of it that were found before the range.
-    ``abandoned`` says that the producer gave the number of its next fragment to another message; ``seen_to`` is the greatest
-    number that came after it. ``outlived`` says that it was interrupted in an earlier range, ``passed`` that messages of its
-    shard came after it in this one.
+    ``reason`` is set once something has spoken against it; ``size`` is that of the parts, in bytes; ``head`` are fragments of it
+    that were found before the range. ``abandoned`` says that the producer gave the number of its next fragment to another
+    message; ``seen_to`` is the greatest number that came after it. ``outlived`` says that it was interrupted in an earlier range,
+    ``passed`` that messages of its shard came after it in this one.
     """
 
     total: int
     base: int | None
     parts: dict[int, Fragment] = field(default_factory=dict)
+    size: int = 0
     low: int = 0
     high: int = -1
     reason: Reason | None = None
@@ -85,6 +92,8 @@ class PartialSet:
 
     def put(self, fragment: Fragment) -> None:
         """Take a fragment; of two copies the later one stays."""
+        held = self.parts.get(fragment.index)
+        self.size += len(fragment.data) - (0 if held is None else len(held.data))
         self.parts[fragment.index] = fragment
         self.low, self.high = min(self.low, fragment.index), max(self.high, fragment.index)
 

@@ -92,6 +92,7 @@ class Reassembler(Collector):
         for shard, rows in between.items():
             self._pass(shard, rows, fragments.num_rows, fragments)
         self._see_numbers(fragments)
+        self.let_go()
         return joined
 
     def _pass(self, shard: str, between: deque[int] | None, row: int, fragments: pa.RecordBatch) -> None:
@@ -204,12 +205,10 @@ def _merged(sets: pa.Table, joined: Sequence[Joined]) -> pa.Table:
     Of the others nothing is copied.
     """
     joined = sorted(joined, key=lambda one: one.last_offset)
-    ends = np.cumsum([0, *(sum(map(len, one.parts)) for one in joined)]).astype(np.int32)
-    data = pa.py_buffer(b"".join(part for one in joined for part in one.parts))
-    columns: list[pa.Array] = [
-        pa.array([one[number] for one in joined], kind) for number, kind in enumerate(SETS.types[:-1])
-    ]
-    own = pa.table([*columns, binary_array(pa.binary(), ends, data, None)], schema=SETS)
+    columns = [pa.array([one[number] for one in joined], kind) for number, kind in enumerate(SETS.types[:-1])]
+    # Each set is an array of its own: together they may have more bytes than an array can.
+    data = pa.chunked_array([pa.array([b"".join(one.parts)], pa.binary()) for one in joined], pa.binary())
+    own = pa.table([*columns, data], schema=SETS)
     places = np.searchsorted(sets["last_offset"].to_numpy(), own["last_offset"].to_numpy())
     pieces, at = [], 0
     for number, place in enumerate(places.tolist()):

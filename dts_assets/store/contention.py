@@ -1,4 +1,4 @@
-"""Troubles of the catalog that pass: calls that lose against other writers are repeated, and what stays has a sentence."""
+"""Troubles of the catalog that pass: the repetition of calls, and the sentences of what stays."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _NO_ANSWER = (
     AuthorizationExpiredError, ChunkedEncodingError, NoConnectionError, RetryError, ServerError, ServiceUnavailableError,
     Timeout, TooManyRequestsError,
 )  # fmt: skip
-"""The errors of a catalog that is a server, after which another answer may come: time-outs, cut connections, 429, 5xx."""
+"""The errors of a server after which another answer may come: time-outs, cut connections, 429, 5xx."""
 
 _LOCKED = re.compile(r"locked|busy|deadlock|could not serialize", re.IGNORECASE)
 _OF_SPARK = ("py4j", "pyspark")
@@ -94,7 +94,7 @@ def explained_trouble(error: BaseException) -> DtsAssetsError | None:
 
 
 def _gave_no_answer(error: BaseException) -> bool:
-    """Return whether a catalog that is a server may answer later; a certificate that is not trusted stays so."""
+    """Return whether a server may answer later; a certificate that is not trusted stays so."""
     return isinstance(error, _NO_ANSWER) and not isinstance(error, SSLError)
 
 

@@ -8,7 +8,7 @@ import socket
 import subprocess
 from pathlib import Path
 
-from dts_assets.errors import MissingJavaError, PortInUseError
+from dts_assets.errors.machine import MissingJavaError, PortInUseError
 from dts_assets.settings.environment import java_home
 
 NEEDED_JAVA = 17

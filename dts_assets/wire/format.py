@@ -74,6 +74,20 @@ ENTRIES = pa.schema(
 """One row per entry. An empty text of the wire is null here, except in names of databases and tables of DML entries."""
 
 
+MOST_CELLS = 1 << 23
+"""The most cells, rows times columns, that a call decodes where it has fewer bytes.
+
+They take some 25 bytes each.
+"""
+
+
+class TooLargeError(Exception):
+    """Input of a call that would take too much memory. Its text is a clause, which names no value.
+
+    The caller gives fewer rows at a time; a row that is too large alone goes to quarantine.
+    """
+
+
 @dataclass(frozen=True, slots=True)
 class Rejected:
     """An input that could not be decoded.
@@ -195,7 +209,11 @@ class WireFormat(Protocol):
         ...
 
     def entries(self, sets: pa.Array) -> DecodedEntries:
-        """Return the entries of whole entry sets (a binary array, one joined set per row)."""
+        """Return the entries of whole entry sets (a binary array, one joined set per row).
+
+        Raises:
+            TooLargeError: The entries would take far more memory than the sets have bytes.
+        """
         ...
 
     def changes(self, entries: pa.RecordBatch, tables: Mapping[TableId, tuple[Column, ...]]) -> DecodedChanges:
@@ -203,6 +221,9 @@ class WireFormat(Protocol):
 
         ``tables`` names the columns and types to produce; entries of other tables are passed over. A column that an event
         does not carry is null and not absent; a column that it carries and ``tables`` lacks is passed over.
+
+        Raises:
+            TooLargeError: The entries announce more than :data:`MOST_CELLS` cells, and have fewer bytes.
         """
         ...
 

@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from dts_assets.errors import PortInUseError
+from dts_assets.errors.machine import PortInUseError
 from dts_assets.flows.pipeline import Pipeline, open_pipeline
 from dts_assets.model.formats import Evidence
 from dts_assets.settings import load_settings

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from dts_assets import errors
-from dts_assets.errors import sources
+from dts_assets.errors import machine, sources
 
 PACKAGES = [Path(__file__).parents[2] / name for name in ("dts_assets", "dts_emulator")]
 
@@ -78,16 +78,16 @@ EXAMPLES: tuple[tuple[errors.DtsAssetsError, str, str], ...] = (
     ),
     (errors.NotClosedError("shop", ("p00|2026-01-05-01:00",), latest=None), "p00|2026-01-05-01:00", "Ask again later"),
     (errors.NotReadyError("shop", {"2026-01-05-01:00": (0, 3)}), "2026-01-05-01:00: p00, p03", "Materialize"),
-    (errors.MissingJavaError(found="11.0.2"), "this machine", "Install a Java 17"),
+    (machine.MissingJavaError(found="11.0.2"), "this machine", "Install a Java 17"),
     (
-        errors.MissingPackageError("live", "dts_emulator.commands.live:live", "No module named dts_emulator"),
+        machine.MissingPackageError("live", "dts_emulator.commands.live:live", "No module named dts_emulator"),
         "dts_emulator.commands.live:live",
         "Install the package again",
     ),
-    (errors.MissingJavaError(home="/opt/java"), "in /opt/java, which JAVA_HOME names", "Install a Java 17"),
-    (errors.UnwritableHomeError("/home/user/runs", "read-only file system"), "/home/user/runs", "in DAGSTER_HOME"),
-    (errors.PortInUseError(3000, what="Dagster"), "Port 3000", "choose another port"),
-    (errors.PortInUseError(80, what="Dagster", reserved=True), "Port 80", "Choose another port"),
+    (machine.MissingJavaError(home="/opt/java"), "in /opt/java, which JAVA_HOME names", "Install a Java 17"),
+    (machine.UnwritableHomeError("/home/user/runs", "read-only file system"), "/home/user/runs", "in DAGSTER_HOME"),
+    (machine.PortInUseError(3000, what="Dagster"), "Port 3000", "choose another port"),
+    (machine.PortInUseError(80, what="Dagster", reserved=True), "Port 80", "Choose another port"),
     (errors.WireFormatError("dts-avro", "it needs a schema; name its file"), "dts-avro", "name its file"),
 )
 """An error of each class that is raised, where it says that something is wrong, and the beginning of what to do."""
@@ -96,7 +96,7 @@ EXAMPLES: tuple[tuple[errors.DtsAssetsError, str, str], ...] = (
 def below(cls: type[errors.DtsAssetsError]) -> Iterator[type[errors.DtsAssetsError]]:
     """Each class of the package below one; what other packages add for themselves is theirs."""
     for child in cls.__subclasses__():
-        if child.__module__ in (errors.__name__, sources.__name__):
+        if child.__module__ in (errors.__name__, machine.__name__, sources.__name__):
             yield child
             yield from below(child)
 

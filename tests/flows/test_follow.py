@@ -9,7 +9,8 @@ import pytest
 from pyiceberg.exceptions import CommitFailedException
 from sqlalchemy.exc import OperationalError
 
-from dts_assets.errors import MissingJavaError, OvertakenError, SetBackTableError
+from dts_assets.errors import OvertakenError, SetBackTableError
+from dts_assets.errors.machine import MissingJavaError
 from dts_assets.errors.sources import BrokerDeniedError, BrokerLoginError, UnknownTopicError, UnreachableBrokerError
 from dts_assets.flows.follow import PACE, PATIENCE, Refreshed, follow
 from tests.flows.history import border

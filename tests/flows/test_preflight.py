@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dts_assets.errors import DtsAssetsError, MissingJavaError, UnwritableLakeError, WireFormatError
+from dts_assets.errors import DtsAssetsError, UnwritableLakeError, WireFormatError
+from dts_assets.errors.machine import MissingJavaError
 from dts_assets.errors.sources import CaptureError, UnreachableBrokerError
 from dts_assets.flows.preflight import find_troubles
 from dts_assets.settings import load_settings

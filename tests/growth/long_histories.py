@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any, TypeAlias
 
 from dts_assets.model.columns import Column, ColumnShape
@@ -28,6 +29,7 @@ from dts_assets.planning.earlier_cells import find_earlier_cells
 from dts_assets.planning.group_offsets import offset_to_commit
 from dts_assets.planning.ingest_marks import Decoded, entries_mark, raw_mark
 from dts_assets.planning.judgements import group_by_window, judge_window, unbalanced_tables
+from dts_assets.planning.latches import Failure, Trouble, latch_after
 from dts_assets.planning.leases import Observed, given_back, renewed, taken, wanted
 from dts_assets.planning.loss import LossState, OldestSeen, unread_ranges, worst
 from dts_assets.planning.mark_changes import made_meanwhile
@@ -308,6 +310,15 @@ PLANNING: dict[str, Case] = {
             renewed(given, {part: one.name for part, one in given.items()}),
             given_back(given, {}),
         ),
+    ),
+    "failed runs": (
+        lambda count: [
+            Failure(
+                f"{one}", START + one * timedelta(minutes=1), START + (one + 1) * timedelta(minutes=1), Trouble.LASTING
+            )
+            for one in range(count)
+        ],
+        lambda given: latch_after(given, changed=None, now=START + timedelta(days=10_000)),
     ),
     "shards of two cells": (
         lambda count: (delivered(0, shards=count), delivered(2, shards=count)),

@@ -8,13 +8,13 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from py4j.protocol import Py4JError
 from pyiceberg.exceptions import (
     CommitFailedException,
     CommitStateUnknownException,
     ServiceUnavailableError,
     UnauthorizedError,
 )
+from pyspark.errors import PySparkException
 from requests.exceptions import ConnectionError as NoConnectionError
 from requests.exceptions import InvalidURL, ReadTimeout, SSLError
 from sqlalchemy.exc import OperationalError
@@ -96,8 +96,8 @@ SECRET = "hunter2"
         CommitStateUnknownException(SECRET),
         ServiceUnavailableError(SECRET),
         NoConnectionError(f"https://user:{SECRET}@catalog refused"),
-        Py4JError(f"org.apache.iceberg.exceptions.CommitFailedException: {SECRET}"),
-        Py4JError(f"[SQLITE_BUSY] The database file is locked, {SECRET}"),
+        PySparkException(f"org.apache.iceberg.exceptions.CommitFailedException: {SECRET}"),
+        PySparkException(f"[SQLITE_BUSY] The database file is locked, {SECRET}"),
     ],
 )
 def test_trouble_of_the_catalog_that_may_pass_is_explained_without_its_text(error: Exception) -> None:
@@ -115,7 +115,7 @@ def test_trouble_of_the_catalog_that_may_pass_is_explained_without_its_text(erro
         SSLError("certificate"),
         InvalidURL("htp://"),
         UnauthorizedError("401"),
-        Py4JError("java.lang.OutOfMemoryError"),
+        PySparkException("java.lang.OutOfMemoryError"),
     ],
 )
 def test_other_trouble_is_left_as_it_is(error: Exception) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dts_assets.errors import MissingJavaError, PortInUseError
+from dts_assets.errors.machine import MissingJavaError, PortInUseError
 from dts_assets.store import machine
 from dts_assets.store.machine import java_version, require_free_port, require_java
 

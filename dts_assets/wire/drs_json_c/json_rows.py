@@ -41,7 +41,7 @@ from dts_assets.wire.drs_json_c.json_messages import (
     event_of,
     images_of,
 )
-from dts_assets.wire.format import DecodedChanges
+from dts_assets.wire.format import MOST_CELLS, DecodedChanges, TooLargeError
 
 _OPERATIONS = pa.array(["insert", "update", "delete", "read"])
 _NONE = -1
@@ -120,12 +120,25 @@ class _Rows:
     groups: dict[tuple[int, ColumnList], int] = field(default_factory=dict)
     before: _Side = field(default_factory=_Side)
     after: _Side = field(default_factory=_Side)
+    cells: int = 0
+    size: int = 0
+
+    def _count(self, cells: int, size: int) -> None:
+        """Count the cells of an entry: a row of two bytes may have thousands.
+
+        Raises:
+            TooLargeError: the entries so far have too many cells for their bytes.
+        """
+        self.cells, self.size = self.cells + cells, self.size + size
+        if self.cells > MOST_CELLS and self.cells > self.size:
+            raise TooLargeError(f"its rows and columns make {self.cells} cells of {self.size} bytes")
 
     def add(self, number: int, table: int, payload: bytes) -> None:
         """Add an entry.
 
         Raises:
             Refused: the entry cannot be used; nothing was added.
+            TooLargeError: the entries so far have too many cells for their bytes.
         """
         event = event_of(payload)
         operation = OPERATIONS.get(event.type)
@@ -135,6 +148,7 @@ class _Rows:
         if columns is None:
             raise Refused(Reason.UNDECODABLE_ENTRY, "its columns or the names of its key cannot be read")
         before, after = images_of(operation, event.data, event.old)
+        self._count(len(columns.names) * (len(before or ()) + len(after or ())), len(payload))
         try:
             self.before.add(before, columns)
             self.after.add(after, columns)

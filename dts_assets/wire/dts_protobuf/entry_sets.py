@@ -25,12 +25,21 @@ from dts_assets.wire.columns.texts import not_utf8
 from dts_assets.wire.dts_protobuf import Engine
 from dts_assets.wire.dts_protobuf.protobuf_parser import ENTRY_SET, HEADS, decode
 from dts_assets.wire.dts_protobuf.unknown_fields import fields_beside, of_heads, of_sets
-from dts_assets.wire.format import ENTRIES, Checkpoint, DecodedEntries, Rejected, TableShape
+from dts_assets.wire.format import ENTRIES, Checkpoint, DecodedEntries, Rejected, TableShape, TooLargeError
 
 _MESSAGE_TYPES, _SOURCE_TYPES = pb.MessageType.keys(), pb.SourceType.keys()  # numbered from 0, without gaps
 
 _EVENTS = ("beginEvent", "commitEvent", "dmlEvent", "ddlEvent", "rollbackEvent", "heartbeatEvent", "checkpointEvent")
 """The event of each message type, by its number."""
+
+MOST_ENTRIES = 1 << 18
+"""The most entries of several sets that are decoded in one call."""
+
+MOST_UNUSABLE = 1 << 16
+"""The most entries of a call that are rejected one by one, at some 600 bytes each."""
+
+LEAST_BYTES = 16
+"""Bytes of an entry that has a header and an event, at least."""
 
 _LARGEST = np.uint64((1 << 63) - 1)
 _NO_MESSAGE = "its bytes are no protobuf message"
@@ -86,6 +95,9 @@ def _heads(sets: pa.Array, rejected: list[Rejected], *, engine: Engine | None) -
     """Return the decoded heads of all entries of some sets, and the unknown fields between entries.
 
     Sets and entries that cannot be read are added to ``rejected``. Unknown fields come with how often each was met.
+
+    Raises:
+        TooLargeError: There are too many entries.
     """
     cut = decode(sets, ENTRY_SET, engine=engine)
     for number in cut.poison:
@@ -93,6 +105,7 @@ def _heads(sets: pa.Array, rejected: list[Rejected], *, engine: Engine | None) -
     items = cut.batch["items"]
     offsets = offsets_of(items)
     counts = np.diff(offsets)
+    _refuse_amplified(len(items.values), items.values, len(sets))
     owners = np.repeat(cut.kept, counts)
     numbers = np.arange(len(owners)) - np.repeat(offsets[:-1].astype(np.int64), counts)
     decoded = decode(items.values, HEADS, engine=engine)
@@ -106,15 +119,32 @@ def _heads(sets: pa.Array, rejected: list[Rejected], *, engine: Engine | None) -
     return heads, of_sets(cut)
 
 
+def _refuse_amplified(count: int, payloads: pa.Array, sets: int) -> None:
+    """Refuse so many entries that their columns would take far more memory than their bytes.
+
+    Raises:
+        TooLargeError: There are too many entries, of several sets or of too few bytes.
+    """
+    size = int(offsets_of(payloads)[-1] - offsets_of(payloads)[0])
+    if (count > MOST_ENTRIES and sets > 1) or (count > MOST_UNUSABLE and size < LEAST_BYTES * count):
+        raise TooLargeError(f"it holds {count} entries of {size} bytes together")
+
+
 def _rejected(heads: _Heads, row: int, reason: Reason, detail: str) -> Rejected:
     return Rejected(int(heads.sets[row]), int(heads.numbers[row]), reason, detail, heads.payloads[row].as_py())
 
 
 def _problems(heads: _Heads) -> dict[int, tuple[Reason, str]]:
-    """Return the entries that nobody can use, by row, with the first fault of each."""
+    """Return the entries that nobody can use, by row, with the first fault of each.
+
+    Raises:
+        TooLargeError: There are too many of them.
+    """
     found: dict[int, tuple[Reason, str]] = {}
 
     def refuse(wrong: Bools, detail: str, reason: Reason = Reason.UNDECODABLE_ENTRY) -> None:
+        if np.count_nonzero(wrong) + len(found) > MOST_UNUSABLE:
+            raise TooLargeError(f"more than {MOST_UNUSABLE} of its entries cannot be used: {detail}")
         for row in np.flatnonzero(wrong).tolist():
             found.setdefault(row, (reason, detail))
 

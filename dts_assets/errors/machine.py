@@ -1,0 +1,87 @@
+"""Errors of the machine that a command runs on, each with a sentence of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from dts_assets.errors import DtsAssetsError
+
+
+class MachineError(DtsAssetsError):
+    """An error of the machine: a program or a port that is needed is not there."""
+
+    exit_code: ClassVar[int] = 13
+
+
+@dataclass(eq=False)
+class MissingJavaError(MachineError):
+    """No Java that Spark can run on.
+
+    ``found`` is the installed version, None if there is none; ``home`` is the folder that JAVA_HOME names.
+    """
+
+    needed: int = 17
+    found: str | None = None
+    home: str | None = None
+
+    def message(self) -> str:
+        """Return the needed version, the found one, and how to install Java."""
+        there = "none was found" if self.found is None else f"this machine has {self.found}"
+        there += f" in {self.home}, which JAVA_HOME names" if self.home else ""
+        return (
+            f"Spark needs Java {self.needed} or newer and {there}. Install a Java {self.needed} runtime (Debian and Ubuntu: "
+            f"openjdk-{self.needed}-jre-headless) or point JAVA_HOME at one."
+        )
+
+
+@dataclass(eq=False)
+class MissingPackageError(MachineError):
+    """A package, or one that it needs, that cannot be imported, so that its command is not available.
+
+    ``place`` is where the command was looked for, "dts_emulator.commands.live:live", and ``reason`` what Python says of it.
+    """
+
+    command: str
+    place: str
+    reason: str
+
+    def message(self) -> str:
+        """Return the command, its place, the reason and the way out."""
+        return (
+            f"The command {self.command} cannot be loaded from {self.place}: {self.reason}. Install the package again, with its "
+            f"extras."
+        )
+
+
+@dataclass(eq=False)
+class UnwritableHomeError(MachineError):
+    """A folder of Dagster's runs that cannot be made or written. ``reason`` is a clause: "permission denied"."""
+
+    home: str
+    reason: str
+
+    def message(self) -> str:
+        """Return the folder, the reason, and the variable that names another."""
+        return f"Dagster's home {self.home} cannot be written: {self.reason}. Name another folder in DAGSTER_HOME."
+
+
+@dataclass(eq=False)
+class PortInUseError(MachineError):
+    """A port on which another program listens already.
+
+    ``what`` names the server that was to start there; ``reserved`` says that the system keeps the port for other users.
+    """
+
+    port: int
+    what: str = "the server"
+    reserved: bool = False
+
+    def message(self) -> str:
+        """Return the port and the way out."""
+        if self.reserved:
+            return f"Port {self.port} is kept for other users, so {self.what} cannot start there. Choose another port."
+        return (
+            f"Port {self.port} is in use, so {self.what} cannot start there. Stop the program that uses it, or choose another "
+            f"port."
+        )
