@@ -10,9 +10,12 @@ from confluent_kafka import KafkaError
 from dts_assets.errors.sources import (
     BrokerCertificateError,
     BrokerDeniedError,
+    BrokerError,
     BrokerLoginError,
     BrokerMechanismError,
+    UnknownTopicError,
     UnreachableBrokerError,
+    UnsupportedByBrokerError,
 )
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.sources import kafka_answers, kafka_times
@@ -129,7 +132,7 @@ class TestAnswers:
             answer_of(ask, ConnectionErrors("host:9092", {}))
 
     def test_a_fault_of_the_connection_is_the_error_where_one_was_heard(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(kafka_answers, "ANSWER_SECONDS", 1.0)
+        monkeypatch.setattr(kafka_answers, "ANSWER_SECONDS", 3.0)
         heard = ConnectionErrors("host:9092", LOGIN)
 
         def ask(_: float) -> str:
@@ -140,16 +143,27 @@ class TestAnswers:
         with pytest.raises(BrokerLoginError):
             answer_of(ask, heard)
 
-    def test_an_error_that_stays_is_raised_at_once(self) -> None:
+    @pytest.mark.parametrize(
+        ("code", "error", "refused_for", "at_once"),
+        [
+            (KafkaError.UNSUPPORTED_VERSION, UnsupportedByBrokerError, 0.3, True),
+            (KafkaError.TOPIC_AUTHORIZATION_FAILED, BrokerDeniedError, 0.0, True),
+            (KafkaError.TOPIC_AUTHORIZATION_FAILED, BrokerDeniedError, 0.3, False),
+            (KafkaError.UNKNOWN_TOPIC_OR_PART, UnknownTopicError, 0.3, False),
+        ],
+    )
+    def test_an_error_that_stays_is_raised_at_once_unless_a_broker_that_starts_may_give_it(
+        self, code: int, error: type[BrokerError], refused_for: float, at_once: bool
+    ) -> None:
         asked = []
 
         def ask(began: float) -> str:
             asked.append(began)
-            raise told(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED), "host:9092", "read topic shop", "shop")
+            raise told(KafkaError(code), "host:9092", "read topic shop", "shop")
 
-        with pytest.raises(BrokerDeniedError, match="read topic shop"):
-            answer_of(ask, ConnectionErrors("host:9092", {}))
-        assert len(asked) == 1
+        with pytest.raises(error):
+            answer_of(ask, ConnectionErrors("host:9092", {}), refused_for=refused_for)
+        assert (len(asked) == 1) == at_once
 
 
 class TestSettings:
