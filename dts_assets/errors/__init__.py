@@ -40,10 +40,11 @@ commands, such as a failed check, and no errors::
     │  ├─ MissingPackageError               the package of a command cannot be imported
     │  ├─ UnwritableHomeError               the folder where Dagster keeps its runs cannot be written
     │  ├─ PortInUseError                    another program listens on the port of a server
+    ├─ SharedFaultError                     all tables of a step failed in the same way, so none of them is paused
     └─ WireFormatError                  14  a wire format cannot be used as asked (bad bytes are quarantined instead)
 
 SourceError and the classes below it are in :mod:`dts_assets.errors.sources`, MachineError and those below it in
-:mod:`dts_assets.errors.machine`, all others here.
+:mod:`dts_assets.errors.machine`, SharedFaultError in :mod:`dts_assets.errors.tables`, all others here.
 
 An error is made from facts, keeps them as attributes and builds its sentence itself: what is wrong, where, and what to do. All of
 them survive pickling, because Spark and Dagster carry them between processes. None ever holds a payload or a secret.

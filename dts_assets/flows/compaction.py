@@ -7,11 +7,13 @@ the folder of the last run that wrote files of the window: for the ledger nothin
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
+from dts_assets.flows.apart import fault_at
 from dts_assets.flows.layers import CHANGELOG
 from dts_assets.flows.open_windows import own_files
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
@@ -22,9 +24,13 @@ from dts_assets.model.refreshes import compacted_name, runs_of
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.planning.compactions import is_worth_compacting
+from dts_assets.planning.pauses import Fault
 from dts_assets.store.commit import Rectangle
 from dts_assets.store.files import TableWriter, WriteTarget, WrittenFile, read_batches
 
+Done = TypeVar("Done")
+
+_STEP = "compaction"
 _SIDE_BY_SIDE = 4
 
 
@@ -38,8 +44,19 @@ class CompactionTask:
     target: WriteTarget
 
 
-def compact_files(task: CompactionTask, attempt: str) -> tuple[WrittenFile, ...]:
-    """Return the file that takes the place of a task's files."""
+def compact_files(task: CompactionTask, attempt: str) -> tuple[WrittenFile, ...] | Fault:
+    """Return the file that takes the place of a task's files, or the fault of their table.
+
+    Raises:
+        Exception: The task failed with an error that concerns the run and not the table.
+    """
+    try:
+        return _compacted(task, attempt)
+    except Exception as error:
+        return fault_at(_STEP, error)
+
+
+def _compacted(task: CompactionTask, attempt: str) -> tuple[WrittenFile, ...]:
     columns = task.target.arrow_schema.names
     with TableWriter(task.target, f"{compacted_name(task.paths)}-{attempt}") as writer:
         for batch in read_batches(task.target.io_properties, task.paths, columns):
@@ -92,8 +109,29 @@ def compact_changelogs(
     for mark in marks:
         rectangle: Rectangle = {"window_start": {mark.window.start}}
         for table in tables:
-            parts += _part(pipeline, pipeline.table_path(CHANGELOG.name, table), rectangle, mark.made_by)
+            path = pipeline.table_path(CHANGELOG.name, table)
+            found = _or_warned(path, progress, partial(_part, pipeline, path, rectangle, mark.made_by))
+            parts += found or []
     _compact(pipeline, parts, spark, progress)
+
+
+def _or_warned(path: tuple[str, ...], progress: Progress, step: Callable[[], Done]) -> Done | None:
+    """Return the result of a step of one table; None if it failed.
+
+    The next run tries again, and no row is wrong by it.
+
+    Raises:
+        Exception: The step failed with an error that concerns the run and not the table.
+    """
+    try:
+        return step()
+    except Exception as error:
+        _warn(path, fault_at(_STEP, error), progress)
+        return None
+
+
+def _warn(path: tuple[str, ...], fault: Fault, progress: Progress) -> None:
+    progress(f"compaction: the files of {'.'.join(path)} stay as they are for now: {fault.reason}")
 
 
 def _part(pipeline: Pipeline, path: tuple[str, ...], rectangle: Rectangle, runs: Sequence[str]) -> list[_Part]:
@@ -118,7 +156,10 @@ def _compact(pipeline: Pipeline, parts: Sequence[_Part], spark: SparkProvider, p
         return
     written = run_tasks(spark(), [part.task for part in parts], compact_files, weight=lambda task: task.bytes)
 
-    def commit(part: _Part, files: Sequence[WrittenFile]) -> None:
+    def commit(part: _Part, files: Sequence[WrittenFile] | Fault) -> None:
+        if isinstance(files, Fault):
+            _warn(part.path, files, progress)
+            return
         old = frozenset(part.task.paths)
         pipeline.lake.replace(
             part.path,
@@ -130,6 +171,8 @@ def _compact(pipeline: Pipeline, parts: Sequence[_Part], spark: SparkProvider, p
         )
 
     with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
-        list(pool.map(commit, parts, written))
+        list(
+            pool.map(lambda part, files: _or_warned(part.path, progress, partial(commit, part, files)), parts, written)
+        )
     many = sum(len(part.task.paths) for part in parts)
     progress(f"compaction: {many} files became {len(parts)}")

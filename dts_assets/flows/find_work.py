@@ -33,7 +33,8 @@ def find_work(pipeline: Pipeline) -> Work:
     watermarks, closing = pipeline.source.watermarks(), pipeline.closing()
     refuse_other_topic(pipeline, raw.values(), watermarks)
     entries = {row.cell: row for row in ledger.windows()}
-    topic = pipeline.topic_marks(entries.values(), known_tables(pipeline))
+    known = known_tables(pipeline)
+    topic = pipeline.topic_marks(entries.values(), known)
     stored = raw.values()
     closed, following = _closed(pipeline, stored, watermarks, closing)
     followed = {
@@ -51,6 +52,7 @@ def find_work(pipeline: Pipeline) -> Work:
         settings=pipeline.shaping_settings(),
         beside={window.start: topic.beside(window) for window in seen},
         followed=followed,
+        paused={row.table for row in ledger.paused_tables() if row.table in known},
     )
     planned = plan_offsets(pipeline, work.ingest, stored, watermarks, closing)
     open_plans = (plan for plan in following if plan.cell in followed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
@@ -50,17 +50,23 @@ def quarantine_rows(pipeline: Pipeline, windows: Iterable[Window] | None = None)
 
 
 def unbalanced_windows(
-    pipeline: Pipeline, windows: Iterable[Window], rows: QuarantineRows | None
+    pipeline: Pipeline,
+    windows: Iterable[Window],
+    rows: QuarantineRows | None,
+    *,
+    lacking: Collection[datetime] = (),
 ) -> dict[datetime, tuple[str, ...]]:
     """Return what the stored counts of some windows leave out, by window start.
 
-    ``rows`` is None where quarantine is not compared: only a run of all tables of a window writes it.
+    ``rows`` is None where quarantine is not compared: only a run of all tables of a window writes it. Windows ``lacking`` a
+    paused table are not compared either, by window start: their quarantine has no rows of this table, and its counts stay.
     """
     windows = list(windows)
     counted = group_by_window(pipeline.ledger.window_tables(windows))
     return {
         window.start: unbalanced_tables(
-            counted.get(window.start, ()), None if rows is None else rows.of_tables(window.start)
+            counted.get(window.start, ()),
+            None if rows is None or window.start in lacking else rows.of_tables(window.start),
         )
         for window in windows
     }
@@ -78,7 +84,8 @@ def judge_ledger(pipeline: Pipeline) -> list[Judgement]:
     cells, rows = pipeline.ledger.windows(), quarantine_rows(pipeline)
     judged = [judge_cell(row, quarantine_rows=rows.of_entries(row.cell)) for row in cells]
     cuts = pipeline.ledger.cuts()
-    wrong = unbalanced_windows(pipeline, [row.window for row in cuts], rows)
+    lacking = {row.window.start for row in cuts if row.paused}
+    wrong = unbalanced_windows(pipeline, [row.window for row in cuts], rows, lacking=lacking)
     judged += [judge_window(row, unbalanced=wrong[row.window.start]) for row in cuts]
     return [*judged, *map(judge_window, _unmade(pipeline, cells, cuts))]
 

@@ -30,7 +30,7 @@ class LayerWork:
     """The order that a run gives to a layer: bring `tables` to the frontier `reached`.
 
     `windows` are the windows of the run, `chains` the chains of the windows that were made while they were open. `turn` has the
-    name of the run that is writing the tables.
+    name of the run that is writing the tables. `behind` has the frontiers of tables that some windows lack.
     """
 
     pipeline: Pipeline
@@ -41,6 +41,11 @@ class LayerWork:
     turn: Turn
     spark: SparkProvider
     progress: Progress
+    behind: Mapping[TableId, Frontier] = field(default_factory=dict)
+
+    def frontier(self, table: TableId) -> Frontier:
+        """Return the frontier to bring a table to."""
+        return self.behind.get(table, self.reached)
 
 
 Make: TypeAlias = Callable[[LayerWork], Mapping[TableId, LayerOutcome]]

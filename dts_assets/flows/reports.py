@@ -8,11 +8,12 @@ from datetime import datetime
 from typing import TypeAlias
 
 from dts_assets.model.columns import Column
-from dts_assets.model.ledger_rows import Cut, IngestWindow, RawWindow
+from dts_assets.model.ledger_rows import Cut, IngestWindow, PausedTable, RawWindow
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
 from dts_assets.planning.judgements import Judgement, judge_cell, judge_window
 from dts_assets.planning.outgrown_types import OutgrownColumn
+from dts_assets.planning.pauses import Fault
 
 Progress: TypeAlias = Callable[[str], None]
 """Takes one line for a person about what is being done."""
@@ -115,13 +116,15 @@ class LayerOutcome:
     """The result of a run for one table of a layer.
 
     ``rows`` and ``bytes`` are what the table holds, None where it was not looked at or was never written. ``outgrown`` are its
-    columns that do not hold what they have become at the source.
+    columns that do not hold what they have become at the source. ``fault`` is that of a table that could not be brought up to
+    date, None where all went well.
     """
 
     committed: bool = False
     rows: int | None = None
     bytes: int | None = None
     outgrown: tuple[OutgrownColumn, ...] = ()
+    fault: Fault | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,13 +156,15 @@ class TableReport:
 class TablesReport:
     """A run of the tables of some windows.
 
-    ``decoder`` names the parser and its version, if anything was decoded.
+    ``decoder`` names the parser and its version, if anything was decoded. ``paused`` are the tables that stood still before the
+    run or that failed in it; nothing was made of them, or not all.
     """
 
     windows: tuple[WindowReport, ...]
     tables: tuple[TableReport, ...]
     seconds: float
     decoder: str = ""
+    paused: Mapping[TableId, PausedTable] = field(default_factory=dict)
 
 
 def rate(amount: int, what: str, seconds: float) -> str:

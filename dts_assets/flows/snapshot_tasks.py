@@ -13,9 +13,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from dts_assets.flows.apart import fault_at
+from dts_assets.flows.layers import SNAPSHOT
 from dts_assets.model.columns import Column
 from dts_assets.model.frontier import Frontier
 from dts_assets.model.tables import TableId
+from dts_assets.planning.pauses import Fault
 from dts_assets.stages.snapshot_in_arrow import CHANGE_COLUMNS, Taken, take_changes
 from dts_assets.store.cast import cast_to_schema
 from dts_assets.store.columns import flat_name
@@ -61,17 +64,29 @@ class RefreshResult:
     """The files that a task removes from a snapshot, and the files that take their place.
 
     The new files hold the untouched rows of the removed files, and the changed rows. ``null_key`` says that no file was written
-    because a change has a null in its key.
+    because a change has a null in its key, ``fault`` that none was because the task failed.
     """
 
     table: TableId
     removed: tuple[str, ...] = ()
     written: tuple[WrittenFile, ...] = ()
     null_key: bool = False
+    fault: Fault | None = None
 
 
 def refresh_files(task: RefreshTask, attempt: str) -> RefreshResult:
-    """Take the changes of a task over into its files, and return the removed and the written files."""
+    """Take the changes of a task over into its files, and return the removed and the written files.
+
+    Raises:
+        Exception: The task failed with an error that concerns the run and not the table.
+    """
+    try:
+        return _refreshed(task, attempt)
+    except Exception as error:
+        return RefreshResult(task.table, fault=fault_at(SNAPSHOT.name, error))
+
+
+def _refreshed(task: RefreshTask, attempt: str) -> RefreshResult:
     schema = task.target.arrow_schema
     names = [flat_name(column.name) for column in task.columns]
     changes = list(read_batches(task.io_properties, task.changelog, CHANGE_COLUMNS))

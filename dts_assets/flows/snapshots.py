@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 
@@ -13,9 +12,10 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from dts_assets.flows.apart import Apart, do_apart, refuse_shared
 from dts_assets.flows.layers import CHANGELOG, SNAPSHOT, LayerWork
 from dts_assets.flows.pipeline import Pipeline
-from dts_assets.flows.reports import LayerOutcome
+from dts_assets.flows.reports import LayerOutcome, Progress
 from dts_assets.flows.snapshot_tasks import HeldFile, RefreshResult, RefreshTask, refresh_files
 from dts_assets.flows.spark_tasks import SAY_EVERY, run_tasks
 from dts_assets.flows.tables_plan import MARKED
@@ -24,6 +24,7 @@ from dts_assets.model.tables import TableId
 from dts_assets.model.turns import Turn
 from dts_assets.planning.cuts import not_behind
 from dts_assets.planning.outgrown_types import outgrown_columns
+from dts_assets.planning.pauses import Fault
 from dts_assets.planning.snapshot_plans import (
     EMPTY_STATE,
     SnapshotPlan,
@@ -47,9 +48,6 @@ STATE_PROPERTY = "dts-assets.state"
 
 The state is the frontier it stands at and the changelog state it was made from.
 """
-
-_SIDE_BY_SIDE = 4
-"""Tables worked on at once: Spark interleaves their small jobs, which are mostly waiting for commits."""
 
 REFRESH_ROWS = 300_000
 REFRESH_BYTES = 16 << 20
@@ -89,7 +87,7 @@ class _Job:
 def advance_snapshots(work: LayerWork) -> dict[TableId, LayerOutcome]:
     """Bring the snapshots of the work's tables to its frontier.
 
-    A table in which nothing changed is not committed.
+    A table in which nothing changed is not committed. A table whose step fails has the fault in its outcome.
 
     Raises:
         OvertakenError: Another run of the tables has taken over.
@@ -98,29 +96,59 @@ def advance_snapshots(work: LayerWork) -> dict[TableId, LayerOutcome]:
     pipeline, progress = work.pipeline, work.progress
     counted = pipeline.ledger.window_tables()
     windows, outgrown = windows_by_table(counted), outgrown_columns(counted)
-    jobs = [_job(work, table, tuple(columns), windows.get(table, ())) for table, columns in work.tables.items()]
+    planned = do_apart(
+        SNAPSHOT.name, work.tables, lambda table: _job(work, table, tuple(work.tables[table]), windows.get(table, ()))
+    )
+    jobs, faults = list(planned.results.values()), dict(planned.faults)
     pipeline.ledger.require_turn(MARKED, work.turn)  # so changelogs, counts and snapshots were read of one state
     busy = [job for job in jobs if not job.plan.nothing]
     if busy:
-        began = said = time.monotonic()
+        began = time.monotonic()
         progress(f"snapshot: {len(busy)} of {len(jobs)} tables have changes to apply")
         session = work.spark()
         refreshed = _refresh(pipeline, busy, session)
-        merged = [job for job in busy if job.table not in refreshed]
-        with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
-            for number, job in enumerate(pool.map(lambda job: _merge(pipeline, job, session), merged), start=1):
-                now = time.monotonic()
-                if now - said >= SAY_EVERY and number < len(merged):
-                    said = now
-                    progress(f"snapshot: {number} of {len(merged)} tables, last {job.table}, after {now - began:.0f} s")
-        progress(f"snapshot: {len(busy)} tables stand at the frontier after {time.monotonic() - began:.1f} s")
-    done = {job.table for job in busy}
-    return {
+        faults |= refreshed.faults
+        settled = {*refreshed.results, *refreshed.faults}
+        merges = _Merges(pipeline, session, [job for job in busy if job.table not in settled], progress)
+        faults |= merges.run()
+        stand = sum(job.table not in faults for job in busy)
+        progress(f"snapshot: {stand} tables stand at the frontier after {time.monotonic() - began:.1f} s")
+    done = {job.table for job in busy} - faults.keys()
+    outcomes = {
         job.table: replace(
             _outcome(pipeline, job.table, committed=job.table in done), outgrown=outgrown.get(job.table, ())
         )
         for job in jobs
+        if job.table not in faults
     }
+    return outcomes | {table: LayerOutcome(fault=fault) for table, fault in faults.items()}
+
+
+@dataclass(slots=True)
+class _Merges:
+    """The merges of some tables, which tell from time to time how many are done."""
+
+    pipeline: Pipeline
+    session: SparkSession
+    jobs: Sequence[_Job]
+    progress: Progress
+    began: float = field(default_factory=time.monotonic)
+    said: float = field(default_factory=time.monotonic)
+    done: int = 0
+
+    def run(self) -> Mapping[TableId, Fault]:
+        """Merge all tables, and return the faults of those that failed."""
+        jobs = {job.table: job for job in self.jobs}
+        return do_apart(SNAPSHOT.name, jobs, lambda table: self._one(jobs[table])).faults
+
+    def _one(self, job: _Job) -> None:
+        _merge(self.pipeline, job, self.session)
+        self.done += 1
+        now = time.monotonic()
+        if now - self.said >= SAY_EVERY and self.done < len(self.jobs):
+            self.said = now
+            after = f"after {now - self.began:.0f} s"
+            self.progress(f"snapshot: {self.done} of {len(self.jobs)} tables, last {job.table}, {after}")
 
 
 def _job(work: LayerWork, table: TableId, columns: tuple[Column, ...], windows: Sequence[TableWindow]) -> _Job:
@@ -136,7 +164,7 @@ def _job(work: LayerWork, table: TableId, columns: tuple[Column, ...], windows: 
         replaced = replaced_windows(_by_window(old), _by_window(now), state=before, chains=work.chains)
     plan = plan_snapshot(
         before,
-        not_behind(work.reached, before.frontier),
+        not_behind(work.frontier(table), before.frontier),
         changelog_snapshot=None if changelog is None else changelog.snapshot_id,
         windows=windows,
         replaced=replaced,
@@ -177,17 +205,24 @@ def _outcome(pipeline: Pipeline, table: TableId, *, committed: bool) -> LayerOut
     return LayerOutcome(committed, rows, size)
 
 
-def _refresh(pipeline: Pipeline, jobs: Sequence[_Job], session: SparkSession) -> set[TableId]:
-    """Take few and simple changes over by Spark tasks, and return the tables that are done."""
-    run = pipeline.new_run()
-    tasks = [task for job in jobs for task in _refresh_tasks(pipeline, job, run)]
+def _refresh(pipeline: Pipeline, jobs: Sequence[_Job], session: SparkSession) -> Apart[None]:
+    """Take few and simple changes over by Spark tasks.
+
+    The result has the tables that are done, and those that failed.
+    """
+    run, by_table = pipeline.new_run(), {job.table: job for job in jobs}
+    planned = do_apart(SNAPSHOT.name, by_table, lambda table: list(_refresh_tasks(pipeline, by_table[table], run)))
+    tasks = [task for some in planned.results.values() for task in some]
     results: dict[TableId, list[RefreshResult]] = {}
     for result in run_tasks(session, tasks, refresh_files, weight=lambda task: task.bytes):
         results.setdefault(result.table, []).append(result)
-    done = [job for job in jobs if job.table in results and not any(one.null_key for one in results[job.table])]
-    with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
-        list(pool.map(lambda job: _commit(pipeline, job, results[job.table]), done))
-    return {job.table for job in done}
+    failed = {one.table: one.fault for some in results.values() for one in some if one.fault is not None}
+    refuse_shared(results, failed)
+    for table in failed:
+        pipeline.lake.discard(file for one in results[table] for file in one.written)
+    done = [table for table, some in results.items() if table not in failed and not any(one.null_key for one in some)]
+    committed = do_apart(SNAPSHOT.name, done, lambda table: _commit(pipeline, by_table[table], results[table]))
+    return Apart(committed.results, {**planned.faults, **failed, **committed.faults})
 
 
 def _refresh_tasks(pipeline: Pipeline, job: _Job, run: str) -> Iterator[RefreshTask]:
@@ -252,7 +287,7 @@ def _commit(pipeline: Pipeline, job: _Job, results: Sequence[RefreshResult]) -> 
     )
 
 
-def _merge(pipeline: Pipeline, job: _Job, session: SparkSession) -> _Job:
+def _merge(pipeline: Pipeline, job: _Job, session: SparkSession) -> None:
     """Write one snapshot by Spark, on a branch that then becomes the table.
 
     A commit of Spark asserts what it read itself, and not what the run was planned on.
@@ -262,7 +297,6 @@ def _merge(pipeline: Pipeline, job: _Job, session: SparkSession) -> _Job:
     # A session of its own: the commit's properties are session settings, and tables are worked on side by side.
     with pipeline.lake.branched(path, job.current) as branch, side_session(session) as spark:
         _write(pipeline, job, spark, branch)
-    return job
 
 
 def _write(pipeline: Pipeline, job: _Job, spark: SparkSession, branch: str) -> None:

@@ -4,29 +4,33 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
 from typing import TypeVar
 
+from dts_assets.flows.apart import do_apart, fault_at
 from dts_assets.flows.compaction import compact_changelogs
 from dts_assets.flows.falling_ids import compare_contents
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.layers import EVERYTHING, LayerWork, Selection
+from dts_assets.flows.pauses import pause_tables
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
 from dts_assets.flows.reports import LayerOutcome, Progress, TableReport, TablesReport, WindowReport
 from dts_assets.flows.tables_commit import Written, commit_tables, quarantined_entries
 from dts_assets.flows.tables_decode import decode_tables
-from dts_assets.flows.tables_plan import TablesPlan, chosen_tables, plan_tables, refuse_incomplete
+from dts_assets.flows.tables_plan import MARKED, TablesPlan, chosen_tables, plan_tables, refuse_incomplete
 from dts_assets.flows.tables_tasks import TablesResult
 from dts_assets.flows.turns import tables_turn
 from dts_assets.model.frontier import Frontier
-from dts_assets.model.ledger_rows import Cut
+from dts_assets.model.ledger_rows import Cut, PausedTable
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
 from dts_assets.planning.appends import open_windows
 from dts_assets.planning.compactions import needs_compaction
-from dts_assets.planning.cuts import frontier, window_cut
+from dts_assets.planning.cuts import frontier, frontier_of_table, window_cut
 from dts_assets.planning.judgements import with_quarantined
+from dts_assets.planning.pauses import Fault, pauses_of, windows_lacking, with_missing
 from dts_assets.planning.snapshot_plans import Chain
 from dts_assets.planning.topic_marks import proven_anew
 from dts_assets.stages.changelog_decoder import TableTally, TallyKey
@@ -79,21 +83,27 @@ def _materialize(pipeline: Pipeline, plan: TablesPlan, spark: SparkProvider, pro
     written = commit_tables(pipeline, plan, decoded, progress=progress)
     advanced = _advance_layers(pipeline, plan, written, spark=spark, progress=progress)
     _mark_windows(pipeline, plan, advanced, written, spark=spark, progress=progress)
+    _warn_of_pauses(advanced.failed, progress)
     return TablesReport(
         _window_reports(advanced, written, decoded.results),
         _table_reports(pipeline, decoded.results, written.tallies, advanced.outcomes),
         time.monotonic() - began,
         next((result.decoder for result in decoded.results), ""),
+        {**plan.paused, **{row.table: row for row in advanced.failed}},
     )
 
 
 @dataclass(frozen=True, slots=True)
 class _Advanced:
-    """The marks that the windows get, the frontier of all layers, and the outcome of each table."""
+    """The marks that the windows get, the frontier of all layers, and the outcome of each table.
+
+    ``failed`` are the pauses of the tables that failed in the run; the marks name them.
+    """
 
     marks: tuple[Cut, ...]
     reached: Frontier
     outcomes: Mapping[str, Mapping[TableId, LayerOutcome]]
+    failed: tuple[PausedTable, ...]
 
 
 def _advance_layers(
@@ -116,15 +126,55 @@ def _advance_layers(
         for mark in (*plan.stored.values(), *marks)
         if mark.chain
     }
-    known, outcomes = known_tables(pipeline), dict[str, Mapping[TableId, LayerOutcome]]()
+    made_now = {mark.window.start: mark for mark in marks} if plan.selection.whole else {}
+    behind = {
+        table: frontier_of_table(cuts, pipeline.grid, first=first, lacking=starts)
+        for table, starts in windows_lacking({**plan.stored, **made_now}.values()).items()
+    }
+    outcomes, faults = _make_layers(
+        pipeline,
+        plan,
+        written,
+        LayerWork(pipeline, {}, plan.windows, reached, chains, plan.turn, spark, progress, behind),
+    )
+    failed = pauses_of(faults, since=datetime.now(UTC), first_window=plan.windows[0].start)
+    return _Advanced(_with_missing(plan, marks, failed), reached, outcomes, failed)
+
+
+def _make_layers(
+    pipeline: Pipeline, plan: TablesPlan, written: Written, whole: LayerWork
+) -> tuple[dict[str, Mapping[TableId, LayerOutcome]], dict[TableId, Fault]]:
+    """Make the layers that are made from other layers.
+
+    Their outcomes are returned, and the faults of all tables so far.
+    """
+    known, outcomes, faults = known_tables(pipeline), dict[str, Mapping[TableId, LayerOutcome]](), dict(written.faults)
     for layer in pipeline.layers:
         if layer.make is None or layer.made_from is None:
             continue
-        chosen = chosen_tables(known, layer, plan.selection)
-        tables = {table: columns for table, columns in chosen.items() if pipeline.has_rows(layer.made_from, table)}
-        work = LayerWork(pipeline, tables, plan.windows, reached, chains, plan.turn, spark, progress)
-        outcomes[layer.name] = layer.make(work)
-    return _Advanced(marks, reached, outcomes)
+        chosen = chosen_tables(known, layer, plan.selection, without={*plan.paused, *faults})
+        rows = do_apart(layer.name, chosen, partial(pipeline.has_rows, layer.made_from))
+        tables = {table: columns for table, columns in chosen.items() if rows.results.get(table)}
+        outcomes[layer.name] = layer.make(replace(whole, tables=tables))
+        faults |= rows.faults
+        faults |= {table: one.fault for table, one in outcomes[layer.name].items() if one.fault is not None}
+    return outcomes, faults
+
+
+def _with_missing(plan: TablesPlan, marks: Iterable[Cut], failed: Collection[PausedTable]) -> tuple[Cut, ...]:
+    """Return marks that name the tables which their windows lack.
+
+    A window whose rows stay lacks only what failed behind them.
+    """
+    again = {mark.window for mark in plan.again}
+    return tuple(
+        with_missing(mark, [*plan.paused.values(), *failed] if mark.window in again else failed) for mark in marks
+    )
+
+
+def _warn_of_pauses(failed: Iterable[PausedTable], progress: Progress) -> None:
+    for row in failed:
+        progress(f"{row.layer}: {row.table} failed and is paused; all other tables went on: {row.reason}")
 
 
 def _with_quarantined(marks: Iterable[Cut], entries: Mapping[datetime, int]) -> tuple[Cut, ...]:
@@ -144,7 +194,17 @@ def _mark_windows(
 
     The rows of ``cuts`` are the last commit of the windows: a run that was killed before leaves no mark and is simply run again.
     """
+    if advanced.failed:
+        pipeline.ledger.require_turn(MARKED, plan.turn)
+        pause_tables(pipeline, advanced.failed)
     if not plan.selection.whole:
+        if advanced.failed:  # the windows of these marks lack the tables from now on
+            stored = pipeline.ledger.cuts(plan.windows)
+            pipeline.ledger.replace_cuts(
+                [mark.window for mark in stored],
+                [with_missing(mark, advanced.failed) for mark in stored],
+                turn=plan.turn,
+            )
         return
     pipeline.ledger.replace_lineages(plan.history.lineages.all)
     pipeline.ledger.replace_cuts(plan.windows, advanced.marks, turn=plan.turn)
@@ -154,8 +214,10 @@ def _mark_windows(
         for mark in advanced.marks
         if needs_compaction(len(mark.made_by), still_open=mark.window.start in still_open)
     ]
-    compact_changelogs(pipeline, scattered, plan.tables, spark=spark, progress=progress)
-    _expire_old_snapshots(pipeline, written.tables, progress)
+    still = {*plan.paused, *(row.table for row in advanced.failed)}
+    moving = [table for table in plan.tables if table not in still]
+    compact_changelogs(pipeline, scattered, moving, spark=spark, progress=progress)
+    _expire_old_snapshots(pipeline, [table for table in written.tables if table not in still], progress)
 
 
 def _expire_old_snapshots(pipeline: Pipeline, tables: Iterable[TableId], progress: Progress) -> None:
@@ -169,11 +231,18 @@ def _expire_old_snapshots(pipeline: Pipeline, tables: Iterable[TableId], progres
     for name in SYSTEM_TABLES:
         identifier = pipeline.lake.identifier(pipeline.path(name))
         expire_snapshots(catalog, identifier, keep_for=keep_for, warn=progress)
-    for table in tables:
+
+    def expire(table: TableId) -> None:
         needed = {version for layer in pipeline.layers for version in layer.needed_versions(pipeline, table)}
         for layer in pipeline.layers:
             identifier = pipeline.lake.identifier(pipeline.table_path(layer.name, table))
             expire_snapshots(catalog, identifier, needed=needed, keep_for=keep_for, warn=progress)
+
+    for table in tables:
+        try:
+            expire(table)
+        except Exception as error:  # nothing of the table is wrong by it: the next run tries again
+            progress(f"expiry: the old versions of {table} stay for now: {fault_at('expiry', error).reason}")
 
 
 def _window_reports(

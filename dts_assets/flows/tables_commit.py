@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 
+from dts_assets.flows.apart import do_apart
 from dts_assets.flows.judged import quarantine_rows, unbalanced_windows
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.layers import CHANGELOG
@@ -23,11 +23,10 @@ from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
 from dts_assets.planning.outgrown_types import invalid_columns, outgrown
+from dts_assets.planning.pauses import Fault
 from dts_assets.stages.changelog_decoder import TableTally, TallyKey
 from dts_assets.store.commit import Rectangle, stands_at
 from dts_assets.store.files import WrittenFile
-
-_COMMITS_SIDE_BY_SIDE = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +35,15 @@ class Written:
 
     ``tallies`` has the counts of all windows of the run by window start, Kafka partition and table; ``unbalanced`` what the
     counts leave out, by window start; ``firsts`` the least positions of the written rows, by window start.
-    ``tables`` are the tables of which the run wrote files.
+    ``tables`` are the tables of which the run wrote files. ``faults`` are those of tables whose changelogs were not committed,
+    with those of the decoding; the counts leave them out.
     """
 
     tallies: Mapping[TallyKey, TableTally]
     unbalanced: Mapping[datetime, tuple[str, ...]]
     firsts: Mapping[datetime, Sequence[SourcePosition]]
     tables: frozenset[TableId]
+    faults: Mapping[TableId, Fault]
 
 
 def commit_tables(pipeline: Pipeline, plan: TablesPlan, decoded: Decoded, *, progress: Progress) -> Written:
@@ -54,11 +55,14 @@ def commit_tables(pipeline: Pipeline, plan: TablesPlan, decoded: Decoded, *, pro
     """
     # After all that the commits assert was read: whoever takes over from now on finds files that were not there.
     pipeline.ledger.require_turn(MARKED, plan.turn)
+    faults = dict(decoded.faults)
     if plan.writes:
-        _commit_changelogs(pipeline, plan, decoded, progress)
+        faults |= _commit_changelogs(pipeline, plan, decoded, progress)
+    still = {*plan.paused, *faults}
+    decoded = replace(decoded, results=tuple(result.without(still) for result in decoded.results))
     if plan.selection.of(CHANGELOG) is None:
         _commit_system_rows(pipeline, plan, decoded.results)
-    tallies = _stored_tallies(pipeline, [mark.window for mark in plan.appends.marks.values()])
+    tallies = _stored_tallies(pipeline, [mark.window for mark in plan.appends.marks.values()], without=still)
     for result in decoded.results:
         for key, tally in result.tallies.items():
             tallies.setdefault(key, TableTally()).merge(tally)
@@ -66,17 +70,19 @@ def commit_tables(pipeline: Pipeline, plan: TablesPlan, decoded: Decoded, *, pro
         appended_next = dict.fromkeys(plan.appends.of_next_run(plan.again, plan.ingested), plan.run)
         rows = window_tables_of(
             tallies,
-            decoded.before.changes(plan.changelogs),
+            decoded.before.changes([table for table in plan.changelogs if table not in still]),
             appended_next,
             outgrown=outgrown_here(pipeline, plan.windows_again),
         )
         chosen = None if plan.selection.whole else plan.selection.of(CHANGELOG)
-        pipeline.ledger.replace_window_tables(plan.windows_again, rows, tables=chosen, turn=plan.turn)
+        pipeline.ledger.replace_window_tables(plan.windows_again, rows, tables=chosen, besides=still, turn=plan.turn)
     tallies |= _stored_tallies(pipeline, [mark.window for mark in plan.proven])
     written = frozenset(table for result in decoded.results for table in result.files)
     rejected = quarantine_rows(pipeline, plan.windows) if plan.selection.whole else None
-    unbalanced = unbalanced_windows(pipeline, plan.windows, rejected)
-    return Written(tallies, unbalanced, _firsts(decoded.results), written)
+    lacking = {mark.window.start for mark in (plan.again if still else ())}
+    lacking |= {start for start, mark in plan.stored.items() if mark.paused}
+    unbalanced = unbalanced_windows(pipeline, plan.windows, rejected, lacking=lacking)
+    return Written(tallies, unbalanced, _firsts(decoded.results), written, faults)
 
 
 def quarantined_entries(tallies: Iterable[tuple[TallyKey, TableTally]]) -> Mapping[datetime, int]:
@@ -87,32 +93,40 @@ def quarantined_entries(tallies: Iterable[tuple[TallyKey, TableTally]]) -> Mappi
     return counts
 
 
-def _commit_changelogs(pipeline: Pipeline, plan: TablesPlan, decoded: Decoded, progress: Progress) -> None:
-    """Commit the changelog files of all tables, one commit a table.
+def _commit_changelogs(
+    pipeline: Pipeline, plan: TablesPlan, decoded: Decoded, progress: Progress
+) -> Mapping[TableId, Fault]:
+    """Commit the changelog files of all tables, one commit a table, and return the faults.
 
-    Windows that are appended to keep their files.
+    Windows that are appended to keep their files. The files of a table that failed stay: its commit may have landed unheard.
     """
     began = time.monotonic()
     files: dict[TableId, list[WrittenFile]] = {}
     for result in decoded.results:
         for table, some in result.files.items():
-            files.setdefault(table, []).extend(some)
+            files.setdefault(table, []).extend(file for file in some if plan.replaces(table, file.partition[0]))
+            # Windows that are made for resumed tables alone: all tables were decoded, for quarantine and statements.
+            pipeline.lake.discard(file for file in some if not plan.replaces(table, file.partition[0]))
     parts = _replaced_and_appended(plan)
 
     def commit(table: TableId) -> bool:
         path, head = pipeline.table_path(CHANGELOG.name, table), decoded.heads.get(table)
         found = head
         for starts, keep in parts:
-            mine = [file for file in files.get(table, ()) if file.partition[0] in starts]
-            done = pipeline.lake.replace(path, {"window_start": starts}, mine, keep=keep, assertion=stands_at(head))
+            mine = {start for start in starts if plan.replaces(table, start)}
+            new = [file for file in files.get(table, ()) if file.partition[0] in mine]
+            if not mine:
+                continue
+            done = pipeline.lake.replace(path, {"window_start": mine}, new, keep=keep, assertion=stands_at(head))
             head = head if done.snapshot_id is None else done.snapshot_id
         return head != found
 
-    with ThreadPoolExecutor(_COMMITS_SIDE_BY_SIDE) as pool:
-        committed = sum(pool.map(commit, decoded.tables))
+    done = do_apart(CHANGELOG.name, decoded.tables, commit, busy={table for table, some in files.items() if some})
+    committed = sum(done.results.values())
     changes = sum(tally.changes for result in decoded.results for tally in result.tallies.values())
     rows = rate(changes, "row changes", decoded.seconds + time.monotonic() - began)
     progress(f"changelog: stored {committed} tables with rows, of {len(decoded.tables)}, {rows}")
+    return done.faults
 
 
 def _replaced_and_appended(plan: TablesPlan) -> list[tuple[set[datetime], Keep | None]]:
@@ -140,8 +154,10 @@ def _commit_system_rows(pipeline: Pipeline, plan: TablesPlan, results: Sequence[
             pipeline.lake.replace(pipeline.path(name), inside, mine, base=plan.base(name, starts), keep=keep)
 
 
-def _stored_tallies(pipeline: Pipeline, windows: Sequence[Window]) -> dict[TallyKey, TableTally]:
-    """Return the counts that an earlier run stored for windows whose rows stay."""
+def _stored_tallies(
+    pipeline: Pipeline, windows: Sequence[Window], *, without: Collection[TableId] = ()
+) -> dict[TallyKey, TableTally]:
+    """Return the counts that an earlier run stored for windows whose rows stay, but those of tables ``without``."""
     rows = pipeline.ledger.window_tables(windows) if windows else []
     return {
         (row.window_start, row.kafka_partition, row.table): TableTally(
@@ -150,6 +166,7 @@ def _stored_tallies(pipeline: Pipeline, windows: Sequence[Window]) -> dict[Tally
             invalid_columns=Counter({one.column: one.values for one in row.invalid_columns if one.values}),
         )
         for row in rows
+        if row.table not in without
     }  # fmt: skip
 
 

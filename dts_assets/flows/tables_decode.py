@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from dts_assets.errors import StaleGenerationError
+from dts_assets.flows.apart import do_apart, refuse_shared
 from dts_assets.flows.known_tables import known_tables, widen_unsigned
 from dts_assets.flows.layers import CHANGELOG
 from dts_assets.flows.open_windows import files_of_cells
@@ -24,6 +25,7 @@ from dts_assets.model.refreshes import run_of
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.planning.mark_changes import contradicts
+from dts_assets.planning.pauses import Fault
 from dts_assets.planning.task_shares import shared_files
 from dts_assets.planning.topic_marks import same_rows
 from dts_assets.stages.changelog_decoder import EntriesWanted
@@ -38,7 +40,8 @@ class Decoded:
     """The files that the tasks of a run have written and that are not committed yet.
 
     ``tables`` are the changelogs with the columns that they were written with, ``before`` the changes that were delivered before,
-    ``seconds`` the time that the decoding took. ``heads`` are the Iceberg snapshots that the changelogs stood at.
+    ``seconds`` the time that the decoding took. ``heads`` are the Iceberg snapshots that the changelogs stood at. ``faults`` are
+    those of tables that could not be opened or written, which ``tables`` and the results leave out.
     """
 
     tables: Mapping[TableId, tuple[Column, ...]]
@@ -46,6 +49,7 @@ class Decoded:
     before: Redelivered = NOTHING_BEFORE
     heads: Mapping[TableId, int | None] = field(default_factory=dict)
     seconds: float = 0.0
+    faults: Mapping[TableId, Fault] = field(default_factory=dict)
 
 
 def decode_tables(pipeline: Pipeline, plan: TablesPlan, *, spark: SparkProvider, progress: Progress) -> Decoded:
@@ -62,7 +66,8 @@ def decode_tables(pipeline: Pipeline, plan: TablesPlan, *, spark: SparkProvider,
     surprises = {pair for result in decoded.results for pair in result.unsigned}
     if surprises and (wider := _widened(pipeline, decoded.tables, surprises)) is not None:
         progress(f"changelog: {len(surprises)} columns hold unsigned values; decoding again with wider types")
-        decoded = _decode(pipeline, plan, wider, before, spark, progress)
+        again = _decode(pipeline, plan, wider, before, spark, progress)
+        decoded = replace(again, faults={**decoded.faults, **again.faults})
     unknown = Counter[str]()
     for result in decoded.results:
         unknown.update(result.unknown)
@@ -86,7 +91,7 @@ def _take_back_marks(pipeline: Pipeline, plan: TablesPlan) -> None:
         if mark.window.start not in plan.appends.marks
         and (row := plan.stored.get(mark.window.start)) is not None
         and contradicts(row, mark)
-        and not same_rows(row, mark)
+        and not same_rows(row, mark, paused=plan.paused)
     ]
     pipeline.ledger.require_turn(MARKED, plan.turn)
     if changing:
@@ -113,31 +118,48 @@ def _decode(
     spark: SparkProvider,
     progress: Progress,
 ) -> Decoded:
-    heads, tasks = _tasks(pipeline, plan, tables, before)
-    progress(f"changelog: decoding {len(plan.again)} windows of {len(tables)} tables")
+    opened = do_apart(CHANGELOG.name, tables, lambda table: _opened(pipeline, plan, table, tables[table]))
+    tasks = _tasks(pipeline, plan, {table: target for table, (_, target) in opened.results.items()}, before)
+    progress(f"changelog: decoding {len(plan.again)} windows of {len(opened.results)} tables")
     watched = Watched("changelog", "parts", of_bytes, progress)
     done = run_tasks(spark(), tasks, decode_changes, weight=lambda task: sum(task.bytes.values()), watched=watched)
-    return Decoded(tables, tuple(done), before, heads)
+    unwritten = {table: fault for result in done for table, fault in result.faults.items()}
+    refuse_shared({table for result in done for table in (*result.files, *result.faults)}, unwritten)
+    for table in unwritten:
+        pipeline.lake.discard(file for result in done for file in result.files.get(table, ()))
+    return Decoded(
+        {table: tables[table] for table in opened.results if table not in unwritten},
+        tuple(result.without(unwritten) for result in done),
+        before,
+        {table: head for table, (head, _) in opened.results.items()},
+        faults={**opened.faults, **unwritten},
+    )
+
+
+def _opened(
+    pipeline: Pipeline, plan: TablesPlan, table: TableId, columns: tuple[Column, ...]
+) -> tuple[int | None, TableTarget]:
+    """Return the Iceberg snapshot that a changelog stands at, and the place of its files.
+
+    The changelog has all columns then.
+    """
+    path = pipeline.table_path(CHANGELOG.name, table)
+    head = pipeline.lake.ensure(path, changelog_layout(columns)).current_snapshot()
+    pipeline.lake.evolve(path, changelog_columns(columns))
+    target = TableTarget(columns, pipeline.lake.target(path, plan.run))
+    return None if head is None else head.snapshot_id, target
 
 
 def _tasks(
-    pipeline: Pipeline, plan: TablesPlan, tables: Mapping[TableId, tuple[Column, ...]], before: Redelivered
-) -> tuple[dict[TableId, int | None], list[TablesTask]]:
-    """Return the Iceberg snapshots that the changelogs stand at, and the tasks that write to them."""
+    pipeline: Pipeline, plan: TablesPlan, targets: Mapping[TableId, TableTarget], before: Redelivered
+) -> list[TablesTask]:
+    """Return the tasks that write to changelogs."""
     lake = pipeline.lake
-    heads: dict[TableId, int | None] = {}
-    targets: dict[TableId, TableTarget] = {}
-    for table, columns in tables.items():
-        path = pipeline.table_path(CHANGELOG.name, table)
-        head = lake.ensure(path, changelog_layout(table, columns)).current_snapshot()
-        heads[table] = None if head is None else head.snapshot_id
-        lake.evolve(path, changelog_columns(columns))
-        targets[table] = TableTarget(columns, lake.target(path, plan.run))
     for name, system in (("quarantine", QUARANTINE), ("ddl", DDL)):
         lake.ensure(pipeline.path(name), system)
     quarantine, ddl = (lake.target(pipeline.path(name), plan.run) for name in ("quarantine", "ddl"))
     redelivered, wire = before.entries, pipeline.format
-    return heads, [
+    return [
         TablesTask(
             paths,
             sizes,

@@ -15,7 +15,7 @@ from dts_assets.flows.layers import CHANGELOG, Layer, Selection
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.reports import Progress
 from dts_assets.model.columns import Column
-from dts_assets.model.ledger_rows import Cut, IngestWindow
+from dts_assets.model.ledger_rows import Cut, IngestWindow, PausedTable
 from dts_assets.model.problems import Completeness
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
@@ -23,6 +23,7 @@ from dts_assets.model.turns import Turn
 from dts_assets.model.windows import Window
 from dts_assets.planning.appends import NO_APPENDS, Appends, find_appends
 from dts_assets.planning.mark_changes import made_meanwhile
+from dts_assets.planning.pauses import catches_up
 from dts_assets.planning.topic_marks import TopicHistory, same_rows
 from dts_assets.store.commit import Rectangle
 
@@ -37,7 +38,9 @@ class TablesPlan:
     ``marks`` are the marks that the windows are to have, ``stored`` the marks of now of all windows, by window start. The windows
     of ``proven`` keep their rows and get another mark; the windows of ``again`` are made, those of ``appends`` by appending.
     ``changelogs`` are the tables whose changelogs are written, ``run`` names the folder of the files. ``turn`` has the writer's
-    name, ``found`` the files that the system tables had of the windows when the run was planned.
+    name, ``found`` the files that the system tables had of the windows when the run was planned. ``paused`` are the known tables
+    that stood still then: the run leaves all their layers as they are, also if a person resumes one meanwhile. ``catching_up``
+    has the windows that are made for some resumed tables alone, by window start.
     """
 
     windows: tuple[Window, ...]
@@ -54,10 +57,16 @@ class TablesPlan:
     run: str
     turn: Turn
     found: Mapping[str, Mapping[datetime, Collection[str]]]
+    paused: Mapping[TableId, PausedTable]
+    catching_up: Mapping[datetime, frozenset[TableId]]
 
     def base(self, name: str, starts: Iterable[datetime]) -> list[str]:
         """Return the files that a system table had of some windows when the run was planned."""
         return [path for start in starts for path in self.found[name].get(start, ())]
+
+    def replaces(self, table: TableId, start: datetime) -> bool:
+        """Return whether the run replaces, or appends to, the changelog rows of a table in a window."""
+        return start not in self.catching_up or table in self.catching_up[start]
 
     @property
     def windows_again(self) -> list[Window]:
@@ -92,13 +101,18 @@ def plan_tables(
     ingested = {row.cell: row for row in pipeline.ledger.windows()}
     pipeline.require(pipeline.cells(windows), ingested, needed="entries")
     tables = _tables_of(pipeline, windows)
+    paused = {row.table: row for row in pipeline.ledger.paused_tables() if row.table in tables}
+    for row in paused.values():
+        progress(f"tables: {row.table} is paused since {row.since:%Y-%m-%d %H:%M} UTC and stands still: {row.reason}")
     topic = pipeline.topic_marks(ingested.values(), tables)
     marks = [topic.mark(window) for window in windows]
     refuse_incomplete(pipeline, marks, ingested)
     stored = {row.window.start: row for row in pipeline.ledger.cuts()}
-    proven = [mark for mark in marks if selection.whole and same_rows(stored.get(mark.window.start), mark)]
+    proven = [
+        mark for mark in marks if selection.whole and same_rows(stored.get(mark.window.start), mark, paused=paused)
+    ]
     if before_waiting is not None and selection.whole:
-        made = [mark for mark in marks if made_meanwhile(before_waiting, stored, mark)]
+        made = [mark for mark in marks if made_meanwhile(before_waiting, stored, mark, paused=paused)]
         progress(f"tables: {len(made)} of {len(marks)} windows were made by the run that was waited for")
         proven += made
     elif proven:
@@ -115,12 +129,20 @@ def plan_tables(
         marks=tuple(marks),
         proven=tuple(proven),
         again=tuple(again),
-        appends=find_appends(again, stored, ingested, counted=counted) if selection.whole else NO_APPENDS,
+        appends=find_appends(again, stored, ingested, counted=counted, paused=paused)
+        if selection.whole
+        else NO_APPENDS,
         tables=tables,
-        changelogs=chosen_tables(tables, CHANGELOG, selection),
+        changelogs=chosen_tables(tables, CHANGELOG, selection, without=paused),
         run=pipeline.new_run(),
         turn=turn,
         found=found,
+        paused=paused,
+        catching_up={
+            mark.window.start: resumed
+            for mark in (again if selection.whole else ())
+            if (resumed := catches_up(stored.get(mark.window.start), mark, paused=paused))
+        },
     )
 
 
@@ -134,13 +156,17 @@ def _files_of_tables(pipeline: Pipeline, name: str, windows: Iterable[Window]) -
 
 
 def chosen_tables(
-    tables: Mapping[TableId, tuple[Column, ...]], layer: Layer, selection: Selection
+    tables: Mapping[TableId, tuple[Column, ...]],
+    layer: Layer,
+    selection: Selection,
+    *,
+    without: Collection[TableId] = (),
 ) -> dict[TableId, tuple[Column, ...]]:
-    """Return the tables that a run makes in a layer."""
+    """Return the tables that a run makes in a layer; tables ``without`` stand still."""
     return {
         table: columns
         for table, columns in tables.items()
-        if layer.has_table(columns) and selection.takes(layer, table)
+        if layer.has_table(columns) and selection.takes(layer, table) and table not in without
     }
 
 

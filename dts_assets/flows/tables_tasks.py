@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import TypeVar
 
 import pyarrow as pa
 
+from dts_assets.flows.apart import fault_at
+from dts_assets.flows.layers import CHANGELOG
 from dts_assets.model.columns import Column
 from dts_assets.model.tables import TableId
+from dts_assets.planning.pauses import Fault
 from dts_assets.stages.changelog_decoder import DML_ENTRY_COLUMNS, ChangelogDecoder, EntriesWanted, TableTally, TallyKey
 from dts_assets.stages.ddl_statements import DDL_ENTRY_COLUMNS
 from dts_assets.store.files import TableWriter, WriteTarget, WrittenFile, read_batches
 from dts_assets.wire.format import WireFormat
+
+Done = TypeVar("Done")
 
 _BUFFER_BYTES = 256 << 20
 """Rows that all writers of a task hold together."""
@@ -51,7 +57,7 @@ class TablesResult:
     """Changelog files by table, each of one window, quarantine files, and tallies.
 
     ``decoder`` names the parser and its version. ``seconds`` is how long the task took, by the clock of the worker, shared out
-    over its windows by their bytes.
+    over its windows by their bytes. ``faults`` are those of tables whose rows could not be written: they have no files.
     """
 
     files: dict[TableId, tuple[WrittenFile, ...]]
@@ -62,6 +68,16 @@ class TablesResult:
     unknown: dict[str, int] = field(default_factory=dict)
     decoder: str = ""
     seconds: dict[datetime, float] = field(default_factory=dict)
+    faults: dict[TableId, Fault] = field(default_factory=dict)
+
+    def without(self, tables: Collection[TableId]) -> TablesResult:
+        """Return the result without the files, the counts and the surprises of some tables."""
+        return replace(
+            self,
+            files={table: files for table, files in self.files.items() if table not in tables},
+            tallies={key: tally for key, tally in self.tallies.items() if key[2] not in tables},
+            unsigned=frozenset(pair for pair in self.unsigned if pair[0] not in tables),
+        )
 
 
 def decode_changes(task: TablesTask, attempt: str) -> TablesResult:
@@ -81,14 +97,15 @@ def decode_changes(task: TablesTask, attempt: str) -> TablesResult:
     took, whole = time.monotonic() - began, max(1, sum(task.bytes.values()))
     return TablesResult(
         changelogs, quarantine, ddl, decoder.tallies, frozenset(decoder.unsigned), decoder.unknown, task.format.decoder,
-        {start: took * size / whole for start, size in task.bytes.items()},
+        {start: took * size / whole for start, size in task.bytes.items()}, files.faults,
     )  # fmt: skip
 
 
 class _Files:
     """The files that the rows of a task are written to, one for each table and window.
 
-    ``opened`` removes what was written if the task fails.
+    ``opened`` removes what was written if the task fails. A table whose rows cannot be written loses its files, and its further
+    rows are left out; all others go on.
     """
 
     def __init__(self, task: TablesTask, attempt: str, opened: ExitStack) -> None:
@@ -96,17 +113,38 @@ class _Files:
         self._attempt = attempt
         self._opened = opened
         self._tables: dict[TableId, TableWriter] = {}
+        self.faults: dict[TableId, Fault] = {}
         self._quarantine = opened.enter_context(TableWriter(task.quarantine, attempt))
         self._ddl = opened.enter_context(TableWriter(task.ddl, attempt))
 
     def rows(self, table: TableId, rows: pa.RecordBatch) -> None:
+        if table not in self.faults:
+            self._apart(table, lambda: self._writer(table).write(rows))
+
+    def _writer(self, table: TableId) -> TableWriter:
         writer = self._tables.get(table)
         if writer is None:
             share = max(1 << 20, _BUFFER_BYTES // max(1, len(self._task.tables)))
             target = self._task.tables[table].target
             writer = self._opened.enter_context(TableWriter(target, self._attempt, buffer_bytes=share))
             self._tables[table] = writer
-        writer.write(rows)
+        return writer
+
+    def _apart(self, table: TableId, step: Callable[[], Done]) -> Done | None:
+        """Return the result of a step of one table; None if it failed.
+
+        A table that failed has no files any more.
+
+        Raises:
+            Exception: The step failed with an error that concerns the run and not the table.
+        """
+        try:
+            return step()
+        except Exception as error:
+            self.faults[table] = fault_at(CHANGELOG.name, error)
+        if (writer := self._tables.pop(table, None)) is not None:
+            writer.abort()
+        return None
 
     def rejected(self, rows: pa.RecordBatch) -> None:
         self._quarantine.write(rows)
@@ -116,4 +154,6 @@ class _Files:
 
     def close(self) -> tuple[dict[TableId, tuple[WrittenFile, ...]], tuple[WrittenFile, ...], tuple[WrittenFile, ...]]:
         """Finish all files, and return those of changelogs by table, of quarantine and of statements."""
-        return {table: one.close() for table, one in self._tables.items()}, self._quarantine.close(), self._ddl.close()
+        closed = {table: self._apart(table, one.close) for table, one in list(self._tables.items())}
+        changelogs = {table: files for table, files in closed.items() if files is not None}
+        return changelogs, self._quarantine.close(), self._ddl.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 from datetime import datetime
+from enum import StrEnum
 from typing import TypeAlias
 
 from dts_assets.model.columns import ColumnShape
@@ -211,6 +212,51 @@ class WindowTable:
         return self.changes == self.kept + self.redelivered + self.quarantined
 
 
+class PausedBy(StrEnum):
+    """The origin of a pause."""
+
+    FAILURE = "failure"
+    PERSON = "person"
+
+
+@dataclass(frozen=True, slots=True)
+class PausedTable:
+    """A row of ``paused_tables``: a source table that stands still in all its layers.
+
+    It goes on when a person resumes it. ``layer`` is the layer whose step failed, empty for a person's pause. ``reason`` is the
+    kind and the place of the fault, or the person's words. ``since`` is the moment of the pause. ``first_window`` is the start of
+    the first window that the failed run could not make; None for a person's pause.
+    """
+
+    table: TableId
+    layer: str
+    reason: str
+    by: PausedBy
+    since: datetime
+    first_window: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MissingTable:
+    """A table that a window lacks because it was paused ``since`` an instant, when the window was made."""
+
+    database: str
+    schema: str
+    table: str
+    reason: str
+    since: datetime
+
+    @classmethod
+    def of(cls, row: PausedTable) -> MissingTable:
+        """Return the note that a window made during a pause gets."""
+        return cls(row.table.database, row.table.schema, row.table.table, row.reason, row.since)
+
+    @property
+    def id(self) -> TableId:
+        """The table's name parts."""
+        return TableId(self.database, self.schema, self.table)
+
+
 @dataclass(frozen=True, slots=True)
 class Cut:
     """A row of ``cuts``: the mark of the tables run of a window. ``consistency`` is ``cut`` or ``window``.
@@ -218,7 +264,7 @@ class Cut:
     Of a window that was made while it was open, ``ends`` are the offsets up to which its entries are in the changelogs, by Kafka
     partition, and ``made_by`` names the runs that wrote these entries. As long as ``chain`` is the same, each of these runs has
     only added rows, none of them at a position that snapshots had already passed. ``open_in`` are the Kafka partitions in which
-    the window had not closed: more messages of it may come.
+    the window had not closed: more messages of it may come. ``paused`` are the tables that the window lacks.
     """
 
     window: Window
@@ -234,6 +280,7 @@ class Cut:
     made_by: tuple[str, ...] = ()
     chain: str = ""
     open_in: tuple[int, ...] = ()
+    paused: tuple[MissingTable, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,5 +356,14 @@ class Lease:
 
 
 LedgerRow: TypeAlias = (
-    RawWindow | IngestWindow | WindowTable | Cut | TableShapeRow | Comparison | Lineage | QuarantineRow | Lease
+    RawWindow
+    | IngestWindow
+    | WindowTable
+    | Cut
+    | TableShapeRow
+    | Comparison
+    | Lineage
+    | QuarantineRow
+    | Lease
+    | PausedTable
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -10,8 +10,10 @@ from dts_assets.model.ledger_rows import Cut, IngestWindow, RawWindow, WindowTab
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.refreshes import reached
 from dts_assets.model.spans import Cell
+from dts_assets.model.tables import TableId
 from dts_assets.model.version import CODE_VERSION
 from dts_assets.model.windows import ClosedBy, Window
+from dts_assets.planning.pauses import resumed_in
 from dts_assets.planning.staleness import changed_inputs, entries_input, entries_sources, input_text, raw_input
 from dts_assets.planning.topic_marks import row_inputs
 
@@ -92,26 +94,30 @@ def find_appends(
     rows: Mapping[Cell, IngestWindow],
     *,
     counted: Iterable[WindowTable],
+    paused: Collection[TableId] = (),
 ) -> Appends:
     """Return the windows whose changelogs only have to be appended to.
 
     Beside new entries of the window itself, all its inputs must be unchanged. No DDL statement may have come since, because it
     can change which of the rows before it count. And the stored counts of the window must be of its last marked run: a killed
-    run may have left other counts.
+    run may have left other counts. A paused table keeps its counts; one that was resumed lacks entries that no append
+    would bring.
 
     Args:
         marks: The marks that the windows are to have.
         stored: The stored marks, by window start.
         rows: The marks of ingest of all cells.
         counted: The stored counts of the windows.
+        paused: The tables that stand still.
     """
     counting: dict[datetime, set[str]] = {}
     for row in counted:
-        counting.setdefault(row.window_start, set()).add(row.run)
+        if row.table not in paused:
+            counting.setdefault(row.window_start, set()).add(row.run)
     found, by_window = {}, _by_window(rows)
     for mark in marks:
         before = stored.get(mark.window.start)
-        if before is None or not before.ends or before.code_version != CODE_VERSION:
+        if before is None or not before.ends or before.code_version != CODE_VERSION or resumed_in(before, paused):
             continue
         cells = by_window.get(mark.window, [])
         of_last_run = counting.get(mark.window.start, set()) <= set(before.made_by[-1:])

@@ -76,6 +76,16 @@ def frontier(cuts: Mapping[datetime, WindowCut], grid: WindowGrid, *, first: dat
     return Frontier(at, whole_until, cut)
 
 
+def frontier_of_table(
+    cuts: Mapping[datetime, WindowCut], grid: WindowGrid, *, first: datetime | None, lacking: Collection[datetime]
+) -> Frontier:
+    """Return the frontier of a table that some windows lack.
+
+    It ends before the first of the windows ``lacking`` it, by window start.
+    """
+    return frontier({start: cut for start, cut in cuts.items() if start not in lacking}, grid, first=first)
+
+
 def not_behind(now: Frontier, before: Frontier) -> Frontier:
     """Return ``now``, but never behind ``before``: a snapshot keeps every change that it has applied."""
     if before.window is None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from dts_assets.model.delivery import MOST_NAMED
-from dts_assets.model.ledger_rows import Cut, IngestWindow, WindowTable
+from dts_assets.model.ledger_rows import Cut, IngestWindow, MissingTable, WindowTable
 from dts_assets.model.problems import Completeness, Problem, ProblemCode
 from dts_assets.model.spans import partition_key
 from dts_assets.model.windows import ClosedBy
@@ -21,7 +21,7 @@ class Judgement:
     """The judgement of a partition: of a cell of entries, or of a window of tables.
 
     ``still_open`` says that the window has not closed, so that all of it holds for now. ``unbalanced`` names the equations that
-    do not hold.
+    do not hold. ``paused`` are the tables that the window lacks, because they stood still when it was made.
     """
 
     partition: str
@@ -29,6 +29,7 @@ class Judgement:
     problems: tuple[Problem, ...]
     still_open: bool
     unbalanced: tuple[str, ...] = ()
+    paused: tuple[MissingTable, ...] = ()
 
     @property
     def complete(self) -> bool:
@@ -51,6 +52,7 @@ class Judgement:
         codes = ", ".join(problem.code.value for problem in self.problems)
         found = [] if self.complete else [f"{self.level_text} ({codes})"]
         found += [f"unbalanced ({', '.join(self.unbalanced[:MOST_NAMED])})"] if self.unbalanced else []
+        found += [f"without {_named(self.paused)}, which stood still"] if self.paused else []
         return " and ".join(found)
 
 
@@ -70,7 +72,7 @@ def judge_cell(row: IngestWindow, *, quarantine_rows: int) -> Judgement:
 
 def judge_window(row: Cut, *, unbalanced: Sequence[str] = ()) -> Judgement:
     """Return the judgement of a window of tables; ``unbalanced`` is what :func:`unbalanced_tables` says of it."""
-    return Judgement(row.window.key, row.completeness, row.problems, bool(row.open_in), tuple(unbalanced))
+    return Judgement(row.window.key, row.completeness, row.problems, bool(row.open_in), tuple(unbalanced), row.paused)
 
 
 def unbalanced_tables(rows: Iterable[WindowTable], quarantine_rows: Mapping[int, int] | None) -> tuple[str, ...]:
@@ -108,6 +110,11 @@ def group_by_window(rows: Iterable[WindowTable]) -> dict[datetime, list[WindowTa
     for row in rows:
         found.setdefault(row.window_start, []).append(row)
     return found
+
+
+def _named(paused: Sequence[MissingTable]) -> str:
+    more = f" and {len(paused) - MOST_NAMED} more" if len(paused) > MOST_NAMED else ""
+    return ", ".join(str(one.id) for one in paused[:MOST_NAMED]) + more
 
 
 def _quarantine(counted: int, rows: int) -> list[str]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import TypeVar
 
 from dts_assets.model.ledger_rows import Cut, IngestWindow, RawWindow
+from dts_assets.model.tables import TableId
+from dts_assets.planning.pauses import resumed_in
 
 Mark = TypeVar("Mark", RawWindow, IngestWindow, Cut)
 
@@ -21,7 +23,14 @@ def contradicts(stored: Mark, coming: Mark) -> bool:
     return stored.generation != coming.generation or bool(named)
 
 
-def made_meanwhile(before: Mapping[datetime, Cut], now: Mapping[datetime, Cut], mark: Cut) -> bool:
-    """Return whether the window of a mark was made between two looks, from the same inputs."""
+def made_meanwhile(
+    before: Mapping[datetime, Cut], now: Mapping[datetime, Cut], mark: Cut, *, paused: Collection[TableId] = ()
+) -> bool:
+    """Return whether the window of a mark was made between two looks, from the same inputs.
+
+    It was not if it lacks a table that is not ``paused`` any more.
+    """
     row = now.get(mark.window.start)
-    return row is not None and row != before.get(mark.window.start) and row.generation == mark.generation
+    if row is None or resumed_in(row, paused):
+        return False
+    return row != before.get(mark.window.start) and row.generation == mark.generation

@@ -7,7 +7,7 @@ completeness, and its inputs.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -28,6 +28,7 @@ from dts_assets.planning.cuts import cut_of_window
 from dts_assets.planning.full_loads import find_full_loads
 from dts_assets.planning.id_lineages import find_id_lineages
 from dts_assets.planning.message_lives import PartitionLives, find_copies, find_lives
+from dts_assets.planning.pauses import resumed_in
 from dts_assets.planning.proofs import WindowProof, prove_windows
 from dts_assets.planning.staleness import entries_input, generation, input_text, tables_inputs
 from dts_assets.planning.suspicions import Suspicion, find_suspicions
@@ -258,9 +259,14 @@ class TopicMarks:
         return tuple(row.kafka_partition for row in rows if row is not None and row.closed_by is ClosedBy.OPEN)
 
 
-def same_rows(stored: Cut | None, mark: Cut) -> bool:
-    """Return whether two marks differ in the proof alone, so that the rows can stay."""
+def same_rows(stored: Cut | None, mark: Cut, *, paused: Collection[TableId] = ()) -> bool:
+    """Return whether two marks differ in the proof alone, so that the rows can stay.
+
+    They cannot if the window lacks a table that is not ``paused`` any more.
+    """
     if stored is None or stored.code_version != mark.code_version or set(stored.inputs) == set(mark.inputs):
+        return False
+    if resumed_in(stored, paused):
         return False
     return row_inputs(stored.inputs) == row_inputs(mark.inputs)
 
@@ -273,10 +279,13 @@ def row_inputs(inputs: Iterable[str]) -> set[str]:
 def proven_anew(marks: Iterable[Cut], stored: Mapping[datetime, Cut]) -> list[Cut]:
     """Return the marks of windows that keep their rows.
 
-    They take over the offsets, the runs and the chain of the stored marks, so that the next run can append to the windows.
+    They take over the offsets, the runs, the chain and the missing tables of the stored marks, so that the next run can append to
+    the windows.
     """
     pairs = ((mark, stored[mark.window.start]) for mark in marks)
-    return [replace(mark, ends=one.ends, made_by=one.made_by, chain=one.chain) for mark, one in pairs]
+    return [
+        replace(mark, ends=one.ends, made_by=one.made_by, chain=one.chain, paused=one.paused) for mark, one in pairs
+    ]
 
 
 def _cut(

@@ -12,8 +12,10 @@ from datetime import datetime
 from dts_assets.model.ledger_rows import Cut, IngestWindow, RawWindow
 from dts_assets.model.open_sets import OpenSet, open_sets_text
 from dts_assets.model.spans import Cell, Span
+from dts_assets.model.tables import TableId
 from dts_assets.model.windows import ClosedBy, Window
 from dts_assets.planning.open_sets import left_open_by, open_before
+from dts_assets.planning.pauses import resumed_in, resumed_inputs
 from dts_assets.planning.rectangles import rectangles, window_runs
 from dts_assets.planning.staleness import ABSENT, entries_sources, input_text, stale_entries, tables_inputs
 
@@ -36,7 +38,8 @@ class Work:
     lacks its entries. ``followed`` cells are open and are read live; the ``live`` cells among them have got messages.
 
     ``ends`` has the end offset of each ``ingest`` cell, and of each followed cell as far as it can be read now.
-    ``entries_inputs`` and ``tables_inputs`` are the inputs that the stale entries and the ready tables would read now.
+    ``entries_inputs`` and ``tables_inputs`` are the inputs that the stale entries and the ready tables would read now, with the
+    resumed tables that a window lacks.
     """
 
     ingest: tuple[Cell, ...]
@@ -100,13 +103,15 @@ def plan_work(
     settings: str,
     beside: Mapping[datetime, Iterable[str]] = {},
     followed: Mapping[Cell, bool] = {},
+    paused: Collection[TableId] = (),
 ) -> Work:
     """Return the work that is left, without its end offsets.
 
     ``closed`` has the windows that have closed in each Kafka partition; ``raw``, ``entries`` and ``cuts`` are the stored marks,
     the last by window start. ``decoding`` and ``settings`` are digests: of the format and of all that entries are decoded with,
     and of the settings that shape rows. ``beside`` has the inputs of tables beside their own entries, by window start.
-    ``followed`` are open cells that are read live, and whether each has messages that are not stored.
+    ``followed`` are open cells that are read live, and whether each has messages that are not stored. ``paused`` are the tables
+    that stand still: a window that lacks another table is made again.
     """
     cells = [Cell(partition, window) for partition, windows in closed.items() for window in windows]
     # A mark of raw may have been taken back by a run that was killed then, while that of entries stands.
@@ -126,7 +131,7 @@ def plan_work(
         for window in everywhere
         if complete[window]
     }
-    ready = tuple(window for window, texts in inputs.items() if not _made_from(cuts.get(window.start), texts))
+    ready = tuple(window for window, texts in inputs.items() if not _made_from(cuts.get(window.start), texts, paused))
     now, expected = entries_sources(raw, decoding=decoding), open_before(entries, left_open_by(entries))
     return Work(
         ingest=tuple(sorted(lacking)),
@@ -136,12 +141,17 @@ def plan_work(
         live=live,
         followed=tuple(sorted(followed)),
         entries_inputs={cell: (*_inputs_now(entries[cell], now), *_open_input(cell, expected)) for cell in stale},
-        tables_inputs={window.start: inputs[window] for window in ready},
+        tables_inputs={window.start: (*inputs[window], *_resumed(cuts.get(window.start), paused)) for window in ready},
     )
 
 
-def _made_from(row: Cut | None, inputs: Collection[str]) -> bool:
-    return row is not None and set(row.inputs) == set(inputs)
+def _made_from(row: Cut | None, inputs: Collection[str], paused: Collection[TableId]) -> bool:
+    return row is not None and set(row.inputs) == set(inputs) and not resumed_in(row, paused)
+
+
+def _resumed(row: Cut | None, paused: Collection[TableId]) -> tuple[str, ...]:
+    """Return the tables for which a window is made again, as texts."""
+    return () if row is None else resumed_inputs(row, paused)
 
 
 def _open_input(cell: Cell, expected: Mapping[Cell, tuple[OpenSet, ...]]) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ from dts_assets.model.ledger_rows import (
     Cut,
     IngestWindow,
     Lease,
+    PausedTable,
     QuarantineRow,
     RawWindow,
     TableShapeRow,
@@ -83,6 +84,7 @@ LEDGER_COLUMNS: Mapping[str, tuple[NamedType, ...]] = MappingProxyType(
         "table_shapes": columns_of(TableShapeRow),
         "comparisons": columns_of(Comparison),
         "leases": columns_of(Lease),
+        "paused_tables": columns_of(PausedTable),
     }
 )
 """The columns of each table of the ledger. A table that an earlier version made is widened when it is opened."""

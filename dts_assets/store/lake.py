@@ -5,8 +5,8 @@ A lake pickles as its location, so it can be sent to another process; the catalo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -24,7 +24,7 @@ from dts_assets.store.branches import branched
 from dts_assets.store.catalog import LakeLocation, open_catalog
 from dts_assets.store.columns import NamedType
 from dts_assets.store.commit import Assertion, Rectangle, Replaced, files_apart, files_in, replace
-from dts_assets.store.files import WriteTarget, WrittenFile
+from dts_assets.store.files import WriteTarget, WrittenFile, file_io
 from dts_assets.store.iceberg_tables import ensure_table, evolve, remember, spark_name, table_identifier
 from dts_assets.store.schemas import FORMAT_PROPERTY, FORMAT_TABLE, LAKE_FORMAT, TableLayout
 from dts_assets.store.types import arrow_schema
@@ -164,6 +164,15 @@ class Lake:
             self.catalog, self.identifier(path), rectangle, files,
             properties=properties, base=base, keep=keep, assertion=assertion, same_rows=same_rows,
         )  # fmt: skip
+
+    def discard(self, files: Iterable[WrittenFile]) -> None:
+        """Remove files that no commit has seen.
+
+        A file that cannot be removed is an orphan, which harms nothing.
+        """
+        for file in files:
+            with suppress(OSError):
+                file_io(self.location.file_store_properties, file.path).delete(file.path)
 
     def branched(self, path: Sequence[str], snapshot_id: int | None) -> AbstractContextManager[str]:
         """Return a branch of a table for another engine; see :func:`dts_assets.store.branches.branched`."""

@@ -29,6 +29,7 @@ from dts_assets.model.ledger_rows import (
     IngestWindow,
     Lease,
     LedgerRow,
+    PausedTable,
     QuarantineRow,
     RawWindow,
     TableShapeRow,
@@ -109,6 +110,27 @@ class Ledger:
         files = files_in(table, {})
         rows = [row for file in files for row in _rows_of_file(table, file, Lease, ())]
         return sorted(rows, key=lambda row: row.part), tuple(file.file_path for file in files)
+
+    def paused_tables(self) -> list[PausedTable]:
+        """Return the tables that stand still, by name."""
+        return sorted(self._read(PausedTable, "paused_tables", None), key=lambda row: row.table)
+
+    def change_paused_tables(self, change: Callable[[Sequence[PausedTable]], Sequence[PausedTable]]) -> None:
+        """Replace all pauses by the result of ``change``; equal rows are not written again.
+
+        ``change`` gets the stored rows. It is called again if somebody else was faster: a person and a run may write at once.
+        """
+
+        def attempt() -> None:
+            table = self._ensure("paused_tables")
+            files = files_in(table, {})
+            stored = [row for file in files for row in _rows_of_file(table, file, PausedTable, ())]
+            rows = list(change(stored))
+            if rows != stored:
+                written = _write(table, [((), _arrow(table, rows))])
+                self._commit(table, "paused_tables", {}, written, [file.file_path for file in files])
+
+        until_it_gets_through(self._qualified("paused_tables"), attempt, lost=(StaleGenerationError,))
 
     def replace_leases(self, rows: Sequence[Lease], *, base: Collection[str]) -> None:
         """Make ``rows`` all the leases, if they still stand in the files ``base``.
@@ -195,9 +217,10 @@ class Ledger:
         rows: Sequence[WindowTable],
         *,
         tables: Collection[TableId] | None = None,
+        besides: Collection[TableId] = (),
         turn: Turn = NOBODY,
     ) -> None:
-        """Make ``rows`` all the counts of ``tables`` (None: of every table) in ``windows``.
+        """Make ``rows`` all the counts of ``tables`` (None: of every table) in ``windows``; those of ``besides`` stay.
 
         Raises:
             OvertakenError: The name of ``turn`` does not stand any more.
@@ -206,10 +229,12 @@ class Ledger:
 
         def chosen(table: pa.Table) -> pa.ChunkedArray:
             mask = _starts_in(table, starts)
-            if tables is None:
+            if tables is None and not besides:
                 return mask
             names = zip(*(table[part].to_pylist() for part in ("database", "schema", "table")), strict=True)
-            return pc.and_(mask, pa.chunked_array([[TableId(*name) in tables for name in names]], pa.bool_()))
+            ids = (TableId(*name) for name in names)
+            taken = [(tables is None or one in tables) and one not in besides for one in ids]
+            return pc.and_(mask, pa.chunked_array([taken], pa.bool_()))
 
         self._replace("window_tables", starts, chosen, rows, turn)
 

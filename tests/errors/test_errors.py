@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from dts_assets import errors
-from dts_assets.errors import machine, sources
+from dts_assets.errors import machine, sources, tables
 
 PACKAGES = [Path(__file__).parents[2] / name for name in ("dts_assets", "dts_emulator")]
 
@@ -88,6 +88,7 @@ EXAMPLES: tuple[tuple[errors.DtsAssetsError, str, str], ...] = (
     (machine.UnwritableHomeError("/home/user/runs", "read-only file system"), "/home/user/runs", "in DAGSTER_HOME"),
     (machine.PortInUseError(3000, what="Dagster"), "Port 3000", "choose another port"),
     (machine.PortInUseError(80, what="Dagster", reserved=True), "Port 80", "Choose another port"),
+    (tables.SharedFaultError("snapshot", 3, "KeyError at store/files.py:120"), "KeyError at", "Run it again"),
     (errors.WireFormatError("dts-avro", "it needs a schema; name its file"), "dts-avro", "name its file"),
 )
 """An error of each class that is raised, where it says that something is wrong, and the beginning of what to do."""
@@ -96,7 +97,7 @@ EXAMPLES: tuple[tuple[errors.DtsAssetsError, str, str], ...] = (
 def below(cls: type[errors.DtsAssetsError]) -> Iterator[type[errors.DtsAssetsError]]:
     """Each class of the package below one; what other packages add for themselves is theirs."""
     for child in cls.__subclasses__():
-        if child.__module__ in (errors.__name__, machine.__name__, sources.__name__):
+        if child.__module__ in (errors.__name__, machine.__name__, sources.__name__, tables.__name__):
             yield child
             yield from below(child)
 
@@ -197,6 +198,7 @@ def test_only_what_may_succeed_again_unchanged_is_retriable() -> None:
         "NotClosedError",
         "NotReadyError",
         "OvertakenError",
+        "SharedFaultError",
         "StaleGenerationError",
         "UnavailableCatalogError",
         "UnreachableBrokerError",

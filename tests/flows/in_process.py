@@ -38,8 +38,8 @@ class _Conf:
         return "local[2]" if name == "spark.master" else default
 
 
-class NeedsSpark(Exception):
-    """A snapshot whose windows were made again is merged by Spark, which is not here."""
+class NeedsSpark(ConnectionError):
+    """A snapshot whose windows were made again is merged by Spark, which is away: no fault of its table."""
 
 
 class InProcess:

@@ -137,8 +137,8 @@ def nothing_keeps_them_apart(schedule: Schedule) -> Iterator[None]:
         for owner, name in ((Lake, "data_files"), (Lake, "state"), (Ledger, "_read")):
             stopping(owner, name)
         # One commit after the other: more threads would have no number.
-        patch.setattr("dts_assets.flows.tables_commit._COMMITS_SIDE_BY_SIDE", 1)
-        for module in ("tables_commit", "snapshots", "spark_tasks", "compaction"):
+        patch.setattr("dts_assets.flows.apart.SIDE_BY_SIDE", 1)
+        for module in ("apart", "spark_tasks", "compaction"):
             patch.setattr(f"dts_assets.flows.{module}.ThreadPoolExecutor", _InThisThread)
         yield
 

@@ -1,0 +1,45 @@
+"""The pauses of a subscription.
+
+Tables are paused by a failed run or by a person, and resumed by a person alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from dts_assets.flows.pipeline import Pipeline
+from dts_assets.model.ledger_rows import PausedTable
+from dts_assets.model.tables import TableId
+from dts_assets.planning.pauses import new_pauses
+
+
+def pause_tables(pipeline: Pipeline, rows: Sequence[PausedTable]) -> tuple[PausedTable, ...]:
+    """Store pauses, and return those that are new: a table that stands still already keeps its first pause.
+
+    A run that is going on does not see them; the next one does.
+    """
+    added: tuple[PausedTable, ...] = ()
+
+    def change(stored: Sequence[PausedTable]) -> Sequence[PausedTable]:
+        nonlocal added
+        added = new_pauses(rows, stored)
+        return (*stored, *added)
+
+    pipeline.ledger.change_paused_tables(change)
+    return added
+
+
+def resume_tables(pipeline: Pipeline, tables: Collection[TableId]) -> tuple[PausedTable, ...]:
+    """Remove the pauses of some tables, and return them.
+
+    Windows that lack these tables are stale from then on.
+    """
+    removed: tuple[PausedTable, ...] = ()
+
+    def change(stored: Sequence[PausedTable]) -> Sequence[PausedTable]:
+        nonlocal removed
+        removed = tuple(row for row in stored if row.table in tables)
+        return [row for row in stored if row.table not in tables]
+
+    pipeline.ledger.change_paused_tables(change)
+    return removed

@@ -1,0 +1,162 @@
+"""Tables that stand still: why they do, which windows lack them, and the work when they are resumed.
+
+A table that failed and a table that a person paused are treated alike. All its layers stay where they are, and the mark of each
+window that is made meanwhile names the table. A window that names a table which is not paused any more is stale.
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from dts_assets.errors import DtsAssetsError, LakeTableError
+from dts_assets.model.ledger_rows import Cut, MissingTable, PausedBy, PausedTable
+from dts_assets.model.tables import TableId
+
+_OF_PATHS = frozenset({errno.ENOENT, errno.ENAMETOOLONG, errno.EISDIR, errno.ENOTDIR, errno.ELOOP})
+"""The errors of the system that a path of one table causes.
+
+All others, such as a full disk, hit every table.
+"""
+
+_TRANSPORTS = frozenset({"botocore", "confluent_kafka", "grpc", "requests", "sqlalchemy", "tenacity", "urllib3"})
+"""The packages whose errors tell of the way to a server, and not of a table."""
+
+_OF_CATALOGS = frozenset({"RESTError", "CommitFailedException", "CommitStateUnknownException", "Py4JNetworkError"})
+"""Names of classes of errors that tell of a catalog or of Java."""
+
+_PASSING_IN_JAVA = re.compile(
+    r"OutOfMemoryError|No space left on device|Disk quota exceeded|ConnectException|SocketException|UnknownHostException"
+    r"|TimeoutException|SQLTransientException|SQLITE_BUSY|SQLITE_FULL|InterruptedException|cancelled|SparkContext was shut down"
+    r"|executor lost|ExecutorLostFailure|FetchFailed|CommitFailedException|CommitStateUnknownException|MemoryError"
+)
+"""Words in errors of Spark that tell of its engine or its machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A failed step of one table.
+
+    ``layer`` is the layer of the step, ``place`` the kind and the place of the error, ``sentence`` its text if it is of our tree.
+    """
+
+    layer: str
+    place: str
+    sentence: str = ""
+
+    @property
+    def reason(self) -> str:
+        """The reason that a person is told."""
+        return self.sentence or self.place
+
+
+def concerns_table(error: BaseException) -> bool:
+    """Return whether an error at the step of one table pauses this table.
+
+    Errors of the whole run are those of our tree that tell of other runs, settings or servers, and what systems and
+    libraries raise when a server is away, memory ends or a disk is full. They may be anywhere in the chain of causes.
+    """
+    return all(_is_of_table(one) for one in _chain(error))
+
+
+def _is_of_table(error: BaseException) -> bool:
+    if not isinstance(error, Exception) or isinstance(error, MemoryError):
+        return False
+    if isinstance(error, DtsAssetsError):
+        return isinstance(error, LakeTableError) and not error.retriable
+    if isinstance(error, OSError):
+        return isinstance(error, FileNotFoundError) or error.errno in _OF_PATHS
+    package = type(error).__module__.partition(".")[0]
+    if package in _TRANSPORTS or _OF_CATALOGS & {one.__name__ for one in type(error).__mro__}:
+        return False
+    return package not in ("pyspark", "py4j") or not _PASSING_IN_JAVA.search(str(error))
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error and its causes, each once."""
+    seen: set[int] = set()
+    one: BaseException | None = error
+    while one is not None and id(one) not in seen:
+        seen.add(id(one))
+        yield one
+        one = one.__cause__ or (None if one.__suppress_context__ else one.__context__)
+
+
+def shared_fault(tried: Collection[TableId], faults: Mapping[TableId, Fault]) -> Fault | None:
+    """Return the fault that all tables of a step share; None if tables have faults of their own.
+
+    ``tried`` are the tables that the step had work for. A single table shares its fault with none.
+    """
+    found = [faults[table] for table in tried if table in faults]
+    one_place = len({fault.place for fault in found}) == 1
+    return found[0] if len(tried) > 1 and len(found) == len(tried) and one_place else None
+
+
+def pauses_of(
+    faults: Mapping[TableId, Fault], *, since: datetime, first_window: datetime | None
+) -> tuple[PausedTable, ...]:
+    """Return the pauses of the tables that failed in a run.
+
+    ``first_window`` is the start of the run's first window.
+    """
+    return tuple(
+        PausedTable(table, fault.layer, fault.reason, PausedBy.FAILURE, since, first_window)
+        for table, fault in sorted(faults.items())
+    )
+
+
+def new_pauses(rows: Iterable[PausedTable], stored: Iterable[PausedTable]) -> tuple[PausedTable, ...]:
+    """Return the pauses of tables that do not stand still yet."""
+    known = {row.table for row in stored}
+    return tuple(row for row in rows if row.table not in known)
+
+
+def resumed_in(mark: Cut, paused: Collection[TableId]) -> tuple[MissingTable, ...]:
+    """Return the tables that a window lacks although they are not ``paused`` any more.
+
+    The window is made again for them.
+    """
+    return tuple(one for one in mark.paused if one.id not in paused)
+
+
+def resumed_inputs(mark: Cut, paused: Collection[TableId]) -> tuple[str, ...]:
+    """Return the resumed tables of a window as texts: ``resumed:shopdb.orders=2026-01-05T07:00:00+00:00``.
+
+    They stand beside the inputs. Without them a request for the window would be equal to the one that made it first. The
+    instant of the pause tells one resumption from the next.
+    """
+    return tuple(f"resumed:{one.id}={one.since.isoformat()}" for one in resumed_in(mark, paused))
+
+
+def catches_up(stored: Cut | None, mark: Cut, *, paused: Collection[TableId]) -> frozenset[TableId] | None:
+    """Return the resumed tables for which alone a window is made again.
+
+    None stands for all tables.
+
+    The rows of all others stand as they are: the inputs are those of the stored mark. This does not hold of a window that was
+    made while it was open, whose mark names the runs that wrote its files.
+    """
+    if stored is None or stored.code_version != mark.code_version or set(stored.inputs) != set(mark.inputs):
+        return None
+    if stored.made_by or stored.open_in or mark.open_in:
+        return None
+    return frozenset(one.id for one in resumed_in(stored, paused)) or None
+
+
+def with_missing(mark: Cut, paused: Iterable[PausedTable]) -> Cut:
+    """Return a mark that names paused tables, too, beside those that it names already."""
+    known = {one.id for one in mark.paused}
+    added = [MissingTable.of(row) for row in sorted(paused, key=lambda row: row.table) if row.table not in known]
+    return replace(mark, paused=(*mark.paused, *added)) if added else mark
+
+
+def windows_lacking(marks: Iterable[Cut]) -> dict[TableId, frozenset[datetime]]:
+    """Return the starts of the windows that lack each table."""
+    found: dict[TableId, set[datetime]] = {}
+    for mark in marks:
+        for one in mark.paused:
+            found.setdefault(one.id, set()).add(mark.window.start)
+    return {table: frozenset(starts) for table, starts in found.items()}
