@@ -35,6 +35,7 @@ COMMANDS_IN_MODULES = {
     "run": "dts_assets.cli.run:run",
     "redrive": "dts_assets.cli.redrive:redrive",
     "spark-server": "dts_assets.cli.spark_server:spark_server",
+    "tables": "dts_assets.cli.tables:tables",
 }
 
 COMMAND_GROUP = "dts_assets.commands"

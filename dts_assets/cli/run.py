@@ -27,11 +27,13 @@ from dts_assets.flows.find_work import find_work
 from dts_assets.flows.judged import judge_ledger
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.layers import SNAPSHOT
+from dts_assets.flows.pauses import paused_here
 from dts_assets.flows.pipeline import Pipeline, open_pipeline
 from dts_assets.flows.preflight import require_spark
 from dts_assets.flows.row_keys import find_repeated_keys
 from dts_assets.model.tables import TableId
 from dts_assets.planning.outgrown_types import outgrown_columns
+from dts_assets.planning.pauses import resume_command
 from dts_assets.planning.work import Work
 from dts_assets.settings import Settings, load_settings
 
@@ -162,4 +164,12 @@ def _closing(pipeline: Pipeline, console: Console) -> int:
     repeated = {name: count for name, count in find_repeated_keys(pipeline, most_rows=_KEYS_LOOKED_AT).items() if count}
     for name, count in repeated.items():
         console.print(f"{name}: {count:,} keys stand in its snapshot more than once; see dts-assets keys --help")
-    return len(failing) + len(repeated)
+    paused = paused_here(pipeline)
+    for name, pause in paused.items():
+        console.print(
+            f"{name} stands still since {pause.since:%Y-%m-%d %H:%M} UTC, paused by a {pause.by.value}: {pause.reason}; mend it, "
+            f"then {resume_command(name)}",
+            markup=False,
+            soft_wrap=True,
+        )
+    return len(failing) + len(repeated) + len(paused)

@@ -7,10 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.model.ledger_rows import PausedTable
 from dts_assets.model.tables import TableId
-from dts_assets.planning.pauses import new_pauses
+from dts_assets.planning.pauses import Standing, new_pauses, standings
+
+
+def table_standings(pipeline: Pipeline) -> tuple[Standing, ...]:
+    """Return the state of every table of a subscription, by name."""
+    ledger = pipeline.ledger
+    return standings(known_tables(pipeline), ledger.paused_tables(), ledger.cuts())
+
+
+def paused_here(pipeline: Pipeline) -> dict[TableId, PausedTable]:
+    """Return the pauses of the tables that the settings take."""
+    known = known_tables(pipeline)
+    return {row.table: row for row in pipeline.ledger.paused_tables() if row.table in known}
 
 
 def pause_tables(pipeline: Pipeline, rows: Sequence[PausedTable]) -> tuple[PausedTable, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import re
+import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -151,6 +152,36 @@ def with_missing(mark: Cut, paused: Iterable[PausedTable]) -> Cut:
     known = {one.id for one in mark.paused}
     added = [MissingTable.of(row) for row in sorted(paused, key=lambda row: row.table) if row.table not in known]
     return replace(mark, paused=(*mark.paused, *added)) if added else mark
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The state of a table: its pause, None while it goes on, and the starts of the windows that lack it."""
+
+    table: TableId
+    paused: PausedTable | None
+    lacking: frozenset[datetime]
+
+    @property
+    def state(self) -> str:
+        """The state in words for a person."""
+        if self.paused is not None:
+            return "paused"
+        return "catches up with the next run" if self.lacking else "goes on"
+
+
+def standings(tables: Iterable[TableId], paused: Iterable[PausedTable], marks: Iterable[Cut]) -> tuple[Standing, ...]:
+    """Return the state of every table, by name; a paused table is among them even if nobody takes it any more."""
+    still = {row.table: row for row in paused}
+    lacking = windows_lacking(marks)
+    return tuple(
+        Standing(table, still.get(table), lacking.get(table, frozenset())) for table in sorted({*tables, *still})
+    )
+
+
+def resume_command(table: TableId) -> str:
+    """Return the command with which a person lets a table go on."""
+    return f"dts-assets tables resume {shlex.quote(str(table))}"
 
 
 def windows_lacking(marks: Iterable[Cut]) -> dict[TableId, frozenset[datetime]]:

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dts_assets.errors.tables import SharedFaultError
+from dts_assets.flows import snapshots
 from dts_assets.flows.find_work import find_work
 from dts_assets.flows.judged import judge_ledger
-from dts_assets.flows.pauses import resume_tables
-from dts_assets.model.ledger_rows import PausedBy
+from dts_assets.flows.pauses import pause_tables, resume_tables
+from dts_assets.model.ledger_rows import PausedBy, PausedTable
+from dts_assets.model.tables import TableId
 from dts_assets.store.files import TableWriter
 from dts_assets.store.lake import Lake
-from tests.flows.harness import Harness, table_id
+from tests.flows.harness import Bench, Harness, refresh, table_id
+from tests.flows.history import border
 from tests.flows.in_process import bench_in_process
-from tests.flows.short import items, open_short, three_windows
-from tests.flows.source import DATABASE, Message
+from tests.flows.short import LANES, SECOND, items, open_short, three_windows
+from tests.flows.source import DATABASE, Message, write_capture
 
 ONE, TWO = table_id("one"), table_id("two")
 NOW = datetime(2026, 1, 7, tzinfo=UTC)
@@ -121,3 +127,137 @@ def test_a_table_that_fails_where(
     harness.settle()
     assert of_rows(harness) == undisturbed
     assert not [judged.sentence for judged in judge_ledger(harness.pipeline) if judged.sentence]
+
+
+def pause_of(table: TableId, moment: int = 0) -> PausedTable:
+    return PausedTable(table, "", "words", PausedBy.PERSON, NOW + moment * SECOND)
+
+
+def meanwhile(harness: Harness, act: Callable[[], object]) -> None:
+    """All that is to be done, with ``act`` just before the first commit of a changelog."""
+    done: list[object] = []
+
+    def now(_: Lake, path: tuple[str, ...], *__: object) -> bool:
+        if path[1] == "changelog" and not done:
+            done.append(act())
+        return False
+
+    with broken(Lake, "replace", now):
+        harness.tables()
+    assert done
+
+
+def test_a_person_pauses_a_table_while_a_run_works_and_a_fault_does_not_take_the_pause_over(
+    messages: list[Message], undisturbed: dict[str, list[str]], tmp_path: Path
+) -> None:
+    harness = opened(tmp_path, messages)
+    harness.raw()
+    harness.entries()
+    with broken(*PLACES["the snapshot is committed"][:3]):
+        meanwhile(harness, lambda: pause_tables(harness.pipeline, [pause_of(ONE), pause_of(TWO)]))
+    paused = {row.table: row.by for row in harness.pipeline.ledger.paused_tables()}
+    assert paused == {ONE: PausedBy.PERSON, TWO: PausedBy.PERSON}
+    marks = harness.pipeline.ledger.cuts()
+    assert [[one.id for one in mark.paused] for mark in marks] == [[TWO]] * 3, "the run had the other one in hand"
+    resume_tables(harness.pipeline, [ONE, TWO])
+    harness.settle()
+    assert of_rows(harness) == undisturbed
+
+
+def test_a_table_that_is_resumed_and_paused_again_while_a_run_works_is_not_lost(
+    messages: list[Message], undisturbed: dict[str, list[str]], tmp_path: Path
+) -> None:
+    harness = opened(tmp_path, messages)
+    harness.raw()
+    harness.entries()
+    pipeline = harness.pipeline
+    pause_tables(pipeline, [pause_of(TWO)])
+    meanwhile(harness, lambda: (resume_tables(pipeline, [TWO]), pause_tables(pipeline, [pause_of(TWO, 1)])))
+    assert find_work(pipeline).nothing
+    assert [row.since for row in pipeline.ledger.paused_tables()] == [NOW + SECOND]
+    resume_tables(pipeline, [TWO])
+    assert len(find_work(pipeline).tables) == 3
+    harness.settle()
+    assert of_rows(harness) == undisturbed
+
+
+def test_all_tables_that_fail_in_one_way_fail_the_run_and_pause_nothing(
+    messages: list[Message], tmp_path: Path
+) -> None:
+    harness = opened(tmp_path, messages)
+    harness.raw()
+    harness.entries()
+    with broken(TableWriter, "write", writer_of("one", "two")), pytest.raises(SharedFaultError):
+        harness.tables()
+    with broken(Lake, "replace", of_layer("changelog", "one", "two")), pytest.raises(SharedFaultError):
+        harness.tables()
+    assert (harness.pipeline.ledger.paused_tables(), harness.pipeline.ledger.cuts()) == ([], [])
+
+
+def test_a_full_disk_fails_the_run_and_pauses_nothing(messages: list[Message], tmp_path: Path) -> None:
+    harness = opened(tmp_path, messages)
+    harness.raw()
+    harness.entries()
+    with (
+        broken(Lake, "replace", of_layer("changelog", "two"), OSError(errno.ENOSPC, "full")),
+        pytest.raises(OSError, match="full"),
+    ):
+        harness.tables()
+    assert (harness.pipeline.ledger.paused_tables(), harness.pipeline.ledger.cuts()) == ([], [])
+
+
+def rows_of(harness: Harness) -> dict[str, list[str]]:
+    """The rows of tables alone: marks and counts of a window that was read in pieces name its runs."""
+    return {name: rows for name, rows in of_rows(harness).items() if name.startswith(("changelog", "snapshot", "ddl"))}
+
+
+@pytest.mark.spark
+def test_an_open_window_that_lacks_a_table_is_made_whole_once_the_table_is_resumed(
+    bench: Bench, messages: list[Message], undisturbed: dict[str, list[str]], tmp_path: Path
+) -> None:
+    at = [border(1) + 65 * SECOND, border(1) + 75 * SECOND, border(1) + 85 * SECOND]
+    parts = [[one for one in messages if low <= one.time < high] for low, high in pairwise([border(0), *at, border(9)])]
+    write_capture(tmp_path / "capture", parts[0])
+    window = {"end": border(3), "live": True}
+    harness = bench.open(tmp_path / "capture", partitions=LANES, window=window, complete=False)
+    refresh(harness)
+    for number, part in enumerate(parts[1:3]):
+        write_capture(tmp_path / "capture", part, name=f"part{number}")
+        with broken(Lake, "replace", of_layer("changelog", "two")):
+            refresh(harness)
+    mark = harness.pipeline.ledger.cuts()[-1]
+    assert (len(mark.made_by), [one.id for one in mark.paused]) == (3, [TWO]), "the other table is appended to"
+
+    resume_tables(harness.pipeline, [TWO])
+    refresh(harness)
+    mark = harness.pipeline.ledger.cuts()[-1]
+    assert (len(mark.made_by), mark.paused) == (1, ()), "made whole, and not appended to"
+    write_capture(tmp_path / "capture", parts[3], name="rest")
+    for _ in range(3):
+        refresh(harness)
+    assert find_work(harness.pipeline).nothing
+    expected = {name: rows for name, rows in undisturbed.items() if name.startswith(("changelog", "snapshot", "ddl"))}
+    assert rows_of(harness) == expected
+
+
+@pytest.mark.spark
+def test_a_table_that_cannot_be_merged_stands_where_it_was_and_catches_up(
+    bench: Bench, messages: list[Message], undisturbed: dict[str, list[str]], tmp_path: Path
+) -> None:
+    harness = open_short(bench, tmp_path / "capture", messages)
+    harness.all(0)
+    before = harness.rows("snapshot", DATABASE, "two")
+    harness.raw(1, 2)
+    harness.entries(1, 2)
+    with pytest.MonkeyPatch.context() as patch, broken(snapshots, "_write", lambda _, job, *__: job.table == TWO):
+        patch.setattr(snapshots, "REFRESH_ROWS", 0)
+        harness.tables(1)
+        harness.tables(2)
+    assert harness.rows("snapshot", DATABASE, "two") == before
+    assert [len(mark.paused) for mark in harness.pipeline.ledger.cuts()] == [0, 1, 1]
+    resume_tables(harness.pipeline, [TWO])
+    harness.tables(2)  # out of order: the window before still lacks the table, which does not go past it
+    assert harness.rows("snapshot", DATABASE, "two") == before
+    assert [window.start for window in find_work(harness.pipeline).tables] == [border(1)]
+    harness.settle()
+    assert of_rows(harness) == undisturbed

@@ -1,0 +1,131 @@
+"""The command ``dts-assets tables``, which lists the tables of a lake, and lets a table stand still or go on.
+
+It writes the ledger alone: the next run of the tables sees it, whoever starts that run.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from rich.console import Console
+from rich.text import Text
+
+from dts_assets.cli.main import config_option, settings_of, subscription_of, table_of
+from dts_assets.flows.pauses import pause_tables, resume_tables, table_standings
+from dts_assets.flows.pipeline import Pipeline, open_pipeline
+from dts_assets.model.ledger_rows import PausedBy, PausedTable
+from dts_assets.model.tables import TableId
+from dts_assets.planning.pauses import Standing
+from dts_assets.settings import Settings
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+_TABLES = click.argument("tables", metavar="TABLE...", nargs=-1, required=True)
+
+
+def _subscription_option(command: _Function) -> _Function:
+    return click.option("--subscription", help="Needed where the configuration has several.")(command)
+
+
+@click.group("tables", invoke_without_command=True)
+@config_option
+@click.pass_context
+def tables(context: click.Context, config: Path | None) -> None:
+    """List all tables; pause a table, or resume it.
+
+    A paused table stands still in all its layers, and all others go on.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    console, settings = Console(highlight=False), settings_of(config)
+    for name in settings.subscriptions:
+        shown = table_of(
+            f"{name}: tables", texts=["table", "state", "since (UTC)", "reason"], numbers=["windows behind"]
+        )
+        for one in table_standings(open_pipeline(settings, name)):
+            since, reason = (
+                ("", "") if one.paused is None else (f"{one.paused.since:%Y-%m-%d %H:%M}", one.paused.reason)
+            )
+            shown.add_row(Text(str(one.table)), one.state, since, Text(reason), f"{len(one.lacking):,}")
+        console.print(shown)
+
+
+@tables.command("pause")
+@_TABLES
+@click.option("--reason", required=True, help="Words for the people who find the table standing still.")
+@_subscription_option
+@config_option
+def pause(tables: tuple[str, ...], reason: str, subscription: str | None, config: Path | None) -> None:
+    """Let tables stand still from the next run on: TABLE is its name at the source, shopdb.orders."""
+    pipeline, found = _chosen(settings_of(config), subscription, tables)
+    now = datetime.now(UTC)
+    rows = [PausedTable(one.table, "", reason, PausedBy.PERSON, now) for one in found]
+    pipeline.check_shape()
+    added = {row.table for row in pause_tables(pipeline, rows)}
+    for one in found:
+        if one.table in added:
+            _say(f"{one.table} stands still from the next run on; a run that is going on may still bring it forward.")
+        else:
+            _say(f"{one.table} is paused already; its first reason stays.")
+
+
+@tables.command("resume")
+@_TABLES
+@_subscription_option
+@config_option
+def resume(tables: tuple[str, ...], subscription: str | None, config: Path | None) -> None:
+    """Let paused tables go on: the next run first makes the windows that lack them."""
+    pipeline, found = _chosen(settings_of(config), subscription, tables)
+    removed = {row.table for row in resume_tables(pipeline, [one.table for one in found if one.paused is not None])}
+    for one in found:
+        if one.table in removed:
+            _say(f"{one.table} goes on with the next run, which makes the {len(one.lacking)} windows that lack it.")
+        else:
+            _say(f"{one.table} is not paused.")
+
+
+def _chosen(
+    settings: Settings, subscription: str | None, names: Sequence[str]
+) -> tuple[Pipeline, tuple[Standing, ...]]:
+    """Return the pipeline and the tables that a command was given.
+
+    Raises:
+        click.UsageError: There is no such subscription or table, or the name could be that of several.
+    """
+    if subscription is None:
+        if len(settings.subscriptions) > 1:
+            there = ", ".join(settings.subscriptions)
+            raise click.UsageError(f"the configuration has several subscriptions ({there}); name one by --subscription")
+        subscription = next(iter(settings.subscriptions))
+    subscription_of(settings, subscription, hint="--subscription")
+    pipeline = open_pipeline(settings, subscription)
+    known = {one.table: one for one in table_standings(pipeline)}
+    return pipeline, tuple(known[_table_of(name, known, subscription)] for name in dict.fromkeys(names))
+
+
+def _table_of(name: str, known: Iterable[TableId], subscription: str) -> TableId:
+    known = list(known)
+    found = [one for one in known if name in (str(one), _exact(one))]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise click.BadParameter(
+            f"{name} may be {' or '.join(map(_exact, found))}; write one of these", param_hint="TABLE"
+        )
+    close = difflib.get_close_matches(name, map(str, known), n=1)
+    hint = f"did you mean {close[0]}?" if close else f"dts-assets tables lists the {len(known)} tables that there are"
+    raise click.BadParameter(f"{subscription} has no table {name}; {hint}", param_hint="TABLE")
+
+
+def _exact(table: TableId) -> str:
+    """Return a name in which dots stand between parts alone: ``a%2Eb.c``."""
+    return ".".join(table.path)
+
+
+def _say(line: str) -> None:
+    Console(highlight=False, soft_wrap=True, markup=False).print(line)
