@@ -14,6 +14,7 @@ import dagster as dg
 
 from dts_assets.defs.metadata import problems_text
 from dts_assets.flows.layers import SNAPSHOT
+from dts_assets.planning.pauses import resume_command
 
 if TYPE_CHECKING:
     from dts_assets.flows.reports import EntriesCellReport, TablesReport, WindowReport
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 COMPLETENESS = "completeness"
 BALANCE = "balance"
 SCHEMA = "schema"
+PAUSED = "paused_tables"
 
 _SHOWN = 100
 """The most columns that a result names."""
@@ -97,6 +99,28 @@ def schema_result(report: TablesReport) -> dg.AssetCheckResult:
             "columns": len(lines),
             "values": sum(column.values for columns in wrong.values() for column in columns),
             "outgrown_list": dg.MetadataValue.md("\n".join(lines[:_SHOWN]) or "none"),
+        },
+    )
+
+
+def paused_result(report: WindowReport) -> dg.AssetCheckResult:
+    """Return a result that fails if the window lacks tables that stood still when it was made.
+
+    It names them with the reason, the moment and the commands.
+    """
+    lacking = report.row.paused
+    lines = [
+        f"- **{one.id}** stands still since {one.since:%Y-%m-%d %H:%M} UTC: {one.reason}. Mend it, then "
+        f"`{resume_command(one.id)}`, which the next run of the tables follows; `dts-assets tables` lists all tables."
+        for one in lacking[:_SHOWN]
+    ]
+    return dg.AssetCheckResult(
+        check_name=PAUSED,
+        passed=not lacking,
+        metadata={
+            "tables": len(lacking),
+            "still_open": report.judgement.still_open,
+            "paused_list": dg.MetadataValue.md("\n".join(lines) or "none"),
         },
     )
 

@@ -14,8 +14,10 @@ import dagster as dg
 from dts_assets.defs.checks import (
     BALANCE,
     COMPLETENESS,
+    PAUSED,
     SCHEMA,
     completeness_result,
+    paused_result,
     schema_result,
     window_balance_result,
 )
@@ -68,6 +70,7 @@ class AssetLayer:
         """Return the metadata that all windows of a run share."""
         return of_run(
             report.seconds,
+            paused=map(str, sorted(report.paused)),
             columns=self.stored.columns(table.columns),
             keys=self.stored.key_columns(table.columns),
             decoder=report.decoder if self.stored.made_from is None else "",
@@ -89,6 +92,11 @@ LAYERS = (
                 BALANCE,
                 "Every change of the window was kept, was delivered before, or is in quarantine; holds for every table.",
                 lambda _, window: window_balance_result(window),
+            ),
+            LayerCheck(
+                PAUSED,
+                "No table stood still when the window was made; it names tables that did, why, and how they go on.",
+                lambda _, window: paused_result(window),
             ),
         ),
     ),

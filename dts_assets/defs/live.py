@@ -127,7 +127,7 @@ class _Told:
 
     def _of_tables(self, report: "TablesReport", still_open: frozenset[str]) -> Iterator[TableEvent]:
         for table in report.tables:
-            for layer in layers_of(table):
+            for layer in layers_of(table) if table.table not in report.paused else ():
                 key = layer.key(self.subscription, table.table)
                 for window in report.windows:
                     partition = window.row.window.key

@@ -147,12 +147,16 @@ def of_run(
     keys: Iterable[str] = (),
     location: str | None = None,
     decoder: str = "",
+    paused: Iterable[str] = (),
 ) -> Metadata:
-    """Return the metadata that all partitions of a run share; ``decoder`` names the parser and its version."""
+    """Return the metadata that all partitions of a run share.
+
+    ``decoder`` names the parser and its version, ``paused`` the tables that stood still.
+    """
     return {
         "run_seconds": round(seconds, 3),
         "dagster/column_schema": column_schema(columns, keys=keys),
-        **known(**{"dagster/uri": location, "decoder": decoder or None}),
+        **known(**{"dagster/uri": location, "decoder": decoder or None, "paused_tables": ", ".join(paused) or None}),
     }
 
 

@@ -127,10 +127,11 @@ def _advance_layers(
         if mark.chain
     }
     made_now = {mark.window.start: mark for mark in marks} if plan.selection.whole else {}
-    behind = {
-        table: frontier_of_table(cuts, pipeline.grid, first=first, lacking=starts)
-        for table, starts in windows_lacking({**plan.stored, **made_now}.values()).items()
+    lacking = windows_lacking({**plan.stored, **made_now}.values())
+    reached_without = {
+        starts: frontier_of_table(cuts, pipeline.grid, first=first, lacking=starts) for starts in set(lacking.values())
     }
+    behind = {table: reached_without[starts] for table, starts in lacking.items()}
     outcomes, faults = _make_layers(
         pipeline,
         plan,

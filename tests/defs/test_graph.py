@@ -119,7 +119,8 @@ def test_checks_stand_at_entries_and_once_for_all_tables(shop: Project) -> None:
     }  # fmt: skip
     assert len({parts for parts, _ in tables}) == 2
     assert {(parts[0], name) for parts, name in tables} == {
-        ("changelog", "completeness"), ("changelog", "balance"), ("snapshot", "schema"), ("snapshot", "one_row_per_key"),
+        ("changelog", "completeness"), ("changelog", "balance"), ("changelog", "paused_tables"),
+        ("snapshot", "schema"), ("snapshot", "one_row_per_key"),
     }  # fmt: skip
 
 

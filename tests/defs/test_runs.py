@@ -34,13 +34,14 @@ from dts_assets.flows.reports import (
 )
 from dts_assets.model.columns import Column
 from dts_assets.model.frontier import Consistency
-from dts_assets.model.ledger_rows import Counts, Cut, IngestWindow, RawWindow
+from dts_assets.model.ledger_rows import Counts, Cut, IngestWindow, PausedBy, PausedTable, RawWindow
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.problems import Completeness, Problem, ProblemCode
 from dts_assets.model.spans import Cell, Span
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import ClosedBy, Window, WindowGrid
+from dts_assets.planning.pauses import with_missing
 from dts_assets.store.columns import ENTRIES, RAW_ENVELOPES
 from dts_assets.store.schemas import SYSTEM_TABLES, changelog_layout, snapshot_layout
 
@@ -101,6 +102,7 @@ class Flows:
     windows: list[tuple[Window, ...]] = field(default_factory=list)
     selections: list[Any] = field(default_factory=list)
     lost: frozenset[Window] = frozenset()
+    paused: tuple[PausedTable, ...] = ()
     tables: tuple[TableId, ...] = ()
 
     def raw(self, pipeline: Any, span: Span, **_: Any) -> RawReport:
@@ -122,7 +124,8 @@ class Flows:
     def make_tables(self, pipeline: Any, windows: Sequence[Window], *, selection: Any, **_: Any) -> TablesReport:
         self.windows.append(tuple(windows))
         self.selections.append(selection)
-        reports = tuple(WindowReport(cut_row(one, lost=one in self.lost), True, 12) for one in windows)
+        marks = [with_missing(cut_row(one, lost=one in self.lost), self.paused) for one in windows]
+        reports = tuple(WindowReport(mark, True, 12) for mark in marks)
         tables = tuple(
             TableReport(
                 table, COLUMNS,
@@ -131,7 +134,7 @@ class Flows:
             )
             for table in self.tables
         )  # fmt: skip
-        return TablesReport(reports, tables, 3.5, "ptars 9.9")
+        return TablesReport(reports, tables, 3.5, "ptars 9.9", {row.table: row for row in self.paused})
 
 
 @pytest.fixture
@@ -421,3 +424,25 @@ def test_what_is_said_of_an_open_window_says_so() -> None:
         assert completeness_result(judged).metadata["level"].value == "observed so far"
     assert METADATA["entries"]["completeness"] == "incomplete"
     assert not METADATA["entries"]["still_open"]
+
+
+def test_a_table_that_stands_still_gets_no_event_and_the_check_says_why_and_how_it_goes_on(
+    run: Run, flows: Flows
+) -> None:
+    since = datetime(2026, 1, 6, 7, 8, tzinfo=UTC)
+    flows.paused = (PausedTable(ORDERS, "snapshot", "KeyError at a.py:7", PausedBy.FAILURE, since),)
+    ran = run("tables", partition_key="2026-01-05-00:00")
+    assert (ran.metadata("changelog", *ORDERS.path), ran.metadata("snapshot", *ORDERS.path)) == ({}, {})
+    other = ran.metadata("changelog", *AUDIT.path)["2026-01-05-00:00"]
+    assert other["paused_tables"] == str(ORDERS)
+    assert ran.checks("paused_tables") == {"2026-01-05-00:00": False}
+    (told,) = [one for one in ran.result.get_asset_check_evaluations() if one.check_name == "paused_tables"]
+    said = told.metadata["paused_list"].value
+    assert "since 2026-01-06 07:08 UTC: KeyError at a.py:7" in str(said)
+    assert f"dts-assets tables resume {ORDERS}" in str(said)
+
+
+def test_while_no_table_stands_still_the_check_passes(run: Run, flows: Flows) -> None:
+    ran = run("tables", partition_key="2026-01-05-00:00")
+    assert ran.checks("paused_tables") == {"2026-01-05-00:00": True}
+    assert "paused_tables" not in ran.metadata("changelog", *AUDIT.path)["2026-01-05-00:00"]

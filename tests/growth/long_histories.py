@@ -11,7 +11,7 @@ from dts_assets.model.columns import Column, ColumnShape
 from dts_assets.model.delivery import CellDelivery
 from dts_assets.model.formats import ChangeOrder
 from dts_assets.model.frontier import Consistency, Frontier
-from dts_assets.model.ledger_rows import IngestWindow, Lease, RawWindow
+from dts_assets.model.ledger_rows import Cut, IngestWindow, Lease, PausedBy, PausedTable, RawWindow
 from dts_assets.model.lineages import Doubt
 from dts_assets.model.offsets import OffsetRange, Watermark
 from dts_assets.model.problems import Completeness, Problem, ProblemCode
@@ -24,7 +24,7 @@ from dts_assets.planning.appends import can_append_entries, find_appends, open_w
 from dts_assets.planning.boundaries import PlannedCell, closed_windows, instants_to_find, plan_cells
 from dts_assets.planning.column_names import ColumnNames, named_columns
 from dts_assets.planning.completeness import completeness_of_cell, completeness_of_window, gtids_by_shard, level_of_cell
-from dts_assets.planning.cuts import cut_of_window, frontier, window_cut
+from dts_assets.planning.cuts import cut_of_window, frontier, frontier_of_table, window_cut
 from dts_assets.planning.earlier_cells import find_earlier_cells
 from dts_assets.planning.group_offsets import offset_to_commit
 from dts_assets.planning.ingest_marks import Decoded, entries_mark, raw_mark
@@ -35,6 +35,17 @@ from dts_assets.planning.loss import LossState, OldestSeen, unread_ranges, worst
 from dts_assets.planning.mark_changes import made_meanwhile
 from dts_assets.planning.open_sets import disagreeing, left_open_by, open_before, with_windows_before
 from dts_assets.planning.outgrown_types import invalid_columns, outgrown, outgrown_columns
+from dts_assets.planning.pauses import (
+    Fault,
+    catches_up,
+    new_pauses,
+    pauses_of,
+    resumed_inputs,
+    shared_fault,
+    standings,
+    windows_lacking,
+    with_missing,
+)
 from dts_assets.planning.proofs import prove_windows
 from dts_assets.planning.raw_reads import plan_read, problems_of_read
 from dts_assets.planning.rectangles import rectangles, window_runs
@@ -50,7 +61,7 @@ from dts_assets.planning.snapshot_plans import (
 from dts_assets.planning.staleness import changed_inputs, entries_sources, stale_entries, tables_inputs
 from dts_assets.planning.task_shares import shared_files
 from dts_assets.planning.ticks import Cursor, ingest_tick, tables_tick
-from dts_assets.planning.topic_marks import TopicMarks, proven_anew
+from dts_assets.planning.topic_marks import TopicMarks, proven_anew, same_rows
 from dts_assets.planning.watching import WatchCursor, watch_tick
 from dts_assets.planning.work import plan_work
 from tests.growth.ledgers import (
@@ -123,6 +134,28 @@ def _prove(given: tuple[dict[Cell, IngestWindow], list[Doubt]]) -> object:
     return prove_windows(rows.values(), kafka_partitions=1, synced={}, trust_gtids=True, doubts=doubts)
 
 
+def _paused(count: int) -> tuple[list[PausedTable], list[Cut]]:
+    """As many tables that stand still as windows, one of which lacks them all."""
+    since = GRID.start
+    rows = [PausedTable(TableId("db", "", f"t{one}"), "", "r", PausedBy.PERSON, since) for one in range(count)]
+    stored = list(cuts(count).values())
+    return rows, [with_missing(stored[0], rows), *(with_missing(one, rows[:1]) for one in stored[1:])]
+
+
+def _resume(given: tuple[list[PausedTable], list[Cut]]) -> object:
+    rows, stored = given
+    tables = {row.table for row in rows}
+    faults = dict.fromkeys(tables, Fault("snapshot", "KeyError"))
+    proven = replace(stored[0], inputs=(*stored[0].inputs, "proof:x=1"))
+    found = {mark.window.start: window_cut(mark) for mark in stored}
+    lacking = windows_lacking(stored)[rows[0].table]
+    return (
+        shared_fault(tables, faults), pauses_of(faults, since=GRID.start, first_window=None), new_pauses(rows, rows),
+        resumed_inputs(stored[0], ()), catches_up(stored[0], stored[0], paused=()), same_rows(stored[0], proven, paused=tables),
+        standings(tables, rows, stored), frontier_of_table(found, GRID, first=GRID.start, lacking=lacking),
+    )  # fmt: skip
+
+
 def _look(given: dict[str, Lease]) -> Observed:
     observed = Observed()
     observed.see(given.values(), 1.0)
@@ -144,6 +177,7 @@ PLANNING: dict[str, Case] = {
     "marks that are appended to": (marks, _append),
     "marks that are proven anew": (cuts, lambda given: proven_anew(given.values(), given)),
     "marks made meanwhile": (cuts, lambda given: made_meanwhile({}, given, next(iter(given.values())))),
+    "tables that stand still": (_paused, _resume),
     "readings of a window": (read_in_parts, lambda given: raw_mark(*given, epoch=0, run="r")),
     "parts of a window": (
         lambda count: raw_row(
