@@ -69,6 +69,9 @@ IN_ORDER = (
     "dts-assets keys shop",
     "dts-assets redrive shop",
     "dts-assets redrive shop --from 2026-01-05T02:00 --reason undecodable_entry",
+    "dts-assets tables",
+    'dts-assets tables pause shopdb.orders --reason "the key is being changed"',
+    "dts-assets tables resume shopdb.orders",
     ".venv/bin/python -c \"from pyiceberg.catalog.sql import SqlCatalog; print(SqlCatalog('lake', uri='sqlite:///lake/catalog.db')"
     ".load_table('shop.snapshot.shopdb.orders').scan(limit=5).to_pandas())\"",
 )

@@ -1,4 +1,4 @@
-"""The command ``dts-assets tables``, which lists the tables of a lake, and lets a table stand still or go on.
+"""The command ``dts-assets tables``, which lists tables, and lets a table stand still or go on.
 
 It writes the ledger alone: the next run of the tables sees it, whoever starts that run.
 """

@@ -156,7 +156,10 @@ def with_missing(mark: Cut, paused: Iterable[PausedTable]) -> Cut:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """The state of a table: its pause, None while it goes on, and the starts of the windows that lack it."""
+    """The state of a table: its pause, and the starts of the windows that lack it.
+
+    The pause is None while the table goes on.
+    """
 
     table: TableId
     paused: PausedTable | None
@@ -171,7 +174,10 @@ class Standing:
 
 
 def standings(tables: Iterable[TableId], paused: Iterable[PausedTable], marks: Iterable[Cut]) -> tuple[Standing, ...]:
-    """Return the state of every table, by name; a paused table is among them even if nobody takes it any more."""
+    """Return the state of every table, by name.
+
+    A paused table is among them even if the settings do not take it any more.
+    """
     still = {row.table: row for row in paused}
     lacking = windows_lacking(marks)
     return tuple(

@@ -21,7 +21,7 @@ from tests.tiers import ALL
 pytestmark = pytest.mark.spark
 
 
-class Killed(Exception):
+class Killed(BaseException):
     """Stands for the end of the process."""
 
 

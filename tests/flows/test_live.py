@@ -196,7 +196,7 @@ def kill_once(monkeypatch: pytest.MonkeyPatch, harness: Harness, owner: Any, nam
         refresh(harness)
 
 
-class Killed(Exception):
+class Killed(BaseException):
     """Stands for the end of the process."""
 
 
