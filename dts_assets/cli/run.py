@@ -148,7 +148,11 @@ def _closing(pipeline: Pipeline, console: Console) -> int:
     counted = pipeline.ledger.window_tables()
     for row in counted:
         changes[row.table] += row.kept
+    paused = paused_here(pipeline)
     for name, columns in known_tables(pipeline).items():
+        if name in paused:  # its tables may be the reason why, and are not opened
+            table.add_row(str(name), f"{changes[name]:,}", "paused")
+            continue
         snapshot = pipeline.lake.state(pipeline.table_path(SNAPSHOT.name, name))
         shown = f"{int(snapshot.properties['total-records']):,}" if snapshot is not None else "-"
         if not SNAPSHOT.has_table(columns):
@@ -164,7 +168,6 @@ def _closing(pipeline: Pipeline, console: Console) -> int:
     repeated = {name: count for name, count in find_repeated_keys(pipeline, most_rows=_KEYS_LOOKED_AT).items() if count}
     for name, count in repeated.items():
         console.print(f"{name}: {count:,} keys stand in its snapshot more than once; see dts-assets keys --help")
-    paused = paused_here(pipeline)
     for name, pause in paused.items():
         console.print(
             f"{name} stands still since {pause.since:%Y-%m-%d %H:%M} UTC, paused by a {pause.by.value}: {pause.reason}; mend it, "

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from dts_assets.flows.known_tables import known_tables
+from dts_assets.flows.pauses import paused_here
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.model.ledger_rows import Cut, IngestWindow
 from dts_assets.model.spans import Cell
@@ -93,14 +94,15 @@ def judge_ledger(pipeline: Pipeline) -> list[Judgement]:
 def _look_at_all_tables(pipeline: Pipeline) -> None:
     """Load every table of the subscription: one that was set back is refused.
 
-    A table without work left is not loaded by anything else.
+    A table without work left is not loaded by anything else. One that stands still may be one that cannot be loaded.
     """
+    still = paused_here(pipeline)
     paths = [pipeline.path(name) for name in SYSTEM_TABLES]
     paths += [
         pipeline.table_path(layer.name, table)
         for table, columns in known_tables(pipeline).items()
         for layer in pipeline.layers
-        if layer.has_table(columns)
+        if layer.has_table(columns) and table not in still
     ]
     with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
         list(pool.map(pipeline.lake.table, paths))

@@ -13,7 +13,9 @@ import pyarrow as pa
 
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.layers import SNAPSHOT
+from dts_assets.flows.pauses import paused_here
 from dts_assets.flows.pipeline import Pipeline
+from dts_assets.model.ledger_rows import PausedBy
 from dts_assets.model.tables import TableId
 from dts_assets.stages.repeated_keys import INVALID, repeated_keys
 
@@ -21,10 +23,14 @@ from dts_assets.stages.repeated_keys import INVALID, repeated_keys
 def find_repeated_keys(pipeline: Pipeline, *, most_rows: int | None = None) -> dict[TableId, int]:
     """Return how many keys stand in a snapshot more than once, by table.
 
-    ``most_rows`` is the number of rows to look at together: smaller tables come first, and the others are left out.
+    ``most_rows`` is the number of rows to look at together: smaller tables come first, and the others are left out. A table that
+    failed and stands still is left out, too: it may be one that cannot be opened.
     """
     sizes: dict[TableId, int] = {}
+    failed = {table for table, row in paused_here(pipeline).items() if row.by is PausedBy.FAILURE}
     for table, columns in known_tables(pipeline).items():
+        if table in failed:
+            continue
         state = pipeline.lake.state(pipeline.table_path(SNAPSHOT.name, table)) if SNAPSHOT.has_table(columns) else None
         if state is not None:
             sizes[table] = int(state.properties.get("total-records", 0))

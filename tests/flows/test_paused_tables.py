@@ -17,6 +17,7 @@ from dts_assets.flows import snapshots
 from dts_assets.flows.find_work import find_work
 from dts_assets.flows.judged import judge_ledger
 from dts_assets.flows.pauses import pause_tables, resume_tables
+from dts_assets.flows.row_keys import find_repeated_keys
 from dts_assets.model.ledger_rows import PausedBy, PausedTable
 from dts_assets.model.tables import TableId
 from dts_assets.store.files import TableWriter
@@ -259,5 +260,27 @@ def test_a_table_that_cannot_be_merged_stands_where_it_was_and_catches_up(
     harness.tables(2)  # out of order: the window before still lacks the table, which does not go past it
     assert harness.rows("snapshot", DATABASE, "two") == before
     assert [window.start for window in find_work(harness.pipeline).tables] == [border(1)]
+    harness.settle()
+    assert of_rows(harness) == undisturbed
+
+
+def test_a_table_whose_metadata_is_lost_stops_no_other_and_no_judgement(
+    messages: list[Message], undisturbed: dict[str, list[str]], tmp_path: Path
+) -> None:
+    harness = opened(tmp_path, messages)
+    harness.all(0)
+    folder = next(tmp_path.glob(f"lake/**/snapshot/{DATABASE}/two/metadata"))
+    folder.rename(folder.with_name("lost"))
+    harness.settle()
+    (paused,) = harness.pipeline.ledger.paused_tables()
+    assert (paused.table, paused.layer, paused.reason.partition(" ")[0]) == (TWO, "snapshot", "FileNotFoundError")
+    assert [len(mark.paused) for mark in harness.pipeline.ledger.cuts()] == [0, 1, 1]
+    assert {judged.partition for judged in judge_ledger(harness.pipeline) if judged.sentence} == {
+        window.key for window in harness.windows(1, 2)
+    }
+    assert find_repeated_keys(harness.pipeline) == {ONE: 0}
+
+    folder.with_name("lost").rename(folder)
+    resume_tables(harness.pipeline, [TWO])
     harness.settle()
     assert of_rows(harness) == undisturbed

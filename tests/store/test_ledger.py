@@ -20,6 +20,9 @@ from dts_assets.model.ledger_rows import (
     Cut,
     IngestWindow,
     InvalidColumn,
+    MissingTable,
+    PausedBy,
+    PausedTable,
     QuarantineRow,
     RawWindow,
     ServerPositions,
@@ -35,7 +38,7 @@ from dts_assets.model.windows import ClosedBy, Window, WindowGrid
 from dts_assets.store.catalog import LakeLocation, open_catalog
 from dts_assets.store.lake import Lake
 from dts_assets.store.ledger import Ledger
-from tests.ledger_rows import quarantine
+from tests.ledger_rows import cut_row, quarantine
 from tests.tiers import examples
 
 if TYPE_CHECKING:
@@ -131,6 +134,30 @@ class TestRoundTrips:
         ledger.replace_cuts([row.window for row in rows], rows)
         assert ledger.cuts() == rows
         assert ledger.cuts([GRID.at(1)]) == rows[1:]
+
+    def test_tables_that_stand_still_and_windows_that_lack_them(self, ledger: Ledger) -> None:
+        since = datetime(2026, 1, 6, 7, 8, 9, 123456, tzinfo=UTC)
+        rows = [
+            PausedTable(ITEMS, "", "a person's words", PausedBy.PERSON, since),
+            PausedTable(ORDERS, "snapshot", "KeyError at a.py:7", PausedBy.FAILURE, since, GRID.at(0).start),
+        ]
+        assert ledger.paused_tables() == []
+        ledger.change_paused_tables(lambda stored: [*stored, *rows[::-1]])
+        assert ledger.paused_tables() == rows
+        lacks = changed(cut_row(GRID.at(0)), paused=tuple(map(MissingTable.of, rows)))
+        ledger.replace_cuts([GRID.at(0)], [lacks])
+        assert ledger.cuts() == [lacks]
+
+    def test_pauses_of_two_writers_at_once_are_all_kept(self, ledger: Ledger, catalog: Catalog) -> None:
+        since = datetime(2026, 1, 6, tzinfo=UTC)
+
+        def pause(number: int) -> None:
+            row = PausedTable(TableId("d", "", f"t{number}"), "", "r", PausedBy.PERSON, since)
+            Ledger(catalog, "shop").change_paused_tables(lambda stored: [*stored, row])
+
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(pause, range(8)))
+        assert len(ledger.paused_tables()) == 8
 
     def test_table_shapes(self, ledger: Ledger) -> None:
         columns = (ColumnShape("id", "int(11)", True), ColumnShape("名", "varchar(20)", False))
