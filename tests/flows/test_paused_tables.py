@@ -212,6 +212,7 @@ def rows_of(harness: Harness) -> dict[str, list[str]]:
     return {name: rows for name, rows in of_rows(harness).items() if name.startswith(("changelog", "snapshot", "ddl"))}
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_an_open_window_that_lacks_a_table_is_made_whole_once_the_table_is_resumed(
     bench: Bench, messages: list[Message], undisturbed: dict[str, list[str]], tmp_path: Path
