@@ -144,7 +144,7 @@ def _opened(
     The changelog has all columns then.
     """
     path = pipeline.table_path(CHANGELOG.name, table)
-    head = pipeline.lake.ensure(path, changelog_layout(columns)).current_snapshot()
+    head = pipeline.lake.ensure(path, changelog_layout(table, columns)).current_snapshot()
     pipeline.lake.evolve(path, changelog_columns(columns))
     target = TableTarget(columns, pipeline.lake.target(path, plan.run))
     return None if head is None else head.snapshot_id, target
