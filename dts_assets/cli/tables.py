@@ -28,6 +28,10 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 _TABLES = click.argument("tables", metavar="TABLE...", nargs=-1, required=True)
 
 
+_WHOLE_NAME = 40
+"""Characters of a name that a narrow screen shows, at the cost of other columns."""
+
+
 def _subscription_option(command: _Function) -> _Function:
     return click.option("--subscription", help="Needed where the configuration has several.")(command)
 
@@ -47,7 +51,9 @@ def tables(context: click.Context, config: Path | None) -> None:
         shown = table_of(
             f"{name}: tables", texts=["table", "state", "since (UTC)", "reason"], numbers=["windows behind"]
         )
-        for one in table_standings(open_pipeline(settings, name)):
+        standings = table_standings(open_pipeline(settings, name))
+        shown.columns[0].min_width = min(_WHOLE_NAME, max((len(str(one.table)) for one in standings), default=0))
+        for one in standings:
             since, reason = (
                 ("", "") if one.paused is None else (f"{one.paused.since:%Y-%m-%d %H:%M}", one.paused.reason)
             )
@@ -84,7 +90,10 @@ def resume(tables: tuple[str, ...], subscription: str | None, config: Path | Non
     removed = {row.table for row in resume_tables(pipeline, [one.table for one in found if one.paused is not None])}
     for one in found:
         if one.table in removed:
-            _say(f"{one.table} goes on with the next run, which makes the {len(one.lacking)} windows that lack it.")
+            count = len(one.lacking)
+            _say(
+                f"{one.table} goes on with the next run; {count} {'window lacks' if count == 1 else 'windows lack'} it."
+            )
         else:
             _say(f"{one.table} is not paused.")
 
