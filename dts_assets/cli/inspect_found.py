@@ -240,3 +240,10 @@ def _as_messages(table: pa.Table) -> pa.RecordBatch:
 
 def _literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
+
+
+def name_shown(entry: Mapping[str, object]) -> str:
+    """Return the name that people see of an entry: ``shopdb.orders``, ``shopdb`` of a statement, nothing of a BEGIN."""
+    if entry["table"] or entry["message_type"] == "DML":
+        return str(table_of(entry))
+    return ".".join(str(entry[part]) for part in ("database", "schema") if entry[part])

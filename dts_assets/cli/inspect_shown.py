@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from dts_assets.cli.inspect_found import ENTRY_COLUMNS, FoundMessage, Stock, table_of
+from dts_assets.cli.inspect_found import ENTRY_COLUMNS, FoundMessage, Stock, name_shown, table_of
 from dts_assets.model.columns import Column
 from dts_assets.model.ledger_rows import Counts, Cut, IngestWindow, WindowTable
 from dts_assets.model.problems import Problem, Reason
@@ -68,7 +68,7 @@ class Shown:
                 f"{partition_key(row['kafka_partition'])} {first}" + ("" if first == last else f" to {last}"),
                 row["message_type"],
                 _time(row["event_time"]),
-                Text(str(table_of(row)), overflow="fold"),
+                Text(name_shown(row), overflow="fold"),
                 "" if row["rows"] is None else str(row["rows"]),
                 _position(row),
                 Text(row["gtid"] or "", overflow="fold"),
@@ -82,7 +82,7 @@ class Shown:
             f"entry {row['entry_number']} of the set at {partition_key(row['kafka_partition'])} {first} to {last}"
         )
         facts: dict[str, Any] = {name: _time(row[name]) if name == "event_time" else row[name] for name in _HEADER}
-        facts |= {"position": _position(row) or None, "table": str(table_of(row)) or None, "rows": row["rows"]}
+        facts |= {"position": _position(row) or None, "table": name_shown(row) or None, "rows": row["rows"]}
         facts["payload"] = f"<binary, {len(row['payload'])} bytes>"
         for key, value in row["properties"] or ():
             facts[key] = value if key in _OPEN_PROPERTIES else self._value(value, "string")

@@ -21,7 +21,7 @@ from dts_assets.cli.main import cli
 from dts_assets.defs.assemble import assemble
 from dts_assets.defs.failures import IN_THE_UI, error_code, error_sentence
 from dts_assets.defs.partitions import span_tags
-from dts_assets.errors import DtsAssetsError, UnwritableLakeError
+from dts_assets.errors import DtsAssetsError, UnavailableCatalogError, UnwritableLakeError
 from dts_assets.errors.sources import GroupInUseError, UnreachableBrokerError
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.model.delivery import NOTHING_DELIVERED, CellDelivery, ShardSequence
@@ -104,7 +104,7 @@ def test_a_run_ends_with_the_sentence_of_its_broker_or_its_lake(
         assert dagster.execute(definitions, request) == RunFailure(str(expected), 11)
 
 
-def test_a_locked_catalog_ends_the_command_with_the_sentence_of_the_lake(
+def test_a_locked_catalog_ends_the_command_with_a_sentence_that_asks_to_run_again(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dts_assets.store.catalog.SQLITE_WAIT_SECONDS", 0)
@@ -113,8 +113,9 @@ def test_a_locked_catalog_ends_the_command_with_the_sentence_of_the_lake(
     with closing(sqlite3.connect(lake / "catalog.db", isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
         done = CliRunner().invoke(cli, ["run", "--config", str(project.config)])
-    assert done.exit_code == UnwritableLakeError.exit_code
-    assert f"The lake {lake} cannot be written" in done.stderr
+    assert done.exit_code == UnavailableCatalogError.exit_code
+    assert "its database was locked for too long" in done.stderr
+    assert "run it again" in done.stderr
     assert "sqlite3" not in done.stderr
 
 
