@@ -120,17 +120,7 @@ class Ledger:
 
         ``change`` gets the stored rows. It is called again if somebody else was faster: a person and a run may write at once.
         """
-
-        def attempt() -> None:
-            table = self._ensure("paused_tables")
-            files = files_in(table, {})
-            stored = [row for file in files for row in _rows_of_file(table, file, PausedTable, ())]
-            rows = list(change(stored))
-            if rows != stored:
-                written = _write(table, [((), _arrow(table, rows))])
-                self._commit(table, "paused_tables", {}, written, [file.file_path for file in files])
-
-        until_it_gets_through(self._qualified("paused_tables"), attempt, lost=(StaleGenerationError,))
+        self._change_all("paused_tables", PausedTable, change)
 
     def replace_leases(self, rows: Sequence[Lease], *, base: Collection[str]) -> None:
         """Make ``rows`` all the leases, if they still stand in the files ``base``.
@@ -242,14 +232,24 @@ class Ledger:
         """Make ``rows`` all the lineages of the topic; equal rows are not written again."""
         if self.lineages() == list(rows):
             return
+        self._change_all("lineages", Lineage, lambda _: rows)
+
+    def _change_all(self, name: str, kind: type[Kind], change: Callable[[Sequence[Kind]], Sequence[Kind]]) -> None:
+        """Replace all rows of a table by the result of ``change``; equal rows are not written again.
+
+        ``change`` gets the stored rows. It is called again if somebody else was faster.
+        """
 
         def attempt() -> None:
-            table = self._ensure("lineages")
-            base = [file.file_path for file in files_in(table, {})]
-            written = _write(table, [((), _arrow(table, rows))])
-            self._commit(table, "lineages", {}, written, base)
+            table = self._ensure(name)
+            files = files_in(table, {})
+            stored = [row for file in files for row in _rows_of_file(table, file, kind, ())]
+            rows = list(change(stored))
+            if rows != stored:
+                written = _write(table, [((), _arrow(table, rows))])
+                self._commit(table, name, {}, written, [file.file_path for file in files])
 
-        until_it_gets_through(self._qualified("lineages"), attempt, lost=(StaleGenerationError,))
+        until_it_gets_through(self._qualified(name), attempt, lost=(StaleGenerationError,))
 
     def _replace_cells(self, name: str, cells: Iterable[Cell], rows: Sequence[LedgerRow], turn: Turn) -> None:
         by_partition: dict[int, set[datetime]] = defaultdict(set)

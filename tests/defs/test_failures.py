@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
@@ -34,12 +33,6 @@ def shop(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     monkeypatch.setattr("dts_assets.defs.resources.SparkResource.start", lambda _: None)
     table = TableId("shopdb", "", "orders")
     return project.configure(complete=False, end="null", live=True).register({table: [("id", "int", True)]})
-
-
-@pytest.fixture
-def instance() -> Iterator[dg.DagsterInstance]:
-    with dg.DagsterInstance.ephemeral() as made:
-        yield made
 
 
 @pytest.mark.parametrize(("step", "error"), [*((step, LASTING) for step in STEPS), ("redrive", PASSING)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -15,25 +15,27 @@ from dts_assets.defs.live import HAS_WORKED
 from dts_assets.defs.partitions import RANGE_END, RANGE_START
 from dts_assets.defs.sensors import live_sensor
 from dts_assets.model.spans import Cell
-from dts_assets.model.tables import TableId
 
 if TYPE_CHECKING:
     from tests.defs.projects import Project
-from tests.defs.ticks import GRID, HOUR, START, TWO_WINDOWS, cells, ingest_tick, ingested, keys, ranges, tables_tick
-
-
-@pytest.fixture
-def instance() -> Iterator[dg.DagsterInstance]:
-    with dg.DagsterInstance.ephemeral() as made:
-        yield made
+from tests.defs.ticks import (
+    GRID,
+    HOUR,
+    START,
+    TWO_WINDOWS,
+    cells,
+    growing,
+    ingest_tick,
+    ingested,
+    keys,
+    ranges,
+    tables_tick,
+)
 
 
 @pytest.fixture
 def shop(project: Project) -> Project:
-    """A capture that is still growing, of two Kafka partitions; one table is known."""
-    return project.configure(complete=False, end="null").register(
-        {TableId("shopdb", "", "orders"): [("id", "int", True)]}
-    )
+    return growing(project)
 
 
 @pytest.fixture
@@ -67,6 +69,13 @@ def test_a_window_whose_run_has_failed_is_asked_for_again_at_once_where_that_may
     assert ranges(again) == (ranges(first) if asked else [])
     assert not set(keys(again)) & set(keys(first))
     assert ("the next try is at" in str(again.skip_reason)) == (tags == LASTING)
+
+
+def fail_for_long(tick: dg.SensorResult, shop: Project, instance: dg.DagsterInstance) -> None:
+    """The one run that a tick asked for fails with an error that lasts."""
+    (request,) = tick.run_requests or ()
+    job = shop.definitions().resolve_job_def("shop_ingest")
+    instance.create_run_for_job(job, tags={**request.tags, **LASTING}, status=dg.DagsterRunStatus.FAILURE)
 
 
 Ahead = Callable[[float], None]
@@ -107,9 +116,7 @@ def test_a_window_whose_runs_fail_is_asked_for_at_growing_intervals_for_ever(
 def test_a_latch_of_one_window_holds_no_other(shop: Project, instance: dg.DagsterInstance) -> None:
     shop.send("a", TWO_WINDOWS)
     first = ingest_tick(shop, instance)
-    (request,) = first.run_requests or ()
-    job = shop.definitions().resolve_job_def("shop_ingest")
-    instance.create_run_for_job(job, tags={**request.tags, **LASTING}, status=dg.DagsterRunStatus.FAILURE)
+    fail_for_long(first, shop, instance)
     shop.send("b", [(0, 2, START + 2 * HOUR), (1, 2, START + 2 * HOUR)])
     assert ranges(ingest_tick(shop, instance, first.cursor)) == [("p00|2026-01-05-01:00", "p01|2026-01-05-01:00")]
 
@@ -117,9 +124,7 @@ def test_a_latch_of_one_window_holds_no_other(shop: Project, instance: dg.Dagste
 def test_a_changed_configuration_ends_all_latches(shop: Project, instance: dg.DagsterInstance) -> None:
     shop.send("a", TWO_WINDOWS)
     first = ingest_tick(shop, instance)
-    (request,) = first.run_requests or ()
-    job = shop.definitions().resolve_job_def("shop_ingest")
-    instance.create_run_for_job(job, tags={**request.tags, **LASTING}, status=dg.DagsterRunStatus.FAILURE)
+    fail_for_long(first, shop, instance)
     assert keys(ingest_tick(shop, instance, first.cursor)) == []
     shop.config.touch()
     again = ingest_tick(shop, instance, first.cursor)
@@ -135,9 +140,7 @@ def test_entries_whose_run_fails_are_not_asked_for_at_every_tick(
     first = ingest_tick(shop, instance)
     ingested(shop, [Cell(0, GRID.at(0))])
     stale = ingest_tick(shop, instance, first.cursor)
-    (request,) = stale.run_requests or ()
-    job = shop.definitions().resolve_job_def("shop_ingest")
-    instance.create_run_for_job(job, tags={**request.tags, **LASTING}, status=dg.DagsterRunStatus.FAILURE)
+    fail_for_long(stale, shop, instance)
     assert keys(ingest_tick(shop, instance, stale.cursor)) == []
     ahead(1.2)
     assert ranges(ingest_tick(shop, instance, stale.cursor)) == ranges(stale)

@@ -64,12 +64,6 @@ def refreshed(closed_by: ClosedBy) -> Refreshed:
 
 
 @pytest.fixture
-def instance() -> Iterator[dg.DagsterInstance]:
-    with dg.DagsterInstance.ephemeral() as made:
-        yield made
-
-
-@pytest.fixture
 def shop(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     monkeypatch.setattr("dts_assets.defs.resources.SparkResource.start", lambda _: None)
     return project.configure(complete=False, end="null", live=True).register({ORDERS: [("id", "int", True)]})

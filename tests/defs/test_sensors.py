@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import dagster as dg
@@ -13,7 +12,6 @@ from dts_assets.defs.live import FOLLOWS_FROM
 from dts_assets.defs.partitions import RANGE_END, RANGE_START, span_of
 from dts_assets.defs.sensors import ingest_sensor, live_sensor, tables_sensor
 from dts_assets.model.spans import Cell
-from dts_assets.model.tables import TableId
 
 if TYPE_CHECKING:
     from tests.defs.projects import Project
@@ -24,6 +22,7 @@ from tests.defs.ticks import (
     START,
     TWO_WINDOWS,
     cells,
+    growing,
     ingest_tick,
     ingested,
     keys,
@@ -36,17 +35,8 @@ from tests.defs.ticks import (
 
 
 @pytest.fixture
-def instance() -> Iterator[dg.DagsterInstance]:
-    with dg.DagsterInstance.ephemeral() as made:
-        yield made
-
-
-@pytest.fixture
 def shop(project: Project) -> Project:
-    """A capture that is still growing, of two Kafka partitions; one table is known."""
-    return project.configure(complete=False, end="null").register(
-        {TableId("shopdb", "", "orders"): [("id", "int", True)]}
-    )
+    return growing(project)
 
 
 # What closes at the source

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -28,12 +27,6 @@ from tests.flows.forgetful import HOUR, START, Broker, Topic, open_topic, store_
 TOPIC = dg.AssetKey(["shop", "topic"])
 CHECK = dg.AssetCheckKey(TOPIC, TIME_TO_LOSS)
 PIPELINES = {"pipelines": PipelineResource(config_path="pipeline.yaml")}
-
-
-@pytest.fixture
-def instance() -> Iterator[dg.DagsterInstance]:
-    with dg.DagsterInstance.ephemeral() as made:
-        yield made
 
 
 @pytest.fixture

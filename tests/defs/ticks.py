@@ -15,6 +15,7 @@ from dts_assets.model.ledger_rows import Counts, IngestWindow, RawWindow
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.problems import Completeness
 from dts_assets.model.spans import Cell
+from dts_assets.model.tables import TableId
 from dts_assets.model.windows import ClosedBy, WindowGrid
 from dts_assets.planning.staleness import generation, input_text, raw_input
 
@@ -27,6 +28,13 @@ GRID = WindowGrid(HOUR, START)
 
 
 TWO_WINDOWS = [(0, 0, START), (1, 0, START), (0, 1, START + HOUR), (1, 1, START + HOUR)]
+
+
+def growing(project: Project) -> Project:
+    """A capture that is still growing, of two Kafka partitions; one table is known."""
+    return project.configure(complete=False, end="null").register(
+        {TableId("shopdb", "", "orders"): [("id", "int", True)]}
+    )
 
 
 def ingest_tick(project: Project, instance: dg.DagsterInstance, cursor: str | None = None) -> dg.SensorResult:
