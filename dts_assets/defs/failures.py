@@ -11,6 +11,7 @@ import dagster as dg
 
 from dts_assets.errors import DtsAssetsError
 from dts_assets.planning.latches import Trouble
+from dts_assets.store.contention import explained_trouble
 
 if TYPE_CHECKING:
     from dagster_shared.error import SerializableErrorInfo
@@ -47,7 +48,7 @@ def explained(
     try:
         yield
     except Exception as found:
-        error = _explained(found)
+        error = explained_trouble(found)
         if error is None:
             raise
         if error is not found:
@@ -67,15 +68,6 @@ def trouble_of(run: dg.DagsterRun) -> Trouble:
     return Trouble.PASSING if run.tags.get(MAY_PASS, _OF_THE_PARENT) != _OF_THE_PARENT else Trouble.UNKNOWN
 
 
-def _explained(error: Exception) -> DtsAssetsError | None:
-    """Return the error for people that an error is or stands for; None without one."""
-    if isinstance(error, DtsAssetsError):
-        return error
-    from dts_assets.store.contention import explained_trouble  # loads pyiceberg, which definitions do without
-
-    return explained_trouble(error)
-
-
 def skips_with_reason(tick: Callable[..., Ticked]) -> Callable[..., Ticked]:
     """Let a sensor skip a tick that raises an error for people: its sentence is the reason.
 
@@ -87,7 +79,7 @@ def skips_with_reason(tick: Callable[..., Ticked]) -> Callable[..., Ticked]:
         try:
             return tick(*arguments, **resources)
         except Exception as found:
-            error = _explained(found)
+            error = explained_trouble(found)
             if error is None:
                 raise
             return dg.SkipReason(str(error))

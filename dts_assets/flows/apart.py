@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from dts_assets.errors import DtsAssetsError
+from dts_assets.errors.origins import concerns_table
 from dts_assets.errors.tables import SharedFaultError
 from dts_assets.model.tables import TableId
-from dts_assets.planning.pauses import Fault, concerns_table, shared_fault
+from dts_assets.planning.pauses import Fault, shared_fault
 from dts_assets.stages.isolation import fault_of
 
 Result = TypeVar("Result")

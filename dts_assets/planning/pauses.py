@@ -6,35 +6,13 @@ window that is made meanwhile names the table. A window that names a table which
 
 from __future__ import annotations
 
-import errno
-import re
 import shlex
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from dts_assets.errors import DtsAssetsError, LakeTableError
 from dts_assets.model.ledger_rows import Cut, MissingTable, PausedBy, PausedTable
 from dts_assets.model.tables import TableId
-
-_OF_PATHS = frozenset({errno.ENOENT, errno.ENAMETOOLONG, errno.EISDIR, errno.ENOTDIR, errno.ELOOP})
-"""The errors of the system that a path of one table causes.
-
-All others, such as a full disk, hit every table.
-"""
-
-_TRANSPORTS = frozenset({"botocore", "confluent_kafka", "grpc", "requests", "sqlalchemy", "tenacity", "urllib3"})
-"""The packages whose errors tell of the way to a server, and not of a table."""
-
-_OF_CATALOGS = frozenset({"RESTError", "CommitFailedException", "CommitStateUnknownException", "Py4JNetworkError"})
-"""Names of classes of errors that tell of a catalog or of Java."""
-
-_PASSING_IN_JAVA = re.compile(
-    r"OutOfMemoryError|No space left on device|Disk quota exceeded|ConnectException|SocketException|UnknownHostException"
-    r"|TimeoutException|SQLTransientException|SQLITE_BUSY|SQLITE_FULL|InterruptedException|cancelled|SparkContext was shut down"
-    r"|executor lost|ExecutorLostFailure|FetchFailed|CommitFailedException|CommitStateUnknownException|MemoryError"
-)
-"""Words in errors of Spark that tell of its engine or its machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,38 +30,6 @@ class Fault:
     def reason(self) -> str:
         """The reason that a person is told."""
         return self.sentence or self.place
-
-
-def concerns_table(error: BaseException) -> bool:
-    """Return whether an error at the step of one table pauses this table.
-
-    Errors of the whole run are those of our tree that tell of other runs, settings or servers, and what systems and
-    libraries raise when a server is away, memory ends or a disk is full. They may be anywhere in the chain of causes.
-    """
-    return all(_is_of_table(one) for one in _chain(error))
-
-
-def _is_of_table(error: BaseException) -> bool:
-    if not isinstance(error, Exception) or isinstance(error, MemoryError):
-        return False
-    if isinstance(error, DtsAssetsError):
-        return isinstance(error, LakeTableError) and not error.retriable
-    if isinstance(error, OSError):
-        return isinstance(error, FileNotFoundError) or error.errno in _OF_PATHS
-    package = type(error).__module__.partition(".")[0]
-    if package in _TRANSPORTS or _OF_CATALOGS & {one.__name__ for one in type(error).__mro__}:
-        return False
-    return package not in ("pyspark", "py4j") or not _PASSING_IN_JAVA.search(str(error))
-
-
-def _chain(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and its causes, each once."""
-    seen: set[int] = set()
-    one: BaseException | None = error
-    while one is not None and id(one) not in seen:
-        seen.add(id(one))
-        yield one
-        one = one.__cause__ or (None if one.__suppress_context__ else one.__context__)
 
 
 def shared_fault(tried: Collection[TableId], faults: Mapping[TableId, Fault]) -> Fault | None:

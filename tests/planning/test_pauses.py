@@ -2,18 +2,9 @@
 
 from __future__ import annotations
 
-import errno
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-import pyarrow as pa
-import pytest
-from pyiceberg.exceptions import CommitFailedException, ForbiddenError, ResolveError, ServiceUnavailableError
-from pyspark.errors import AnalysisException
-from sqlalchemy.exc import OperationalError
-
-from dts_assets.errors import LakeTableError, OvertakenError, SetBackTableError, StaleGenerationError
-from dts_assets.errors.sources import UnreachableBrokerError
 from dts_assets.model.frontier import Frontier
 from dts_assets.model.ledger_rows import MissingTable, PausedBy, PausedTable
 from dts_assets.model.tables import TableId
@@ -23,7 +14,6 @@ from dts_assets.planning.mark_changes import made_meanwhile
 from dts_assets.planning.pauses import (
     Fault,
     catches_up,
-    concerns_table,
     new_pauses,
     pauses_of,
     resumed_in,
@@ -42,51 +32,6 @@ ONE, TWO = TableId("db", "", "one"), TableId("db", "", "two")
 SINCE = datetime(2026, 1, 6, tzinfo=UTC)
 PAUSE = PausedTable(ONE, "snapshot", "KeyError at a.py:7", PausedBy.FAILURE, SINCE)
 LACKS = replace(cut_row(WINDOW, inputs=("a=1", f"{PROOF_INPUT}x=1")), paused=(MissingTable.of(PAUSE),))
-
-
-class LaterError(LakeTableError):
-    retriable = True
-
-
-def caused(error: Exception, cause: Exception) -> Exception:
-    error.__cause__ = cause
-    return error
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        KeyError("a"), ValueError("b"), RecursionError(), pa.ArrowInvalid("c"), ZeroDivisionError(), ResolveError("d"),
-        LakeTableError("shop.x", "it has no column a"), AnalysisException("cannot resolve `a`"),
-        FileNotFoundError(errno.ENOENT, "gone"), OSError(errno.ENAMETOOLONG, "long"), FileNotFoundError("no errno"),
-    ],
-    ids=lambda error: type(error).__name__,
-)  # fmt: skip
-def test_what_nobody_expected_pauses_the_table(error: Exception) -> None:
-    assert concerns_table(error)
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        OSError(errno.ENOSPC, "full"), OSError(errno.EIO, "disk"), OSError("no errno"), PermissionError(errno.EACCES, "no"),
-        ConnectionResetError(), TimeoutError(), MemoryError(), pa.ArrowMemoryError("m"), KeyboardInterrupt(), SystemExit(),
-        OvertakenError("shop", "tables"), StaleGenerationError("t", expected="a", found="b"), LaterError("t", "busy"),
-        SetBackTableError("t", current=1, newest=2), UnreachableBrokerError("host:9092", "refused", seconds=5),
-        ServiceUnavailableError("503"), ForbiddenError("403"), CommitFailedException("c"),
-        OperationalError("UPDATE", {}, Exception("disk full")), caused(RuntimeError("x"), OSError(errno.ENOSPC, "full")),
-        AnalysisException("java.lang.OutOfMemoryError: heap"), AnalysisException("Job 7 cancelled because of the stage"),
-    ],
-    ids=lambda error: type(error).__name__,
-)  # fmt: skip
-def test_what_concerns_the_run_pauses_no_table(error: BaseException) -> None:
-    assert not concerns_table(error)
-
-
-def test_errors_that_go_round_in_a_circle_are_looked_at_once() -> None:
-    one, other = KeyError(), ValueError()
-    one.__cause__, other.__cause__ = other, one
-    assert concerns_table(one)
 
 
 def test_a_fault_that_all_tables_share_is_no_tables_fault() -> None:
