@@ -17,6 +17,7 @@ from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.pipeline import Pipeline, open_pipeline
 from dts_assets.settings import load_settings
 from dts_emulator.judge.comparison import Verdict, compare
+from dts_emulator.judge.dump_format import dump_file
 
 SUBSCRIPTION = "shop"
 UNEQUAL = 4
@@ -49,7 +50,7 @@ def judge(pipeline: Pipeline, expected: Path) -> list[Verdict]:
         if any(column.is_key for column in columns):
             rows = pipeline.lake.scan(pipeline.table_path("snapshot", table))
             assert rows is not None, f"{table} has a key, so it has a snapshot"
-            verdicts.append(compare(rows, expected / f"{table}.parquet"))
+            verdicts.append(compare(rows, expected / dump_file(table)))
     return verdicts
 
 

@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pymysql.connections import Connection
 
-from dts_emulator.judge.dump_format import BINARY_TYPES, METADATA_KEY
+from dts_assets.model.tables import TableId
+from dts_emulator.judge.dump_format import BINARY_TYPES, METADATA_KEY, dump_file
 from dts_emulator.source.server import Server
 from dts_emulator.source.source_schema import CatalogColumn, read_columns
 
@@ -27,7 +28,7 @@ def dump_database(server: Server, database: str, folder: Path) -> tuple[Path, ..
         stale.unlink()
     with server.connect(database=database) as connection:
         with connection.cursor() as cursor:
-            cursor.execute("SHOW TABLES")
+            cursor.execute("SHOW FULL TABLES WHERE Table_type = 'BASE TABLE'")
             tables = sorted(str(row[0]) for row in cursor.fetchall())
         return tuple(_dump_table(connection, database, table, folder) for table in tables)
 
@@ -50,7 +51,7 @@ def _dump_table(connection: Connection, database: str, table: str, folder: Path)
         metadata={METADATA_KEY: json.dumps(description, ensure_ascii=False).encode()},
     )
     arrays = [pa.array([row[index] for row in rows], pa.string()) for index in range(len(columns))]
-    path = folder / f"{database}.{table}.parquet"
+    path = folder / dump_file(TableId(database, "", table))
     pq.write_table(pa.table(arrays, schema=schema), path, compression="zstd", compression_level=15)
     return path
 

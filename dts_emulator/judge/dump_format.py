@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dts_assets.model.tables import TableId, folder_name
+
 METADATA_KEY = b"source_table"
 """The metadata entry: JSON ``{"database", "table", "columns": [{"name", "type", "key"}]}``."""
 
@@ -18,3 +20,8 @@ BINARY_TYPES = (
     "polygon",
 )
 """MySQL types whose values are bytes: a dump holds their hexadecimal digits."""
+
+
+def dump_file(table: TableId) -> str:
+    """Return the name of the dump of a table, in ASCII: ``shopdb.orders.parquet``."""
+    return f"{'.'.join(map(folder_name, table.path))}.parquet"

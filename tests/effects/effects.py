@@ -296,6 +296,13 @@ def catch_sqlite(effects: Effects, patch: pytest.MonkeyPatch) -> None:
         patch.setattr(_SqliteCatalog, name, _asked(effects, name, lands, writes))
 
 
+class SqliteAlone:
+    """The ground of a run whose jobs and merges are a real Spark's, and count no effect."""
+
+    def catch(self, effects: Effects, patch: pytest.MonkeyPatch) -> None:
+        catch_sqlite(effects, patch)
+
+
 def _kind(location: str) -> str:
     name = location.rpartition("/")[2]
     table = location.rpartition("/data/" if "/data/" in location else "/metadata/")[0].rpartition("/lake/")[2]

@@ -111,7 +111,7 @@ class Harness:
             if not table.keys:
                 continue
             contents[name] = {}
-            for row in self.rows("snapshot", DATABASE, name):
+            for row in self.rows("snapshot", *table_id(name).path):
                 shown = {column.name: row.get(_flat(column.name)) for column in table.columns}
                 key = table.key(shown)
                 assert key not in contents[name], f"{name} has the key {key} twice"

@@ -1,4 +1,4 @@
-"""``python -m tests.live``: the soak of ``make soak``. Exit code 1 if anything is wrong."""
+"""``python -m tests.live``: the soak of ``make soak``, or a hostile workload. Exit code 1 if anything is wrong."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import time
 from pathlib import Path
 
 from dts_emulator.machine.signals import interrupted_by_signals
+from tests.live.hostile import live_with_hostility
+from tests.live.hostile import report as hostile_report
 from tests.live.soak import default_options, report, soak
 
 
@@ -21,26 +23,30 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=int(time.time()), help="default: another one each time")
     parser.add_argument("--keep", type=Path, help="a folder to keep lake and logs in (default: a temporary one)")
     parser.add_argument("--no-single-faults", action="store_true", help="begin with random faults at once")
+    parser.add_argument(
+        "--hostile", type=float, help="instead, seconds of a hostile workload, after a quarter as long without"
+    )
     chosen = parser.parse_args()
     began = time.monotonic()
 
     def say(line: str) -> None:
         print(f"{time.monotonic() - began:6.1f} s  {line}", flush=True)
 
-    say(f"soak of {chosen.seconds:.0f} s, seed {chosen.seed}")
+    say(f"seed {chosen.seed}")
     with (
         tempfile.TemporaryDirectory(prefix="dts-assets-", ignore_cleanup_errors=True) as folder,
         interrupted_by_signals(),
     ):
-        found = soak(
-            default_options(chosen.keep or Path(folder) / "live", seed=chosen.seed),
-            seconds=chosen.seconds,
-            say=say,
-            one_by_one=not chosen.no_single_faults,
-        )
-    for line in report(found):
+        options = default_options(chosen.keep or Path(folder) / "live", seed=chosen.seed)
+        if chosen.hostile:
+            lived = live_with_hostility(options, usual=chosen.hostile / 4, seconds=chosen.hostile, say=say)
+            lines, wrong = hostile_report(lived), lived.wrong
+        else:
+            found = soak(options, seconds=chosen.seconds, say=say, one_by_one=not chosen.no_single_faults)
+            lines, wrong = report(found), found.wrong
+    for line in lines:
         say(line)
-    return 1 if found.wrong else 0
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":

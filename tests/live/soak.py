@@ -28,7 +28,7 @@ BETWEEN_FAULTS = (8.0, 25.0)
 """Seconds, at random."""
 
 _FIRST_TABLES = 400.0
-_CATCH_UP = 400.0
+CATCH_UP = 400.0
 _LOOK_EVERY = 3
 """Faults, after which the snapshots are judged as they stand: another thing than what they become once all is at rest."""
 _LONGEST_LOOK_LATER = 15.0
@@ -68,7 +68,7 @@ def soak(
     supervisor: Supervisor
     with live_stack(options, say=say) as stack:
         supervisor = stack.supervisor
-        _wait_for_first_tables(stack)
+        wait_for_first_tables(stack)
         if one_by_one:
             _one_by_one(stack, found, random, faults=faults, say=say)
         for done in under_fire(stack, found.faults, random, seconds=seconds, faults=faults, between=between):
@@ -79,7 +79,7 @@ def soak(
         commits = stack.commits.read()
         found.rows = commits[-1].rows
         say(f"the workload has stopped after {found.rows:,} row changes")
-        late = catch_up(stack, end, seconds=_CATCH_UP)
+        late = catch_up(stack, end, seconds=CATCH_UP)
         say("caught up" if not late else "not caught up")
         found.freshness = freshness(commits, stack.cuts.read())
         found.wrong += [*late, *wrong(stack, options.folder / "dumps", end=None if late else end)]
@@ -92,7 +92,8 @@ def soak(
     return found
 
 
-def _wait_for_first_tables(stack: LiveStack) -> None:
+def wait_for_first_tables(stack: LiveStack) -> None:
+    """Wait until a first window has its tables."""
     there = stack.wait_until(lambda: bool(stack.cuts.read()), seconds=_FIRST_TABLES)
     assert there, f"no tables after {_FIRST_TABLES:.0f} s"
 
@@ -108,8 +109,8 @@ def _one_by_one(
             continue
         found.faults[name] += 1
         began = time.monotonic()
-        if not stack.reach(database_place(stack), seconds=_CATCH_UP):
-            found.wrong.append(f"{done}, and {_CATCH_UP:.0f} s later the snapshots stood at {stack.cuts.place}")
+        if not stack.reach(database_place(stack), seconds=CATCH_UP):
+            found.wrong.append(f"{done}, and {CATCH_UP:.0f} s later the snapshots stood at {stack.cuts.place}")
             return
         say(f"{done}; got over after {time.monotonic() - began:.0f} s")
         _look(stack, found, f"alone-{name}")

@@ -23,6 +23,7 @@ from dts_assets.model.tables import TableId
 from dts_assets.planning.snapshot_plans import SnapshotState
 from dts_emulator.judge.comparison import differences
 from dts_emulator.judge.dump import dump_database
+from dts_emulator.judge.dump_format import dump_file
 from dts_emulator.judge.moments import content_at, moment_of_gtids, moment_of_position
 from dts_emulator.live.freshness_meter import Place
 from dts_emulator.live.live_stack import DATABASE, SUBSCRIPTION, LiveStack
@@ -121,7 +122,7 @@ def _differing(
         if of is not None and verdict.table not in of:
             continue
         # A column that nobody has written to yet was in no change either.
-        file = content / f"{verdict.table}.parquet"
+        file = content / dump_file(verdict.table)
         unknown = [
             name
             for name in verdict.missing_columns

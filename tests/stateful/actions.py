@@ -7,12 +7,14 @@ hold is passed over, which is what makes lists short.
 from __future__ import annotations
 
 import signal
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from itertools import count
 from random import Random
-from typing import Final
+from typing import Any, Final
+from unittest import mock
 
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import ancestors_of
@@ -24,11 +26,18 @@ from dts_assets.errors import (
     SetBackTableError,
     StaleGenerationError,
 )
+from dts_assets.flows.pauses import pause_tables, resume_tables
 from dts_assets.flows.redrive import Quarantined, redrive
+from dts_assets.model.ledger_rows import PausedBy, PausedTable
+from dts_assets.store.lake import Lake
+from tests.effects.effects import Effects, SqliteAlone, Way, caught
 from tests.flows import source_tables
+from tests.flows.harness import table_id
 from tests.flows.source import Ddl
 from tests.flows.source_tables import BIGINT, DOUBLE, INT, MONEY, TEXT, Field
+from tests.stateful import hostile
 from tests.stateful.children import in_children
+from tests.stateful.hostile import glob_of, quoted
 from tests.stateful.stream import FIRST_FILES
 from tests.stateful.verdict import Finding, check
 from tests.stateful.workload import transaction
@@ -38,6 +47,9 @@ REFUSALS = (NotClosedError, NotReadyError)
 """What an operator is told who asks for a part before its time."""
 
 MOST_WINDOWS = 14
+
+SECRET = "hunter2"
+"""Text in an error that nobody may show."""
 
 
 @dataclass(frozen=True)
@@ -93,36 +105,49 @@ class Statement(Action):
         emptied: tuple[str, ...] = ()
         if kind == "create":
             gone = sorted(stream.dropped)
-            name = gone[0] if gone else f"made{len(stream.tables)}"
+            name = gone[0] if gone else _new_name(world, random, f"made{len(stream.tables)}", stream.tables)
             if not gone and len(stream.tables) < 5:
                 made = source_tables.Table(name, [Field("id", INT, True), Field("t", TEXT)])
                 stream.tables[name], stream.rows[name] = made, {}
             elif not gone:
                 return "nothing: there are enough tables"
             stream.dropped.discard(name)
-            sql = f"CREATE TABLE {name} (id int primary key, t varchar(80))"
+            sql = f"CREATE TABLE {quoted(name)} (id int primary key, t varchar(80))"
         elif kind == "drop" and len(stream.living) > 2:
-            sql, emptied = f"DROP TABLE {table.name}", (table.name,)
+            sql, emptied = f"DROP TABLE {quoted(table.name)}", (table.name,)
             stream.dropped.add(table.name)
         elif kind == "add":
-            stream.columns_made += 1
-            field = Field(f"c{stream.columns_made}", random.choice((TEXT, MONEY, BIGINT, DOUBLE)))
+            kinds = hostile.KINDS if world.shape.hostile else (TEXT, MONEY, BIGINT, DOUBLE)
+            known = {*stream.added, *(column.name for column in table.columns)}
+            field = Field(_new_name(world, random, f"c{len(stream.added) + 1}", known), random.choice(kinds))
+            stream.added.add(field.name)
             table.columns.append(field)
             for rows in (stream.rows.get(table.name, {}),):
                 rows.update({key: {**row, field.name: None} for key, row in rows.items()})
             bag = stream.bags.get(table.name)
             if bag:
                 bag[:] = [{**row, field.name: None} for row in bag]
-            sql = f"ALTER TABLE {table.name} ADD COLUMN {field.name} {field.kind.original_type}"
-        elif kind == "drop column" and table.columns[-1].name.startswith("c"):
+            sql = f"ALTER TABLE {quoted(table.name)} ADD COLUMN {quoted(field.name)} {field.kind.original_type}"
+        elif kind == "drop column" and table.columns[-1].name in stream.added:
             field = table.columns.pop()
             for row in [*stream.rows.get(table.name, {}).values(), *stream.bags.get(table.name, [])]:
                 row.pop(field.name, None)  # type: ignore[attr-defined]
-            sql = f"ALTER TABLE {table.name} DROP COLUMN {field.name}"
+            sql = f"ALTER TABLE {quoted(table.name)} DROP COLUMN {quoted(field.name)}"
         else:
-            sql, emptied = f"TRUNCATE TABLE {table.name}", (table.name,)
+            sql, emptied = f"TRUNCATE TABLE {quoted(table.name)}", (table.name,)
         stream.write([Ddl(sql)], flush=random.random() < 0.7, emptied=emptied)
         return sql
+
+
+def _new_name(world: World, random: Random, plain: str, known: Collection[str]) -> str:
+    """A name that is not known; in a hostile world one that nobody expects."""
+    if not world.shape.hostile:
+        return plain
+    taken = {hostile.folded(name) for name in known}
+    while True:
+        (name,) = hostile.names(random, 1)
+        if hostile.folded(name) not in taken:
+            return name
 
 
 class Restart(Action):
@@ -256,7 +281,9 @@ class Settings(_Operator):
             settings["types"] = {} if settings.get("types") else {"bank.items.n": "bigint"}
         elif kind == "tables":
             out = settings.get("tables", {}).get("exclude")
-            settings["tables"] = {} if out else {"exclude": [f"bank.{random.choice(sorted(world.stream.tables))}"]}
+            settings["tables"] = (
+                {} if out else {"exclude": [f"bank.{glob_of(random.choice(sorted(world.stream.tables)))}"]}
+            )
         else:
             settings["on_incomplete"] = "continue" if settings.get("on_incomplete") == "block" else "block"
         return f"{kind}: {settings[kind] or 'as at first'}"
@@ -283,7 +310,9 @@ class RollBack(_Operator):
     def do(self, world: World) -> str:
         random, harness = self.random, world.open()
         known: list[tuple[str, ...]] = [("raw_envelopes",), ("entries",)]
-        known += [(layer, "bank", name) for name in sorted(world.stream.tables) for layer in ("changelog", "snapshot")]
+        known += [
+            (layer, *table_id(name).path) for name in sorted(world.stream.tables) for layer in ("changelog", "snapshot")
+        ]
         able: list[tuple[tuple[str, ...], Table, list[int]]] = []
         for path in known:
             table = harness.pipeline.lake.table(harness.pipeline.path(*path))
@@ -321,6 +350,76 @@ class LoseRegistry(_Operator):
         return "gone" if there else "nothing: there was none"
 
 
+class Pause(_Operator):
+    """A person pauses a table."""
+
+    def do(self, world: World) -> str:
+        table = self.random.choice(sorted(world.stream.tables))
+        row = PausedTable(table_id(table), "", "asked for", PausedBy.PERSON, datetime.now(UTC))
+        return f"{table!r}" if pause_tables(world.open().pipeline, [row]) else f"nothing: {table!r} stands still"
+
+
+class Resume(_Operator):
+    """A person lets a paused table go on."""
+
+    def do(self, world: World) -> str:
+        harness = world.open()
+        still = sorted(world.paused(harness))
+        if not still:
+            return "nothing: no table stands still"
+        table = self.random.choice(still)
+        resume_tables(harness.pipeline, [table_id(table)])
+        return f"{table!r}"
+
+
+class BreakTable(_Operator):
+    """A step of one table fails as nobody expected, as often as it is tried, while a piece of work is done."""
+
+    def do(self, world: World) -> str:
+        random, harness = self.random, world.open()
+        name, step = random.choice(sorted(world.stream.tables)), random.choice(("ensure", "evolve", "replace"))
+        path = harness.pipeline.path(random.choice(("changelog", "snapshot")), *table_id(name).path)
+        work, real, times = _work(world, random, ("tables", "all", "run")), getattr(Lake, step), []
+
+        def failing(lake: Lake, where: Sequence[str], *rest: Any, **named: Any) -> Any:
+            if tuple(where) == tuple(path):
+                times.append(where)
+                raise KeyError(SECRET)
+            return real(lake, where, *rest, **named)
+
+        before = world.paused(harness)
+        with mock.patch.object(Lake, step, failing):
+            told = _tried(world, work)
+        after = world.paused(harness)
+        if after.keys() - before.keys() - {name}:
+            raise Finding("another table was paused", f"{sorted(after)}, and {name!r} was broken")
+        if times and not told and name not in after:
+            raise Finding("a table that failed is not paused", repr(name))
+        if any(SECRET in row.reason for row in after.values()):
+            raise Finding("a value in the reason of a pause", repr(name))
+        return f"{name!r}, {path[1]} {step}, {len(times)} times, {work}{told}"
+
+
+class Trouble(_Operator):
+    """An effect of a piece of work fails: a file, the catalog, the source, a job of tasks; perhaps until the work has ended."""
+
+    def do(self, world: World) -> str:
+        random = self.random
+        work = _work(world, random, ("raw", "entries", "tables", "all", "run"))
+        effects = Effects(random.randint(1, 120), random.choice(list(Way)), lands_after=random.randint(1, 9))
+        try:
+            with caught(effects, SqliteAlone()):
+                told = _tried(world, work)
+        except Exception as error:
+            if effects.name == "none":
+                raise
+            told = f": ended in {type(error).__name__}"
+        finally:
+            effects.end()
+            effects.arrive()
+        return f"{work}, {effects.way} {effects.name}{told}"
+
+
 class Run(_Operator):
     """``run`` until nothing is left, and the verdict."""
 
@@ -330,7 +429,8 @@ class Run(_Operator):
 
 WEIGHTS: Final[dict[type[Action], int]] = {
     Write: 20, Statement: 6, Restart: 6, FailOver: 4, Repeat: 4, Damage: 4,
-    Materialize: 14, Backfill: 4, Stop: 7, Race: 4, Settings: 5, Redrive: 2, RollBack: 3, Expire: 3, LoseRegistry: 2, Run: 9,
+    Materialize: 14, Backfill: 4, Stop: 7, Race: 4, Settings: 5, Redrive: 2, RollBack: 3, Expire: 3, LoseRegistry: 2, Pause: 3,
+    Resume: 3, BreakTable: 4, Trouble: 6, Run: 9,
 }  # fmt: skip
 
 

@@ -62,6 +62,7 @@ def play(bench: Bench, seed: int, actions: Sequence[Numbered], *, say: Say = lam
         played.verdicts += type(action).__name__ == "Run"
     world.settings.pop("on_incomplete", None)
     world.close_all()
+    world.resume_all()
     if world.stream.transactions and step("    in the end", lambda: check(world)):
         played.verdicts += 1
         played.verdicts += step("    afresh", lambda: check_fresh(world))

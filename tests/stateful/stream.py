@@ -120,7 +120,7 @@ class Stream(Source):
         self.effects: list[Effect] = []
         self.transactions: list[_Transaction] = []
         self.dropped: set[str] = set()
-        self.columns_made = 0
+        self.added: set[str] = set()
         self.damages = self.breaks = self.torn = 0
         self._binlogs = {0: _Binlog(0, FIRST_FILES[0])}
         self._server = 0

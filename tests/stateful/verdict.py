@@ -14,9 +14,8 @@ from dts_assets.flows.judged import judge_ledger
 from dts_assets.model.frontier import Frontier
 from dts_assets.model.problems import ProblemCode
 from dts_assets.planning.cuts import frontier, window_cut
-from tests.flows.harness import Harness
+from tests.flows.harness import Harness, table_id
 from tests.flows.history import EVERY, START
-from tests.flows.source import DATABASE
 from tests.stateful.stream import Copy, Effect
 from tests.stateful.world import World
 
@@ -58,7 +57,13 @@ def check(world: World) -> str:
 
 def _set_forward(world: World, harness: Harness) -> str:
     """A table that was set back is refused by its name; then the operator does what the sentence says."""
-    lake, wanted = harness.pipeline.lake, {path for path in world.set_back if len(path) < 3 or world.takes(path[-1])}
+    lake, still = harness.pipeline.lake, world.paused(harness)
+    tables = {path: world.table_of(path) for path in world.set_back if len(path) > 1}
+    wanted = {
+        path
+        for path in world.set_back
+        if path not in tables or (world.takes(tables[path]) and tables[path] not in still)
+    }
     if wanted:
         try:
             harness.settle()
@@ -134,11 +139,13 @@ def _named_at_all(world: World, harness: Harness) -> None:
 
 def _changes(world: World, harness: Harness) -> str:
     """Every change that arrived stands in its changelog exactly once."""
-    made = {row.window.start for row in harness.pipeline.ledger.cuts()}
+    marks = harness.pipeline.ledger.cuts()
     doubted = _doubts(harness)
     count = 0
     for name in _tables(world):
-        rows = harness.rows("changelog", DATABASE, name)
+        made = {row.window.start for row in marks if table_id(name) not in {one.id for one in row.paused}}
+        stored = harness.rows("changelog", *table_id(name).path)
+        rows = [row for row in stored if row["window_start"] in made]
         found = Counter((row["transaction_id"] or "", row["op"], row["kafka_partition"]) for row in rows)
         found = +Counter({key: number for key, number in found.items() if key[1] != "truncate"})
         wanted = Counter(
@@ -170,7 +177,8 @@ def _rows(world: World, harness: Harness) -> str:
         whole = reached.whole_until is not None and _window(copy) <= reached.whole_until
         return whole or effect.transaction <= until
 
-    tables = {name: stream.tables[name] for name in _tables(world)}
+    still = _standing(world, harness)
+    tables = {name: stream.tables[name] for name in _tables(world) if name not in still}
     wanted = {name: rows for name, rows in stream.rows_after(holds).items() if name in tables}
     try:
         shown = harness.snapshots(tables)
@@ -183,7 +191,18 @@ def _rows(world: World, harness: Harness) -> str:
     lost = sum(effect.lost for effect in stream.effects)
     said = f"{count} rows as at {reached.window:%H:%M}"
     said += f", {lost} changes lost and named" if lost else ""
+    said += f", {len(still)} tables stand still" if still else ""
     return f"{said}; {', '.join(different)} differ where lineages are doubted" if different else said
+
+
+def _standing(world: World, harness: Harness) -> set[str]:
+    """The tables that stand still; a window lacks no other one."""
+    still = set(world.paused(harness))
+    lacking = {one.id.table for row in harness.pipeline.ledger.cuts() for one in row.paused}
+    gone_on = sorted(name for name in lacking - still if world.takes(name))
+    if gone_on:
+        raise Finding("a window lacks a table that does not stand still", repr(gone_on))
+    return still
 
 
 def _doubts(harness: Harness) -> bool:

@@ -13,12 +13,15 @@ from typing import Any
 from unittest import mock
 
 from dts_assets.errors import DtsAssetsError
+from dts_assets.flows.pauses import resume_tables
+from dts_assets.model.ledger_rows import PausedTable
 from dts_assets.model.spans import Span
 from dts_assets.model.windows import Window
 from dts_assets.store import expiry
 from tests.flows.forgetful import here
-from tests.flows.harness import Bench, Harness
+from tests.flows.harness import Bench, Harness, table_id
 from tests.flows.history import EVERY, START
+from tests.stateful import hostile
 from tests.stateful.stream import Stream
 from tests.stateful.workload import first_tables
 
@@ -35,6 +38,8 @@ class Shape:
     gtids: bool
     fragmented: float
     consistency: str
+    hostile: bool
+    """Whether names and values are such as nobody expects."""
 
     @classmethod
     def of(cls, random: Random) -> Shape:
@@ -43,6 +48,7 @@ class Shape:
             gtids=random.random() < 0.8,
             fragmented=random.choice((0.0, 0.3)),
             consistency="window" if random.random() < 0.15 else "cut",
+            hostile=random.random() < 0.4,
         )
 
 
@@ -66,8 +72,9 @@ class World:
         shape = Shape.of(Random(seed))
         bench.made += 1
         name = f"{bench.prefix}_{bench.made}"
+        tables = hostile.tables(Random(f"tables {seed}")) if shape.hostile else first_tables()
         stream = Stream(
-            first_tables(), START, partitions=shape.partitions, seed=seed, fragmented=shape.fragmented, gtids=shape.gtids
+            tables, START, partitions=shape.partitions, seed=seed, fragmented=shape.fragmented, gtids=shape.gtids
         )  # fmt: skip
         return cls(bench, seed, shape, stream, bench.folder / name / "capture", name)
 
@@ -105,7 +112,21 @@ class World:
 
     def takes(self, table: str) -> bool:
         """Whether the settings include a table."""
-        return f"bank.{table}" not in self.settings.get("tables", {}).get("exclude", ())
+        return not any(table_id(table).matches(glob) for glob in self.settings.get("tables", {}).get("exclude", ()))
+
+    def table_of(self, path: tuple[str, ...]) -> str:
+        """The table whose asset has a path, ``("snapshot", "bank", "items")``."""
+        return next(name for name in self.stream.tables if table_id(name).path == path[1:])
+
+    def paused(self, harness: Harness) -> dict[str, PausedTable]:
+        """The tables that stand still, with their pauses."""
+        return {row.table.table: row for row in harness.pipeline.ledger.paused_tables()}
+
+    def resume_all(self) -> None:
+        """Let all paused tables go on."""
+        if self.stream.transactions:
+            harness = self.open()
+            resume_tables(harness.pipeline, [row.table for row in self.paused(harness).values()])
 
     def close_all(self) -> None:
         """Let everything arrive: all is sent and vouched for, and a message behind it closes its window."""
