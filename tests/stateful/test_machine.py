@@ -12,12 +12,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dts_assets.flows import snapshot_tasks, tables_tasks
+from dts_assets.flows import snapshot_tasks, tables, tables_tasks
 from dts_assets.planning import completeness
 from dts_assets.stages import snapshot_in_arrow
 from dts_assets.store.catalog import open_catalog
 from tests.flows.harness import Bench
-from tests.stateful.actions import WEIGHTS, Action, Damage, FailOver, Repeat, Restart, Run, Statement, Write, plan
+from tests.stateful.actions import (
+    WEIGHTS,
+    Action,
+    Damage,
+    FailOver,
+    Pause,
+    Repeat,
+    Restart,
+    Run,
+    Statement,
+    Write,
+    plan,
+)
 from tests.stateful.machine import Numbered, actions_of, make_small, play, report
 from tests.stateful.shrinking import shortest
 from tests.stateful.world import World, tasks_here
@@ -108,10 +120,15 @@ def losses_are_no_problems(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(completeness, "_LOSSES", frozenset())
 
 
+def marks_name_no_pause(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(tables, "with_missing", lambda mark, paused: mark)
+
+
 FAULTS = [
     pytest.param(changelogs_lack_deletes, "changes lost or doubled", Write, id="changes"),
     pytest.param(snapshots_lack_deletes, "rows differ", Write, id="rows", marks=pytest.mark.long),
     pytest.param(losses_are_no_problems, "a loss that nobody names", Damage, id="losses", marks=pytest.mark.long),
+    pytest.param(marks_name_no_pause, "changes lost or doubled", Pause, id="pauses", marks=pytest.mark.long),
 ]
 
 
@@ -125,7 +142,8 @@ def test_a_planted_fault_is_found_and_made_small(
 ) -> None:
     """Without Spark: bursts of whole row images in order need no merge."""
     more = [Damage(7), Write(5)] if ALL else []
-    listed: list[Numbered] = list(enumerate([Write(1), *more, Run(0), Write(9)]))
+    pauses = [Run(0), Pause(1), Write(6)] if needed is Pause else []  # a table must be known before it is paused
+    listed: list[Numbered] = list(enumerate([Write(1), *more, *pauses, Run(0), Write(9)]))
     lines: list[str] = []
     with tasks_here():
         if ALL:
