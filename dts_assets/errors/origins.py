@@ -15,10 +15,10 @@ from dts_assets.errors import DtsAssetsError, LakeTableError
 
 
 class Origin(Enum):
-    """The origin of an error, as far as its class and its text tell."""
+    """The origin of an error, as far as its class and text tell."""
 
     TABLE = auto()
-    """The rows, the names or the path of one table, or a fault of the code that only this table has met."""
+    """The rows, names or path of one table, or a fault of the code that it alone met."""
     FASTER = auto()
     """Another writer has changed a table first."""
     BUSY = auto()
@@ -75,7 +75,7 @@ _BY_TEXT_OF_JAVA: tuple[tuple[re.Pattern[str], Origin], ...] = (
         Origin.RUN,
     ),
 )
-"""Spark raises all errors of its engine and its catalog as errors of its own, which name them in their text."""
+"""Spark raises errors of its engine and its catalog as errors of its own, whose texts name them."""
 
 
 def origin_of(error: BaseException) -> Origin:
@@ -101,7 +101,7 @@ def origin_of(error: BaseException) -> Origin:
 
 
 def concerns_table(error: BaseException) -> bool:
-    """Return whether an error at the step of one table is this table's own, with all causes of the error."""
+    """Return whether an error of one table's step is the table's own, with all its causes."""
     return all(origin_of(one) is Origin.TABLE for one in _with_causes(error))
 
 
