@@ -78,6 +78,11 @@ TABLE: tuple[Row, ...] = (
     Row("freshness", "the same, 95 % of the rows", "120 s, our time by that", lambda case: case == "p95", "<= 1"),
     Row("startup", "a code location with 20 to 2,000 assets", "as many bare asset specs, its time by ours",
         lambda case: case.startswith("assets"), "-"),
+    Row("age", "a sensor's tick after three years of windows of 64 Kafka partitions", "a second, our time by that",
+        lambda case: case == "tick", "<= 1"),
+    Row("age", "a refresh beside Spark and snapshots, there", "a second, our time by that",
+        lambda case: case == "refresh", "<= 1"),
+    Row("age", "loading the definitions, there", "without windows, our time by that", lambda case: case == "load", "<= 1.5"),
     Row("startup", "one window of the example from nothing", "starting Spark and one empty job, its time by ours",
         lambda case: case.startswith("cold"), "-"),
 )  # fmt: skip

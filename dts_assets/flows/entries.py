@@ -15,6 +15,7 @@ from dts_assets.flows.compaction import compact_cells
 from dts_assets.flows.ingest_tasks import EntriesResult, EntriesTask, decode_entries
 from dts_assets.flows.judged import QuarantineRows, quarantine_rows
 from dts_assets.flows.known_tables import register_shapes
+from dts_assets.flows.looks import raw_marks
 from dts_assets.flows.open_windows import FilesFound, files_of_cells, find_files, replace_cells
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
 from dts_assets.flows.reports import EntriesCellReport, EntriesReport, Progress, of_bytes, rate
@@ -36,6 +37,7 @@ from dts_assets.planning.mark_changes import contradicts
 from dts_assets.planning.open_sets import disagreeing, left_open_by, open_before, with_windows_before
 from dts_assets.stages.entry_facts import merge_shapes
 from dts_assets.stages.window_state import WindowState
+from dts_assets.store.commit import Rectangle
 from dts_assets.store.files import WriteTarget
 from dts_assets.store.schemas import ENTRIES, QUARANTINE
 
@@ -75,6 +77,10 @@ def _materialize(pipeline: Pipeline, span: Span, turn: Turn, spark: SparkProvide
     progress(f"entries: joining and decoding {messages:,} messages of {len(plan.cells)} partitions")
     run = pipeline.new_run()
     results = _decode(_Tasks.of(pipeline, span, plan, run), plan.before, spark, progress)
+    if plan.leaves_out_settled and any(result.decoded.looked_beyond for result in results.values()):
+        progress("entries: heads of entry sets lie in settled days; decoding again with all earlier partitions")
+        plan = _plan(pipeline, span, progress, with_settled=True)
+        results = _decode(_Tasks.of(pipeline, span, plan, run), plan.before, spark, progress)
     rows = plan.marks(results, run)
     _take_back_marks(pipeline, plan, rows, turn)
     _commit(pipeline, results, plan.appends, found, turn)
@@ -95,9 +101,9 @@ def _materialize(pipeline: Pipeline, span: Span, turn: Turn, spark: SparkProvide
 class _Plan:
     """The cells of a run with their stored marks.
 
-    ``raw`` has the marks of raw of all windows, ``stored`` the marks of entries of the run's windows. ``appends`` are the
-    marks of entries to whose cells only new entries are added. ``left_open`` are the entry sets that other stored cells left
-    open.
+    ``raw`` has the marks of raw of all windows, or of those behind the settled days if it ``leaves_out_settled`` ones; ``stored``
+    the marks of entries of the run's windows. ``appends`` are the marks of entries to whose cells only new entries are added.
+    ``left_open`` are the entry sets that other stored cells left open.
     """
 
     cells: tuple[Cell, ...]
@@ -107,6 +113,7 @@ class _Plan:
     appends: Mapping[Cell, IngestWindow]
     decoding: str
     left_open: Mapping[Cell, tuple[OpenSet, ...]]
+    leaves_out_settled: bool
 
     def open_before(self, results: Mapping[Cell, EntriesResult]) -> dict[Cell, tuple[OpenSet, ...]]:
         """Return the entry sets that cells have to take over.
@@ -140,13 +147,18 @@ class _Plan:
         }
 
 
-def _plan(pipeline: Pipeline, span: Span, progress: Progress) -> _Plan:
+def _plan(pipeline: Pipeline, span: Span, progress: Progress, *, with_settled: bool = False) -> _Plan:
     """Return the cells of a span, with the marks that are there.
+
+    Marks of settled days are left out unless ``with_settled``: a head rarely lies that far back.
 
     Raises:
         NotReadyError: The raw messages of a cell are not stored yet.
     """
-    raw = {row.cell: row for row in pipeline.ledger.raw_windows() if row.kafka_partition in span.kafka_partitions}
+    marks = raw_marks(pipeline)
+    behind = None if with_settled else marks.behind_settled(span.windows)
+    rows = marks.of_days() if behind is None else behind
+    raw = {row.cell: row for row in rows if row.kafka_partition in span.kafka_partitions}
     cells = tuple(span.cells())
     pipeline.require(cells, raw, needed="raw_envelopes")
     near = with_windows_before(span.windows, raw)
@@ -159,7 +171,8 @@ def _plan(pipeline: Pipeline, span: Span, progress: Progress) -> _Plan:
         if cell not in changed and can_append_entries(row, raw, decoding=decoding) and _readable(row, progress)
     }
     left_open = {cell: sets for cell, sets in left_open_by(entries).items() if cell not in stored}
-    return _Plan(cells, raw, find_earlier_cells(span, raw, pipeline.grid), stored, appends, decoding, left_open)
+    before = find_earlier_cells(span, raw, pipeline.grid)
+    return _Plan(cells, raw, before, stored, appends, decoding, left_open, behind is not None)
 
 
 def _readable(row: IngestWindow, progress: Progress) -> bool:
@@ -239,7 +252,7 @@ class _Tasks:
         for name, layout in (("entries", ENTRIES), ("quarantine", QUARANTINE)):
             lake.ensure(pipeline.path(name), layout)
         targets = (lake.target(pipeline.path(name), run) for name in ("entries", "quarantine"))
-        return cls(pipeline, plan, _raw_files(pipeline, span, plan.raw), pipeline.source.watermarks(), *targets)
+        return cls(pipeline, plan, _raw_files(pipeline, span, plan), pipeline.source.watermarks(), *targets)
 
     def of_cell(
         self, cell: Cell, before: EarlierCells, most: int | None, open_before: tuple[OpenSet, ...] | None
@@ -274,13 +287,15 @@ class _Tasks:
         return (whole and before.beyond is None) or first <= self.watermarks[cell.kafka_partition].low
 
 
-def _raw_files(pipeline: Pipeline, span: Span, raw: Mapping[Cell, RawWindow]) -> dict[Cell, tuple[str, ...]]:
-    """Return the raw files of every stored window up to the span's last, by cell, in offset order.
+def _raw_files(pipeline: Pipeline, span: Span, plan: _Plan) -> dict[Cell, tuple[str, ...]]:
+    """Return the raw files of the plan's windows up to the span's last, by cell.
 
-    Only the span's Kafka partitions are looked at.
+    They are in offset order. Only the span's Kafka partitions are looked at.
     """
-    last = span.windows[-1].start
-    rectangle = {"kafka_partition": set(span.kafka_partitions)}
+    last, raw = span.windows[-1].start, plan.raw
+    rectangle: Rectangle = {"kafka_partition": set(span.kafka_partitions)}
+    if plan.leaves_out_settled:
+        rectangle = {**rectangle, "window_start": {cell.window.start for cell in raw}}
     files = pipeline.lake.data_files(pipeline.path("raw_envelopes"), rectangle)
     found = files_of_cells(pipeline, (file for file in files if file.partition["window_start"] <= last), raw)
     for cell in span.cells():

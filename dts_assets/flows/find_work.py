@@ -5,14 +5,14 @@ It asks the ledger and the source, and planning decides. It reads only, and need
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
 from dts_assets.flows.known_tables import known_tables
+from dts_assets.flows.looks import Look, looks
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.raw import plan_offsets, refuse_other_topic
-from dts_assets.model.ledger_rows import RawWindow
 from dts_assets.model.offsets import Watermark
 from dts_assets.model.spans import Cell
 from dts_assets.model.windows import ClosedBy, Window
@@ -27,32 +27,31 @@ def find_work(pipeline: Pipeline) -> Work:
         CaptureGrownError: A capture that is declared complete has grown.
         RecreatedTopicError: The topic ends before an offset that is stored.
     """
-    ledger = pipeline.ledger
-    # Read first: a run may store more after the watermarks are read.
-    raw = {row.cell: row for row in ledger.raw_windows()}
-    watermarks, closing = pipeline.source.watermarks(), pipeline.closing()
-    refuse_other_topic(pipeline, raw.values(), watermarks)
-    entries = {row.cell: row for row in ledger.windows()}
     known = known_tables(pipeline)
-    topic = pipeline.topic_marks(entries.values(), known)
-    stored = raw.values()
-    closed, following = _closed(pipeline, stored, watermarks, closing)
+    candidates = looks(pipeline, known)
+    look = next(candidates)
+    # Marks are read first: a run may store more after the watermarks are read.
+    watermarks, closing = pipeline.source.watermarks(), pipeline.closing()
+    refuse_other_topic(pipeline, look.raw.values(), watermarks)
+    while (found := _closed(pipeline, look, watermarks, closing)) is None:
+        look = next(candidates)
+    stored, (closed, following) = look.raw.values(), found
     followed = {
-        plan.cell: plan.cell not in raw or plan.offsets.end > raw[plan.cell].offsets.end
+        plan.cell: plan.cell not in look.raw or plan.offsets.end > look.raw[plan.cell].offsets.end
         for plan in following
         if watermarks[plan.cell.kafka_partition].latest is not None
     }
     seen = {window for windows in closed.values() for window in windows} | {cell.window for cell in followed}
     work = plan_work(
         closed,
-        raw=raw,
-        entries=entries,
-        cuts={row.window.start: row for row in ledger.cuts()},
+        raw=look.sources,
+        entries=look.entries,
+        cuts=look.cuts,
         decoding=pipeline.decoding_settings(),
         settings=pipeline.shaping_settings(),
-        beside={window.start: topic.beside(window) for window in seen},
+        beside={window.start: look.topic.beside(window) for window in seen},
         followed=followed,
-        paused={row.table for row in ledger.paused_tables() if row.table in known},
+        paused={row.table for row in pipeline.ledger.paused_tables() if row.table in known},
     )
     planned = plan_offsets(pipeline, work.ingest, stored, watermarks, closing)
     open_plans = (plan for plan in following if plan.cell in followed)
@@ -60,22 +59,27 @@ def find_work(pipeline: Pipeline) -> Work:
 
 
 def _closed(
-    pipeline: Pipeline, stored: Collection[RawWindow], watermarks: Mapping[int, Watermark], closing: Closing
-) -> tuple[dict[int, list[Window]], list[PlannedCell]]:
+    pipeline: Pipeline, look: Look, watermarks: Mapping[int, Watermark], closing: Closing
+) -> tuple[dict[int, list[Window]], list[PlannedCell]] | None:
     """Return the windows that have closed, by Kafka partition, and the first cells after them.
 
-    Cells after them are looked for if windows are followed live.
+    Cells after them are looked for if windows are followed live. Settled windows are left out. Where one of them is not closed
+    by the clock of now, the result is None: a look over all windows has to tell.
 
     A message that is dated too far ahead closes no window, so the boundaries of windows that the ledger does not know as
     closed are looked up.
     """
     until, first = _until(pipeline, closing), pipeline.first_window()
-    windows = [] if until is None or first is None else list(pipeline.grid.until(until, since=first))
-    cells = [
-        Cell(partition, window)
+    since = first if look.before is None else look.before.start
+    windows = [] if until is None or since is None else list(pipeline.grid.until(until, since=since))
+    by_time = {
+        partition: closed_windows(partition, windows, watermark=watermarks[partition], closing=closing)
         for partition in pipeline.kafka_partitions
-        for window in closed_windows(partition, windows, watermark=watermarks[partition], closing=closing)
-    ]
+    }
+    if look.before is not None and any(look.before not in some for some in by_time.values()):
+        return None
+    cells = [Cell(partition, window) for partition, some in by_time.items() for window in some if window != look.before]
+    stored = look.raw.values()
     known = {row.cell for row in stored if row.closed_by is not ClosedBy.OPEN}
     unsure = plan_offsets(pipeline, [cell for cell in cells if cell not in known], stored, watermarks, closing)
     still_open = {plan.cell for plan in unsure if plan.closed_by is ClosedBy.OPEN}
@@ -86,11 +90,15 @@ def _closed(
     after = [
         Cell(partition, window)
         for partition, some in closed.items()
-        if first is not None
-        and (window := pipeline.grid.next(some[-1]) if some else pipeline.grid.of_start(first)) is not None
+        if first is not None and (window := _after(pipeline, some[-1] if some else look.before, first)) is not None
     ]
     plans = plan_offsets(pipeline, after, stored, watermarks, closing) if pipeline.settings.window.live else ()
     return closed, [plan for plan in plans if not plan.behind_open]
+
+
+def _after(pipeline: Pipeline, last: Window | None, first: datetime) -> Window | None:
+    """Return the window after the last one that has closed, the ``first`` one if there is none."""
+    return pipeline.grid.of_start(first) if last is None else pipeline.grid.next(last)
 
 
 def _until(pipeline: Pipeline, closing: Closing) -> datetime | None:

@@ -21,8 +21,10 @@ from dts_assets.model.frontier import Consistency
 from dts_assets.model.ledger_rows import Comparison, IngestWindow, RawWindow
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
+from dts_assets.model.version import CODE_VERSION
 from dts_assets.model.windows import Window, WindowGrid
 from dts_assets.planning.boundaries import Closing
+from dts_assets.planning.settled_past import NO_PAST, Past
 from dts_assets.planning.topic_marks import TopicMarks
 from dts_assets.settings.models import Settings, Subscription
 from dts_assets.sources.capture_source import CaptureSource
@@ -131,8 +133,18 @@ class Pipeline:
         """Return whether anything was ever committed to a source table's table in a layer."""
         return self.lake.state(self.table_path(layer.name, table)) is not None
 
-    def topic_marks(self, rows: Iterable[IngestWindow], tables: Iterable[TableId]) -> TopicMarks:
-        """Return the marks of all stored windows; ``rows`` are all rows of ``windows``, ``tables`` all known tables."""
+    def topic_marks(
+        self,
+        rows: Iterable[IngestWindow],
+        tables: Iterable[TableId],
+        *,
+        past: Past = NO_PAST,
+        judged: Past = NO_PAST,
+    ) -> TopicMarks:
+        """Return the marks of all stored windows; ``rows`` are all rows of ``windows``, ``tables`` all known tables.
+
+        Rows of the windows that ``past`` tells of may be left out. Windows that ``judged`` tells of get no proof.
+        """
         return TopicMarks.of(
             rows,
             tables,
@@ -141,6 +153,8 @@ class Pipeline:
             order=self.settings.traits.order,
             settings=self.shaping_settings(),
             comparisons=self.comparisons(),
+            past=past,
+            judged=judged,
         )
 
     def comparisons(self) -> list[Comparison]:
@@ -170,6 +184,18 @@ class Pipeline:
             "consistency": settings.consistency,
         }
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:12]
+
+    def judging_settings(self) -> str:
+        """Return a digest of everything beside the ledger that decides whether a window is stale."""
+        first = self.first_window()
+        facts = [
+            CODE_VERSION,
+            self.decoding_settings(),
+            self.shaping_settings(),
+            self._shape(),
+            first and first.isoformat(),
+        ]
+        return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:12]
 
     def check_shape(self) -> None:
         """Refuse settings that an existing lake was not built with; remember them in a new one.

@@ -9,6 +9,7 @@ from datetime import datetime
 from dts_assets.errors import NotClosedError
 from dts_assets.errors.sources import CaptureGrownError, MessagesGoneError, RecreatedTopicError
 from dts_assets.flows.ingest_tasks import RawResult, RawTask, copy_messages
+from dts_assets.flows.looks import raw_marks
 from dts_assets.flows.open_windows import FilesFound, find_files, replace_cells
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
 from dts_assets.flows.reports import Progress, RawCellReport, RawReport, counted, rate
@@ -54,7 +55,9 @@ def _materialize(pipeline: Pipeline, span: Span, turn: Turn, spark: SparkProvide
     began = time.monotonic()
     pipeline.ledger.enter_turn(("raw_windows",), turn)
     found = find_files(pipeline, pipeline.path("raw_envelopes"), span)
-    stored = {row.cell: row for row in pipeline.ledger.raw_windows() if row.kafka_partition in span.kafka_partitions}
+    marks = raw_marks(pipeline)
+    known = marks.behind_settled(span.windows) or marks.of_days()
+    stored = {row.cell: row for row in known if row.kafka_partition in span.kafka_partitions}
     watermarks = pipeline.source.watermarks()
     refuse_other_topic(pipeline, stored.values(), watermarks)
     planned = _plan(pipeline, span, stored.values(), watermarks)
@@ -115,6 +118,8 @@ def plan_offsets(
     closing: Closing,
 ) -> tuple[PlannedCell, ...]:
     """Return cells with their offsets. The source is asked for the boundaries that no stored row gives."""
+    if not cells:
+        return ()
     now = pipeline.source.now()
     found: Mapping[tuple[int, datetime], int | None] = {}
     if now is not None:

@@ -14,6 +14,7 @@ from dts_assets.flows.compaction import compact_changelogs
 from dts_assets.flows.falling_ids import compare_contents
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.layers import EVERYTHING, LayerWork, Selection
+from dts_assets.flows.looks import settle_days
 from dts_assets.flows.pauses import pause_tables
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
 from dts_assets.flows.reports import LayerOutcome, Progress, TableReport, TablesReport, WindowReport
@@ -111,16 +112,16 @@ def _advance_layers(
 ) -> _Advanced:
     """Bring the layers that are made from other layers to the frontier that the committed changelogs allow."""
     cuts = {start: window_cut(row) for start, row in plan.stored.items()}
-    first = pipeline.first_window()
+    first, told = pipeline.first_window(), plan.history.past.frontier
     marks = plan.marks
     if plan.selection.whole:
-        stood_at = frontier(cuts, pipeline.grid, first=first).cut
+        stood_at = frontier(cuts, pipeline.grid, first=first, behind=told).cut
         made = plan.appends.marked(plan.again, plan.ingested, run=plan.run, firsts=written.firsts, stood_at=stood_at)
         anew = proven_anew(plan.proven, plan.stored)
         lost = quarantined_entries(written.tallies.items())
         marks = _with_quarantined(sorted([*made, *anew], key=lambda mark: mark.window), lost)
         cuts |= {mark.window.start: window_cut(mark) for mark in marks}
-    reached = frontier(cuts, pipeline.grid, first=first)
+    reached = frontier(cuts, pipeline.grid, first=first, behind=told)
     chains = {
         mark.window.start: Chain(mark.chain, frozenset(mark.made_by))
         for mark in (*plan.stored.values(), *marks)
@@ -129,7 +130,8 @@ def _advance_layers(
     made_now = {mark.window.start: mark for mark in marks} if plan.selection.whole else {}
     lacking = windows_lacking({**plan.stored, **made_now}.values())
     reached_without = {
-        starts: frontier_of_table(cuts, pipeline.grid, first=first, lacking=starts) for starts in set(lacking.values())
+        starts: frontier_of_table(cuts, pipeline.grid, first=first, lacking=starts, behind=told)
+        for starts in set(lacking.values())
     }
     behind = {table: reached_without[starts] for table, starts in lacking.items()}
     outcomes, faults = _make_layers(
@@ -209,6 +211,7 @@ def _mark_windows(
         return
     pipeline.ledger.replace_lineages(plan.history.lineages.all)
     pipeline.ledger.replace_cuts(plan.windows, advanced.marks, turn=plan.turn)
+    settle_days(pipeline, progress)
     still_open = open_windows(plan.ingested.values())
     scattered = [
         mark

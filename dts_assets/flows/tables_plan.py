@@ -12,6 +12,7 @@ from datetime import datetime
 from dts_assets.errors import IncompleteWindowError
 from dts_assets.flows.known_tables import known_tables, register_shapes, stored_shapes
 from dts_assets.flows.layers import CHANGELOG, Layer, Selection
+from dts_assets.flows.looks import looks
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.reports import Progress
 from dts_assets.model.columns import Column
@@ -35,7 +36,8 @@ MARKED = ("cuts", "window_tables")
 class TablesPlan:
     """The decisions about a run before anything is decoded.
 
-    ``marks`` are the marks that the windows are to have, ``stored`` the marks of now of all windows, by window start. The windows
+    ``marks`` are the marks that the windows are to have, ``stored`` the marks of now of all windows that are not settled, by
+    window start; for those the history has a past. The windows
     of ``proven`` keep their rows and get another mark; the windows of ``again`` are made, those of ``appends`` by appending.
     ``changelogs`` are the tables whose changelogs are written, ``run`` names the folder of the files. ``turn`` has the writer's
     name, ``found`` the files that the system tables had of the windows when the run was planned. ``paused`` are the known tables
@@ -98,16 +100,15 @@ def plan_tables(
     """
     pipeline.ledger.enter_turn(MARKED, turn)
     found = {name: _files_of_tables(pipeline, name, windows) for name in ("quarantine", "ddl", "redeliveries")}
-    ingested = {row.cell: row for row in pipeline.ledger.windows()}
-    pipeline.require(pipeline.cells(windows), ingested, needed="entries")
     tables = _tables_of(pipeline, windows)
+    look = next(look for look in looks(pipeline, tables) if look.judges(windows))
+    ingested, topic, stored = look.entries, look.topic, look.cuts
+    pipeline.require(pipeline.cells(windows), ingested, needed="entries")
     paused = {row.table: row for row in pipeline.ledger.paused_tables() if row.table in tables}
     for row in paused.values():
         progress(f"tables: {row.table} is paused since {row.since:%Y-%m-%d %H:%M} UTC and stands still: {row.reason}")
-    topic = pipeline.topic_marks(ingested.values(), tables)
     marks = [topic.mark(window) for window in windows]
     refuse_incomplete(pipeline, marks, ingested)
-    stored = {row.window.start: row for row in pipeline.ledger.cuts()}
     proven = [
         mark for mark in marks if selection.whole and same_rows(stored.get(mark.window.start), mark, paused=paused)
     ]

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from dts_assets.errors.sources import SourceError
 from dts_assets.flows.broker_admin import BrokerAdmin
+from dts_assets.flows.looks import RawMarks, raw_marks
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.raw import refuse_other_topic
 from dts_assets.model.ledger_rows import RawWindow
@@ -129,11 +130,8 @@ def find_topic_state(
         RecreatedTopicError: The topic ends before an offset that is stored.
         CaptureGrownError: A capture that is declared complete has grown.
     """
-    rows = pipeline.by_partition(
-        pipeline.ledger.raw_windows()
-    )  # read first: a run may store more after the watermarks are read
+    marks = raw_marks(pipeline)  # first: a run may store more after the watermarks are read
     watermarks = pipeline.source.watermarks()
-    refuse_other_topic(pipeline, (row for mine in rows.values() for row in mine), watermarks)
     now = pipeline.source.now() or datetime.now(UTC)
     unknown: list[str] = []
     said, committed = None, None
@@ -141,12 +139,14 @@ def find_topic_state(
         said = _answer(broker.retention, "how long the broker keeps messages", unknown)
         committed = _answer(broker.committed, "where the consumer group stands", unknown)
     kept = FOR_EVER if pipeline.settings.source.capture is not None else keeping(pipeline.settings.retention, said)
+    rows = _latest_rows(pipeline, marks, kept, now)
+    refuse_other_topic(pipeline, (row for mine in rows.values() for row in mine), watermarks)
     first = pipeline.first_window()
     seen: dict[int, OldestSeen] = {}
     partitions = []
     for number in pipeline.kafka_partitions:
         mark, mine = watermarks[number], rows[number]
-        unread = _unread(pipeline, number, mark, mine, first=first, now=now)
+        unread = _unread(pipeline, number, mark, mine, first=first, now=now, settled=marks.begin.first is not None)
         seen[number] = look_at_oldest(oldest.get(number), mark, kept=kept, now=now)
         partitions.append(
             PartitionState(
@@ -162,6 +162,34 @@ def find_topic_state(
     gaps = [gap for mine in rows.values() for gap in _gaps(mine, kept, now)]
     gaps.sort(key=lambda gap: (gap.window, gap.kafka_partition))
     return TopicState(now, tuple(partitions), kept, tuple(gaps), seen, tuple(unknown))
+
+
+def _latest_rows(pipeline: Pipeline, marks: RawMarks, kept: Keeping, now: datetime) -> dict[int, list[RawWindow]]:
+    """Return the marks of raw on which the state of the topic depends, by Kafka partition.
+
+    They are in offset order. Settled days are left out before all gaps that are news, and before the last message of each Kafka
+    partition. No offset of theirs is missing: their first row begins where all earlier ones are stored.
+    """
+    if marks.begin.first is None:
+        return pipeline.by_partition(marks.of_days())
+    oldest = now if kept.age is None else now - 2 * kept.age
+    back = 1
+    while True:
+        since = max(marks.begin.first - 1 - back, min(marks.stored.files))
+        rows = pipeline.by_partition(marks.of_days(since=since))
+        if since == min(marks.stored.files) or all(_is_enough(mine, oldest) for mine in rows.values()):
+            return rows
+        back *= 2
+
+
+def _is_enough(rows: Sequence[RawWindow], oldest: datetime) -> bool:
+    """Return whether rows of a Kafka partition have a message from before an instant.
+
+    They need not where there never was a message.
+    """
+    return any(row.first_time is not None and row.first_time < oldest for row in rows) or (
+        bool(rows) and rows[-1].offsets.end == 0
+    )
 
 
 def _answer(ask: Callable[[], Answer], about: str, unknown: list[str]) -> Answer | None:
@@ -181,9 +209,14 @@ def _unread(
     *,
     first: datetime | None,
     now: datetime,
+    settled: bool,
 ) -> Unread:
+    """Return the messages that were never stored.
+
+    Before the first row there is none if the days before it are ``settled``.
+    """
     start: int | None
-    if rows and (rows[0].offsets.start <= mark.low or rows[0].window.start == first):
+    if rows and (settled or rows[0].offsets.start <= mark.low or rows[0].window.start == first):
         start = rows[0].offsets.start
     else:  # what lies before the first window was never wanted
         limit = now + pipeline.settings.window.max_clock_skew

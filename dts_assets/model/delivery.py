@@ -132,11 +132,12 @@ class CellDelivery:
         return next((one for one in self.transactions if one.shard == shard), None)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=8_192)
 def _parsed(text: str) -> GtidSet:
     """Return the parsed set of GTIDs.
 
-    A cell's set is asked for several times while its window is judged, and a scattered set takes milliseconds to read.
+    A cell's set is asked for several times while its window is judged, and a scattered set takes milliseconds to read. The next
+    look asks again: a day of 64 Kafka partitions has some thousand sets.
     """
     return GtidSet.parse(text)
 

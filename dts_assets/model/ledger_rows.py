@@ -355,6 +355,25 @@ class Lease:
     wanted_by: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class SettledDay:
+    """A row of ``settled_days``: a UTC day in whose windows nothing is left to do.
+
+    All days before it are settled, too. ``day`` counts days since 1970-01-01. ``key`` is a digest of all that the day was
+    judged by: settings, the ledger's files of the day and of the days that it ``refers_to``, and the past before the day
+    ``began``. ``tables`` is a digest of the known tables if a window of the day depends on them, else empty. ``after`` is the
+    digest of the past behind the day. ``past`` is that past itself; most rows do without.
+    """
+
+    day: int
+    began: int
+    refers_to: tuple[int, ...]
+    tables: str
+    key: str
+    after: str
+    past: bytes | None = None
+
+
 LedgerRow: TypeAlias = (
     RawWindow
     | IngestWindow
@@ -366,4 +385,5 @@ LedgerRow: TypeAlias = (
     | QuarantineRow
     | Lease
     | PausedTable
+    | SettledDay
 )

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass
+from collections.abc import Container, Iterable
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.problems import ProblemCode
+from dts_assets.model.runs import Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,32 @@ class LineageRule:
                 found = one.lineage
         return found
 
+    def up_to(self, runs: Iterable[Run]) -> LineageRule:
+        """Return the part of the rule that concerns entries of some runs.
+
+        It gives them the lineages that the rule gives them. Breaks behind which none of them can lie are left out, and numbers
+        of other servers. Breaks hold from an offset, a time or a number on, so the greatest ones tell.
+        """
+        if not self.breaks:
+            return self
+        runs = tuple(runs)
+        offset = max((run.last_offset for run in runs), default=-1)
+        time = max((run.last_time for run in runs), default=None)
+        numbers: dict[str | None, int] = {None: -1}
+        for run in runs:
+            for one in run.servers:
+                numbers[one.server] = max(numbers.get(one.server, -1), one.last)
+        breaks = [
+            replace(one, seen=_of_servers(one.seen, numbers), inside=one.inside and _of_servers(one.inside, numbers))
+            for one in self.breaks
+            if time is not None
+            and any(
+                _belongs(one, offset=offset, server=server, number=number, time=time)
+                for server, number in numbers.items()
+            )
+        ]
+        return LineageRule(self.base, tuple(breaks))
+
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
@@ -82,6 +110,10 @@ def _belongs(one: Break, *, offset: int, server: str | None, number: int, time: 
     if one.by_gtid and server is not None:
         return number > _number_of(one.seen, server) or (one.surely is not None and offset >= one.surely)
     return time >= one.time or (not one.by_gtid and one.surely is not None and offset >= one.surely)
+
+
+def _of_servers(ascending: tuple[tuple[str, int], ...], servers: Container[str | None]) -> tuple[tuple[str, int], ...]:
+    return tuple(pair for pair in ascending if pair[0] in servers)
 
 
 def _number_of(ascending: tuple[tuple[str, int], ...], server: str) -> int:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
 KEY_FORMAT = "%Y-%m-%d-%H:%M"
 """The format of a window in a Dagster partition key: its start, in UTC, to the minute."""
 
@@ -21,6 +23,16 @@ class ClosedBy(StrEnum):
     GRACE = "grace"
     END = "end"
     OPEN = "open"
+
+
+def day_of(instant: datetime) -> int:
+    """Return the UTC day of an instant, counted from 1970-01-01."""
+    return (instant - _EPOCH).days
+
+
+def start_of_day(day: int) -> datetime:
+    """Return the instant at which a UTC day begins, the inverse of :func:`day_of`."""
+    return _EPOCH + timedelta(days=day)
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -54,17 +54,24 @@ def cut_of_window(
     return cut, Consistency.CUT
 
 
-def frontier(cuts: Mapping[datetime, WindowCut], grid: WindowGrid, *, first: datetime | None) -> Frontier:
+def frontier(
+    cuts: Mapping[datetime, WindowCut],
+    grid: WindowGrid,
+    *,
+    first: datetime | None,
+    behind: Frontier = EMPTY_FRONTIER,
+) -> Frontier:
     """Return the frontier of all tables, from the cuts of all computed windows (by window start).
 
     ``first`` is the start of the first window that counts, in which the first message ever seen lies; None if no message was
     seen. The cut only grows: an applied change is never taken back. A window that was made while it was open is the last one of
-    the frontier, however far later windows have come: its later messages are not in the changelogs yet.
+    the frontier, however far later windows have come: its later messages are not in the changelogs yet. The cuts of windows
+    up to the frontier ``behind``, which none of them ends, may be left out.
     """
     if first is None:
         return EMPTY_FRONTIER
-    at, whole_until, cut = None, None, None
-    window: Window | None = grid.of_start(first)
+    at, whole_until, cut = behind.window, behind.whole_until, behind.cut
+    window = grid.of_start(first) if at is None else grid.next(grid.of_start(at))
     while window is not None and window.start in cuts:
         here = cuts[window.start]
         at = window.start
@@ -77,13 +84,20 @@ def frontier(cuts: Mapping[datetime, WindowCut], grid: WindowGrid, *, first: dat
 
 
 def frontier_of_table(
-    cuts: Mapping[datetime, WindowCut], grid: WindowGrid, *, first: datetime | None, lacking: Collection[datetime]
+    cuts: Mapping[datetime, WindowCut],
+    grid: WindowGrid,
+    *,
+    first: datetime | None,
+    lacking: Collection[datetime],
+    behind: Frontier = EMPTY_FRONTIER,
 ) -> Frontier:
     """Return the frontier of a table that some windows lack.
 
-    It ends before the first of the windows ``lacking`` it, by window start.
+    It ends before the first of the windows ``lacking`` it, by window start. None of these may stand before the frontier
+    ``behind``.
     """
-    return frontier({start: cut for start, cut in cuts.items() if start not in lacking}, grid, first=first)
+    there = {start: cut for start, cut in cuts.items() if start not in lacking}
+    return frontier(there, grid, first=first, behind=behind)
 
 
 def not_behind(now: Frontier, before: Frontier) -> Frontier:

@@ -42,16 +42,34 @@ class WindowProof:
 
 
 @dataclass(frozen=True, slots=True)
-class _Chain:
+class Chain:
     """The stored cells of a Kafka partition that follow each other without a hole, joined as one cell.
 
     ``open_fragments`` is the number of fragments that the last of them carries out.
     """
 
+    kafka_partition: int
     end: int
     epoch: int
     delivery: CellDelivery
     open_fragments: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProofState:
+    """The memory of windows that were judged, with which later windows are judged.
+
+    ``chains`` are by Kafka partition. ``seen`` are the transactions of all Kafka partitions since the last hole, ``synced`` those
+    that the last CHECKPOINT counts, both as the text of a GTID set.
+    """
+
+    chains: tuple[Chain, ...] = ()
+    seen: str = ""
+    synced: str | None = None
+
+
+NOTHING_PROVEN = ProofState()
+"""The memory before the first window."""
 
 
 def prove_windows(
@@ -67,14 +85,33 @@ def prove_windows(
     ``synced`` has the GTID set of each window's cut by window start, None where the cut has none. ``trust_gtids`` is False where
     GTIDs are made up. ``doubts`` are the breaks of lineages that are not proven.
     """
+    proofs, _ = prove_behind(
+        NOTHING_PROVEN, rows, kafka_partitions=kafka_partitions, synced=synced, trust_gtids=trust_gtids, doubts=doubts
+    )
+    return proofs
+
+
+def prove_behind(
+    state: ProofState,
+    rows: Iterable[IngestWindow],
+    *,
+    kafka_partitions: int,
+    synced: Mapping[datetime, str | None],
+    trust_gtids: bool,
+    doubts: Sequence[Doubt] = (),
+) -> tuple[dict[datetime, WindowProof], ProofState]:
+    """Return the proofs of windows behind others that were judged, and the memory behind the last one.
+
+    ``state`` is the memory of the others; everything else is as for :func:`prove_windows`.
+    """
     by_window: dict[datetime, list[IngestWindow]] = {}
     for row in sorted(rows, key=lambda row: row.kafka_partition):
         by_window.setdefault(row.window.start, []).append(row)
     by_partition: dict[int, list[Doubt]] = {}
     for doubt in sorted(doubts, key=lambda doubt: doubt.offset):
         by_partition.setdefault(doubt.kafka_partition, []).append(doubt)
-    chains: dict[int, _Chain] = {}
-    gtids = _Transactions(trust_gtids)
+    chains = {chain.kafka_partition: chain for chain in state.chains}
+    gtids = _Transactions(trust_gtids, state)
     proofs: dict[datetime, WindowProof] = {}
     for start, cells in sorted(by_window.items()):
         before = {row.kafka_partition: _before(chains, row) for row in cells}
@@ -94,7 +131,7 @@ def prove_windows(
         found = [(cell.row.kafka_partition, problem) for cell in judged for problem in (*cell.seams, *cell.problems)]
         of_all = [(None, problem) for problem in more if problem not in seams]
         proofs[start] = WindowProof(level, (*found, *of_all), rests_on)
-    return proofs
+    return proofs, gtids.state(chains)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +146,7 @@ class _JudgedCell:
     delivery: CellDelivery
     seams: tuple[Problem, ...]
     problems: tuple[Problem, ...]
-    chain: _Chain
+    chain: Chain
 
 
 def _doubted(row: IngestWindow, doubts: Sequence[Doubt]) -> tuple[Problem, ...]:
@@ -141,7 +178,8 @@ def _judge(row: IngestWindow, before: CellDelivery | None, left_open: int, doubt
             )
             problems = (*problems, Problem(ProblemCode.UNENDED, None, None, detail))
     level = level_of_cell(problems, delivery, nothing_follows=row.closed_by is ClosedBy.END)
-    chain = _Chain(
+    chain = Chain(
+        row.kafka_partition,
         row.offsets.end,
         row.epoch,
         row.delivery if before is None else joined(before, row.delivery),
@@ -150,7 +188,7 @@ def _judge(row: IngestWindow, before: CellDelivery | None, left_open: int, doubt
     return _JudgedCell(row, level, delivery, seams, problems, chain)
 
 
-def _before(chains: Mapping[int, _Chain], row: IngestWindow) -> CellDelivery | None:
+def _before(chains: Mapping[int, Chain], row: IngestWindow) -> CellDelivery | None:
     """Return the cells before a cell, joined; None where its offsets or its epoch do not follow theirs."""
     chain = chains.get(row.kafka_partition)
     meets = chain is not None and chain.end == row.offsets.start and chain.epoch == row.epoch
@@ -160,16 +198,21 @@ def _before(chains: Mapping[int, _Chain], row: IngestWindow) -> CellDelivery | N
 class _Transactions:
     """The transactions of all Kafka partitions together, over windows that follow each other without a hole."""
 
-    def __init__(self, trust: bool) -> None:
+    def __init__(self, trust: bool, before: ProofState) -> None:
         self._trust = trust
-        self._seen = GtidSet()
-        self._synced: GtidSet | None = None
+        self._seen = GtidSet.parse(before.seen)
+        self._synced = None if before.synced is None else GtidSet.parse(before.synced)
         self.real = False
 
     @property
     def text(self) -> str:
         """The memory of earlier windows, as text."""
         return f"{self._seen}|{self._synced}"
+
+    def state(self, chains: Mapping[int, Chain]) -> ProofState:
+        """Return the memory of all windows so far, with the chains of their cells."""
+        synced = None if self._synced is None else str(self._synced)
+        return ProofState(tuple(chain for _, chain in sorted(chains.items())), str(self._seen), synced)
 
     def see(self, cells: Iterable[IngestWindow], synced: str | None, *, goes_on: bool) -> GtidSet | None:
         """Take note of a window, and return the transactions missing from it; None where no CHECKPOINT can tell.

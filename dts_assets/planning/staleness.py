@@ -39,9 +39,13 @@ def changed_inputs(recorded: Iterable[str], now: Mapping[str, str]) -> tuple[str
     return tuple(name for name, _, before in parts if now.get(name, ABSENT) != before)
 
 
+RAW_INPUT = "raw:"
+"""The beginning of the names under which entries record raw messages."""
+
+
 def raw_input(cell: Cell) -> str:
     """Return the name under which entries record the raw messages of a cell."""
-    return f"raw:{cell}"
+    return f"{RAW_INPUT}{cell}"
 
 
 def entries_input(cell: Cell) -> str:

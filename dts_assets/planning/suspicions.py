@@ -41,7 +41,7 @@ class Suspicion:
 class _Bounds:
     """A run with the lineages that its entries may have.
 
-    ``several`` says that its topic has more than one lineage.
+    ``several`` says that its topic has had more than one lineage by then.
     """
 
     cell: Cell
@@ -64,7 +64,10 @@ def find_suspicions(rows: Iterable[IngestWindow], lineages: Lineages) -> dict[Ce
         for one in sorted(mine, key=lambda row: (row.epoch, row.window.start)):
             runs = [
                 _Bounds(
-                    one.cell, run, lineages.of_run(partition, run), bool(lineages.rule(partition, run.shard).breaks)
+                    one.cell,
+                    run,
+                    lineages.of_run(partition, run),
+                    bool(lineages.rule(partition, run.shard).up_to([run]).breaks),
                 )
                 for run in one.runs
             ]

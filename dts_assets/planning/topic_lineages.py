@@ -160,13 +160,38 @@ def _contradictions(lineages: Lineages, partitions: Mapping[int, Sequence[Run]])
                             (number, at, partition, run.first_offset)
                         )
     for found in places.values():
-        highest: dict[int, SourcePosition] = {}
+        before = _Highest()
         for number, at, partition, offset in sorted(found):
-            if any(at < other for known, other in highest.items() if known != partition):
+            if before.of_others(partition, at):
                 yield Doubt(
                     partition, offset, f"transaction {number} stands below one before it in another Kafka partition"
                 )
-            highest[partition] = max(at, highest.get(partition, at))
+            before.see(partition, at)
+
+
+@dataclass(slots=True)
+class _Highest:
+    """The two Kafka partitions with the greatest positions so far.
+
+    They tell for each Kafka partition what all others have, however many there are.
+    """
+
+    first: tuple[SourcePosition, int] | None = None
+    second: tuple[SourcePosition, int] | None = None
+
+    def of_others(self, kafka_partition: int, at: SourcePosition) -> bool:
+        """Return whether another Kafka partition has a greater position."""
+        found = self.second if self.first is not None and self.first[1] == kafka_partition else self.first
+        return found is not None and at < found[0]
+
+    def see(self, kafka_partition: int, at: SourcePosition) -> None:
+        """Take note of a position."""
+        if self.first is None or self.first[1] == kafka_partition:
+            self.first = (at if self.first is None else max(at, self.first[0])), kafka_partition
+        elif at > self.first[0]:
+            self.first, self.second = (at, kafka_partition), self.first
+        elif self.second is None or at > self.second[0]:
+            self.second = at, kafka_partition
 
 
 def _not_before(begun: Iterable[_Begun]) -> dict[tuple[str, int], datetime]:

@@ -20,6 +20,7 @@ from dts_assets.model.lives import Stretch
 from dts_assets.model.message_ids import Load
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.problems import Problem
+from dts_assets.model.runs import Run
 from dts_assets.model.spans import Cell, partition_key
 from dts_assets.model.tables import TableId
 from dts_assets.model.version import CODE_VERSION
@@ -29,7 +30,8 @@ from dts_assets.planning.full_loads import find_full_loads
 from dts_assets.planning.id_lineages import find_id_lineages
 from dts_assets.planning.message_lives import PartitionLives, find_copies, find_lives
 from dts_assets.planning.pauses import resumed_in
-from dts_assets.planning.proofs import WindowProof, prove_windows
+from dts_assets.planning.proofs import ProofState, WindowProof, prove_behind
+from dts_assets.planning.settled_past import NO_PAST, Past
 from dts_assets.planning.staleness import entries_input, generation, input_text, tables_inputs
 from dts_assets.planning.suspicions import Suspicion, find_suspicions
 from dts_assets.planning.topic_lineages import Lineages, find_lineages
@@ -40,6 +42,9 @@ PROOF_INPUT = "proof:"
 No row depends on them.
 """
 
+TABLES_INPUT = "tables"
+"""The name under which windows with statements that empty a table record the known tables."""
+
 
 @dataclass(frozen=True, slots=True)
 class TopicHistory:
@@ -48,6 +53,7 @@ class TopicHistory:
     ``tables`` is a digest of the tables that are known, ``statements`` has the offsets of the DDL that counts,
     ``trusts_gtids`` says that GTIDs are the server's own; a task may make them up where the server has none. Where messages carry
     ids, ``lives`` has those of every Kafka partition, ``loads`` the full loads that replace a table, by the cell they begin in.
+    ``past`` stands for earlier windows, of which there are no ``rows``.
     """
 
     rows: Mapping[Cell, IngestWindow]
@@ -58,6 +64,7 @@ class TopicHistory:
     tables: str
     lives: Mapping[int, PartitionLives] = field(default_factory=dict)
     loads: Mapping[Cell, tuple[Load, ...]] = field(default_factory=dict)
+    past: Past = NO_PAST
 
     @classmethod
     def of(
@@ -67,13 +74,15 @@ class TopicHistory:
         *,
         order: ChangeOrder,
         comparisons: Iterable[Comparison] = (),
+        past: Past = NO_PAST,
     ) -> TopicHistory:
         """Return the history that all rows of ``windows`` tell.
 
         ``tables`` are all known tables, ``order`` is the format's. ``comparisons`` are those of messages whose ids fall.
+        Where messages carry no ids, the windows of ``past`` may be left out of ``rows``.
         """
         by_cell = {row.cell: row for row in rows}
-        once = list(by_cell.values())
+        once = [*past.rows, *by_cell.values()]
         real = not any(mark.fake_gtid for row in once for mark in row.checkpoints)
         if order is ChangeOrder.MESSAGE_ID:
             lives = find_lives(once, comparisons)
@@ -82,11 +91,11 @@ class TopicHistory:
             lineages = replace(lineages, doubts=(*lineages.doubts, *loads.doubts))
             statements = _kept_statements(once, lineages, trust_gtids=False, lives=lives)
             suspicions = find_copies(lives.values())
-            return cls(by_cell, lineages, suspicions, statements, real, _digest(tables), lives, loads.begins)
+            return cls(by_cell, lineages, suspicions, statements, real, digest_of_tables(tables), lives, loads.begins)
         lineages = find_lineages(once, trust_gtids=real)
         return cls(
             by_cell, lineages, find_suspicions(once, lineages), _kept_statements(once, lineages, trust_gtids=real), real,
-            _digest(tables),
+            digest_of_tables(tables), past=past,
         )  # fmt: skip
 
     @property
@@ -117,7 +126,7 @@ class TopicHistory:
                 texts.append(input_text(f"statements:{cell}", counted or "none"))
                 if self.rows[cell].emptying != 0:
                     # What is emptied may be known only later, by rows of another window.
-                    texts.append(input_text("tables", self.tables))
+                    texts.append(input_text(TABLES_INPUT, self.tables))
             suspicion = self.suspicions.get(cell)
             texts += self._texts_of_ids(cell)
             for earlier in () if suspicion is None else suspicion.earlier:
@@ -156,16 +165,22 @@ class TopicHistory:
     @property
     def shards(self) -> frozenset[str]:
         """The shards of the topic: several have no common order."""
-        return frozenset(run.shard for row in self.rows.values() for run in row.runs)
+        return frozenset(run.shard for row in (*self.past.rows, *self.rows.values()) for run in row.runs)
 
     def _lineages_text(self, cell: Cell) -> str:
-        """Return the lineages of a cell as text: one number if all entries have it, else the rules."""
+        """Return the lineages of a cell as text: one number if all entries have it, else the rules.
+
+        Lineages that begin behind all entries of the cell are no part of it: the text stays when they come.
+        """
         row = self.rows[cell]
         bounds = {self.lineages.of_run(cell.kafka_partition, run, epoch=row.epoch) for run in row.runs}
         numbers = {number for pair in bounds for number in pair}
         if len(numbers) <= 1:
             return str(next(iter(numbers), 0))
-        return repr(sorted(self.rules(cell).items()))
+        of_shards: dict[str, list[Run]] = {}
+        for run in row.runs:
+            of_shards.setdefault(run.shard, []).append(run)
+        return repr(sorted((shard, rule.up_to(of_shards[shard])) for shard, rule in self.rules(cell).items()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +188,7 @@ class TopicMarks:
     """The cut and the proof of every stored window, from all rows of ``windows``; by window start.
 
     ``cuts`` has the position, the consistency and the GTID set of each cut. ``kafka_partitions`` are those of the topic,
-    ``settings`` is the digest of the settings that shape rows.
+    ``settings`` is the digest of the settings that shape rows. ``proven`` is the memory with which later windows are proven.
     """
 
     kafka_partitions: range
@@ -181,6 +196,7 @@ class TopicMarks:
     history: TopicHistory
     cuts: Mapping[datetime, tuple[SourcePosition | None, Consistency, str | None]]
     proofs: Mapping[datetime, WindowProof]
+    proven: ProofState
 
     @classmethod
     def of(
@@ -193,31 +209,55 @@ class TopicMarks:
         order: ChangeOrder,
         settings: str,
         comparisons: Iterable[Comparison] = (),
+        past: Past = NO_PAST,
+        judged: Past = NO_PAST,
     ) -> TopicMarks:
-        """Return the marks that all rows of ``windows`` give together; ``tables`` are all known tables."""
-        history = TopicHistory.of(rows, tables, order=order, comparisons=comparisons)
+        """Return the marks that all rows of ``windows`` give together; ``tables`` are all known tables.
+
+        The windows of ``past`` may be left out of ``rows``, as far as messages carry no ids. Those of ``judged``, which goes
+        further, get neither cut nor proof.
+        """
+        history = TopicHistory.of(rows, tables, order=order, comparisons=comparisons, past=past)
         # Shards are servers of their own: there is no position that is common to them.
         wanted = consistency if len(history.shards) <= 1 else Consistency.WINDOW
+        until = judged.until or past.until
+        later = [row for row in history.rows.values() if until is None or row.window.start >= until]
         by_window: dict[datetime, list[IngestWindow]] = {}
-        for row in sorted(history.rows.values(), key=lambda row: row.kafka_partition):
+        for row in sorted(later, key=lambda row: row.kafka_partition):
             if row.kafka_partition in kafka_partitions:
                 by_window.setdefault(row.window.start, []).append(row)
         cuts = {start: _cut(history, mine, wanted=wanted) for start, mine in by_window.items()}
+        before = judged if judged.until is not None else past
+        found = cls(kafka_partitions, settings, history, cuts, {}, before.proofs)
+        proofs, proven = found._prove(later)
+        return replace(found, proofs=proofs, proven=proven)
+
+    def proven_behind(self, proven: ProofState, rows: Iterable[IngestWindow]) -> ProofState:
+        """Return the memory behind some windows, from that behind the window before them."""
+        return replace(self, proven=proven)._prove(rows)[1]
+
+    def _prove(self, rows: Iterable[IngestWindow]) -> tuple[dict[datetime, WindowProof], ProofState]:
+        """Return the proofs of windows behind those that were proven, and the memory behind them."""
+        rows = list(rows)
+        given: dict[datetime, list[IngestWindow]] = {}
+        for row in rows:
+            if row.kafka_partition in self.kafka_partitions:
+                given.setdefault(row.window.start, []).append(row)
         # No GTID set is common to all Kafka partitions while one of them gave no CHECKPOINT.
         synced = {
-            start: cuts[start][2]
-            if len(mine) == len(kafka_partitions) and all(row.checkpoints for row in mine)
+            start: self.cuts[start][2]
+            if len(mine) == len(self.kafka_partitions) and all(row.checkpoints for row in mine)
             else None
-            for start, mine in by_window.items()
+            for start, mine in given.items()
         }
-        proofs = prove_windows(
-            history.rows.values(),
-            kafka_partitions=len(kafka_partitions),
+        return prove_behind(
+            self.proven,
+            rows,
+            kafka_partitions=len(self.kafka_partitions),
             synced=synced,
-            trust_gtids=history.trusts_gtids,
-            doubts=history.lineages.doubts,
+            trust_gtids=self.history.trusts_gtids,
+            doubts=self.history.lineages.doubts,
         )
-        return cls(kafka_partitions, settings, history, cuts, proofs)
 
     def beside(self, window: Window) -> tuple[str, ...]:
         """Return the inputs of the tables of a window beside its own entries."""
@@ -288,6 +328,12 @@ def proven_anew(marks: Iterable[Cut], stored: Mapping[datetime, Cut]) -> list[Cu
     ]
 
 
+def digest_of_tables(tables: Iterable[TableId]) -> str:
+    """Return a digest of the known tables (12 hex digits), in any order."""
+    names = sorted("\0".join(table.path) for table in tables)
+    return hashlib.sha256("\n".join(names).encode()).hexdigest()[:12]
+
+
 def _cut(
     history: TopicHistory, rows: Sequence[IngestWindow], *, wanted: Consistency
 ) -> tuple[SourcePosition | None, Consistency, str | None]:
@@ -337,8 +383,3 @@ def _kept_statements(
     for cell, offset in first.values():
         kept.setdefault(cell, set()).add(offset)
     return {cell: frozenset(offsets) for cell, offsets in kept.items()}
-
-
-def _digest(tables: Iterable[TableId]) -> str:
-    names = sorted("\0".join(table.path) for table in tables)
-    return hashlib.sha256("\n".join(names).encode()).hexdigest()[:12]

@@ -27,6 +27,7 @@ from dts_assets.model.ledger_rows import (
     PausedTable,
     QuarantineRow,
     RawWindow,
+    SettledDay,
     TableShapeRow,
     WindowTable,
 )
@@ -85,6 +86,7 @@ LEDGER_COLUMNS: Mapping[str, tuple[NamedType, ...]] = MappingProxyType(
         "comparisons": columns_of(Comparison),
         "leases": columns_of(Lease),
         "paused_tables": columns_of(PausedTable),
+        "settled_days": columns_of(SettledDay),
     }
 )
 """The columns of each table of the ledger. A table that an earlier version made is widened when it is opened."""

@@ -7,16 +7,15 @@ are never lost, and a span's rows change all at once. Tables that do not exist y
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.manifest import DataFile
@@ -32,6 +31,7 @@ from dts_assets.model.ledger_rows import (
     PausedTable,
     QuarantineRow,
     RawWindow,
+    SettledDay,
     TableShapeRow,
     WindowTable,
 )
@@ -39,24 +39,53 @@ from dts_assets.model.lineages import Lineage
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.model.turns import NOBODY, Turn
-from dts_assets.model.windows import Window
-from dts_assets.store.cast import cast_to_schema
+from dts_assets.model.windows import Window, day_of
 from dts_assets.store.columns import LEDGER_COLUMNS
 from dts_assets.store.commit import Assertion, Rectangle, files_in, replace
 from dts_assets.store.contention import until_it_gets_through
 from dts_assets.store.files import TableWriter, WrittenFile
 from dts_assets.store.iceberg_tables import ensure_table, evolve
 from dts_assets.store.lake import write_target
+from dts_assets.store.ledger_files import files_by_day, live_files, read_files, rows_of_file
 from dts_assets.store.rows import Kind, from_arrow, to_arrow
 from dts_assets.store.schemas import DAY, SYSTEM_TABLES
 from dts_assets.store.turns import entering, has_turn, having, require_turn
 from dts_assets.store.types import arrow_schema
 from dts_assets.store.versions import refuse_set_back
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
 Chosen: TypeAlias = Callable[[pa.Table], pa.ChunkedArray]
 """A function that marks the rows of an Arrow table that a replacement removes: one boolean per row."""
+
+
+@dataclass(frozen=True, slots=True)
+class MarksByDay:
+    """The marks of raw, entries and tables as they stood at one moment.
+
+    They are read day by day. Days are counted from 1970-01-01, in UTC; a window belongs to the day in which it starts.
+    ``files`` has the paths of the files of all days that have any.
+    """
+
+    files: Mapping[int, tuple[str, ...]]
+    _found: Mapping[str, tuple[Table, Mapping[int, tuple[DataFile, ...]]]]
+
+    def raw_windows(self, days: Iterable[int]) -> list[RawWindow]:
+        """Return the marks of raw of some days, by window and Kafka partition."""
+        return sorted(self._rows(RawWindow, "raw_windows", days), key=lambda row: (row.window, row.kafka_partition))
+
+    def windows(self, days: Iterable[int]) -> list[IngestWindow]:
+        """Return the marks of ingest of some days, by window and Kafka partition."""
+        return sorted(self._rows(IngestWindow, "windows", days), key=lambda row: (row.window, row.kafka_partition))
+
+    def cuts(self, days: Iterable[int]) -> list[Cut]:
+        """Return the marks of the tables runs of some days, by window."""
+        return sorted(self._rows(Cut, "cuts", days), key=lambda row: row.window)
+
+    def _rows(self, kind: type[Kind], name: str, days: Iterable[int]) -> list[Kind]:
+        if name not in self._found:
+            return []
+        table, by_day = self._found[name]
+        files = (file for day in sorted(set(days)) for file in by_day.get(day, ()))
+        return [row for file in files for row in rows_of_file(table, file, kind, ())]
 
 
 class Ledger:
@@ -95,6 +124,29 @@ class Ledger:
 
         return sorted(rows, key=key)
 
+    def marks_by_day(self) -> MarksByDay:
+        """Return the marks of raw, entries and tables as they stand now. Those of raw are the oldest."""
+        found: dict[str, tuple[Table, Mapping[int, tuple[DataFile, ...]]]] = {}
+        files: dict[int, list[str]] = defaultdict(list)
+        for name in ("raw_windows", "windows", "cuts"):
+            table = self._table(name)
+            if table is not None:
+                found[name] = table, files_by_day(table)
+                for day, some in found[name][1].items():
+                    files[day] += sorted(file.file_path for file in some)
+        return MarksByDay({day: tuple(paths) for day, paths in files.items()}, found)
+
+    def settled_days(self) -> list[SettledDay]:
+        """Return the days in whose windows nothing was left to do, by day."""
+        return sorted(self._read(SettledDay, "settled_days", None), key=lambda row: row.day)
+
+    def change_settled_days(self, change: Callable[[Sequence[SettledDay]], Sequence[SettledDay]]) -> None:
+        """Replace all settled days by the result of ``change``; equal rows are not written again.
+
+        ``change`` gets the stored rows. It is called again if somebody else was faster.
+        """
+        self._change_all("settled_days", SettledDay, change)
+
     def comparisons(self) -> list[Comparison]:
         """Return what messages behind falling ids turned out to be, by window, Kafka partition and offset."""
         rows = self._read(Comparison, "comparisons", None)
@@ -108,7 +160,7 @@ class Ledger:
         """Return the leases by part, and the files that they stand in."""
         table = self._ensure("leases")
         files = files_in(table, {})
-        rows = [row for file in files for row in _rows_of_file(table, file, Lease, ())]
+        rows = [row for file in files for row in rows_of_file(table, file, Lease, ())]
         return sorted(rows, key=lambda row: row.part), tuple(file.file_path for file in files)
 
     def paused_tables(self) -> list[PausedTable]:
@@ -243,7 +295,7 @@ class Ledger:
         def attempt() -> None:
             table = self._ensure(name)
             files = files_in(table, {})
-            stored = [row for file in files for row in _rows_of_file(table, file, kind, ())]
+            stored = [row for file in files for row in rows_of_file(table, file, kind, ())]
             rows = list(change(stored))
             if rows != stored:
                 written = _write(table, [((), _arrow(table, rows))])
@@ -277,7 +329,7 @@ class Ledger:
             OvertakenError: The name of ``turn`` does not stand any more.
             StaleGenerationError: Other runs replaced the days each time that this one tried.
         """
-        days = {_day(start) for start in starts}
+        days = {day_of(start) for start in starts}
 
         def attempt() -> None:
             table = self._ensure(name) if rows else self._table(name)
@@ -285,7 +337,7 @@ class Ledger:
                 return
             require_turn(table, turn)  # asked again by the commit; here it spares the writing
             files = files_in(table, {DAY: days})
-            old = _read_files(table, files)
+            old = read_files(table, files)
             gone = chosen(old)
             if not rows and not pc.any(gone).as_py():
                 return
@@ -331,9 +383,10 @@ class Ledger:
         if table is None:
             return []
         if windows is None:
-            return [row for file in files_in(table, {}) for row in _rows_of_file(table, file, kind, without)]
+            return [row for file in live_files(table) for row in rows_of_file(table, file, kind, without)]
         starts = {window.start for window in windows}
-        rows = _read_files(table, files_in(table, {DAY: {_day(start) for start in starts}}))
+        by_day = files_by_day(table)
+        rows = read_files(table, [file for day in sorted(set(map(day_of, starts))) for file in by_day.get(day, ())])
         return from_arrow(kind, rows.filter(_starts_in(rows, starts)))
 
     def _table(self, name: str) -> Table | None:
@@ -368,10 +421,6 @@ def _starts_in(table: pa.Table, starts: Collection[datetime]) -> pa.ChunkedArray
     return pc.is_in(column, value_set=pa.array(list(starts), column.type))
 
 
-def _day(instant: datetime) -> int:
-    return (instant - _EPOCH).days
-
-
 def _day_is(table: pa.Table, day: int) -> pa.ChunkedArray:
     days = pc.cast(pc.floor_temporal(table["window_start"], unit="day"), pa.date32())
     return pc.equal(pc.cast(days, pa.int32()), day)
@@ -379,42 +428,6 @@ def _day_is(table: pa.Table, day: int) -> pa.ChunkedArray:
 
 def _arrow(table: Table, rows: Sequence[LedgerRow]) -> pa.Table:
     return to_arrow(rows, arrow_schema(table.schema()))
-
-
-def _read_files(table: Table, files: Sequence[DataFile], *, without: Sequence[str] = ()) -> pa.Table:
-    """Return all rows of some files in the table's present schema; columns ``without`` are null."""
-    schema = arrow_schema(table.schema())
-    columns = [name for name in schema.names if name not in without]
-    batches: list[pa.RecordBatch] = []
-    for file in files:
-        with table.io.new_input(file.file_path).open() as stream, pq.ParquetFile(stream) as opened:
-            names = set(opened.schema_arrow.names)
-            present = [name for name in columns if name in names]
-            batches += (cast_to_schema(batch, schema, file.file_path) for batch in opened.iter_batches(columns=present))
-    return pa.Table.from_batches(batches, schema)
-
-
-def _rows_of_file(table: Table, file: DataFile, kind: type[Kind], without: Sequence[str]) -> tuple[Kind, ...]:
-    """Return all rows of a file, and keep them in memory.
-
-    Files never change, and a sensor asks for all rows every few seconds: a day of 1,152 rows takes half a second to read.
-    """
-    key = (file.file_path, kind.__name__, tuple(without))
-    found = _FILES.get(key)
-    if found is None:
-        found = tuple(from_arrow(kind, _read_files(table, [file], without=without)))
-    with _FILES_LOCK:
-        _FILES[key] = found
-        _FILES.move_to_end(key)
-        while len(_FILES) > 1 and sum(map(len, _FILES.values())) > _KEPT_ROWS:
-            _FILES.popitem(last=False)
-    return found
-
-
-_FILES_LOCK = threading.Lock()
-_FILES: OrderedDict[tuple[str, str, tuple[str, ...]], tuple[Any, ...]] = OrderedDict()
-_KEPT_ROWS = 50_000
-"""The number of rows that a process keeps, of the files that were asked for last."""
 
 
 def _write(table: Table, pieces: Iterable[tuple[tuple[int, ...], pa.Table]]) -> tuple[WrittenFile, ...]:

@@ -174,6 +174,7 @@ SYSTEM_TABLES: Mapping[str, TableLayout] = MappingProxyType(
         "lineages": _system(LEDGER_COLUMNS["lineages"], ()),
         "leases": _system(LEDGER_COLUMNS["leases"], ()),
         "paused_tables": _system(LEDGER_COLUMNS["paused_tables"], ()),
+        "settled_days": _system(LEDGER_COLUMNS["settled_days"], ()),
         "raw_windows": RAW_WINDOWS,
         **{name: _ledger(name) for name in ("windows", "window_tables", "cuts", "table_shapes", "comparisons")},
     }

@@ -22,6 +22,7 @@ TINY: dict[str, list[str]] = {
     "backfill": ["--megabytes", "1", "--tables", "1", "--windows", "2"],
     "source": ["--megabytes", "1", "--turns", "1"],
     "startup": ["--case", "assets-20", "--turns", "1"],
+    "age": ["--days", "5", "--partitions", "2", "--turns", "1"],
 }
 SPARK, KAFKA = pytest.mark.spark, pytest.mark.kafka
 LONG = pytest.mark.long

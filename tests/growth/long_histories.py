@@ -10,15 +10,15 @@ from typing import Any, TypeAlias
 from dts_assets.model.columns import Column, ColumnShape
 from dts_assets.model.delivery import CellDelivery
 from dts_assets.model.formats import ChangeOrder
-from dts_assets.model.frontier import Consistency, Frontier
-from dts_assets.model.ledger_rows import Cut, IngestWindow, Lease, PausedBy, PausedTable, RawWindow
+from dts_assets.model.frontier import EMPTY_FRONTIER, Consistency, Frontier
+from dts_assets.model.ledger_rows import Cut, IngestWindow, Lease, PausedBy, PausedTable, RawWindow, SettledDay
 from dts_assets.model.lineages import Doubt
 from dts_assets.model.offsets import OffsetRange, Watermark
 from dts_assets.model.problems import Completeness, Problem, ProblemCode
 from dts_assets.model.refreshes import Refresh
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
-from dts_assets.model.windows import ClosedBy, Window
+from dts_assets.model.windows import ClosedBy, Window, WindowGrid, day_of
 from dts_assets.planning.adjoining_cells import excused, joined, seam
 from dts_assets.planning.appends import can_append_entries, find_appends, open_windows
 from dts_assets.planning.boundaries import PlannedCell, closed_windows, instants_to_find, plan_cells
@@ -46,10 +46,22 @@ from dts_assets.planning.pauses import (
     windows_lacking,
     with_missing,
 )
-from dts_assets.planning.proofs import prove_windows
+from dts_assets.planning.proofs import NOTHING_PROVEN, prove_windows
 from dts_assets.planning.raw_reads import plan_read, problems_of_read
 from dts_assets.planning.rectangles import rectangles, window_runs
 from dts_assets.planning.redriven import entries_to_redrive, quarantined_cells, tables_to_redrive
+from dts_assets.planning.settled_days import (
+    begin_of_look,
+    day_key,
+    days_referred_to,
+    is_whole,
+    rests_on_tables,
+    still_settled,
+    windows_of_day,
+    windows_referred_to,
+    with_days,
+)
+from dts_assets.planning.settled_past import NO_PAST, past_after, reaches_back
 from dts_assets.planning.snapshot_plans import (
     EMPTY_STATE,
     Chain,
@@ -61,12 +73,14 @@ from dts_assets.planning.snapshot_plans import (
 from dts_assets.planning.staleness import changed_inputs, entries_sources, stale_entries, tables_inputs
 from dts_assets.planning.task_shares import shared_files
 from dts_assets.planning.ticks import Cursor, ingest_tick, tables_tick
-from dts_assets.planning.topic_marks import TopicMarks, proven_anew, same_rows
+from dts_assets.planning.topic_lineages import find_lineages
+from dts_assets.planning.topic_marks import TopicMarks, digest_of_tables, proven_anew, same_rows
 from dts_assets.planning.watching import WatchCursor, watch_tick
 from dts_assets.planning.work import plan_work
 from tests.growth.ledgers import (
     CLOSING,
     GRID,
+    MINUTE,
     START,
     TABLE,
     at,
@@ -134,6 +148,41 @@ def _prove(given: tuple[dict[Cell, IngestWindow], list[Doubt]]) -> object:
     return prove_windows(rows.values(), kafka_partitions=1, synced={}, trust_gtids=True, doubts=doubts)
 
 
+def _settle(rows: dict[Cell, IngestWindow]) -> object:
+    """Fold all but the last of some windows, and look at the last one behind them."""
+    *told, last = rows.values()
+    found = topic({row.cell: row for row in told}) if told else topic(rows)
+    past = past_after(
+        NO_PAST, told, until=last.window.start, proofs=found.proven_behind(NOTHING_PROVEN, told), frontier=EMPTY_FRONTIER,
+        lineages=found.history.lineages,
+    )  # fmt: skip
+    return reaches_back(past, (), [last], judged=past, lineages=find_lineages([*past.rows, last], trust_gtids=True))
+
+
+def _settled(count: int) -> list[SettledDay]:
+    return [SettledDay(day, day, (day,), "", "k", "a", b"p" if day == count - 1 else None) for day in range(count)]
+
+
+def _still_settled(rows: list[SettledDay]) -> object:
+    files = {row.day: ("a", "b") for row in rows}
+    named = [
+        replace(row, key=day_key(row.day, files, refers_to=row.refers_to, before="a", settings="s")) for row in rows
+    ]
+    settled = still_settled(named, files, settings="s", tables="t")
+    return begin_of_look(settled, files), with_days(rows, rows)
+
+
+def _whole(rows: dict[Cell, IngestWindow]) -> object:
+    raw = raws(len(rows))
+    return (
+        is_whole(list(rows), raw, rows, cuts(len(rows)), ends={}, epoch=0),
+        days_referred_to(rows.values(), GRID),
+        windows_referred_to(rows.values(), GRID),
+        rests_on_tables(cuts(len(rows)).values()),
+        windows_of_day(day_of(START), WindowGrid(MINUTE / len(rows), START), first=START),
+    )
+
+
 def _paused(count: int) -> tuple[list[PausedTable], list[Cut]]:
     """As many tables that stand still as windows, one of which lacks them all."""
     since = GRID.start
@@ -174,6 +223,11 @@ PLANNING: dict[str, Case] = {
     ),
     "doubts": (lambda count: (marks(count), [Doubt(0, 9 * one, "d") for one in range(count)]), _prove),
     "work": (marks, _plan),
+    "settled windows": (marks, _settle),
+    "settled windows behind failovers": (lambda count: marks(count, falls_every=count // 2), _settle),
+    "settled days": (_settled, _still_settled),
+    "windows of a whole day": (marks, _whole),
+    "tables that are known": (lambda count: [TableId("db", "", f"t{one}") for one in range(count)], digest_of_tables),
     "marks that are appended to": (marks, _append),
     "marks that are proven anew": (cuts, lambda given: proven_anew(given.values(), given)),
     "marks made meanwhile": (cuts, lambda given: made_meanwhile({}, given, next(iter(given.values())))),

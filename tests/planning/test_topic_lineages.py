@@ -16,7 +16,7 @@ from dts_assets.model.lineages import Break, LineageRule
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.runs import SeenCheckpoint, SeenStatement
 from dts_assets.model.spans import Cell
-from dts_assets.planning.topic_lineages import Lineages, find_lineages
+from dts_assets.planning.topic_lineages import Lineages, _Highest, find_lineages
 from dts_assets.planning.topic_marks import TopicHistory
 from dts_assets.stages.entry_lineages import entry_lineages
 from tests.ledger_rows import ingest_row
@@ -311,3 +311,15 @@ def test_a_statement_that_another_server_tells_again_counts_once() -> None:
     rows = [ingest_row(cell, statements=(one,)) for cell, one in zip(cells, (first, again), strict=True)]
     history = TopicHistory.of(rows, (), order=ChangeOrder.BINLOG_POSITION)
     assert history.statements == {cells[0]: frozenset({1})}
+
+
+@examples(200)
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 9)), max_size=30))
+def test_two_kafka_partitions_tell_what_all_others_have(places: list[tuple[int, int]]) -> None:
+    found, greatest = _Highest(), dict[int, int]()
+    for partition, place in places:
+        at = SourcePosition(0, 1, place)
+        others = any(place < other for known, other in greatest.items() if known != partition)
+        assert found.of_others(partition, at) is others
+        found.see(partition, at)
+        greatest[partition] = max(place, greatest.get(partition, place))
