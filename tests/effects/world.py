@@ -17,12 +17,13 @@ from pyiceberg.avro.resolver import resolve_reader
 
 from dts_assets.flows import apart, compaction, lease_keeper, spark_tasks
 from dts_assets.flows.find_work import find_work
-from dts_assets.flows.pauses import resume_tables
+from dts_assets.flows.pauses import pause_tables, resume_tables
+from dts_assets.model.ledger_rows import PausedBy, PausedTable
 from dts_assets.store import data_files, expiry
 from tests.effects.effects import Effects, caught
 from tests.effects.grounds import NAME, Ground
 from tests.effects.verdict import content, verdict
-from tests.flows.harness import Bench, Harness, refresh
+from tests.flows.harness import Bench, Harness, refresh, table_id
 from tests.flows.history import border
 from tests.flows.short import SECOND, delete, insert, items, move, update
 from tests.flows.source import Message, Source, write_capture
@@ -33,8 +34,10 @@ ONE_BY_ONE = (
 )  # fmt: skip
 """What works side by side, one by one here: effect number 17 is the same in every run."""
 
-NAMES = ("one", "two")
-"""The tables."""
+NAMES = ("one", "Two/二.%`*\n")
+"""The tables; the second one has a name that no path likes."""
+
+PAUSE = PausedTable(table_id("one"), "", "asked for", PausedBy.PERSON, border(0))
 
 
 @dataclass
@@ -181,12 +184,18 @@ def parts(*, small: bool = False) -> list[list[Message]]:
 
 
 def made(folder: Path, ground: Ground, *, live: bool, small: bool = False) -> World:
-    """Return a world: of a live one the first readings are there, of a backlog nothing is."""
+    """Return a world: of a live one the first readings are there, of a backlog nothing is.
+
+    A table of a live one was paused between the readings, and goes on with the run that is disturbed.
+    """
     world, some = World(folder, ground, live), parts(small=small)
     if live:
         for number, piece in enumerate(some[:-1]):
             write_capture(world.capture, piece, name=f"piece{number}")
             settle(world.opened(Effects()))
+            if not small:  # the first table lacks what the second reading brought, and has to catch up
+                pause_tables(world.opened(Effects()).pipeline, [PAUSE])
+        resume_all(world.opened(Effects()))
     world.keep()
     for piece in some[-1:] if live else some:
         write_capture(world.capture, piece, name=f"rest{piece[0].offset}")
