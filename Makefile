@@ -22,7 +22,7 @@ BUDGET ?=
 INSTANCE := DAGSTER_HOME="$(CURDIR)/dagster_home" DTS_ASSETS_CONFIG="$(CONFIG)"
 SHARED_OUT = -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
 
-.PHONY: help setup demo test test-all check dev screenshots live-screenshots example kills bench mutations effects broker live soak stateful clean lock format proto
+.PHONY: help setup demo test test-all check dev screenshots live-screenshots example kills bench mutations effects broker live soak stateful year clean lock format proto
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -86,6 +86,9 @@ soak: setup ## A live pipeline under each fault alone, then random ones for SECO
 
 stateful: setup ## Random operator actions on a pipeline for MINUTES (10) from SEED on, judged by the database, failures made small
 	@$(PYTHON_IN_VENV) -W ignore -m tests.stateful --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED)) $(if $(ACTIONS),--actions $(ACTIONS))
+
+year: setup ## A simulated year of troubles (DAYS=365 HOURS=12 of a window, from SEED on), judged by laws, failures made small (minutes)
+	@$(PYTHON_IN_VENV) -m tests.year --days $(or $(DAYS),365) --hours $(or $(HOURS),12) $(if $(SEED),--seed $(SEED)) $(if $(EVENTS),--events $(EVENTS) --as-found)
 
 format: setup ## Format the code and mend what the linter can
 	@$(BIN)/ruff check --fix .

@@ -77,10 +77,11 @@ def ingest_sensor(subscription: Subscription) -> dg.SensorDefinition:
     def follow_source(context: dg.SensorEvaluationContext, pipelines: PipelineResource) -> Ticked:
         from dts_assets.flows.find_work import find_work
 
+        # Read first: the marks of a run that ends meanwhile are read after it, so that its cells are not asked for again.
+        runs = _runs(context.instance, job, subscription.grid, pipelines.changed_at())
         work = find_work(pipelines.pipeline(subscription.name))
         theirs = _followed_from(context.instance, subscription)
         mine = work.within(until=theirs)
-        runs = _runs(context.instance, job, subscription.grid, pipelines.changed_at())
         cursor = Cursor.of_text(context.cursor)
         mine = mine.without_live if has_live_job(subscription) else mine
         tick = ingest_tick(cursor, mine, runs=runs)

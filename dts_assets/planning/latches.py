@@ -72,9 +72,10 @@ def latch_after(failures: Iterable[Failure], *, changed: datetime | None, now: d
 
     Of failures that ended together the first one given is the latest. ``changed`` is the time of the configuration's latest
     change: what failed before is tried at once, and counts no more. So is a failure from the future, of a clock that was set
-    back.
+    back; those that came since then count without it.
     """
     found = sorted(failures, key=lambda one: one.ended, reverse=True)
+    found = [one for one in found if one.ended <= now] or found
     if not found:
         return None
     row = [one for one in _in_a_row(found) if changed is None or one.began > changed]

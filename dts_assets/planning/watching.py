@@ -125,4 +125,5 @@ def blind_tick(cursor: WatchCursor, *, now: datetime) -> WatchTick:
 
 
 def _over(before: datetime | None, pause: timedelta, now: datetime) -> bool:
-    return before is None or now - before >= pause
+    """Return whether a pause is over; it is, too, where the clock was set back behind its begin."""
+    return before is None or before > now or now - before >= pause

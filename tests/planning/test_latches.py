@@ -97,6 +97,14 @@ def test_a_clock_that_was_set_back_latches_nothing(ahead: timedelta) -> None:
     assert not found.holds(START)
 
 
+def test_a_failure_from_the_future_hides_none_that_came_since() -> None:
+    """Else each try would be asked for under the key of the one before, which Dagster never runs again."""
+    future = Failure("future", START + timedelta(days=400), START + timedelta(days=400, seconds=5), LASTING)
+    found = latch([failure(0), future, failure(1)], minute=2)
+    assert (found.run, found.failures) == ("1", 2)
+    assert found.holds(START + 2 * MINUTE)
+
+
 failure_lists = st.lists(
     st.builds(failure, st.floats(-1e6, 1e6, allow_nan=False), st.sampled_from(Trouble)), min_size=1, max_size=30
 )

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,11 +14,12 @@ from hypothesis import strategies as st
 
 from dts_assets.model.spans import Cell
 from dts_assets.model.windows import Window, WindowGrid
-from dts_assets.planning.ticks import LONGEST_RUN, MOST_REQUESTS, Cursor, IngestTick, ingest_tick, tables_tick
+from dts_assets.planning.latches import Latch
+from dts_assets.planning.ticks import LONGEST_RUN, MOST_REQUESTS, Cursor, IngestTick, Runs, ingest_tick, tables_tick
 from dts_assets.planning.work import Work
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
-HOUR = timedelta(hours=1)
+MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 GRID = WindowGrid(HOUR, START)
 
 
@@ -77,7 +79,7 @@ def test_the_cursor_table(case: Case) -> None:
     one = tick(case.before, case.missing)
     assert asked(one) == sorted(case.asked)
     assert len(one.requests) == case.requests
-    assert one.cursor == case.after
+    assert one.cursor.next == case.after.next
     assert tick(one.cursor, case.missing).requests == (), "the next tick asks again"
 
 
@@ -111,6 +113,81 @@ def test_ticks_ask_for_every_missing_cell_exactly_once(missing: list[Cell]) -> N
     assert sorted(found) == sorted(set(missing))
 
 
+# Looking back: a request that Dagster remembers may have come to nothing
+
+
+def at_minute(minute: float, before: Cursor, missing: Iterable[Cell], **runs: Any) -> IngestTick:
+    missing = list(missing)
+    work = Work(tuple(missing), (), (), ends=dict.fromkeys(missing, 100))
+    return ingest_tick(before, work, runs=Runs(now=START + minute * MINUTE, **runs))
+
+
+def test_a_cell_whose_run_came_to_nothing_is_asked_for_again_half_an_hour_later() -> None:
+    first = at_minute(0, Cursor(), cells([0, 1]))
+    assert asked(first) == cells([0, 1])
+    at, tried = first.cursor, [key(first)]
+    for minute in range(1, 95):
+        one = at_minute(minute, Cursor.of_text(at.to_text()), cells([1]))  # the other one was made
+        assert bool(one.requests) == (minute % 30 == 0)
+        if one.requests:
+            assert asked(one) == cells([1])
+            tried.append(key(one))
+        at = one.cursor
+    assert len(tried) == len(set(tried)) == 4
+
+
+def test_nothing_is_asked_for_again_that_a_run_works_on_or_a_latch_holds() -> None:
+    latch = Latch(1, "run", START, START + 90 * MINUTE)
+    cursor = at_minute(0, Cursor(), cells([0, 1, 2])).cursor
+    one = at_minute(31, cursor, cells([0, 1, 2]), unfinished=frozenset(cells([0])), latches={cells([1])[0]: latch})
+    assert asked(one) == cells([2])
+
+
+def test_a_clock_that_was_set_back_does_not_end_looking_back() -> None:
+    ahead = at_minute(10_000, Cursor(), cells([0])).cursor
+    assert asked(at_minute(0, ahead, cells([0]))) == cells([0])
+
+
+def test_a_tick_that_is_repeated_asks_under_the_same_keys() -> None:
+    """Dagster repeats a tick whose daemon was killed before it had stored the cursor."""
+    cursor = at_minute(0, Cursor(), cells([0])).cursor
+    assert key(at_minute(31, cursor, cells([0]))) == key(at_minute(32, cursor, cells([0])))
+
+
+def test_looking_back_goes_on_until_everything_was_asked_for() -> None:
+    lost = cells(range(0, 4 * MOST_REQUESTS, 2))
+    at, found = Cursor({0: lost[-1].window.end}, START), list[Cell]()
+    for minute in (30, 31, 32):
+        one = at_minute(minute, at, [cell for cell in lost if cell not in found])
+        found += asked(one)
+        at = one.cursor
+    assert found == lost
+    assert asked(at_minute(33, at, lost)) == []
+
+
+@pytest.mark.parametrize("entries", [True, False], ids=["entries", "tables"])
+def test_what_was_changed_back_and_forth_is_asked_for_under_another_key_each_time(entries: bool) -> None:
+    """Dagster never makes a run for a key that it has seen."""
+    keys, at = list[str](), Cursor({0: START}, START)
+    for hour, text in enumerate(["a", "b", "a", "b"], start=1):
+        now = START + hour * HOUR
+        (cell,) = cells([0])
+        work = Work((), (cell,), (cell.window,), entries_inputs={cell: (text,)}, tables_inputs={START: (text,)})
+        if entries:
+            one = ingest_tick(at, work, runs=Runs(now=now))
+            keys.append(key(one))
+            at = one.cursor
+        else:
+            keys += [request.run_key for request in tables_tick(work, now=now)]
+    assert len(keys) == len(set(keys)) == 4
+
+
+def test_tables_are_asked_for_once_in_half_an_hour_for_the_same_reason() -> None:
+    work = Work((), (), (GRID.at(0),), tables_inputs={START: ("i",)})
+    keys = [tables_tick(work, now=START + minute * MINUTE)[0].run_key for minute in range(90)]
+    assert len(set(keys)) == 3
+
+
 # Stale entries
 
 
@@ -119,7 +196,7 @@ def test_stale_entries_are_asked_for_alone_whatever_the_cursor_says() -> None:
     (request,) = one.requests
     assert request.entries_only
     assert asked(one) == cells([2, 3])
-    assert one.cursor == cursor(p00=9)
+    assert one.cursor.next == cursor(p00=9).next
 
 
 def test_new_cells_come_before_stale_ones() -> None:
@@ -194,6 +271,7 @@ def test_no_ready_window_is_no_request() -> None:
 @given(st.dictionaries(st.integers(0, 120), st.integers(0, 9000).map(lambda hours: START + hours * HOUR)))
 def test_a_cursor_comes_back_from_its_text(marks: dict[int, datetime]) -> None:
     assert Cursor.of_text(Cursor(marks).to_text()) == Cursor(marks)
+    assert Cursor.of_text(Cursor(marks, START).to_text()) == Cursor(marks, START)
 
 
 def test_a_cursor_is_small_versioned_json() -> None:

@@ -87,6 +87,15 @@ def test_a_quiet_day_is_few_events(told: WatchCursor) -> None:
     assert (observed, judged) == (144, 24)
 
 
+def test_a_clock_that_was_set_back_silences_nothing() -> None:
+    """Else nobody would hear anything until the clock is where it was."""
+    ahead = tick(WatchCursor(), after=timedelta(days=400)).cursor
+    now = tick(ahead, after=TICK)
+    assert (now.observe, now.judge) == (True, True)
+    assert not tick(now.cursor, after=2 * TICK).judge
+    assert blind_tick(blind_tick(WatchCursor(), now=NOW + timedelta(days=400)).cursor, now=NOW).judge
+
+
 def test_blindness_is_told_at_once_and_again_and_so_is_its_end(told: WatchCursor) -> None:
     first = blind_tick(told, now=NOW + TICK)
     assert (first.observe, first.judge) == (False, True)
