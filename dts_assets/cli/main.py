@@ -43,7 +43,8 @@ COMMAND_GROUP = "dts_assets.commands"
 
 EXIT_CODES = """\b
 Exit codes: 0 done, 1 something failed, 2 configuration or usage, 3 a check failed,
-10 source, 11 lake, 12 not ready, 13 this machine (Java, port), 14 wire format"""
+10 source, 11 lake, 12 not ready, 13 this machine or Spark (Java, port, executors),
+14 wire format"""
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -153,7 +154,9 @@ def config_commands() -> None:
 
 @config_commands.command("check")
 @click.option(
-    "--connect", is_flag=True, help="Also ask Kafka brokers and catalogs that are servers, and read recordings."
+    "--connect",
+    is_flag=True,
+    help="Also ask Kafka brokers, a Spark master and catalogs that are servers, and read recordings.",
 )
 @click.option("--port", type=click.IntRange(1, 65535), help="Also look whether Dagster's UI can listen on this port.")
 @config_option

@@ -67,7 +67,7 @@ class SparkResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     def session(self) -> SparkSession:
         """Return the session, and open it if it is not open.
 
-        Errors are those of opening, such as MissingJavaError.
+        Errors are those of opening, such as MissingJavaError, and those of executors that can run no task.
         """
         return self._opening.result()
 
@@ -81,12 +81,16 @@ class SparkResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     def _open(self) -> SparkSession:
         from dagster_pyspark import LazyPySparkResource
 
+        from dts_assets.flows.executors import explained_start, require_executors
         from dts_assets.flows.pipeline import lake_location
         from dts_assets.settings import load_settings
         from dts_assets.store.session import patient, prepare_process, spark_conf
 
         settings = load_settings(Path(self.config_path))
-        master = settings.spark.remote or settings.spark.master or "local[2]"
-        prepare_process(master)
+        master = settings.spark.address
+        prepare_process(master, settings.spark.conf)
         conf = spark_conf(lake_location(settings), dict(settings.spark.conf), master=master)
-        return patient(cast("SparkSession", LazyPySparkResource(spark_config=conf).spark_session))
+        with explained_start(master):
+            session = patient(cast("SparkSession", LazyPySparkResource(spark_config=conf).spark_session))
+        require_executors(session, master, conf)
+        return session

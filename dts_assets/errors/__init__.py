@@ -35,16 +35,24 @@ commands, such as a failed check, and no errors::
     │  ├─ NotClosedError                    windows that nothing has closed yet
     │  ├─ NotReadyError                     the inputs of a window are not there yet
     │  └─ IncompleteWindowError             a window is known to be incomplete, and the configuration says block
-    ├─ MachineError                     13  the machine that the command runs on
+    ├─ MachineError                     13  the machine that the command runs on, and its Spark
     │  ├─ MissingJavaError                  no Java that Spark can run on
     │  ├─ MissingPackageError               the package of a command cannot be imported
     │  ├─ UnwritableHomeError               the folder where Dagster keeps its runs cannot be written
     │  ├─ PortInUseError                    another program listens on the port of a server
+    │  ├─ UnreachableMasterError            no master of a Spark cluster answers; it may later
+    │  ├─ NoExecutorsError                  a Spark cluster has no room for an executor; it may later
+    │  ├─ ExecutorPythonError               executors cannot start their Python
+    │  ├─ ExecutorVersionError              executors have a Python of another minor version
+    │  ├─ ExecutorPackagesError             executors lack packages, or have others
+    │  ├─ OtherCodeError                    executors lack dts-assets, or have another version of it
+    │  └─ UnusableSparkError                Spark does not start, or cannot run one small job
     ├─ SharedFaultError                     all tables of a step failed in the same way, so none of them is paused
     └─ WireFormatError                  14  a wire format cannot be used as asked (bad bytes are quarantined instead)
 
 SourceError and the classes below it are in :mod:`dts_assets.errors.sources`, MachineError and those below it in
-:mod:`dts_assets.errors.machine`, SharedFaultError in :mod:`dts_assets.errors.tables`, all others here.
+:mod:`dts_assets.errors.machine` and, if they are of Spark, in :mod:`dts_assets.errors.spark`, SharedFaultError in
+:mod:`dts_assets.errors.tables`, all others here.
 
 An error is made from facts, keeps them as attributes and builds its sentence itself: what is wrong, where, and what to do. All of
 them survive pickling, because Spark and Dagster carry them between processes. None ever holds a payload or a secret.

@@ -9,7 +9,7 @@ from dts_assets.errors import DtsAssetsError
 
 
 class MachineError(DtsAssetsError):
-    """An error of the machine: a program or a port that is needed is not there."""
+    """An error of the machine: a program, a port or a Spark that is needed is not there."""
 
     exit_code: ClassVar[int] = 13
 

@@ -16,7 +16,7 @@ from dts_assets.errors.machine import UnwritableHomeError
 from dts_assets.settings.load import dagster_home
 from dts_assets.settings.models import Settings, Subscription
 from dts_assets.sources.capture_folder import capture_files, require_recording
-from dts_assets.store.machine import require_free_port, require_java
+from dts_assets.store.machine import require_free_port, require_java, require_master
 from dts_assets.store.places import folder_trouble, require_catalog_file, require_lake_folder
 
 
@@ -25,8 +25,8 @@ def find_troubles(
 ) -> list[DtsAssetsError]:
     """Return every trouble that a run with these settings would meet: sources, the lake, then this machine.
 
-    ``port`` is one on which a server is to start. With ``connect`` brokers are asked for their topics, recordings are read, and
-    a catalog that is a server is asked for its namespaces.
+    ``port`` is one on which a server is to start. With ``connect`` brokers are asked for their topics, recordings are read, a
+    catalog that is a server is asked for its namespaces, and a Spark master is connected to.
     """
     found = []
     for look in _looks(settings, config, port=port, connect=connect):
@@ -38,13 +38,36 @@ def find_troubles(
 
 
 def require_spark(settings: Settings) -> None:
-    """Refuse a machine on which Spark cannot start; a Spark Connect server brings a Java of its own.
+    """Refuse a machine on which Spark cannot start, and a cluster whose master does not answer.
+
+    A Spark Connect server brings a Java of its own, and is not asked.
+
+    Raises:
+        MissingJavaError: There is no Java, or it is too old.
+        UnreachableMasterError: Nobody listens at the master's address.
+    """
+    _look_at_java(settings)
+    _ask_master(settings)
+
+
+def _look_at_java(settings: Settings) -> None:
+    """Look for a Java, if this machine is to start Spark.
 
     Raises:
         MissingJavaError: There is no Java, or it is too old.
     """
     if settings.spark.remote is None:
         require_java()
+
+
+def _ask_master(settings: Settings) -> None:
+    """Ask a cluster's master for a connection.
+
+    Raises:
+        UnreachableMasterError: Nobody listens at its address.
+    """
+    if settings.spark.remote is None:
+        require_master(settings.spark.address)
 
 
 def _looks(settings: Settings, config: Path, *, port: int | None, connect: bool) -> Iterator[Callable[[], object]]:
@@ -57,7 +80,9 @@ def _looks(settings: Settings, config: Path, *, port: int | None, connect: bool)
     yield partial(_look_at_lake, settings)
     if connect and settings.lake.catalog_file is None:
         yield partial(_ask_catalog, settings)
-    yield partial(require_spark, settings)
+    yield partial(_look_at_java, settings)
+    if connect:
+        yield partial(_ask_master, settings)
     yield partial(require_home, config)
     if port is not None:
         yield partial(require_free_port, port, what="Dagster")

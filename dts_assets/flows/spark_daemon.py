@@ -3,6 +3,9 @@
 A worker that imports them for itself spends a second of processor time before its first row, and Spark lets idle workers go
 after a minute. Named by ``spark.python.daemon.module`` (store/session.py).
 
+On a cluster the daemon comes with the rest of dts-assets in an archive. It imports what it can: where a package is missing, or
+Python is another one, each task says so for itself, and the small job that looks at executors tells a person.
+
 Before each task a worker reads the table of contents of each archive on its path again (``importlib.invalidate_caches`` in
 ``pyspark.worker_util``), and after it collects garbage. Where pyspark is installed, its archives hold nothing else, and objects
 of imported modules are no garbage: without both a task costs a hundredth of a second instead of a sixth.
@@ -13,10 +16,14 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from fnmatch import fnmatch
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import PurePath
+
+_OURS = "dts_assets.zip"
+"""The name of our own archive on a cluster (store/package.py)."""
 
 _ARCHIVES = ("pyspark.zip", "py4j-*-src.zip", "spark-core_*.jar")
 _IMPORTED = ("ingest_tasks", "redelivered_tasks", "snapshot_tasks", "spark_tasks", "tables_tasks")
@@ -37,11 +44,33 @@ def prefer_installed() -> None:
         sys.path_importer_cache.pop(place, None)
 
 
+def import_tasks() -> None:
+    """Import every module that a task may come from.
+
+    Errors are those of imports.
+    """
+    for name in _IMPORTED:
+        import_module(f"dts_assets.flows.{name}")
+
+
+def forget_archive() -> None:
+    """Let go of the readers of our own archive, one for each package in it.
+
+    Most modules are imported by now, and each reader would read the archive's table of contents again before each task.
+    """
+    for place in [one for one in sys.path_importer_cache if _OURS in one]:
+        del sys.path_importer_cache[place]
+
+
 def main() -> None:
     """Import all that tasks need, then fork workers until Spark ends the process."""
     prefer_installed()
-    for name in _IMPORTED:
-        import_module(f"dts_assets.flows.{name}")
+    with suppress(Exception):
+        import_tasks()
+        from dts_assets.store.package import package_digest  # an older Python cannot import it
+
+        package_digest()
+    forget_archive()
     from pyspark.daemon import manager
 
     gc.collect()

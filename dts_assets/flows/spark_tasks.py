@@ -11,9 +11,7 @@ time so that no core waits for the last task of a job.
 
 from __future__ import annotations
 
-import os
 import pickle
-import re
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -26,6 +24,7 @@ from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 from dts_assets.errors import DtsAssetsError
+from dts_assets.flows.executors import count_cores
 from dts_assets.flows.reports import Progress
 
 Task = TypeVar("Task")
@@ -83,7 +82,7 @@ def run_tasks(
     if not tasks:
         return []
     weights = [weight(task) for task in tasks]
-    cores = _cores(spark)
+    cores = count_cores(spark)
     waiting = deque(sorted(range(len(tasks)), key=lambda one: -weights[one]))
     results: dict[int, Result] = {}
     meter = _Meter(watched, weights)
@@ -174,17 +173,6 @@ class _Meter:
         amount = self.watched.amount(self.weight, sum(self.weights))
         done = f"{self.tasks:,} of {len(self.weights):,} {self.watched.tasks}"
         self.watched.progress(f"{self.watched.name}: {done}, {amount}, after {now - self.began:.0f} s")
-
-
-def _cores(spark: SparkSession) -> int:
-    """Return the number of tasks that run at once.
-
-    It is 16 on a cluster, whose size a session does not know.
-    """
-    local = re.fullmatch(r"local\[(\d+|\*)\]", str(spark.conf.get("spark.master", "")))
-    if local is None:
-        return 16
-    return (os.cpu_count() or 2) if local.group(1) == "*" else int(local.group(1))
 
 
 def _spread(weights: Sequence[int], most: int) -> list[list[int]]:

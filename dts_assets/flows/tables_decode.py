@@ -10,6 +10,7 @@ from datetime import datetime
 
 from dts_assets.errors import StaleGenerationError
 from dts_assets.flows.apart import do_apart, refuse_shared
+from dts_assets.flows.executors import count_cores
 from dts_assets.flows.known_tables import known_tables, widen_unsigned
 from dts_assets.flows.layers import CHANGELOG
 from dts_assets.flows.open_windows import files_of_cells
@@ -119,10 +120,12 @@ def _decode(
     progress: Progress,
 ) -> Decoded:
     opened = do_apart(CHANGELOG.name, tables, lambda table: _opened(pipeline, plan, table, tables[table]))
-    tasks = _tasks(pipeline, plan, {table: target for table, (_, target) in opened.results.items()}, before)
+    session = spark()
+    targets = {table: target for table, (_, target) in opened.results.items()}
+    tasks = _tasks(pipeline, plan, targets, before, cores=count_cores(session))
     progress(f"changelog: decoding {len(plan.again)} windows of {len(opened.results)} tables")
     watched = Watched("changelog", "parts", of_bytes, progress)
-    done = run_tasks(spark(), tasks, decode_changes, weight=lambda task: sum(task.bytes.values()), watched=watched)
+    done = run_tasks(session, tasks, decode_changes, weight=lambda task: sum(task.bytes.values()), watched=watched)
     unwritten = {table: fault for result in done for table, fault in result.faults.items()}
     refuse_shared({table for result in done for table in (*result.files, *result.faults)}, unwritten)
     for table in unwritten:
@@ -151,9 +154,9 @@ def _opened(
 
 
 def _tasks(
-    pipeline: Pipeline, plan: TablesPlan, targets: Mapping[TableId, TableTarget], before: Redelivered
+    pipeline: Pipeline, plan: TablesPlan, targets: Mapping[TableId, TableTarget], before: Redelivered, *, cores: int
 ) -> list[TablesTask]:
-    """Return the tasks that write to changelogs."""
+    """Return the tasks that write to changelogs, enough for so many ``cores``."""
     lake = pipeline.lake
     for name, system in (("quarantine", QUARANTINE), ("ddl", DDL)):
         lake.ensure(pipeline.path(name), system)
@@ -170,7 +173,7 @@ def _tasks(
             lake.location.file_store_properties,
             _wanted(pipeline, plan, redelivered, sizes),
         )
-        for paths, sizes in shared_files(_entries_files(pipeline, plan))
+        for paths, sizes in shared_files(_entries_files(pipeline, plan), cores=cores)
     ]
 
 

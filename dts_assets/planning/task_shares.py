@@ -5,27 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
-TASKS = 4
-"""At least so many tasks for the cores to share, if there are so many files."""
+TASKS_PER_CORE = 2
+"""At least so many tasks for each core to share, if there are so many files."""
 
 TASK_BYTES = 8 << 20
 """Stored bytes of small windows that one task takes together: about a chunk when they are unpacked."""
 
 
 def shared_files(
-    windows: Mapping[datetime, Sequence[tuple[str, int]]],
+    windows: Mapping[datetime, Sequence[tuple[str, int]]], *, cores: int
 ) -> Iterator[tuple[tuple[str, ...], dict[datetime, int]]]:
     """Yield the share of each task: its paths and its bytes by window, ``(("a.parquet",), {start: 7})``.
 
-    ``windows`` has the files of each window as pairs of path and bytes. A large window is cut into several tasks if there are
-    few windows. Small windows share a task, since a chunk of many windows is decoded and counted in about the time of one.
+    ``windows`` has the files of each window as pairs of path and bytes, and ``cores`` tasks run at once. A large window is cut
+    into several tasks if there are few windows. Small windows share a task, since a chunk of many windows is decoded and
+    counted in about the time of one.
     """
     total = sum(size for files in windows.values() for _, size in files)
-    most = min(TASK_BYTES, total // TASKS)
+    tasks = TASKS_PER_CORE * cores
+    most = min(TASK_BYTES, total // tasks)
     paths: list[str] = []
     sizes: dict[datetime, int] = {}
     for start, files in sorted(windows.items()):
-        parts = _parts(files, max(1, TASKS // len(windows)))
+        parts = _parts(files, max(1, tasks // len(windows)))
         for group, size in parts:
             if paths and (len(parts) > 1 or sum(sizes.values()) + size > most):
                 yield tuple(paths), sizes

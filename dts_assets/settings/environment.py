@@ -26,3 +26,13 @@ def set_where_unset(variables: Mapping[str, str]) -> None:
     """Set variables where nobody has set them, for libraries that can be told in no other way."""
     for name, value in variables.items():
         os.environ.setdefault(name, value)
+
+
+def set_variables(variables: Mapping[str, str]) -> None:
+    """Set variables, whoever has set them before."""
+    os.environ.update(variables)
+
+
+def executors_python() -> str:
+    """Return the Python that Spark starts on executors, as its variable names it."""
+    return os.environ.get("PYSPARK_PYTHON", "python3")

@@ -154,6 +154,11 @@ class Spark(_Part):
     )
     conf: Hidden = Field(default_factory=Hidden, description="Spark settings, passed on as they are.")
 
+    @property
+    def address(self) -> str:
+        """The address of the Spark that computes, a server's or a master's. It may end in a token."""
+        return self.remote or self.master or "local[2]"
+
     @check_whole(mode="before")
     @classmethod
     def _local_unless_told(cls, values: object) -> object:

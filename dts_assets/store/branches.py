@@ -36,6 +36,12 @@ from dts_assets.store.contention import until_it_gets_through
 
 _PREFIX = "dts_assets_"
 
+_TOTALS_OF_NOTHING = dict.fromkeys(
+    ("total-records", "total-files-size", "total-data-files", "total-delete-files", "total-position-deletes",
+     "total-equality-deletes"), "0",
+)  # fmt: skip
+"""The totals of an empty Iceberg snapshot. Engines add to totals that are there, and begin none behind a snapshot without."""
+
 
 @contextmanager
 def branched(catalog: Catalog, identifier: Identifier, snapshot_id: int | None) -> Iterator[str]:
@@ -140,7 +146,7 @@ def _empty_snapshot(table: Table) -> Snapshot:
         manifest_list=path,
         sequence_number=number,
         timestamp_ms=int(datetime.now(UTC).timestamp() * 1000),
-        summary=Summary(operation=Operation.APPEND),
+        summary=Summary(operation=Operation.APPEND, **_TOTALS_OF_NOTHING),
         schema_id=table.metadata.current_schema_id,
     )
 

@@ -28,6 +28,7 @@ def serve(lake: LakeLocation, conf: Mapping[str, str], *, master: str, port: int
     Raises:
         PortInUseError: Another program listens on the port.
         MissingJavaError: There is no Java, or it is too old.
+        UnreachableMasterError: Nobody listens at the master's address.
     """
     require_free_port(port, host=HOST, what="the Spark Connect server")
     plugins = [_PLUGIN, *filter(None, [conf.get("spark.plugins")])]

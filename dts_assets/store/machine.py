@@ -1,4 +1,7 @@
-"""The demands of Spark and servers on this machine: a Java, a free port. Nothing is started that stays."""
+"""The demands of Spark and servers: a Java, a free port, a way to the cluster.
+
+Nothing is started that stays.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,13 @@ import subprocess
 from pathlib import Path
 
 from dts_assets.errors.machine import MissingJavaError, PortInUseError
+from dts_assets.errors.spark import UnreachableMasterError
+from dts_assets.model.spark_masters import addresses
 from dts_assets.settings.environment import java_home
 
 NEEDED_JAVA = 17
 _ANSWER_SECONDS = 20
+_CONNECT_SECONDS = 4.0
 
 
 def require_java() -> None:
@@ -60,3 +66,21 @@ def require_free_port(port: int, *, host: str = "127.0.0.1", what: str = "the se
             raise PortInUseError(port, what=what, reserved=True) from None
         except OSError:
             raise PortInUseError(port, what=what) from None
+
+
+def require_master(master: str) -> None:
+    """Refuse a cluster none of whose masters can be connected to; Spark would try for a minute.
+
+    Raises:
+        UnreachableMasterError: Nobody listens at the addresses.
+    """
+    reasons = []
+    for address in addresses(master):
+        try:
+            socket.create_connection(address, timeout=_CONNECT_SECONDS).close()
+        except OSError as error:
+            reasons.append((error.strerror or str(error) or type(error).__name__).lower())
+        else:
+            return
+    if reasons:
+        raise UnreachableMasterError(master, reasons[-1])

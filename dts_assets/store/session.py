@@ -5,15 +5,19 @@ Inside Dagster the session comes from its Spark resource, which is given :func:`
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dts_assets.settings.environment import set_where_unset
+from dts_assets.errors.spark import ExecutorPythonError
+from dts_assets.model.spark_masters import is_connect, is_on_this_machine, runs_here
+from dts_assets.settings.environment import set_variables, set_where_unset
 from dts_assets.store.catalog import LakeLocation, spark_catalog_conf
-from dts_assets.store.machine import require_java
+from dts_assets.store.machine import require_java, require_master
+from dts_assets.store.package import ARCHIVE, package_archive
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,7 +51,9 @@ _TRIES, _LONGEST_PAUSE = 9, 5000
 They are few, because a run that waits keeps others waiting, and would be repeated anyway.
 """
 
-_JOINED_BY_COMMA = ("spark.jars.packages", "spark.jars", "spark.sql.extensions", "spark.jars.repositories")
+_JOINED_BY_COMMA = (
+    "spark.jars.packages", "spark.jars", "spark.sql.extensions", "spark.jars.repositories", "spark.submit.pyFiles",
+)  # fmt: skip
 
 SMALL_MACHINE: Mapping[str, str] = {
     # Four partitions with adaptive execution were as fast as any other number on two cores; 200 without it took three times as
@@ -65,6 +71,9 @@ SMALL_MACHINE: Mapping[str, str] = {
 }
 """The settings that differ from Spark's own defaults."""
 
+_OF_SMALL_MACHINES = ("spark.sql.shuffle.partitions",)
+"""The settings of :data:`SMALL_MACHINE` that fit no cluster: with Spark's own the parts follow its cores."""
+
 
 def spark_conf(
     lake: LakeLocation, conf: Mapping[str, str] | None = None, *, master: str = "local[2]"
@@ -77,34 +86,51 @@ def spark_conf(
     (``dts-assets spark-server`` does so).
 
     On a local master packages that were fetched before are named by their paths: resolving them again took 1.3 s of the 10 s
-    to the first insert, and thirty lines on stderr. There the JVM is also told to start quickly; its options in
-    ``conf`` come behind and win.
+    to the first insert, and thirty lines on stderr. The JVM is also told to start quickly; its options in ``conf`` come behind
+    and win. A cluster gets the same for its executors, and dts-assets itself.
 
     Raises:
         UnwritableLakeError: A SQLite catalog has no local path.
     """
     user = dict(conf or {})
-    if master.startswith("sc://"):
-        return {**_of_queries(SMALL_MACHINE), **_of_queries(user), "spark.remote": master}
-    made = {**SMALL_MACHINE, **spark_catalog_conf(lake), "spark.master": master}
-    if master.startswith("local"):
+    if is_connect(master):
+        return {**_of_queries(_without_small(SMALL_MACHINE)), **_of_queries(user), "spark.remote": master}
+    small = SMALL_MACHINE if runs_here(master) else _without_small(SMALL_MACHINE)
+    made = {**small, **spark_catalog_conf(lake), "spark.master": master, "spark.python.daemon.module": _DAEMON}
+    if is_on_this_machine(master):
         made |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-        made["spark.python.daemon.module"] = _DAEMON
+    if not runs_here(master):
+        made["spark.submit.pyFiles"] = str(package_archive())
     for name in _JOINED_BY_COMMA:
         if name in made and name in user:
             user[name] = ",".join(dict.fromkeys([*made[name].split(","), *user[name].split(",")]))
     conf = {**made, **user}
-    if master.startswith("local") and not user.keys() & {"spark.jars.ivy", "spark.jars.ivySettings"}:
+    if runs_here(master) and not user.keys() & {"spark.jars.ivy", "spark.jars.ivySettings"}:
         fetched = fetched_jars(conf["spark.jars.packages"])
         if fetched:
             del conf["spark.jars.packages"]
             _join(conf, "spark.driver.extraClassPath", ":".join(map(str, fetched)), ":")
-    if master.startswith("local"):
-        quick = _SHORT_LIVED + (_ARCHIVED if CLASS_ARCHIVE.is_file() else ())
-        _join(conf, "spark.driver.extraJavaOptions", " ".join(quick), " ")
-    if "log4j" not in conf.get("spark.driver.extraJavaOptions", ""):
+    quick = _SHORT_LIVED + (_ARCHIVED if CLASS_ARCHIVE.is_file() else ())
+    _join(conf, "spark.driver.extraJavaOptions", " ".join(quick), " ")
+    if not runs_here(master):
+        _prepare_executors(conf)
+    if "log4j" not in conf["spark.driver.extraJavaOptions"]:
         _join(conf, "spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}", " ")
     return conf
+
+
+def _prepare_executors(conf: dict[str, str]) -> None:
+    """Add the settings by which executors start as quickly as a local JVM, with the daemon of dts-assets.
+
+    Workers find the archive of ``spark.submit.pyFiles`` by themselves. The daemon that they are forked from does not: it starts
+    in the folder that executors fetch files into, so the archive's bare name is its place.
+    """
+    _join(conf, "spark.executor.extraJavaOptions", " ".join(_SHORT_LIVED), " ")
+    _join(conf, "spark.executorEnv.PYTHONPATH", ARCHIVE, ":")
+
+
+def _without_small(conf: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in conf.items() if name not in _OF_SMALL_MACHINES}
 
 
 def _of_queries(conf: Mapping[str, str]) -> dict[str, str]:
@@ -133,21 +159,29 @@ def _join(conf: dict[str, str], name: str, value: str, separator: str) -> None:
     conf[name] = f"{value}{separator}{conf[name]}" if conf.get(name) else value
 
 
-def prepare_process(master: str = "local[2]") -> None:
-    """Set the environment that Spark reads before its JVM starts, and require a Java.
+def prepare_process(master: str = "local[2]", conf: Mapping[str, str] | None = None) -> None:
+    """Set the environment that Spark reads before its JVM starts, and require a Java and the cluster's master.
 
-    A variable that is set already stays. Nothing is done for a Spark Connect server. Without PYSPARK_PYTHON workers take the
-    first ``python3`` of the path, which has none of the packages; without SPARK_LOCAL_IP Spark binds the machine's outer
-    interface.
+    A variable that is set already stays, but for one: ``spark.pyspark.python`` in ``conf`` is the Python of workers, as Spark's
+    own rule is, and PySpark itself reads only the variable. Nothing is done for a Spark Connect server. Without PYSPARK_PYTHON
+    workers take the first ``python3`` of the path, which has none of the packages; without SPARK_LOCAL_IP Spark binds the
+    machine's outer interface.
 
     Raises:
         MissingJavaError: There is no Java, or it is too old.
+        UnreachableMasterError: Nobody listens at the master's address; Spark would try for a minute.
+        ExecutorPythonError: The Python of workers is to run on this machine, and is not there.
     """
-    if master.startswith("sc://"):
+    if is_connect(master):
         return
     require_java()
+    require_master(master)
+    if python := (conf or {}).get("spark.pyspark.python"):
+        if runs_here(master) and shutil.which(python) is None:
+            raise ExecutorPythonError(python, "there is no such program on this machine")
+        set_variables({"PYSPARK_PYTHON": python})
     set_where_unset({"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable})
-    if master.startswith("local"):
+    if is_on_this_machine(master):
         set_where_unset({"SPARK_LOCAL_IP": "127.0.0.1"})
 
 
@@ -172,10 +206,11 @@ def open_session(
 
     Raises:
         MissingJavaError: There is no Java, or it is too old; Spark is not started then.
+        UnreachableMasterError: Nobody listens at the master's address.
     """
     from pyspark.sql import SparkSession  # half a second that readers of this module's settings need not pay
 
-    prepare_process(master)
+    prepare_process(master, conf)
     builder = SparkSession.builder.appName(name)
     for key, value in spark_conf(lake, conf, master=master).items():
         builder = builder.config(key, value)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from dts_assets import errors
-from dts_assets.errors import machine, sources, tables
+from dts_assets.errors import machine, sources, spark, tables
 
 PACKAGES = [Path(__file__).parents[2] / name for name in ("dts_assets", "dts_emulator")]
 
@@ -88,6 +88,21 @@ EXAMPLES: tuple[tuple[errors.DtsAssetsError, str, str], ...] = (
     (machine.UnwritableHomeError("/home/user/runs", "read-only file system"), "/home/user/runs", "in DAGSTER_HOME"),
     (machine.PortInUseError(3000, what="Dagster"), "Port 3000", "choose another port"),
     (machine.PortInUseError(80, what="Dagster", reserved=True), "Port 80", "Choose another port"),
+    (
+        spark.UnreachableMasterError("spark://host:7077", "connection refused"),
+        "spark://host:7077",
+        "Check spark.master",
+    ),
+    (spark.NoExecutorsError("spark://host:7077", 20.0, "9g of memory"), "each with 9g of memory", "ask for less"),
+    (spark.ExecutorPythonError("/opt/python", "there is no such file"), "/opt/python", "spark.pyspark.python"),
+    (
+        spark.ExecutorVersionError("/opt/python", found="3.12", needed="3.11"),
+        "Python 3.12 (/opt/python)",
+        "Name a Python",
+    ),
+    (spark.ExecutorPackagesError("/opt/python", "host", ("ptars is missing",)), "on host", "install those of"),
+    (spark.OtherCodeError("/opt/python", "host", missing=True), "/opt/python on host", "install the version"),
+    (spark.UnusableSparkError("yarn", "it did not start"), "The Spark at yarn", "Check spark.master"),
     (tables.SharedFaultError("snapshot", 3, "KeyError at store/files.py:120"), "KeyError at", "Run it again"),
     (errors.WireFormatError("dts-avro", "it needs a schema; name its file"), "dts-avro", "name its file"),
 )
@@ -97,7 +112,7 @@ EXAMPLES: tuple[tuple[errors.DtsAssetsError, str, str], ...] = (
 def below(cls: type[errors.DtsAssetsError]) -> Iterator[type[errors.DtsAssetsError]]:
     """Each class of the package below one; what other packages add for themselves is theirs."""
     for child in cls.__subclasses__():
-        if child.__module__ in (errors.__name__, machine.__name__, sources.__name__, tables.__name__):
+        if child.__module__ in (errors.__name__, machine.__name__, sources.__name__, spark.__name__, tables.__name__):
             yield child
             yield from below(child)
 
@@ -195,6 +210,7 @@ def test_only_what_may_succeed_again_unchanged_is_retriable() -> None:
         "GroupInUseError",
         "LakeChangeError",
         "MessagesGoneError",
+        "NoExecutorsError",
         "NotClosedError",
         "NotReadyError",
         "OvertakenError",
@@ -202,6 +218,7 @@ def test_only_what_may_succeed_again_unchanged_is_retriable() -> None:
         "StaleGenerationError",
         "UnavailableCatalogError",
         "UnreachableBrokerError",
+        "UnreachableMasterError",
     }
 
 

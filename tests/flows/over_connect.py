@@ -1,7 +1,7 @@
 """``python -m tests.flows.over_connect FOLDER CAPTURE``: the flows on a Spark Connect server of their own, in a lake in FOLDER.
 
 A process of its own, because one process cannot hold a classic session and one of Connect. The windows are made in an order that
-has Spark merge, too. The last line says how many snapshots Arrow and Spark wrote.
+has Spark merge, too. The last line says how many snapshots Arrow and Spark wrote, and how many cores the server has.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from unittest.mock import patch
 
-from dts_assets.flows import snapshots
+from dts_assets.flows import executors, snapshots
+from dts_assets.flows.executors import count_cores, require_executors
 from dts_assets.store.catalog import LakeLocation, open_catalog
 from dts_assets.store.session import open_session
 from tests.flows.harness import Bench
@@ -77,13 +79,16 @@ def main() -> int:
     with server_process(config, folder / "server.log") as address:
         session = open_session(location(folder), master=address)
         try:
+            require_executors(session, address, {})
+            with patch.object(executors, "local_cores", return_value=None):  # as if its master was a cluster
+                cores = count_cores(session)
             harness = Bench(session, location(folder), folder, "connect").open(capture, name=NAME)
             for number in reversed(range(WINDOWS)):
                 harness.all(number)
             harness.settle()
         finally:
             session.stop()
-    sys.stdout.write(json.dumps({"address": address, **written}) + "\n")
+    sys.stdout.write(json.dumps({"address": address, "cores": cores, **written}) + "\n")
     return 0
 
 

@@ -37,6 +37,7 @@ def test_tables_are_the_same_over_spark_connect(
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     said = json.loads(done.stdout.splitlines()[-1])
+    assert said["cores"] == 2
     assert said["arrow"] > 0
     assert said["spark"] > 0
     assert not listens(said["address"]), "it has ended with its block"

@@ -9,7 +9,8 @@ import pytest
 from dts_assets.errors import DtsAssetsError, UnwritableLakeError, WireFormatError
 from dts_assets.errors.machine import MissingJavaError
 from dts_assets.errors.sources import CaptureError, UnreachableBrokerError
-from dts_assets.flows.preflight import find_troubles
+from dts_assets.errors.spark import UnreachableMasterError
+from dts_assets.flows.preflight import find_troubles, require_spark
 from dts_assets.settings import load_settings
 from dts_assets.sources.kafka_source import KafkaSource
 from tests.made_up_format.place import SITE_PACKAGES
@@ -88,3 +89,18 @@ def test_brokers_are_asked_on_demand_and_each_says_what_is_wrong(
     assert troubles(tmp_path, BROKER, GONE) != []
     found = troubles(tmp_path, BROKER, GONE, connect=True)
     assert [type(one) for one in found] == [UnreachableBrokerError, CaptureError]
+
+
+def test_a_cluster_is_asked_on_demand_and_by_a_run(tmp_path: Path) -> None:
+    config = tmp_path / "pipeline.yaml"
+    subscription = SUBSCRIPTION.format(name="shop", format="dts-protobuf", source=GROWING)
+    head = "lake: {warehouse: ./lake}\nspark: {master: 'spark://127.0.0.1:1'}\nsubscriptions:\n"
+    config.write_text(head + subscription)
+    settings = load_settings(config, environment={})
+    assert find_troubles(settings, config) == []
+    (found,) = find_troubles(settings, config, connect=True)
+    assert isinstance(found, UnreachableMasterError)
+    with pytest.raises(UnreachableMasterError):
+        require_spark(settings)
+    config.write_text(head.replace("spark://", "sc://").replace("master", "remote") + subscription)
+    require_spark(load_settings(config, environment={}))

@@ -12,7 +12,7 @@ from dts_assets.flows import snapshots
 from tests.flows.harness import Bench
 from tests.flows.history import border
 from tests.flows.short import items, open_short, three_windows
-from tests.flows.source import folded
+from tests.flows.source import DATABASE, folded
 
 pytestmark = pytest.mark.spark
 
@@ -37,4 +37,8 @@ def test_a_first_version_that_landed_unheard_is_written_again(
     harness.all(0)
     assert written == [None, None]
     seen = [change for change in source.changes if change.arrived < border(1)]
-    assert harness.snapshots(source.tables) == folded(source.tables, seen)
+    found = harness.snapshots(source.tables)
+    assert found == folded(source.tables, seen)
+    state = harness.pipeline.lake.state(harness.pipeline.path("snapshot", DATABASE, "one"))
+    assert state is not None
+    assert int(state.properties["total-records"]) == len(found["one"]), "Spark adds to the totals of the empty version"

@@ -352,11 +352,11 @@ PLANNING: dict[str, Case] = {
     ),
     "files of tasks": (
         lambda count: {one.start: [("f", 9 << 20), ("g", 1)] for one in windows(count)},
-        lambda given: list(shared_files(given)),
+        lambda given: list(shared_files(given, cores=2)),
     ),
     "files of one window": (
         lambda count: {START: [(f"f{one}", one) for one in range(count)]},
-        lambda given: list(shared_files(given)),
+        lambda given: list(shared_files(given, cores=2)),
     ),
     "quarantine": (
         quarantined,

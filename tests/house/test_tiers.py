@@ -9,6 +9,8 @@ HOUSE = Path(__file__).parents[2]
 
 SMALLER_ELSEWHERE = {
     "tests/remote/test_two_runs.py": "tests/flows/test_interleaved.py",
+    # Clusters of real processes: the look at them with stand-ins, which say what Spark says.
+    "tests/remote/test_clusters.py": "tests/flows/test_executors.py",
     # The example through Dagster, judged by its dump: a smaller lake is made by the same command.
     "tests/e2e/test_demo.py": "tests/e2e/test_backfills.py",
     # Huawei DRS followed live: the same topic from a recording, in any order.

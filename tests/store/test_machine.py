@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from dts_assets.errors.machine import MissingJavaError, PortInUseError
+from dts_assets.errors.spark import UnreachableMasterError
 from dts_assets.store import machine
-from dts_assets.store.machine import java_version, require_free_port, require_java
+from dts_assets.store.machine import java_version, require_free_port, require_java, require_master
 
 
 def put_java(home: Path, command: str) -> None:
@@ -78,3 +79,26 @@ class TestPorts:
         monkeypatch.setattr("dts_assets.store.machine.socket.socket", Refused)
         with pytest.raises(PortInUseError, match=r"Port 80 is kept for other users.*Choose another port"):
             require_free_port(80)
+
+
+class TestMasters:
+    def test_one_of_several_masters_is_enough(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            require_master(f"spark://127.0.0.1:1,127.0.0.1:{server.getsockname()[1]}")
+
+    @pytest.mark.parametrize("master", ["local[2]", "local-cluster[2,1,1024]", "yarn", "sc://127.0.0.1:1", "spark://"])
+    def test_nobody_is_asked_where_no_master_is_named(self, master: str) -> None:
+        require_master(master)
+
+    @pytest.mark.parametrize(
+        "master", ["spark://127.0.0.1:1", "k8s://https://127.0.0.1:1", "spark://127.0.0.1:1,127.0.0.1:2"]
+    )
+    def test_a_master_that_is_not_there_is_named(self, master: str) -> None:
+        with pytest.raises(UnreachableMasterError, match="connection refused") as caught:
+            require_master(master)
+        assert master in str(caught.value)
+        assert caught.value.retriable, "a master may start again"
+
+    def test_a_host_that_there_is_not(self) -> None:
+        with pytest.raises(UnreachableMasterError, match="No Spark master answers at spark://no-such-host"):
+            require_master("spark://no-such-host.invalid:7077")

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import pickle
 import re
+import sys
 import tempfile
 from pathlib import Path
 
 import pytest
 
 from dts_assets.errors import UnwritableLakeError
+from dts_assets.errors.spark import ExecutorPythonError, UnreachableMasterError
+from dts_assets.settings.environment import executors_python
 from dts_assets.store.catalog import LakeLocation, open_catalog, spark_catalog_conf
-from dts_assets.store.session import spark_conf
+from dts_assets.store.package import package_archive
+from dts_assets.store.session import prepare_process, spark_conf
 
 
 class TestLocation:
@@ -117,7 +121,39 @@ class TestSettings:
         assert not [option for option in own if option.startswith("-XX:SharedArchiveFile")], "there is no archive"
         (tmp_path / "none.jsa").write_bytes(b"")
         assert [option for option in self.options("") if option.startswith("-XX:SharedArchiveFile")]
-        assert "TieredStopAtLevel" not in " ".join(self.options("", master="spark://host:7077"))
+
+    @pytest.mark.parametrize("master", ["spark://host:7077", "local-cluster[2,1,1024]", "yarn"])
+    def test_a_cluster_starts_as_quickly_and_gets_dts_assets_itself(self, master: str) -> None:
+        own = {
+            "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=4",
+            "spark.submit.pyFiles": "/mine.zip",
+            "spark.executorEnv.PYTHONPATH": "mine.zip",
+        }
+        conf = spark_conf(self.lake, own, master=master)
+        assert conf["spark.python.daemon.module"] == "dts_assets.flows.spark_daemon"
+        for side in ("driver", "executor"):
+            assert "-XX:TieredStopAtLevel=1" in conf[f"spark.{side}.extraJavaOptions"].split()
+        assert conf["spark.executor.extraJavaOptions"].split()[-1] == "-XX:TieredStopAtLevel=4", (
+            "Java takes the last one"
+        )
+        archive, mine = conf["spark.submit.pyFiles"].split(",")
+        assert Path(archive) == package_archive()
+        assert mine == "/mine.zip"
+        assert conf["spark.executorEnv.PYTHONPATH"] == f"{package_archive().name}:mine.zip"
+        assert "spark.jars.packages" in conf, "its executors are processes of their own"
+
+    def test_a_local_master_needs_no_package_and_a_cluster_no_limit_of_small_machines(self) -> None:
+        local = spark_conf(self.lake)
+        assert not local.keys() & {"spark.submit.pyFiles", "spark.executorEnv.PYTHONPATH"}
+        assert local["spark.sql.shuffle.partitions"] == "4"
+        for master in ("spark://host:7077", "sc://host:15002"):
+            assert "spark.sql.shuffle.partitions" not in spark_conf(self.lake, master=master), "it follows the cores"
+            conf = spark_conf(self.lake, {"spark.sql.shuffle.partitions": "9"}, master=master)
+            assert conf["spark.sql.shuffle.partitions"] == "9"
+
+    def test_the_users_daemon_wins(self) -> None:
+        own = {"spark.python.daemon.module": "pyspark.daemon"}
+        assert spark_conf(self.lake, own, master="yarn")["spark.python.daemon.module"] == "pyspark.daemon"
 
     def options(self, own: str, *, master: str = "local[2]") -> list[str]:
         conf = spark_conf(self.lake, {"spark.driver.extraJavaOptions": own}, master=master)
@@ -127,3 +163,34 @@ class TestSettings:
         conf = spark_conf(self.lake, master="sc://host:15002")
         assert conf["spark.remote"] == "sc://host:15002"
         assert "spark.master" not in conf
+
+
+class TestProcess:
+    @pytest.fixture(autouse=True)
+    def environment(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("dts_assets.store.session.require_java", lambda: None)
+        for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "SPARK_LOCAL_IP"):
+            monkeypatch.setenv(name, "")  # so that it is put back
+            monkeypatch.delenv(name)
+
+    def test_workers_have_the_python_of_this_process_unless_somebody_names_one(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        prepare_process()
+        assert executors_python() == sys.executable
+        monkeypatch.setenv("PYSPARK_PYTHON", "/of/the/environment")
+        prepare_process()
+        assert executors_python() == "/of/the/environment"
+        prepare_process("yarn", {"spark.pyspark.python": "/of/the/configuration"})
+        assert executors_python() == "/of/the/configuration", "as Spark's own rule is"
+
+    def test_a_python_that_this_machine_lacks_is_refused_where_it_would_run_here(self) -> None:
+        own = {"spark.pyspark.python": "/gone/python"}
+        with pytest.raises(ExecutorPythonError, match="/gone/python: there is no such program on this machine"):
+            prepare_process("local[2]", own)
+        prepare_process("yarn", own)
+        prepare_process("local[2]", {"spark.pyspark.python": Path(sys.executable).name})
+
+    def test_a_master_that_does_not_answer_is_found_before_a_jvm_starts(self) -> None:
+        with pytest.raises(UnreachableMasterError, match=r"spark://127\.0\.0\.1:1: connection refused"):
+            prepare_process("spark://127.0.0.1:1")
