@@ -22,7 +22,7 @@ BUDGET ?=
 INSTANCE := DAGSTER_HOME="$(CURDIR)/dagster_home" DTS_ASSETS_CONFIG="$(CONFIG)"
 SHARED_OUT = -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
 
-.PHONY: help setup demo test test-all check dev screenshots live-screenshots example kills bench mutations effects broker live soak stateful year clean lock format proto
+.PHONY: help setup demo test test-all check dev screenshots live-screenshots example kills bench mutations effects matrix broker live soak stateful year clean lock format proto
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -72,6 +72,9 @@ mutations: setup ## Mutate a million messages of each format (COUNT=1000000): is
 
 effects: setup ## Let every effect of two small runs fail once, thirty with Spark and with a REST catalog, and compare with a lake where nothing failed (an hour on 2 cores)
 	@$(PYTHON_IN_VENV) -m tests.effects
+
+matrix: setup ## Make the example on every Spark with every catalog and store, judged by the database (half an hour; ARGS="--master local --store rest")
+	@env -u DAGSTER_HOME -u DTS_ASSETS_CONFIG $(PYTHON_IN_VENV) -W ignore -m tests.remote.matrix $(ARGS)
 
 broker: setup ## Run a Kafka broker in the foreground with an empty TOPIC (dts) of PARTITIONS (4), until Ctrl-C
 	@$(PYTHON_IN_VENV) -m dts_emulator.kafka.run_broker --topic $(or $(TOPIC),dts) --partitions $(or $(PARTITIONS),4)

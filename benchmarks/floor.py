@@ -28,6 +28,7 @@ from dts_assets.sources.source import Source
 from dts_assets.stages.cell_decoder import CHUNK_BYTES
 from dts_assets.stages.raw_rows import with_coordinates
 from dts_assets.store.commit import Rectangle
+from dts_assets.store.file_stores import FileStore
 from dts_assets.store.files import TableWriter, WriteTarget, WrittenFile, read_batches
 from dts_assets.store.lake import Lake
 from dts_assets.store.schemas import ENTRIES, RAW_ENVELOPES, TableLayout, changelog_layout
@@ -149,7 +150,7 @@ def _entries(task: _Entries, attempt: str) -> Files:
     repeated = _Repeated(task.template.entries, task.template.payload)
     place = {"kafka_partition": task.cell.kafka_partition, "window_start": task.cell.window.start}
     with TableWriter(task.target, attempt) as writer:
-        for batch in read_batches({}, task.paths, _RAW_COLUMNS, batch_bytes=CHUNK_BYTES):
+        for batch in read_batches(FileStore(), task.paths, _RAW_COLUMNS, batch_bytes=CHUNK_BYTES):
             for piece in repeated.after(batch["value"]):
                 writer.write_partition(tuple(place.values()), _placed(piece, place))
         return writer.close()
@@ -163,7 +164,7 @@ def _changelogs(task: _Changelogs, attempt: str) -> dict[TableId, Files]:
         writers = {
             table: stack.enter_context(TableWriter(target, attempt)) for table, target in task.targets.items()
         }  # fmt: skip
-        for batch in read_batches({}, task.paths, _ENTRIES_COLUMNS, batch_bytes=CHUNK_BYTES):
+        for batch in read_batches(FileStore(), task.paths, _ENTRIES_COLUMNS, batch_bytes=CHUNK_BYTES):
             for table, rows in repeated.items():
                 for piece in rows.after(batch["payload"]):
                     placed = _placed(piece, {"window_start": task.window_start})

@@ -38,6 +38,7 @@ from dts_assets.stages.partial_sets import Fragment
 from dts_assets.stages.raw_rows import with_coordinates
 from dts_assets.stages.reassembly import Reassembler
 from dts_assets.store.catalog import LakeLocation
+from dts_assets.store.file_stores import FileStore
 from dts_assets.store.files import TableWriter, read_batches
 from dts_assets.store.lake import Lake
 from dts_assets.store.schemas import RAW_ENVELOPES
@@ -123,7 +124,7 @@ def measure(case: Case, *, size: int, turns: int, seed: int) -> dict[str, float]
 
 
 def _batches(paths: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    return read_batches({}, paths, MESSAGE_COLUMNS, batch_bytes=CHUNK_BYTES)
+    return read_batches(FileStore(), paths, MESSAGE_COLUMNS, batch_bytes=CHUNK_BYTES)
 
 
 def _no_head(shard: str, tail: Sequence[Fragment]) -> Head:

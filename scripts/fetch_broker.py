@@ -1,4 +1,4 @@
-"""The jars of a Kafka broker, or of a REST catalog (``rest``), fetched into the environment once.
+"""The jars of a Kafka broker, a REST catalog (``rest``) or an S3 store (``store``), fetched once.
 
 The Ivy that comes with Spark fetches them, so that nothing else has to be installed; the Spark settings of the configuration file
 that name a mirror (``spark.jars.ivySettings``) or another cache (``spark.jars.ivy``) apply here too. Nothing is done if all jars
@@ -20,7 +20,7 @@ from dts_assets.settings import load_settings
 from dts_emulator.errors import EmulatorError
 from dts_emulator.kafka import broker_files
 from dts_emulator.kafka.broker_files import java_program
-from dts_emulator.machine import rest_lake
+from dts_emulator.machine import rest_lake, stores
 
 _CACHE = "~/.ivy2.5.2"
 """The cache of Ivy in Spark 4.1."""
@@ -92,6 +92,8 @@ def main() -> int:
     try:
         if sys.argv[1:] == ["rest"]:
             return fetch(conf, rest_lake.COORDINATES, rest_lake.JARS)
+        if sys.argv[1:] == ["store"]:
+            return fetch(conf, stores.COORDINATES, stores.JARS)
         return fetch(conf, broker_files.COORDINATES, broker_files.JARS)
     except EmulatorError as error:
         sys.stderr.write(f"{error}\n")

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Brings a machine to where everything in the Makefile works: a Python, a Java, the binaries of MariaDB, the locked packages in
-# .venv, the jars of Iceberg and Kafka, an archive of Spark's classes. Does nothing when the last run left nothing to do. Asks nothing.
+# Brings a machine to where everything in the Makefile works: a Python, a Java, the binaries of MariaDB and PostgreSQL, the locked
+# packages in .venv, the jars of Iceberg and Kafka, an archive of Spark's classes. Does nothing when the last run left nothing to do. Asks nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -24,6 +24,10 @@ has_java() { [ "$(java_version | grep . || echo 0)" -ge "$min_java" ]; }
 has_mariadb() { # the server, and the tool that replays its binlogs
     local PATH="$PATH:/usr/sbin:/usr/local/sbin"
     command -v mariadbd mysqld >/dev/null && command -v mariadb-binlog mysqlbinlog >/dev/null
+}
+
+has_postgres() { # the server; Debian keeps it in a folder of each version
+    command -v initdb >/dev/null || compgen -G "/usr/lib/postgresql/*/bin/initdb" >/dev/null
 }
 
 python_works() { # an interpreter of a supported version; one that can make environments, where "venv" is asked for
@@ -50,6 +54,12 @@ apt_install() {
     as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "$@" </dev/null >&2
 }
 
+apt_install_postgres() { # for tests, which start a private server: Debian's package would make one of the machine, too
+    as_root mkdir -p /etc/postgresql-common/createcluster.d
+    echo "create_main_cluster = false" | as_root tee /etc/postgresql-common/createcluster.d/dts-assets.conf >/dev/null
+    apt_install postgresql || say "PostgreSQL could not be installed; going on without it"
+}
+
 first_known() { # the first of some package names that this distribution has
     local package
     for package in "$@"; do
@@ -62,6 +72,7 @@ system_packages() {
     python=$(find_python venv)
     has_java || wanted+=(java)
     has_mariadb || wanted+=(mariadb)
+    has_postgres || wanted+=(postgres)
     [ -n "$python" ] || [ -x $venv/bin/python ] || wanted+=(python)
     [ ${#wanted[@]} -gt 0 ] || return 0
     if can_install; then
@@ -71,10 +82,12 @@ system_packages() {
         esac
         # The binaries only: the emulator starts a private server, and no service is wanted on the machine.
         case " ${wanted[*]} " in *" mariadb "*) apt_install mariadb-server-core mariadb-client ;; esac
+        case " ${wanted[*]} " in *" postgres "*) apt_install_postgres ;; esac
         case " ${wanted[*]} " in *" python "*) apt_install python3 python3-venv ;; esac
     fi
     has_java || stop "Java $min_java or newer is missing, and Spark needs it: install a Java runtime, or point JAVA_HOME at one."
     has_mariadb || say "MariaDB is missing: everything works but the emulator and its tests (install the package mariadb-server)."
+    has_postgres || say "PostgreSQL is missing: everything works but the tests of Dagster's storage in it (install the package postgresql)."
     [ -x $venv/bin/python ] || [ -n "$(find_python venv)" ] ||
         stop "Python 3.11 to 3.13 with its venv module is missing: install it, or name one with PYTHON=..."
 }

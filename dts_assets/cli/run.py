@@ -153,8 +153,8 @@ def _closing(pipeline: Pipeline, console: Console) -> int:
         if name in paused:  # its tables may be the reason why, and are not opened
             table.add_row(str(name), f"{changes[name]:,}", "paused")
             continue
-        snapshot = pipeline.lake.state(pipeline.table_path(SNAPSHOT.name, name))
-        shown = f"{int(snapshot.properties['total-records']):,}" if snapshot is not None else "-"
+        size = pipeline.lake.size(pipeline.table_path(SNAPSHOT.name, name))
+        shown = f"{size.rows:,}" if size is not None else "-"
         if not SNAPSHOT.has_table(columns):
             shown = "no key"
         table.add_row(str(name), f"{changes[name]:,}", shown)

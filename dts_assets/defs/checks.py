@@ -132,8 +132,11 @@ def report_per_partition(
     (first, *more) = results.values()
     if not more:
         return first._replace(asset_key=asset)
-    for partition, result in results.items():
-        context.log_event(evaluation(asset, result, partition))
+    from dts_assets.defs.event_log import gathered_events  # its databases' libraries are not needed to load definitions
+
+    with gathered_events(context.instance):
+        for partition, result in results.items():
+            context.log_event(evaluation(asset, result, partition))
     failed = sorted(partition for partition, result in results.items() if not result.passed)
     return dg.AssetCheckResult(
         asset_key=asset,

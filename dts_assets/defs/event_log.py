@@ -9,15 +9,17 @@ A test pins the parts that are not Dagster's documented interface.
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Hashable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self, cast
 
-from dagster import EventLogEntry, StringSource
+from dagster import DagsterInstance, EventLogEntry, StringSource
+from dagster._core.storage.event_log import SqlEventLogStorage
 from dagster._core.storage.event_log.sqlite.sqlite_event_log import SqliteEventLogStorage
 from dagster._core.storage.sqlite import SQLITE_BUSY_TIMEOUT_SECONDS
 from dagster._core.storage.sqlite_storage import DagsterSqliteStorage
@@ -45,7 +47,59 @@ class _Batch:
     last: dict[Hashable, tuple[EventLogEntry, int]] = field(default_factory=dict)
 
 
-class BatchedEventLog(SqliteEventLogStorage):
+class GatheringLog(SqlEventLogStorage):
+    """An event log that can gather single events of a block of code into batches."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        self._block = threading.local()
+        super().__init__(*given, **named)  # type: ignore[no-untyped-call]
+
+    @contextmanager
+    def gathered(self) -> Iterator[None]:
+        """Gather the events that this thread stores in the block.
+
+        They are stored at its end, however it ends.
+        """
+        self._block.events = []
+        try:
+            yield
+        finally:
+            events, self._block.events = self._block.events, None
+            self._store_gathered(events)
+
+    def store_event(self, event: EventLogEntry) -> None:
+        """Store an event, at the end of the block if this thread gathers events."""
+        events = getattr(self._block, "events", None)
+        if events is None:
+            super().store_event(event)
+            return
+        events.append(event)
+        if len(events) >= BATCH_EVENTS:
+            self._block.events = None  # a batch may be stored one by one
+            self._store_gathered(events)
+            self._block.events = []
+
+    def _store_gathered(self, events: Sequence[EventLogEntry]) -> None:
+        """Store events as a batch; if that fails one by one, as Dagster does with its own batches."""
+        try:
+            if len(events) > 1:
+                self.store_event_batch(events)
+                return
+        except Exception as error:  # whatever a database raises
+            sys.stderr.write(f"a batch of {len(events)} events is stored one by one ({type(error).__name__})\n")
+        for one in events:
+            self.store_event(one)
+
+
+@contextmanager
+def gathered_events(instance: DagsterInstance) -> Iterator[None]:
+    """Have the events of the block stored in batches, where the instance's storage can do so."""
+    storage = instance.event_log_storage
+    with storage.gathered() if isinstance(storage, GatheringLog) else nullcontext():
+        yield
+
+
+class BatchedEventLog(GatheringLog, SqliteEventLogStorage):
     """The event log in the files of Dagster's SQLite storage: a log of each run, and an index."""
 
     def __init__(self, base_dir: str) -> None:

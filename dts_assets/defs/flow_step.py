@@ -67,6 +67,9 @@ def partition_event(
 
 def log_events(context: dg.OpExecutionContext, events: Iterable[TableEvent]) -> None:
     """Log events of assets that the op does not make itself."""
-    for event in events:
-        # Accepted as every event of a user is; the signature names three of them.
-        context.log_event(event)  # type: ignore[arg-type]
+    from dts_assets.defs.event_log import gathered_events  # its databases' libraries are not needed to load definitions
+
+    with gathered_events(context.instance):
+        for event in events:
+            # Accepted as every event of a user is; the signature names three of them.
+            context.log_event(event)  # type: ignore[arg-type]

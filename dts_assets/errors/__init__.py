@@ -24,6 +24,7 @@ commands, such as a failed check, and no errors::
     ├─ LakeError                        11  where tables are kept
     │  ├─ UnwritableLakeError               the warehouse or its catalog cannot be reached or written
     │  ├─ UnavailableCatalogError           the catalog is busy, or does not answer; it may later
+    │  ├─ ExpiredCredentialsError           the credentials that a catalog vended for a table's files have expired
     │  ├─ LakeChangeError                   a change of one table did not get through
     │  ├─ LakeTableError                    one table cannot take, or does not hold, the expected rows
     │  ├─ StaleGenerationError              another run wrote the same rows since this run planned its work
@@ -38,6 +39,8 @@ commands, such as a failed check, and no errors::
     ├─ MachineError                     13  the machine that the command runs on, and its Spark
     │  ├─ MissingJavaError                  no Java that Spark can run on
     │  ├─ MissingPackageError               the package of a command cannot be imported
+    │  ├─ MissingExtraError                 a package that an extra brings is not installed
+    │  ├─ UnreachableStorageError           the PostgreSQL with Dagster's runs lets nobody in
     │  ├─ UnwritableHomeError               the folder where Dagster keeps its runs cannot be written
     │  ├─ PortInUseError                    another program listens on the port of a server
     │  ├─ UnreachableMasterError            no master of a Spark cluster answers; it may later
@@ -181,6 +184,27 @@ class UnavailableCatalogError(LakeError):
     def message(self) -> str:
         """Return the reason and the way out."""
         return f"The catalog of the lake cannot be asked now: {self.reason}. Nothing is lost; run it again."
+
+
+@dataclass(eq=False)
+class ExpiredCredentialsError(LakeError):
+    """Credentials that a catalog vended for a table's files, and that expired in the middle of a task.
+
+    ``expired`` is when, in UTC; None where the catalog did not name it.
+    """
+
+    retriable: ClassVar[bool] = True
+
+    table: str
+    expired: datetime | None = None
+
+    def message(self) -> str:
+        """Return the table, the expiry of its credentials and the way out."""
+        when = "" if self.expired is None else f" at {self.expired:%Y-%m-%d %H:%M:%S} UTC"
+        return (
+            f"The credentials that the catalog vended for the files of {self.table} have expired{when}, before a task was done. "
+            f"Nothing is lost; run it again. If this comes again, have the catalog vend them for an hour or longer."
+        )
 
 
 @dataclass(eq=False)

@@ -55,6 +55,35 @@ class MissingPackageError(MachineError):
 
 
 @dataclass(eq=False)
+class MissingExtraError(MachineError):
+    """A package that only an extra of dts-assets brings. ``what`` needs it: "Dagster's storage in PostgreSQL"."""
+
+    what: str
+    extra: str
+    package: str
+
+    def message(self) -> str:
+        """Return the purpose, the package and how to install it."""
+        return f'{self.what} needs the package {self.package}: run pip install "dts-assets[{self.extra}]".'
+
+
+@dataclass(eq=False)
+class UnreachableStorageError(MachineError):
+    """A PostgreSQL with Dagster's runs that does not let us in. ``place`` is host and port."""
+
+    retriable: ClassVar[bool] = True
+
+    place: str
+
+    def message(self) -> str:
+        """Return the place and what to look at."""
+        return (
+            f"Dagster's storage, the PostgreSQL at {self.place}, cannot be reached, or refuses the user. Look at the block "
+            f"storage in dagster.yaml and at the server's log; then run it again."
+        )
+
+
+@dataclass(eq=False)
 class UnwritableHomeError(MachineError):
     """A folder of Dagster's runs that cannot be made or written. ``reason`` is a clause: "permission denied"."""
 

@@ -59,7 +59,7 @@ def compact_files(task: CompactionTask, attempt: str) -> tuple[WrittenFile, ...]
 def _compacted(task: CompactionTask, attempt: str) -> tuple[WrittenFile, ...]:
     columns = task.target.arrow_schema.names
     with TableWriter(task.target, f"{compacted_name(task.paths)}-{attempt}") as writer:
-        for batch in read_batches(task.target.io_properties, task.paths, columns):
+        for batch in read_batches(task.target.store, task.paths, columns):
             writer.write_partition(task.partition, batch)
         return writer.close()
 

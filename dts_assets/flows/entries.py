@@ -38,6 +38,7 @@ from dts_assets.planning.open_sets import disagreeing, left_open_by, open_before
 from dts_assets.stages.entry_facts import merge_shapes
 from dts_assets.stages.window_state import WindowState
 from dts_assets.store.commit import Rectangle
+from dts_assets.store.file_stores import FileStore
 from dts_assets.store.files import WriteTarget
 from dts_assets.store.schemas import ENTRIES, QUARANTINE
 
@@ -242,6 +243,7 @@ class _Tasks:
     plan: _Plan
     files: Mapping[Cell, tuple[str, ...]]
     watermarks: Mapping[int, Watermark]
+    raw_store: FileStore
     entries: WriteTarget
     quarantine: WriteTarget
 
@@ -252,7 +254,8 @@ class _Tasks:
         for name, layout in (("entries", ENTRIES), ("quarantine", QUARANTINE)):
             lake.ensure(pipeline.path(name), layout)
         targets = (lake.target(pipeline.path(name), run) for name in ("entries", "quarantine"))
-        return cls(pipeline, plan, _raw_files(pipeline, span, plan), pipeline.source.watermarks(), *targets)
+        files, store = _raw_files(pipeline, span, plan), lake.file_store(pipeline.path("raw_envelopes"))
+        return cls(pipeline, plan, files, pipeline.source.watermarks(), store, *targets)
 
     def of_cell(
         self, cell: Cell, before: EarlierCells, most: int | None, open_before: tuple[OpenSet, ...] | None
@@ -269,7 +272,7 @@ class _Tasks:
             earlier={one: self.files.get(one, ()) for one in earlier},
             reaches_start=self._reaches_start(cell, before, earlier),
             nothing_follows=row.closed_by is ClosedBy.END,
-            io_properties=self.pipeline.lake.location.file_store_properties,
+            raw_store=self.raw_store,
             entries=self.entries,
             quarantine=self.quarantine,
             is_open=row.closed_by is ClosedBy.OPEN,

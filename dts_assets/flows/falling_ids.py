@@ -21,6 +21,7 @@ from dts_assets.model.spans import Cell
 from dts_assets.planning.message_lives import PartitionLives, find_lives, follow_ids
 from dts_assets.stages.message_contents import CONTENT_COLUMNS, compare
 from dts_assets.store.commit import Rectangle
+from dts_assets.store.file_stores import FileStore
 from dts_assets.store.files import read_batches
 from dts_assets.wire.format import WireFormat
 
@@ -37,7 +38,7 @@ class CompareTask:
     known: tuple[Comparison, ...]
     files: Mapping[Cell, tuple[str, ...]]
     format: WireFormat
-    io_properties: Mapping[str, str]
+    entries_store: FileStore
 
 
 def compare_contents(pipeline: Pipeline, *, spark: SparkProvider, progress: Progress) -> None:
@@ -79,7 +80,7 @@ def _task(
         tuple(one for one in known if one.kafka_partition == partition),
         {cell: tuple(file.path for file in some) for cell, some in files.items()},
         pipeline.format,
-        pipeline.lake.location.file_store_properties,
+        pipeline.lake.file_store(pipeline.path("entries")),
     )
 
 
@@ -87,7 +88,7 @@ def decide_falls(task: CompareTask, _attempt: str) -> tuple[Comparison, ...]:
     """Return the comparisons that a Kafka partition lacks."""
 
     def read(cell: Cell) -> Iterator[pa.RecordBatch]:
-        return read_batches(task.io_properties, task.files.get(cell, ()), CONTENT_COLUMNS)
+        return read_batches(task.entries_store, task.files.get(cell, ()), CONTENT_COLUMNS)
 
     known = {one.inputs: one for one in task.known}
     found: list[Comparison] = []

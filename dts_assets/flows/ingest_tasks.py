@@ -23,6 +23,7 @@ from dts_assets.planning.ingest_marks import Copied, CopiedPart, Decoded
 from dts_assets.sources.source import Source
 from dts_assets.stages.cell_decoder import CHUNK_BYTES, CellDecoder, CellReading
 from dts_assets.stages.raw_rows import ContentDigest, with_coordinates
+from dts_assets.store.file_stores import FileStore
 from dts_assets.store.files import TableWriter, WriteTarget, WrittenFile, read_batches
 from dts_assets.wire.format import TableShape, WireFormat
 
@@ -101,7 +102,7 @@ class EntriesTask:
     earlier: Mapping[Cell, tuple[str, ...]]
     reaches_start: bool
     nothing_follows: bool
-    io_properties: Mapping[str, str]
+    raw_store: FileStore
     entries: WriteTarget
     quarantine: WriteTarget
     is_open: bool = False
@@ -199,9 +200,7 @@ class _StoredMessages:
     def own(self) -> Iterator[pa.RecordBatch]:
         """Yield the messages of the task, in offset order."""
         task = self._task
-        return read_batches(
-            task.io_properties, task.own, MESSAGE_COLUMNS, offsets=task.offsets, batch_bytes=CHUNK_BYTES
-        )
+        return read_batches(task.raw_store, task.own, MESSAGE_COLUMNS, offsets=task.offsets, batch_bytes=CHUNK_BYTES)
 
     def before(self, offset: int) -> Iterator[pa.RecordBatch]:
         """Yield the messages before an offset, backwards.
@@ -213,6 +212,6 @@ class _StoredMessages:
             if cell != task.cell:
                 self.heads_from[cell] = None
             yield from read_batches(
-                task.io_properties, paths, MESSAGE_COLUMNS, offsets=OffsetRange(0, offset), backwards=True
+                task.raw_store, paths, MESSAGE_COLUMNS, offsets=OffsetRange(0, offset), backwards=True
             )
         self.looked_beyond = True

@@ -74,7 +74,7 @@ def find_redelivered_changes(
     if suspicious:
         target = pipeline.lake.target(path, pipeline.new_run())
         files = _entries_files(pipeline, history, suspicious)
-        known = frozenset(tables)
+        known, store = frozenset(tables), pipeline.lake.file_store(pipeline.path("entries"))
         tasks = [
             IdentityTask(
                 cell=one.cell,
@@ -86,7 +86,7 @@ def find_redelivered_changes(
                 tables=known,
                 format=pipeline.format,
                 stretches={cell: some for cell in (one.cell, *one.earlier) if (some := history.stretches(cell))},
-                io_properties=pipeline.lake.location.file_store_properties,
+                entries_store=store,
                 redeliveries=target,
             )
             for one in suspicious

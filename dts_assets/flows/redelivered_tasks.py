@@ -24,6 +24,7 @@ from dts_assets.stages.redelivered_entries import (
     keys_of,
     redelivered_in_cell,
 )
+from dts_assets.store.file_stores import FileStore
 from dts_assets.store.files import TableWriter, WriteTarget, WrittenFile, read_batches
 from dts_assets.wire.format import WireFormat
 
@@ -45,7 +46,7 @@ class IdentityTask:
     tables: frozenset[TableId]
     format: WireFormat
     stretches: Mapping[Cell, tuple[Stretch, ...]]
-    io_properties: Mapping[str, str]
+    entries_store: FileStore
     redeliveries: WriteTarget
 
 
@@ -80,17 +81,17 @@ def find_in_cell(task: IdentityTask, attempt: str) -> IdentityResult:
 
 def _redelivered(task: IdentityTask) -> pa.Table:
     return redelivered_in_cell(
-        read_batches(task.io_properties, task.own, KEY_COLUMNS),
-        (read_batches(task.io_properties, paths, KEY_COLUMNS) for _, paths in task.earlier),
+        read_batches(task.entries_store, task.own, KEY_COLUMNS),
+        (read_batches(task.entries_store, paths, KEY_COLUMNS) for _, paths in task.earlier),
         task.rules, trust_gtids=task.trust_gtids, by_gtid=task.by_gtid,
     )  # fmt: skip
 
 
 def _copies(task: IdentityTask) -> pa.Table:
     return copies_in_cell(
-        (task.stretches[task.cell], read_batches(task.io_properties, task.own, COPY_COLUMNS)),
+        (task.stretches[task.cell], read_batches(task.entries_store, task.own, COPY_COLUMNS)),
         (
-            (task.stretches[cell], read_batches(task.io_properties, paths, COPY_COLUMNS))
+            (task.stretches[cell], read_batches(task.entries_store, paths, COPY_COLUMNS))
             for cell, paths in task.earlier
         ),
         task.rules, task.format,

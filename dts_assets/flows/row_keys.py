@@ -31,9 +31,9 @@ def find_repeated_keys(pipeline: Pipeline, *, most_rows: int | None = None) -> d
     for table, columns in known_tables(pipeline).items():
         if table in failed:
             continue
-        state = pipeline.lake.state(pipeline.table_path(SNAPSHOT.name, table)) if SNAPSHOT.has_table(columns) else None
-        if state is not None:
-            sizes[table] = int(state.properties.get("total-records", 0))
+        size = pipeline.lake.size(pipeline.table_path(SNAPSHOT.name, table)) if SNAPSHOT.has_table(columns) else None
+        if size is not None:
+            sizes[table] = size.rows
     found: dict[TableId, int] = {}
     looked_at = 0
     for table in sorted(sizes, key=lambda one: (sizes[one], one)):

@@ -22,7 +22,8 @@ from dts_assets.planning.pauses import Fault
 from dts_assets.stages.snapshot_in_arrow import CHANGE_COLUMNS, Taken, take_changes
 from dts_assets.store.cast import cast_to_schema
 from dts_assets.store.columns import flat_name
-from dts_assets.store.files import TableWriter, WriteTarget, WrittenFile, file_io, read_batches
+from dts_assets.store.file_stores import FileStore
+from dts_assets.store.files import TableWriter, WriteTarget, WrittenFile, open_parquet, read_batches
 
 _FIELD_ID = b"PARQUET:field_id"
 _BATCH_ROWS = 65536
@@ -56,7 +57,7 @@ class RefreshTask:
     after: Frontier
     target: WriteTarget
     bytes: int
-    io_properties: dict[str, str] = field(default_factory=dict, repr=False)  # may hold credentials
+    changelog_store: FileStore = field(default_factory=FileStore)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,7 @@ def refresh_files(task: RefreshTask, attempt: str) -> RefreshResult:
 def _refreshed(task: RefreshTask, attempt: str) -> RefreshResult:
     schema = task.target.arrow_schema
     names = [flat_name(column.name) for column in task.columns]
-    changes = list(read_batches(task.io_properties, task.changelog, CHANGE_COLUMNS))
+    changes = list(read_batches(task.changelog_store, task.changelog, CHANGE_COLUMNS))
     taken = take_changes(changes, task.columns, schema, names=names, before=task.before, after=task.after)
     if taken is None:
         return RefreshResult(task.table, null_key=True)
@@ -97,8 +98,7 @@ def _refreshed(task: RefreshTask, attempt: str) -> RefreshResult:
     removed: list[str] = []
     with TableWriter(task.target, attempt) as writer:
         for held in task.files:
-            stored = file_io(task.io_properties, held.path).new_input(held.path)
-            with stored.open() as stream, pq.ParquetFile(stream) as file:
+            with open_parquet(task.target.store, held.path) as file:
                 snapshot = _Snapshot(file, held.path, schema)
                 gone = snapshot.touched(taken, key_names)
                 if held.rewrite or gone.any():

@@ -198,11 +198,8 @@ def changelog_versions(pipeline: Pipeline, table: TableId) -> tuple[int, ...]:
 
 
 def _outcome(pipeline: Pipeline, table: TableId, *, committed: bool) -> LayerOutcome:
-    state = pipeline.lake.state(pipeline.table_path(SNAPSHOT.name, table))
-    if state is None:
-        return LayerOutcome(committed)
-    rows, size = (int(state.properties.get(name, 0)) for name in ("total-records", "total-files-size"))
-    return LayerOutcome(committed, rows, size)
+    size = pipeline.lake.size(pipeline.table_path(SNAPSHOT.name, table))
+    return LayerOutcome(committed) if size is None else LayerOutcome(committed, size.rows, size.bytes)
 
 
 def _refresh(pipeline: Pipeline, jobs: Sequence[_Job], session: SparkSession) -> Apart[None]:
@@ -219,7 +216,8 @@ def _refresh(pipeline: Pipeline, jobs: Sequence[_Job], session: SparkSession) ->
     failed = {one.table: one.fault for some in results.values() for one in some if one.fault is not None}
     refuse_shared(results, failed)
     for table in failed:
-        pipeline.lake.discard(file for one in results[table] for file in one.written)
+        path = pipeline.table_path(SNAPSHOT.name, table)
+        pipeline.lake.discard(path, (file for one in results[table] for file in one.written))
     done = [table for table, some in results.items() if table not in failed and not any(one.null_key for one in some)]
     committed = do_apart(SNAPSHOT.name, done, lambda table: _commit(pipeline, by_table[table], results[table]))
     return Apart(committed.results, {**planned.faults, **failed, **committed.faults})
@@ -245,6 +243,7 @@ def _refresh_tasks(pipeline: Pipeline, job: _Job, run: str) -> Iterator[RefreshT
         return
     path = pipeline.table_path(SNAPSHOT.name, job.table)
     target = pipeline.lake.target(path, run)
+    store = pipeline.lake.file_store(pipeline.table_path(CHANGELOG.name, job.table))
     for number, group in enumerate(_groups(pipeline.lake.data_files(path))):
         yield RefreshTask(
             table=job.table,
@@ -256,7 +255,7 @@ def _refresh_tasks(pipeline: Pipeline, job: _Job, run: str) -> Iterator[RefreshT
             after=plan.state.frontier,
             target=target,
             bytes=size + sum(group.values()),
-            io_properties=pipeline.lake.location.file_store_properties,
+            changelog_store=store,
         )
 
 

@@ -106,7 +106,8 @@ def _commit_changelogs(
         for table, some in result.files.items():
             files.setdefault(table, []).extend(file for file in some if plan.replaces(table, file.partition[0]))
             # Windows that are made for resumed tables alone: all tables were decoded, for quarantine and statements.
-            pipeline.lake.discard(file for file in some if not plan.replaces(table, file.partition[0]))
+            unwanted = (file for file in some if not plan.replaces(table, file.partition[0]))
+            pipeline.lake.discard(pipeline.table_path(CHANGELOG.name, table), unwanted)
     parts = _replaced_and_appended(plan)
 
     def commit(table: TableId) -> bool:

@@ -129,7 +129,8 @@ def _decode(
     unwritten = {table: fault for result in done for table, fault in result.faults.items()}
     refuse_shared({table for result in done for table in (*result.files, *result.faults)}, unwritten)
     for table in unwritten:
-        pipeline.lake.discard(file for result in done for file in result.files.get(table, ()))
+        path = pipeline.table_path(CHANGELOG.name, table)
+        pipeline.lake.discard(path, (file for result in done for file in result.files.get(table, ())))
     return Decoded(
         {table: tables[table] for table in opened.results if table not in unwritten},
         tuple(result.without(unwritten) for result in done),
@@ -161,7 +162,7 @@ def _tasks(
     for name, system in (("quarantine", QUARANTINE), ("ddl", DDL)):
         lake.ensure(pipeline.path(name), system)
     quarantine, ddl = (lake.target(pipeline.path(name), plan.run) for name in ("quarantine", "ddl"))
-    redelivered, wire = before.entries, pipeline.format
+    redelivered, wire, store = before.entries, pipeline.format, lake.file_store(pipeline.path("entries"))
     return [
         TablesTask(
             paths,
@@ -170,7 +171,7 @@ def _tasks(
             targets,
             quarantine,
             ddl,
-            lake.location.file_store_properties,
+            store,
             _wanted(pipeline, plan, redelivered, sizes),
         )
         for paths, sizes in shared_files(_entries_files(pipeline, plan), cores=cores)

@@ -18,6 +18,7 @@ from dts_assets.model.tables import TableId
 from dts_assets.planning.pauses import Fault
 from dts_assets.stages.changelog_decoder import DML_ENTRY_COLUMNS, ChangelogDecoder, EntriesWanted, TableTally, TallyKey
 from dts_assets.stages.ddl_statements import DDL_ENTRY_COLUMNS
+from dts_assets.store.file_stores import FileStore
 from dts_assets.store.files import TableWriter, WriteTarget, WrittenFile, read_batches
 from dts_assets.wire.format import WireFormat
 
@@ -48,7 +49,7 @@ class TablesTask:
     tables: Mapping[TableId, TableTarget]
     quarantine: WriteTarget
     ddl: WriteTarget
-    io_properties: Mapping[str, str]
+    entries_store: FileStore
     wanted: EntriesWanted
 
 
@@ -91,8 +92,8 @@ def decode_changes(task: TablesTask, attempt: str) -> TablesResult:
         files = _Files(task, attempt, opened)
         decoder = ChangelogDecoder(task.format, columns, task.wanted, files)
         if task.wanted.statements or task.wanted.loads:
-            decoder.read_statements(read_batches(task.io_properties, task.paths, (*DDL_ENTRY_COLUMNS, "shard")))
-        decoder.read(read_batches(task.io_properties, task.paths, DML_ENTRY_COLUMNS, batch_bytes=decoder.chunk_bytes))
+            decoder.read_statements(read_batches(task.entries_store, task.paths, (*DDL_ENTRY_COLUMNS, "shard")))
+        decoder.read(read_batches(task.entries_store, task.paths, DML_ENTRY_COLUMNS, batch_bytes=decoder.chunk_bytes))
         changelogs, quarantine, ddl = files.close()
     took, whole = time.monotonic() - began, max(1, sum(task.bytes.values()))
     return TablesResult(

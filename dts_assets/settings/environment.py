@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 
@@ -20,6 +20,11 @@ def writable_folder(folder: Path) -> Path:
     there = next((one for one in (folder, *folder.parents) if one.exists()), folder)
     home = os.environ.get("DAGSTER_HOME")
     return folder if not home or os.access(there, os.W_OK | os.X_OK) else Path(home).resolve() / folder.name
+
+
+def variables_of(names: Iterable[str]) -> dict[str, str]:
+    """Return the values of some variables, those that are set."""
+    return {name: os.environ[name] for name in names if name in os.environ}
 
 
 def set_where_unset(variables: Mapping[str, str]) -> None:

@@ -111,7 +111,7 @@ class Lake(_Part):
     """The place of the tables."""
 
     warehouse: Annotated[str, AfterValidator(_absolute_or_uri)] = Field(
-        description="The folder of all tables, or a place such as s3://bucket/lake (with a catalog that is a server)."
+        description="The folder of all tables, or a place such as s3://bucket/lake; with a SQLite catalog that needs its uri."
     )
     catalog: Catalog = Field(default_factory=Catalog, description="The Iceberg catalog; a SQLite file if left out.")
 
@@ -135,7 +135,9 @@ class Lake(_Part):
     @property
     def key(self) -> str:
         """A short digest of the lake's place, the same for every configuration that names it: ``5d41402abc4b``."""
-        place = (self.catalog.type, str(self.catalog_file or self.catalog.properties.get("uri", "")), self.warehouse)
+        catalog = self.catalog
+        place = [catalog.type, str(self.catalog_file or catalog.properties.get("uri", "")), self.warehouse]
+        place += filter(None, [catalog.properties.get("warehouse")])  # its name at a catalog that is a server
         return hashlib.sha256("\0".join(place).encode()).hexdigest()[:12]
 
 

@@ -18,11 +18,14 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import DatabaseError
 
 from dts_assets.errors import UnwritableLakeError
+from dts_assets.store.catalog_properties import bundle_of, for_pyiceberg, for_spark, of_file_stores, without_own
 from dts_assets.store.contention import explained_trouble
+from dts_assets.store.file_stores import prepare_clients
 from dts_assets.store.iceberg_tables import CATALOG
 from dts_assets.store.places import clause_of, require_lake_folder
 
-ICEBERG_RUNTIME = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0"
+_ICEBERG = "1.11.0"
+ICEBERG_RUNTIME = f"org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:{_ICEBERG}"
 SQLITE_JDBC = "org.xerial:sqlite-jdbc:3.51.0.0"
 SQLITE_WAIT_SECONDS = 60
 """The seconds for which SQLite waits for another writer.
@@ -33,7 +36,10 @@ Without this wait 157 of 271 calls of one of four writers failed.
 _METADATA_FILES = 128
 """Metadata files whose content is held in memory, the latest used."""
 
-_FILE_STORE_PROPERTIES = ("s3.", "gcs.", "adls.", "hdfs.", "client.", "py-io-impl")
+_REDACTED = r"(?i)secret|password|token|access[.-]?key|credential|\.header\."
+"""Names of settings whose values Spark hides wherever it shows settings; its own list lacks the last three."""
+
+_JARS = ("spark.jars.packages", "spark.jars", "spark.driver.extraClassPath")
 _FLAT_CATALOGS = ("hive", "glue")
 
 
@@ -91,9 +97,9 @@ class LakeLocation:
         return self.local_path / "catalog.db"
 
     @property
-    def file_store_properties(self) -> dict[str, str]:
-        """The properties of the file stores, with which workers reach the files: ``{"s3.endpoint": ...}``."""
-        return {name: value for name, value in self.properties.items() if name.startswith(_FILE_STORE_PROPERTIES)}
+    def scheme(self) -> str:
+        """The scheme of the warehouse's URI: ``file``, ``s3``."""
+        return self.warehouse_uri.partition("://")[0]
 
 
 class _SqliteCatalog(SqlCatalog):
@@ -133,12 +139,17 @@ def open_catalog(lake: LakeLocation) -> Catalog:
         UnwritableLakeError: A SQLite catalog cannot be opened, or a folder of the lake cannot be made or written.
         UnavailableCatalogError: Other programs kept a SQLite catalog locked.
     """
+    told = for_pyiceberg(lake.properties)
+    prepare_clients(told)
     if lake.catalog_type != "sqlite":
-        return load_catalog(CATALOG, **{**lake.properties, "warehouse": lake.warehouse_uri})
+        # A catalog that is a server may know its warehouses by names of its own.
+        catalog = load_catalog(CATALOG, **{"warehouse": lake.warehouse_uri, **told})
+        prepare_clients(of_file_stores(catalog.properties))  # the server may have named the store
+        return catalog
     database = _ready(lake)
     uri = URL.create("sqlite", database=str(database), query={"timeout": str(SQLITE_WAIT_SECONDS)})
     properties = {
-        **lake.file_store_properties,
+        **of_file_stores(told),
         "uri": uri.render_as_string(),
         "warehouse": lake.warehouse_uri,
         "schema_version": "v1",
@@ -157,25 +168,31 @@ def open_catalog(lake: LakeLocation) -> Catalog:
             raise UnwritableLakeError(lake.warehouse, f"its catalog {database.name} cannot be opened") from error
 
 
-def spark_catalog_conf(lake: LakeLocation) -> dict[str, str]:
+def spark_catalog_conf(lake: LakeLocation, user: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return the Spark settings of the catalog ``lake``; all of them must stand when Spark starts.
 
-    The table cache is off: with it Spark went on reading old rows after a commit by pyiceberg, in 3 of 3 tries.
+    The table cache is off: with it Spark went on reading old rows after a commit by pyiceberg, in 3 of 3 tries. The package
+    that reaches the warehouse's store is added, unless the settings of ``user`` name it themselves, in any version.
 
     Raises:
         UnwritableLakeError: A SQLite catalog has no local path.
     """
-    name, jars, properties = f"spark.sql.catalog.{CATALOG}", ICEBERG_RUNTIME, lake.properties
+    name, jars = f"spark.sql.catalog.{CATALOG}", [ICEBERG_RUNTIME]
+    properties = for_spark(lake.properties, scheme=lake.scheme)
     if lake.catalog_type == "sqlite":
-        jars = f"{ICEBERG_RUNTIME},{SQLITE_JDBC}"
+        jars.append(SQLITE_JDBC)
         properties = {
-            **lake.file_store_properties,
+            **without_own(properties),
             "type": "jdbc",
             "uri": f"jdbc:sqlite:{lake.database}?busy_timeout={SQLITE_WAIT_SECONDS * 1000}",
             "jdbc.schema-version": "V1",
         }
+    bundle = bundle_of(lake.scheme)
+    if bundle is not None and not any(bundle in (user or {}).get(one, "") for one in _JARS):
+        jars.append(f"org.apache.iceberg:{bundle}:{_ICEBERG}")
     return {
-        "spark.jars.packages": jars,
+        "spark.jars.packages": ",".join(jars),
+        "spark.redaction.regex": _REDACTED,
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
         name: "org.apache.iceberg.spark.SparkCatalog",
         f"{name}.cache-enabled": "false",

@@ -8,8 +8,8 @@ files that a failed or repeated task leaves behind are orphans under ``data/<run
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from types import TracebackType
@@ -24,6 +24,7 @@ from pyiceberg.io import FileIO, load_file_io
 from dts_assets.errors import LakeTableError
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.store.cast import cast_to_schema
+from dts_assets.store.file_stores import FileStore, prepare_clients
 
 ROW_GROUP_BYTES = 32 << 20
 """The bytes of Arrow data per row group.
@@ -55,7 +56,7 @@ class WriteTarget:
     schema: bytes
     partition_by: tuple[str, ...]
     run: str
-    io_properties: Mapping[str, str] = field(default_factory=dict, repr=False)  # may hold credentials
+    store: FileStore = field(default_factory=FileStore)
     compression: str = "zstd"
 
     @property
@@ -162,7 +163,7 @@ class _OpenFile:
         self._partition = partition
         self._target = target
         self._schema = schema
-        self._io = file_io(target.io_properties, target.location)
+        self._io = file_io(target.store, target.location)
         self._batches: list[pa.RecordBatch] = []
         self._stream: Any = None
         self._writer: pq.ParquetWriter | None = None
@@ -182,17 +183,19 @@ class _OpenFile:
         if batches:
             table = pa.Table.from_batches(batches, self._schema)
             self._rows += table.num_rows
-            writer = self._writer or self._start(max(1, freed // table.num_rows), small=freed < _SMALL_BYTES)
-            writer.write_table(table, row_group_size=table.num_rows)
+            with self._target.store.explained():
+                writer = self._writer or self._start(max(1, freed // table.num_rows), small=freed < _SMALL_BYTES)
+                writer.write_table(table, row_group_size=table.num_rows)
         return freed
 
     def close(self) -> WrittenFile:
         """Write the buffered rows and the footer."""
         self.flush()
         assert self._writer is not None, "a file is opened with its first rows"
-        self._writer.close()
-        size = self._stream.tell()
-        self._stream.close()
+        with self._target.store.explained():
+            self._writer.close()
+            size = self._stream.tell()
+            self._stream.close()
         return WrittenFile(self.path, self._partition, self._rows, size)
 
     def abort(self) -> None:
@@ -221,7 +224,7 @@ class _OpenFile:
 
 
 def read_batches(
-    io_properties: Mapping[str, str],
+    store: FileStore,
     paths: Sequence[str],
     columns: Sequence[str],
     *,
@@ -238,11 +241,12 @@ def read_batches(
 
     Raises:
         LakeTableError: A file lacks one of ``columns``, or ``offset`` where ``offsets`` are given.
+        ExpiredCredentialsError: The vended credentials of the store have expired.
     """
     wanted = list(dict.fromkeys([*columns, "offset"] if offsets is not None else columns))
     kept = partial(_kept, columns=list(columns), offsets=offsets)
     for path in reversed(paths) if backwards else paths:
-        with file_io(io_properties, path).new_input(path).open() as stream, pq.ParquetFile(stream) as opened:
+        with open_parquet(store, path) as opened:
             missing = set(wanted) - set(opened.schema_arrow.names)
             if missing:
                 raise LakeTableError(
@@ -294,14 +298,33 @@ def leaf_column(metadata: pq.FileMetaData, path: str) -> int | None:
     return next((i for i in range(metadata.num_columns) if first.column(i).path_in_schema == path), None)
 
 
-def file_io(properties: Mapping[str, str], location: str) -> FileIO:
-    """Return the file store of a location, local or remote; one per process and set of properties."""
+@contextmanager
+def open_parquet(store: FileStore, path: str) -> Iterator[pq.ParquetFile]:
+    """Open a file of a store for the length of the block, in which it is read.
+
+    Raises:
+        ExpiredCredentialsError: The vended credentials of the store have expired.
+    """
+    with (
+        store.explained(),
+        file_io(store, path).new_input(path).open() as stream,
+        pq.ParquetFile(stream) as opened,
+    ):
+        yield opened
+
+
+def file_io(store: FileStore, location: str) -> FileIO:
+    """Return the client of a store for a location, local or remote.
+
+    There is one for each process and set of properties.
+    """
     scheme = location.partition("://")[0] if "://" in location else ""
-    return _file_io(tuple(sorted(properties.items())), scheme)
+    return _file_io(tuple(sorted(store.properties.items())), scheme)
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=64)  # a catalog that vends credentials names others for each table
 def _file_io(properties: tuple[tuple[str, str], ...], scheme: str) -> FileIO:
+    prepare_clients(dict(properties))
     return load_file_io(dict(properties), f"{scheme}://" if scheme else None)
 
 

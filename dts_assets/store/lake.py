@@ -24,6 +24,7 @@ from dts_assets.store.branches import branched
 from dts_assets.store.catalog import LakeLocation, open_catalog
 from dts_assets.store.columns import NamedType
 from dts_assets.store.commit import Assertion, Rectangle, Replaced, files_apart, files_in, replace
+from dts_assets.store.file_stores import FileStore
 from dts_assets.store.files import WriteTarget, WrittenFile, file_io
 from dts_assets.store.iceberg_tables import ensure_table, evolve, remember, spark_name, table_identifier
 from dts_assets.store.schemas import FORMAT_PROPERTY, FORMAT_TABLE, LAKE_FORMAT, TableLayout
@@ -49,6 +50,14 @@ class TableState:
 
     snapshot_id: int
     properties: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class TableSize:
+    """The rows of a table, and the bytes of its files."""
+
+    rows: int
+    bytes: int
 
 
 @dataclass(slots=True)
@@ -145,7 +154,16 @@ class Lake:
 
     def target(self, path: Sequence[str], run: str) -> WriteTarget:
         """Return the place for the files of ``run`` in a table that exists."""
-        return write_target(self.catalog.load_table(self.identifier(path)), run, self.location.file_store_properties)
+        return write_target(self.catalog.load_table(self.identifier(path)), run)
+
+    def file_store(self, path: Sequence[str]) -> FileStore:
+        """Return the store of a table's files for its readers; an empty one without a table.
+
+        Raises:
+            LakeFormatError: Another version of dts-assets made the subscription's tables.
+        """
+        table = self.table(path)
+        return FileStore() if table is None else FileStore.of(table)
 
     def replace(
         self,
@@ -165,14 +183,16 @@ class Lake:
             properties=properties, base=base, keep=keep, assertion=assertion, same_rows=same_rows,
         )  # fmt: skip
 
-    def discard(self, files: Iterable[WrittenFile]) -> None:
-        """Remove files that no commit has seen.
+    def discard(self, path: Sequence[str], files: Iterable[WrittenFile]) -> None:
+        """Remove files of a table that no commit has seen.
 
         A file that cannot be removed is an orphan, which harms nothing.
         """
-        for file in files:
+        paths = [file.path for file in files]
+        store = self.file_store(path) if paths else FileStore()
+        for one in paths:
             with suppress(OSError):
-                file_io(self.location.file_store_properties, file.path).delete(file.path)
+                file_io(store, one).delete(one)
 
     def branched(self, path: Sequence[str], snapshot_id: int | None) -> AbstractContextManager[str]:
         """Return a branch of a table for another engine; see :func:`dts_assets.store.branches.branched`."""
@@ -216,6 +236,23 @@ class Lake:
             return None
         return TableState(head.snapshot_id, dict(head.summary.additional_properties) if head.summary else {})
 
+    def size(self, path: Sequence[str]) -> TableSize | None:
+        """Return how large a table is now; None without a table or a commit to it.
+
+        Files are counted only where the engine that wrote the table has counted nothing.
+
+        Raises:
+            LakeFormatError: Another version of dts-assets made the subscription's tables.
+        """
+        state = self.state(path)
+        if state is None:
+            return None
+        rows, size = (state.properties.get(name) for name in ("total-records", "total-files-size"))
+        if rows is not None and size is not None:
+            return TableSize(int(rows), int(size))
+        files = self.data_files(path, snapshot_id=state.snapshot_id)
+        return TableSize(sum(file.rows for file in files), sum(file.bytes for file in files))
+
     def scan(
         self,
         path: Sequence[str],
@@ -251,7 +288,7 @@ class Lake:
         return Lake, (self.location,)
 
 
-def write_target(table: Table, run: str, io_properties: Mapping[str, str]) -> WriteTarget:
+def write_target(table: Table, run: str) -> WriteTarget:
     """Return the place for a run's files of a table, with its columns as they are now."""
     spec, schema = table.spec(), table.schema()
     return WriteTarget(
@@ -259,7 +296,7 @@ def write_target(table: Table, run: str, io_properties: Mapping[str, str]) -> Wr
         schema=arrow_schema(schema).serialize().to_pybytes(),
         partition_by=tuple(str(schema.find_column_name(one.source_id)) for one in spec.fields),
         run=run,
-        io_properties=dict(io_properties),
+        store=FileStore.of(table),
         compression=table.properties.get("write.parquet.compression-codec", "zstd"),
     )
 

@@ -432,7 +432,7 @@ def _arrow(table: Table, rows: Sequence[LedgerRow]) -> pa.Table:
 
 def _write(table: Table, pieces: Iterable[tuple[tuple[int, ...], pa.Table]]) -> tuple[WrittenFile, ...]:
     """Write rows in this process, one file per piece: a partition tuple and its rows, ``((20458,), <rows>)``."""
-    with TableWriter(write_target(table, "ledger", dict(table.io.properties))) as writer:
+    with TableWriter(write_target(table, "ledger")) as writer:
         for partition, rows in pieces:
             for batch in rows.combine_chunks().to_batches():
                 writer.write_partition(partition, batch)

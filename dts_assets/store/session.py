@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from dts_assets.errors.spark import ExecutorPythonError
 from dts_assets.model.spark_masters import is_connect, is_on_this_machine, runs_here
-from dts_assets.settings.environment import set_variables, set_where_unset
+from dts_assets.settings.environment import set_variables, set_where_unset, variables_of
 from dts_assets.store.catalog import LakeLocation, spark_catalog_conf
+from dts_assets.store.catalog_properties import CHECKSUM_VARIABLES, checksum_options
 from dts_assets.store.machine import require_java, require_master
 from dts_assets.store.package import ARCHIVE, package_archive
 
@@ -96,7 +97,7 @@ def spark_conf(
     if is_connect(master):
         return {**_of_queries(_without_small(SMALL_MACHINE)), **_of_queries(user), "spark.remote": master}
     small = SMALL_MACHINE if runs_here(master) else _without_small(SMALL_MACHINE)
-    made = {**small, **spark_catalog_conf(lake), "spark.master": master, "spark.python.daemon.module": _DAEMON}
+    made = {**small, **spark_catalog_conf(lake, user), "spark.master": master, "spark.python.daemon.module": _DAEMON}
     if is_on_this_machine(master):
         made |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     if not runs_here(master):
@@ -116,6 +117,7 @@ def spark_conf(
         _prepare_executors(conf)
     if "log4j" not in conf["spark.driver.extraJavaOptions"]:
         _join(conf, "spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}", " ")
+    _tell_clients_of_stores(conf, lake)
     return conf
 
 
@@ -131,6 +133,14 @@ def _prepare_executors(conf: dict[str, str]) -> None:
 
 def _without_small(conf: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in conf.items() if name not in _OF_SMALL_MACHINES}
+
+
+def _tell_clients_of_stores(conf: dict[str, str], lake: LakeLocation) -> None:
+    """Add the options for clients of stores in the driver and in executors."""
+    options = " ".join(checksum_options(lake.properties, variables_of(CHECKSUM_VARIABLES)))
+    if options:
+        _join(conf, "spark.driver.extraJavaOptions", options, " ")
+        _join(conf, "spark.executor.extraJavaOptions", options, " ")
 
 
 def _of_queries(conf: Mapping[str, str]) -> dict[str, str]:

@@ -37,7 +37,8 @@ def run_demo(path: Path) -> int:
     catalog = settings.lake.catalog_file
     console.print(f"\nDone in {time.monotonic() - began:.0f} s.")
     console.print("Look at it:  make dev   then open http://127.0.0.1:3000")
-    console.print("Query it:    " + query_line(path.parent, catalog), soft_wrap=True, markup=False)
+    if catalog is not None:
+        console.print("Query it:    " + query_line(path.parent, catalog), soft_wrap=True, markup=False)
     if not all(verdict.equal for verdict in verdicts):
         return UNEQUAL
     return outcome.exit_code
@@ -54,9 +55,9 @@ def judge(pipeline: Pipeline, expected: Path) -> list[Verdict]:
     return verdicts
 
 
-def query_line(folder: Path, catalog: Path | None) -> str:
+def query_line(folder: Path, catalog: Path) -> str:
     """One line that reads a snapshot with pyiceberg and DuckDB-like ease, from the project's folder."""
-    where = catalog.relative_to(folder) if catalog is not None and catalog.is_relative_to(folder) else catalog
+    where = catalog.relative_to(folder) if catalog.is_relative_to(folder) else catalog
     return (
         f'.venv/bin/python -c "from pyiceberg.catalog.sql import SqlCatalog; '
         f"print(SqlCatalog('lake', uri='sqlite:///{where}').load_table('shop.snapshot.shopdb.orders')"

@@ -1,25 +1,21 @@
-"""A private lake on no disk: an Iceberg REST catalog and an S3 store, for one block.
+"""A private Iceberg REST catalog for one block, its tables on a disk or in an S3 store.
 
 The catalog is the fixture that Iceberg's own tests run; its parts come by their Maven coordinates, as those of the Kafka broker
-do. The store is moto's server, which checks no password and loses everything at its end.
+do. It places tables below its own warehouse, and may vend the keys of the store to its clients.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 import tempfile
-import urllib.error
-import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 
 from dts_emulator.errors import EmulatorError
+from dts_emulator.machine import stores
 from dts_emulator.machine.ports import HOST, free_port
-from dts_emulator.machine.process_environment import java_home
 from dts_emulator.machine.servers import start_server, stop_server
 from dts_emulator.machine.waiting import wait_until
 
@@ -44,77 +40,83 @@ COORDINATES = (
 JARS = Path(sys.prefix) / "share" / "dts-assets" / f"iceberg-rest-{ICEBERG}"
 """The folder that the set-up puts them into."""
 
-WAREHOUSE = "s3://lake/warehouse"
+WAREHOUSE = f"s3://{stores.BUCKET}/warehouse"
+_S3_IO = "org.apache.iceberg.aws.s3.S3FileIO"
 _START_SECONDS = 120.0
 _STOP_SECONDS = 10.0
-_KEYS = {"s3.access-key-id": "made-up", "s3.secret-access-key": "made-up"}
 
 
-def can_start() -> bool:
-    """Return whether the parts of both servers are there."""
-    return JARS.is_dir() and find_spec("moto") is not None
+def can_start(*, strict: bool = False) -> bool:
+    """Return whether the parts of the catalog and of a store are there."""
+    return JARS.is_dir() and stores.can_start(strict=strict)
 
 
 @contextmanager
-def private_rest_lake() -> Iterator[Mapping[str, str]]:
-    """Run both servers for the length of the block, and yield the catalog's properties; the warehouse is :data:`WAREHOUSE`.
+def private_rest_lake(*, strict: bool = False, vends: bool = False) -> Iterator[Mapping[str, str]]:
+    """Run a catalog and a store for the block, and yield the properties of the catalog.
+
+    The warehouse is :data:`WAREHOUSE`. ``strict`` takes the store that checks signatures. A catalog that ``vends`` gives the
+    keys of the store to its clients with each table, so they are not among the properties.
 
     Raises:
         EmulatorError: A server did not come up.
     """
     with ExitStack() as servers:
         folder = Path(servers.enter_context(tempfile.TemporaryDirectory(prefix="dts-assets-")))
-        store, catalog = f"http://{HOST}:{(store_port := free_port())}", f"http://{HOST}:{(port := free_port())}"
-        moto = [sys.executable, "-m", "moto.server", "-H", HOST, "-p", str(store_port)]
-        process = start_server(moto, folder / "store.log")
-        servers.callback(stop_server, process, seconds=_STOP_SECONDS)
-        if not wait_until(lambda: _asked("PUT", f"{store}/lake"), seconds=_START_SECONDS):
-            raise EmulatorError(f"moto's S3 did not come up at {store}")
-        home = java_home()
-        java = "java" if home is None else str(Path(home) / "bin" / "java")
-        settings = _settings(folder, store, port)
-        command = [
-            "env", *(f"{name}={value}" for name, value in settings.items()),
-            java, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx512m",
-            "-cp", f"{JARS}{os.sep}*", "org.apache.iceberg.rest.RESTCatalogServer",
-        ]  # fmt: skip
-        process = start_server(command, folder / "catalog.log")
-        servers.callback(stop_server, process, seconds=_STOP_SECONDS)
-        if not wait_until(lambda: _asked("GET", f"{catalog}/v1/config"), seconds=_START_SECONDS):
-            raise EmulatorError(f"Iceberg's REST catalog did not come up at {catalog}")
-        yield {
-            "type": "rest",
-            "uri": catalog,
-            "io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
-            "s3.endpoint": store,
-            "s3.path-style-access": "true",
-            "s3.region": "us-east-1",
-            "client.region": "us-east-1",
-            **_KEYS,
-        }
+        store = servers.enter_context(stores.private_store(folder, strict=strict))
+        settings = {"io-impl": _S3_IO, **store}
+        place = servers.enter_context(_catalog(folder, WAREHOUSE, settings, vends=vends))
+        told = {name: value for name, value in store.items() if not (vends and name in stores.KEYS)}
+        yield {"type": "rest", "uri": place, "io-impl": _S3_IO, **told}
 
 
-def _settings(folder: Path, store: str, port: int) -> dict[str, str]:
-    """Return the environment that the catalog takes its settings from. Its keys are made up, and open nothing."""
-    return {
-        "CATALOG_CATALOG__IMPL": "org.apache.iceberg.jdbc.JdbcCatalog",
-        "CATALOG_URI": f"jdbc:sqlite:{folder}/catalog.db?busy_timeout=60000",
-        "CATALOG_JDBC_SCHEMA__VERSION": "V1",
-        "CATALOG_WAREHOUSE": WAREHOUSE,
-        "CATALOG_REST_PORT": str(port),
-        "CATALOG_IO__IMPL": "org.apache.iceberg.aws.s3.S3FileIO",
-        "CATALOG_S3_ENDPOINT": store,
-        "CATALOG_S3_PATH__STYLE__ACCESS": "true",
-        "CATALOG_S3_ACCESS__KEY__ID": _KEYS["s3.access-key-id"],
-        "CATALOG_S3_SECRET__ACCESS__KEY": _KEYS["s3.secret-access-key"],
-        "CATALOG_CLIENT_REGION": "us-east-1",
-        "AWS_REGION": "us-east-1",
+@contextmanager
+def private_rest_catalog(warehouse: Path) -> Iterator[Mapping[str, str]]:
+    """Run a catalog with its tables in a local folder, and yield its properties.
+
+    Raises:
+        EmulatorError: It did not come up.
+    """
+    with (
+        tempfile.TemporaryDirectory(prefix="dts-assets-") as folder,
+        _catalog(Path(folder), f"file://{warehouse}", {}, vends=False) as place,
+    ):
+        yield {"type": "rest", "uri": place}
+
+
+@contextmanager
+def _catalog(folder: Path, warehouse: str, settings: Mapping[str, str], *, vends: bool) -> Iterator[str]:
+    """Run the catalog, and yield its address.
+
+    Raises:
+        EmulatorError: It did not come up.
+    """
+    place = f"http://{HOST}:{(port := free_port())}"
+    told = {
+        "catalog-impl": "org.apache.iceberg.jdbc.JdbcCatalog",
+        "uri": f"jdbc:sqlite:{folder}/catalog.db?busy_timeout=60000",
+        "jdbc.schema-version": "V1",
+        "warehouse": warehouse,
+        "rest.port": str(port),
+        "include-credentials": str(vends).lower(),
+        **settings,
     }
+    environment = {f"CATALOG_{_variable(name)}": value for name, value in told.items()}
+    command = [
+        "env", *(f"{name}={value}" for name, value in environment.items()), "AWS_REGION=us-east-1",
+        "AWS_REQUEST_CHECKSUM_CALCULATION=when_required", "AWS_RESPONSE_CHECKSUM_VALIDATION=when_required",
+        stores.java(), "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx512m",
+        "-cp", f"{JARS}{os.sep}*", "org.apache.iceberg.rest.RESTCatalogServer",
+    ]  # fmt: skip
+    process = start_server(command, folder / "catalog.log")
+    try:
+        if not wait_until(lambda: stores.asked("GET", f"{place}/v1/config"), seconds=_START_SECONDS):
+            raise EmulatorError(f"Iceberg's REST catalog did not come up at {place}")
+        yield place
+    finally:
+        stop_server(process, seconds=_STOP_SECONDS)
 
 
-def _asked(method: str, url: str) -> bool:
-    """Return whether a server answers well."""
-    request = urllib.request.Request(url, method=method)
-    with contextlib.suppress(urllib.error.URLError, OSError), urllib.request.urlopen(request, timeout=5) as answer:
-        return bool(answer.status == 200)
-    return False
+def _variable(name: str) -> str:
+    """Return a property as the fixture has it in its environment: ``s3.path-style-access`` is ``S3_PATH__STYLE__ACCESS``."""
+    return name.upper().replace("-", "__").replace(".", "_")

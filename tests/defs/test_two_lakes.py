@@ -125,6 +125,7 @@ def test_a_read_only_folder_leaves_the_registry_to_the_home_of_dagster(
         ("{type: rest, uri: 'http://a'}", "s3://bucket/lake", True),
         ("{type: rest, uri: 'http://a', token: other}", "s3://bucket/lake/", True),
         ("{type: rest, uri: 'http://b'}", "s3://bucket/lake", False),
+        ("{type: rest, uri: 'http://a', warehouse: sales}", "s3://bucket/lake", False),
         ("{type: rest, uri: 'http://a'}", "s3://bucket/other", False),
         ("{type: sqlite, uri: ./c.db}", "s3://bucket/lake", False),
     ],

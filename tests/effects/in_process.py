@@ -93,6 +93,6 @@ def _whole(pipeline: Pipeline, job: Any) -> tuple[WrittenFile, ...]:
     files = pipeline.lake.data_files(changelog, snapshot_id=state.changelog_snapshot)
     task = RefreshTask(
         job.table, job.columns, tuple(file.path for file in files), (), True, EMPTY_STATE.frontier, state.frontier,
-        pipeline.lake.target(path, pipeline.new_run()), 0, pipeline.lake.location.file_store_properties,
+        pipeline.lake.target(path, pipeline.new_run()), 0, pipeline.lake.file_store(changelog),
     )  # fmt: skip
     return refresh_files(task, "merged").written

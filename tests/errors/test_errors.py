@@ -7,6 +7,7 @@ import pickle
 import re
 from collections.abc import Iterator
 from dataclasses import fields
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,11 @@ EXAMPLES: tuple[tuple[errors.DtsAssetsError, str, str], ...] = (
         "point bootstrap_servers back",
     ),
     (errors.UnavailableCatalogError("it gave no answer"), "The catalog of the lake", "run it again"),
+    (
+        errors.ExpiredCredentialsError("shop.entries", datetime(2026, 1, 5, 12, tzinfo=UTC)),
+        "shop.entries have expired at 2026-01-05 12:00:00 UTC",
+        "run it again",
+    ),
     (errors.LakeChangeError("shop.cuts", "it was busy"), "shop.cuts", "run it again"),
     (errors.LakeTableError("shop.entries", "it has no column offset"), "shop.entries", "report it with the log"),
     (errors.LakeTableError("shop.entries", "it has no column offset", "make it anew"), "shop.entries", "make it anew"),
@@ -86,6 +92,8 @@ EXAMPLES: tuple[tuple[errors.DtsAssetsError, str, str], ...] = (
     ),
     (machine.MissingJavaError(home="/opt/java"), "in /opt/java, which JAVA_HOME names", "Install a Java 17"),
     (machine.UnwritableHomeError("/home/user/runs", "read-only file system"), "/home/user/runs", "in DAGSTER_HOME"),
+    (machine.MissingExtraError("This storage", "postgres", "dagster_postgres"), "This storage", "pip install"),
+    (machine.UnreachableStorageError("host:5432"), "the PostgreSQL at host:5432", "Look at the block"),
     (machine.PortInUseError(3000, what="Dagster"), "Port 3000", "choose another port"),
     (machine.PortInUseError(80, what="Dagster", reserved=True), "Port 80", "Choose another port"),
     (
@@ -207,6 +215,7 @@ def test_a_mistake_reads_as_file_line_place_and_fix() -> None:
 
 def test_only_what_may_succeed_again_unchanged_is_retriable() -> None:
     assert {cls.__name__ for cls in CLASSES if cls.retriable} == {
+        "ExpiredCredentialsError",
         "GroupInUseError",
         "LakeChangeError",
         "MessagesGoneError",
@@ -219,6 +228,7 @@ def test_only_what_may_succeed_again_unchanged_is_retriable() -> None:
         "UnavailableCatalogError",
         "UnreachableBrokerError",
         "UnreachableMasterError",
+        "UnreachableStorageError",
     }
 
 

@@ -44,7 +44,7 @@ def catalog(lake_location: LakeLocation) -> Catalog:
 
 
 def written(catalog: Catalog, name: tuple[str, str], rows: Sequence[dict[str, Any]]) -> WrittenFile:
-    target = write_target(catalog.load_table(name), "run", {})
+    target = write_target(catalog.load_table(name), "run")
     with TableWriter(target) as writer:
         writer.write(pa.RecordBatch.from_pylist(list(rows), target.arrow_schema))
         (file,) = writer.close()
@@ -76,7 +76,7 @@ def task(catalog: Catalog, files: Sequence[HeldFile], changes: Sequence[dict[str
         adds=True,
         before=EMPTY_FRONTIER,
         after=changed(frontier, whole_until=START),
-        target=write_target(catalog.load_table(SNAPSHOT), "refresh", {}),
+        target=write_target(catalog.load_table(SNAPSHOT), "refresh"),
         bytes=1,
     )
 
@@ -141,7 +141,7 @@ def test_files_from_before_a_column_came_or_became_wider(catalog: Catalog) -> No
     made = task(catalog, [HeldFile(path)], [newer])
     result = refresh_files(changed(made, columns=WIDER, changelog=(older, *made.changelog)), "0")
     assert result.removed == (path,)
-    names = write_target(catalog.load_table(SNAPSHOT), "x", {}).arrow_schema.names
+    names = write_target(catalog.load_table(SNAPSHOT), "x").arrow_schema.names
     assert [dict(zip(names, row, strict=True))["_source__op"] for row in rows_of(result.written)] == [None, None, 4]
     assert [row[:2] for row in rows_of(result.written)] == [(1, "new"), (2, "b"), (5_000_000_000, "big")]
 

@@ -11,6 +11,8 @@ SMALLER_ELSEWHERE = {
     "tests/remote/test_two_runs.py": "tests/flows/test_interleaved.py",
     # Clusters of real processes: the look at them with stand-ins, which say what Spark says.
     "tests/remote/test_clusters.py": "tests/flows/test_executors.py",
+    # A real store and a real catalog: what their clients are told, and which keys go to tasks.
+    "tests/remote/test_strict_store.py": "tests/store/test_file_stores.py",
     # The example through Dagster, judged by its dump: a smaller lake is made by the same command.
     "tests/e2e/test_demo.py": "tests/e2e/test_backfills.py",
     # Huawei DRS followed live: the same topic from a recording, in any order.

@@ -37,7 +37,7 @@ class Cells:
         return START + timedelta(hours=number)
 
     def target(self, run: str = "run") -> WriteTarget:
-        return write_target(self.catalog.load_table(self.identifier), run, {})
+        return write_target(self.catalog.load_table(self.identifier), run)
 
     def batch(self, cells: Iterable[tuple[int, int]], generation: str, rows: int = 3) -> pa.RecordBatch:
         listed = [(p, self.window(w), generation, n) for p, w in cells for n in range(rows)]

@@ -10,11 +10,14 @@ import pytest
 from dts_assets.errors import StaleGenerationError
 from dts_assets.store.branches import branched
 from dts_assets.store.iceberg_tables import ensure_table
+from dts_assets.store.lake import Lake
 from dts_assets.store.schemas import layout
 from dts_assets.store.types import iceberg_schema
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
+
+    from dts_assets.store.catalog import LakeLocation
 
 PLAIN = ("shop", "plain")
 
@@ -46,6 +49,38 @@ def test_nothing_is_seen_before_the_end_and_all_of_it_then(plain: Catalog) -> No
             assert content(plain) == before
         assert content(plain) == expected
         assert list(plain.load_table(PLAIN).metadata.refs) == ["main"]
+
+
+def test_the_first_version_begins_to_count_its_rows(plain: Catalog) -> None:
+    """Spark adds to the totals of the version before, and counts nothing where that has none."""
+    with branched(plain, PLAIN, None) as branch:
+        begun = plain.load_table(PLAIN).snapshot_by_name(branch)
+        assert begun is not None
+        assert begun.summary is not None
+        totals = {name: one for name, one in begun.summary.additional_properties.items() if name.startswith("total-")}
+        assert set(totals.values()) == {"0"}
+        other_engine(plain, [1, 2], branch)
+    (counted,) = (one for one in plain.load_table(PLAIN).snapshots() if one.snapshot_id == head(plain))
+    assert counted.summary is not None
+    assert totals.keys() <= counted.summary.additional_properties.keys(), "all that an engine counts"
+    assert counted.summary["total-records"] == "2"
+
+
+def test_rows_that_an_engine_never_counted_are_counted_by_files(
+    plain: Catalog, lake_location: LakeLocation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in lakes of earlier versions, whose first versions had no totals."""
+    lake = Lake(lake_location)
+    assert lake.size(PLAIN) is None
+    monkeypatch.setattr("dts_assets.store.branches._TOTALS_OF_NOTHING", {"made-by": "an earlier version"})
+    with branched(plain, PLAIN, None) as branch:
+        other_engine(plain, [1, 2], branch)
+    state, size = lake.state(PLAIN), lake.size(PLAIN)
+    assert state is not None
+    assert "total-records" not in state.properties
+    assert size is not None
+    assert size.rows == 2
+    assert size.bytes > 0
 
 
 @pytest.mark.parametrize("first", [[], [1]])

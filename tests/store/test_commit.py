@@ -143,7 +143,7 @@ class TestOneWriter:
         made = layout(iceberg_schema((("number", "int"),)))
         table = ensure_table(catalog, ("shop", "plain"), made)
         for numbers in ([1, 2, 3], [4]):
-            with TableWriter(write_target(table, "run", {})) as writer:
+            with TableWriter(write_target(table, "run")) as writer:
                 writer.write(pa.RecordBatch.from_pydict({"number": pa.array(numbers, pa.int32())}))
                 replace(catalog, ("shop", "plain"), {}, writer.close())
         assert catalog.load_table(("shop", "plain")).scan().to_arrow().to_pydict() == {"number": [4]}

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from dts_assets.errors import LakeTableError
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.store.cast import cast_to_schema
+from dts_assets.store.file_stores import FileStore
 from dts_assets.store.files import TableWriter, WriteTarget, read_batches
 from dts_assets.store.types import FIELD_ID
 from tests.tiers import examples
@@ -66,8 +67,12 @@ class TestWriting:
                     wanted.setdefault(part, []).append(number)
                 writer.write(pa.RecordBatch.from_pydict({"part": pa.array(parts, pa.int32()), "offset": numbers}))
             written = writer.close()
-        found = {file.partition[0]: [b for batch in read_batches({}, [file.path], ["offset"]) for b in batch[0].to_pylist()]
-                 for file in written}  # fmt: skip
+        found = {
+            file.partition[0]: [
+                b for batch in read_batches(FileStore(), [file.path], ["offset"]) for b in batch[0].to_pylist()
+            ]
+            for file in written
+        }
         assert found == wanted
         assert [file.rows for file in written] == [len(rows) for rows in wanted.values()]
         assert list(found) == list(wanted)
@@ -82,7 +87,7 @@ class TestWriting:
             writer.write(offsets(0, rows))
             (file,) = writer.close()
         assert pq.read_metadata(file.path.removeprefix("file://")).row_group(0).column(1).compression == found
-        (batch,) = read_batches({}, [file.path], ["offset"])
+        (batch,) = read_batches(FileStore(), [file.path], ["offset"])
         assert batch["offset"].to_pylist() == list(range(rows))
 
     def test_row_groups_are_about_as_large_as_asked(self, tmp_path: Path) -> None:
@@ -215,24 +220,24 @@ class TestReading:
         wanted = OffsetRange(start, start + length)
         found = [
             o
-            for b in read_batches({}, files, ["offset"], offsets=wanted, batch_bytes=60)
+            for b in read_batches(FileStore(), files, ["offset"], offsets=wanted, batch_bytes=60)
             for o in b["offset"].to_pylist()
         ]
         assert found == [offset for offset in range(100) if wanted.start <= offset < wanted.end]
 
     def test_backwards_the_last_row_group_comes_first(self, files: list[str]) -> None:
-        batches = read_batches({}, files, ["part", "offset"], offsets=OffsetRange(15, 85), backwards=True)
+        batches = read_batches(FileStore(), files, ["part", "offset"], offsets=OffsetRange(15, 85), backwards=True)
         firsts = [(batch["offset"][0].as_py(), batch.num_rows) for batch in batches]
         assert firsts == [(80, 5), (70, 10), (60, 10), (50, 10), (40, 10), (30, 10), (20, 10), (15, 5)]
 
     def test_only_the_asked_columns_come(self, files: list[str]) -> None:
-        (batch, *_) = read_batches({}, files, ["payload"], offsets=OffsetRange(3, 5))
+        (batch, *_) = read_batches(FileStore(), files, ["payload"], offsets=OffsetRange(3, 5))
         assert batch.schema.names == ["payload"]
         assert batch.num_rows == 2
 
     def test_a_missing_column_is_named(self, files: list[str]) -> None:
         with pytest.raises(LakeTableError, match="no column shard"):
-            next(read_batches({}, files, ["shard"]))
+            next(read_batches(FileStore(), files, ["shard"]))
 
 
 def test_a_table_reads_back_what_was_written(cells: Cells) -> None:
@@ -240,7 +245,7 @@ def test_a_table_reads_back_what_was_written(cells: Cells) -> None:
     assert [file.partition for file in files] == [(0, cells.window(0)), (1, cells.window(2))]
     rows = [
         row
-        for batch in read_batches({}, [file.path for file in files], ["number"])
+        for batch in read_batches(FileStore(), [file.path for file in files], ["number"])
         for row in batch["number"].to_pylist()
     ]
     assert rows == [0, 1, 2, 0, 1, 2]

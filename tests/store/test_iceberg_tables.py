@@ -23,6 +23,7 @@ from dts_assets.store.cast import cast_to_schema
 from dts_assets.store.catalog import LakeLocation, open_catalog
 from dts_assets.store.columns import changelog_columns, snapshot_columns
 from dts_assets.store.commit import replace
+from dts_assets.store.file_stores import FileStore
 from dts_assets.store.files import TableWriter, WriteTarget, read_batches
 from dts_assets.store.iceberg_tables import ensure_table, evolve, spark_name, table_identifier
 from dts_assets.store.lake import write_target
@@ -237,7 +238,7 @@ class TestWidening:
         schema = evolve(catalog, PATH, changelog_columns(respelled))
         assert [child.name for child in schema.field("after").type] == ["ID", "total"]
         (old,) = [file.file.file_path for file in catalog.load_table(PATH).scan().plan_files()]
-        (batch,) = read_batches({}, [old], schema.names)
+        (batch,) = read_batches(FileStore(), [old], schema.names)
         assert cast_to_schema(batch, schema, "t")["after"].to_pylist() == [{"ID": 1, "total": None}], (
             "as compaction does"
         )
@@ -266,7 +267,7 @@ class TestWidening:
 
 
 def _target(catalog: Catalog, path: tuple[str, ...]) -> WriteTarget:
-    return write_target(catalog.load_table(path), "run", {})
+    return write_target(catalog.load_table(path), "run")
 
 
 def _write(catalog: Catalog, target: WriteTarget, cells: Cells, window: int, after: dict[str, object]) -> None:

@@ -14,6 +14,7 @@ from pyiceberg.table import Table
 
 from dts_assets.store import new_version
 from dts_assets.store.commit import replace
+from dts_assets.store.file_stores import FileStore
 from dts_assets.store.files import WriteTarget
 from tests.store.test_commit import snapshots
 
@@ -56,7 +57,7 @@ def test_what_this_relies_on_in_pyiceberg_is_as_it_was() -> None:
 
 
 def test_a_target_can_be_sent_to_a_worker_and_shows_no_secret(cells: Cells) -> None:
-    target = changed(cells.target(), io_properties={"s3.secret-access-key": "hush"})
+    target = changed(cells.target(), store=FileStore("shop.cells", {"s3.secret-access-key": "hush"}))
     assert pickle.loads(pickle.dumps(target)) == target
     assert "hush" not in repr(target)
     assert isinstance(target, WriteTarget)
