@@ -143,7 +143,8 @@ def burst(stack: LiveStack, random: Random) -> str | None:
     begin = random.randrange(1 << 40) * _BURST_ROWS
     make = "CREATE TABLE IF NOT EXISTS burst (id BIGINT NOT NULL PRIMARY KEY, note VARCHAR(60))"
     fill = f"INSERT INTO burst SELECT seq, REPEAT('b', 50) FROM seq_{begin}_to_{begin + _BURST_ROWS - 1}"
-    return _run(stack, [make]) or _run(stack, ["DELETE FROM burst", fill]) or f"{_BURST_ROWS:,} rows in one transaction"
+    done = _run(stack, [make]) and _run(stack, ["DELETE FROM burst", fill])
+    return f"{_BURST_ROWS:,} rows in one transaction" if done else None
 
 
 def break_table(stack: LiveStack, random: Random) -> str | None:

@@ -19,7 +19,7 @@ from pyiceberg.table import Table
 
 from dts_assets import flows
 from dts_assets.errors import ExpiredCredentialsError, LakeTableError
-from dts_assets.planning.pauses import concerns_table
+from dts_assets.errors.origins import concerns_table
 from dts_assets.store import contention
 from dts_assets.store.file_stores import RENEW_BEFORE, FileStore, VendedCredentials, expiry_of, is_renewal_due
 from dts_assets.store.files import TableWriter, WriteTarget, read_batches
