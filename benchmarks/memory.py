@@ -24,7 +24,7 @@ from typing import Any
 
 from benchmarks import columns, traffic
 from benchmarks.command import Options, finish
-from benchmarks.workbench import Workbench, all_windows, whole
+from benchmarks.workbench import NO_SPARK, Workbench, all_windows, whole
 from dts_assets.flows import entries, raw, tables, tables_decode
 from dts_assets.flows.layers import Selection
 from dts_assets.stages import changelog_decoder
@@ -108,7 +108,7 @@ def measure(case: Case, *, seed: int) -> tuple[dict[str, float], int]:
         pipeline, workers = bench.pipeline("bench", recording), _Workers(case.chunk)
         for flow in (raw, entries, tables_decode):
             flow.__dict__["run_tasks"] = workers.run
-        how: dict[str, Any] = {"spark": lambda: None, "progress": lambda _: None}
+        how: dict[str, Any] = {"spark": lambda: NO_SPARK, "progress": lambda _: None}
         raw.materialize_raw(pipeline, whole(pipeline), **how)
         entries.materialize_entries(pipeline, whole(pipeline), **how)
         tables.materialize_tables(pipeline, all_windows(pipeline), selection=Selection({"snapshot": ()}), **how)

@@ -27,7 +27,7 @@ import pyarrow.parquet as pq
 
 from benchmarks import traffic
 from benchmarks.command import Options, finish, load
-from benchmarks.workbench import Recording, Workbench, all_windows, whole
+from benchmarks.workbench import NO_SPARK, Recording, Workbench, all_windows, whole
 from dts_assets.flows import entries, raw, redelivered, tables, tables_decode
 from dts_assets.flows.layers import Selection
 from dts_assets.flows.redelivered import NOTHING_BEFORE
@@ -138,7 +138,7 @@ def _run(bench: Workbench, name: str, recording: Recording, *, knows: bool) -> f
 
 
 def _no_spark() -> Any:
-    return None
+    return NO_SPARK
 
 
 @contextmanager

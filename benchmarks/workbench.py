@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.traffic import START, Shape, Table, write_capture
 from dts_assets.flows.pipeline import Pipeline
@@ -23,6 +23,17 @@ from dts_assets.store.session import open_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class _NoSpark:
+    """The settings of a session for flows whose tasks are called without Spark."""
+
+    conf: Mapping[str, str]
+
+
+NO_SPARK: Any = _NoSpark({"spark.master": "local[1]"})
+"""A stand-in for a session whose tasks run one after the other in this process."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Container, Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -32,6 +32,14 @@ class Break:
     surely: int | None = None
     since: int = 0
     inside: tuple[tuple[str, int], ...] | None = None
+
+    def of_servers(self, servers: Sequence[str]) -> Break:
+        """Return the break as far as it concerns entries of some servers, which are ascending.
+
+        A break at an offset asks for no number that was seen.
+        """
+        seen = _of_servers(self.seen, servers) if self.offset is None else ()
+        return replace(self, seen=seen, inside=self.inside and _of_servers(self.inside, servers))
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +75,9 @@ class LineageRule:
         for run in runs:
             for one in run.servers:
                 numbers[one.server] = max(numbers.get(one.server, -1), one.last)
+        servers = sorted(server for server in numbers if server is not None)
         breaks = [
-            replace(one, seen=_of_servers(one.seen, numbers), inside=one.inside and _of_servers(one.inside, numbers))
+            one.of_servers(servers)
             for one in self.breaks
             if time is not None
             and any(
@@ -112,8 +121,10 @@ def _belongs(one: Break, *, offset: int, server: str | None, number: int, time: 
     return time >= one.time or (not one.by_gtid and one.surely is not None and offset >= one.surely)
 
 
-def _of_servers(ascending: tuple[tuple[str, int], ...], servers: Container[str | None]) -> tuple[tuple[str, int], ...]:
-    return tuple(pair for pair in ascending if pair[0] in servers)
+def _of_servers(ascending: tuple[tuple[str, int], ...], servers: Sequence[str]) -> tuple[tuple[str, int], ...]:
+    """Return the pairs of some servers, which are ascending; a break may have seen thousands of others."""
+    places = ((bisect_left(ascending, (server,)), server) for server in servers)
+    return tuple(ascending[at] for at, server in places if at < len(ascending) and ascending[at][0] == server)
 
 
 def _number_of(ascending: tuple[tuple[str, int], ...], server: str) -> int:

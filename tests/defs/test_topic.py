@@ -156,8 +156,8 @@ def raises(error: Exception) -> Any:
     [
         ("topic", "watermarks", AWAY, "broker:9092"),
         ("topic", "watermarks", BrokerLoginError("broker:9092", "SCRAM-SHA-512"), "Check sasl.username"),
-        ("ledger", "raw_windows", UnwritableLakeError("./lake", "permission denied"), "The lake ./lake cannot be written"),
-        ("ledger", "raw_windows", OSError("host=h password=hunter2"), "OSError, see the log of the tick"),
+        ("ledger", "marks_by_day", UnwritableLakeError("./lake", "permission denied"), "The lake ./lake cannot be written"),
+        ("ledger", "marks_by_day", OSError("host=h password=hunter2"), "OSError, see the log of the tick"),
         ("settings", "pipeline", ConfigErrors((ConfigMistake("a.yaml", 1, "x", "no such key", "remove it"),)), "no such key"),
     ],
     ids=["broker away", "login refused", "lake unwritable", "ledger unreadable", "configuration wrong"],

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.workbench import NO_SPARK
 from dts_assets.flows import snapshot_tasks, tables, tables_tasks
 from dts_assets.planning import completeness
 from dts_assets.stages import snapshot_in_arrow
@@ -47,7 +48,7 @@ _SENT = (Write, Statement, Restart, FailOver, Repeat, Damage)
 def no_spark(lake_location: LakeLocation, tmp_path: Path) -> Bench:
     """A bench for worlds whose snapshots need no merge."""
     open_catalog(lake_location)
-    return Bench(None, lake_location, tmp_path, "world")  # type: ignore[arg-type]
+    return Bench(NO_SPARK, lake_location, tmp_path, "world")
 
 
 def test_a_seed_is_a_list_of_actions() -> None:

@@ -132,7 +132,9 @@ def no_entries_are_stale(patch: pytest.MonkeyPatch) -> None:
 
 
 def the_frontier_passes_a_gap(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(tables, "frontier", lambda cuts, grid, *, first: Frontier(max(cuts, default=None), None, None))
+    patch.setattr(
+        tables, "frontier", lambda cuts, grid, *, first, behind: Frontier(max(cuts, default=None), None, None)
+    )
 
 
 def the_group_goes_beyond_what_is_stored(patch: pytest.MonkeyPatch) -> None:
