@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -34,12 +34,13 @@ class Break:
     inside: tuple[tuple[str, int], ...] | None = None
 
     def of_servers(self, servers: Sequence[str]) -> Break:
-        """Return the break as far as it concerns entries of some servers, which are ascending.
-
-        A break at an offset asks for no number that was seen.
-        """
-        seen = _of_servers(self.seen, servers) if self.offset is None else ()
-        return replace(self, seen=seen, inside=self.inside and _of_servers(self.inside, servers))
+        """Return the break as far as it concerns entries of some servers, which are ascending."""
+        if not self.seen and not self.inside:
+            return self
+        seen, inside = _of_servers(self.seen, servers), self.inside and _of_servers(self.inside, servers)
+        if (seen, inside) == (self.seen, self.inside):
+            return self  # mostly: there is one server, and thousands of breaks
+        return replace(self, seen=seen, inside=inside)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +55,10 @@ class LineageRule:
 
     def lineage(self, *, offset: int, server: str | None, number: int, time: datetime) -> int:
         """Return the lineage of one entry; ``server`` and ``number`` are its GTID's, None without one."""
-        found = self.base
-        for one in self.breaks:
+        for one in reversed(self.breaks):
             if _belongs(one, offset=offset, server=server, number=number, time=time):
-                found = one.lineage
-        return found
+                return one.lineage
+        return self.base
 
     def up_to(self, runs: Iterable[Run]) -> LineageRule:
         """Return the part of the rule that concerns entries of some runs.
@@ -79,11 +79,7 @@ class LineageRule:
         breaks = [
             one.of_servers(servers)
             for one in self.breaks
-            if time is not None
-            and any(
-                _belongs(one, offset=offset, server=server, number=number, time=time)
-                for server, number in numbers.items()
-            )
+            if time is not None and _may_hold(one, offset=offset, numbers=numbers, time=time)
         ]
         return LineageRule(self.base, tuple(breaks))
 
@@ -119,6 +115,15 @@ def _belongs(one: Break, *, offset: int, server: str | None, number: int, time: 
     if one.by_gtid and server is not None:
         return number > _number_of(one.seen, server) or (one.surely is not None and offset >= one.surely)
     return time >= one.time or (not one.by_gtid and one.surely is not None and offset >= one.surely)
+
+
+def _may_hold(one: Break, *, offset: int, numbers: Mapping[str | None, int], time: datetime) -> bool:
+    """Return whether entries up to an offset, a time and numbers may lie behind a break."""
+    if one.offset is not None and one.inside is None:
+        return offset >= one.offset
+    return any(
+        _belongs(one, offset=offset, server=server, number=number, time=time) for server, number in numbers.items()
+    )
 
 
 def _of_servers(ascending: tuple[tuple[str, int], ...], servers: Sequence[str]) -> tuple[tuple[str, int], ...]:
