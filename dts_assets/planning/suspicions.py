@@ -120,10 +120,14 @@ class _Before:
         """
         shard = one.run.shard
         highest = self._highest.get(shard)
-        if highest is None or (not one.several and not one.run.broken and one.run.first > highest[1]):
+        if highest is None:
             return []
-        behind = (one.lineages[0], one.run.first) > highest
-        if behind and all(of.first > self._numbers.get((shard, of.server), -1) for of in one.run.servers):
+        steps = [of.first - self._numbers.get((shard, of.server), -1) for of in one.run.servers]
+        least = 1 if one.run.begins else 0  # a transaction that goes on has the number of its beginning
+        behind = not (one.several or one.run.broken) and one.run.first > highest[1]
+        if behind and all(step >= least for step in steps):
+            return []
+        if (one.lineages[0], one.run.first) > highest and all(step > 0 for step in steps):
             return []
         compared = (
             (other, _compare(other, one, adjacent=is_first and other is self._last)) for other in self._runs[shard]
