@@ -9,10 +9,21 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from dts_assets.errors import DtsAssetsError
 from dts_assets.flows import snapshots
 from dts_emulator.commands.demo_run import run_demo
 
-if __name__ == "__main__":
+
+def main() -> int:
+    """The command."""
     if sys.argv[2:] == ["merge"]:
         snapshots.REFRESH_ROWS = -1
-    sys.exit(run_demo(Path(sys.argv[1])))
+    try:
+        return run_demo(Path(sys.argv[1]))
+    except DtsAssetsError as error:
+        sys.stderr.write(f"{error}\n")
+        return error.exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
