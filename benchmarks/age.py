@@ -34,7 +34,7 @@ from benchmarks.command import Options, finish, load, say
 from benchmarks.regular_topic import RegularTopic, cells_of, entries_mark_of, raw_mark_of
 from dts_assets.flows.find_work import find_work
 from dts_assets.flows.layers import EVERYTHING
-from dts_assets.flows.looks import raw_marks, settle_days
+from dts_assets.flows.looks import forget, raw_marks, settle_days
 from dts_assets.flows.pipeline import Pipeline, lake_location
 from dts_assets.flows.tables_plan import plan_tables
 from dts_assets.model.frontier import Frontier
@@ -51,7 +51,6 @@ from dts_assets.planning.topic_lineages import find_lineages
 from dts_assets.settings import load_settings
 from dts_assets.store.files import TableWriter
 from dts_assets.store.lake import Lake
-from dts_assets.store.ledger_files import forget
 from dts_assets.store.registry import RegisteredColumn, RegisteredTable, merge_registry
 from dts_assets.store.rows import to_arrow
 from dts_assets.store.schemas import SYSTEM_TABLES

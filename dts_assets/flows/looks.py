@@ -9,9 +9,11 @@ on the rows of ``settled_days`` being there: without them a look begins with the
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from threading import Lock
 
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.pipeline import Pipeline
@@ -39,6 +41,7 @@ from dts_assets.planning.settled_past import NO_PAST, Past, past_after, reaches_
 from dts_assets.planning.topic_marks import TopicMarks, digest_of_tables
 from dts_assets.planning.work import plan_work
 from dts_assets.store.ledger import MarksByDay
+from dts_assets.store.ledger_files import forget as forget_files
 
 _FURTHER_BACK = (0, 7)
 """The settled days that are read besides one.
@@ -62,6 +65,14 @@ Each try costs some looks, and the live run asks every ten seconds.
 
 _IN_VAIN: dict[tuple[str | None, int, tuple[str, ...] | None], float] = {}
 """The last try in vain: the lake, the day and its files, and when it was."""
+
+_TOPICS: OrderedDict[Hashable, TopicMarks] = OrderedDict()
+"""The marks that the latest looks told, by all that they follow from. Ledger files never change."""
+
+_MOST_TOPICS = 4
+"""The number of them that a process keeps."""
+
+_LOCK = Lock()
 
 _MOST_DAYS = 10
 """The most days that one run settles.
@@ -165,6 +176,13 @@ def settle_days(pipeline: Pipeline, progress: Progress, *, clock: Callable[[], f
         progress(f"ledger: {count} more days are settled")
 
 
+def forget() -> None:
+    """Forget all that this process remembers of lakes, as a fresh process does not know it."""
+    with _LOCK:
+        _TOPICS.clear()
+    forget_files()
+
+
 def _settle(pipeline: Pipeline, now: float) -> int:
     """Return the number of days that were settled and stored.
 
@@ -261,10 +279,31 @@ def _look_from(
         sources=raw if least is None else {**_read_before(pipeline, stored, entries, first, least), **raw},
         entries=entries,
         cuts={row.window.start: row for row in stored.cuts(days)},
-        topic=pipeline.topic_marks(entries.values(), tables, past=pasts.read, judged=pasts.judged),
+        topic=_topic_marks(pipeline, stored.files_of_windows(days), entries.values(), tables, pasts),
         judged=pasts.judged,
         before=max(known, default=None),
     )
+
+
+def _topic_marks(
+    pipeline: Pipeline, files: tuple[str, ...], rows: Iterable[IngestWindow], tables: Iterable[TableId], pasts: _Pasts
+) -> TopicMarks:
+    """Return the marks that ``rows`` tell, which stand in ``files``.
+
+    A refresh asks for them three times, and only one of these times rows have changed.
+    """
+    key = (
+        (pipeline.lake.identity(pipeline.name), pipeline.judging_settings(), files),
+        (frozenset(tables), pasts.read.digest, pasts.judged.digest, tuple(pipeline.comparisons())),
+    )
+    found = _TOPICS.get(key)
+    if found is None:
+        found = pipeline.topic_marks(rows, tables, past=pasts.read, judged=pasts.judged)
+        with _LOCK:
+            _TOPICS[key] = found
+            while len(_TOPICS) > _MOST_TOPICS:
+                _TOPICS.popitem(last=False)
+    return found
 
 
 def _read_before(

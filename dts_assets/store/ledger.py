@@ -80,6 +80,11 @@ class MarksByDay:
         """Return the marks of the tables runs of some days, by window."""
         return sorted(self._rows(Cut, "cuts", days), key=lambda row: row.window)
 
+    def files_of_windows(self, days: Iterable[int]) -> tuple[str, ...]:
+        """Return the paths of the files with the marks of ingest of some days. Equal paths are equal rows."""
+        by_day = self._found["windows"][1] if "windows" in self._found else {}
+        return tuple(sorted(file.file_path for day in set(days) for file in by_day.get(day, ())))
+
     def _rows(self, kind: type[Kind], name: str, days: Iterable[int]) -> list[Kind]:
         if name not in self._found:
             return []

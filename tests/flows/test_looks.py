@@ -13,7 +13,7 @@ import pytest
 
 from benchmarks.regular_topic import MESSAGES, SERVER, RegularTopic, cells_of, entries_mark_of, raw_mark_of
 from dts_assets.flows.find_work import find_work
-from dts_assets.flows.looks import looks, raw_marks, settle_days
+from dts_assets.flows.looks import forget, looks, raw_marks, settle_days
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.model.ledger_rows import IngestWindow, MissingTable, RawWindow, SettledDay
 from dts_assets.model.positions import SourcePosition
@@ -125,7 +125,8 @@ def windows_read(aged: Aged) -> int:
 
 
 def work_without_settled(aged: Aged, monkeypatch: pytest.MonkeyPatch) -> Work:
-    """What a look over all windows finds."""
+    """What a look over all windows finds in a process that remembers nothing."""
+    forget()
     with monkeypatch.context() as patched:
         patched.setattr(Ledger, "settled_days", lambda self: [])
         return find_work(aged.pipeline)
@@ -320,6 +321,25 @@ def test_days_are_settled_one_after_the_other_as_they_end(aged: Aged, monkeypatc
         assert len(aged.settle()) == number // A_DAY
         assert find_work(aged.pipeline) == work_without_settled(aged, monkeypatch)
         assert windows_read(aged) <= 2 * A_DAY + 1
+
+
+def test_the_topic_is_judged_again_where_anything_changed_that_it_follows_from(aged: Aged) -> None:
+    def judged() -> object:
+        return next(looks(aged.pipeline, known(aged.pipeline))).topic
+
+    aged.ledger.change_settled_days(lambda rows: [])  # so that all looks read the same files
+    first = judged()
+    aged.change_raw(cell(DAYS * A_DAY + 1), generation="another")
+    assert judged() is first, "no mark of entries changed"
+    aged.change_entries(cell(DAYS * A_DAY + 1), generation="another")
+    second = judged()
+    assert second is not first
+    assert judged() is second
+    other_types(aged)
+    third = judged()
+    assert third not in (first, second)
+    another_table_is_found(aged)
+    assert judged() not in (first, second, third)
 
 
 def test_a_lake_without_settled_days_is_settled_bit_by_bit(aged: Aged, monkeypatch: pytest.MonkeyPatch) -> None:
