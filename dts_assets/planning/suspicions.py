@@ -102,6 +102,7 @@ class _Before:
         self._last: _Bounds | None = None
         self._highest: dict[str, tuple[int, SourcePosition]] = {}
         self._numbers: dict[tuple[str, str], int] = {}
+        self._with_number: dict[tuple[str, str], list[_Bounds]] = {}
 
     def add(self, runs: Sequence[_Bounds]) -> None:
         for one in runs:
@@ -110,7 +111,11 @@ class _Before:
             self._last = one
             self._highest[shard] = max(self._highest.get(shard, top), top)
             for of in one.run.servers:
-                self._numbers[shard, of.server] = max(self._numbers.get((shard, of.server), -1), of.last)
+                key = shard, of.server
+                if of.last > self._numbers.get(key, -1):
+                    self._numbers[key], self._with_number[key] = of.last, []
+                if of.last == self._numbers[key]:
+                    self._with_number[key].append(one)
 
     def overlapping(self, one: _Bounds, *, is_first: bool) -> list[tuple[_Bounds, _Same]]:
         """Return the earlier runs that may hold the same changes.
@@ -122,16 +127,17 @@ class _Before:
         highest = self._highest.get(shard)
         if highest is None:
             return []
-        steps = [of.first - self._numbers.get((shard, of.server), -1) for of in one.run.servers]
+        steps = {of.server: of.first - self._numbers.get((shard, of.server), -1) for of in one.run.servers}
+        if (one.lineages[0], one.run.first) > highest and all(step > 0 for step in steps.values()):
+            return []
+        others = self._runs[shard]
         least = 1 if one.run.begins else 0  # a transaction that goes on has the number of its beginning
         behind = not (one.several or one.run.broken) and one.run.first > highest[1]
-        if behind and all(step >= least for step in steps):
-            return []
-        if (one.lineages[0], one.run.first) > highest and all(step > 0 for step in steps):
-            return []
-        compared = (
-            (other, _compare(other, one, adjacent=is_first and other is self._last)) for other in self._runs[shard]
-        )
+        if behind and all(step >= least for step in steps.values()):
+            # No other run can have the transaction. It may be told again in this window, by another server.
+            going_on = (self._with_number[shard, server] for server, step in steps.items() if step == 0)
+            others = [other for some in going_on for other in some]
+        compared = ((other, _compare(other, one, adjacent=is_first and other is self._last)) for other in others)
         return [(other, same) for other, same in compared if same is not _Same.NOTHING]
 
 

@@ -116,6 +116,16 @@ def test_a_transaction_torn_by_a_failover_keeps_its_order(borders: tuple[int, ..
     assert not verdict.doubted
 
 
+@pytest.mark.parametrize("border", [5, 6, 7, 9])
+@pytest.mark.parametrize("names", ["mysql", "mariadb"])
+def test_a_transaction_that_a_border_cuts_and_another_server_tells_again_stands_once(names: str, border: int) -> None:
+    """Places in it are counted from its BEGIN, which is in the window before."""
+    actions = (Write(TWO), Write(ONE), Write((0, 0)), Stop(B, lost=(2, 3)), Stop(B, back=1), Write(TWO))
+    shape = Shape(2, "mariadb" if names == "mariadb" else "mysql", broadcast=False, bases=(10, 12, 500))
+    told = in_sets(story(shape, actions), [[1, 7], [3, 9]])
+    assert judge(told, (border,)).right_in_partitions
+
+
 @pytest.mark.parametrize("clocks", [(0, 0, 0), (0, 9, 0), (0, 0, -9)])
 def test_servers_that_no_kafka_partition_saw_together_are_not_mixed(clocks: tuple[int, ...]) -> None:
     verdict = judge(story(Shape(2, broadcast=False, clocks=clocks), BLIND))
