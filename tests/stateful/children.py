@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dts_assets.errors import DtsAssetsError
-from tests.flows.killing import own_connections
+from tests.flows.killing import objects_released, own_connections
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,6 +40,17 @@ def in_children(
     stop_by: signal.Signals = signal.SIGKILL,
 ) -> list[Ended]:
     """Do pieces of work at the same time, each in a process of its own, and stop all of them after some seconds (None: never)."""
+    with objects_released(session):
+        return _in_children(session, works, folder, stop_after, stop_by)
+
+
+def _in_children(
+    session: SparkSession,
+    works: Sequence[Callable[[], object]],
+    folder: Path,
+    stop_after: float | None,
+    stop_by: signal.Signals,
+) -> list[Ended]:
     folder.mkdir(parents=True, exist_ok=True)
     children = {_fork(session, work, folder / f"child-{number}"): number for number, work in enumerate(works)}
     numbers = dict(children)
