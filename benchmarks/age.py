@@ -12,6 +12,8 @@ last three days and the day of now are whole, and settled by the product.
   are planned on, writes their marks, and looks whether another day is settled. Snapshots are not part of it.
 - ``load``: a fresh process loads the definitions. The peer is the same with a grid that begins today.
 
+``tick_ids`` and ``refresh_ids`` are the same of a topic whose messages carry ids (Huawei DRS in JSON-C).
+
 Ratios of ``tick`` and ``refresh`` are their processor seconds (the median of several) by one second, that of ``load`` is its
 wall time by the peer's. ``figures`` has the seconds of each turn, and of the ``first`` tick of a process, whose
 ledger has read nothing yet.
@@ -26,25 +28,28 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 from benchmarks.command import Options, finish, load, say
-from benchmarks.regular_topic import RegularTopic, cells_of, entries_mark_of, raw_mark_of
+from benchmarks.regular_topic import RegularTopic, cells_of, entries_mark_of, entries_mark_with_ids, raw_mark_of
 from dts_assets.flows.find_work import find_work
 from dts_assets.flows.layers import EVERYTHING
-from dts_assets.flows.looks import forget, raw_marks, settle_days
+from dts_assets.flows.looks import forget, raw_marks
 from dts_assets.flows.pipeline import Pipeline, lake_location
+from dts_assets.flows.settling import settle_days
 from dts_assets.flows.tables_plan import plan_tables
 from dts_assets.model.frontier import Frontier
-from dts_assets.model.ledger_rows import Cut, IngestWindow, LedgerRow, SettledDay
+from dts_assets.model.ledger_rows import Cut, IngestWindow, LedgerRow, RawWindow, SettledDay
 from dts_assets.model.tables import TableId
 from dts_assets.model.turns import NOBODY
 from dts_assets.model.windows import ClosedBy, Window, WindowGrid, day_of, start_of_day
 from dts_assets.planning.cuts import frontier, window_cut
 from dts_assets.planning.proofs import prove_behind
 from dts_assets.planning.settled_days import LATEST_PASTS, day_key, with_days
+from dts_assets.planning.settled_ids import ids_after
 from dts_assets.planning.settled_past import NO_PAST, Past, past_after
 from dts_assets.planning.ticks import Cursor, ingest_tick, tables_tick
 from dts_assets.planning.topic_lineages import find_lineages
@@ -62,7 +67,7 @@ CONFIGURATION = """\
 lake: {{warehouse: ./lake}}
 subscriptions:
   shop:
-    format: dts-protobuf
+    format: {format}
     source: {{kafka: {{bootstrap_servers: "nowhere:9092", topics: [shop], group_id: shop}}}}
     partitions: {partitions}
     window: {{every: 1h, start: "{start:%Y-%m-%dT%H:%MZ}", live: true}}
@@ -76,6 +81,7 @@ class Aged:
 
     config: Path
     topic: RegularTopic
+    with_ids: bool = False
 
     def open(self) -> Pipeline:
         """Open the subscription, as each tick does."""
@@ -83,15 +89,21 @@ class Aged:
         return Pipeline(settings.subscriptions["shop"], self.topic, Lake(lake_location(settings)))
 
 
-def make_lake(folder: Path, *, days: int, partitions: int) -> Aged:
+def configuration(partitions: int, start: datetime, *, with_ids: bool) -> str:
+    """Return the text of the configuration file."""
+    name = "drs-json-c" if with_ids else "dts-protobuf"
+    return CONFIGURATION.format(partitions=partitions, start=start, format=name)
+
+
+def make_lake(folder: Path, *, days: int, partitions: int, with_ids: bool = False) -> Aged:
     """Make a lake whose last window is open, and settle all of its days."""
     today = start_of_day(day_of(datetime.now(UTC)))
     start = today - timedelta(days=days)
     folder.mkdir(parents=True, exist_ok=True)
     config = folder / "pipeline.yaml"
-    config.write_text(CONFIGURATION.format(partitions=partitions, start=start))
+    config.write_text(configuration(partitions, start, with_ids=with_ids))
     topic = RegularTopic(WindowGrid(timedelta(hours=1), start), partitions, today + timedelta(hours=12, minutes=30))
-    aged = Aged(config, topic)
+    aged = Aged(config, topic, with_ids)
     pipeline = aged.open()
     pipeline.check_shape()
     pipeline.first_window()
@@ -103,6 +115,12 @@ def make_lake(folder: Path, *, days: int, partitions: int) -> Aged:
     _store_settled(pipeline, settled)
     settle_days(pipeline, say)
     return aged
+
+
+def entries_of(aged: Aged, raw: RawWindow, *, decoding: str) -> IngestWindow:
+    """Return the mark of entries that belongs to a mark of raw."""
+    made = entries_mark_with_ids if aged.with_ids else entries_mark_of
+    return made(aged.topic, raw, decoding=decoding)
 
 
 def tick(aged: Aged) -> None:
@@ -124,7 +142,7 @@ def refresh(aged: Aged) -> None:
     pipeline.ledger.replace_raw_windows([row.cell for row in raw], raw)
     raw_marks(pipeline).behind_settled([window])
     pipeline.ledger.windows([window])
-    entries = [entries_mark_of(aged.topic, row, decoding=pipeline.decoding_settings()) for row in raw]
+    entries = [entries_of(aged, row, decoding=pipeline.decoding_settings()) for row in raw]
     pipeline.ledger.replace_windows([row.cell for row in entries], entries)
     (ready,) = find_work(pipeline).tables
     plan = plan_tables(pipeline, [ready], EVERYTHING, NOBODY, lambda line: None)
@@ -150,23 +168,26 @@ def _fold_days(aged: Aged, pipeline: Pipeline, days: Iterable[int]) -> dict[int,
         _, proven = prove_behind(
             past.proofs, rows, kafka_partitions=aged.topic.partitions, synced=synced, trust_gtids=True
         )
-        least = min(row.checkpoints[0].position for row in rows)
-        found[day] = past = past_after(
-            past,
-            rows,
-            until=start_of_day(day + 1),
-            proofs=proven,
-            frontier=Frontier(windows[-1].start, None, least),
-            lineages=find_lineages([*past.rows, *rows], trust_gtids=True),
-        )
+        until, last = start_of_day(day + 1), windows[-1].start
+        if aged.with_ids:
+            history = pipeline.topic_marks(rows, [], past=past).history
+            ids = ids_after(past.ids, rows, until=until, seen=history.ids, comparisons=[])
+            assert ids is not None, "no id falls"
+            past = Past(
+                until, proofs=proven, frontier=Frontier(last, last, None), lineages=history.lineages.all, ids=ids
+            )
+        else:
+            behind = Frontier(last, None, min(row.checkpoints[0].position for row in rows))
+            lineages = find_lineages([*past.rows, *rows], trust_gtids=True)
+            past = past_after(past, rows, until=until, proofs=proven, frontier=behind, lineages=lineages)
+        found[day] = past
     return found
 
 
 def _rows_of(aged: Aged, pipeline: Pipeline, windows: Sequence[Window]) -> list[IngestWindow]:
     decoding = pipeline.decoding_settings()
     return [
-        entries_mark_of(aged.topic, raw_mark_of(aged.topic, cell), decoding=decoding)
-        for cell in cells_of(aged.topic, windows)
+        entries_of(aged, raw_mark_of(aged.topic, cell), decoding=decoding) for cell in cells_of(aged.topic, windows)
     ]
 
 
@@ -174,7 +195,7 @@ def _write_first_rows(aged: Aged, pipeline: Pipeline, days: Sequence[int]) -> No
     """Write one row of each table for each day."""
     first = [_windows(aged.topic.grid, day)[0] for day in days]
     raw = [raw_mark_of(aged.topic, cell) for cell in cells_of(aged.topic, first) if cell.kafka_partition == 0]
-    entries = [entries_mark_of(aged.topic, row, decoding=pipeline.decoding_settings()) for row in raw]
+    entries = [entries_of(aged, row, decoding=pipeline.decoding_settings()) for row in raw]
     _write_days(pipeline, "raw_windows", days, raw)
     _write_days(pipeline, "windows", days, entries)
     _write_days(pipeline, "cuts", days, _cuts_of(pipeline, entries, NO_PAST, NO_PAST))
@@ -204,7 +225,7 @@ def _write_whole_days(aged: Aged, pipeline: Pipeline, days: Sequence[int], pasts
         windows = [window for window in _windows(aged.topic.grid, day) if window.start <= aged.topic.clock]
         closed = {window: ClosedBy.MESSAGE if window.end <= aged.topic.clock else ClosedBy.OPEN for window in windows}
         raw = [raw_mark_of(aged.topic, cell, closed_by=closed[cell.window]) for cell in cells_of(aged.topic, windows)]
-        mine = [entries_mark_of(aged.topic, row, decoding=pipeline.decoding_settings()) for row in raw]
+        mine = [entries_of(aged, row, decoding=pipeline.decoding_settings()) for row in raw]
         rows += mine
         judged = past if day == days[0] else pasts[days[0]]
         cuts = [row for row in _cuts_of(pipeline, rows, past, judged) if row.window in closed]
@@ -268,30 +289,34 @@ def main() -> int:
     options.add_turns(5)
     chosen = options.parse_args()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        began = time.perf_counter()
-        aged = make_lake(Path(folder) / "aged", days=chosen.days, partitions=chosen.partitions)
-        say(
-            f"age: {chosen.days} days of {chosen.partitions} Kafka partitions, made in {time.perf_counter() - began:.0f} s"
-        )
-        forget()
-        first, *ticks = measure(lambda: tick(aged), chosen.turns + 1)
-        refreshes = measure(lambda: refresh(aged), chosen.turns)
-        young = replace(aged, config=Path(folder) / "young" / "pipeline.yaml")
-        young.config.parent.mkdir()
+        measured = {}
+        for name, with_ids in (("", False), ("_ids", True)):
+            began = time.perf_counter()
+            where = Path(folder) / f"aged{name}"
+            aged = make_lake(where, days=chosen.days, partitions=chosen.partitions, with_ids=with_ids)
+            took = time.perf_counter() - began
+            said = "with ids" if with_ids else "with GTIDs"
+            say(f"age: {chosen.days} days of {chosen.partitions} Kafka partitions {said}, made in {took:.0f} s")
+            forget()
+            measured[f"tick{name}"] = measure(partial(tick, aged), chosen.turns + 1)
+            measured[f"refresh{name}"] = measure(partial(refresh, aged), chosen.turns)
+        young = Path(folder) / "young" / "pipeline.yaml"
+        young.parent.mkdir()
         start = start_of_day(day_of(datetime.now(UTC)))
-        young.config.write_text(CONFIGURATION.format(partitions=chosen.partitions, start=start))
-        aged_load, young_load = (load_definitions(one.config, min(3, chosen.turns)) for one in (aged, young))
-    ratios = {
-        "tick": round(statistics.median(ticks), 3),
-        "refresh": round(statistics.median(refreshes), 3),
-        "load": round(aged_load / young_load, 3),
-    }
+        young.write_text(configuration(chosen.partitions, start, with_ids=False))
+        old = Path(folder) / "aged" / "pipeline.yaml"
+        aged_load, young_load = (load_definitions(one, min(3, chosen.turns)) for one in (old, young))
+    firsts = {f"first_{name}": turns.pop(0) for name, turns in measured.items() if name.startswith("tick")}
+    ratios = {name: round(statistics.median(turns), 3) for name, turns in measured.items()}
+    ratios["load"] = round(aged_load / young_load, 3)
     figures = {
-        "first": first, "ticks": ticks, "refreshes": refreshes, "load": round(aged_load, 2),
-        "load_without_windows": round(young_load, 2), "machine_load": load(),
+        **firsts, **measured, "load": round(aged_load, 2), "load_without_windows": round(young_load, 2),
+        "machine_load": load(),
     }  # fmt: skip
-    say(f"{'tick':>10} {ratios['tick']:6.2f} s, the first {first:.2f} s\n{'refresh':>10} {ratios['refresh']:6.2f} s")
-    say(f"{'load':>10} {ratios['load']:6.2f}x of {young_load:.2f} s without windows")
+    for name in measured:
+        first = f", the first {firsts[f'first_{name}']:.2f} s" if name.startswith("tick") else ""
+        say(f"{name:>12} {ratios[name]:6.2f} s{first}")
+    say(f"{'load':>12} {ratios['load']:6.2f}x of {young_load:.2f} s without windows")
     finish("age", ratios, figures)
     return 0
 

@@ -1,19 +1,21 @@
 """A topic whose Kafka partitions get equally many messages in every window, and its marks.
 
 The source is answered from arithmetic, so that years of it take no memory. Each window of a Kafka partition is one transaction,
-whose GTIDs go round the Kafka partitions, and ends with a CHECKPOINT.
+whose GTIDs go round the Kafka partitions, and ends with a CHECKPOINT. The marks may also be those of a topic whose messages carry
+ids, and in which a table was loaded first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 import pyarrow as pa
 
 from dts_assets.model.delivery import CellDelivery, ShardSequence, ShardTransactions, Transaction
 from dts_assets.model.ledger_rows import Counts, IngestWindow, RawWindow
+from dts_assets.model.message_ids import SeenKind, SeenTable
 from dts_assets.model.offsets import OffsetRange, Watermark
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.problems import Completeness
@@ -124,6 +126,32 @@ def entries_mark_of(topic: RegularTopic, raw: RawWindow, *, decoding: str) -> In
         decoded_sets=count), last, synced, (), raw.closed_by, Completeness.CONTIGUOUS, (), CODE_VERSION,
         generation(inputs, code_version=CODE_VERSION), tuple(sorted(inputs)), runs=(run,),
         checkpoints=(SeenCheckpoint("", at, last, synced, fake_gtid=False),), delivery=delivery,
+    )  # fmt: skip
+
+
+def entries_mark_with_ids(topic: RegularTopic, raw: RawWindow, *, decoding: str) -> IngestWindow:
+    """Return the mark of entries that belongs to a mark of raw, of messages that carry ids."""
+    made, partition, window = entries_mark_of(topic, raw, decoding=decoding), raw.kafka_partition, raw.window
+    number = topic.grid.number(window.start) * topic.partitions + partition
+    first, last = (SourcePosition(0, 0, 1_000 * number + at) for at in (0, 999))
+    (run,) = made.runs
+    kinds = [SeenKind.READ, SeenKind.CHANGE] if number == 0 else [SeenKind.CHANGE]
+    tables = (
+        SeenTable(
+            "shopdb",
+            "",
+            "orders",
+            kind,
+            raw.offsets.start + at,
+            SourcePosition(0, 0, first.position + at),
+            window.start,
+        )
+        for at, kind in enumerate(kinds)
+    )
+    return replace(
+        made, checkpoint=None, checkpoint_gtid_set=None, checkpoints=(), seen_tables=tuple(tables),
+        runs=(replace(run, first=first, last=last, gtid=None, begins=False, servers=()),) if raw.offsets else (),
+        delivery=replace(made.delivery, sequences=(), transactions=()),
     )  # fmt: skip
 
 

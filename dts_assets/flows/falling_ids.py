@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from dts_assets.flows.known_tables import known_tables
+from dts_assets.flows.looks import looks
 from dts_assets.flows.open_windows import files_of_cells
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
 from dts_assets.flows.reports import Progress, of_bytes
@@ -44,11 +46,12 @@ class CompareTask:
 def compare_contents(pipeline: Pipeline, *, spark: SparkProvider, progress: Progress) -> None:
     """Decide what messages behind falling ids are, where the ledger does not say it yet.
 
-    All stored windows are looked at.
-
-    Where no id falls, or all is decided, Spark is not started.
+    Where no id falls, or all is decided, Spark is not started. Else all stored windows are looked at: contents may have to be
+    compared with any of them.
     """
     if pipeline.settings.traits.order is not ChangeOrder.MESSAGE_ID:
+        return
+    if not next(looks(pipeline, known_tables(pipeline))).topic.history.undecided:
         return
     rows, known = pipeline.ledger.windows(), pipeline.comparisons()
     lives = find_lives(rows, known)

@@ -8,38 +8,29 @@ on the rows of ``settled_days`` being there: without them a look begins with the
 
 from __future__ import annotations
 
-import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from threading import Lock
 
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.pipeline import Pipeline
-from dts_assets.flows.reports import Progress
 from dts_assets.model.formats import ChangeOrder
 from dts_assets.model.ledger_rows import Cut, IngestWindow, RawWindow, SettledDay
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window, day_of, start_of_day
-from dts_assets.planning.cuts import frontier, window_cut
 from dts_assets.planning.settled_days import (
     FROM_THE_FIRST,
     Begin,
     begin_of_look,
-    day_key,
-    days_referred_to,
-    is_whole,
-    rests_on_tables,
     still_settled,
-    windows_of_day,
     windows_referred_to,
-    with_days,
 )
-from dts_assets.planning.settled_past import NO_PAST, Past, past_after, reaches_back
+from dts_assets.planning.settled_ids import ids_reach_back
+from dts_assets.planning.settled_past import NO_PAST, Past, reaches_back
 from dts_assets.planning.topic_marks import TopicMarks, digest_of_tables
-from dts_assets.planning.work import plan_work
 from dts_assets.store.ledger import MarksByDay
 from dts_assets.store.ledger_files import forget as forget_files
 
@@ -49,23 +40,6 @@ _FURTHER_BACK = (0, 7)
 What a task sends again after a restart rarely is older than a day, and a topic rarely keeps messages for more than a week.
 """
 
-_TRIES = ((0, 0), (0, 2), (7, 2))
-"""The numbers of days that are read to tell whether a day is settled.
-
-They are settled days before it, besides one, and days after it.
-
-A failover at the end of a day shows whole only in the next one.
-"""
-
-_TRY_AGAIN = 600.0
-"""Seconds until this process tries again to settle a day with the same files.
-
-Each try costs some looks, and the live run asks every ten seconds.
-"""
-
-_IN_VAIN: dict[tuple[str | None, int, tuple[str, ...] | None], float] = {}
-"""The last try in vain: the lake, the day and its files, and when it was."""
-
 _TOPICS: OrderedDict[Hashable, TopicMarks] = OrderedDict()
 """The marks that the latest looks told, by all that they follow from. Ledger files never change."""
 
@@ -73,12 +47,6 @@ _MOST_TOPICS = 4
 """The number of them that a process keeps."""
 
 _LOCK = Lock()
-
-_MOST_DAYS = 10
-"""The most days that one run settles.
-
-A lake of years, which an earlier version made, is settled bit by bit.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,14 +83,13 @@ def looks(pipeline: Pipeline, tables: Iterable[TableId]) -> Iterator[Look]:
     """
     tables = list(tables)
     stored = pipeline.ledger.marks_by_day()
-    if _can_settle(pipeline):
-        settled = _settled(pipeline, stored, tables)
-        begins = dict.fromkeys(begin_of_look(settled, stored.files, back=back) for back in _FURTHER_BACK)
-        for begin in begins:
-            look = None if begin.settled is None else _look_behind(pipeline, stored, begin, tables)
-            if look is not None:
-                yield look
-    yield _look_from(pipeline, stored, tables, FROM_THE_FIRST, _NO_PASTS)
+    settled = settled_now(pipeline, stored, tables)
+    begins = dict.fromkeys(begin_of_look(settled, stored.files, back=back) for back in _FURTHER_BACK)
+    for begin in begins:
+        look = None if begin.settled is None else _look_behind(pipeline, stored, begin, tables)
+        if look is not None:
+            yield look
+    yield look_from(pipeline, stored, tables, FROM_THE_FIRST, _NO_PASTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,27 +120,8 @@ class RawMarks:
 def raw_marks(pipeline: Pipeline) -> RawMarks:
     """Return the marks of raw as they stand now."""
     stored = pipeline.ledger.marks_by_day()
-    if not _can_settle(pipeline):
-        return RawMarks(stored, FROM_THE_FIRST)
-    settled = _settled(pipeline, stored, list(known_tables(pipeline)))
+    settled = settled_now(pipeline, stored, list(known_tables(pipeline)))
     return RawMarks(stored, begin_of_look(settled, stored.files))
-
-
-def settle_days(pipeline: Pipeline, progress: Progress, *, clock: Callable[[], float] = time.monotonic) -> None:
-    """Store the days that are settled and follow the settled ones.
-
-    Days that are not settled any more are dropped. An error is a line of progress: nothing rests on these rows, and the next
-    run tries again. After a try in vain this process waits a while, by ``clock``.
-    """
-    if not _can_settle(pipeline):
-        return
-    try:
-        count = _settle(pipeline, clock())
-    except Exception as error:
-        progress(f"ledger: no day was settled ({type(error).__name__}); looks begin where they did")
-        return
-    if count:
-        progress(f"ledger: {count} more days are settled")
 
 
 def forget() -> None:
@@ -183,39 +131,24 @@ def forget() -> None:
     forget_files()
 
 
-def _settle(pipeline: Pipeline, now: float) -> int:
-    """Return the number of days that were settled and stored.
-
-    Raises:
-        LakeChangeError: Other runs changed the rows each time that this one tried.
-    """
-    tables = list(known_tables(pipeline))
-    stored = pipeline.ledger.marks_by_day()
-    settled = list(_settled(pipeline, stored, tables))
-    known = len(settled)
-    while len(settled) < known + _MOST_DAYS:
-        row = _settled_next(pipeline, stored, settled, tables, now)
-        if row is None:
-            break
-        settled.append(row)
-    if len(settled) > known:
-        pipeline.ledger.change_settled_days(lambda rows: with_days(rows, settled))
-    return len(settled) - known
-
-
-def _can_settle(pipeline: Pipeline) -> bool:
-    """Return whether days can be settled.
-
-    Where messages carry ids, each is compared with all earlier windows.
-    """
-    return pipeline.settings.traits.order is not ChangeOrder.MESSAGE_ID
-
-
-def _settled(pipeline: Pipeline, stored: MarksByDay, tables: Iterable[TableId]) -> tuple[SettledDay, ...]:
+def settled_now(pipeline: Pipeline, stored: MarksByDay, tables: Iterable[TableId]) -> tuple[SettledDay, ...]:
+    """Return the days that are settled now; ``tables`` are all known tables."""
     rows = pipeline.ledger.settled_days()
     if not rows:
         return ()
-    return still_settled(rows, stored.files, settings=pipeline.judging_settings(), tables=digest_of_tables(tables))
+    tables = list(tables)
+    return still_settled(
+        rows,
+        stored.files,
+        settings=pipeline.judging_settings(),
+        tables=digest_of_tables(tables),
+        paused=paused_now(pipeline, tables),
+    )
+
+
+def paused_now(pipeline: Pipeline, tables: Collection[TableId]) -> set[TableId]:
+    """Return the known tables that stand still."""
+    return {row.table for row in pipeline.ledger.paused_tables() if row.table in tables}
 
 
 def _look_behind(pipeline: Pipeline, stored: MarksByDay, begin: Begin, tables: Iterable[TableId]) -> Look | None:
@@ -223,44 +156,48 @@ def _look_behind(pipeline: Pipeline, stored: MarksByDay, begin: Begin, tables: I
 
     It is None if it could give other answers than a look over all windows.
     """
-    pasts = _pasts_of(begin)
-    look = None if pasts is None else _look_from(pipeline, stored, tables, begin, pasts)
-    return look if look is not None and _stands_alone(look, begin) else None
+    pasts = pasts_of(begin)
+    look = None if pasts is None else look_from(pipeline, stored, tables, begin, pasts)
+    return look if look is not None and stands_alone(pipeline, look, begin) else None
 
 
 @dataclass(frozen=True, slots=True)
-class _Pasts:
+class Pasts:
     """The past before the days that a look reads, and that behind those of them that are settled."""
 
     read: Past
     judged: Past
 
 
-_NO_PASTS = _Pasts(NO_PAST, NO_PAST)
+_NO_PASTS = Pasts(NO_PAST, NO_PAST)
 
 
-def _pasts_of(begin: Begin) -> _Pasts | None:
+def pasts_of(begin: Begin) -> Pasts | None:
     """Return the pasts at which a look begins.
 
     The result is None if one is not stored, or cannot be read by this version.
     """
-    read, judged = (NO_PAST if row is None else _past_of(row) for row in (begin.settled, begin.last))
-    return None if read is None or judged is None else _Pasts(read, judged)
+    read, judged = (NO_PAST if row is None else past_of(row) for row in (begin.settled, begin.last))
+    return None if read is None or judged is None else Pasts(read, judged)
 
 
-def _past_of(row: SettledDay) -> Past | None:
+def past_of(row: SettledDay) -> Past | None:
+    """Return the past behind a settled day.
+
+    The result is None if it is not stored, or cannot be read by this version.
+    """
     try:
         return None if row.past is None else Past.of_bytes(row.past)
     except ValueError:
         return None
 
 
-def _look_from(
+def look_from(
     pipeline: Pipeline,
     stored: MarksByDay,
     tables: Iterable[TableId],
     begin: Begin,
-    pasts: _Pasts,
+    pasts: Pasts,
     *,
     to: int | None = None,
 ) -> Look:
@@ -286,7 +223,7 @@ def _look_from(
 
 
 def _topic_marks(
-    pipeline: Pipeline, files: tuple[str, ...], rows: Iterable[IngestWindow], tables: Iterable[TableId], pasts: _Pasts
+    pipeline: Pipeline, files: tuple[str, ...], rows: Iterable[IngestWindow], tables: Iterable[TableId], pasts: Pasts
 ) -> TopicMarks:
     """Return the marks that ``rows`` tell, which stand in ``files``.
 
@@ -319,104 +256,17 @@ def _read_before(
     return {row.cell: row for row in stored.raw_windows(day for day in days if day < least)}
 
 
-def _stands_alone(look: Look, begin: Begin) -> bool:
+def stands_alone(pipeline: Pipeline, look: Look, begin: Begin) -> bool:
     """Return whether no window that is judged may change what is not read or not judged."""
-    first = None if begin.first is None else start_of_day(begin.first)
-    known = [row for row in look.entries.values() if first is not None and row.window.start < first]
-    later = [row for row in look.entries.values() if first is None or row.window.start >= first]
-    return not reaches_back(look.past, known, later, judged=look.judged, lineages=look.topic.history.lineages)
-
-
-def _settled_next(
-    pipeline: Pipeline, stored: MarksByDay, settled: list[SettledDay], tables: Iterable[TableId], now: float
-) -> SettledDay | None:
-    """Return the row of the day behind the settled ones.
-
-    The result is None if the day is not settled, or was not a while ago.
-    """
-    day = settled[-1].day + 1 if settled else min(stored.files, default=None)
-    first, before = pipeline.first_window(), _past_of(settled[-1]) if settled else NO_PAST
-    if day is None or first is None or before is None or day > max(stored.files):
-        return None
-    windows = windows_of_day(day, pipeline.grid, first=first)
-    tried = (pipeline.lake.identity(pipeline.name), day, stored.files.get(day))
-    if now - _IN_VAIN.get(tried, -_TRY_AGAIN) < _TRY_AGAIN or not _is_whole(pipeline, stored, day, windows, before):
-        return None
-    for back, ahead in _TRIES:
-        begin = begin_of_look(settled, stored.files, back=back)
-        if begin.settled is None:
-            begin = Begin(None, tuple(row.day for row in settled), settled[-1] if settled else None, day)
-        pasts = _pasts_of(begin)
-        look = None if pasts is None else _look_from(pipeline, stored, tables, begin, pasts, to=day + ahead)
-        if look is not None and _stands_alone(look, begin) and _is_done(pipeline, look, windows):
-            return _row_of_day(pipeline, stored, day, begin=begin, look=look, before=before)
-    _IN_VAIN.clear()
-    _IN_VAIN[tried] = now
-    return None
-
-
-def _is_whole(pipeline: Pipeline, stored: MarksByDay, day: int, windows: Sequence[Window], before: Past) -> bool:
-    return is_whole(
-        pipeline.cells(windows),
-        {row.cell: row for row in stored.raw_windows([day])},
-        {row.cell: row for row in stored.windows([day])},
-        {row.window.start: row for row in stored.cuts([day])},
-        ends={chain.kafka_partition: chain.end for chain in before.proofs.chains},
-        epoch=pipeline.settings.epoch,
+    if begin.first is None:
+        return True
+    first = start_of_day(begin.first)
+    history = look.topic.history
+    if pipeline.settings.traits.order is not ChangeOrder.MESSAGE_ID:
+        known = [row for row in look.entries.values() if row.window.start < first]
+        later = [row for row in look.entries.values() if row.window.start >= first]
+        return not reaches_back(look.past, known, later, judged=look.judged, lineages=history.lineages)
+    told = history.lineages.all[: len(look.judged.lineages)]
+    return told == look.judged.lineages and not ids_reach_back(
+        look.past.ids, look.judged.ids, until=first, rows=look.entries.values(), seen=history.ids
     )
-
-
-def _row_of_day(
-    pipeline: Pipeline, stored: MarksByDay, day: int, *, begin: Begin, look: Look, before: Past
-) -> SettledDay | None:
-    """Return the row of a settled day; ``before`` is the past before it. None if its inputs cannot be read."""
-    entries, cuts = stored.windows([day]), stored.cuts([day])
-    refers_to = days_referred_to(entries, pipeline.grid)
-    if refers_to is None:
-        return None
-    refers_to |= set(begin.known)
-    frontier_behind = frontier(
-        {row.window.start: window_cut(row) for row in cuts},
-        pipeline.grid,
-        first=pipeline.first_window(),
-        behind=before.frontier,
-    )
-    past = past_after(
-        before,
-        entries,
-        until=start_of_day(day + 1),
-        proofs=look.topic.proven_behind(before.proofs, entries),
-        frontier=frontier_behind,
-        lineages=look.topic.history.lineages,
-    )
-    key = day_key(
-        day,
-        stored.files,
-        refers_to=refers_to,
-        before="" if begin.settled is None else begin.settled.after,
-        settings=pipeline.judging_settings(),
-    )
-    return SettledDay(
-        day=day,
-        began=min(begin.known, default=day),
-        refers_to=tuple(sorted(refers_to)),
-        tables=look.topic.history.tables if rests_on_tables(cuts) else "",
-        key=key,
-        after=past.digest,
-        past=past.to_bytes(),
-    )
-
-
-def _is_done(pipeline: Pipeline, look: Look, windows: Iterable[Window]) -> bool:
-    """Return whether nothing is left to do in some windows."""
-    windows = list(windows)
-    work = plan_work(
-        dict.fromkeys(pipeline.kafka_partitions, windows),
-        raw=look.sources,
-        entries=look.entries,
-        cuts=look.cuts,
-        decoding=pipeline.decoding_settings(),
-        settings=pipeline.shaping_settings(),
-        beside={window.start: look.topic.beside(window) for window in windows},
-    )
-    return work.nothing and not work.waiting

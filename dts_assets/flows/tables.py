@@ -14,10 +14,10 @@ from dts_assets.flows.compaction import compact_changelogs
 from dts_assets.flows.falling_ids import compare_contents
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.layers import EVERYTHING, LayerWork, Selection
-from dts_assets.flows.looks import settle_days
 from dts_assets.flows.pauses import pause_tables
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
 from dts_assets.flows.reports import LayerOutcome, Progress, TableReport, TablesReport, WindowReport
+from dts_assets.flows.settling import settle_days
 from dts_assets.flows.tables_commit import Written, commit_tables, quarantined_entries
 from dts_assets.flows.tables_decode import decode_tables
 from dts_assets.flows.tables_plan import MARKED, TablesPlan, chosen_tables, plan_tables, refuse_incomplete

@@ -290,7 +290,7 @@ class Comparison:
     ``window`` and ``offset`` are of the first of them. They belong to ``life``; from the offset ``until`` in the run
     ``until_part`` on to the life before again, None where there is no such place. ``doubts`` counts messages whose ids were never
     seen and that nothing shows to be of another life, ``doubted`` is the offset of the first. ``inputs`` is a digest of all that
-    was compared.
+    was compared, ``parts`` the number of runs behind the fall that were; None where an earlier version has compared them.
     """
 
     kafka_partition: int
@@ -303,6 +303,7 @@ class Comparison:
     doubted: int | None
     inputs: str
     code_version: str
+    parts: int | None = None
 
     @property
     def cell(self) -> Cell:
@@ -362,7 +363,8 @@ class SettledDay:
     All days before it are settled, too. ``day`` counts days since 1970-01-01. ``key`` is a digest of all that the day was
     judged by: settings, the ledger's files of the day and of the days that it ``refers_to``, and the past before the day
     ``began``. ``tables`` is a digest of the known tables if a window of the day depends on them, else empty. ``after`` is the
-    digest of the past behind the day. ``past`` is that past itself; most rows do without.
+    digest of the past behind the day. ``past`` is that past itself; most rows do without. ``lacking`` are digests of the tables
+    that windows of the day lack, each of which is paused.
     """
 
     day: int
@@ -372,6 +374,7 @@ class SettledDay:
     key: str
     after: str
     past: bytes | None = None
+    lacking: tuple[str, ...] = ()
 
 
 LedgerRow: TypeAlias = (

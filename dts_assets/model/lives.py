@@ -97,6 +97,55 @@ class Stretch:
     copies_until: int
 
 
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """From an offset on, messages belong to a life."""
+
+    epoch: int
+    offset: int
+    life: int
+
+
+@dataclass(frozen=True, slots=True)
+class LifeBehind:
+    """The facts of a life that settled windows tell to later ones.
+
+    ``begin`` and ``last`` are its first and its last part, ``before`` is the last part before it, None for the first life.
+    ``latest_before`` and ``latest`` are the latest times until then. ``ids`` are the least and the greatest id of its parts.
+    """
+
+    number: int
+    begin: Part
+    before: Part | None
+    latest_before: datetime | None
+    greatest: int
+    latest: datetime
+    last: Part
+    ids: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class LivesBehind:
+    """The facts of the lives of a Kafka partition that settled windows tell to later ones.
+
+    ``present`` is the life that goes on, ``stretch`` the number of the stretch that does; ``copies_until`` and ``doubts`` are
+    what the fall before it has told. ``last`` is the last part, None before the first one; ``cells`` end with its id. ``open``
+    are the parts behind a fall behind which ids that had been passed are not passed again yet: the other facts are those before
+    it.
+    """
+
+    kafka_partition: int
+    lives: tuple[LifeBehind, ...] = ()
+    turns: tuple[Turn, ...] = ()
+    present: int = 0
+    stretch: int = 0
+    copies_until: int = -1
+    doubts: int = 0
+    last: Part | None = None
+    cells: tuple[Cell, ...] = ()
+    open: tuple[Part, ...] = ()
+
+
 def _text(part: Part) -> tuple[object, ...]:
     run = part.run
     return (str(part.cell), part.epoch, part.generation, part.stretch, part.start, run.first_offset, run.last_offset)

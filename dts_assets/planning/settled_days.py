@@ -1,9 +1,9 @@
 """Settled days: days in whose windows nothing is left to do. A look begins behind them.
 
 A day is settled when each of its windows has closed in every Kafka partition, all marks are there, none is stale, and no table is
-missing. Its row names everything that this rests on by a key, and the ledger's files never change. So nothing is ever declared
-invalid: where a window was made again, a table was set back or a setting changed, keys differ from that day on, and the days are
-judged anew.
+missing but those that are paused. Its row names everything that this rests on by a key, and the ledger's files never change. So
+nothing is ever declared invalid: where a window was made again, a table was set back or a setting changed, keys differ from that
+day on, and the days are judged anew.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from functools import lru_cache
 
 from dts_assets.model.ledger_rows import Cut, IngestWindow, RawWindow, SettledDay
 from dts_assets.model.spans import Cell
+from dts_assets.model.tables import TableId
 from dts_assets.model.windows import ClosedBy, Window, WindowGrid, day_of, start_of_day
 from dts_assets.planning.staleness import RAW_INPUT
-from dts_assets.planning.topic_marks import TABLES_INPUT
+from dts_assets.planning.topic_marks import TABLES_INPUT, digest_of_tables
 
 Files = Mapping[int, Collection[str]]
 """The paths of the ledger's files with marks, by day."""
@@ -68,14 +69,17 @@ def _digest(day: int, named: tuple[tuple[int, tuple[str, ...]], ...], before: st
     return hashlib.sha256(json.dumps([day, named, before, settings]).encode()).hexdigest()[:16]
 
 
-def still_settled(rows: Iterable[SettledDay], files: Files, *, settings: str, tables: str) -> tuple[SettledDay, ...]:
+def still_settled(
+    rows: Iterable[SettledDay], files: Files, *, settings: str, tables: str, paused: Collection[TableId] = ()
+) -> tuple[SettledDay, ...]:
     """Return the stored days that are settled still.
 
-    They end before the first day whose key would be another now. ``files`` are the ledger's files as they are now, ``tables``
-    is a digest of the known tables.
+    They end before the first day whose key would be another now, or that lacks a table which is not ``paused`` any more.
+    ``files`` are the ledger's files as they are now, ``tables`` is a digest of the known tables.
     """
     found: list[SettledDay] = []
     after: dict[int, str] = {}
+    still = {digest_of_tables([table]) for table in paused}
     ordered = sorted(rows, key=lambda row: row.day)
     if not ordered or not files or min(files) < ordered[0].day:
         return ()
@@ -84,7 +88,7 @@ def still_settled(rows: Iterable[SettledDay], files: Files, *, settings: str, ta
             break
         before = after.get(row.began - 1, "")
         key = day_key(row.day, files, refers_to=row.refers_to, before=before, settings=settings)
-        if key != row.key or row.tables not in ("", tables):
+        if key != row.key or row.tables not in ("", tables) or not still.issuperset(row.lacking):
             break
         found.append(row)
         after[row.day] = row.after
@@ -142,11 +146,11 @@ def is_whole(
 ) -> bool:
     """Return whether the marks of a day are those of ``cells``, all of which have closed.
 
-    No table may be missing. ``ends`` are the offsets at which the cells before the day end, by Kafka partition.
+    ``ends`` are the offsets at which the cells before the day end, by Kafka partition.
     """
     if raw.keys() != set(cells) or entries.keys() != set(cells):
         return False
-    if cuts.keys() != {cell.window.start for cell in cells} or any(row.open_in or row.paused for row in cuts.values()):
+    if cuts.keys() != {cell.window.start for cell in cells} or any(row.open_in for row in cuts.values()):
         return False
     end = dict(ends)
     for cell in sorted(cells):
@@ -162,6 +166,11 @@ def is_whole(
 def rests_on_tables(cuts: Iterable[Cut]) -> bool:
     """Return whether a window depends on which tables are known."""
     return any(text.startswith(f"{TABLES_INPUT}=") for row in cuts for text in row.inputs)
+
+
+def tables_lacking(cuts: Iterable[Cut]) -> tuple[str, ...]:
+    """Return digests of the tables that some windows lack, in order."""
+    return tuple(sorted({digest_of_tables([one.id]) for row in cuts for one in row.paused}))
 
 
 def days_referred_to(entries: Iterable[IngestWindow], grid: WindowGrid) -> frozenset[int] | None:

@@ -29,6 +29,7 @@ from dts_assets.model.runs import Run, SeenStatement
 from dts_assets.model.windows import ClosedBy, Window
 from dts_assets.planning.joined_runs import join_runs, least_and_greatest
 from dts_assets.planning.proofs import NOTHING_PROVEN, ProofState
+from dts_assets.planning.settled_ids import NO_IDS, IdsBehind
 from dts_assets.planning.topic_lineages import Lineages
 
 
@@ -50,6 +51,7 @@ class Past:
     lineages: tuple[Lineage, ...] = ()
     rules: tuple[tuple[int, str, LineageRule], ...] = ()
     doubts: tuple[Doubt, ...] = ()
+    ids: IdsBehind = NO_IDS
 
     @property
     def rows(self) -> tuple[IngestWindow, ...]:

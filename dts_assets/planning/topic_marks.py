@@ -31,6 +31,7 @@ from dts_assets.planning.id_lineages import find_id_lineages
 from dts_assets.planning.message_lives import PartitionLives, find_copies, find_lives
 from dts_assets.planning.pauses import resumed_in
 from dts_assets.planning.proofs import ProofState, WindowProof, prove_behind
+from dts_assets.planning.settled_ids import SeenIds
 from dts_assets.planning.settled_past import NO_PAST, Past
 from dts_assets.planning.staleness import entries_input, generation, input_text, tables_inputs
 from dts_assets.planning.suspicions import Suspicion, find_suspicions
@@ -79,24 +80,30 @@ class TopicHistory:
         """Return the history that all rows of ``windows`` tell.
 
         ``tables`` are all known tables, ``order`` is the format's. ``comparisons`` are those of messages whose ids fall.
-        Where messages carry no ids, the windows of ``past`` may be left out of ``rows``.
+        The windows of ``past`` may be left out of ``rows``.
         """
         by_cell = {row.cell: row for row in rows}
         once = [*past.rows, *by_cell.values()]
         real = not any(mark.fake_gtid for row in once for mark in row.checkpoints)
         if order is ChangeOrder.MESSAGE_ID:
-            lives = find_lives(once, comparisons)
+            lives = find_lives(once, comparisons, past.ids.lives)
             lineages = find_id_lineages(once, lives)
-            loads = find_full_loads(once, lineages)
+            loads = find_full_loads(once, lineages, past.ids.tables)
             lineages = replace(lineages, doubts=(*lineages.doubts, *loads.doubts))
             statements = _kept_statements(once, lineages, trust_gtids=False, lives=lives)
             suspicions = find_copies(lives.values())
-            return cls(by_cell, lineages, suspicions, statements, real, digest_of_tables(tables), lives, loads.begins)
+            known = digest_of_tables(tables)
+            return cls(by_cell, lineages, suspicions, statements, real, known, lives, loads.begins, past)
         lineages = find_lineages(once, trust_gtids=real)
         return cls(
             by_cell, lineages, find_suspicions(once, lineages), _kept_statements(once, lineages, trust_gtids=real), real,
             digest_of_tables(tables), past=past,
         )  # fmt: skip
+
+    @property
+    def ids(self) -> SeenIds:
+        """The facts that windows behind these go on from, where messages carry ids."""
+        return SeenIds(self.lives, self.lineages, self.suspicions, self.loads)
 
     @property
     def undecided(self) -> tuple[int, ...]:
@@ -214,8 +221,7 @@ class TopicMarks:
     ) -> TopicMarks:
         """Return the marks that all rows of ``windows`` give together; ``tables`` are all known tables.
 
-        The windows of ``past`` may be left out of ``rows``, as far as messages carry no ids. Those of ``judged``, which goes
-        further, get neither cut nor proof.
+        The windows of ``past`` may be left out of ``rows``. Those of ``judged``, which goes further, get neither cut nor proof.
         """
         history = TopicHistory.of(rows, tables, order=order, comparisons=comparisons, past=past)
         # Shards are servers of their own: there is no position that is common to them.

@@ -89,6 +89,7 @@ def compare(fall: Fall, read: ReadCell, wire: WireFormat) -> Comparison:
         doubted=int(doubted[0]) if len(doubted) else None,
         inputs=fall.inputs,
         code_version=CODE_VERSION,
+        parts=len(fall.parts),
     )
 
 

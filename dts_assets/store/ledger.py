@@ -85,6 +85,11 @@ class MarksByDay:
         by_day = self._found["windows"][1] if "windows" in self._found else {}
         return tuple(sorted(file.file_path for day in set(days) for file in by_day.get(day, ())))
 
+    def count_of_windows(self) -> int:
+        """Return the number of the marks of ingest of all days."""
+        by_day = self._found["windows"][1] if "windows" in self._found else {}
+        return sum(file.record_count for files in by_day.values() for file in files)
+
     def _rows(self, kind: type[Kind], name: str, days: Iterable[int]) -> list[Kind]:
         if name not in self._found:
             return []

@@ -11,11 +11,20 @@ from typing import Any
 
 import pytest
 
-from benchmarks.regular_topic import MESSAGES, SERVER, RegularTopic, cells_of, entries_mark_of, raw_mark_of
+from benchmarks.regular_topic import (
+    MESSAGES,
+    SERVER,
+    RegularTopic,
+    cells_of,
+    entries_mark_of,
+    entries_mark_with_ids,
+    raw_mark_of,
+)
 from dts_assets.flows.find_work import find_work
-from dts_assets.flows.looks import forget, looks, raw_marks, settle_days
+from dts_assets.flows.looks import forget, looks, raw_marks
 from dts_assets.flows.pipeline import Pipeline
-from dts_assets.model.ledger_rows import IngestWindow, MissingTable, RawWindow, SettledDay
+from dts_assets.flows.settling import settle_days
+from dts_assets.model.ledger_rows import IngestWindow, MissingTable, PausedBy, PausedTable, RawWindow, SettledDay
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.runs import SeenStatement, ServerRange
 from dts_assets.model.spans import Cell
@@ -44,11 +53,16 @@ class Aged:
     folder: Path
     topic: RegularTopic
     settings: dict[str, Any]
+    format: str = "dts-protobuf"
+
+    @property
+    def entries_mark_of(self) -> Callable[..., IngestWindow]:
+        return entries_mark_with_ids if self.format == "drs-json-c" else entries_mark_of
 
     @property
     def pipeline(self) -> Pipeline:
         values = {
-            "format": "dts-protobuf",
+            "format": self.format,
             "source": {"kafka": {"bootstrap_servers": "nowhere:9092", "topics": ["shop"], "group_id": "shop"}},
             "partitions": self.topic.partitions,
             "window": {"every": EVERY, "start": START, "live": True},
@@ -74,7 +88,7 @@ class Aged:
             for cell in cells
         ]
         decoding = self.pipeline.decoding_settings()
-        entries = [change(entries_mark_of(self.topic, row, decoding=decoding)) for row in raw]
+        entries = [change(self.entries_mark_of(self.topic, row, decoding=decoding)) for row in raw]
         self.ledger.replace_raw_windows(cells, raw)
         self.ledger.replace_windows(cells, entries)
 
@@ -104,10 +118,11 @@ def known(pipeline: Pipeline) -> list[TableId]:
     return list(known_tables(pipeline))
 
 
-@pytest.fixture
-def aged(tmp_path: Path) -> Aged:
+@pytest.fixture(params=["dts-protobuf", pytest.param("drs-json-c", marks=pytest.mark.long)])
+def aged(tmp_path: Path, request: pytest.FixtureRequest) -> Aged:
     """A lake of six days and a half, all of whose days are settled."""
-    found = Aged(tmp_path, RegularTopic(WindowGrid(EVERY, START), PARTITIONS, START + (DAYS + 0.4) * A_DAY * EVERY), {})
+    topic = RegularTopic(WindowGrid(EVERY, START), PARTITIONS, START + (DAYS + 0.4) * A_DAY * EVERY)
+    found = Aged(tmp_path, topic, {}, request.param)
     pipeline = found.pipeline
     pipeline.check_shape()
     pipeline.first_window()
@@ -252,7 +267,7 @@ def a_statement_of_days_ago_comes_again(aged: Aged) -> None:
 def gtids_turn_out_to_be_made_up(aged: Aged) -> None:
     last = cell(DAYS * A_DAY)
     (row,) = [row for row in aged.ledger.windows([last.window]) if row.cell == last]
-    aged.change_entries(last, checkpoints=(replace(row.checkpoints[0], fake_gtid=True),))
+    aged.change_entries(last, checkpoints=tuple(replace(one, fake_gtid=True) for one in row.checkpoints))
 
 
 def the_stored_past_cannot_be_read(aged: Aged) -> None:
@@ -342,9 +357,30 @@ def test_the_topic_is_judged_again_where_anything_changed_that_it_follows_from(a
     assert judged() not in (first, second, third)
 
 
+def test_days_that_lack_a_paused_table_are_settled_until_it_is_resumed(
+    aged: Aged, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    orders = TableId("shopdb", "", "orders")
+    pipeline = aged.pipeline
+    known_too = [RegisteredTable(orders, ())]
+    merge_registry(pipeline.settings.registry_path, known_too, lake=pipeline.lake.identity("shop"))
+    pause = PausedTable(orders, "", "asked for", PausedBy.PERSON, START)
+    aged.ledger.change_paused_tables(lambda rows: [pause])
+    window = aged.window(9)
+    (row,) = aged.ledger.cuts([window])
+    aged.ledger.replace_cuts([window], [replace(row, paused=(MissingTable.of(pause),))])
+    assert len(aged.settle()) == DAYS
+    assert [len(day.lacking) for day in aged.ledger.settled_days()] == [0, 0, 1, 0, 0, 0]
+    assert windows_read(aged) == 2 * A_DAY - 2
+    assert find_work(aged.pipeline).tables == work_without_settled(aged, monkeypatch).tables
+    aged.ledger.change_paused_tables(lambda rows: [])
+    assert window in find_work(aged.pipeline).tables
+    assert find_work(aged.pipeline) == work_without_settled(aged, monkeypatch)
+
+
 def test_a_lake_without_settled_days_is_settled_bit_by_bit(aged: Aged, monkeypatch: pytest.MonkeyPatch) -> None:
     aged.ledger.change_settled_days(lambda rows: [])
-    monkeypatch.setattr("dts_assets.flows.looks._MOST_DAYS", 2)
+    monkeypatch.setattr("dts_assets.flows.settling._MOST_DAYS", 2)
     assert [len(aged.settle()) for _ in range(4)] == [2, 4, 6, 6]
 
 

@@ -11,6 +11,7 @@ import pytest
 from dts_assets.model.ledger_rows import Cut, IngestWindow, MissingTable, RawWindow, SettledDay
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.spans import Cell
+from dts_assets.model.tables import TableId
 from dts_assets.model.windows import ClosedBy, Window, WindowGrid, day_of, start_of_day
 from dts_assets.planning.settled_days import (
     FROM_THE_FIRST,
@@ -21,6 +22,7 @@ from dts_assets.planning.settled_days import (
     is_whole,
     rests_on_tables,
     still_settled,
+    tables_lacking,
     windows_of_day,
     with_days,
 )
@@ -52,6 +54,20 @@ def test_days_are_settled_as_long_as_all_they_rest_on_stays() -> None:
     assert count(days(), settings="other") == 0
     assert count(days(tables=TABLES)) == 12
     assert count(days(tables="other tables")) == 0
+
+
+def test_a_day_that_lacks_a_table_is_settled_as_long_as_the_table_is_paused() -> None:
+    one, two = TableId("db", "", "one"), TableId("db", "", "two")
+    lacking = tables_lacking(
+        [replace(cut_row(GRID.at(0)), paused=(MissingTable("db", "", "one", "failed", GRID.start),))]
+    )
+    rows = days()
+    rows[4] = replace(rows[4], lacking=lacking)
+    still = {
+        paused: len(still_settled(rows, FILES, settings="s", tables=TABLES, paused=paused))
+        for paused in ((), (one,), (two,), (one, two))
+    }
+    assert still == {(): 4, (one,): 12, (two,): 4, (one, two): 12}
 
 
 @pytest.mark.parametrize("number", [0, 5, 11])
@@ -156,7 +172,7 @@ def test_a_day_is_whole_if_all_its_marks_are_there_and_closed() -> None:
     missing = MissingTable("db", "", "t", "failed", GRID.start)
     assert whole()
     assert not whole(open_in=(1,))
-    assert not whole(paused=(missing,))
+    assert whole(paused=(missing,)), "it is settled as long as the table stays paused"
     assert not whole(raw={cell: raw_row(cell, OffsetRange(9, 18), ClosedBy.OPEN)})
     assert not whole(raw={cell: raw_row(cell, OffsetRange(9, 18), ClosedBy.END)})
     assert not whole(

@@ -87,6 +87,19 @@ def test_an_older_life_that_is_told_again_is_no_third_one(borders: tuple[int, ..
     assert len(topic.decide().lineages.all) == 2
 
 
+def test_a_life_that_has_begun_is_not_compared_again_with_each_window_that_follows() -> None:
+    first, second = life(range(1, 60), "a", es=0, tick=0), life(range(1, 40), "b", es=100, tick=60)
+    topic = Topic([*first, *second], range(60, 100, 5))
+    cells = sorted(topic.rows, key=lambda cell: cell.window)
+    made = []
+    for count in range(1, len(cells) + 1):
+        history = topic.decide(cells[:count])
+        made.append(len(topic.comparisons))
+        assert not history.undecided
+    assert made == [0, *[1] * (len(cells) - 1)]
+    assert notes(topic.changes()) == [one.said for one in (*first, *second)]
+
+
 def test_a_third_life_may_say_what_the_first_one_said() -> None:
     lives = [life(range(1, 5), said, es=es, tick=es) for said, es in (("a", 0), ("b", 10), ("a", 20))]
     topic = Topic([one for some in lives for one in some], [10, 20])

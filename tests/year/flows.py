@@ -15,8 +15,8 @@ from dts_assets.flows import raw as raw_flow
 from dts_assets.flows import tables as tables_flow
 from dts_assets.flows.ingest_tasks import EntriesResult, RawResult
 from dts_assets.flows.layers import EVERYTHING
-from dts_assets.flows.looks import settle_days
 from dts_assets.flows.pauses import pause_tables
+from dts_assets.flows.settling import settle_days
 from dts_assets.flows.tables_commit import Written
 from dts_assets.flows.tables_plan import plan_tables
 from dts_assets.model.open_sets import OpenSet
