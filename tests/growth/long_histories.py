@@ -57,11 +57,13 @@ from dts_assets.planning.settled_days import (
     is_whole,
     rests_on_tables,
     still_settled,
+    tables_lacking,
     windows_of_day,
     windows_referred_to,
     with_days,
 )
-from dts_assets.planning.settled_past import NO_PAST, past_after, reaches_back
+from dts_assets.planning.settled_ids import NO_IDS, ids_after, ids_reach_back
+from dts_assets.planning.settled_past import NO_PAST, Past, past_after, reaches_back
 from dts_assets.planning.snapshot_plans import (
     EMPTY_STATE,
     Chain,
@@ -74,7 +76,7 @@ from dts_assets.planning.staleness import changed_inputs, entries_sources, stale
 from dts_assets.planning.task_shares import shared_files
 from dts_assets.planning.ticks import Cursor, ingest_tick, tables_tick
 from dts_assets.planning.topic_lineages import find_lineages
-from dts_assets.planning.topic_marks import TopicMarks, digest_of_tables, proven_anew, same_rows
+from dts_assets.planning.topic_marks import TopicHistory, TopicMarks, digest_of_tables, proven_anew, same_rows
 from dts_assets.planning.watching import WatchCursor, watch_tick
 from dts_assets.planning.work import plan_work
 from tests.growth.ledgers import (
@@ -159,6 +161,17 @@ def _settle(rows: dict[Cell, IngestWindow]) -> object:
     return reaches_back(past, (), [last], judged=past, lineages=find_lineages([*past.rows, last], trust_gtids=True))
 
 
+def _settle_ids(given: dict[Cell, IngestWindow]) -> object:
+    """The state behind all windows but the last, from which that one goes on."""
+    *told, last = given.values()
+    until = last.window.start
+    seen = TopicHistory.of(given.values(), [], order=ChangeOrder.MESSAGE_ID).ids
+    behind = ids_after(NO_IDS, told, until=until, seen=seen, comparisons=[])
+    assert behind is not None
+    later = TopicHistory.of([last], [], order=ChangeOrder.MESSAGE_ID, past=Past(until, ids=behind)).ids
+    return ids_reach_back(behind, behind, until=until, rows=[last], seen=later)
+
+
 def _settled(count: int) -> list[SettledDay]:
     return [SettledDay(day, day, (day,), "", "k", "a", b"p" if day == count - 1 else None) for day in range(count)]
 
@@ -199,6 +212,7 @@ def _resume(given: tuple[list[PausedTable], list[Cut]]) -> object:
     found = {mark.window.start: window_cut(mark) for mark in stored}
     lacking = windows_lacking(stored)[rows[0].table]
     return (
+        tables_lacking(stored),
         shared_fault(tables, faults), pauses_of(faults, since=GRID.start, first_window=None), new_pauses(rows, rows),
         resumed_inputs(stored[0], ()), catches_up(stored[0], stored[0], paused=()), same_rows(stored[0], proven, paused=tables),
         standings(tables, rows, stored), frontier_of_table(found, GRID, first=GRID.start, lacking=lacking),
@@ -225,6 +239,7 @@ PLANNING: dict[str, Case] = {
     "work": (marks, _plan),
     "settled windows": (marks, _settle),
     "settled windows behind failovers": (lambda count: marks(count, falls_every=count // 2), _settle),
+    "settled windows of messages with ids": (lambda count: with_ids(count, tables=True), _settle_ids),
     "settled days": (_settled, _still_settled),
     "windows of a whole day": (marks, _whole),
     "tables that are known": (lambda count: [TableId("db", "", f"t{one}") for one in range(count)], digest_of_tables),

@@ -5,6 +5,7 @@ So the flows' own functions decide; only Spark, files and Kafka are played.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from typing import Any
 from unittest import mock
 
 from dts_assets.errors import DtsAssetsError
-from dts_assets.flows import find_work, looks, tables, tables_plan
+from dts_assets.flows import find_work, looks, settling, tables, tables_plan
 from dts_assets.flows.layers import Layer
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.model.columns import Column
@@ -52,6 +53,14 @@ class Days:
     def cuts(self, days: Iterable[int]) -> list[Cut]:
         return sorted(self._of("marks", days), key=lambda row: row.window)
 
+    def files_of_windows(self, days: Iterable[int]) -> tuple[str, ...]:
+        return tuple(
+            name for day in sorted(set(days)) for name in self.files.get(day, ()) if name.startswith("entries")
+        )
+
+    def count_of_windows(self) -> int:
+        return sum(map(len, self.rows["entries"].values()))
+
     def _of(self, name: str, days: Iterable[int]) -> list[Any]:
         return [row for day in set(days) for row in self.rows[name].get(day, ())]
 
@@ -61,6 +70,7 @@ class Memory:
     """The ledger, as far as flows ask it, and what stands beside it in the lake."""
 
     busy: Callable[[], bool]
+    name: str = field(default_factory=lambda: uuid.uuid4().hex)
     raw: dict[Cell, RawWindow] = field(default_factory=dict)
     entries: dict[Cell, IngestWindow] = field(default_factory=dict)
     marks: dict[datetime, Cut] = field(default_factory=dict)
@@ -178,7 +188,7 @@ class Shelf:
         return []
 
     def identity(self, _: str) -> str:
-        return f"memory-{id(self.memory)}"
+        return self.memory.name
 
 
 @dataclass(frozen=True)
@@ -231,7 +241,7 @@ def no_new_tables(*_: object) -> Collection[TableId]:
 def registry_in_memory() -> Iterator[None]:
     """The tables are known from the start, and no registry file is written."""
     with ExitStack() as stack:
-        for module in (find_work, looks, tables, tables_plan):
+        for module in (find_work, looks, settling, tables, tables_plan):
             stack.enter_context(mock.patch.object(module, "known_tables", tables_of))
         stack.enter_context(mock.patch.object(tables_plan, "register_shapes", no_new_tables))
         yield
