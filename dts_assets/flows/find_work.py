@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from dts_assets.flows.known_tables import known_tables
-from dts_assets.flows.looks import Look, looks
+from dts_assets.flows.looks import Look, looks, paused_now
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.raw import plan_offsets, refuse_other_topic
 from dts_assets.model.offsets import Watermark
@@ -51,7 +51,7 @@ def find_work(pipeline: Pipeline) -> Work:
         settings=pipeline.shaping_settings(),
         beside={window.start: look.topic.beside(window) for window in seen},
         followed=followed,
-        paused={row.table for row in pipeline.ledger.paused_tables() if row.table in known},
+        paused=paused_now(pipeline, known),
     )
     planned = plan_offsets(pipeline, work.ingest, stored, watermarks, closing)
     open_plans = (plan for plan in following if plan.cell in followed)

@@ -142,7 +142,7 @@ def settled_now(pipeline: Pipeline, stored: MarksByDay, tables: Iterable[TableId
         stored.files,
         settings=pipeline.judging_settings(),
         tables=digest_of_tables(tables),
-        paused=paused_now(pipeline, tables),
+        paused=paused_now(pipeline, tables) if any(row.lacking for row in rows) else (),
     )
 
 
@@ -230,7 +230,7 @@ def _topic_marks(
     A refresh asks for them three times, and only one of these times rows have changed.
     """
     key = (
-        (pipeline.lake.identity(pipeline.name), pipeline.judging_settings(), files),
+        (pipeline.lake.identity(pipeline.name), pipeline.shaping_settings(), pipeline.kafka_partitions, files),
         (frozenset(tables), pasts.read.digest, pasts.judged.digest, tuple(pipeline.comparisons())),
     )
     found = _TOPICS.get(key)
