@@ -33,6 +33,10 @@ class Break:
     since: int = 0
     inside: tuple[tuple[str, int], ...] | None = None
 
+    def seen_of(self, server: str) -> int | None:
+        """Return the number that ``seen`` says of a server, None for a server that it does not name."""
+        return _number_of(self.seen, server)
+
     def of_servers(self, servers: Sequence[str]) -> Break:
         """Return the break as far as it concerns entries of some servers, which are ascending."""
         if not self.seen and not self.inside:
@@ -108,12 +112,12 @@ class Doubt:
 def _belongs(one: Break, *, offset: int, server: str | None, number: int, time: datetime) -> bool:
     if one.offset is not None:
         if one.inside is not None and offset == one.offset:
-            return server is not None and number > _number_of(one.inside, server)
+            return server is not None and _is_behind(number, one.inside, server)
         return offset >= one.offset
     if offset < one.since:
         return False
     if one.by_gtid and server is not None:
-        return number > _number_of(one.seen, server) or (one.surely is not None and offset >= one.surely)
+        return _is_behind(number, one.seen, server) or (one.surely is not None and offset >= one.surely)
     return time >= one.time or (not one.by_gtid and one.surely is not None and offset >= one.surely)
 
 
@@ -132,10 +136,16 @@ def _of_servers(ascending: tuple[tuple[str, int], ...], servers: Sequence[str]) 
     return tuple(ascending[at] for at, server in places if at < len(ascending) and ascending[at][0] == server)
 
 
-def _number_of(ascending: tuple[tuple[str, int], ...], server: str) -> int:
-    """Return the number of a server, -1 without one.
+def _number_of(ascending: tuple[tuple[str, int], ...], server: str) -> int | None:
+    """Return the number of a server, None without one.
 
     A dictionary for each entry would cost as much as there are servers.
     """
     place = bisect_left(ascending, (server,))
-    return ascending[place][1] if place < len(ascending) and ascending[place][0] == server else -1
+    return ascending[place][1] if place < len(ascending) and ascending[place][0] == server else None
+
+
+def _is_behind(number: int, ascending: tuple[tuple[str, int], ...], server: str) -> bool:
+    """Return whether a transaction lies behind the number of its server; without a number any transaction does."""
+    limit = _number_of(ascending, server)
+    return limit is None or number > limit

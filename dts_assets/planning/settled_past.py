@@ -40,7 +40,7 @@ class Past:
     ``until`` is that instant, None where no window is told. The rows stand for marks of entries, one for a Kafka partition and
     some days that follow each other: those of ``joined`` have joined runs, those of ``kept`` the runs of their windows, because a
     lineage begins there. ``frontier`` is that of all tables behind the last window. ``lineages``, ``rules`` (by Kafka partition
-    and shard) and ``doubts`` are those by which the windows were judged.
+    and shard), ``checkpoints`` (a digest of the CHECKPOINTs' lineages) and ``doubts`` are those by which the windows were judged.
     """
 
     until: datetime | None = None
@@ -50,6 +50,7 @@ class Past:
     frontier: Frontier = EMPTY_FRONTIER
     lineages: tuple[Lineage, ...] = ()
     rules: tuple[tuple[int, str, LineageRule], ...] = ()
+    checkpoints: str = ""
     doubts: tuple[Doubt, ...] = ()
     ids: IdsBehind = NO_IDS
 
@@ -124,7 +125,8 @@ def past_after(
         lineages.all,
     )
     rules = [(*of, rule) for of, rule in sorted(_rules_of(after.rows, lineages).items())]
-    return replace(after, rules=tuple(rules), doubts=_doubts_of(after.rows, lineages))
+    checkpoints = _lineages_of_checkpoints(after.rows, lineages)
+    return replace(after, rules=tuple(rules), checkpoints=checkpoints, doubts=_doubts_of(after.rows, lineages))
 
 
 def reaches_back(
@@ -144,6 +146,8 @@ def reaches_back(
         return True
     if _rules_of(told, lineages) != {(partition, shard): rule for partition, shard, rule in judged.rules}:
         return True
+    if _lineages_of_checkpoints(told, lineages) != judged.checkpoints:
+        return True
     greatest = _Greatest.of(past, lineages)
     return _parts_joined_runs(past, lineages) or any(greatest.reached_by(row, lineages) for row in later)
 
@@ -157,6 +161,26 @@ def _rules_of(rows: Iterable[IngestWindow], lineages: Lineages) -> dict[tuple[in
     return {
         (partition, shard): lineages.rule(partition, shard).up_to(mine) for (partition, shard), mine in runs.items()
     }
+
+
+def _lineages_of_checkpoints(rows: Iterable[IngestWindow], lineages: Lineages) -> str:
+    """Return a digest of the CHECKPOINTs that lie behind a break, empty without one.
+
+    Windows have their cuts by them. Of each server the least and the greatest number count, and of CHECKPOINTs without a GTID set
+    the last offset. So joined rows give what their parts give.
+    """
+    bounds: dict[tuple[int, str, int, str], tuple[int, int]] = {}
+    for row in rows if lineages.rules else ():
+        for mark in row.checkpoints:
+            synced = greatest_numbers(mark.gtid_set or "")
+            lineage = lineages.of_checkpoint(row.kafka_partition, mark, synced)
+            if lineage == lineages.rule(row.kafka_partition, mark.shard).base:
+                continue
+            for server, number in (synced or {"": mark.offset}).items():
+                of = row.kafka_partition, mark.shard, lineage, server
+                least, most = bounds.get(of, (number, number))
+                bounds[of] = min(least, number) if server else -1, max(most, number)
+    return hashlib.sha256(repr(sorted(bounds.items())).encode()).hexdigest()[:16] if bounds else ""
 
 
 def _doubts_of(rows: Iterable[IngestWindow], lineages: Lineages) -> tuple[Doubt, ...]:

@@ -68,20 +68,23 @@ class Lineages:
         return SourcePosition(lineage, statement.position.file, statement.position.position)
 
     def of_checkpoint(self, kafka_partition: int, checkpoint: SeenCheckpoint, synced: Mapping[str, int]) -> int:
-        """Return the lineage of a CHECKPOINT; ``synced`` has the greatest number of every server in its GTID set."""
+        """Return the lineage of a CHECKPOINT; ``synced`` has the greatest number of every server in its GTID set.
+
+        A set also names servers from before the topic began: of them no transaction tells on which side of a break it lies.
+        """
         rule = self.rule(kafka_partition, checkpoint.shard)
-        found = rule.base
-        for one in rule.breaks:
-            if one.by_gtid and synced:
+        for one in reversed(rule.breaks):
+            limits = [(one.seen_of(server), number) for server, number in synced.items() if one.by_gtid]
+            known = [(limit, number) for limit, number in limits if limit is not None]
+            if known:
                 # After a restart a CHECKPOINT may be about transactions before a break that is behind it already.
-                seen = dict(one.seen)
-                after = any(number > seen.get(server, -1) for server, number in synced.items())
+                after = any(number > limit for limit, number in known)
             else:
                 begins = one.surely if one.offset is None else one.offset + (one.inside is not None)
                 after = begins is not None and checkpoint.offset >= begins
             if after:
-                found = one.lineage
-        return found
+                return one.lineage
+        return rule.base
 
 
 def find_lineages(rows: Iterable[IngestWindow], *, trust_gtids: bool) -> Lineages:
@@ -218,8 +221,6 @@ _Group: TypeAlias = list[FoundBreak]
 """The same break as several Kafka partitions saw it, each once."""
 
 _EVERY = (1 << 63) - 1
-
-
 _MOST_PIECES = 100
 
 

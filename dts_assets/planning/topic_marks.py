@@ -169,10 +169,17 @@ class TopicHistory:
             marks.append((SourcePosition(lineage, mark.position.file, mark.position.position), mark.gtid_set))
         return max(marks, key=lambda one: one[0], default=None)
 
-    @property
-    def shards(self) -> frozenset[str]:
-        """The shards of the topic: several have no common order."""
-        return frozenset(run.shard for row in (*self.past.rows, *self.rows.values()) for run in row.runs)
+    def several_shards(self) -> datetime | None:
+        """Return the start of the first window up to which the topic shows several shards.
+
+        They have no common order. None stands for one shard so far. Later windows change nothing about those before.
+        """
+        seen = {run.shard for row in self.past.rows for run in row.runs}
+        for row in sorted(self.rows.values(), key=lambda row: row.window.start):
+            seen |= {run.shard for run in row.runs}
+            if len(seen) > 1:
+                return row.window.start
+        return None
 
     def _lineages_text(self, cell: Cell) -> str:
         """Return the lineages of a cell as text: one number if all entries have it, else the rules.
@@ -224,15 +231,18 @@ class TopicMarks:
         The windows of ``past`` may be left out of ``rows``. Those of ``judged``, which goes further, get neither cut nor proof.
         """
         history = TopicHistory.of(rows, tables, order=order, comparisons=comparisons, past=past)
-        # Shards are servers of their own: there is no position that is common to them.
-        wanted = consistency if len(history.shards) <= 1 else Consistency.WINDOW
+        several = history.several_shards()
         until = judged.until or past.until
         later = [row for row in history.rows.values() if until is None or row.window.start >= until]
         by_window: dict[datetime, list[IngestWindow]] = {}
         for row in sorted(later, key=lambda row: row.kafka_partition):
             if row.kafka_partition in kafka_partitions:
                 by_window.setdefault(row.window.start, []).append(row)
-        cuts = {start: _cut(history, mine, wanted=wanted) for start, mine in by_window.items()}
+        cuts = {
+            # Shards are servers of their own: there is no position that is common to them.
+            start: _cut(history, mine, wanted=consistency if several is None or start < several else Consistency.WINDOW)
+            for start, mine in by_window.items()
+        }
         before = judged if judged.until is not None else past
         found = cls(kafka_partitions, settings, history, cuts, {}, before.proofs)
         proofs, proven = found._prove(later)
@@ -272,6 +282,9 @@ class TopicMarks:
             return ()
         open_in = ",".join(map(partition_key, self._open_in(window)))
         rests_on = f"{proof.rests_on}; open {open_in}" if open_in else proof.rests_on
+        cut, consistency, _ = self.cuts[window.start]
+        if cut is not None and cut.lineage:  # other windows tell what lineage a CHECKPOINT has
+            rests_on += f"; {consistency} at {cut}"
         proven = input_text(f"{PROOF_INPUT}{window.key}", rests_on)
         return (*self.history.inputs(window, self.kafka_partitions), proven)
 

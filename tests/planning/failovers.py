@@ -33,7 +33,8 @@ class Shape:
 
     ``names`` says how GTIDs are written (``mysql``, ``mariadb``, ``none``), ``broadcast`` that marks of transactions come in all
     Kafka partitions and not only in those with changes, ``clocks`` how many seconds each server is ahead, ``slow`` after how
-    many transactions a clock goes on.
+    many transactions a clock goes on. ``earlier`` is the number of transactions that every MySQL server had before the topic
+    began: the GTID sets of CHECKPOINTs name them, and no message does.
     """
 
     partitions: int = 1
@@ -42,6 +43,7 @@ class Shape:
     clocks: tuple[int, ...] = (0, 0, 0)
     bases: tuple[int, ...] = (500, 10, 40)
     slow: int = 1
+    earlier: int = 0
 
     @property
     def gtids(self) -> bool:
@@ -130,7 +132,7 @@ class Story:
         end = Event((number, len(changes) + 1), "COMMIT", None, 0)
         self.events.append([Event((number, 0), "BEGIN", None, 0), *changes, end])
         domain = 0 if self.shape.names == "mariadb" and write.origin is None else origin
-        self.numbers[domain] = self.numbers.get(domain, 0) + 1
+        self.numbers[domain] = self.numbers.get(domain, self.shape.earlier) + 1
         names = {"mysql": f"server-{origin}:", "mariadb": f"{domain}-{origin}-", "none": ""}
         self.gtids.append(f"{names[self.shape.names]}{self.numbers[domain]}" if self.shape.gtids else None)
         self.times.append(number // self.shape.slow + self.shape.clocks[origin])
@@ -246,7 +248,7 @@ def shapes(draw: st.DrawFn, *, gtids: bool) -> Shape:
     three = st.integers(1, 3)
     return Shape(
         draw(three), draw(names), draw(st.booleans()), draw(st.tuples(ahead, ahead, ahead)),
-        draw(st.tuples(base, base, base)), draw(three) if gtids else 1,
+        draw(st.tuples(base, base, base)), draw(three) if gtids else 1, draw(st.sampled_from([0, 7])),
     )  # fmt: skip
 
 

@@ -32,7 +32,8 @@ def rows_of(told: Story, every: int) -> list[list[IngestWindow]]:
     """The marks of a story's windows, each of so many ticks, with CHECKPOINTs and statements."""
     last = max((one.tick for one in told.delivered), default=0)
     found: list[list[IngestWindow]] = []
-    counted: dict[str, int] = {}
+    earlier = told.shape.earlier if told.shape.names == "mysql" else 0
+    counted = {f"server-{number}": earlier for number in range(len(told.shape.bases)) if earlier}
     for number in range(last // every + 1):
         inside = [one for one in told.delivered if one.tick // every == number]
         for one in inside:
@@ -171,6 +172,38 @@ def assert_law(told: Story, every: int) -> int:
     return 0
 
 
+def assert_no_stale_window_is_missed(told: Story, every: int, count: int) -> bool:
+    """Settle the first windows, add the others, and return whether a look behind the settled ones was possible.
+
+    If so, no settled window is stale: a look over all windows finds the inputs that it was made with.
+    """
+    windows = rows_of(told, every)
+    settling = Settling(
+        windows[:count], marks_of([row for some in windows[:count] for row in some], told.shape.partitions)
+    )
+    settling.windows = windows
+    if not settling.pasts or settling.look(1, len(windows)) is None:
+        return False
+    everything = marks_of([row for some in windows for row in some], told.shape.partitions)
+    for some in windows[: len(settling.pasts)]:
+        assert everything.mark(some[0].window).inputs == settling.made.mark(some[0].window).inputs
+    return True
+
+
+@examples(1500)
+@given(long_stories(gtids=True), st.integers(4, 12), st.integers(2, 12))
+def test_with_gtids_no_settled_window_that_a_later_one_changes_is_missed(told: Story, every: int, count: int) -> None:
+    event(f"behind the settled windows: {assert_no_stale_window_is_missed(told, every, count)}")
+
+
+@examples(1000)
+@given(long_stories(gtids=False), st.integers(4, 12), st.integers(2, 12))
+def test_without_gtids_no_settled_window_that_a_later_one_changes_is_missed(
+    told: Story, every: int, count: int
+) -> None:
+    event(f"behind the settled windows: {assert_no_stale_window_is_missed(told, every, count)}")
+
+
 @examples(1500)
 @given(long_stories(gtids=True), st.integers(4, 12))
 def test_with_gtids_a_look_behind_the_past_tells_the_same(told: Story, every: int) -> None:
@@ -210,3 +243,33 @@ def test_a_failover_leaves_the_inputs_of_the_windows_of_earlier_failovers() -> N
     assert len(inputs) > 1
     assert any("lineages:" in text for text in inputs[0][lineages.index(lineages[second - 1])])
     assert all(one == inputs[0] for one in inputs)
+
+
+def test_a_look_begins_earlier_if_an_old_checkpoint_turns_out_to_lie_behind_a_break() -> None:
+    """CHECKPOINTs counted transactions of a server that are told only later."""
+    some: list[Action] = [Write((0,))] * 6
+    told = story(Shape(bases=(500, 10, 40), earlier=5), [*some, Stop(reset=True), *some, Write((0,), 1), *some])
+    windows = rows_of(replace(told, shape=replace(told.shape, earlier=7)), 9)
+    new = next(count for count, of in enumerate(windows) if any("server-1" in repr(row.runs) for row in of))
+    before = marks_of([row for of in windows[:new] for row in of], 1)
+    settling = Settling(windows[:new], before)
+    settling.windows = windows
+    first = windows[0][0].window
+    assert settling.pasts
+    assert marks_of([row for of in windows for row in of], 1).mark(first).inputs != before.mark(first).inputs
+    assert settling.look(1, new) is not None
+    assert settling.look(1, len(windows)) is None
+
+
+def test_a_cut_stays_when_a_server_that_only_checkpoints_named_is_seen() -> None:
+    """The binlog is reset, and the sets of CHECKPOINTs name a server that told its part before the topic began."""
+    some: list[Action] = [Write((0,))] * 6
+    told = story(Shape(bases=(500, 10, 40), earlier=7), [*some, Stop(reset=True), *some, Write((0,), 1), *some])
+    windows = rows_of(told, 9)
+    until = [marks_of([row for of in windows[:count] for row in of], 1) for count in range(1, len(windows) + 1)]
+    starts = [of[0].window.start for of in windows]
+    for count, marks in enumerate(until, 1):
+        assert [marks.cuts[start] for start in starts[:count]] == [until[-1].cuts[start] for start in starts[:count]]
+    lineages = [cut.lineage for cut, _, _ in until[-1].cuts.values() if cut is not None]
+    assert lineages == sorted(lineages)
+    assert lineages[0] < lineages[-1]

@@ -246,6 +246,16 @@ def test_a_checkpoint_without_gtids_is_behind_a_break_from_where_all_entries_sur
     assert found.of_checkpoint(0, marks[1], {"server-0": 5}) == 0  # its numbers tell more than its offset
 
 
+def test_a_server_from_before_the_topic_does_not_tell_that_a_checkpoint_is_behind_a_break() -> None:
+    """Its transactions stand in every GTID set, on either side."""
+    seen = Break(1, (("server-0", 5),), EPOCH, 10, by_gtid=True)
+    found = Lineages((), {(0, ""): LineageRule(0, (seen,))}, {})
+    mark = SeenCheckpoint("", 9, SourcePosition(0, 1, 900), None, fake_gtid=False)
+    assert [found.of_checkpoint(0, mark, {"server-0": at, "server-9": 700}) for at in (5, 6)] == [0, 1]
+    later = replace(mark, offset=10)
+    assert [found.of_checkpoint(0, at, {"server-9": 700}) for at in (mark, later)] == [0, 1]
+
+
 SETS = ([[2], [5]], [[3], [1]], [[5], [2]], [[8], [8]], [[4, 1], [1]], [[1, 7], [3, 9]])
 """Sizes of sets in each of two Kafka partitions, over and over."""
 

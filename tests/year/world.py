@@ -18,6 +18,7 @@ from dts_assets.errors import DtsAssetsError
 from dts_assets.errors.sources import SourceError
 from dts_assets.flows.consumer_group import commit_group
 from dts_assets.flows.find_work import find_work
+from dts_assets.flows.looks import forget
 from dts_assets.flows.topic import TopicState, find_topic_state
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
@@ -284,8 +285,7 @@ class World:
 
     def _note(self, runs: list[Run]) -> None:
         for run in runs:
-            self.counts["asked"] += 1
-            self.counts["runs"] += 1
+            self.counts.update(("asked", "runs"))
             self.life.asked += [(self.now, part) for part in run.cause]
 
     def _watch(self) -> None:
@@ -309,10 +309,10 @@ class World:
         life = self.life
         if self.under_way or life.refused:
             return
+        forget()
         life.memory.known = None
         began = process_time()
-        work = find_work(self.pipeline())
-        ingest_tick(life.scheduler.cursor_now(), work)
+        ingest_tick(life.scheduler.cursor_now(), work := find_work(self.pipeline()))
         tables_tick(work)
         self.looks.append(Look(self.now, len(life.memory.entries), process_time() - began))
 
