@@ -9,9 +9,10 @@ on the rows of ``settled_days`` being there: without them a look begins with the
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from threading import Lock
 
 from dts_assets.flows.known_tables import known_tables
@@ -132,18 +133,28 @@ def forget() -> None:
 
 
 def settled_now(pipeline: Pipeline, stored: MarksByDay, tables: Iterable[TableId]) -> tuple[SettledDay, ...]:
-    """Return the days that are settled now; ``tables`` are all known tables."""
+    """Return the days that are settled now; ``tables`` are all known tables.
+
+    They end with a day whose past is stored. Of most days it is not, and nothing could go on behind them.
+    """
     rows = pipeline.ledger.settled_days()
     if not rows:
         return ()
     tables = list(tables)
-    return still_settled(
+    found = still_settled(
         rows,
         stored.files,
         settings=pipeline.judging_settings(),
         tables=digest_of_tables(tables),
         paused=paused_now(pipeline, tables) if any(row.lacking for row in rows) else (),
     )
+    return _until_known_past(found)
+
+
+def _until_known_past(settled: Sequence[SettledDay]) -> tuple[SettledDay, ...]:
+    """Return the settled days up to the last one whose past is stored and can be read by this version."""
+    count = next((count for count in range(len(settled), 0, -1) if past_of(settled[count - 1]) is not None), 0)
+    return tuple(settled[:count])
 
 
 def paused_now(pipeline: Pipeline, tables: Collection[TableId]) -> set[TableId]:
@@ -186,8 +197,14 @@ def past_of(row: SettledDay) -> Past | None:
 
     The result is None if it is not stored, or cannot be read by this version.
     """
+    return None if row.past is None else _readable_past(row.past)
+
+
+@lru_cache(maxsize=8)
+def _readable_past(stored: bytes) -> Past | None:
+    """Return a stored past. Each look asks for some of the same ones more than once."""
     try:
-        return None if row.past is None else Past.of_bytes(row.past)
+        return Past.of_bytes(stored)
     except ValueError:
         return None
 

@@ -37,14 +37,22 @@ class Break:
         """Return the number that ``seen`` says of a server, None for a server that it does not name."""
         return _number_of(self.seen, server)
 
-    def of_servers(self, servers: Sequence[str]) -> Break:
-        """Return the break as far as it concerns entries of some servers, which are ascending."""
-        if not self.seen and not self.inside:
-            return self
-        seen, inside = _of_servers(self.seen, servers), self.inside and _of_servers(self.inside, servers)
-        if (seen, inside) == (self.seen, self.inside):
+    def up_to(self, numbers: Sequence[tuple[str, int]], *, offset: int) -> Break:
+        """Return the break as far as it concerns entries up to an offset and up to some ``numbers``, ascending by server.
+
+        Later messages may tell more of a break. The result stays as it was if they tell nothing about these entries.
+        """
+        if self.offset is not None:
+            inside = self.inside and _up_to(self.inside, numbers)
+            return (
+                self if not self.seen and inside == self.inside else replace(self, seen=(), surely=None, inside=inside)
+            )
+        seen, surely = _up_to(self.seen, numbers), self.surely
+        if surely is not None and surely > offset:
+            surely = None
+        if (seen, surely) == (self.seen, self.surely):
             return self  # mostly: there is one server, and thousands of breaks
-        return replace(self, seen=seen, inside=inside)
+        return replace(self, seen=seen, surely=surely)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +87,9 @@ class LineageRule:
         for run in runs:
             for one in run.servers:
                 numbers[one.server] = max(numbers.get(one.server, -1), one.last)
-        servers = sorted(server for server in numbers if server is not None)
+        known = sorted((server, number) for server, number in numbers.items() if server is not None)
         breaks = [
-            one.of_servers(servers)
+            one.up_to(known, offset=offset)
             for one in self.breaks
             if time is not None and _may_hold(one, offset=offset, numbers=numbers, time=time)
         ]
@@ -130,10 +138,13 @@ def _may_hold(one: Break, *, offset: int, numbers: Mapping[str | None, int], tim
     )
 
 
-def _of_servers(ascending: tuple[tuple[str, int], ...], servers: Sequence[str]) -> tuple[tuple[str, int], ...]:
-    """Return the pairs of some servers, which are ascending; a break may have seen thousands of others."""
-    places = ((bisect_left(ascending, (server,)), server) for server in servers)
-    return tuple(ascending[at] for at, server in places if at < len(ascending) and ascending[at][0] == server)
+def _up_to(ascending: tuple[tuple[str, int], ...], numbers: Sequence[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
+    """Return the pairs of some servers, none of them with more than its number in ``numbers``.
+
+    Both are ascending; a break may have seen thousands of other servers.
+    """
+    limits = ((server, _number_of(ascending, server), number) for server, number in numbers)
+    return tuple((server, min(limit, number)) for server, limit, number in limits if limit is not None)
 
 
 def _number_of(ascending: tuple[tuple[str, int], ...], server: str) -> int | None:

@@ -384,6 +384,19 @@ def test_a_lake_without_settled_days_is_settled_bit_by_bit(aged: Aged, monkeypat
     assert [len(aged.settle()) for _ in range(4)] == [2, 4, 6, 6]
 
 
+@pytest.mark.parametrize("past", [None, b"written by another version"])
+def test_days_are_settled_again_from_the_last_one_whose_past_is_known(aged: Aged, past: bytes | None) -> None:
+    """Of old days the past is not kept, and a day behind one of them may be judged again."""
+    aged.ledger.change_settled_days(
+        lambda rows: [replace(row, past=past if 1 <= at <= 2 else row.past) for at, row in enumerate(rows)]
+    )
+    before = len(aged.ledger.settled_days())
+    aged.store([3 * A_DAY + 1])
+    assert windows_read(aged) > 2 * A_DAY
+    assert len(aged.settle()) == before == DAYS
+    assert windows_read(aged) == 2 * A_DAY - 2
+
+
 def test_several_processes_may_settle_at_once(aged: Aged) -> None:
     expected = aged.ledger.settled_days()
     aged.ledger.change_settled_days(lambda rows: [])

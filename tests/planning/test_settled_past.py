@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
@@ -259,6 +260,24 @@ def test_a_look_begins_earlier_if_an_old_checkpoint_turns_out_to_lie_behind_a_br
     assert marks_of([row for of in windows for row in of], 1).mark(first).inputs != before.mark(first).inputs
     assert settling.look(1, new) is not None
     assert settling.look(1, len(windows)) is None
+
+
+@pytest.mark.parametrize("partitions", [1, 2])
+def test_a_look_behind_the_past_is_possible_when_the_server_before_a_failover_writes_again(partitions: int) -> None:
+    """Only then is the last of its transactions before the failover known, which changes nothing about those windows."""
+    both = tuple(range(partitions))
+    some: list[Action] = [Write(both)] * 6
+    told = story(Shape(partitions, bases=(10, 500, 40)), [*some, Stop(1), *some, Write(both, 0), *some])
+    windows = rows_of(told, 9)
+    new = max(count for count, of in enumerate(windows) if any("server-0" in repr(row.runs) for row in of))
+    until = [marks_of([row for of in windows[:count] for row in of], partitions) for count in (new, len(windows))]
+    assert len(until[0].history.lineages.all) == 2
+    for of in windows[:new]:
+        assert until[0].mark(of[0].window).inputs == until[1].mark(of[0].window).inputs
+    settling = Settling(windows[:new], until[0])
+    settling.windows = windows
+    assert len(settling.pasts) > 2
+    assert settling.look(1, len(windows)) is not None
 
 
 def test_a_cut_stays_when_a_server_that_only_checkpoints_named_is_seen() -> None:

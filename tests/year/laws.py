@@ -6,6 +6,7 @@
 - No window between the first and the last is without a mark, and no mark lacks a table that goes on.
 - The group stands behind nothing that is not stored; one run at a time holds a part (checked by the world at every step).
 - A look that begins behind settled days finds what a look over all windows finds.
+- A look reads a few days, however old the lake is.
 - Nobody loses messages without a warning that came in time.
 """
 
@@ -18,6 +19,8 @@ from itertools import pairwise
 
 from dts_assets.errors import DtsAssetsError
 from dts_assets.flows.find_work import find_work
+from dts_assets.flows.known_tables import known_tables
+from dts_assets.flows.looks import looks
 from dts_assets.model.ledger_rows import RawWindow
 from dts_assets.model.problems import ProblemCode
 from dts_assets.model.windows import ClosedBy, Window
@@ -25,6 +28,8 @@ from dts_assets.planning.loss import LossState
 from tests.year.topic import Log
 from tests.year.world import DAY, GRACE, HOUR, Life, World
 
+_FEW_DAYS = 15
+_MOST_LONG_LOOKS = 7
 _WARNING = LossState.WARNING.rank
 
 
@@ -181,14 +186,13 @@ def _lost(life: Life, log: Log, row: RawWindow, offset: int) -> Iterator[str]:
         yield f"{row.cell} lost offset {offset} at {gone.at} without a warning at {len(ranks)} looks before"
 
 
-def growth(world: World) -> tuple[float, float] | None:
-    """How much longer a look takes at the end than at the begin: by itself, and for each row that planning is given.
-
-    The quickest looks are compared, because others are slow by what else the machine does. None for a world that is too short.
-    """
-    looks = [one for one in world.looks if one.rows]
-    if len(looks) < 90:
-        return None
-    first, last = looks[20:50], looks[-30:]
-    longer = min(one.seconds for one in last) / min(one.seconds for one in first)
-    return longer, min(one.seconds / one.rows for one in last) / min(one.seconds / one.rows for one in first)
+def of_few_days(world: World) -> Iterator[str]:
+    """A look reads a few days, however old the lake is; after a failover it may be all of them for a while."""
+    life = world.life
+    if world.under_way or life.refused:
+        return
+    pipeline = world.pipeline()
+    look = next(looks(pipeline, known_tables(pipeline)))
+    world.read.append(len(look.entries) / life.settings.partitions / (DAY / world.shape.every))
+    if min(world.read[-_MOST_LONG_LOOKS:]) > _FEW_DAYS:
+        yield f"looks read {world.read[-1]:.0f} days again and again, and {len(life.memory.settled)} days are settled"

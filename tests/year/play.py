@@ -9,11 +9,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import islice
+from statistics import median
 
 from tests.stateful.shrinking import shortest
 from tests.year.events import Event
 from tests.year.lake import registry_in_memory
-from tests.year.laws import asked_for_nothing, at_a_look, growth, in_the_end, of_settled_days
+from tests.year.laws import asked_for_nothing, at_a_look, in_the_end, of_few_days, of_settled_days
 from tests.year.plans import turns
 from tests.year.world import BEGIN, DAY, World
 
@@ -38,15 +39,11 @@ class Played:
 
     def line(self) -> str:
         """All counts in a line."""
-        world, slower = self.world, growth(self.world)
+        world = self.world
         rows = sum(len(life.memory.entries) for life in world.lives)
         counted = ", ".join(f"{count} {name}" for name, count in sorted(world.counts.items()) if name != "asked")
-        looks = (
-            ""
-            if slower is None
-            else f", a look takes {slower[0]:.1f} times as long as at first, a row {slower[1]:.2f} times"
-        )
-        return f"{(world.now - BEGIN) / DAY:.0f} days, {rows} cells, {counted}, {len(self.broken)} laws broken{looks}"
+        read = f", a look reads {median(world.read):.0f} days" if world.read else ""
+        return f"{(world.now - BEGIN) / DAY:.0f} days, {rows} cells, {counted}, {len(self.broken)} laws broken{read}"
 
 
 def play(seed: int, events: Sequence[Event], *, days: float, every: timedelta, say: Say = lambda line: None) -> Played:
@@ -67,7 +64,7 @@ def play(seed: int, events: Sequence[Event], *, days: float, every: timedelta, s
                 return Played(world, broken[:MOST_NAMED])
             if world.now - told >= DAY:
                 told = world.now
-                world.measured_look()
+                broken += of_few_days(world)
                 world.life.scheduler.tidy(world.now)
                 if (world.now - BEGIN).days % 30 == 0:
                     say(Played(world, broken).line())

@@ -12,13 +12,11 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from random import Random
-from time import process_time
 
 from dts_assets.errors import DtsAssetsError
 from dts_assets.errors.sources import SourceError
 from dts_assets.flows.consumer_group import commit_group
 from dts_assets.flows.find_work import find_work
-from dts_assets.flows.looks import forget
 from dts_assets.flows.topic import TopicState, find_topic_state
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
@@ -67,15 +65,6 @@ class Shape:
     def settles(self) -> timedelta:
         """After that time without trouble nothing may be left to do."""
         return 8 * HOUR + 3 * self.every
-
-
-@dataclass
-class Look:
-    """What a look cost: the rows that planning was given, and the seconds of processor time."""
-
-    at: datetime
-    rows: int
-    seconds: float
 
 
 @dataclass
@@ -128,7 +117,8 @@ class World:
         self.kills = self.cancels = 0
         self.faults: dict[TableId, Fault] = {}
         self.lives: list[Life] = []
-        self.looks: list[Look] = []
+        self.read: list[float] = []
+        """The days that a look had to read, for each day on which one was tried in calm times."""
         self.counts: Counter[str] = Counter()
         self.violations: list[str] = []
         self._wrote_until = BEGIN
@@ -303,18 +293,6 @@ class World:
         )  # fmt: skip
         life.watched = WatchCursor.of_text(tick.cursor.to_text())
         life.watches.append((self.now, {one.kafka_partition: one.loss.state.rank for one in state.partitions}))
-
-    def measured_look(self) -> None:
-        """Look once more, with nothing remembered, and note the processor time."""
-        life = self.life
-        if self.under_way or life.refused:
-            return
-        forget()
-        life.memory.known = None
-        began = process_time()
-        ingest_tick(life.scheduler.cursor_now(), work := find_work(self.pipeline()))
-        tables_tick(work)
-        self.looks.append(Look(self.now, len(life.memory.entries), process_time() - began))
 
     # Runs
 
