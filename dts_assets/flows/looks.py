@@ -152,7 +152,7 @@ def settled_now(pipeline: Pipeline, stored: MarksByDay, tables: Iterable[TableId
 
 
 def _until_known_past(settled: Sequence[SettledDay]) -> tuple[SettledDay, ...]:
-    """Return the settled days up to the last one whose past is stored and can be read by this version."""
+    """Return the settled days up to the last one whose past this version can read."""
     count = next((count for count in range(len(settled), 0, -1) if past_of(settled[count - 1]) is not None), 0)
     return tuple(settled[:count])
 
@@ -202,7 +202,7 @@ def past_of(row: SettledDay) -> Past | None:
 
 @lru_cache(maxsize=8)
 def _readable_past(stored: bytes) -> Past | None:
-    """Return a stored past. Each look asks for some of the same ones more than once."""
+    """Return a stored past, or None. Each look asks for some of them more than once."""
     try:
         return Past.of_bytes(stored)
     except ValueError:

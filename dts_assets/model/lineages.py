@@ -38,9 +38,10 @@ class Break:
         return _number_of(self.seen, server)
 
     def up_to(self, numbers: Sequence[tuple[str, int]], *, offset: int) -> Break:
-        """Return the break as far as it concerns entries up to an offset and up to some ``numbers``, ascending by server.
+        """Return the break as far as it concerns entries up to an offset and some numbers.
 
-        Later messages may tell more of a break. The result stays as it was if they tell nothing about these entries.
+        ``numbers`` are ascending by server. Later messages may tell more of a break. The result stays as it was if they tell
+        nothing about these entries.
         """
         if self.offset is not None:
             inside = self.inside and _up_to(self.inside, numbers)
