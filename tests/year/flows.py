@@ -84,16 +84,10 @@ def store_entries(pipeline: MemoryPipeline, span: Span, *, kill: Kill) -> None:
     """The second flow: stored messages of a span, joined and decoded."""
     memory = pipeline.memory
     plan = entries_flow._plan(pipeline, span, _unheard)
-    lows = {number: mark.low for number, mark in pipeline.source.watermarks().items()}
-    known = plan.open_before({})
-
-    def decoded(cells: Iterable[Cell]) -> dict[Cell, EntriesResult]:
-        return {cell: _decoded(memory.messages, plan, cell, known.get(cell), lows) for cell in cells}
-
-    results = decoded(plan.before)
-    while again := entries_flow._disagreeing(plan, results):
-        known = plan.open_before(results)
-        results |= decoded(again)
+    results = _decoded_cells(pipeline, plan)
+    if plan.leaves_out_settled and any(result.decoded.looked_beyond for result in results.values()):
+        plan = entries_flow._plan(pipeline, span, _unheard, with_settled=True)
+        results = _decoded_cells(pipeline, plan)
     rows = plan.marks(results, pipeline.new_run())
     memory.replace_entries(
         [cell for cell, row in plan.stored.items() if cell not in plan.appends and contradicts(row, rows[cell])], {}
@@ -102,6 +96,21 @@ def store_entries(pipeline: MemoryPipeline, span: Span, *, kill: Kill) -> None:
     for row in rows.values():
         assert row.counts.balanced, f"the decoding that is played does not add up: {row.counts}"
     memory.replace_entries(rows, rows)
+
+
+def _decoded_cells(pipeline: MemoryPipeline, plan: entries_flow._Plan) -> dict[Cell, EntriesResult]:
+    """The cells of a run, again where they took over other sets than the cells before them leave."""
+    lows = {number: mark.low for number, mark in pipeline.source.watermarks().items()}
+    known = plan.open_before({})
+
+    def decoded(cells: Iterable[Cell]) -> dict[Cell, EntriesResult]:
+        return {cell: _decoded(pipeline.memory.messages, plan, cell, known.get(cell), lows) for cell in cells}
+
+    results = decoded(plan.before)
+    while again := entries_flow._disagreeing(plan, results):
+        known = plan.open_before(results)
+        results |= decoded(again)
+    return results
 
 
 def _decoded(
