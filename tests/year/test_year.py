@@ -17,7 +17,7 @@ from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.windows import ClosedBy, Window, WindowGrid
 from dts_assets.planning import boundaries, latches, leases, loss, raw_reads, staleness, ticks, work
 from tests.tiers import times
-from tests.year import scheduler
+from tests.year import flows, scheduler
 from tests.year.events import Event
 from tests.year.operators import Backfill, Cancel, Kill, OtherDecoding, OtherTypes, Pause
 from tests.year.plans import KINDS, plan
@@ -180,6 +180,10 @@ def other_settings_change_nothing_behind(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(work, "_made_from", lambda row, *rest: row is not None or whole(row, *rest))
 
 
+def no_day_is_settled(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(flows, "settle_days", lambda pipeline, progress: None)
+
+
 @dataclass(frozen=True)
 class Mutant:
     """A fault, the events that show it, and words of the law that it breaks."""
@@ -210,6 +214,7 @@ MUTANTS = (
     Mutant(leases_of_the_dead_are_kept, (MachineAway(at(20), at(2)), Kill(at(23), NOTHING)), "the frontier stands"),
     Mutant(resumed_tables_are_forgotten, (Pause(at(20), at(6), 1),), "which goes on"),
     Mutant(other_settings_change_nothing_behind, (OtherTypes(at(20), at(12)),), "made with"),
+    Mutant(no_day_is_settled, (), "days again and again", hours=12, days=24),
 )
 _AT_ONCE = 7
 """The first ones are tried by every ``make test``."""
