@@ -67,6 +67,11 @@ class LakeLocation:
         return self.catalog_type in _FLAT_CATALOGS if self.joined is None else self.joined
 
     @property
+    def names_in_urls(self) -> bool:
+        """True if the catalog is asked by URLs that have the names of tables in their path."""
+        return self.catalog_type == "rest"
+
+    @property
     def local_path(self) -> Path | None:
         """The warehouse's folder, None if it is not on a local disk."""
         if "://" not in self.warehouse:

@@ -54,15 +54,18 @@ An underscore stays between lower-case letters and digits alone, and not before 
 """
 
 
-def table_identifier(path: Sequence[str], *, joined: bool = False) -> Identifier:
+def table_identifier(path: Sequence[str], *, joined: bool = False, in_urls: bool = False) -> Identifier:
     """Return the identifier of the table of an asset key.
+
+    With ``in_urls``, for catalogs that are asked by URL, ``~`` stands for ``%``, which servers refuse in the path of a request
+    (Jetty 12: "Ambiguous URI path encoding"), and ``~7E`` for ``~``: ``a~2Eb`` for the table ``a.b``.
 
     With ``joined``, for catalogs of a single namespace level and without case, the subscription is the namespace and the other
     parts are joined, in lower case with escapes: ``("shop", "changelog__shopdb___x4f_rders")`` for ``Orders``. Two paths never
     have the same identifier.
     """
     if not joined:
-        return tuple(path)
+        return tuple(part.replace("~", "%7E").replace("%", "~") for part in path) if in_urls else tuple(path)
     name = "__".join(_NOT_JOINED.sub(_escaped, part) for part in path[1:])
     if len(name) > _JOINED_BYTES:
         # Four underscores are the end of an escape, a joint, and the begin of an escape: an x follows everywhere else.

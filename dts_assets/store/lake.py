@@ -81,7 +81,7 @@ class Lake:
 
     def identifier(self, path: Sequence[str]) -> Identifier:
         """Return the table's identifier in the catalog."""
-        return table_identifier(path, joined=self.location.joins_names)
+        return table_identifier(path, joined=self.location.joins_names, in_urls=self.location.names_in_urls)
 
     def spark_name(self, path: Sequence[str]) -> str:
         """Return the table's quoted name in Spark SQL."""

@@ -104,6 +104,17 @@ class TestNames:
         assert table_identifier(PATH) == PATH
         assert spark_name(PATH) == "lake.`shop`.`changelog`.`shopdb`.`orders`"
 
+    @given(*[st.tuples(*[st.text("a%~./2E7订", min_size=0, max_size=6)] * 2)] * 2)
+    @example(("a.b", "t"), ("a~2Eb", "t"))
+    @example(("%", "~"), ("~", "%"))
+    def test_names_in_urls_have_no_percent_and_are_unique(self, one: tuple[str, str], other: tuple[str, str]) -> None:
+        """The path of a request may have no ``%25``: servers take it for an attack."""
+        paths = [("shop", *TableId(database, "", table).path) for database, table in (one, other)]
+        found = [table_identifier(path, in_urls=True) for path in paths]
+        assert not any("%" in part for name in found for part in name)
+        assert (found[0] == found[1]) == (paths[0] == paths[1])
+        assert table_identifier(("shop", "a%2Eb", "c~d"), in_urls=True) == ("shop", "a~2Eb", "c~7Ed")
+
     def test_one_namespace_level_joins_the_rest(self) -> None:
         assert table_identifier(PATH, joined=True) == ("shop", "changelog__shopdb__orders")
         assert table_identifier(("shop", "windows"), joined=True) == ("shop", "windows")
