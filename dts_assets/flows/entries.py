@@ -78,7 +78,7 @@ def _materialize(pipeline: Pipeline, span: Span, turn: Turn, spark: SparkProvide
     progress(f"entries: joining and decoding {messages:,} messages of {len(plan.cells)} partitions")
     run = pipeline.new_run()
     results = _decode(_Tasks.of(pipeline, span, plan, run), plan.before, spark, progress)
-    if plan.leaves_out_settled and any(result.decoded.looked_beyond for result in results.values()):
+    if plan.lacks_heads(results):
         progress("entries: heads of entry sets lie in settled days; decoding again with all earlier partitions")
         plan = _plan(pipeline, span, progress, with_settled=True)
         results = _decode(_Tasks.of(pipeline, span, plan, run), plan.before, spark, progress)
@@ -123,6 +123,10 @@ class _Plan:
         """
         found = {cell: result.decoded.left_open for cell, result in results.items()}
         return open_before(self.raw, {**self.left_open, **found})
+
+    def lacks_heads(self, results: Mapping[Cell, EntriesResult]) -> bool:
+        """Return whether a head was sought beyond the marks, while those of settled days are left out."""
+        return self.leaves_out_settled and any(result.decoded.looked_beyond for result in results.values())
 
     def new_messages(self, cell: Cell) -> int:
         """Return the number of messages of a cell that are decoded now."""

@@ -43,17 +43,15 @@ class Break:
         ``numbers`` are ascending by server. Later messages may tell more of a break. The result stays as it was if they tell
         nothing about these entries.
         """
-        if self.offset is not None:
+        seen, surely, inside = self.seen[:0], None, self.inside
+        if self.offset is not None:  # where it was seen, offsets alone tell
             inside = self.inside and _up_to(self.inside, numbers)
-            return (
-                self if not self.seen and inside == self.inside else replace(self, seen=(), surely=None, inside=inside)
-            )
-        seen, surely = _up_to(self.seen, numbers), self.surely
-        if surely is not None and surely > offset:
-            surely = None
-        if (seen, surely) == (self.seen, self.surely):
+        else:
+            seen = _up_to(self.seen, numbers)
+            surely = self.surely if self.surely is not None and self.surely <= offset else None
+        if (seen, surely, inside) == (self.seen, self.surely, self.inside):
             return self  # mostly: there is one server, and thousands of breaks
-        return replace(self, seen=seen, surely=surely)
+        return replace(self, seen=seen, surely=surely, inside=inside)
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,7 +85,7 @@ def store_entries(pipeline: MemoryPipeline, span: Span, *, kill: Kill) -> None:
     memory = pipeline.memory
     plan = entries_flow._plan(pipeline, span, _unheard)
     results = _decoded_cells(pipeline, plan)
-    if plan.leaves_out_settled and any(result.decoded.looked_beyond for result in results.values()):
+    if plan.lacks_heads(results):
         plan = entries_flow._plan(pipeline, span, _unheard, with_settled=True)
         results = _decoded_cells(pipeline, plan)
     rows = plan.marks(results, pipeline.new_run())
