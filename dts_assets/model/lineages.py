@@ -77,22 +77,24 @@ class LineageRule:
         It gives them the lineages that the rule gives them. Breaks behind which none of them can lie are left out, and numbers
         of other servers. Breaks hold from an offset, a time or a number on, so the greatest ones tell.
         """
-        if not self.breaks:
-            return self
         runs = tuple(runs)
-        offset = max((run.last_offset for run in runs), default=-1)
-        time = max((run.last_time for run in runs), default=None)
-        numbers: dict[str | None, int] = {None: -1}
-        for run in runs:
-            for one in run.servers:
-                numbers[one.server] = max(numbers.get(one.server, -1), one.last)
+        if not (self.breaks and runs):
+            return LineageRule(self.base)
+        offset, time, numbers = _greatest_of(runs)
         known = sorted((server, number) for server, number in numbers.items() if server is not None)
         breaks = [
             one.up_to(known, offset=offset)
             for one in self.breaks
-            if time is not None and _may_hold(one, offset=offset, numbers=numbers, time=time)
+            if _may_hold(one, offset=offset, numbers=numbers, time=time)
         ]
         return LineageRule(self.base, tuple(breaks))
+
+    def may_break(self, run: Run) -> bool:
+        """Return whether entries of a run may lie behind any of the breaks."""
+        if not self.breaks:
+            return False
+        offset, time, numbers = _greatest_of((run,))
+        return any(_may_hold(one, offset=offset, numbers=numbers, time=time) for one in self.breaks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +128,18 @@ def _belongs(one: Break, *, offset: int, server: str | None, number: int, time: 
     if one.by_gtid and server is not None:
         return _is_behind(number, one.seen, server) or (one.surely is not None and offset >= one.surely)
     return time >= one.time or (not one.by_gtid and one.surely is not None and offset >= one.surely)
+
+
+def _greatest_of(runs: Sequence[Run]) -> tuple[int, datetime, dict[str | None, int]]:
+    """Return the greatest offset and time of some runs, and the greatest number of each server.
+
+    Entries without a server have the key None.
+    """
+    numbers: dict[str | None, int] = {None: -1}
+    for run in runs:
+        for one in run.servers:
+            numbers[one.server] = max(numbers.get(one.server, -1), one.last)
+    return max(run.last_offset for run in runs), max(run.last_time for run in runs), numbers
 
 
 def _may_hold(one: Break, *, offset: int, numbers: Mapping[str | None, int], time: datetime) -> bool:

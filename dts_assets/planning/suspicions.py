@@ -64,10 +64,7 @@ def find_suspicions(rows: Iterable[IngestWindow], lineages: Lineages) -> dict[Ce
         for one in sorted(mine, key=lambda row: (row.epoch, row.window.start)):
             runs = [
                 _Bounds(
-                    one.cell,
-                    run,
-                    lineages.of_run(partition, run),
-                    bool(lineages.rule(partition, run.shard).up_to([run]).breaks),
+                    one.cell, run, lineages.of_run(partition, run), lineages.rule(partition, run.shard).may_break(run)
                 )
                 for run in one.runs
             ]
@@ -151,7 +148,8 @@ def _suspicion(cell: Cell, runs: Sequence[_Bounds], before: _Before) -> Suspicio
         itself |= repeats
         by_gtid |= repeats and bool(one.run.servers)
         in_shard = before_here.setdefault(one.run.shard, [])
-        for other in in_shard:
+        known = itself and (by_gtid or not one.run.servers)
+        for other in () if known else in_shard:
             same = _compare(other, one, adjacent=other is runs[number - 1])
             itself |= same in (_Same.POSITIONS, _Same.TRANSACTIONS)
             by_gtid |= same is _Same.TRANSACTIONS

@@ -20,6 +20,7 @@ from dts_assets.model.ledger_rows import IngestWindow
 from dts_assets.model.lineages import Break, Doubt, Lineage, LineageRule
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.runs import Run, SeenCheckpoint, SeenStatement, ServerRange
+from dts_assets.planning.break_order import BreakGroup, limit_of, limits_of, merge_breaks, order_groups
 from dts_assets.planning.lineage_breaks import FoundBreak, PartitionBreaks, find_breaks
 
 
@@ -217,11 +218,7 @@ def _server(run: Run) -> str:
 _Begun: TypeAlias = tuple[datetime, str, int, str, SourcePosition]
 """The time at which a lineage began, its shard, its number there (-1: the first), server and position."""
 
-_Group: TypeAlias = list[FoundBreak]
-"""The same break as several Kafka partitions saw it, each once."""
-
 _EVERY = (1 << 63) - 1
-_MOST_PIECES = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +229,7 @@ class _Piece:
     each of these is a lineage of its own: positions do not order them, and their numbers do.
     """
 
-    group: _Group
+    group: BreakGroup
     limit: int
 
 
@@ -241,7 +238,7 @@ class _ShardBreaks:
     """The breaks of one shard in their order. ``guessed`` are places of groups whose order follows from clocks alone."""
 
     partitions: Mapping[int, PartitionBreaks]
-    groups: Sequence[_Group]
+    groups: Sequence[BreakGroup]
     guessed: frozenset[int]
     pieces: Sequence[_Piece]
     synced: Sequence[Mapping[str, int]]
@@ -250,8 +247,10 @@ class _ShardBreaks:
     @classmethod
     def of(cls, partitions: Mapping[int, PartitionBreaks], synced: Sequence[Mapping[str, int]]) -> _ShardBreaks:
         """Return the breaks that some Kafka partitions saw; ``synced`` are the sets of their CHECKPOINTs."""
-        groups, guessed = _in_order(_merged(one for breaks in partitions.values() for one in breaks.found), synced)
-        pieces = [_Piece(group, limit) for group in groups for limit in _limits_of(group)]
+        groups, guessed = order_groups(
+            merge_breaks(one for breaks in partitions.values() for one in breaks.found), synced
+        )
+        pieces = [_Piece(group, limit) for group in groups for limit in limits_of(group)]
         runs = (run for breaks in partitions.values() for run in breaks.runs)
         servers = frozenset(one.server for run in runs for one in run.servers)
         return cls(partitions, groups, guessed, pieces, synced, servers)
@@ -319,7 +318,7 @@ class _ShardBreaks:
                 detail = f"server {group[0].server} begins without GTIDs: what it tells again cannot be known"
             elif place in self.guessed:
                 detail = f"only clocks tell whether {group[0].server} comes before other servers"
-            elif several and (any(one.again for one in group) or len(_limits_of(group)) > 1):
+            elif several and (any(one.again for one in group) or len(limits_of(group)) > 1):
                 detail = f"Kafka partitions may have transactions of {group[0].server} from two servers"
             elif any(one.torn for one in group):
                 detail = f"one entry set may have parts of a transaction from two servers, {group[0].server} behind"
@@ -328,7 +327,7 @@ class _ShardBreaks:
             if detail:
                 yield from (Doubt(one.kafka_partition, one.offset, detail) for one in group)
 
-    def _is_exact(self, group: _Group) -> bool:
+    def _is_exact(self, group: BreakGroup) -> bool:
         """Return whether all Kafka partitions together show every transaction before a break, and which come behind it."""
         place = max(place for place, piece in enumerate(self.pieces) if piece.group is group)
         of_server: dict[str, list[ServerRange]] = {}
@@ -341,110 +340,12 @@ class _ShardBreaks:
                 return False
         seen = {found.kafka_partition for found in group}
         unseen = [breaks for partition, breaks in self.partitions.items() if partition not in seen]
-        known = max(0, *(one.lo for one in group)) == _limit(group)
+        known = max(0, *(one.lo for one in group)) == limit_of(group)
         return not unseen or (known and all(one.passes(dict(self._seen(place))) != (False, None) for one in unseen))
 
-    def _counted(self, server: str, number: int, group: _Group) -> bool:
+    def _counted(self, server: str, number: int, group: BreakGroup) -> bool:
         """Return whether a CHECKPOINT has a transaction and none from behind a break."""
         return any(
-            synced.get(server, -1) >= number and synced.get(group[0].server, -1) <= _limit(group)
+            synced.get(server, -1) >= number and synced.get(group[0].server, -1) <= limit_of(group)
             for synced in self.synced
         )
-
-
-def _limit(group: _Group) -> int:
-    """Return the greatest GTID number of the group's server before its break."""
-    first = min(one.hi for one in group)
-    return int(max(*(one.lo for one in group), -1 if first == math.inf else first - 1))
-
-
-def _limits_of(group: _Group) -> Sequence[int]:
-    """Return the limits of a group's pieces: several if some Kafka partitions had seen more than others."""
-    if not group[0].by_gtid:
-        return (-1,)
-    last = _limit(group)
-    first = min(last, int(min(last + 1, *(one.hi for one in group))) - 1)
-    return range(first if last - first < _MOST_PIECES else last, last + 1)
-
-
-def _merged(found: Iterable[FoundBreak]) -> list[_Group]:
-    """Return the breaks in groups: a group can be met by one point, and several partitions saw it."""
-    groups: list[_Group] = []
-    for one in sorted(found, key=lambda one: (one.by_gtid, one.server, one.hi, one.lo)):
-        last = groups[-1] if groups else None
-        if (
-            last is not None
-            and last[0].by_gtid == one.by_gtid
-            and (last[0].server == one.server or not one.by_gtid)
-            and one.hi < math.inf
-            and (min(one.lo, one.told - 1) if one.by_gtid else one.lo) < last[0].hi
-            and not any(_apart(one, other) or _apart(other, one) for other in last)
-        ):
-            last.append(one)
-        else:
-            groups.append([one])
-    return groups
-
-
-def _apart(one: FoundBreak, other: FoundBreak) -> bool:
-    """Tell whether two breaks cannot be the same one.
-
-    They are of one Kafka partition, or what came behind the one had come before the other.
-    """
-    behind = ((server, number) for server, number in one.after.items() if server != one.server)
-    return one.kafka_partition == other.kafka_partition or any(
-        other.seen.get(server, -1) >= number for server, number in behind
-    )
-
-
-def _in_order(groups: Iterable[_Group], synced: Sequence[Mapping[str, int]]) -> tuple[list[_Group], frozenset[int]]:
-    """Return the groups in order, and the places of those of which only clocks say so.
-
-    Breaks of several Kafka partitions that cannot be one in any order are taken apart again.
-    """
-    left = sorted(groups, key=_begin)
-    found: list[_Group] = []
-    guessed: set[int] = set()
-    while left:
-        first = [one for one in left if not any(_before(other, one, synced) for other in left if other is not one)]
-        if not first and any(len(one) > 1 for one in left):
-            left = sorted(([one] for group in left for one in group), key=_begin)
-            continue
-        if len(first) != 1:
-            guessed.add(len(found))
-        first = first or [one for one in left if not any(_saw_both(other, one) for other in left if other is not one)]
-        found.append(first[0])
-        left.remove(first[0])
-    return found, frozenset(guessed)
-
-
-def _begin(group: _Group) -> tuple[datetime, SourcePosition, int]:
-    return min((one.time, one.position, one.kafka_partition) for one in group)
-
-
-def _saw_both(one: _Group, other: _Group) -> bool:
-    """Tell whether a Kafka partition saw a break before another one."""
-    return any(
-        mine.kafka_partition == theirs.kafka_partition and mine.place < theirs.place for mine in one for theirs in other
-    )
-
-
-def _before(one: _Group, other: _Group, synced: Sequence[Mapping[str, int]]) -> bool:
-    """Tell whether a break is known to come before another one.
-
-    A Kafka partition saw both, or had seen something behind the one when it saw the other, or a CHECKPOINT has it.
-    """
-    if _saw_both(one, other) or _saw_both(other, one):
-        return _saw_both(one, other)
-    if not (one[0].by_gtid and other[0].by_gtid):
-        return min(mine.time for mine in one) < min(theirs.time for theirs in other)
-    mine, theirs = one[0].server, other[0].server
-    if mine == theirs and max(one[0].hi, other[0].hi) < math.inf:
-        return _limit(one) < _limit(other)
-    behind = [pair for found in one for pair in found.after.items()]
-    counted = (numbers for numbers in synced if other[0].hi < math.inf and numbers.get(theirs, -1) <= _limit(other))
-    return any(
-        numbers.get(server, -1) >= number
-        for numbers in (*(found.seen for found in other), *counted)
-        for server, number in behind
-    )

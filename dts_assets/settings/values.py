@@ -174,7 +174,8 @@ def glob_of(text: object) -> str:
     """
     if isinstance(text, str):
         parts = text.split(".")
-        if text == "*" or (len(parts) in (2, 3) and all(part and part == part.strip() for part in parts)):
+        # No table of MySQL ends with a space; any other white space may stand there.
+        if text == "*" or (len(parts) in (2, 3) and all(part and part == part.strip(" ") for part in parts)):
             return text
     raise mistake(
         f"{VALUE} names no tables",

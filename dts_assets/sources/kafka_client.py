@@ -38,6 +38,11 @@ GREATEST_TIME: OffsetSpec = OffsetSpec.max_timestamp()  # type: ignore[no-untype
 
 _LAYOUT_SECONDS = 30.0
 _AT_ONCE = 64
+_NO_MESSAGE = -1
+"""The offset that answers a question about a time without a message.
+
+The library gives -1001, and no error, for a partition whose broker it did not reach while that restarted.
+"""
 _CLIENTS = 8
 
 
@@ -125,8 +130,12 @@ class Client:
                     ).items()
                 }
 
+            def is_offset(key: tuple[int, int], answer: Any, some: Sequence[Mapping[int, OffsetSpec]] = some) -> bool:
+                return bool(answer.offset >= (0 if some[key[0]][key[1]] in (EARLIEST, LATEST) else _NO_MESSAGE))
+
             found: list[dict[int, Dated]] = [{} for _ in some]
-            for (at, number), answer in self.ask(put, f"read {', '.join(self.place.topics)}").items():
+            doing = f"read {', '.join(self.place.topics)}"
+            for (at, number), answer in self.ask(put, doing, is_told=is_offset).items():
                 found[at][number] = Dated(answer.offset, answer.timestamp)
             answers += found
         return answers
@@ -142,11 +151,13 @@ class Client:
         doing: str,
         *,
         refused_for: float = REFUSED_SECONDS,
+        is_told: Callable[[Key, Value], bool] = lambda _key, _value: True,
     ) -> dict[Key, Value]:
         """Return the answers to a question by key; the question is put again while its obstacle may pass.
 
         ``put`` gets the seconds that are left. ``doing`` names the action, "read topic {}", for the error where it is not
-        allowed; ``{}`` stands for the key of the answer. A refusal is believed after ``refused_for`` seconds.
+        allowed; ``{}`` stands for the key of the answer. A refusal is believed after ``refused_for`` seconds. ``is_told`` says
+        whether an answer without an error tells anything.
 
         Raises:
             BrokerError: There is no answer, or one that is an error. If the connection is the reason, the next question makes
@@ -163,7 +174,10 @@ class Client:
                 self._laid_out = float("-inf")  # partitions may have moved, or the topic is gone
                 staying = [problem for problem in wrong if not isinstance(problem, PassingError)]
                 raise (staying or wrong)[0]
-            return {key: answer.result() for key, answer in answers.items()}
+            found = {key: answer.result() for key, answer in answers.items()}
+            if not all(is_told(key, value) for key, value in found.items()):
+                raise PassingError(KafkaError(KafkaError.OFFSET_NOT_AVAILABLE))
+            return found
 
         try:
             return answer_of(attempt, self.heard, refused_for=refused_for)

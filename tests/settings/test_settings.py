@@ -167,6 +167,12 @@ class TestWhatAFileSays:
         with pytest.raises(ValueError, match="frozen"):
             settings.subscriptions["shop"].partitions = 5  # type: ignore[misc]
 
+    def test_a_table_whose_name_ends_with_a_line_break_is_named_as_it_is(self, write: Write) -> None:
+        text = SMALLEST.replace("partitions: 4", 'partitions: 4\n    tables: {exclude: ["shopdb.orders\\n"]}')
+        tables = load_settings(write(text), environment={}).subscriptions["shop"].tables
+        assert not tables.takes(TableId("shopdb", "", "orders\n"))
+        assert tables.takes(TableId("shopdb", "", "orders"))
+
     def test_the_example_that_ships_is_valid(self) -> None:
         shop = load_settings(HOUSE / "pipeline.yaml", environment={}).subscriptions["shop"]
         assert shop.source.capture is not None
@@ -245,6 +251,8 @@ class TestMistakes:
              "no time zone", "+08:00"),
             (("partitions: 4", "partitions: 4\n    tables: {include: [orders]}"), "subscriptions.shop.tables.include[0]",
              '"orders" names no tables', "shopdb.orders"),
+            (("partitions: 4", 'partitions: 4\n    tables: {include: ["shopdb.orders "]}'),
+             "subscriptions.shop.tables.include[0]", "names no tables", "shopdb.orders"),
             (("partitions: 4", "partitions: 4\n    tables: {include: []}"), "subscriptions.shop.tables.include", "nothing is",
              "at least one"),
             (("partitions: 4", "partitions: 4\n    types: {a.b.c: strng}"), "subscriptions.shop.types.a.b.c", "no column type",

@@ -10,19 +10,21 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from confluent_kafka import Producer
-from confluent_kafka.admin import OffsetSpec
+from confluent_kafka import OFFSET_INVALID, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from dts_assets.errors.sources import MessagesGoneError, UnsupportedByBrokerError
+from dts_assets.errors.sources import MessagesGoneError, UnreachableBrokerError, UnsupportedByBrokerError
 from dts_assets.model.offsets import OffsetRange, Watermark
-from dts_assets.sources import kafka_client
+from dts_assets.sources import kafka_answers, kafka_client
 from dts_assets.sources.capture_source import CaptureSource
 from dts_assets.sources.kafka_client import Client, Dated, client_of
 from dts_assets.sources.kafka_reader import BATCH_BYTES
@@ -162,6 +164,35 @@ class TestWhatIsRead:
 
     def test_a_place_has_one_connection(self, kafka_broker: Broker, topic: str) -> None:
         assert client_of(source(kafka_broker, topic).place) is client_of(source(kafka_broker, topic).place)
+
+
+class TestAnswersWithoutAnOffset:
+    """The library gives offset -1001 and no error for a partition whose broker it did not reach."""
+
+    @pytest.mark.parametrize("lasts", [False, True])
+    def test_the_question_is_put_again(
+        self, kafka_broker: Broker, topic: str, lasts: bool, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        send(kafka_broker, topic, numbered(10))
+        usual, times = AdminClient.list_offsets, itertools.count()
+
+        def without_one(admin: AdminClient, asked: dict[TopicPartition, OffsetSpec], **settings: Any) -> Any:
+            answers = dict(usual(admin, asked, **settings))
+            if next(times) < 3 or lasts:
+                answers[next(iter(answers))] = nothing = Future[Any]()
+                nothing.set_result(SimpleNamespace(offset=OFFSET_INVALID, timestamp=-1))
+            return answers
+
+        monkeypatch.setattr(AdminClient, "list_offsets", without_one)
+        monkeypatch.setattr(kafka_answers, "ANSWER_SECONDS", 2.0)
+        found = source(kafka_broker, topic)
+        if lasts:
+            with pytest.raises(UnreachableBrokerError) as caught:
+                found.watermarks()
+            assert caught.value.retriable
+        else:
+            assert [mark.high for mark in found.watermarks().values()] == [10]
+            assert next(times) > 3
 
 
 class TestTransactions:
