@@ -396,10 +396,10 @@ def test_many_boundaries_take_few_round_trips(kafka_broker: Broker, monkeypatch:
     client = client_of(found.place)
     whole = client.ask
 
-    def counted(*arguments: Any) -> Any:
+    def counted(*arguments: Any, **settings: Any) -> Any:
         nonlocal asked
         asked += 1
-        return whole(*arguments)
+        return whole(*arguments, **settings)
 
     monkeypatch.setattr(client, "ask", counted)
     questions = [(number, START + second * SECOND) for second in range(100) for number in range(4)]
