@@ -26,6 +26,7 @@ from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.problems import Completeness
 from dts_assets.model.runs import Run, SeenStatement
+from dts_assets.model.type_reading import READING_TYPES
 from dts_assets.model.windows import ClosedBy, Window
 from dts_assets.planning.joined_runs import join_runs, least_and_greatest
 from dts_assets.planning.proofs import NOTHING_PROVEN, ProofState
@@ -76,10 +77,13 @@ class Past:
             ValueError: The bytes are no past that this version knows.
         """
         try:
-            return msgspec.json.decode(zlib.decompress(stored), type=cls)
+            return _DECODER.decode(zlib.decompress(stored))
         except (zlib.error, msgspec.MsgspecError) as error:
             raise ValueError(str(error)) from error
 
+
+with READING_TYPES:
+    _DECODER = msgspec.json.Decoder(Past)
 
 NO_PAST = Past()
 """The past of a look over all windows."""

@@ -18,6 +18,7 @@ import msgspec
 import numpy as np
 
 from dts_assets.model.offsets import OffsetRange
+from dts_assets.model.type_reading import READING_TYPES
 from dts_assets.stages.collecting import Tally
 from dts_assets.stages.delivery_tracker import Delivery
 from dts_assets.stages.entry_facts import EntryFacts
@@ -70,7 +71,7 @@ class WindowState:
         """
         state = _inflated(stored)
         try:
-            found = msgspec.msgpack.decode(state, type=cls, dec_hook=_restored)
+            found = _DECODER.decode(state)
             _refuse_nonsense(found)
         except (msgspec.MsgspecError, ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
             raise ValueError(f"it does not hold the state of a window ({type(error).__name__})") from error
@@ -110,6 +111,10 @@ def _restored(_kind: type, value: Any) -> Any:
     """Return the intervals of GTIDs that pairs stand for, the one array in a state."""
     pairs = msgspec.convert(value, list[tuple[int, int]])
     return np.array(pairs, np.int64).reshape(-1, 2)
+
+
+with READING_TYPES:
+    _DECODER = msgspec.msgpack.Decoder(WindowState, dec_hook=_restored)
 
 
 def _refuse_nonsense(state: WindowState) -> None:
