@@ -43,19 +43,6 @@ def count_partial_moves(rows: pa.RecordBatch, columns: Sequence[Column]) -> int:
     return int(np.count_nonzero(moved))
 
 
-def first_moves(moves: pa.Table) -> pa.Table:
-    """Return the ``first`` move of the row of each ``move``.
-
-    A row ``came`` to the place of a move by the move before it.
-    """
-    codes, events = _coded(moves["move"], moves["came"])
-    before = np.arange(len(events))
-    before[codes[0]] = codes[1]
-    for _ in range(len(events).bit_length()):  # each step doubles the moves that are gone back
-        before = before[before]
-    return pa.table({"move": events.take(pa.array(codes[0])), "first": events.take(pa.array(before[codes[0]]))})
-
-
 def connected(pairs: pa.Table) -> pa.Table:
     """Return each ``member`` of some pairs with a number that all have which pairs connect: ``linked``."""
     members, codes = np.unique(
@@ -74,14 +61,6 @@ def connected(pairs: pa.Table) -> pa.Table:
         if np.array_equal(now, groups):
             return pa.table({"member": pa.array(members, pa.int64()), "linked": pa.array(groups, pa.int64())})
         groups = now
-
-
-def _coded(*columns: pa.ChunkedArray) -> tuple[list[_Numbers], pa.Array]:
-    """Return columns of equally long lists of numbers as codes, and the list that each code stands for."""
-    whole = pa.concat_arrays([chunk for column in columns for chunk in column.chunks])
-    lists = whole.flatten().to_numpy().reshape(len(whole), -1)
-    _, first, codes = np.unique(lists, axis=0, return_index=True, return_inverse=True)
-    return np.split(codes.reshape(-1), len(columns)), whole.take(pa.array(first))
 
 
 def _owned(owners: _Numbers, chosen: pa.Array, count: int) -> _Mask:

@@ -7,23 +7,24 @@ from random import Random
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from dts_assets.model.columns import Column
-from dts_assets.model.frontier import EMPTY_FRONTIER, Frontier
+from dts_assets.model.frontier import Frontier
+from dts_assets.model.positions import SourcePosition
+from dts_assets.stages.change_columns import Counted, last_truncation
 from dts_assets.stages.moved_rows import connected
 from dts_assets.stages.raw_rows import ContentDigest
 from dts_assets.stages.repeated_keys import repeated_keys
-from dts_assets.stages.snapshot_in_arrow import take_changes
 from dts_assets.wire.columns.casts import parse
 from dts_assets.wire.dts_protobuf import DtsProtobuf
 from tests.growth.hostile_streams import DTS
 from tests.growth.long_histories import Case
 from tests.growth.whole_way import as_messages
-from tests.stages.test_snapshot_in_arrow import CHANGES, NAMES, SNAPSHOT
+from tests.stages.merging import CHANGES, SNAPSHOT, again, merged
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
-COLUMNS = tuple(Column(name, "int", is_key=name in ("world", "id.no")) for name in ("world", "id.no", "name", "amount"))
-ALL = Frontier(START, START, None)
+ALL = Frontier(START, START, SourcePosition(9, 0, 0))
+NOTHING = pa.RecordBatch.from_pylist([], schema=SNAPSHOT)
 
 
 def _pairs(count: int, *, shuffled: bool) -> pa.Table:
@@ -34,8 +35,8 @@ def _pairs(count: int, *, shuffled: bool) -> pa.Table:
     return pa.table({"one": pa.array(numbers[:-1]), "other": pa.array(numbers[1:])})
 
 
-def _changes(count: int, *, keys: int) -> pa.RecordBatch:
-    """Inserts of rows with so many keys."""
+def _changes(count: int, *, keys: int, moving: bool = False) -> pa.RecordBatch:
+    """Inserts of rows with so many keys, or updates that move each row to the next key and send nothing else."""
     numbers = np.arange(count)
     ids = pa.array((numbers % keys).astype(np.int32))
     image = CHANGES.field("after").type
@@ -46,9 +47,13 @@ def _changes(count: int, *, keys: int) -> pa.RecordBatch:
     )
     zeros, instants = pa.array(np.zeros(count, np.int32)), pa.repeat(pa.scalar(START, pa.timestamp("us", "UTC")), count)
     none = pa.array(np.zeros(count + 1, np.int32))
+    before = pa.StructArray.from_arrays(
+        [ids, pc.subtract(ids, pa.scalar(1, pa.int32())), pa.nulls(count, pa.string()), ids], fields=list(image)
+    )
+    sent = pa.ListArray.from_arrays(none, pa.array([], pa.string()))
     columns = {
-        "op": pa.repeat("insert", count),
-        "before": pa.nulls(count, image),
+        "op": pa.repeat("update" if moving else "insert", count),
+        "before": before if moving else pa.nulls(count, image),
         "after": after,
         "event_time": instants,
         "source_position": position,
@@ -56,16 +61,19 @@ def _changes(count: int, *, keys: int) -> pa.RecordBatch:
         "kafka_partition": zeros,
         "kafka_offset": pa.array(numbers),
         "window_start": instants,
-        "absent": pa.ListArray.from_arrays(none, pa.array([], pa.string())),
+        "absent": pa.array([["after.name"]] * count, pa.list_(pa.string())) if moving else sent,
         "invalid": pa.MapArray.from_arrays(none, pa.array([], pa.string()), pa.array([], pa.string())),
     }
     return pa.RecordBatch.from_arrays([columns[name] for name in CHANGES.names], schema=CHANGES)
 
 
-def _take(changes: pa.RecordBatch) -> object:
-    found = take_changes([changes], COLUMNS, SNAPSHOT, names=NAMES, before=EMPTY_FRONTIER, after=ALL)
-    assert found is not None
-    return found.keys.among([found.rows.column(name) for name in NAMES[:2]])
+def _merge(changes: pa.RecordBatch) -> object:
+    """Changes over the rows that they give, so that all of these go, with everything that a merge may have to do."""
+    last = last_truncation([changes], ALL)
+    rows = merged(NOTHING, [changes], Counted(ALL, emptied_at=last))
+    keys = again([changes], whole=[changes])
+    counted = Counted(ALL, ALL, again=keys[::2], newer=frozenset({START}))
+    return merged(rows, [changes], counted, fold_absent=True, shares=3)
 
 
 def _rows(count: int, *, keys: int) -> pa.RecordBatch:
@@ -82,8 +90,9 @@ def _digest(messages: pa.RecordBatch) -> str:
 STEPS: dict[str, Case] = {
     "moves in order": (lambda count: _pairs(count, shuffled=False), connected),
     "moves in any order": (lambda count: _pairs(count, shuffled=True), connected),
-    "changes of many rows": (lambda count: _changes(count, keys=count), _take),
-    "changes of one row": (lambda count: _changes(count, keys=1), _take),
+    "changes of many rows": (lambda count: _changes(count, keys=count), _merge),
+    "changes of one row": (lambda count: _changes(count, keys=1), _merge),
+    "rows that move": (lambda count: _changes(count, keys=count, moving=True), _merge),
     "keys": (lambda count: _rows(count, keys=count), lambda rows: repeated_keys(lambda: [rows], ["id"])),
     "keys that are repeated": (
         lambda count: _rows(count, keys=max(1, count // 2)),

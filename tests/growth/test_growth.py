@@ -45,10 +45,7 @@ STREAMS: list[tuple[DtsProtobuf | DrsJsonC, str, Callable[[int], Stream]]] = [
 ]
 
 EXEMPT = {
-    "stages.absent_columns.*": "plans of Spark, made without looking at a row",
-    "stages.snapshot_in_spark.*": "plans of Spark, made without looking at a row",
     "planning.executors.*": "settings of Spark and the answers of four tasks, whatever a topic holds",
-    "stages.moved_rows.first_moves": "a plan of Arrow's, over the rows that a fold found",
     "wire.format.WireFormat.*": "an interface",
     "stages.cell_decoder.EntriesSink.*": "an interface",
     "stages.changelog_decoder.ChangelogSink.*": "an interface",

@@ -23,8 +23,10 @@ SMALLER_ELSEWHERE = {
     "tests/e2e/test_at_gtid.py": "tests/dts_emulator/tasks/test_follow.py",
     # A lake whose old Iceberg snapshots have gone goes on: which of them go, and which are pinned.
     "tests/flows/test_upkeep.py": "tests/store/test_expiry.py",
-    # Minimal images of rows that move, over windows in any order: the stage that follows them, in one frame.
-    "tests/flows/test_moved_rows.py": "tests/stages/test_absent_columns.py",
+    # Spark's engine for snapshots, the judge of the one in Arrow: the latter against a model.
+    "tests/oracles/test_absent_in_spark.py": "tests/stages/test_row_folds.py",
+    "tests/oracles/test_snapshot_in_spark.py": "tests/stages/test_snapshot_in_arrow.py",
+    "tests/oracles/test_both_engines.py": "tests/stages/test_row_folds.py",
     # A broker that restarts under the group's questions: one that goes away under a reader.
     "tests/sources/test_kafka_group.py": "tests/sources/test_kafka_faults.py",
 }

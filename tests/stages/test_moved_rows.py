@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dts_assets.model.columns import Column
-from dts_assets.stages.moved_rows import connected, count_partial_moves, first_moves
+from dts_assets.stages.moved_rows import connected, count_partial_moves
 from tests.tiers import examples
 
 COLUMNS = (Column("a.b", "int", True), Column("day", "date", True), Column("note", "string", False))
@@ -53,33 +53,6 @@ def test_moves_are_counted_in_a_slice_of_changes() -> None:
         counts = [expected for _, expected in [*PARTIAL.values()] * 3][start : start + 17]
         assert count_partial_moves(batch.slice(start, 17), COLUMNS) == sum(counts)
     assert count_partial_moves(batch.slice(0, 0), COLUMNS) == 0
-
-
-def event(number: int) -> list[int]:
-    return [0, 9 + number // 5, -number, number % 3, 1 << (number % 60)]
-
-
-@examples(100)
-@given(st.lists(st.integers(2, 40), min_size=1, max_size=6), st.randoms(use_true_random=False))
-def test_every_move_goes_back_to_the_first_of_its_row(lengths: list[int], chance: random.Random) -> None:
-    moves: list[tuple[list[int], list[int]]] = []
-    expected: dict[tuple[int, ...], list[int]] = {}
-    first = 0
-    for length in lengths:
-        moves += [(event(first + n), event(first + n - 1)) for n in range(1, length)]
-        expected |= {tuple(event(first + n)): event(first) for n in range(1, length)}
-        first += length
-    chance.shuffle(moves)
-    kind = pa.list_(pa.int64())
-    table = pa.table({"move": pa.array([a for a, _ in moves], kind), "came": pa.array([b for _, b in moves], kind)})
-    found = first_moves(pa.concat_tables([table.slice(0, 1), table.slice(1)])).to_pylist()
-    assert {tuple(one["move"]): one["first"] for one in found} == expected
-
-
-def test_moves_that_contradict_each_other_come_to_an_end() -> None:
-    kind = pa.list_(pa.int64())
-    ring = pa.table({"move": pa.array([[1], [2], [3]], kind), "came": pa.array([[2], [3], [1]], kind)})
-    assert len(first_moves(ring)) == 3
 
 
 @examples(200)

@@ -1,9 +1,10 @@
-"""Changes taken over into current rows in Arrow: the same worlds, and the same rows, as the stage on Spark is held to."""
+"""Changes taken over into current rows in Arrow, against a model in Python."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
@@ -13,65 +14,32 @@ import pytest
 
 from dts_assets.model.columns import Column
 from dts_assets.model.frontier import EMPTY_FRONTIER, Frontier
-from dts_assets.stages.snapshot_in_arrow import Keys, Taken, take_changes
-from tests.stages.worlds import COLUMNS, DOINGS, HOUR, START, Change, Key, Row, Shown, World, at, expected_of, row
-
-IMAGE = pa.struct([("world", pa.int32()), ("id.no", pa.int32()), ("name", pa.string()), ("amount", pa.int32())])
-CHANGES = pa.schema(
-    [
-        ("op", pa.string()), ("before", IMAGE), ("after", IMAGE), ("event_time", pa.timestamp("us", "UTC")),
-        ("source_position", pa.struct([("lineage", pa.int32()), ("file", pa.int64()), ("position", pa.int64())])),
-        ("row_number", pa.int32()), ("kafka_partition", pa.int32()), ("kafka_offset", pa.int64()),
-        ("window_start", pa.timestamp("us", "UTC")), ("absent", pa.list_(pa.string())),
-        ("invalid", pa.map_(pa.string(), pa.string())),
-    ]
-)  # fmt: skip
-SNAPSHOT = pa.schema(
-    [
-        ("world", pa.int32()), ("id.no", pa.int32()), ("name", pa.string()), ("_source_amount", pa.int64()),
-        ("_event_time", pa.timestamp("us", "UTC")), ("_kafka_partition", pa.int32()), ("_kafka_offset", pa.int64()),
-        ("_invalid", pa.map_(pa.string(), pa.string())),
-    ]
-)  # fmt: skip
-NAMES = SNAPSHOT.names[:4]
-ALL = Frontier(START + 100 * HOUR, START + 100 * HOUR, None)
+from dts_assets.model.positions import SourcePosition
+from dts_assets.stages.change_columns import Counted, RowShape, last_truncation
+from dts_assets.stages.keys import Keys, differ, hash_keys
+from tests.stages.merging import (
+    ALL,
+    CHANGES,
+    IMAGE,
+    NAMES,
+    SHAPE,
+    SNAPSHOT,
+    UNFIT,
+    again,
+    batch,
+    merged,
+    shown,
+    stored,
+    touched_by,
+)
+from tests.stages.worlds import COLUMNS, DOINGS, HOUR, KEYS, START, Change, Key, Row, Shown, World, at, expected_of, row
 
 
-def image(values: Row | None) -> dict[str, object] | None:
-    return None if values is None else dict(zip(IMAGE.names, values, strict=True))
-
-
-def batch(changes: Iterable[Change]) -> pa.RecordBatch:
-    rows: list[dict[str, object]] = [
-        {
-            "op": change.op, "before": image(change.before), "after": image(change.after), "event_time": change.event_time,
-            "source_position": {
-                "lineage": change.position.lineage, "file": change.position.file, "position": change.position.position,
-            },
-            "row_number": change.row_number, "kafka_partition": change.kafka_partition,
-            "kafka_offset": change.kafka_offset, "window_start": START + change.window * HOUR, "absent": [],
-            "invalid": list(change.invalid),
-        }
-        for change in changes
-    ]  # fmt: skip
-    random.Random(1).shuffle(rows)
-    return pa.RecordBatch.from_pylist(rows, schema=CHANGES)
-
-
-def taken(batches: Sequence[pa.RecordBatch], before: Frontier = EMPTY_FRONTIER, after: Frontier = ALL) -> Taken:
-    found = take_changes(batches, COLUMNS, SNAPSHOT, names=NAMES, before=before, after=after)
-    assert found is not None
-    assert found.rows.schema.names == SNAPSHOT.names
-    return found
-
-
-def shown(rows: pa.RecordBatch) -> dict[Key, Shown]:
-    made = {}
-    for one in rows.to_pylist():
-        values = tuple(one[name] for name in NAMES)
-        assert values[:2] not in made, "a key stands there twice"
-        made[values[:2]] = Shown(values, one["_event_time"], one["_kafka_partition"], one["_kafka_offset"])
-    return made
+def taken(
+    batches: Sequence[pa.RecordBatch], before: Frontier = EMPTY_FRONTIER, after: Frontier = ALL, shape: RowShape = SHAPE
+) -> pa.RecordBatch:
+    nothing = pa.RecordBatch.from_pylist([], schema=shape.schema)
+    return merged(nothing, batches, Counted(after, before), shape=shape)
 
 
 def live(expected: dict[Key, Shown | None]) -> dict[Key, Shown]:
@@ -84,23 +52,48 @@ def test_the_last_operation_on_every_key_is_what_the_database_holds() -> None:
     whole = batch(changes)
     found = taken([whole.slice(0, 100), whole.slice(100, 1), whole.slice(101)])
     expected = expected_of(worlds)
-    assert shown(found.rows) == live(expected)
+    assert shown(found) == live(expected)
     everybody = [pa.array([key[n] for key in expected], pa.int32()) for n in (0, 1)]
-    assert found.keys.among(everybody).all(), "keys that were left are among those that are touched"
+    assert touched_by([whole]).rows(everybody).all(), "keys that were left are among those that are touched"
 
 
-def test_rows_of_earlier_changes_and_what_comes_later_are_the_whole_history() -> None:
+@pytest.mark.parametrize("shares", [1, 3])
+def test_rows_of_earlier_changes_and_what_comes_later_are_the_whole_history(shares: int) -> None:
     worlds = [World(number, random.Random(number)).live(8, DOINGS) for number in range(200)]
-    rows = taken([batch(change for world in worlds for change in world.changes)]).rows
+    rows = taken([batch(change for world in worlds for change in world.changes)])
     counts = [len(world.changes) for world in worlds]
     for world in worlds:
         world.live(5, DOINGS)
-    later = taken([batch(one for world, count in zip(worlds, counts, strict=True) for one in world.changes[count:])])
-    gone = later.keys.among([rows.column("world"), rows.column("id.no")])
+    later = [one for world, count in zip(worlds, counts, strict=True) for one in world.changes[count:]]
+    gone = touched_by([batch(later)]).rows([rows.column("world"), rows.column("id.no")])
     assert 0 < gone.sum() < len(gone)
-    kept = shown(rows.filter(pa.array(~gone)))
-    assert not kept.keys() & shown(later.rows).keys()
-    assert {**kept, **shown(later.rows)} == live(expected_of(worlds))
+    found = merged(rows, [batch(later[number::2]) for number in range(2)], shares=shares)
+    assert shown(found) == live(expected_of(worlds))
+
+
+@pytest.mark.parametrize("shares", [1, 3])
+def test_keys_that_are_computed_again_forget_what_stood(shares: int) -> None:
+    """A window was replaced: rows of its old version are spoilt, and its keys are made again from all changes."""
+    worlds = [World(number, random.Random(number)).live(8, DOINGS) for number in range(100)]
+    early = [change for world in worlds for change in world.changes]
+    standing = [one for world in worlds for one in world.rows.values()]
+    counts = [len(world.changes) for world in worlds]
+    for world in worlds:
+        world.live(5, DOINGS)
+    later = [replace(one, window=1) for world in worlds for one in world.changes[counts[world.number] :]]
+    chance = random.Random(7)
+    wrong = set(chance.sample(range(len(standing)), len(standing) // 5))
+    spoilt = [
+        Shown((*one.row[:2], "spoilt", 7), one.event_time, 9, 9) if number in wrong else one
+        for number, one in enumerate(standing)
+    ]
+    replaced = [Change("insert", None, standing[number].row, at(1, 1)) for number in wrong]
+    never = Change("insert", None, (5000, 1, "never", 1), at(1, 1))
+    keys = again([batch([*replaced, never, *chance.sample(later, 20)])])
+    spoilt.append(Shown((5000, 1, "never", 1), START, 0, 0))  # of the old version alone: nothing tells of it any more
+    counted = Counted(ALL, Frontier(START, START, None), again=keys, newer=frozenset({START + HOUR}))
+    found = merged(stored(spoilt), [batch(early), batch(later)], counted, shares=shares)
+    assert shown(found) == live(expected_of(worlds))
 
 
 def test_only_what_one_frontier_holds_and_the_other_does_not() -> None:
@@ -110,25 +103,28 @@ def test_only_what_one_frontier_holds_and_the_other_does_not() -> None:
     before = Frontier(START + HOUR, START, at(3, 40))  # the first window, and of the second what is at or before 40
     after = Frontier(START + 2 * HOUR, START + HOUR, at(3, 70))
     found = taken([batch(changes)], before, after)
-    assert sorted(key[0] for key in shown(found.rows)) == [5, 6, 7]
+    assert sorted(key[0] for key in shown(found)) == [5, 6, 7]
     for frontier in (before, after):
         held = taken([batch(changes)], EMPTY_FRONTIER, frontier)
         expected = {n for n in range(12) if frontier.holds(START + n // 3 * HOUR, at(3, 10 * n))}
-        assert {key[0] for key in shown(held.rows)} == expected
+        assert {key[0] for key in shown(held)} == expected
     later_lineage = Change("insert", None, row(99, "b"), at(1, 1, 1), window=2)
-    assert not shown(taken([batch([later_lineage])], EMPTY_FRONTIER, after).rows)
+    assert not shown(taken([batch([later_lineage])], EMPTY_FRONTIER, after))
 
 
 def test_no_changes_touch_nothing() -> None:
     for batches in ([], [batch([])], [batch([Change("insert", None, row(1), at(1, 1), window=200)])]):
-        found = taken(batches)
-        assert found.rows.num_rows == 0
-        assert not found.keys.among([pa.array([1], pa.int32()), pa.array([1], pa.int32())]).any()
+        assert taken(batches).num_rows == 0
+        assert not touched_by(batches).rows([pa.array([1], pa.int32()), pa.array([1], pa.int32())]).any()
+
+
+def emptied(position: SourcePosition, partition: int = 0, window: int = 0) -> Change:
+    return Change("truncate", None, None, position, 0, partition, window=window)
 
 
 def test_a_truncation_is_no_row() -> None:
     found = taken([batch([Change("truncate", None, None, at(1, 1)), Change("insert", None, row(1), at(1, 2))])])
-    assert sorted(shown(found.rows)) == [(1, 1)]
+    assert sorted(shown(found)) == [(1, 1)]
 
 
 def test_values_that_do_not_fit_are_shown_by_the_snapshots_names() -> None:
@@ -141,14 +137,106 @@ def test_values_that_do_not_fit_are_shown_by_the_snapshots_names() -> None:
         Change("delete", row(4), None, at(1, 5), invalid=(old,)),
         Change("insert", None, row(5), at(1, 6), invalid=new[1:]),
     ]
-    found = {one["world"]: one["_invalid"] for one in taken([batch(changes)]).rows.to_pylist()}
+    found = {one["world"]: one["_invalid"] for one in taken([batch(changes)]).to_pylist()}
     amount = ("_source_amount", "many")
     assert found == {1: None, 2: [("name", "0xFF"), amount], 3: None, 5: [amount]}
 
 
-def test_a_null_in_a_key_is_told() -> None:
-    changes = batch([Change("insert", None, (None, 1, "a", 1), at(1, 1))])  # type: ignore[arg-type]
-    assert take_changes([changes], COLUMNS, SNAPSHOT, names=NAMES, before=EMPTY_FRONTIER, after=ALL) is None
+def test_a_null_in_a_key_is_a_key_like_any_other() -> None:
+    nobody: Row = (None, 1, "a", 1)  # type: ignore[assignment]
+    changes = [
+        Change("insert", None, nobody, at(1, 1)),
+        Change("update", nobody, (*nobody[:2], "b", 1), at(1, 2)),
+        Change("insert", None, row(1), at(1, 3)),
+    ]
+    rows = taken([batch(changes)])
+    assert sorted((one["world"], one["name"]) for one in rows.to_pylist() if one["world"] is None) == [(None, "b")]
+    gone = Change("delete", (*nobody[:2], "b", 1), None, at(1, 4))
+    assert [one["world"] for one in merged(rows, [batch([gone])]).to_pylist()] == [1]
+
+
+TRUNCATIONS: dict[str, tuple[list[SourcePosition], list[int]]] = {
+    "none": ([], [0, 1, 2, 3, 4]),
+    "one between changes": ([at(9, 950)], [2, 3, 4]),
+    "the last of several, whatever their order": ([at(10, 4), at(1, 1), at(9, 950)], [3, 4]),
+    "by number, never as text": ([at(10, 3)], [2, 3, 4]),
+    "by lineage before file": ([at(10, 99)], [4]),
+    "one after all changes": ([at(3, 9, 1)], []),
+    "the same one from two Kafka partitions": ([at(9, 950), at(9, 950)], [2, 3, 4]),
+    "one behind the frontier": ([at(9, 950)], [2, 3, 4]),
+}
+
+
+@pytest.mark.parametrize(("positions", "kept"), TRUNCATIONS.values(), ids=TRUNCATIONS)
+def test_only_what_is_later_than_the_last_truncation_counts(positions: list[SourcePosition], kept: list[int]) -> None:
+    places = [at(9, 900), at(9, 950), at(10, 4), at(10, 5), at(1, 1, 1)]
+    changes = [Change("insert", None, row(0, number=number), place) for number, place in enumerate(places)]
+    unseen = emptied(at(9, 9, 9), window=200)
+    whole = [batch([*changes, *(emptied(one, n % 2) for n, one in enumerate(positions))]), batch([unseen])]
+    last = last_truncation(whole, ALL)
+    assert last == max(positions, default=None)
+    found = merged(stored([]), whole, Counted(ALL, emptied_at=last))
+    assert sorted(key[1] for key in shown(found)) == kept
+
+
+@pytest.mark.parametrize("fold_absent", [False, True])
+def test_a_whole_snapshot_holds_what_the_database_holds_after_truncations(*, fold_absent: bool) -> None:
+    """Tables are emptied in the middle of their lives, rows come back under their old keys, and some are emptied last."""
+
+    def truncate(world: World) -> None:
+        world.position += 1
+        world.changes.append(emptied(SourcePosition(0, world.file, world.position), world.number % 3))
+        world.rows.clear()
+
+    empty = 0
+    for number in range(60):
+        world = World(number, random.Random(100 + number)).live(12, DOINGS)
+        truncate(world)
+        world.live(number % 3 * 4, DOINGS)
+        empty += not world.rows
+        whole = [batch(world.changes)]
+        counted = Counted(ALL, emptied_at=last_truncation(whole, ALL))
+        found = shown(merged(stored([]), whole, counted, fold_absent=fold_absent, shares=1 + number % 2))
+        assert {key[1]: one for key, one in found.items()} == world.rows
+    assert 0 < empty < 60
+
+
+@pytest.mark.parametrize("fold_absent", [False, True])
+@pytest.mark.parametrize("shares", [1, 3])
+def test_rows_are_kept_apart_whose_keys_do_not_fit(shares: int, *, fold_absent: bool) -> None:
+    """One such row is deleted after a truncation, another is changed by an event that does not send its key again."""
+
+    def unfit(name: str | None = None) -> Row:
+        return (0, None, name, None)  # type: ignore[return-value]
+
+    def text(image: str, value: str) -> tuple[str, str]:
+        return f"{image}.id.no", value
+
+    inserted = [
+        Change("insert", None, unfit(value), at(1, number), invalid=(text("after", value),))
+        for number, value in enumerate(["x", "y", "x", "y", "z"])
+    ]
+    changed = [
+        Change("delete", unfit("x"), None, at(1, 9), invalid=(text("before", "x"),)),
+        Change("update", unfit("y"), unfit("new"), at(1, 9), absent=KEYS, invalid=(text("before", "y"),)),
+        Change("update", unfit("z"), row(0, "z"), at(1, 9), invalid=(text("before", "z"),)),
+    ]
+    whole = [batch([*inserted[:2], emptied(at(1, 1)), *inserted[2:]])]
+    counted = Counted(ALL, emptied_at=last_truncation(whole, ALL))
+    first = merged(stored([]), whole, counted, shape=UNFIT, fold_absent=fold_absent, shares=shares)
+    both = [
+        merged(first, [batch(changed)], shape=UNFIT, fold_absent=fold_absent, shares=shares),
+        merged(stored([]), [*whole, batch(changed)], counted, shape=UNFIT, fold_absent=fold_absent, shares=shares),
+        merged(
+            first, [*whole, batch(changed)],
+            Counted(ALL, emptied_at=last_truncation(whole, ALL), again=again([batch(changed)], shape=UNFIT)),
+            shape=UNFIT, fold_absent=fold_absent, shares=shares,
+        ),
+    ]  # fmt: skip
+    for rows in both:
+        assert {(one["id.no"], one["name"], str(dict(one["_invalid"] or ()))) for one in rows.to_pylist()} == {
+            (None, "new", "{'id.no': 'y'}"), (1, "z", "{}")
+        }  # fmt: skip
 
 
 def test_a_file_older_than_a_column_or_its_type() -> None:
@@ -158,7 +246,7 @@ def test_a_file_older_than_a_column_or_its_type() -> None:
     images = [pa.array([None], old), pa.array([{"world": 1, "id.no": 1, "name": "a"}], old)]
     older = pa.RecordBatch.from_arrays([changes.column(0), *images, *changes.columns[3:]], names=CHANGES.names)
     newer = batch([Change("insert", None, (2, 1, "b", 5), at(1, 2))])
-    assert {one.row for one in shown(taken([older, newer]).rows).values()} == {(1, 1, "a", None), (2, 1, "b", 5)}
+    assert {one.row for one in shown(taken([older, newer])).values()} == {(1, 1, "a", None), (2, 1, "b", 5)}
 
 
 @pytest.mark.parametrize(
@@ -179,6 +267,29 @@ def test_keys_of_every_type_are_found_again(values: list[object]) -> None:
     found = keys.among([first.take(numbers[0]), column.take(numbers[1])])
     assert {pair for pair, is_there in zip(pairs, found, strict=True) if is_there} == {(0, 0), (0, 1), (1, 1)}
     assert not keys.among([pa.nulls(1, first.type), column.slice(0, 1)]).any()
+    hashes = hash_keys([first.take(numbers[0]), column.take(numbers[1])])
+    assert len(set(hashes)) == len(pairs), "equal hashes would do no harm, but should be rare"
+
+
+def test_nulls_zeros_and_what_is_no_number_are_keys_that_are_found_again() -> None:
+    nan = float("nan")
+    column = pa.array([0.0, -0.0, nan, -nan, None, None, 1.5], pa.float64(), from_pandas=False)
+    keys = Keys([column])
+    assert list(keys.codes) == [keys.codes[0]] * 2 + [keys.codes[2]] * 2 + [keys.codes[4]] * 2 + [keys.codes[6]]
+    assert len(set(keys.codes)) == 4
+    assert list(keys.among([pa.array([-0.0, nan, None, 2.5], pa.float64(), from_pandas=False)])) == [
+        True,
+        True,
+        True,
+        False,
+    ]
+    assert not differ(column, column).any()
+    assert list(differ(column, pa.array([-0.0, 0.0, nan, 1.0, None, 0.0, None], pa.float64(), from_pandas=False))) == [
+        False, False, False, True, False, True, True
+    ]  # fmt: skip
+    narrow = pa.array([1.5, None, nan], pa.float32(), from_pandas=False)
+    assert list(hash_keys([narrow])) == list(hash_keys([narrow.cast(pa.float64())]))
+    assert list(hash_keys([pa.array([1, None], pa.int32())])) == list(hash_keys([pa.array([1, None], pa.int64())]))
 
 
 def test_many_key_columns_do_not_overflow() -> None:
@@ -193,13 +304,9 @@ def test_many_key_columns_do_not_overflow() -> None:
 
 def test_columns_keep_their_own_names() -> None:
     """A source column that is called like one of the snapshot's own is kept under another name."""
-    columns = (*COLUMNS[:3], Column("amount", "bigint", False))
-    found = take_changes(
-        [batch([Change("insert", None, (1, 1, "a", 7), at(1, 1))])],
-        columns, SNAPSHOT, names=NAMES, before=EMPTY_FRONTIER, after=ALL,
-    )  # fmt: skip
-    assert found is not None
-    assert found.rows.column("_source_amount").to_pylist() == [7]
+    shape = RowShape((*COLUMNS[:3], Column("amount", "bigint", False)), NAMES, SNAPSHOT)
+    found = taken([batch([Change("insert", None, (1, 1, "a", 7), at(1, 1))])], shape=shape)
+    assert found.column("_source_amount").to_pylist() == [7]
 
 
 def test_changes_of_before_a_column_was_respelled_are_read_by_its_former_name() -> None:
@@ -223,9 +330,8 @@ def test_changes_of_before_a_column_was_respelled_are_read_by_its_former_name() 
     columns = [Column("NAME", one.type, False, ("name", "NAME")) if one.name == "name" else one for one in COLUMNS]
     snapshot = pa.schema([pa.field("NAME", one.type) if one.name == "name" else one for one in SNAPSHOT])
     for given in (columns, [Column(one.name, one.type, one.is_key, one.spellings[::-1]) for one in columns]):
-        found = take_changes(batches, given, snapshot, names=snapshot.names[:4], before=EMPTY_FRONTIER, after=ALL)
-        assert found is not None
-        shown_rows = sorted(found.rows.to_pylist(), key=lambda one: one["id.no"])
+        found = taken(batches, shape=RowShape(tuple(given), tuple(snapshot.names[:4]), snapshot))
+        shown_rows = sorted(found.to_pylist(), key=lambda one: one["id.no"])
         assert [one["NAME"] for one in shown_rows] == ["tea", None]
         assert [dict(one["_invalid"]) for one in shown_rows] == [
             {"_source_amount": "many"}, {"NAME": "?", "_source_amount": "many"}

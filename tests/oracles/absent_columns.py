@@ -16,14 +16,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 from operator import or_
+from typing import TypeAlias
 
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from dts_assets.model.columns import Column
-from dts_assets.stages.moved_rows import connected, first_moves
-from dts_assets.stages.snapshot_in_arrow import SHOWN
+from dts_assets.stages.change_columns import SHOWN
+from dts_assets.stages.moved_rows import connected
+
+_Numbers: TypeAlias = npt.NDArray[np.int64]
 
 MOVE = "array<bigint>"
 """The type of the numbers that tell a move from all others, as many of each."""
@@ -56,6 +62,19 @@ def linked_keys(keys: DataFrame, moves: DataFrame) -> DataFrame:
     moved = moved.withColumn("member", F.xxhash64("key")).join(groups, on="member")
     touched = moved.join(keys, on="key", how="left_semi").select("linked").distinct()
     return keys.unionByName(moved.join(touched, on="linked", how="left_semi").select("key")).distinct()
+
+
+def first_moves(moves: pa.Table) -> pa.Table:
+    """Return the ``first`` move of the row of each ``move``.
+
+    A row ``came`` to the place of a move by the move before it.
+    """
+    codes, events = _coded(moves["move"], moves["came"])
+    before = np.arange(len(events))
+    before[codes[0]] = codes[1]
+    for _ in range(len(events).bit_length()):  # each step doubles the moves that are gone back
+        before = before[before]
+    return pa.table({"move": events.take(pa.array(codes[0])), "first": events.take(pa.array(before[codes[0]]))})
 
 
 def is_absent(column: Column, image: str = "after") -> SparkColumn:
@@ -156,3 +175,11 @@ def _shown(rows: DataFrame, columns: Sequence[Column]) -> DataFrame:
         F.array().cast("array<string>").alias("absent"),
         "shown.*",
     )
+
+
+def _coded(*columns: pa.ChunkedArray) -> tuple[list[_Numbers], pa.Array]:
+    """Return columns of equally long lists of numbers as codes, and the list that each code stands for."""
+    whole = pa.concat_arrays([chunk for column in columns for chunk in column.chunks])
+    lists = whole.flatten().to_numpy().reshape(len(whole), -1)
+    _, first, codes = np.unique(lists, axis=0, return_index=True, return_inverse=True)
+    return np.split(codes.reshape(-1), len(columns)), whole.take(pa.array(first))

@@ -32,11 +32,11 @@ from tests.stages.worlds import (
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 
 def test_the_last_operation_on_every_key_is_what_the_database_holds(spark: SparkSession) -> None:
-    from dts_assets.stages.snapshot_in_spark import key_operations, latest
+    from tests.oracles.snapshot_in_spark import key_operations, latest
 
     worlds = [World(number, random.Random(number)).live(14, DOINGS) for number in range(80)]
     changes = [change for world in worlds for change in world.changes]
@@ -91,8 +91,8 @@ ORDER: dict[str, tuple[list[Change], str | None]] = {
 
 
 def test_which_operation_is_the_last(spark: SparkSession) -> None:
-    from dts_assets.stages.absent_columns import folded
-    from dts_assets.stages.snapshot_in_spark import key_operations, latest
+    from tests.oracles.absent_columns import folded
+    from tests.oracles.snapshot_in_spark import key_operations, latest
 
     def in_world(number: int, change: Change) -> Change:
         def moved(image: Row | None) -> Row | None:
@@ -127,7 +127,7 @@ FRONTIERS = [
 
 
 def test_conditions_on_rows_say_what_the_model_says(spark: SparkSession) -> None:
-    from dts_assets.stages.snapshot_in_spark import at_or_before, held, in_windows
+    from tests.oracles.snapshot_in_spark import at_or_before, held, in_windows
 
     positions = [at(1, 19), at(1, 20), at(1, 21), at(2, 1), at(10, 0), at(0, 5, 1), at(1, 0, 1)]
     changes = [
@@ -155,7 +155,7 @@ def test_conditions_on_rows_say_what_the_model_says(spark: SparkSession) -> None
 
 
 def test_a_changelog_state_older_than_a_column_gets_it_as_null(spark: SparkSession) -> None:
-    from dts_assets.stages.snapshot_in_spark import key_operations, latest, merge_source, with_images_of
+    from tests.oracles.snapshot_in_spark import key_operations, latest, merge_source, with_images_of
 
     changes = [
         Change("insert", None, row(0, "a"), at(1, 1)),
@@ -188,7 +188,7 @@ def test_a_changelog_state_older_than_a_column_gets_it_as_null(spark: SparkSessi
 
 
 def test_images_that_have_every_column_are_left_alone(spark: SparkSession) -> None:
-    from dts_assets.stages.snapshot_in_spark import with_images_of
+    from tests.oracles.snapshot_in_spark import with_images_of
 
     changes = frame(spark, [Change("insert", None, row(0), at(1, 1))])
     assert with_images_of(changes, COLUMNS) is changes

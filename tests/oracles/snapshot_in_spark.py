@@ -28,8 +28,8 @@ from pyspark.sql import functions as F
 from dts_assets.model.columns import Column, quoted
 from dts_assets.model.frontier import Frontier
 from dts_assets.model.positions import SourcePosition
-from dts_assets.stages.absent_columns import MOVE, folded, is_absent, some
-from dts_assets.stages.snapshot_in_arrow import SHOWN
+from dts_assets.stages.change_columns import SHOWN
+from tests.oracles.absent_columns import MOVE, folded, is_absent, some
 
 _POSITION = {"lineage": "int", "file": "bigint", "position": "bigint"}
 TRUNCATE = "truncate"

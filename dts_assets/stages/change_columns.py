@@ -1,0 +1,231 @@
+"""Changelog rows as columns of the snapshot's types, and the changes among them that count.
+
+A changelog file may be older than a column, its type or the spelling of its name. So each image gets exactly the columns that
+the snapshot has now; what a file lacks is null. Columns that were not sent and values that do not fit are told per column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dts_assets.model.columns import Column
+from dts_assets.model.frontier import EMPTY_FRONTIER, Frontier
+from dts_assets.model.positions import SourcePosition
+from dts_assets.stages.keys import Hashes, Mask, Numbers, as_mask, as_numbers
+from dts_assets.wire.columns.buffers import offsets_of
+
+CHANGE_COLUMNS = (
+    "op", "before", "after", "absent", "invalid", "event_time", "source_position", "row_number", "kafka_partition",
+    "kafka_offset", "window_start",
+)  # fmt: skip
+"""The columns of a changelog that a snapshot is made from."""
+
+SHOWN = {"_event_time": "event_time", "_kafka_partition": "kafka_partition", "_kafka_offset": "kafka_offset"}
+"""The columns that a snapshot shows of a row's last change, and their names in a changelog."""
+
+TRUNCATE = "truncate"
+"""The operation of a change that empties the table: it has no image."""
+
+POSITION = ("lineage", "file", "position")
+"""The parts of a source position, in the order in which they are compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowShape:
+    """The shape of a snapshot's rows: source columns, their names there, and the Arrow schema.
+
+    ``unfit`` says that keys may hold values that do not fit their types, so that texts are part of a key.
+    """
+
+    columns: tuple[Column, ...]
+    names: tuple[str, ...]
+    schema: pa.Schema
+    unfit: bool = False
+
+    @property
+    def types(self) -> list[pa.DataType]:
+        """The snapshot's types of the source columns."""
+        return [self.schema.field(name).type for name in self.names]
+
+    @property
+    def keys(self) -> list[int]:
+        """The places of the key columns among the source columns."""
+        return [place for place, column in enumerate(self.columns) if column.is_key]
+
+    @property
+    def values(self) -> list[int]:
+        """The places of all other columns."""
+        return [place for place, column in enumerate(self.columns) if not column.is_key]
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """The changes that count for the new version of a snapshot, as a rule.
+
+    ``after`` is the frontier to reach: what it does not hold never counts. ``before`` is the frontier of the present version:
+    what it holds counts only for keys that are computed again. ``again`` are the sorted hashes of these keys, None where no key
+    is; ``newer`` are then the windows whose changes count for all other keys. No change at or before ``emptied_at`` counts, the
+    position of the last truncation. ``until`` is the last position that counts, None for any.
+    """
+
+    after: Frontier
+    before: Frontier = EMPTY_FRONTIER
+    emptied_at: SourcePosition | None = None
+    again: Hashes | None = None
+    newer: frozenset[datetime] = frozenset()
+    until: SourcePosition | None = None
+
+    def held(self, changes: pa.RecordBatch) -> Mask:
+        """Return the changes that count for some key."""
+        held = held_by(changes, self.after) & ~is_operation(changes, TRUNCATE)
+        if self.emptied_at is not None:
+            held &= ~at_or_before(changes, self.emptied_at)
+        if self.until is not None:
+            held &= at_or_before(changes, self.until)
+        return held if self.again is not None else held & ~held_by(changes, self.before)
+
+    def fresh(self, changes: pa.RecordBatch) -> Mask:
+        """Return the changes that count for keys which are not computed again."""
+        fresh = ~held_by(changes, self.before)
+        if self.again is None:
+            return fresh
+        starts = changes.column("window_start")
+        newer = pa.array(sorted(self.newer), starts.type)
+        return fresh & as_mask(pc.is_in(starts, value_set=newer))
+
+
+def held_by(changes: pa.RecordBatch, frontier: Frontier) -> Mask:
+    """Apply ``Frontier.holds`` to many changes."""
+    start, held = changes.column("window_start"), np.zeros(changes.num_rows, np.bool_)
+    if frontier.window is None:
+        return held
+    if frontier.cut is not None:
+        held = at_or_before(changes, frontier.cut)
+    if frontier.whole_until is not None:
+        held = held | as_mask(pc.less_equal(start, pa.scalar(frontier.whole_until, start.type)))
+    return held & as_mask(pc.less_equal(start, pa.scalar(frontier.window, start.type)))
+
+
+def at_or_before(changes: pa.RecordBatch, position: SourcePosition) -> Mask:
+    """Return which changes stand at or before a position."""
+    lineage, file, offset = positions_of(changes)
+    earlier = (file < position.file) | ((file == position.file) & (offset <= position.position))
+    return np.asarray((lineage < position.lineage) | ((lineage == position.lineage) & earlier), np.bool_)
+
+
+def positions_of(changes: pa.RecordBatch) -> tuple[Numbers, Numbers, Numbers]:
+    """Return the source positions of changes: lineages, file numbers, and positions in the file."""
+    position = changes.column("source_position")
+    lineage, file, offset = (as_numbers(pc.struct_field(position, name)) for name in POSITION)
+    return lineage, file, offset
+
+
+def is_operation(changes: pa.RecordBatch, operation: str) -> Mask:
+    """Return which changes are of an operation, such as ``delete``."""
+    return as_mask(pc.equal(changes.column("op"), operation))
+
+
+def last_truncation(changes: Iterable[pa.RecordBatch], frontier: Frontier) -> SourcePosition | None:
+    """Return the position of the last truncation that a frontier holds; None without one."""
+    found = []
+    for batch in changes:
+        mask = held_by(batch, frontier) & is_operation(batch, TRUNCATE)
+        if mask.any():
+            lineage, file, offset = (numbers[mask] for numbers in positions_of(batch))
+            last = np.lexsort((offset, file, lineage))[-1]
+            found.append(SourcePosition(int(lineage[last]), int(file[last]), int(offset[last])))
+    return max(found, default=None)
+
+
+class Changes:
+    """Changelog rows with both images in the snapshot's columns, and facts about single columns."""
+
+    def __init__(self, rows: pa.RecordBatch, shape: RowShape) -> None:
+        """Take changelog rows (:data:`CHANGE_COLUMNS`), none of which is a truncation."""
+        self.rows = rows
+        self.shape = shape
+        self._images = {name: _image(rows.column(name), shape) for name in ("before", "after")}
+        lists, maps = rows.column("absent"), rows.column("invalid")
+        self._absent = _told(lists, _inside(lists, lists.values), shape)
+        self._invalid = _told(maps, _inside(maps, maps.keys), shape)
+        self._texts = _inside(maps, maps.items)
+
+    @property
+    def count(self) -> int:
+        """The number of changes."""
+        return int(self.rows.num_rows)
+
+    @property
+    def has_before(self) -> Mask:
+        """The changes that have an old image."""
+        return as_mask(self.rows.column("before").is_valid())
+
+    def values(self, image: str, place: int) -> pa.Array:
+        """Return an image's values of the column at a place, in the snapshot's type."""
+        return self._images[image][place]
+
+    def absent(self, image: str, place: int) -> Mask | None:
+        """Return the changes whose image did not send the column at a place; None where all sent it."""
+        told = self._absent.get((image, place))
+        if told is None:
+            return None
+        mask = np.zeros(self.count, np.bool_)
+        mask[told[0]] = True
+        return mask
+
+    def texts(self, image: str, place: int) -> pa.Array | None:
+        """Return the source's texts of values that do not fit, null where they do; None where all fit."""
+        told = self._invalid.get((image, place))
+        if told is None:
+            return None
+        at = np.full(self.count, -1, np.int64)
+        at[told[0]] = told[1]
+        return self._texts.take(pa.array(at, mask=at < 0))
+
+
+def _image(image: pa.StructArray, shape: RowShape) -> list[pa.Array]:
+    """Return the columns of an image; where there is no image they are null."""
+    places = {field.name: number for number, field in enumerate(image.type)}
+    found: list[pa.Array] = []
+    for column, kind in zip(shape.columns, shape.types, strict=True):
+        place = next((places[name] for name in column.lake_names if name in places), None)
+        found.append(pa.nulls(len(image), kind) if place is None else pc.struct_field(image, [place]).cast(kind))
+    return found
+
+
+def _inside(lists: pa.Array, elements: pa.Array) -> pa.Array:
+    """Return the elements of lists or maps, of which a slice shows all that its whole had."""
+    bounds = offsets_of(lists)
+    return elements.slice(bounds[0], bounds[-1] - bounds[0])
+
+
+def _told(lists: pa.Array, names: pa.Array, shape: RowShape) -> Mapping[tuple[str, int], tuple[Numbers, Numbers]]:
+    """Return by image and column the rows that name it, and the places of the names.
+
+    A name is ``after.note``.
+    """
+    if not len(names):
+        return {}
+    wanted = [
+        (f"{image}.{name}", (image, place))
+        for image in ("before", "after")
+        for place, column in enumerate(shape.columns)
+        for name in column.lake_names
+    ]
+    at = as_numbers(pc.fill_null(pc.index_in(names, value_set=pa.array([text for text, _ in wanted])), -1))
+    bounds = offsets_of(lists)
+    owners = np.repeat(np.arange(len(lists)), np.diff(bounds))
+    found: dict[tuple[str, int], tuple[Numbers, Numbers]] = {}
+    for number in np.unique(at[at >= 0]):
+        places = np.flatnonzero(at == number)
+        rows, (image, place) = owners[places], wanted[number][1]
+        if (image, place) in found:  # a column may be told under a former spelling, too
+            rows, places = (np.append(*pair) for pair in zip(found[image, place], (rows, places), strict=True))
+        found[image, place] = (rows, places)
+    return found

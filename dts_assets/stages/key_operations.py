@@ -1,0 +1,275 @@
+"""Operations on keys: changes seen from the keys that they touch.
+
+A change *takes* a key (insert, update, full-load read) or *leaves* one (delete, and the old key of an update that moves its row).
+The last operation on a key decides whether its row lives and what it holds. Rows that stand in a snapshot already are operations,
+too, older than any change.
+
+A server with minimal row images does not send the key of an updated row that kept it: it is the old image's. Canal's old image
+has changed columns only: what it lacks is the new image's.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dts_assets.stages.change_columns import POSITION, SHOWN, Changes, Counted, RowShape, is_operation, positions_of
+from dts_assets.stages.keys import Hashes, Mask, Numbers, among_sorted, as_mask, as_numbers, differ, hash_keys
+
+_PLACE = (*POSITION, "piece", "row_number")
+"""The columns of an operation that tell where its change stands.
+
+``piece`` is the Kafka partition of a piece of an event.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Operations:
+    """Operations on keys, and the rows that they leave at them.
+
+    ``touches`` has a row for each operation: ``takes``, ``begins`` (a row of its own begins: an insert or a read), its place
+    (``lineage``, ``file``, ``position``, ``piece``, ``row_number``), the key (``k0``, ``k1``, ... and, where keys may not fit,
+    their texts ``u0``, ...), the number of its ``row`` in ``rows``, null where the key is left, and if asked for the ``hash`` of
+    the key and the hash of the ``other`` key where the row moves and lacks columns, else null.
+
+    ``rows`` has the columns that are not of the key by their places, ``v2``, then if some text or absence is told ``t2`` and
+    ``a2``, and what the snapshot shows of the change.
+    """
+
+    touches: pa.RecordBatch
+    rows: pa.RecordBatch
+
+    @property
+    def count(self) -> int:
+        """The number of operations."""
+        return int(self.touches.num_rows)
+
+    @property
+    def keys(self) -> list[pa.Array]:
+        """The columns that tell keys apart."""
+        return [
+            self.touches.column(name) for name in self.touches.schema.names if name[0] in "ku" and name[1:].isdigit()
+        ]
+
+    @property
+    def takes(self) -> Mask:
+        """The operations that take their key."""
+        return as_mask(self.touches.column("takes"))
+
+    def numbers(self, name: str) -> Numbers:
+        """Return a column of numbers of all operations."""
+        return as_numbers(self.touches.column(name))
+
+    def hashes(self, name: str = "hash") -> Hashes:
+        """Return the hashes of the keys, or of the other keys; zero where there is none."""
+        return np.asarray(pc.fill_null(self.touches.column(name), 0).to_numpy(zero_copy_only=False), np.uint64)
+
+    def chosen(self, which: Mask | Numbers) -> Operations:
+        """Return some operations, by mask or by number, with the rows that they need."""
+        at = np.flatnonzero(which) if which.dtype == np.bool_ else which
+        touches = self.touches.take(pa.array(at))
+        row = touches.column("row")
+        needed = np.unique(as_numbers(row.drop_null()))
+        moved = pc.index_in(row, value_set=pa.array(needed, pa.int64()), skip_nulls=True).cast(pa.int64())
+        touches = touches.set_column(touches.schema.get_field_index("row"), "row", moved)
+        return Operations(touches, self.rows.take(pa.array(needed)))
+
+    def to_bytes(self) -> bytes:
+        """Return the operations as compressed bytes, for another task."""
+        sink = io.BytesIO()
+        options = pa.ipc.IpcWriteOptions(compression="lz4")
+        for batch in (self.touches, self.rows):
+            with pa.ipc.new_stream(sink, batch.schema, options=options) as writer:
+                writer.write_batch(batch)
+        return sink.getvalue()
+
+    @classmethod
+    def of_bytes(cls, data: bytes) -> Operations:
+        """Return the inverse of :meth:`to_bytes`."""
+        source = io.BytesIO(data)
+        read = [pa.ipc.open_stream(source).read_all().combine_chunks() for _ in range(2)]
+        touches, rows = (_one_batch(table) for table in read)
+        return cls(touches, rows)
+
+
+def operations_of(
+    batch: pa.RecordBatch, shape: RowShape, counted: Counted, *, hashed: bool = False, with_rows: bool = True
+) -> Operations:
+    """Return the operations of the changes in a batch of a changelog that count.
+
+    ``hashed`` asks for hashes; without ``with_rows`` the keys come alone. A key that is computed again counts all its
+    operations, any other key only newer ones.
+    """
+    mask = counted.held(batch)
+    kept = batch if mask.all() else batch.filter(pa.array(mask))
+    changes = Changes(kept, shape)
+    touches, source = _touches(changes, hashed=hashed or counted.again is not None)
+    if counted.again is not None:
+        again = among_sorted(_hashes(touches), counted.again)
+        counts = again | counted.fresh(kept)[source]
+        touches, source = touches.filter(pa.array(counts)), source[counts]
+    takes = as_mask(touches.column("takes"))
+    row = np.cumsum(takes) - 1
+    touches = touches.append_column("row", pa.array(row, pa.int64(), mask=~takes))
+    return Operations(touches, _rows(changes, source[takes] if with_rows else source[:0]))
+
+
+def standing(rows: pa.RecordBatch, shape: RowShape, texts: Mapping[int, pa.Array], *, hashed: bool) -> Operations:
+    """Return rows of a snapshot as operations older than any change.
+
+    ``texts`` has the source's texts of values that do not fit, by the place of their column.
+    """
+    count = rows.num_rows
+    keys = _key_columns(
+        shape, [rows.column(shape.names[place]) for place in shape.keys], [texts.get(n) for n in shape.keys]
+    )
+    early = {name: pa.array(np.full(count, -1 if name == "lineage" else 0, np.int64)) for name in _PLACE}
+    always = pa.array(np.ones(count, np.bool_))
+    touches = {"takes": always, "begins": always, **early, **keys}
+    if hashed:
+        touches |= {"hash": pa.array(hash_keys(list(keys.values()))), "other": pa.nulls(count, pa.uint64())}
+    touches["row"] = pa.array(np.arange(count))
+    values = {f"v{place}": rows.column(shape.names[place]) for place in shape.values}
+    values |= {f"t{place}": texts[place] for place in shape.values if place in texts}
+    shown = {name: rows.column(name) for name in SHOWN}
+    return Operations(pa.RecordBatch.from_pydict(touches), pa.RecordBatch.from_pydict({**values, **shown}))
+
+
+def joined(parts: Sequence[Operations]) -> Operations:
+    """Return the operations of all parts, of which there is at least one, as one."""
+    if len(parts) == 1:
+        return parts[0]
+    before, touches = 0, []
+    for part in parts:
+        row = part.touches.schema.get_field_index("row")
+        moved = pc.add(part.touches.column("row"), before)
+        touches.append(part.touches.set_column(row, "row", moved))
+        before += part.rows.num_rows
+    whole = [
+        pa.concat_tables([pa.Table.from_batches([batch]) for batch in batches], promote_options="default")
+        for batches in (touches, [part.rows for part in parts])
+    ]
+    return Operations(*map(_one_batch, whole))
+
+
+def partial_moves(operations: Operations) -> tuple[Hashes, Hashes]:
+    """Return the hashes of the keys that changes which lack columns move rows between: left, and taken."""
+    moves = as_mask(operations.touches.column("other").is_valid()) & operations.takes
+    return operations.hashes("other")[moves], operations.hashes()[moves]
+
+
+def shared_out(operations: Operations, buckets: int, linked: Mapping[str, Hashes] | None = None) -> list[Operations]:
+    """Return operations as shares, by the hashes of their keys.
+
+    ``linked`` has keys between which rows move (``member``, sorted) and the number that all members of a group have
+    (``group``): they go to one share.
+    """
+    hashes = operations.hashes()
+    if linked is not None and len(linked["member"]):
+        at = np.minimum(np.searchsorted(linked["member"], hashes), len(linked["member"]) - 1)
+        hashes = np.where(linked["member"][at] == hashes, linked["group"][at], hashes)
+    bucket = hashes % np.uint64(buckets)
+    return [operations.chosen(bucket == np.uint64(number)) for number in range(buckets)]
+
+
+def _touches(changes: Changes, *, hashed: bool) -> tuple[pa.RecordBatch, Numbers]:
+    """Return the operations without their rows, and the number of each one's change."""
+    shape, rows = changes.shape, changes.rows
+    deletes, updates = is_operation(rows, "delete"), is_operation(rows, "update")
+    new, old = _key_of(changes, "after", "before"), _key_of(changes, "before", "after")
+    moved = np.zeros(changes.count, np.bool_)
+    for one, other in zip(old.values(), new.values(), strict=True):
+        moved |= differ(one, other)
+    moved &= updates & changes.has_before
+    taking, leaving = np.flatnonzero(~deletes), np.flatnonzero(deletes | moved)
+    source = np.concatenate([taking, leaving])
+    place = dict(zip(POSITION, positions_of(rows), strict=True))
+    place["piece"], place["row_number"] = (as_numbers(rows.column(name)) for name in ("kafka_partition", "row_number"))
+    begins = as_mask(pc.is_in(rows.column("op"), value_set=pa.array(["insert", "read"])))
+    touches = {
+        "takes": pa.array(np.arange(len(source)) < len(taking)),
+        "begins": pa.array(begins[source]),
+        **{name: pa.array(numbers[source]) for name, numbers in place.items()},
+        **{
+            name: pa.concat_arrays([new[name].take(pa.array(taking)), old[name].take(pa.array(leaving))])
+            for name in new
+        },
+    }
+    if hashed:
+        at_new, at_old = hash_keys(list(new.values())), hash_keys(list(old.values()))
+        partial = moved & _lacks_values(changes)
+        others = np.concatenate([at_old[taking], at_new[leaving]])
+        touches["hash"] = pa.array(np.concatenate([at_new[taking], at_old[leaving]]))
+        touches["other"] = pa.array(others, mask=~partial[source])
+    assert shape.keys, "a table without a key has no operations on keys"
+    return pa.RecordBatch.from_pydict(touches), source
+
+
+def _key_of(changes: Changes, image: str, other: str) -> dict[str, pa.Array]:
+    """Return the key of an image, with the ``other`` image's value where the image was not sent it."""
+    shape, values, texts = changes.shape, list[pa.Array](), list[pa.Array | None]()
+    for place in shape.keys:
+        value, text = changes.values(image, place), changes.texts(image, place)
+        absent = changes.absent(image, place)
+        if absent is not None:
+            mask = pa.array(absent)
+            value = pc.if_else(mask, changes.values(other, place), value)
+            others = changes.texts(other, place)
+            if text is not None or others is not None:
+                none = pa.nulls(changes.count, pa.string())
+                text = pc.if_else(mask, none if others is None else others, none if text is None else text)
+        values.append(value)
+        texts.append(text)
+    return _key_columns(shape, values, texts)
+
+
+def _key_columns(shape: RowShape, values: Sequence[pa.Array], texts: Sequence[pa.Array | None]) -> dict[str, pa.Array]:
+    found = {f"k{number}": value for number, value in enumerate(values)}
+    if shape.unfit:
+        count = len(values[0])
+        found |= {f"u{n}": pa.nulls(count, pa.string()) if text is None else text for n, text in enumerate(texts)}
+    return found
+
+
+def _lacks_values(changes: Changes) -> Mask:
+    """Return the changes whose new image lacks a column."""
+    lacks = np.zeros(changes.count, np.bool_)
+    for place in range(len(changes.shape.columns)):
+        absent = changes.absent("after", place)
+        lacks |= False if absent is None else absent
+    return lacks
+
+
+def _rows(changes: Changes, at: Numbers) -> pa.RecordBatch:
+    """Return the rows that some changes leave."""
+    places = pa.array(at)
+    found: dict[str, pa.Array] = {}
+    for place in changes.shape.values:
+        found[f"v{place}"] = changes.values("after", place).take(places)
+        texts, absent = changes.texts("after", place), changes.absent("after", place)
+        if texts is not None:
+            found[f"t{place}"] = texts.take(places)
+        if absent is not None:
+            found[f"a{place}"] = pa.array(absent[at])
+    shown = {
+        name: changes.rows.column(stored).take(places).cast(changes.shape.schema.field(name).type)
+        for name, stored in SHOWN.items()
+    }
+    return pa.RecordBatch.from_pydict({**found, **shown})
+
+
+def _hashes(touches: pa.RecordBatch) -> Hashes:
+    return np.asarray(touches.column("hash").to_numpy(zero_copy_only=False), np.uint64)
+
+
+def _one_batch(table: pa.Table) -> pa.RecordBatch:
+    whole = table.combine_chunks()
+    return pa.RecordBatch.from_arrays(
+        [column.chunk(0) if column.num_chunks else pa.array([], column.type) for column in whole.columns],
+        schema=whole.schema,
+    )

@@ -1,0 +1,131 @@
+"""Keys of rows: distinct keys as numbers, keys found again exactly, and hashes that share work out.
+
+A key is the values of its columns in the table's types and, for a value that does not fit its type, the source's text of it.
+Two keys are equal if all of that is: null equals null, -0.0 equals 0.0, and NaN equals NaN, as a database compares keys.
+Arrow finds keys again exactly. Hashes of 64 bits stand for keys only where two keys with one hash do no harm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Numbers: TypeAlias = npt.NDArray[np.int64]
+Hashes: TypeAlias = npt.NDArray[np.uint64]
+Mask: TypeAlias = npt.NDArray[np.bool_]
+
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+"""An odd constant without a pattern: 2**64 over the golden ratio."""
+
+
+class Keys:
+    """Distinct keys, of one or more columns, and where they are found again."""
+
+    def __init__(self, columns: Sequence[pa.Array]) -> None:
+        """Take the keys in ``columns``; ``codes`` has the number of each row's key."""
+        self._dictionaries: list[pa.Array] = []
+        self._steps: list[Numbers] = []
+        self.codes: Numbers = np.zeros(len(columns[0]), np.int64)
+        for column in columns:
+            encoded = comparable(column).dictionary_encode("encode")
+            self._dictionaries.append(encoded.dictionary)
+            combined = self.codes * len(encoded.dictionary) + encoded.indices.to_numpy(zero_copy_only=False)
+            distinct, codes = np.unique(combined, return_inverse=True)
+            self._steps.append(distinct)
+            self.codes = codes.astype(np.int64)
+
+    @property
+    def count(self) -> int:
+        """The number of distinct keys."""
+        return len(self._steps[-1])
+
+    def among(self, columns: Sequence[pa.Array]) -> Mask:
+        """Tell which rows of other columns, of equal types and order, have one of these keys."""
+        count = len(columns[0])
+        codes, found = np.zeros(count, np.int64), np.ones(count, np.bool_)
+        for column, dictionary, distinct in zip(columns, self._dictionaries, self._steps, strict=True):
+            if not len(distinct):
+                return np.zeros(count, np.bool_)
+            at = as_numbers(pc.fill_null(pc.index_in(comparable(column), value_set=dictionary), -1))
+            combined = codes * len(dictionary) + at
+            codes = np.minimum(np.searchsorted(distinct, combined), len(distinct) - 1)
+            found &= (at >= 0) & (distinct[codes] == combined)
+        return found
+
+
+def comparable(column: pa.Array) -> pa.Array:
+    """Return a column in which equal keys have equal bits: one zero and one NaN."""
+    if not pa.types.is_floating(column.type):
+        return column
+    zeroed = pc.if_else(pc.equal(column, 0.0), pa.scalar(0.0, column.type), column)
+    return pc.if_else(pc.is_nan(zeroed), pa.scalar(float("nan"), column.type), zeroed)
+
+
+def differ(one: pa.Array, other: pa.Array) -> Mask:
+    """Tell in which rows two columns of one type hold different values; null equals null."""
+    one, other = comparable(one), comparable(other)
+    equal = pc.fill_null(pc.equal(one, other), False)
+    equal = pc.or_(equal, pc.and_(one.is_null(), other.is_null()))
+    if pa.types.is_floating(one.type):
+        both = pc.and_(pc.fill_null(pc.is_nan(one), False), pc.fill_null(pc.is_nan(other), False))
+        equal = pc.or_(equal, both)
+    return ~as_mask(equal)
+
+
+def hash_keys(columns: Sequence[pa.Array]) -> Hashes:
+    """Return a hash of each row's key.
+
+    A value has one hash whichever width its type has, so the hashes stay when a column becomes wider: int to bigint.
+    """
+    hashes = np.zeros(len(columns[0]), np.uint64)
+    for column in columns:
+        with np.errstate(over="ignore"):
+            hashes = (hashes ^ _hash_column(column)) * _MIX
+            hashes ^= hashes >> np.uint64(29)
+    return hashes
+
+
+def _hash_column(column: pa.Array) -> Hashes:
+    column = comparable(column)
+    if pa.types.is_integer(column.type):
+        column = column.cast(pa.int64())
+    elif pa.types.is_floating(column.type):
+        column = column.cast(pa.float64())
+    elif pa.types.is_date32(column.type):
+        column = column.cast(pa.int32())
+    elif pa.types.is_timestamp(column.type):
+        column = column.cast(pa.int64())
+    elif pa.types.is_decimal(column.type):
+        column = column.cast(pa.string())
+    if pa.types.is_string(column.type) or pa.types.is_binary(column.type):
+        encoded = column.dictionary_encode("encode")  # hashing in Python's memory is dear: each text once
+        each = pd.util.hash_array(encoded.dictionary.to_numpy(zero_copy_only=False), categorize=False)
+        hashed: Hashes = np.asarray(each, np.uint64)[encoded.indices.to_numpy(zero_copy_only=False)]
+        return hashed
+    values = pc.fill_null(column, False if pa.types.is_boolean(column.type) else 0).to_numpy(zero_copy_only=False)
+    each = np.asarray(pd.util.hash_array(values, categorize=False), np.uint64)
+    return np.asarray(np.where(as_mask(column.is_null()), np.uint64(1), each), np.uint64)
+
+
+def among_sorted(hashes: Hashes, known: Hashes) -> Mask:
+    """Tell which hashes are among ``known`` ones, which are sorted."""
+    if not len(known):
+        return np.zeros(len(hashes), np.bool_)
+    at = np.minimum(np.searchsorted(known, hashes), len(known) - 1)
+    return np.asarray(known[at] == hashes, np.bool_)
+
+
+def as_mask(array: pa.Array) -> Mask:
+    """Return an Arrow array of booleans without nulls for numpy."""
+    return np.asarray(array.to_numpy(zero_copy_only=False), np.bool_)
+
+
+def as_numbers(array: pa.Array) -> Numbers:
+    """Return an Arrow array of whole numbers without nulls for numpy."""
+    return np.asarray(array.to_numpy(zero_copy_only=False), np.int64)

@@ -1,0 +1,219 @@
+"""Operations on keys folded to the rows that live behind them.
+
+Order is by source position, then by row number within one event. One event's rows may be cut over Kafka partitions by key, each
+piece counting from zero; rows of different pieces touch one key only where an update moves rows, and there a key is always left
+before it is taken again, so taking wins.
+
+Where every change sends every column, the last operation on a key has its row. Where changes lack columns, the operations on
+one key are the lives of one row after the other. A row's life at a key *begins* with an insert, with the arrival of a row that
+moved, or with the first operation behind its predecessor's end, and it ends where the row leaves the key. A move that sends every
+column needs nothing from before. A move that lacks columns goes on with the row that left: the lives of that row at two keys are
+one, however often the row moved. Each column then has the value of the last operation in the row's lives that sent it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from dts_assets.stages.change_columns import SHOWN, RowShape
+from dts_assets.stages.key_operations import Operations
+from dts_assets.stages.keys import Keys, Mask, Numbers, as_mask, as_numbers
+
+_AT = ("lineage", "file", "position")
+_NOWHERE = -1
+"""The number of a row where no operation has sent a value."""
+
+
+def living_rows(operations: Operations, shape: RowShape, *, fold_absent: bool = False) -> pa.RecordBatch:
+    """Return the rows that live behind all operations, in the snapshot's schema.
+
+    There is one for each key that is taken last. ``fold_absent`` says that some change may lack columns.
+    """
+    codes = Keys(operations.keys).codes
+    found = _folded(operations, codes, shape) if fold_absent else _last(operations, codes)
+    living = pa.array(found.operations)
+    # Key columns come from the key, since the row's image may lack them.
+    keys = {place: operations.touches.column(f"k{n}").take(living) for n, place in enumerate(shape.keys)}
+    others = {place: operations.rows.column(f"v{place}").take(found.rows_of(place)) for place in shape.values}
+    columns = {shape.names[place]: values for place, values in {**keys, **others}.items()}
+    columns |= {name: operations.rows.column(name).take(pa.array(found.rows)) for name in SHOWN}
+    columns["_invalid"] = _invalid(operations, found, shape)
+    # A column that came later stands behind the others.
+    schema = pa.schema([field for field in shape.schema if field.name in columns])
+    return pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
+
+
+def last_operations(operations: Operations) -> Operations:
+    """Return the last operation on every key alone: right where every change sends every column."""
+    order = _by_key(operations, Keys(operations.keys).codes)
+    return operations.chosen(np.sort(order))
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The last operations on the keys that live, and the numbers of the rows with their values.
+
+    ``sent`` has other rows for the columns that some change did not send, by their places.
+    """
+
+    operations: Numbers
+    rows: Numbers
+    sent: Mapping[int, Numbers]
+
+    def rows_of(self, place: int) -> pa.Array:
+        """Return the row of each key that has the value of a column; null where none has."""
+        at = self.sent.get(place, self.rows)
+        return pa.array(at, mask=at == _NOWHERE)
+
+
+def _last(operations: Operations, codes: Numbers) -> _Found:
+    order = _by_key(operations, codes)
+    living = order[operations.takes[order]]
+    return _Found(living, as_numbers(operations.touches.column("row").take(pa.array(living))), {})
+
+
+def _by_key(operations: Operations, codes: Numbers) -> Numbers:
+    """Return the number of the last operation on every key."""
+    lineage, file, offset, piece, number = (operations.numbers(name) for name in (*_AT, "piece", "row_number"))
+    takes = operations.takes
+    order = np.lexsort((takes, number, piece, offset, file, lineage, codes))
+    order = order[_ends(order, codes, lineage, file, offset, piece)]
+    order = order[np.lexsort((takes[order], offset[order], file[order], lineage[order], codes[order]))]
+    return order[_ends(order, codes)]
+
+
+def _folded(operations: Operations, codes: Numbers, shape: RowShape) -> _Found:
+    """Return for every key that lives the row that has each column's value."""
+    takes = operations.takes
+    order = _ordered(operations, codes)
+    firsts = _starts(order, codes)
+    lasts = np.append(firsts[1:], np.ones(min(1, len(order)), np.bool_))
+    taken = takes[order]
+    lived = np.append(np.zeros(min(1, len(order)), np.bool_), taken[:-1]) & ~firsts
+    moves = _moves(operations)[order]
+    begins = taken & (as_mask(operations.touches.column("begins"))[order] | (moves >= 0) | ~lived)
+    # A life is called by the place of the operation that it begins with.
+    places = np.arange(len(order))
+    life = np.maximum.accumulate(np.where(begins, places, _NOWHERE)) if len(order) else places
+    life = np.where(taken | lived, life, _NOWHERE)
+    root = _first_lives(life, moves, taken, begins)
+    return _last_sent(operations, order, np.where(life >= 0, root[life], _NOWHERE), lasts & taken, shape)
+
+
+def _ordered(operations: Operations, codes: Numbers) -> Numbers:
+    """Return the operations by key, and on each key in their order."""
+    lineage, file, offset, piece, number = (operations.numbers(name) for name in (*_AT, "piece", "row_number"))
+    takes = operations.takes
+    order = np.lexsort((takes, number, piece, offset, file, lineage, codes))
+    ends = _ends(order, codes, lineage, file, offset, piece)
+    of_piece = np.zeros(len(order), np.bool_)  # whether the piece of the event ends by taking the key
+    of_piece[order] = takes[order[ends]][np.cumsum(np.append(np.zeros(min(1, len(order)), np.int64), ends[:-1]))]
+    return np.lexsort((takes, number, piece, of_piece, offset, file, lineage, codes))
+
+
+def _moves(operations: Operations) -> Numbers:
+    """Return a number for the move of each operation, equal for both sides of a move.
+
+    It is -1 where no row moves, or where all columns were sent.
+    """
+    found = np.full(operations.count, _NOWHERE, np.int64)
+    other = operations.touches.column("other")
+    some = np.flatnonzero(as_mask(other.is_valid()))
+    if not len(some):
+        return found
+    mine, others = operations.hashes()[some], operations.hashes("other")[some]
+    takes = operations.takes[some]
+    place = [operations.numbers(name)[some] for name in (*_AT, "piece", "row_number")]
+    sides = [np.where(takes, others, mine).view(np.int64), np.where(takes, mine, others).view(np.int64)]
+    # A source may give two changes one place, so both keys tell moves apart, too.
+    _, codes = np.unique(np.stack([*place, *sides]), axis=1, return_inverse=True)
+    found[some] = codes.reshape(-1)
+    return found
+
+
+def _first_lives(life: Numbers, moves: Numbers, taken: Mask, begins: Mask) -> Numbers:
+    """Return for every life the first life of its row.
+
+    It is the life itself where the row did not come by a move that lacks columns.
+    """
+    first = np.arange(len(life))
+    left = ~taken & (moves >= 0) & (life >= 0)
+    origin = np.full(int(moves.max(initial=-1)) + 1, _NOWHERE, np.int64)
+    origin[moves[left]] = life[left]
+    came = np.flatnonzero(begins & (moves >= 0))
+    came = came[origin[moves[came]] >= 0]
+    first[came] = origin[moves[came]]
+    for _ in range(len(life).bit_length()):  # each step doubles the moves that are gone back
+        further = first[first]
+        if np.array_equal(further, first):
+            break
+        first = further
+    return first
+
+
+def _last_sent(operations: Operations, order: Numbers, root: Numbers, living: Mask, shape: RowShape) -> _Found:
+    """Return the rows that have the last sent value of each column, for the lives that go on."""
+    counts = np.flatnonzero((root >= 0) & operations.takes[order])
+    at = [operations.numbers(name)[order][counts] for name in (*_AT, "row_number")]
+    counts = counts[np.lexsort((counts, *reversed(at), root[counts]))]
+    row = as_numbers(operations.touches.column("row").take(pa.array(order[counts])))
+    roots = root[counts]
+    ends = np.flatnonzero(_ends(np.arange(len(roots)), roots))
+    starts = np.append(np.zeros(min(1, len(ends)), np.int64), ends[:-1] + 1)
+    group = np.searchsorted(roots[ends], root[living]) if len(ends) else np.zeros(0, np.int64)
+    sent: dict[int, Numbers] = {}
+    for place in shape.values:
+        name = f"a{place}"
+        if name not in operations.rows.schema.names:
+            continue
+        absent = operations.rows.column(name).fill_null(False).take(pa.array(row))
+        last = np.maximum.accumulate(np.where(as_mask(absent), _NOWHERE, np.arange(len(row))))
+        found = np.where(last[ends] >= starts, row[last[ends]], _NOWHERE)
+        sent[place] = found[group]
+    return _Found(order[living], row[ends][group], sent)
+
+
+def _invalid(operations: Operations, found: _Found, shape: RowShape) -> pa.MapArray:
+    """Return the texts of values that do not fit by column name; null where a row has none."""
+    columns: list[tuple[str, pa.Array]] = []
+    for number, place in enumerate(shape.keys):
+        if shape.unfit:
+            texts = operations.touches.column(f"u{number}").take(pa.array(found.operations))
+            columns.append((shape.names[place], texts))
+    for place in shape.values:
+        if f"t{place}" in operations.rows.schema.names:
+            columns.append((shape.names[place], operations.rows.column(f"t{place}").take(found.rows_of(place))))
+    count = len(found.operations)
+    rows = [np.flatnonzero(as_mask(texts.is_valid())) for _, texts in columns]
+    names = [np.full(len(at), number) for number, at in enumerate(rows)]
+    if not sum(map(len, rows)):
+        return pa.nulls(count, shape.schema.field("_invalid").type)
+    whole = np.concatenate(rows)
+    order = np.argsort(whole, kind="stable")
+    counts = np.bincount(whole, minlength=count)
+    texts = pa.concat_arrays([column.drop_null() for _, column in columns]).take(pa.array(order))
+    named = pa.array([name for name, _ in columns]).take(pa.array(np.concatenate(names)[order]))
+    offsets = pa.array(np.append(0, np.cumsum(counts)).astype(np.int32))
+    made = pa.MapArray.from_arrays(offsets, named, texts, mask=pa.array(counts == 0))
+    return made.cast(shape.schema.field("_invalid").type)
+
+
+def _starts(order: Numbers, *columns: npt.NDArray[Any]) -> Mask:
+    """Return the places, in some order, of the first row of each run of equal values."""
+    ends = _ends(order, *columns)
+    return np.append(np.ones(min(1, len(order)), np.bool_), ends[:-1])
+
+
+def _ends(order: Numbers, *columns: npt.NDArray[Any]) -> Mask:
+    """Return the places, in some order, of the last row of each run of equal values."""
+    differs = np.zeros(max(0, len(order) - 1), np.bool_)
+    for column in columns:
+        ordered = column[order]
+        differs |= ordered[1:] != ordered[:-1]
+    return np.append(differs, np.ones(min(1, len(order)), np.bool_))
