@@ -27,6 +27,7 @@ commands, such as a failed check, and no errors::
     │  ├─ ExpiredCredentialsError           the credentials that a catalog vended for a table's files have expired
     │  ├─ LakeChangeError                   a change of one table did not get through
     │  ├─ LakeTableError                    one table cannot take, or does not hold, the expected rows
+    │  │  └─ ForeignDeletesError                another program has deleted single rows of files that are used whole
     │  ├─ StaleGenerationError              another run wrote the same rows since this run planned its work
     │  ├─ OvertakenError                    another run has taken over the work of this run, which was away for too long
     │  ├─ SetBackTableError                 a table was set back to an earlier version than the ledger speaks of
@@ -239,6 +240,14 @@ class LakeTableError(LakeError):
     def message(self) -> str:
         """Return the table (or its folder), what is wrong, and the way out."""
         return f"The lake table {self.table} cannot be used as asked: {self.what}; {self.way_out}."
+
+
+@dataclass(eq=False)
+class ForeignDeletesError(LakeTableError):
+    """A table has delete files that its reader does not apply, so deleted rows would come back."""
+
+    what: str = "another program has deleted single rows of it, by delete files, where whole files are read or replaced"
+    way_out: str = "rewrite its data files first (Spark's procedure rewrite_data_files with delete-file-threshold 1)"
 
 
 @dataclass(eq=False)

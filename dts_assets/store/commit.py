@@ -13,6 +13,9 @@ merge manifests.
 A catalog may give no answer, and commit later. So files belong to a try: those of a try are removed only if the catalog refused
 that try, and after no answer nothing is removed (a file that no version holds harms nobody). Every try asks first whether an
 earlier one landed, by the Iceberg snapshot's id, which all tries of a replacement share: a catalog takes an id once.
+
+Single rows can go by delete files; :mod:`dts_assets.store.new_deletes` says what keeps them from coming back. Delete files that
+concern no data file any more go with the last one.
 """
 
 from __future__ import annotations
@@ -30,9 +33,7 @@ from pyiceberg.exceptions import (
     ServiceUnavailableError,
     TooManyRequestsError,
 )
-from pyiceberg.manifest import (
-    DataFile,
-)
+from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 from pyiceberg.table.snapshots import (
@@ -50,11 +51,13 @@ from pyiceberg.table.update import (
 from pyiceberg.typedef import Identifier
 from requests.exceptions import RequestException
 
-from dts_assets.errors import LakeChangeError, LakeTableError, StaleGenerationError
+from dts_assets.errors import ForeignDeletesError, LakeChangeError, LakeTableError, StaleGenerationError
 from dts_assets.store.contention import until_it_gets_through
 from dts_assets.store.data_files import data_files, partition_value
+from dts_assets.store.delete_files import WrittenDeletes
 from dts_assets.store.files import WrittenFile
 from dts_assets.store.locks import table_lock
+from dts_assets.store.new_deletes import NewDeletes, RowRemovals, new_deletes
 from dts_assets.store.new_version import NewVersion
 from dts_assets.store.replacement_plan import Plan, field_names, lies_inside, plan_replacement
 
@@ -78,7 +81,8 @@ It raises an error if the table is not as it was when the work was planned, and 
 class Replaced:
     """The outcome of a replacement.
 
-    ``added`` and ``removed`` are paths. ``snapshot_id`` is None where there was no file to remove or add and no property to set.
+    ``added`` and ``removed`` are paths of data files. ``snapshot_id`` is None where there was no file to remove or add and no
+    property to set.
     """
 
     snapshot_id: int | None
@@ -97,6 +101,8 @@ def replace(
     keep: Callable[[DataFile], bool] | None = None,
     assertion: Assertion | None = None,
     same_rows: bool = False,
+    deletes: Sequence[WrittenDeletes] = (),
+    applied: Collection[str] | None = None,
 ) -> Replaced:
     """Make ``files`` all that the table holds inside ``rectangle``, in one Iceberg snapshot that carries ``properties``.
 
@@ -104,22 +110,29 @@ def replace(
     win. ``keep`` says of a file inside whether it stays nevertheless, beside the new files. ``same_rows`` says that the new
     files hold the rows of the removed ones.
 
+    ``deletes`` take rows out of files that are kept, in the same Iceberg snapshot. ``applied`` are the paths of all delete files
+    that were applied when the removed files, and those that lose rows, were read; None says that whole files were read.
+
     Raises:
-        StaleGenerationError: The rectangle holds other files than ``base``.
-        LakeTableError: A new file is not as its writer reported, lies outside, or is there already; or the table has row-level
-            deletes inside.
+        StaleGenerationError: The rectangle holds other files than ``base``, a file that loses rows is gone, or there is a
+            delete file that was not ``applied``.
+        LakeTableError: A new file is not as its writer reported, lies outside, or is there already.
+        ForeignDeletesError: Whole files were read, and one of them has delete files.
         LakeChangeError: Other writers were in the way all the time, the catalog gave no answer, or a new file is gone.
     """
     name = ".".join(identifier)
     wanted = _wanted(rectangle)
-    attempt = _Attempt(
-        name, wanted, properties or {}, frozenset(base) if base is not None else None, keep, assertion, same_rows
-    )
+    removals = RowRemovals(name, tuple(deletes), _frozen(applied))
+    attempt = _Attempt(name, removals, wanted, properties or {}, _frozen(base), keep, assertion, same_rows)
     return until_it_gets_through(
         name,
         lambda: attempt.run(catalog, identifier, files),
         lost=(CommitFailedException, CommitStateUnknownException),
     )
+
+
+def _frozen(paths: Collection[str] | None) -> frozenset[str] | None:
+    return None if paths is None else frozenset(paths)
 
 
 def ask_catalog(table: Table, updates: tuple[TableUpdate, ...], requirements: tuple[TableRequirement, ...]) -> None:
@@ -161,17 +174,32 @@ def files_in(table: Table, rectangle: Rectangle, *, snapshot_id: int | None = No
     """Return the live data files of an Iceberg snapshot (None: the current one) inside a rectangle.
 
     Raises:
-        LakeTableError: The table has row-level deletes there.
+        ForeignDeletesError: Rows of these files are deleted.
+    """
+    found = files_with_deletes(table, rectangle, snapshot_id=snapshot_id)
+    if any(deletes for _, deletes in found):
+        raise ForeignDeletesError(".".join(table.name()))
+    return [file for file, _ in found]
+
+
+def files_with_deletes(
+    table: Table, rectangle: Rectangle, *, snapshot_id: int | None = None
+) -> list[tuple[DataFile, list[DataFile]]]:
+    """Return the live data files inside a rectangle, each with the delete files that may concern it.
+
+    Raises:
+        ForeignDeletesError: The table has a kind of deletes there that is not read here.
     """
     snapshot = table.current_snapshot() if snapshot_id is None else table.snapshot_by_id(snapshot_id)
-    return [entry.data_file for entry in plan_replacement(table, snapshot, _wanted(rectangle)).removed]
+    plan = plan_replacement(table, snapshot, _wanted(rectangle))
+    return [(entry.data_file, plan.deletes.of(entry)) for entry in plan.removed]
 
 
 def files_apart(table: Table, one: int, other: int) -> tuple[list[DataFile], list[DataFile]]:
-    """Return the live data files of each of two Iceberg snapshots, without the manifests that both have.
+    """Return the live files of each of two Iceberg snapshots, without the manifests that both have.
 
-    A file may still be in both lists, where its manifest was rewritten. A commit of a few files leaves nearly all manifests as
-    they were, so the cost grows with the changes and not with the table.
+    Delete files are among them: where they differ, rows do. A file may still be in both lists, where its manifest was rewritten.
+    A commit of a few files leaves nearly all manifests as they were, so the cost grows with the changes and not with the table.
     """
     manifests = [
         {manifest.manifest_path: manifest for manifest in (snapshot.manifests(table.io) if snapshot else ())}
@@ -206,6 +234,7 @@ class _Attempt:
     """
 
     _name: str
+    _removals: RowRemovals
     _wanted: Mapping[str, frozenset[Any]]
     _properties: Mapping[str, str]
     _base: frozenset[str] | None
@@ -214,6 +243,7 @@ class _Attempt:
     _same_rows: bool = False
     _snapshot_id: int | None = None
     _made: list[DataFile] | None = None
+    _looked_at: list[NewDeletes] | None = None
     _made_for: tuple[int, int] | None = None
     _removed: dict[str, tuple[str, ...]] = field(default_factory=dict)
     _unsure: bool = False
@@ -227,6 +257,8 @@ class _Attempt:
         """
         table = catalog.load_table(identifier)
         made = self._data_files(table, files)  # footers are read before the lock is taken
+        if self._looked_at is None:
+            self._looked_at = new_deletes(table, self._removals.written)
         with table_lock(table):
             table = catalog.load_table(identifier)
             added = tuple(file.path for file in files)
@@ -236,13 +268,17 @@ class _Attempt:
             plan = plan_replacement(table, table.current_snapshot(), self._wanted, self._noting(kept))
             self._check(table, plan, made, kept)
             asserted = self._assertion(table) if self._assertion is not None else {}
+            self._removals.check(plan, unsure=self._unsure)
+            deletes = self._removals.delete_files(plan, self._looked_at)
             properties = {**self._properties, **asserted}
-            if not made and not plan.removed and not properties:
+            if not made and not plan.removed and not deletes and not properties:
                 return Replaced(None, (), ())
+            if plan.removed or deletes:  # an append removes nothing
+                plan.drop_deletes({path for one in self._removals.written for path in one.instead_of})
             removed = tuple(entry.data_file.file_path for entry in plan.removed)
             self._snapshot_id = self._snapshot_id or table.metadata.new_snapshot_id()
             version = NewVersion(table, self._snapshot_id, self._same_rows)
-            snapshot = version.write(plan, made, properties)
+            snapshot = version.write(plan, made, properties, deletes=deletes)
             self._removed[snapshot.manifest_list] = removed
             try:
                 self._ask(table, snapshot)

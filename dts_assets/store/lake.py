@@ -6,7 +6,7 @@ A lake pickles as its location, so it can be sent to another process; the catalo
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -19,11 +19,12 @@ from pyiceberg.table import Table
 from pyiceberg.typedef import Identifier
 from pyiceberg.types import IcebergType, TimestamptzType
 
-from dts_assets.errors import LakeFormatError
-from dts_assets.store.branches import branched
+from dts_assets.errors import ForeignDeletesError, LakeFormatError
 from dts_assets.store.catalog import LakeLocation, open_catalog
 from dts_assets.store.columns import NamedType
-from dts_assets.store.commit import Assertion, Rectangle, Replaced, files_apart, files_in, replace
+from dts_assets.store.commit import Assertion, Rectangle, Replaced, files_apart, files_with_deletes, replace
+from dts_assets.store.delete_files import WrittenDeletes, live_rows
+from dts_assets.store.delete_index import only_file
 from dts_assets.store.file_stores import FileStore
 from dts_assets.store.files import WriteTarget, WrittenFile, file_io
 from dts_assets.store.iceberg_tables import ensure_table, evolve, remember, spark_name, table_identifier
@@ -36,12 +37,19 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """A live data file: its path, the values of its partition fields, its rows and its bytes."""
+    """A live data file: its path, the values of its partition fields, its rows and its bytes.
+
+    ``rows`` counts deleted ones, too. ``deletes`` are the delete files that may concern it, and ``shared_deletes`` those among
+    them that may concern other files, too. ``deleted_rows`` is the number of rows that the other ones delete.
+    """
 
     path: str
     partition: Mapping[str, Any]
     rows: int
     bytes: int
+    deletes: tuple[str, ...] = ()
+    shared_deletes: tuple[str, ...] = ()
+    deleted_rows: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +62,7 @@ class TableState:
 
 @dataclass(frozen=True, slots=True)
 class TableSize:
-    """The rows of a table, and the bytes of its files."""
+    """The live rows of a table, and the bytes of its files."""
 
     rows: int
     bytes: int
@@ -176,14 +184,16 @@ class Lake:
         keep: Callable[[DataFile], bool] | None = None,
         assertion: Assertion | None = None,
         same_rows: bool = False,
+        deletes: Sequence[WrittenDeletes] = (),
+        applied: Collection[str] | None = None,
     ) -> Replaced:
         """Make ``files`` all that a table holds inside ``rectangle``; see :func:`dts_assets.store.commit.replace`."""
         return replace(
-            self.catalog, self.identifier(path), rectangle, files,
-            properties=properties, base=base, keep=keep, assertion=assertion, same_rows=same_rows,
+            self.catalog, self.identifier(path), rectangle, files, properties=properties, base=base, keep=keep,
+            assertion=assertion, same_rows=same_rows, deletes=deletes, applied=applied,
         )  # fmt: skip
 
-    def discard(self, path: Sequence[str], files: Iterable[WrittenFile]) -> None:
+    def discard(self, path: Sequence[str], files: Iterable[WrittenFile | WrittenDeletes]) -> None:
         """Remove files of a table that no commit has seen.
 
         A file that cannot be removed is an orphan, which harms nothing.
@@ -194,31 +204,36 @@ class Lake:
             with suppress(OSError):
                 file_io(store, one).delete(one)
 
-    def branched(self, path: Sequence[str], snapshot_id: int | None) -> AbstractContextManager[str]:
-        """Return a branch of a table for another engine; see :func:`dts_assets.store.branches.branched`."""
-        return branched(self.catalog, self.identifier(path), snapshot_id)
-
     def data_files(
-        self, path: Sequence[str], rectangle: Rectangle | None = None, *, snapshot_id: int | None = None
+        self,
+        path: Sequence[str],
+        rectangle: Rectangle | None = None,
+        *,
+        snapshot_id: int | None = None,
+        applies_deletes: bool = False,
     ) -> list[StoredFile]:
         """Return the live files inside ``rectangle`` (None: all), by partition and path.
 
-        There are none if there is no table.
+        There are none if there is no table. ``applies_deletes`` says that the caller leaves out deleted rows; see
+        :func:`dts_assets.store.delete_files.live_rows`.
 
         Raises:
             LakeFormatError: Another version of dts-assets made the subscription's tables.
-            LakeTableError: The table has row-level deletes there.
+            ForeignDeletesError: Rows are deleted there, and the caller reads whole files.
         """
         table = self.table(path)
         if table is None:
             return []
-        found = [_stored(table, file) for file in files_in(table, rectangle or {}, snapshot_id=snapshot_id)]
+        with_deletes = files_with_deletes(table, rectangle or {}, snapshot_id=snapshot_id)
+        if not applies_deletes and any(deletes for _, deletes in with_deletes):
+            raise ForeignDeletesError(".".join(table.name()))
+        found = [_stored(table, file, deletes) for file, deletes in with_deletes]
         return sorted(found, key=lambda file: ([str(value) for value in file.partition.values()], file.path))
 
     def files_apart(self, path: Sequence[str], one: int, other: int) -> tuple[list[StoredFile], list[StoredFile]]:
         """Return the live files of each of two Iceberg snapshots, without the manifests that both have.
 
-        See :func:`dts_assets.store.commit.files_apart`.
+        Delete files are among them: where they differ, rows do. See :func:`dts_assets.store.commit.files_apart`.
         """
         table = self.catalog.load_table(self.identifier(path))
         first, second = files_apart(table, one, other)
@@ -239,7 +254,9 @@ class Lake:
     def size(self, path: Sequence[str]) -> TableSize | None:
         """Return how large a table is now; None without a table or a commit to it.
 
-        Files are counted only where the engine that wrote the table has counted nothing.
+        Files are counted where the engine that wrote the table has counted nothing, and where rows were deleted: Spark's totals
+        go on counting the delete files of data files that it has replaced. Delete files of other programs that concern several
+        data files are read, since some of their rows may be of files that are gone.
 
         Raises:
             LakeFormatError: Another version of dts-assets made the subscription's tables.
@@ -248,10 +265,15 @@ class Lake:
         if state is None:
             return None
         rows, size = (state.properties.get(name) for name in ("total-records", "total-files-size"))
-        if rows is not None and size is not None:
+        if rows is not None and size is not None and state.properties.get("total-delete-files", "0") == "0":
             return TableSize(int(rows), int(size))
-        files = self.data_files(path, snapshot_id=state.snapshot_id)
-        return TableSize(sum(file.rows for file in files), sum(file.bytes for file in files))
+        found = files_with_deletes(self.catalog.load_table(self.identifier(path)), {}, snapshot_id=state.snapshot_id)
+        store = self.file_store(path)
+        deletes = {one.file_path: one for _, some in found for one in some}.values()
+        return TableSize(
+            sum(_live_rows(store, file, some) for file, some in found),
+            sum(file.file_size_in_bytes for file, _ in found) + sum(one.file_size_in_bytes for one in deletes),
+        )
 
     def scan(
         self,
@@ -301,10 +323,25 @@ def write_target(table: Table, run: str) -> WriteTarget:
     )
 
 
-def _stored(table: Table, file: DataFile) -> StoredFile:
+def _live_rows(store: FileStore, file: DataFile, deletes: Sequence[DataFile]) -> int:
+    if all(only_file(one) for one in deletes):
+        return int(file.record_count - sum(one.record_count for one in deletes))
+    return int(live_rows(store, file.file_path, file.record_count, [one.file_path for one in deletes]).sum())
+
+
+def _stored(table: Table, file: DataFile, deletes: Sequence[DataFile] = ()) -> StoredFile:
     fields = table.specs()[file.spec_id].partition_type(table.schema()).fields
     values = {one.name: _python_value(file.partition[number], one.field_type) for number, one in enumerate(fields)}
-    return StoredFile(file.file_path, values, file.record_count, file.file_size_in_bytes)
+    shared = tuple(one.file_path for one in deletes if only_file(one) is None)
+    return StoredFile(
+        file.file_path,
+        values,
+        file.record_count,
+        file.file_size_in_bytes,
+        tuple(one.file_path for one in deletes),
+        shared,
+        sum(one.record_count for one in deletes if one.file_path not in shared),
+    )
 
 
 def _python_value(value: Any, kind: IcebergType) -> Any:

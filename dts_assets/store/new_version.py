@@ -1,6 +1,8 @@
 """The files of a new version of a table: manifests, and the list that names them.
 
-Files that stay keep their manifests, but for those that lose a file; small manifests are merged when they are many.
+Files that stay keep their manifests, but for those that lose a file; small manifests are merged when they are many. Data files
+and delete files never share a manifest. pyiceberg writes manifests of data files alone, so :class:`_DeletesWriter` says of the
+same writer that its entries are delete files.
 """
 
 from __future__ import annotations
@@ -17,6 +19,8 @@ from pyiceberg.manifest import (
     ManifestEntry,
     ManifestEntryStatus,
     ManifestFile,
+    ManifestWriter,
+    ManifestWriterV2,
     write_manifest,
     write_manifest_list,
 )
@@ -50,6 +54,18 @@ Every later commit of this module repeats it.
 """
 
 
+class _DeletesWriter(ManifestWriterV2):
+    """A writer of a manifest of delete files."""
+
+    def content(self) -> ManifestContent:
+        """Return the kind of the files."""
+        return ManifestContent.DELETES
+
+    @property
+    def _meta(self) -> dict[str, str]:
+        return {**super()._meta, "content": "deletes"}
+
+
 @dataclass(slots=True)
 class NewVersion:
     """The Iceberg snapshot of one try, with the files written for it. Nobody knows of them before the catalog is asked.
@@ -62,13 +78,15 @@ class NewVersion:
     same_rows: bool = False
     _written: list[str] = field(default_factory=list)
 
-    def write(self, plan: Plan, made: Sequence[DataFile], properties: Mapping[str, str]) -> Snapshot:
-        """Write the manifests of a replacement by the data files ``made``, and return its Iceberg snapshot.
+    def write(
+        self, plan: Plan, made: Sequence[DataFile], properties: Mapping[str, str], *, deletes: Sequence[DataFile] = ()
+    ) -> Snapshot:
+        """Write the manifests of a replacement, and return its Iceberg snapshot.
 
-        An error leaves no file behind.
+        ``made`` are the new data files and ``deletes`` the new delete files. An error leaves no file behind.
         """
         try:
-            return self._snapshot(plan, made, properties)
+            return self._snapshot(plan, made, deletes, properties)
         except Exception:
             self.remove()
             raise
@@ -79,9 +97,12 @@ class NewVersion:
             with suppress(OSError):
                 self.table.io.delete(path)
 
-    def _snapshot(self, plan: Plan, made: Sequence[DataFile], properties: Mapping[str, str]) -> Snapshot:
+    def _snapshot(
+        self, plan: Plan, made: Sequence[DataFile], deletes: Sequence[DataFile], properties: Mapping[str, str]
+    ) -> Snapshot:
         manifests = [
             *self._added(made),
+            *self._added(deletes, ManifestContent.DELETES),
             *(self._rewritten(touched) for touched in plan.touched),
             *self._merged(plan.untouched),
         ]
@@ -103,11 +124,11 @@ class NewVersion:
             parent_snapshot_id=parent,
             manifest_list=path,
             sequence_number=sequence_number,
-            summary=self._summary(plan, made, properties),
+            summary=self._summary(plan, made, deletes, properties),
             schema_id=self.table.metadata.current_schema_id,
         )
 
-    def _added(self, made: Sequence[DataFile]) -> list[ManifestFile]:
+    def _added(self, made: Sequence[DataFile], content: ManifestContent = ManifestContent.DATA) -> list[ManifestFile]:
         entries = [
             ManifestEntry.from_args(
                 status=ManifestEntryStatus.ADDED,
@@ -118,20 +139,26 @@ class NewVersion:
             )
             for file in made
         ]
-        return self._manifests(entries)
+        return self._manifests(entries, content)
 
     def _rewritten(self, touched: Touched) -> ManifestFile:
         kept = [_with_status(entry, ManifestEntryStatus.EXISTING) for entry in touched.kept]
         gone = [_with_status(entry, ManifestEntryStatus.DELETED, self.snapshot_id) for entry in touched.removed]
-        return self._manifest(touched.manifest.partition_spec_id, kept + gone)
+        manifest = touched.manifest
+        return self._manifest(manifest.partition_spec_id, kept + gone, manifest.content)
 
     def _merged(self, manifests: Sequence[ManifestFile]) -> list[ManifestFile]:
-        """Return the manifests that no file was taken from; small manifests are merged if they are many."""
+        """Return the manifests that no file was taken from; many small ones of a kind are merged."""
+        merged: list[ManifestFile] = []
+        for content in ManifestContent:
+            merged += self._merged_of(content, [one for one in manifests if one.content == content])
+        return merged
+
+    def _merged_of(self, content: ManifestContent, manifests: Sequence[ManifestFile]) -> list[ManifestFile]:
         small = {
             one.manifest_path: one
             for one in manifests
-            if one.content == ManifestContent.DATA
-            and one.partition_spec_id == self.table.metadata.default_spec_id
+            if one.partition_spec_id == self.table.metadata.default_spec_id
             and (one.added_files_count or 0) + (one.existing_files_count or 0) < MANIFEST_FILES // 2
         }
         if len(small) < MERGE_AT:
@@ -141,48 +168,58 @@ class NewVersion:
             for one in small.values()
             for entry in one.fetch_manifest_entry(self.table.io)
         ]
-        return [*self._manifests(entries), *(one for one in manifests if one.manifest_path not in small)]
+        return [*self._manifests(entries, content), *(one for one in manifests if one.manifest_path not in small)]
 
-    def _manifests(self, entries: Sequence[ManifestEntry]) -> list[ManifestFile]:
-        """Write entries of the present spec in partition order, at most :data:`MANIFEST_FILES` to a manifest."""
-        ordered = sorted(entries, key=_partition_order)
-        starts = range(0, len(ordered), MANIFEST_FILES)
-        spec_id = self.table.metadata.default_spec_id
-        return [self._manifest(spec_id, ordered[start : start + MANIFEST_FILES]) for start in starts]
+    def _manifests(self, entries: Sequence[ManifestEntry], content: ManifestContent) -> list[ManifestFile]:
+        """Write entries in partition order, spec by spec, at most :data:`MANIFEST_FILES` to a manifest."""
+        made: list[ManifestFile] = []
+        for spec_id in sorted({entry.data_file.spec_id for entry in entries}):
+            mine = sorted((one for one in entries if one.data_file.spec_id == spec_id), key=_partition_order)
+            starts = range(0, len(mine), MANIFEST_FILES)
+            made += [self._manifest(spec_id, mine[start : start + MANIFEST_FILES], content) for start in starts]
+        return made
 
-    def _manifest(self, spec_id: int, entries: Sequence[ManifestEntry]) -> ManifestFile:
+    def _manifest(self, spec_id: int, entries: Sequence[ManifestEntry], content: ManifestContent) -> ManifestFile:
         path = self._new_path(f"{uuid.uuid4()}-m0.avro")
-        with write_manifest(
-            format_version=self.table.metadata.format_version,
-            spec=self.table.metadata.specs()[spec_id],
-            schema=self.table.metadata.schema(),
-            output_file=self.table.io.new_output(path),
-            snapshot_id=self.snapshot_id,
-            avro_compression=_COMPRESSION,
-        ) as writer:
+        with self._writer(spec_id, path, content) as writer:
             for entry in entries:
                 writer.add_entry(entry)
         return writer.to_manifest_file()
+
+    def _writer(self, spec_id: int, path: str, content: ManifestContent) -> ManifestWriter:
+        metadata = self.table.metadata
+        spec, output = metadata.specs()[spec_id], self.table.io.new_output(path)
+        if content == ManifestContent.DELETES:
+            return _DeletesWriter(spec, metadata.schema(), output, self.snapshot_id, _COMPRESSION)
+        return write_manifest(
+            format_version=metadata.format_version,
+            spec=spec,
+            schema=metadata.schema(),
+            output_file=output,
+            snapshot_id=self.snapshot_id,
+            avro_compression=_COMPRESSION,
+        )
 
     def _new_path(self, name: str) -> str:
         path = self.table.location_provider().new_metadata_location(name)
         self._written.append(path)
         return path
 
-    def _summary(self, plan: Plan, made: Sequence[DataFile], properties: Mapping[str, str]) -> Summary:
+    def _summary(
+        self, plan: Plan, made: Sequence[DataFile], deletes: Sequence[DataFile], properties: Mapping[str, str]
+    ) -> Summary:
         specs, schema = self.table.metadata.specs(), self.table.metadata.schema()
         collector = SnapshotSummaryCollector()
-        for file in made:
+        for file in (*made, *deletes):
             collector.add_file(file, schema, specs[file.spec_id])
-        for entry in plan.removed:
+        for entry in (*plan.removed, *plan.dropped):
             collector.remove_file(entry.data_file, schema, specs[entry.data_file.spec_id])
         head = self.table.current_snapshot()
         before = head.summary.additional_properties if head is not None and head.summary else None
         repeated = {TURNS: before[TURNS]} if before is not None and TURNS in before else {}
         made_up = update_snapshot_summaries(
             summary=Summary(
-                # Readers that follow a table, such as Spark's streams, take appends alone.
-                operation=Operation.OVERWRITE if plan.removed else Operation.APPEND,
+                operation=_operation(added=bool(made), removed=bool(plan.removed), deletes=bool(deletes)),
                 **{**collector.build(), **repeated, **properties},
             ),
             previous_summary=before,
@@ -190,6 +227,17 @@ class NewVersion:
         if self.same_rows:  # set afterwards: pyiceberg sums up no replacement
             return Summary(operation=Operation.REPLACE, **made_up.additional_properties)
         return made_up
+
+
+def _operation(*, added: bool, removed: bool, deletes: bool) -> Operation:
+    """Return the operation of a commit that adds data files, removes some, or adds delete files.
+
+    Readers that follow a table, such as Spark's streams, take appends alone, so nothing is one by which rows go. Spark calls a
+    commit that adds delete files and nothing else a delete.
+    """
+    if removed or (added and deletes):
+        return Operation.OVERWRITE
+    return Operation.DELETE if deletes else Operation.APPEND
 
 
 def _partition_order(entry: ManifestEntry) -> list[tuple[bool, Any]]:

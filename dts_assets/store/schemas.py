@@ -106,10 +106,10 @@ def changelog_layout(table: TableId, columns: Sequence[Column]) -> TableLayout:
 
 
 def snapshot_layout(table: TableId, columns: Sequence[Column]) -> TableLayout:
-    """Return the layout of a snapshot: unpartitioned, merged by Spark.
+    """Return the layout of a snapshot, which is unpartitioned.
 
-    A source column with a reserved name is ``_source_<name>``, and its comment says so. The table is read at full speed, because
-    a merge rewrites every file that holds a changed row. For that reason files have 128 MB rather than 512.
+    A source column with a reserved name is ``_source_<name>``, and its comment says so. Files have 128 MB rather than 512,
+    because one that many rows have left is written anew.
     """
     renamed = {flat_name(column.name): column.name for column in columns if flat_name(column.name) != column.name}
     docs = {

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -193,20 +192,6 @@ def prepare_process(master: str = "local[2]", conf: Mapping[str, str] | None = N
     set_where_unset({"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable})
     if is_on_this_machine(master):
         set_where_unset({"SPARK_LOCAL_IP": "127.0.0.1"})
-
-
-@contextmanager
-def side_session(session: SparkSession) -> Iterator[SparkSession]:
-    """Yield another session of the same Spark, with settings and views of its own."""
-    if hasattr(session, "newSession"):
-        yield session.newSession()
-        return
-    other: Any = session.cloneSession()  # type: ignore[attr-defined]  # of Spark Connect alone
-    try:
-        yield other
-    finally:
-        other.client.release_session()  # a session that is a clone has no stop() that works
-        other.client.close()
 
 
 def open_session(

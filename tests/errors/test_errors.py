@@ -63,6 +63,7 @@ EXAMPLES: tuple[tuple[errors.DtsAssetsError, str, str], ...] = (
     (errors.LakeChangeError("shop.cuts", "it was busy"), "shop.cuts", "run it again"),
     (errors.LakeTableError("shop.entries", "it has no column offset"), "shop.entries", "report it with the log"),
     (errors.LakeTableError("shop.entries", "it has no column offset", "make it anew"), "shop.entries", "make it anew"),
+    (errors.ForeignDeletesError("shop.entries"), "shop.entries", "rewrite its data files first"),
     (errors.UnwritableLakeError("./lake", "permission denied"), "./lake", "Make it writable"),
     (errors.StaleGenerationError("shop.entries", expected="12", found="13"), "shop.entries", "run it again"),
     (errors.OvertakenError("shop", "p00"), "Kafka partition p00 of shop", "run it again"),

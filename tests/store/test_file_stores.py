@@ -218,7 +218,7 @@ def test_every_task_holds_stores_and_no_bare_properties() -> None:
         kind
         for module in modules
         for name, kind in vars(module).items()
-        if name.endswith("Task") and isinstance(kind, type) and dataclasses.is_dataclass(kind)
+        if name.endswith(("Task", "MergedTable")) and isinstance(kind, type) and dataclasses.is_dataclass(kind)
     }
     assert len(tasks) >= 6
     held = {(kind.__name__, one.name): str(one.type) for kind in tasks for one in dataclasses.fields(kind)}

@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyiceberg
-from pyiceberg.manifest import ManifestEntry, write_manifest, write_manifest_list
+from pyiceberg.avro.file import AvroFile
+from pyiceberg.manifest import ManifestContent, ManifestEntry, ManifestWriterV2, write_manifest, write_manifest_list
 from pyiceberg.table import Table
 
 from dts_assets.store import new_version
 from dts_assets.store.commit import replace
 from dts_assets.store.file_stores import FileStore
 from dts_assets.store.files import WriteTarget
+from tests.store.row_deletes import delete_rows, found_in, table_of
 from tests.store.test_commit import snapshots
 
 if TYPE_CHECKING:
@@ -54,6 +56,30 @@ def test_what_this_relies_on_in_pyiceberg_is_as_it_was() -> None:
     ]  # fmt: skip
     entry = ManifestEntry.from_args(status=1, snapshot_id=1, sequence_number=2, file_sequence_number=3, data_file=None)
     assert (entry.status, entry.snapshot_id, entry.sequence_number, entry.file_sequence_number) == (1, 1, 2, 3)
+
+
+def test_a_manifest_of_deletes_says_so_wherever_readers_look(cells: Cells) -> None:
+    """pyiceberg looks at the list of manifests, Java at the head of the manifest; a writer of data manifests makes both."""
+    replace(cells.catalog, cells.identifier, {}, cells.write([(0, 0)], "rows"))
+    (data,) = found_in(cells)
+    delete_rows(cells, {data[0].file_path: [1]})
+    table = table_of(cells)
+    found = {}
+    for manifest in snapshots(cells)[-1].manifests(table.io):
+        with AvroFile[ManifestEntry](table.io.new_input(manifest.manifest_path)) as opened:
+            found[manifest.content] = dict(opened.header.meta)
+    assert {content: meta["content"] for content, meta in found.items()} == {
+        ManifestContent.DATA: "data",
+        ManifestContent.DELETES: "deletes",
+    }
+    one, other = ({name: meta[name] for name in meta if name != "content"} for meta in found.values())
+    assert one == other
+    assert [name for name in vars(ManifestWriterV2) if not name.startswith("__") and not name.startswith("_abc")] == [
+        "content", "version", "_meta", "prepare_entry",
+    ]  # fmt: skip
+    assert list(inspect.signature(ManifestWriterV2.__init__).parameters) == [
+        "self", "spec", "schema", "output_file", "snapshot_id", "avro_compression",
+    ]  # fmt: skip
 
 
 def test_a_target_can_be_sent_to_a_worker_and_shows_no_secret(cells: Cells) -> None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import functions as F
 
 from dts_assets.model.columns import Column
 from dts_assets.model.tables import TableId
@@ -136,17 +135,3 @@ def test_the_session_is_as_the_settings_say(spark: SparkSession, spark_lake: Lak
     from dts_assets.store.session import open_session
 
     assert open_session(spark_lake, master="local[2]") is spark
-
-
-def test_a_first_version_that_spark_makes_on_a_branch_counts_its_rows(spark: SparkSession, lake: Lake) -> None:
-    path = ("spark_first", "snapshot", "shopdb", "orders")
-    lake.ensure(path, snapshot_layout(TableId("shopdb", "", "orders"), (Column("id", "int", True),)))
-    with lake.branched(path, None) as branch:
-        rows = spark.sql(
-            "SELECT cast(id AS int), current_timestamp(), 0, id, cast(NULL AS map<string, string>) FROM range(7)"
-        )
-        rows = rows.toDF(*spark.table(lake.spark_name(path)).columns)
-        rows.writeTo(f"{lake.spark_name(path)}.`branch_{branch}`").overwrite(F.lit(True))
-    state = lake.state(path)
-    assert state is not None
-    assert state.properties["total-records"] == "7"

@@ -20,7 +20,6 @@ from dts_assets.model.lineages import Lineage
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.windows import Window
 from dts_assets.store import commit, contention, expiry
-from dts_assets.store.branches import branched
 from dts_assets.store.commit import files_in, replace
 from dts_assets.store.expiry import KEEP_FOR, expire_snapshots
 from dts_assets.store.iceberg_tables import ensure_table, evolve, remember
@@ -326,29 +325,3 @@ def test_an_expiry_without_an_answer_leaves_every_version_readable(
     readable(cells)
     assert len(cells.catalog.load_table(cells.identifier).metadata.snapshots) == (8 if outcome == "never" else 3)
     assert len(cells.rows()) == 3
-
-
-@pytest.mark.parametrize("begun", [False, True], ids=["empty", "with_rows"])
-@pytest.mark.parametrize("ended", OUTCOMES)
-@pytest.mark.parametrize("started", OUTCOMES)
-def test_a_branch_becomes_the_table_once(
-    started: str, ended: str, begun: bool, cells: Cells, deafen: Callable[..., Deaf]
-) -> None:
-    """A request to begin the branch that lands behind the other engine's commit does not set the branch back."""
-    before = {(1, 1): {"before"}} if begun else {}
-    head = replace(cells.catalog, cells.identifier, {}, cells.write([(1, 1)], "before")).snapshot_id if begun else None
-    rows = cells.catalog.load_table(cells.identifier).schema().as_arrow().empty_table()
-    if begun:
-        rows = cells.catalog.load_table(cells.identifier).scan().to_arrow()
-    begin = deafen(started)
-    with branched(cells.catalog, cells.identifier, head) as branch:
-        cells.catalog.load_table(cells.identifier).append(rows, branch=branch)
-        while begin.late:
-            begin.arrive()
-        assert cells.generations() == before
-        deafen(ended)
-    table = cells.catalog.load_table(cells.identifier)
-    assert table.scan().to_arrow().num_rows == 2 * rows.num_rows
-    assert table.metadata.current_snapshot_id != head
-    assert list(table.metadata.refs) == ["main"]
-    readable(cells)
