@@ -55,6 +55,10 @@ NeededVersions: TypeAlias = Callable[["Pipeline", TableId], Collection[int]]
 """The function that gives the Iceberg snapshots of earlier layers that a layer's next run reads."""
 
 
+Compact: TypeAlias = Callable[["Pipeline", Mapping[TableId, Sequence[Column]], "SparkProvider", Progress], None]
+"""Puts the files of some tables of a layer in order when a window has closed."""
+
+
 def _none_needed(pipeline: Pipeline, table: TableId) -> Collection[int]:
     """Return no id: the layer reads earlier layers only as they stand."""
     return ()
@@ -64,7 +68,8 @@ def _none_needed(pipeline: Pipeline, table: TableId) -> Collection[int]:
 class Layer:
     """A layer: its name is the part of a path behind the subscription, `("shop", "changelog", "shopdb", "orders")`.
 
-    `columns` gives the lake columns of a source table in this layer. `make` is None for the layer that decoding writes.
+    `columns` gives the lake columns of a source table in this layer. `make` is None for the layer that decoding writes,
+    `compact` where files stay as they are made.
     """
 
     name: str
@@ -73,6 +78,7 @@ class Layer:
     needs_key: bool = False
     make: Make | None = None
     needed_versions: NeededVersions = _none_needed
+    compact: Compact | None = None
 
     def has_table(self, columns: Sequence[Column]) -> bool:
         """Return whether a source table with these columns has a table in this layer."""
@@ -126,6 +132,14 @@ def _changelog_versions(pipeline: Pipeline, table: TableId) -> Collection[int]:
     return changelog_versions(pipeline, table)
 
 
+def _compact_snapshots(
+    pipeline: Pipeline, tables: Mapping[TableId, Sequence[Column]], spark: SparkProvider, progress: Progress
+) -> None:
+    from dts_assets.flows.snapshot_compaction import compact_snapshots
+
+    compact_snapshots(pipeline, tables, spark=spark, progress=progress)
+
+
 CHANGELOG = Layer("changelog", changelog_columns)
 SNAPSHOT = Layer(
     "snapshot",
@@ -134,6 +148,7 @@ SNAPSHOT = Layer(
     needs_key=True,
     make=_make_snapshots,
     needed_versions=_changelog_versions,
+    compact=_compact_snapshots,
 )
 
 LAYERS = (CHANGELOG, SNAPSHOT)

@@ -17,6 +17,8 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -48,6 +50,7 @@ SAY_EVERY = 10.0
 
 _JOBS_AT_ONCE = 2
 
+_PIECE = pa.schema([("share", pa.int32()), ("piece", pa.binary()), ("said", pa.binary())])
 _RESULT = pa.schema([("number", pa.int64()), ("result", pa.binary())])
 
 
@@ -123,8 +126,7 @@ def _run_job(
     pickled = {number: pickle.dumps(tasks[number]) for slot in slots for number in slot}
 
     def each(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        context = TaskContext.get()
-        attempt = "task" if context is None else f"{context.partitionId():05d}-{context.attemptNumber()}"
+        attempt = _attempt_name()
         for batch in batches:
             for slot in batch.column(0).to_pylist():
                 for number in slots[slot]:
@@ -141,6 +143,72 @@ def _run_job(
         if isinstance(result, DtsAssetsError):
             raise result
     return results
+
+
+def run_shuffled(
+    spark: SparkSession,
+    tasks: Sequence[Task],
+    split: Callable[[Task, str], Iterator[tuple[int, Any]]],
+    merge: Callable[[int, Iterator[Any], str], Result],
+    *,
+    shares: int,
+) -> list[Result]:
+    """Return what ``merge`` makes of each share, in no order; an empty share has no result.
+
+    ``split`` gives the pieces of a task with the numbers of their shares, below ``shares``; ``merge`` gets all pieces of one
+    share, in no order. A piece is bytes, or a small value that says something else. Spark carries the pieces as bytes, and keeps
+    them on disk where memory is short. An error meant for people is raised here as itself.
+    """
+    pickled = [pickle.dumps(task) for task in tasks]
+    slots = min(len(pickled), 2 * count_cores(spark))
+
+    def split_all(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for slot in batch.column(0).to_pylist():
+                for number in range(slot, len(pickled), slots):
+                    try:
+                        for share, piece in split(pickle.loads(pickled[number]), _attempt_name()):
+                            row = {"share": share, **({"piece": piece} if isinstance(piece, bytes) else _said(piece))}
+                            yield pa.RecordBatch.from_pylist([row], schema=_PIECE)
+                    except DtsAssetsError as error:
+                        yield pa.RecordBatch.from_pylist([{"share": 0, **_said(error)}], schema=_PIECE)
+
+    def merge_all(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows = (row for batch in batches for row in batch.to_pylist())
+        for share, pieces in groupby(rows, key=itemgetter("share")):
+            try:
+                result: Any = merge(share, map(_piece, pieces), _attempt_name())
+            except DtsAssetsError as error:
+                result = error
+            yield pa.RecordBatch.from_pylist([{"number": share, "result": pickle.dumps(result)}], schema=_RESULT)
+
+    split_off = spark.range(0, slots, 1, slots).mapInArrow(split_all, "share int, piece binary, said binary")
+    shared = split_off.repartition(shares, "share").sortWithinPartitions("share")
+    results = [
+        pickle.loads(row["result"]) for row in shared.mapInArrow(merge_all, "number long, result binary").collect()
+    ]
+    for result in results:
+        if isinstance(result, DtsAssetsError):
+            raise result
+    return results
+
+
+def _said(value: Any) -> dict[str, bytes]:
+    return {"said": pickle.dumps(value)}
+
+
+def _piece(row: dict[str, Any]) -> Any:
+    if row["said"] is None:
+        return row["piece"]
+    said = pickle.loads(row["said"])
+    if isinstance(said, DtsAssetsError):
+        raise said
+    return said
+
+
+def _attempt_name() -> str:
+    context = TaskContext.get()
+    return "task" if context is None else f"{context.partitionId():05d}-{context.attemptNumber()}"
 
 
 @dataclass(slots=True)

@@ -221,6 +221,13 @@ def _mark_windows(
     still = {*plan.paused, *(row.table for row in advanced.failed)}
     moving = [table for table in plan.tables if table not in still]
     compact_changelogs(pipeline, scattered, moving, spark=spark, progress=progress)
+    if any(mark.window.start not in still_open for mark in advanced.marks):
+        for layer in pipeline.layers:
+            made = {
+                table: plan.tables[table] for table in written.tables if table not in still and table in plan.tables
+            }
+            if layer.compact is not None:
+                layer.compact(pipeline, made, spark, progress)
     _expire_old_snapshots(pipeline, [table for table in written.tables if table not in still], progress)
 
 

@@ -22,11 +22,12 @@ TINY: dict[str, list[str]] = {
     "backfill": ["--megabytes", "1", "--tables", "1", "--windows", "2"],
     "source": ["--megabytes", "1", "--turns", "1"],
     "startup": ["--case", "assets-20", "--turns", "1"],
+    "snapshot": ["--changes", "3000", "--rows", "2000", "--times", "1", "--commits", "1"],
     "age": ["--days", "5", "--partitions", "2", "--turns", "1"],
 }
 SPARK, KAFKA = pytest.mark.spark, pytest.mark.kafka
 LONG = pytest.mark.long
-MARKS = {"window": [SPARK], "backfill": [SPARK, LONG], "source": [SPARK, KAFKA, LONG]}
+MARKS = {"window": [SPARK], "backfill": [SPARK, LONG], "snapshot": [SPARK, LONG], "source": [SPARK, KAFKA, LONG]}
 LIVE = {
     "pipeline": ["--seconds", "5", "--rate", "200", "--tables", "4"],
     "freshness": ["--seconds", "15", "--rate", "100", "--tables", "4", "--window", "1m"],

@@ -17,12 +17,12 @@ from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import NoSuchNamespaceError
 from pyiceberg.typedef import Identifier
 
-from dts_assets.flows import snapshots
+from dts_assets.flows.snapshot_merges import Merge
 from dts_assets.store.catalog import LakeLocation, open_catalog
 from dts_emulator.machine.rest_lake import WAREHOUSE
 from tests.effects.by_spark import catch_spark
 from tests.effects.effects import Effects, catch_sqlite
-from tests.effects.in_process import InProcess, merged, written_to
+from tests.effects.in_process import InProcess
 from tests.effects.over_http import catch_requests
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Ground(Protocol):
         ...
 
     def prepare(self, patch: pytest.MonkeyPatch) -> None:
-        """Say how snapshots are merged, for all runs."""
+        """Set what holds for all runs."""
         ...
 
     def catch(self, effects: Effects, patch: pytest.MonkeyPatch) -> None:
@@ -79,7 +79,7 @@ class OnDisk:
         return InProcess(effects)
 
     def prepare(self, patch: pytest.MonkeyPatch) -> None:
-        patch.setattr(snapshots, "_merge", merged)
+        return
 
     def catch(self, effects: Effects, patch: pytest.MonkeyPatch) -> None:
         catch_sqlite(effects, patch)
@@ -102,7 +102,7 @@ def _mirror(source: Path, target: Path) -> None:
 
 @dataclass
 class OnSpark:
-    """A SQLite catalog on a local disk and a real Spark session, which runs the tasks and merges all snapshots.
+    """A SQLite catalog on a local disk and a real Spark session, which runs the tasks and shares all changes out.
 
     The JVM has the catalog's file open, and other subscriptions may be in it. So rows are put back and not the file.
     """
@@ -116,11 +116,11 @@ class OnSpark:
         return self.spark
 
     def prepare(self, patch: pytest.MonkeyPatch) -> None:
-        patch.setattr(snapshots, "REFRESH_ROWS", -1)  # nothing goes by tasks
+        patch.setattr(Merge, "is_small", False)  # all changes are shared out
 
     def catch(self, effects: Effects, patch: pytest.MonkeyPatch) -> None:
         catch_sqlite(effects, patch)
-        catch_spark(effects, patch, self.location.database)
+        catch_spark(effects, patch)
 
     def keep(self) -> None:
         _mirror(self._files, self.folder / "kept")
@@ -170,8 +170,7 @@ class OnRest:
         return InProcess(effects)
 
     def prepare(self, patch: pytest.MonkeyPatch) -> None:
-        patch.setattr(snapshots, "REFRESH_ROWS", -1)  # all snapshots are made on branches
-        patch.setattr(snapshots, "_write", written_to)
+        patch.setattr(Merge, "is_small", False)  # all changes are shared out
         # A small object is one request and not three, so that moto is not most of the time.
         patch.setattr(pafs, "S3FileSystem", partial(pafs.S3FileSystem, allow_delayed_open=True))
 

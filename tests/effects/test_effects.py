@@ -60,9 +60,9 @@ def test_the_machine_finds_the_fault_that_it_was_made_for(
     tries: list[NewVersion] = []
     write, remove = NewVersion.write, NewVersion.remove
 
-    def noted(version: NewVersion, *asked: Any) -> Snapshot:
+    def noted(version: NewVersion, *asked: Any, **more: Any) -> Snapshot:
         tries.append(version)
-        return write(version, *asked)
+        return write(version, *asked, **more)
 
     def of_all_tries(version: NewVersion) -> None:
         for one in tries:

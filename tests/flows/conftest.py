@@ -10,7 +10,9 @@ import pytest
 
 from tests.flows.harness import Bench, Harness
 from tests.flows.history import History, bank_history
+from tests.flows.in_process import bench_in_process
 from tests.flows.source import write_capture
+from tests.tiers import ALL
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -18,9 +20,19 @@ if TYPE_CHECKING:
     from dts_assets.store.catalog import LakeLocation
 
 
+ON_SPARK = frozenset({"test_values", "test_replaced", "test_drs_json_c", "test_redelivered", "test_killed"})
+"""The modules whose flows run on Spark in ``make test``, too.
+
+All others run in this process there, without a JVM: the same tasks, but for how Spark carries them.
+"""
+
+
 @pytest.fixture
-def bench(spark: SparkSession, spark_lake: LakeLocation, tmp_path: Path, request: pytest.FixtureRequest) -> Bench:
-    return Bench(spark, spark_lake, tmp_path, re.sub(r"[^a-z0-9]+", "_", request.node.name.lower()))
+def bench(tmp_path: Path, request: pytest.FixtureRequest) -> Bench:
+    prefix = re.sub(r"[^a-z0-9]+", "_", request.node.name.lower())
+    if not ALL and request.module.__name__.rpartition(".")[2] not in ON_SPARK:
+        return bench_in_process(tmp_path, prefix)
+    return Bench(request.getfixturevalue("spark"), request.getfixturevalue("spark_lake"), tmp_path, prefix)
 
 
 @pytest.fixture(scope="session")

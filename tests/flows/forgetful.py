@@ -147,6 +147,23 @@ def store_raw(pipeline: Pipeline, kafka_partition: int, number: int, start: int,
     return row
 
 
+def shared_here(
+    _: Any,
+    tasks: Sequence[Any],
+    split: Callable[[Any, str], Iterable[tuple[int, bytes]]],
+    merge: Callable[[int, Iterator[bytes], str], Any],
+    *,
+    shares: int,
+) -> list[Any]:
+    """Stands in for ``run_shuffled``: the same work in this process."""
+    found: dict[int, list[bytes]] = {}
+    for number, task in enumerate(tasks):
+        for share, piece in split(task, f"attempt{number}"):
+            assert share < shares
+            found.setdefault(share, []).append(piece)
+    return [merge(share, iter(pieces), f"share{share}") for share, pieces in found.items()]
+
+
 def here(_: Any, tasks: Sequence[Any], work: Callable[[Any, str], Any], **__: Any) -> list[Any]:
     """Stands in for ``run_tasks``: the same work in this process."""
     return [work(task, f"attempt{number}") for number, task in enumerate(tasks)]

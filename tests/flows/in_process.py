@@ -1,6 +1,6 @@
 """Flows without a JVM: a stand-in for Spark's session that runs the tasks of a flow in this process.
 
-Only what writes files itself can run: raw, entries, changelogs, redeliveries and snapshots with few changes.
+Whatever a flow asks of Spark is done here, one task after the other.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import pyarrow as pa
 
@@ -19,18 +19,41 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-@dataclass(frozen=True)
-class _Frame:
-    numbers: range
-    work: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]] | None = None
+Work: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
-    def mapInArrow(self, work: Any, schema: str) -> _Frame:
-        return _Frame(self.numbers, work)
+
+@dataclass(frozen=True)
+class Frame:
+    """Rows in parts: each part is what one task of Spark would get."""
+
+    parts: Callable[[], Iterable[Iterable[pa.RecordBatch]]]
+
+    @classmethod
+    def of(cls, numbers: Iterable[int]) -> Frame:
+        return cls(lambda: [[pa.RecordBatch.from_pydict({"id": pa.array([number], pa.int64())})] for number in numbers])
+
+    def mapInArrow(self, work: Work, schema: str) -> Frame:
+        return Frame(lambda: (work(part) for part in self.parts()))
+
+    def repartition(self, count: int, column: str) -> Frame:
+        """Rows with equal values in a column come to one part; a part may have several values."""
+
+        def shuffled() -> Iterator[list[pa.RecordBatch]]:
+            shares: dict[int, list[pa.RecordBatch]] = {}
+            for part in self.parts():
+                for batch in part:
+                    for row in batch.to_pylist():
+                        made = pa.RecordBatch.from_pylist([row], schema=batch.schema)
+                        shares.setdefault(row[column] * 7 % max(1, count - 1), []).append(made)
+            yield from shares.values()
+
+        return Frame(shuffled)
+
+    def sortWithinPartitions(self, column: str) -> Frame:
+        return Frame(lambda: (sorted(part, key=lambda one: one.column(column)[0].as_py()) for part in self.parts()))
 
     def collect(self) -> list[dict[str, Any]]:
-        assert self.work is not None
-        batch = pa.RecordBatch.from_pydict({"id": pa.array(self.numbers, pa.int64())})
-        return [row for made in self.work([batch]) for row in made.to_pylist()]
+        return [row for part in self.parts() for made in part for row in made.to_pylist()]
 
 
 class _Conf:
@@ -38,20 +61,13 @@ class _Conf:
         return "local[2]" if name == "spark.master" else default
 
 
-class NeedsSpark(ConnectionError):
-    """A snapshot whose windows were made again is merged by Spark, which is away: no fault of its table."""
-
-
 class InProcess:
-    """What :func:`dts_assets.flows.spark_tasks.run_tasks` asks of a session."""
+    """What :mod:`dts_assets.flows.spark_tasks` asks of a session."""
 
     conf = _Conf()
 
-    def newSession(self) -> None:
-        raise NeedsSpark
-
-    def range(self, start: int, end: int, step: int, parts: int) -> _Frame:
-        return _Frame(range(start, end, step))
+    def range(self, start: int, end: int, step: int, parts: int) -> Frame:
+        return Frame.of(range(start, end, step))
 
 
 def bench_in_process(folder: Path, prefix: str) -> Bench:

@@ -21,7 +21,6 @@ from dts_assets.model.turns import Turn
 from dts_assets.store import commit
 from dts_assets.store.lake import Lake
 from dts_assets.store.ledger import Ledger
-from tests.flows.in_process import NeedsSpark
 
 
 class Killed(BaseException):
@@ -61,7 +60,7 @@ class Schedule:
             thread.join(120)
             assert not thread.is_alive(), f"seed {self.seed} hangs: {self.log[-10:]}"
         for error in self.errors:
-            if not isinstance(error, Killed | NotReadyError | NeedsSpark) and not (
+            if not isinstance(error, Killed | NotReadyError) and not (
                 isinstance(error, DtsAssetsError) and error.retriable
             ):
                 raise error

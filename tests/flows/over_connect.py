@@ -13,9 +13,10 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
-from dts_assets.flows import executors, snapshots
+from dts_assets.flows import executors, snapshot_merges
 from dts_assets.flows.executors import count_cores, require_executors
 from dts_assets.store.catalog import LakeLocation, open_catalog
 from dts_assets.store.session import open_session
@@ -55,18 +56,18 @@ def server_process(config: Path, log: Path) -> Iterator[str]:
 def main() -> int:
     """The command."""
     folder, capture = map(Path, sys.argv[1:])
-    written = {"arrow": 0, "spark": 0}
-    commit, write = snapshots._commit, snapshots._write
+    written = {"small": 0, "shared": 0}
+    small, shared = snapshot_merges._merge_small, snapshot_merges._merge_shared
 
-    def counted_commit(*args: object) -> None:
-        written["arrow"] += 1
-        commit(*args)  # type: ignore[arg-type]
+    def counted_small(pipeline: Any, merges: Any, session: Any) -> Any:
+        written["small"] += len(merges)
+        return small(pipeline, merges, session)
 
-    def counted_write(*args: object) -> object:
-        written["spark"] += 1
-        return write(*args)  # type: ignore[arg-type]
+    def counted_shared(*args: Any) -> Any:
+        written["shared"] += 1
+        return shared(*args)
 
-    snapshots._commit, snapshots._write = counted_commit, counted_write  # type: ignore[assignment]
+    snapshot_merges._merge_small, snapshot_merges._merge_shared = counted_small, counted_shared  # type: ignore[assignment]
     subscription = {
         "format": "dts-protobuf",
         "source": {"capture": {"path": str(capture), "complete": True}},
@@ -85,7 +86,9 @@ def main() -> int:
             harness = Bench(session, location(folder), folder, "connect").open(capture, name=NAME)
             for number in reversed(range(WINDOWS)):
                 harness.all(number)
-            harness.settle()
+            with patch.object(snapshot_merges.Merge, "is_small", False):  # as if there were many changes
+                harness.tables(0)
+                harness.settle()
         finally:
             session.stop()
     sys.stdout.write(json.dumps({"address": address, "cores": cores, **written}) + "\n")

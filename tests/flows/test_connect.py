@@ -38,8 +38,8 @@ def test_tables_are_the_same_over_spark_connect(
     assert done.returncode == 0, done.stdout + done.stderr
     said = json.loads(done.stdout.splitlines()[-1])
     assert said["cores"] == 2
-    assert said["arrow"] > 0
-    assert said["spark"] > 0
+    assert said["small"] > 0
+    assert said["shared"] > 0
     assert not listens(said["address"]), "it has ended with its block"
     other = Bench(bench.session, location(tmp_path), tmp_path, "connect").open(bank_capture, name=NAME)
     found, expected = other.everything(), rectangle.everything()

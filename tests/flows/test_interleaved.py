@@ -23,7 +23,7 @@ from dts_assets.model.spans import Cell
 from dts_assets.planning.rectangles import rectangles, window_runs
 from tests.flows.harness import Bench, Harness
 from tests.flows.history import border
-from tests.flows.in_process import NeedsSpark, bench_in_process
+from tests.flows.in_process import bench_in_process
 from tests.flows.interleaved import Schedule, nothing_keeps_them_apart
 from tests.flows.short import LANES, SECOND, items, three_windows
 from tests.flows.source import DATABASE, Message, write_capture
@@ -143,12 +143,7 @@ def test_a_writer_is_overtaken_before(
 def in_order(world: World, undisturbed: dict[str, list[str]]) -> None:
     """What is there holds together, and ends as if there had been one writer."""
     marks_and_files(world.open())
-    try:
-        found = world.everything()
-    except NeedsSpark:  # a window was made again behind its snapshot: what there is holds together, and that is all
-        marks_and_files(world.open())
-    else:
-        assert found == undisturbed
+    assert world.everything() == undisturbed
 
 
 def overtaken(at: int, messages: list[Message], undisturbed: dict[str, list[str]], folder: Path) -> Schedule:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dts_assets.flows import snapshots
+from dts_assets.flows import snapshot_merges
 from dts_assets.flows.find_work import find_work
 from dts_assets.store.lake import Lake
 from dts_assets.store.ledger import Ledger
@@ -73,7 +73,7 @@ def test_flows_go_on_from_every_commit(bench: Bench, tmp_path: Path, monkeypatch
     killed(harness.tables, Ledger, "replace_window_tables")
     killed(harness.tables, Ledger, "replace_window_tables", after=True)
     assert harness.snapshots(source.tables) == before
-    killed(harness.tables, snapshots, "_commit", calls=1)
+    killed(harness.tables, snapshot_merges, "_commit", calls=1)
     shown = harness.snapshots(source.tables)
     assert all(shown[name] in (before[name], after[name]) for name in shown)
     assert shown != before
@@ -88,7 +88,7 @@ def test_flows_go_on_from_every_commit(bench: Bench, tmp_path: Path, monkeypatch
         return
     # The same on a window that is made again.
     killed(harness.tables, Lake, "replace", calls=2)
-    killed(harness.tables, snapshots, "_merge", calls=1)
+    killed(harness.tables, snapshot_merges, "_merge", calls=1)
     assert harness.snapshots(source.tables) == folded(source.tables, source.changes)
     harness.tables(1)
     assert harness.everything() == reference.everything()

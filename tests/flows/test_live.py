@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from dts_assets.flows import snapshots
+from dts_assets.flows import snapshot_merges
 from dts_assets.flows.find_work import find_work
 from dts_assets.flows.follow import first_open, follow
 from dts_assets.store.lake import Lake
@@ -159,7 +159,7 @@ def test_a_refresh_that_is_killed_between_any_two_commits_leaves_nothing_double(
     sent = border(0)
     places = [
         (Ledger, "replace_raw_windows"), (Ledger, "replace_windows"), (Ledger, "replace_window_tables"),
-        (Ledger, "replace_cuts"), (Lake, "replace"), (snapshots, "_commit"),
+        (Ledger, "replace_cuts"), (Lake, "replace"), (snapshot_merges, "_commit"),
     ]  # fmt: skip
     for end in until:
         write_capture(capture, [one for one in source.messages if sent <= one.time < end], name=f"to{end:%H%M%S}")

@@ -9,19 +9,29 @@ from typing import Any
 
 import pytest
 
+from dts_assets.flows import snapshot_merges
 from tests.flows.harness import Bench, Harness
 from tests.flows.history import border
+from tests.flows.in_process import bench_in_process
 from tests.flows.short import SECOND, open_short, short_source
 from tests.flows.source import DATABASE, Ddl, Dml, Source
 from tests.flows.source_tables import ABSENT, DATE, INT, TEXT, Field, Row, Table
-
-pytestmark = pytest.mark.spark
+from tests.tiers import times
 
 NAMES = ("id", "day", "n", "note")
 DAYS = ("0000-00-00", "2021-02-30", "2021-05-17")
 """Days of a key, of which two do not fit."""
 
 Contents = dict[tuple[Any, Any], tuple[Any, Any]]
+
+
+@pytest.fixture(params=["whole", "shared out"])
+def bench(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    """Changes are one task for a table, or are shared out over many."""
+    if request.param == "shared out":
+        monkeypatch.setattr(snapshot_merges.Merge, "is_small", False)
+        monkeypatch.setattr(snapshot_merges, "SHARE_ROWS", 3)
+    return bench_in_process(tmp_path, "moved")
 
 
 def places() -> Table:
@@ -124,8 +134,12 @@ def found(harness: Harness) -> Contents:
     return rows
 
 
-@pytest.mark.long
-@pytest.mark.parametrize(("seed", "order"), [(1, (0, 2, 1)), (3, (0, 1, 2, 1)), (1, (2, 1, 0)), (4, (1, 0, 2, 0))])
+ORDERS = [(1, (0, 2, 1)), (3, (0, 1, 2, 1)), (1, (2, 1, 0)), (4, (1, 0, 2, 0))]
+
+
+@pytest.mark.parametrize(
+    ("seed", "order"), ORDERS + [(seed, ORDERS[seed % 4][1]) for seed in range(10, 10 + times(0, 20))]
+)
 def test_what_was_not_sent_follows_the_row(seed: int, order: tuple[int, ...], bench: Bench, tmp_path: Path) -> None:
     life = Life(seed)
     ends = [life.window(number, 14) for number in range(3)]
@@ -142,7 +156,6 @@ def test_what_was_not_sent_follows_the_row(seed: int, order: tuple[int, ...], be
     assert sum(row.partial_moves for row in harness.pipeline.ledger.window_tables()) > 3
 
 
-@pytest.mark.long
 def test_what_was_not_sent_follows_rows_between_truncations(bench: Bench, tmp_path: Path) -> None:
     life = Life(7)
     ends = [life.window(number, 9, truncated=number == 1) for number in range(3)]

@@ -13,11 +13,20 @@ import pyarrow.parquet as pq
 import pytest
 from pyiceberg.catalog import Catalog
 
-from dts_assets.flows.snapshot_tasks import HeldFile, RefreshTask, refresh_files
-from dts_assets.flows.snapshots import _groups
+from dts_assets.flows.snapshot_merges import file_groups
+from dts_assets.flows.snapshot_tasks import (
+    HeldFile,
+    MergedTable,
+    RefreshTask,
+    ShareTask,
+    refresh_files,
+    share_out,
+    write_share,
+)
 from dts_assets.model.columns import Column
-from dts_assets.model.frontier import EMPTY_FRONTIER, Frontier
+from dts_assets.model.frontier import Frontier
 from dts_assets.model.tables import TableId
+from dts_assets.stages.change_columns import Counted
 from dts_assets.store.catalog import LakeLocation, open_catalog
 from dts_assets.store.columns import changelog_columns, snapshot_columns
 from dts_assets.store.files import TableWriter, WrittenFile
@@ -67,16 +76,12 @@ def change(op: str, before: int | None, after: int | None, position: int, note: 
 
 
 def task(catalog: Catalog, files: Sequence[HeldFile], changes: Sequence[dict[str, Any]]) -> RefreshTask:
-    frontier = Frontier(START, None, None)
+    target = write_target(catalog.load_table(SNAPSHOT), "refresh")
     return RefreshTask(
-        table=TABLE,
-        columns=COLUMNS,
+        MergedTable(TABLE, COLUMNS, Counted(Frontier(START, START, None)), target),
         changelog=(written(catalog, CHANGELOG, changes).path,) if changes else (),
         files=tuple(files),
         adds=True,
-        before=EMPTY_FRONTIER,
-        after=changed(frontier, whole_until=START),
-        target=write_target(catalog.load_table(SNAPSHOT), "refresh"),
         bytes=1,
     )
 
@@ -95,7 +100,6 @@ def test_only_files_with_a_touched_row_are_written_anew(catalog: Catalog) -> Non
     assert [row[-2] for row in rows_of(result.written)] == [10, 1, 30], (
         "the others keep what is shown of their last change"
     )
-    assert not result.null_key
 
 
 def test_another_task_of_the_table_adds_the_new_rows(catalog: Catalog) -> None:
@@ -126,10 +130,15 @@ def test_changes_that_touch_nothing_write_nothing(catalog: Catalog) -> None:
         assert (result.removed, result.written) == ((), ())
 
 
-def test_a_null_in_a_key_leaves_everything_to_spark(catalog: Catalog) -> None:
+@pytest.mark.parametrize("adds", [True, False])
+def test_a_null_in_a_key_is_a_key(catalog: Catalog, *, adds: bool) -> None:
+    path = held(catalog, (1, "a"), (None, "old"))
     nobody = {**change("insert", None, 1, 10), "after": {"id": None, "no.te": "x"}}
-    result = refresh_files(task(catalog, [HeldFile(held(catalog, (1, "a")))], [nobody]), "0")
-    assert (result.removed, result.written, result.null_key) == ((), (), True)
+    made = changed(task(catalog, [HeldFile(path)], [nobody]), adds=adds)
+    result = refresh_files(made, "0")
+    assert result.removed == (path,)
+    found = [row for file in result.written for row in pq.read_table(file.path.removeprefix("file://")).to_pylist()]
+    assert {(row["id"], row["no.te"]) for row in found} == {(1, "a"), *([(None, "x")] if adds else [])}
 
 
 def test_files_from_before_a_column_came_or_became_wider(catalog: Catalog) -> None:
@@ -139,7 +148,9 @@ def test_files_from_before_a_column_came_or_became_wider(catalog: Catalog) -> No
     evolve(catalog, CHANGELOG, changelog_columns(WIDER))
     newer = {**change("insert", None, 5_000_000_000, 20), "after": {"id": 5_000_000_000, "no.te": "big", "_op": 4}}
     made = task(catalog, [HeldFile(path)], [newer])
-    result = refresh_files(changed(made, columns=WIDER, changelog=(older, *made.changelog)), "0")
+    result = refresh_files(
+        changed(made, merged=changed(made.merged, columns=WIDER), changelog=(older, *made.changelog)), "0"
+    )
     assert result.removed == (path,)
     names = write_target(catalog.load_table(SNAPSHOT), "x").arrow_schema.names
     assert [dict(zip(names, row, strict=True))["_source__op"] for row in rows_of(result.written)] == [None, None, 4]
@@ -150,12 +161,12 @@ def test_files_are_shared_out_by_size_and_small_ones_meet() -> None:
     def file(name: str, megabytes: float) -> StoredFile:
         return StoredFile(name, {}, 1, int(megabytes * (1 << 20)))
 
-    few = _groups([file("a", 40), file("b", 30), file("c", 1), file("d", 200)])
+    few = file_groups([file("a", 40), file("b", 30), file("c", 1), file("d", 200)])
     assert [[one.path for one in group] for group in few] == [["c", "b"], ["a"], ["d"]]
     assert not any(one.rewrite for group in few for one in group)
-    many = _groups([file("large", 20), *(file(f"s{number}", 1) for number in range(9))])
+    many = file_groups([file("large", 20), *(file(f"s{number}", 1) for number in range(9))])
     assert {one.path for group in many for one in group if one.rewrite} == {f"s{number}" for number in range(9)}
-    assert _groups([]) == [{}], "an empty table still has a task, which adds"
+    assert file_groups([]) == [()], "an empty table still has a task, which adds"
 
 
 def test_the_window_of_a_change_decides_whether_it_is_taken(catalog: Catalog) -> None:
@@ -163,3 +174,17 @@ def test_the_window_of_a_change_decides_whether_it_is_taken(catalog: Catalog) ->
     files = [HeldFile(held(catalog, (1, "a")))]
     result = refresh_files(task(catalog, files, [later]), "0")
     assert (result.removed, result.written) == ((), ())
+
+
+def test_shares_are_written_and_a_share_that_cannot_be_read_is_the_fault_of_its_table(catalog: Catalog) -> None:
+    made = task(catalog, [], [change("insert", None, number, number) for number in range(20)])
+    pieces = list(share_out(ShareTask(made.merged, made.changelog, 3, 1), "0"))
+    assert {share for share, _ in pieces} == {0, 1, 2}
+    shares = [[piece for number, piece in pieces if number == share] for share in range(3)]
+    written = [write_share(made.merged, iter(share), f"{number}") for number, share in enumerate(shares)]
+    assert [row[0] for row in rows_of([file for result in written for file in result.written])] == list(range(20))
+
+    lost = ShareTask(made.merged, (*made.changelog, f"{made.changelog[0]}.lost"), 3, 1)
+    found = [write_share(made.merged, iter([piece]), "0") for _, piece in share_out(lost, "0")]
+    assert [result.fault is None for result in found] == [True] * len(pieces) + [False]
+    assert write_share(made.merged, iter([b"no pickle"]), "0").fault is not None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from dts_assets.flows.known_tables import known_tables
-from dts_assets.flows.snapshots import STATE_PROPERTY
+from dts_assets.flows.snapshot_merges import STATE_PROPERTY
 from dts_assets.planning.snapshot_plans import SnapshotState
 from dts_assets.store import expiry
 

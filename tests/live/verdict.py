@@ -15,7 +15,7 @@ from pyiceberg.table.snapshots import Snapshot
 
 from dts_assets.flows.find_work import find_work
 from dts_assets.flows.known_tables import known_tables
-from dts_assets.flows.snapshots import STATE_PROPERTY
+from dts_assets.flows.snapshot_merges import STATE_PROPERTY
 from dts_assets.model.ledger_rows import Cut
 from dts_assets.model.positions import SourcePosition, file_number
 from dts_assets.model.problems import Completeness

@@ -1,7 +1,7 @@
-"""The example through Dagster, judged by the database's dump: ``python -m tests.remote.example CONFIG [merge]``.
+"""The example through Dagster, judged by the database's dump: ``python -m tests.remote.example CONFIG [share]``.
 
-With ``merge`` Spark merges every snapshot, so that executors load the catalog's classes; the example is small enough for tasks
-to do it otherwise.
+With ``share`` the changes of every snapshot are shared out over tasks, as many changes are; the example is small enough for
+single tasks otherwise.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ import sys
 from pathlib import Path
 
 from dts_assets.errors import DtsAssetsError
-from dts_assets.flows import snapshots
+from dts_assets.flows.snapshot_merges import Merge
 from dts_emulator.commands.demo_run import run_demo
 
 
 def main() -> int:
     """The command."""
-    if sys.argv[2:] == ["merge"]:
-        snapshots.REFRESH_ROWS = -1
+    if sys.argv[2:] == ["share"]:
+        Merge.is_small = False  # type: ignore[assignment,method-assign]
     try:
         return run_demo(Path(sys.argv[1]))
     except DtsAssetsError as error:

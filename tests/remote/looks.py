@@ -3,7 +3,7 @@
     python -m tests.remote.looks FOLDER MASTER CONF
 
 ``CONF`` are Spark's settings as JSON. The last line says as JSON what came of it and how many seconds each step took: to open
-the session, to get an executor (given up after some seconds), to look, to look once more, and from a session beside it.
+the session, to get an executor (given up after some seconds), to look, and to look once more.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dts_assets.errors import DtsAssetsError
 from dts_assets.flows import executors
 from dts_assets.flows.executors import count_cores, explained_start, require_executors
 from dts_assets.store.catalog import LakeLocation, open_catalog
-from dts_assets.store.session import open_session, side_session, spark_conf
+from dts_assets.store.session import open_session, spark_conf
 from dts_emulator.machine.waiting import wait_until
 
 PATIENCE = 15.0
@@ -42,10 +42,6 @@ def main() -> int:
             began = time.monotonic()
             require_executors(session, master, conf)
             told[look] = time.monotonic() - began
-        with side_session(session) as other:
-            began = time.monotonic()
-            require_executors(other, master, conf)
-            told["beside"] = time.monotonic() - began
         told["cores"] = count_cores(session)
     except DtsAssetsError as error:
         told |= {"error": type(error).__name__, "sentence": str(error), "failed": time.monotonic() - began}

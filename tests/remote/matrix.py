@@ -161,7 +161,7 @@ def _written(path: Path, configuration: Mapping[str, Any]) -> Path:
 
 def _demo(config: Path, *, by_spark: bool) -> str:
     """Run the demo in a process of its own, and return its verdict."""
-    command = ["-m", "tests.remote.example", str(config), "merge"] if by_spark else ["-m", "dts_assets", "demo"]
+    command = ["-m", "tests.remote.example", str(config), "share"] if by_spark else ["-m", "dts_assets", "demo"]
     environment = {**os.environ, "DTS_ASSETS_CONFIG": str(config), "COLUMNS": "200"}
     for unwanted in ("DAGSTER_HOME", "SPARK_REMOTE"):
         environment.pop(unwanted, None)

@@ -79,7 +79,7 @@ EQUAL = "11 of 11 snapshots equal the database row by row"
 
 def test_the_example_on_a_local_cluster_where_spark_merges_every_snapshot(tmp_path: Path) -> None:
     config = checkout(tmp_path, LOCAL_CLUSTER)
-    code, output = ended(started(tmp_path, "tests.remote.example", str(config), "merge"))
+    code, output = ended(started(tmp_path, "tests.remote.example", str(config), "share"))
     assert code == 0, output
     assert EQUAL in output
 

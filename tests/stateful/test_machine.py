@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from benchmarks.workbench import NO_SPARK
 from dts_assets.flows import snapshot_tasks, tables, tables_tasks
 from dts_assets.planning import completeness
-from dts_assets.stages import snapshot_in_arrow
+from dts_assets.stages import key_operations
 from dts_assets.store.catalog import open_catalog
 from tests.flows.harness import Bench
 from tests.stateful.actions import (
@@ -109,12 +109,12 @@ def changelogs_lack_deletes(patch: pytest.MonkeyPatch) -> None:
 
 
 def snapshots_lack_deletes(patch: pytest.MonkeyPatch) -> None:
-    whole = snapshot_in_arrow.take_changes
+    whole = key_operations.operations_of
 
-    def take(changes: Sequence[pa.RecordBatch], *rest: Any, **more: Any) -> Any:
-        return whole([without_deletes(batch) for batch in changes], *rest, **more)
+    def without(changes: pa.RecordBatch, *rest: Any, **more: Any) -> Any:
+        return whole(without_deletes(changes), *rest, **more)
 
-    patch.setattr(snapshot_tasks, "take_changes", take)
+    patch.setattr(snapshot_tasks, "operations_of", without)
 
 
 def losses_are_no_problems(patch: pytest.MonkeyPatch) -> None:

@@ -18,14 +18,14 @@ from dts_assets.model.ledger_rows import PausedTable
 from dts_assets.model.spans import Span
 from dts_assets.model.windows import Window
 from dts_assets.store import expiry
-from tests.flows.forgetful import here
+from tests.flows.forgetful import here, shared_here
 from tests.flows.harness import Bench, Harness, table_id
 from tests.flows.history import EVERY, START
 from tests.stateful import hostile
 from tests.stateful.stream import Stream
 from tests.stateful.workload import first_tables
 
-_FLOWS_WITH_TASKS = ("raw", "entries", "tables_decode", "redelivered", "compaction", "snapshots")
+_FLOWS_WITH_TASKS = ("raw", "entries", "tables_decode", "redelivered", "compaction", "snapshot_merges")
 
 Say = Callable[[str], None]
 
@@ -174,6 +174,7 @@ def tasks_here() -> Iterator[None]:
         for name in _FLOWS_WITH_TASKS:
             flow = importlib.import_module(f"dts_assets.flows.{name}")
             patches.enter_context(mock.patch.object(flow, "run_tasks", here))
+        patches.enter_context(mock.patch("dts_assets.flows.snapshot_merges.run_shuffled", shared_here))
         yield
 
 
