@@ -50,6 +50,7 @@ CHEAP = (
     "dts-assets inspect --help",
     "dts-assets config check",
     "dts-assets config check --connect",
+    "dts-assets config schema",
     "dts-assets faults examples/shop damaged",
 )
 """Commands that need no lake. They run in the first tier."""
