@@ -295,7 +295,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             for factor in (1, chosen.times) if chosen.times > 1 else (1,):
                 name = f"few{'_uuid' if texts else ''}{'' if factor == 1 else f'_{factor}x'}"
                 figures[name] = few(
-                    bench, name, rows=chosen.rows * factor, changes=min(10_000, chosen.rows // 10), commits=chosen.commits if factor == 1 else 2,
+                    bench, name, rows=chosen.rows * factor, changes=min(10_000, chosen.rows // 10),
+                    commits=chosen.commits if factor == 1 else 2,
                     texts=texts, seed=chosen.seed,
                 )  # fmt: skip
                 say(f"{name}: {_line(figures[name])}")
