@@ -51,6 +51,8 @@ def way(file: dict[str, int], **other: int) -> Removal:
         ((100_000_000, MILLION, 10, 280_000, MOST_DELETE_FILES), Removal.MERGED_DELETES),
         ((60_000, 1_000, 1, 0, 0), Removal.REWRITE),
         ((300_000, 1_000, 1, 0, 0), Removal.DELETES),
+        ((75_000, 1_000, 1, 0, 0), Removal.DELETES),
+        ((75_000, 1_000, 99, 100, 1), Removal.REWRITE),  # of which 801 rows would be written
         ((100_000_000, MILLION, MILLION, 0, 0), Removal.REWRITE),
     ],
 )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyiceberg.manifest import DataFileContent
 
 from dts_assets.errors import ForeignDeletesError
 from dts_assets.store.delete_files import live_rows, write_deletes
@@ -113,6 +114,16 @@ def test_the_size_counts_no_deletes_of_files_that_are_gone(cells: Cells, lake_lo
     state, size = lake.state(path), lake.size(path)
     assert state is not None
     assert state.properties["total-position-deletes"] == "2"
+    assert size is not None
+    assert size.rows == 5
+
+
+def test_the_size_is_told_beside_deletes_that_are_not_read(cells: Cells, lake_location: LakeLocation) -> None:
+    lake = Lake(lake_location)
+    lake.replace(cells.identifier, {}, cells.write([(0, 0)], "rows", rows=5))
+    (file,) = lake.data_files(cells.identifier)
+    commit_foreign(cells, [(file.path, 1)], bounds=True, content=DataFileContent.EQUALITY_DELETES)
+    size = lake.size(cells.identifier)
     assert size is not None
     assert size.rows == 5
 
