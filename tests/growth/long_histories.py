@@ -23,6 +23,7 @@ from dts_assets.planning.adjoining_cells import excused, joined, seam
 from dts_assets.planning.appends import can_append_entries, find_appends, open_windows
 from dts_assets.planning.boundaries import PlannedCell, closed_windows, instants_to_find, plan_cells
 from dts_assets.planning.column_names import ColumnNames, named_columns
+from dts_assets.planning.compactions import FileShape, files_to_compact
 from dts_assets.planning.completeness import completeness_of_cell, completeness_of_window, gtids_by_shard, level_of_cell
 from dts_assets.planning.cuts import cut_of_window, frontier, frontier_of_table, window_cut
 from dts_assets.planning.earlier_cells import find_earlier_cells
@@ -226,6 +227,7 @@ def _look(given: dict[str, Lease]) -> Observed:
 
 
 PLANNING: dict[str, Case] = {
+    "files of a snapshot": (lambda count: [FileShape(n << 10, 100, n % 20) for n in range(count)], files_to_compact),
     "windows": (marks, topic),
     "windows with statements": (lambda count: marks(count, statements=2), topic),
     "windows behind a failover": (lambda count: marks(count, falls_every=count), topic),
