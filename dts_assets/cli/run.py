@@ -149,14 +149,12 @@ def _closing(pipeline: Pipeline, console: Console) -> int:
     for row in counted:
         changes[row.table] += row.kept
     paused = paused_here(pipeline)
-    for name, columns in known_tables(pipeline).items():
+    for name in known_tables(pipeline):
         if name in paused:  # its tables may be the reason why, and are not opened
             table.add_row(str(name), f"{changes[name]:,}", "paused")
             continue
         size = pipeline.lake.size(pipeline.table_path(SNAPSHOT.name, name))
         shown = f"{size.rows:,}" if size is not None else "-"
-        if not SNAPSHOT.has_table(columns):
-            shown = "no key"
         table.add_row(str(name), f"{changes[name]:,}", shown)
     console.print(table)
     for name, outgrown in outgrown_columns(counted).items():

@@ -134,7 +134,7 @@ def snapshot_metadata(report: TableReport, window: WindowReport) -> Metadata:
         "still_open": window.judgement.still_open,
         **known(event_lag_seconds=report.event_lag_seconds(window.row.window), stored_bytes=outcome.bytes),
         **({} if window.row.cut is None else {"cut": str(window.row.cut)}),
-        **known(**{"dagster/row_count": outcome.rows}),
+        **known(**{"dagster/row_count": outcome.rows}, unmatched_removals=outcome.unmatched),
         **_outgrown(outcome.outgrown),
         **_problems(window.row.problems),
     }

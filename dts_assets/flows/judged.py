@@ -100,9 +100,9 @@ def _look_at_all_tables(pipeline: Pipeline) -> None:
     paths = [pipeline.path(name) for name in SYSTEM_TABLES]
     paths += [
         pipeline.table_path(layer.name, table)
-        for table, columns in known_tables(pipeline).items()
+        for table in known_tables(pipeline)
         for layer in pipeline.layers
-        if layer.has_table(columns) and table not in still
+        if table not in still
     ]
     with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
         list(pool.map(pipeline.lake.table, paths))

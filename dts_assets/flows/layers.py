@@ -68,28 +68,24 @@ def _none_needed(pipeline: Pipeline, table: TableId) -> Collection[int]:
 class Layer:
     """A layer: its name is the part of a path behind the subscription, `("shop", "changelog", "shopdb", "orders")`.
 
-    `columns` gives the lake columns of a source table in this layer. `make` is None for the layer that decoding writes,
-    `compact` where files stay as they are made.
+    `columns` gives the lake columns of a source table in this layer. `by_key` says that rows are told apart by the primary key.
+    `make` is None for the layer that decoding writes, `compact` where files stay as they are made.
     """
 
     name: str
     columns: Callable[[Sequence[Column]], tuple[NamedType, ...]]
     made_from: Layer | None = None
-    needs_key: bool = False
+    by_key: bool = False
     make: Make | None = None
     needed_versions: NeededVersions = _none_needed
     compact: Compact | None = None
 
-    def has_table(self, columns: Sequence[Column]) -> bool:
-        """Return whether a source table with these columns has a table in this layer."""
-        return not self.needs_key or any(column.is_key for column in columns)
-
     def key_columns(self, columns: Sequence[Column]) -> tuple[str, ...]:
         """Return the names of the lake columns that tell rows apart.
 
-        There is none in a layer that needs no key.
+        There is none in a layer whose rows have no identity, and for a table without a primary key.
         """
-        return tuple(flat_name(column.name) for column in columns if column.is_key) if self.needs_key else ()
+        return tuple(flat_name(column.name) for column in columns if column.is_key) if self.by_key else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +141,7 @@ SNAPSHOT = Layer(
     "snapshot",
     snapshot_columns,
     made_from=CHANGELOG,
-    needs_key=True,
+    by_key=True,
     make=_make_snapshots,
     needed_versions=_changelog_versions,
     compact=_compact_snapshots,

@@ -117,7 +117,7 @@ class LayerOutcome:
 
     ``rows`` and ``bytes`` are what the table holds, None where it was not looked at or was never written. ``outgrown`` are its
     columns that do not hold what they have become at the source. ``fault`` is that of a table that could not be brought up to
-    date, None where all went well.
+    date, None where all went well. ``unmatched`` counts the removals that found no row in a table without a key.
     """
 
     committed: bool = False
@@ -125,6 +125,7 @@ class LayerOutcome:
     bytes: int | None = None
     outgrown: tuple[OutgrownColumn, ...] = ()
     fault: Fault | None = None
+    unmatched: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +133,7 @@ class TableReport:
     """One source table of the tables run; counts by window start where they belong to a window.
 
     ``layers`` names the layers that have the table: ``{"changelog": LayerOutcome(), "snapshot": LayerOutcome(True, 7, 700)}``; a
-    table without a primary key is in fewer of them. ``latest_event`` has the source's time of the last change of a window.
+    run of some layers has fewer of them. ``latest_event`` has the source's time of the last change of a window.
     """
 
     table: TableId

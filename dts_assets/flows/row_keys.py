@@ -31,7 +31,8 @@ def find_repeated_keys(pipeline: Pipeline, *, most_rows: int | None = None) -> d
     for table, columns in known_tables(pipeline).items():
         if table in failed:
             continue
-        size = pipeline.lake.size(pipeline.table_path(SNAPSHOT.name, table)) if SNAPSHOT.has_table(columns) else None
+        has_key = any(column.is_key for column in columns)
+        size = pipeline.lake.size(pipeline.table_path(SNAPSHOT.name, table)) if has_key else None
         if size is not None:
             sizes[table] = size.rows
     found: dict[TableId, int] = {}

@@ -8,7 +8,7 @@ whatever a table holds.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 
@@ -120,13 +120,26 @@ class Merge:
     def is_small(self) -> bool:
         """True if the task that writes rows can read whatever it needs."""
         reads = sum(file.bytes for file in self.changelog)
-        return self.shares == 1 and reads <= 2 * SHARE_BYTES and not (self.merged.fold_absent and len(self.groups) > 1)
+        return self.shares == 1 and reads <= 2 * SHARE_BYTES and not (self.merged.needs_rows and len(self.groups) > 1)
+
+
+@dataclass(frozen=True, slots=True)
+class MergedSnapshots:
+    """The faults of tables whose snapshots failed, and the removals of others that found no row."""
+
+    faults: dict[TableId, Fault] = field(default_factory=dict)
+    unmatched: dict[TableId, int] = field(default_factory=dict)
+
+    def add(self, other: MergedSnapshots) -> None:
+        """Take the facts about other tables in."""
+        self.faults.update(other.faults)
+        self.unmatched.update(other.unmatched)
 
 
 def merge_snapshots(
     pipeline: Pipeline, jobs: Sequence[SnapshotJob], session: SparkSession, progress: Progress
-) -> dict[TableId, Fault]:
-    """Bring the snapshots of some tables to their frontiers, and return the faults of tables.
+) -> MergedSnapshots:
+    """Bring the snapshots of some tables to their frontiers.
 
     Raises:
         SharedFaultError: All tables failed in the same way.
@@ -138,21 +151,21 @@ def merge_snapshots(
     tasks = [task for some in looks.results.values() for task in some]
     for found in run_tasks(session, tasks, look_through, weight=lambda task: task.bytes):
         looked[found.table].append(found)
-    faults = {**looks.faults, **_faults(looked)}
+    done = MergedSnapshots({**looks.faults, **_faults(looked)})
     planned = do_apart(
         SNAPSHOT.name,
-        [table for table in looked if table not in faults],
+        [table for table in looked if table not in done.faults],
         lambda table: _merge(pipeline, by_table[table], looked[table], run),
     )
-    faults |= planned.faults
+    done.faults.update(planned.faults)
     small = {table: merge for table, merge in planned.results.items() if merge.is_small}
-    faults |= _merge_small(pipeline, small, session)
+    done.add(_merge_small(pipeline, small, session))
     for table, merge in planned.results.items():
         if table not in small:
             changes = sum(file.rows for file in merge.changelog)
             progress(f"snapshot: {table} has {changes:,} changes to look through, for {merge.shares} tasks")
-            faults |= _merge_shared(pipeline, merge, session)
-    return faults
+            done.add(_merge_shared(pipeline, merge, session))
+    return done
 
 
 def _looks(pipeline: Pipeline, job: SnapshotJob, run: str) -> Iterator[LookTask]:
@@ -273,8 +286,8 @@ def _by_size(files: Iterable[StoredFile], most: int) -> list[list[StoredFile]]:
     return groups
 
 
-def _merge_small(pipeline: Pipeline, merges: Mapping[TableId, Merge], session: SparkSession) -> dict[TableId, Fault]:
-    """Take few changes over, all tables in one Spark job, and return the faults."""
+def _merge_small(pipeline: Pipeline, merges: Mapping[TableId, Merge], session: SparkSession) -> MergedSnapshots:
+    """Take few changes over, all tables in one Spark job."""
     tasks = [task for merge in merges.values() for task in _refresh_tasks(merge)]
     results: dict[TableId, list[RefreshResult]] = {}
     for result in run_tasks(session, tasks, refresh_files, weight=lambda task: task.bytes):
@@ -285,7 +298,7 @@ def _merge_small(pipeline: Pipeline, merges: Mapping[TableId, Merge], session: S
         _discard(pipeline, merges[table], results[table])
     done = [table for table in results if table not in failed]
     committed = do_apart(SNAPSHOT.name, done, lambda table: _commit(pipeline, merges[table], results[table]))
-    return {**failed, **committed.faults}
+    return MergedSnapshots({**failed, **committed.faults}, _unmatched(results))
 
 
 def _refresh_tasks(merge: Merge) -> Iterator[RefreshTask]:
@@ -295,8 +308,8 @@ def _refresh_tasks(merge: Merge) -> Iterator[RefreshTask]:
         yield RefreshTask(merge.merged, changelog, group, number == 0, size + sum(file.bytes for file in group))
 
 
-def _merge_shared(pipeline: Pipeline, merge: Merge, session: SparkSession) -> dict[TableId, Fault]:
-    """Take many changes of a table over, shared out by their keys, and return its fault."""
+def _merge_shared(pipeline: Pipeline, merge: Merge, session: SparkSession) -> MergedSnapshots:
+    """Take many changes of a table over, shared out by their keys."""
     table, shares = merge.job.table, merge.shares
 
     def work(_: TableId) -> list[RefreshResult]:
@@ -315,8 +328,13 @@ def _merge_shared(pipeline: Pipeline, merge: Merge, session: SparkSession) -> di
     failed = {**made.faults, **_faults({table: results})}
     if failed:
         _discard(pipeline, merge, results)
-        return failed
-    return dict(do_apart(SNAPSHOT.name, [table], lambda _: _commit(pipeline, merge, results)).faults)
+        return MergedSnapshots(failed)
+    committed = do_apart(SNAPSHOT.name, [table], lambda _: _commit(pipeline, merge, results))
+    return MergedSnapshots(dict(committed.faults), _unmatched({table: results}))
+
+
+def _unmatched(results: Mapping[TableId, Iterable[RefreshResult]]) -> dict[TableId, int]:
+    return {table: sum(one.unmatched for one in some) for table, some in results.items()}
 
 
 def _write(merged: MergedTable, share: int, pieces: Iterator[bytes | Fault], attempt: str) -> RefreshResult:
@@ -338,7 +356,7 @@ def _share_tasks(merge: Merge) -> list[ShareTask]:
         )
         for group in groups
     ]  # fmt: skip
-    if merge.merged.fold_absent:
+    if merge.merged.needs_rows:
         tasks += [
             ShareTask(merge.merged, whole, merge.shares, size + sum(file.bytes for file in group), group, merge.linked)
             for group in merge.groups

@@ -77,13 +77,18 @@ class MergedTable:
     def shape(self) -> RowShape:
         """The shape of the snapshot's rows."""
         names = tuple(flat_name(column.name) for column in self.columns)
-        return RowShape(self.columns, names, self.target.arrow_schema, self.unfit)
+        return RowShape.of(self.columns, names, self.target.arrow_schema, unfit=self.unfit)
+
+    @property
+    def needs_rows(self) -> bool:
+        """True if new rows depend on the rows that stand: where changes lack columns, and in bags."""
+        return self.fold_absent or self.shape.is_bag
 
     def operations(self, paths: Sequence[str], *, with_rows: bool = True, hashed: bool = False) -> Iterator[Operations]:
         """Yield the operations of the changes in some changelog files, a part at a time."""
         shape = self.shape
         for batch in read_batches(self.changelog_store, paths, CHANGE_COLUMNS):
-            yield operations_of(batch, shape, self.counted, hashed=hashed or self.fold_absent, with_rows=with_rows)
+            yield operations_of(batch, shape, self.counted, hashed=hashed or self.needs_rows, with_rows=with_rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +111,8 @@ class RefreshResult:
     """The files that a task removes from a snapshot, and the files that take their place.
 
     The new files hold the untouched rows of the removed files, and the changed rows. ``deletes`` list the touched rows of files
-    that stay. ``fault`` says that no file was written because the task failed.
+    that stay. ``fault`` says that no file was written because the task failed. ``unmatched`` counts removals of a bag that found
+    no row.
     """
 
     table: TableId
@@ -114,6 +120,7 @@ class RefreshResult:
     written: tuple[WrittenFile, ...] = ()
     deletes: tuple[WrittenDeletes, ...] = ()
     fault: Fault | None = None
+    unmatched: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,9 +224,10 @@ def write_share(merged: MergedTable, pieces: Iterator[bytes | Fault], attempt: s
             if isinstance(piece, Fault):
                 return RefreshResult(merged.table, fault=piece)
             parts.append(Operations.of_bytes(piece))
+        living = living_rows(joined(parts), merged.shape, fold_absent=merged.fold_absent)
         with TableWriter(merged.target, attempt) as writer:
-            writer.write(living_rows(joined(parts), merged.shape, fold_absent=merged.fold_absent))
-            return RefreshResult(merged.table, (), writer.close())
+            writer.write(living.rows)
+            return RefreshResult(merged.table, (), writer.close(), unmatched=living.unmatched)
     except Exception as error:
         return RefreshResult(merged.table, fault=fault_at(SNAPSHOT.name, error))
 
@@ -227,7 +235,7 @@ def write_share(merged: MergedTable, pieces: Iterator[bytes | Fault], attempt: s
 def _shares(task: ShareTask) -> Iterator[tuple[int, Operations]]:
     for part in _rows_that_stand(task) if task.files else task.merged.operations(task.changelog, hashed=True):
         # One operation of each key is enough where the last one has all columns.
-        some = part if task.merged.fold_absent else last_operations(part)
+        some = part if task.merged.needs_rows else last_operations(part)
         for number, share in enumerate(shared_out(some, task.shares, task.linked)):
             if share.count:
                 yield number, share
@@ -244,11 +252,13 @@ def _added(task: RefreshTask, attempt: str) -> RefreshResult:
             with open_parquet(merged.target.store, held.path) as file:
                 snapshot = _Snapshot(file, held, merged)
                 gone = snapshot.touched(touched)
-                if merged.fold_absent:
+                if merged.needs_rows:
                     parts += snapshot.standing(gone, touched)
                 left.take_out(snapshot, gone)
         if parts:
-            writer.write(living_rows(joined(parts), shape, fold_absent=merged.fold_absent))
+            living = living_rows(joined(parts), shape, fold_absent=merged.fold_absent)
+            writer.write(living.rows)
+            left.unmatched = living.unmatched
         return left.result()
 
 
@@ -274,6 +284,7 @@ class _Left:
     writer: TableWriter
     removed: list[str] = field(default_factory=list)
     deletes: list[WrittenDeletes] = field(default_factory=list)
+    unmatched: int = 0
 
     def take_out(self, snapshot: _Snapshot, gone: Mask) -> None:
         """Take rows out of a file that stands."""
@@ -301,7 +312,9 @@ class _Left:
 
     def result(self) -> RefreshResult:
         """Finish the new files, and return all files."""
-        return RefreshResult(self.merged.table, tuple(self.removed), self.writer.close(), tuple(self.deletes))
+        return RefreshResult(
+            self.merged.table, tuple(self.removed), self.writer.close(), tuple(self.deletes), unmatched=self.unmatched
+        )
 
 
 def _rows_that_stand(task: ShareTask) -> Iterator[Operations]:

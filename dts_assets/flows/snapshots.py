@@ -11,7 +11,7 @@ from dts_assets.flows.apart import do_apart
 from dts_assets.flows.layers import CHANGELOG, SNAPSHOT, LayerWork
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.reports import LayerOutcome
-from dts_assets.flows.snapshot_merges import STATE_PROPERTY, SnapshotJob, merge_snapshots
+from dts_assets.flows.snapshot_merges import STATE_PROPERTY, MergedSnapshots, SnapshotJob, merge_snapshots
 from dts_assets.flows.tables_plan import MARKED
 from dts_assets.model.columns import Column
 from dts_assets.model.tables import TableId
@@ -48,16 +48,20 @@ def advance_snapshots(work: LayerWork) -> dict[TableId, LayerOutcome]:
     jobs, faults = list(planned.results.values()), dict(planned.faults)
     pipeline.ledger.require_turn(MARKED, work.turn)  # so changelogs, counts and snapshots were read of one state
     busy = [job for job in jobs if not job.plan.nothing]
+    merged = MergedSnapshots()
     if busy:
         began = time.monotonic()
         progress(f"snapshot: {len(busy)} of {len(jobs)} tables have changes to apply")
-        faults |= merge_snapshots(pipeline, busy, work.spark(), progress)
+        merged = merge_snapshots(pipeline, busy, work.spark(), progress)
+        faults |= merged.faults
         stand = sum(job.table not in faults for job in busy)
         progress(f"snapshot: {stand} tables stand at the frontier after {time.monotonic() - began:.1f} s")
     done = {job.table for job in busy} - faults.keys()
     outcomes = {
         job.table: replace(
-            _outcome(pipeline, job.table, committed=job.table in done), outgrown=outgrown.get(job.table, ())
+            _outcome(pipeline, job.table, committed=job.table in done),
+            outgrown=outgrown.get(job.table, ()),
+            unmatched=None if any(column.is_key for column in job.columns) else merged.unmatched.get(job.table, 0),
         )
         for job in jobs
         if job.table not in faults

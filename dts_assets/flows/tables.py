@@ -294,9 +294,7 @@ def _table_reports(
                 table=table,
                 columns=columns,
                 layers={
-                    layer.name: outcomes.get(layer.name, {}).get(table, LayerOutcome())
-                    for layer in pipeline.layers
-                    if layer.has_table(columns)
+                    layer.name: outcomes.get(layer.name, {}).get(table, LayerOutcome()) for layer in pipeline.layers
                 },
                 changes=_summed((start, tally.changes) for start, tally in mine),
                 stored_bytes=_summed((file.partition[0], file.bytes) for file in files),

@@ -165,9 +165,7 @@ def chosen_tables(
 ) -> dict[TableId, tuple[Column, ...]]:
     """Return the tables that a run makes in a layer; tables ``without`` stand still."""
     return {
-        table: columns
-        for table, columns in tables.items()
-        if layer.has_table(columns) and selection.takes(layer, table) and table not in without
+        table: columns for table, columns in tables.items() if selection.takes(layer, table) and table not in without
     }
 
 

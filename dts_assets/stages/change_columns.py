@@ -48,6 +48,16 @@ class RowShape:
     schema: pa.Schema
     unfit: bool = False
 
+    @classmethod
+    def of(cls, columns: tuple[Column, ...], names: tuple[str, ...], schema: pa.Schema, *, unfit: bool) -> RowShape:
+        """Return the shape of a table; the rows of a bag are always told apart by texts, too."""
+        return cls(columns, names, schema, unfit or not any(column.is_key for column in columns))
+
+    @property
+    def is_bag(self) -> bool:
+        """True if no column is part of a key, so that rows are told apart by all columns."""
+        return not any(column.is_key for column in self.columns)
+
     @property
     def types(self) -> list[pa.DataType]:
         """The snapshot's types of the source columns."""
@@ -55,13 +65,13 @@ class RowShape:
 
     @property
     def keys(self) -> list[int]:
-        """The places of the key columns among the source columns."""
-        return [place for place, column in enumerate(self.columns) if column.is_key]
+        """The places of the columns that tell rows apart: those of the key, or all of a bag."""
+        return [place for place, column in enumerate(self.columns) if column.is_key or self.is_bag]
 
     @property
     def values(self) -> list[int]:
         """The places of all other columns."""
-        return [place for place, column in enumerate(self.columns) if not column.is_key]
+        return [place for place, column in enumerate(self.columns) if not (column.is_key or self.is_bag)]
 
 
 @dataclass(frozen=True, slots=True)

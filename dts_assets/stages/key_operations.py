@@ -182,7 +182,8 @@ def _touches(changes: Changes, *, hashed: bool) -> tuple[pa.RecordBatch, Numbers
     shape, rows = changes.shape, changes.rows
     deletes, updates = is_operation(rows, "delete"), is_operation(rows, "update")
     new, old = _key_of(changes, "after", "before"), _key_of(changes, "before", "after")
-    moved = np.zeros(changes.count, np.bool_)
+    # A bag counts: one row goes and one comes, also where they are equal.
+    moved = np.full(changes.count, shape.is_bag)
     for one, other in zip(old.values(), new.values(), strict=True):
         moved |= differ(one, other)
     moved &= updates & changes.has_before
@@ -202,11 +203,10 @@ def _touches(changes: Changes, *, hashed: bool) -> tuple[pa.RecordBatch, Numbers
     }
     if hashed:
         at_new, at_old = hash_keys(list(new.values())), hash_keys(list(old.values()))
-        partial = moved & _lacks_values(changes)
+        partial = moved & _lacks_values(changes) & (not shape.is_bag)
         others = np.concatenate([at_old[taking], at_new[leaving]])
         touches["hash"] = pa.array(np.concatenate([at_new[taking], at_old[leaving]]))
         touches["other"] = pa.array(others, mask=~partial[source])
-    assert shape.keys, "a table without a key has no operations on keys"
     return pa.RecordBatch.from_pydict(touches), source
 
 

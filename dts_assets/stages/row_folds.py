@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from dts_assets.stages.bags import left_rows
 from dts_assets.stages.change_columns import SHOWN, RowShape
 from dts_assets.stages.key_operations import Operations
 from dts_assets.stages.keys import Keys, Mask, Numbers, as_mask, as_numbers
@@ -30,13 +31,27 @@ _NOWHERE = -1
 """The number of a row where no operation has sent a value."""
 
 
-def living_rows(operations: Operations, shape: RowShape, *, fold_absent: bool = False) -> pa.RecordBatch:
+@dataclass(frozen=True, slots=True)
+class Living:
+    """Rows that live behind operations; ``unmatched`` counts the removals of a bag that found no row."""
+
+    rows: pa.RecordBatch
+    unmatched: int = 0
+
+
+def living_rows(operations: Operations, shape: RowShape, *, fold_absent: bool = False) -> Living:
     """Return the rows that live behind all operations, in the snapshot's schema.
 
     There is one for each key that is taken last. ``fold_absent`` says that some change may lack columns.
     """
     codes = Keys(operations.keys).codes
-    found = _folded(operations, codes, shape) if fold_absent else _last(operations, codes)
+    unmatched = 0
+    if shape.is_bag:
+        counts = left_rows(operations, codes)
+        left, unmatched = counts.left, counts.unmatched
+        found = _Found(left, as_numbers(operations.touches.column("row").take(pa.array(left))), {})
+    else:
+        found = _folded(operations, codes, shape) if fold_absent else _last(operations, codes)
     living = pa.array(found.operations)
     # Key columns come from the key, since the row's image may lack them.
     keys = {place: operations.touches.column(f"k{n}").take(living) for n, place in enumerate(shape.keys)}
@@ -46,7 +61,7 @@ def living_rows(operations: Operations, shape: RowShape, *, fold_absent: bool = 
     columns["_invalid"] = _invalid(operations, found, shape)
     # A column that came later stands behind the others.
     schema = pa.schema([field for field in shape.schema if field.name in columns])
-    return pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
+    return Living(pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema), unmatched)
 
 
 def last_operations(operations: Operations) -> Operations:

@@ -46,6 +46,7 @@ GRAPH: dict[tuple[str, ...], tuple[str, set[str], list[tuple[str, ...]]]] = {
     ("changelog", "shopdb", "audit"): ("changelog", {"pyspark", "iceberg"}, [("entries",)]),
     ("changelog", "shop%2Edb", "a%2Fb%7Cc %5B订单%5D"): ("changelog", {"pyspark", "iceberg"}, [("entries",)]),
     ("snapshot", "shopdb", "orders"): ("snapshot", {"pyspark", "iceberg"}, [("changelog", "shopdb", "orders")]),
+    ("snapshot", "shopdb", "audit"): ("snapshot", {"pyspark", "iceberg"}, [("changelog", "shopdb", "audit")]),
     ("snapshot", "shop%2Edb", "a%2Fb%7Cc %5B订单%5D"): (
         "snapshot", {"pyspark", "iceberg"}, [("changelog", "shop%2Edb", "a%2Fb%7Cc %5B订单%5D")],
     ),
@@ -180,13 +181,14 @@ def shown(project: Project) -> list[tuple[str, TableId]]:
     return [(asset.layer.name, asset.table) for asset in graph_tables(project.subscription)]
 
 
-def test_a_table_without_a_key_has_a_changelog_only(shop: Project) -> None:
-    assert [layer for layer, table in shown(shop) if table == AUDIT] == ["changelog"]
+def test_a_table_without_a_key_is_in_all_layers(shop: Project) -> None:
+    assert [layer for layer, table in shown(shop) if table == AUDIT] == ["changelog", "snapshot"]
 
 
 def test_before_any_data_the_graph_has_the_tables_that_are_named_exactly(project: Project) -> None:
     named = project.configure(include=["shopdb.orders", "shopdb.items", "crm.*", "db.public.t"], exclude=["*.items"])
-    assert shown(named) == [("changelog", TableId("db", "public", "t")), ("changelog", ORDERS)]
+    layers = ("changelog", "snapshot")
+    assert shown(named) == [(layer, table) for table in (TableId("db", "public", "t"), ORDERS) for layer in layers]
     schemas = [node(named, "changelog", *parts).metadata for parts in (("shopdb", "orders"), ("db", "public", "t"))]
     assert not any("dagster/column_schema" in metadata for metadata in schemas)
     dg.Definitions.validate_loadable(named.definitions())
@@ -204,7 +206,7 @@ def test_a_registered_table_that_is_excluded_now_is_not_shown(project: Project) 
 
 def test_outputs_have_neutral_names_that_never_repeat(shop: Project) -> None:
     names = [asset.output for asset in graph_tables(shop.subscription)]
-    assert names == [f"t{number}" for number in range(5)]
+    assert names == [f"t{number}" for number in range(6)]
 
 
 def test_without_any_table_the_graph_ends_with_entries(project: Project) -> None:

@@ -129,7 +129,7 @@ class Flows:
         tables = tuple(
             TableReport(
                 table, COLUMNS,
-                {"changelog": LayerOutcome()} | ({} if table == AUDIT else {"snapshot": LayerOutcome(True, 7)}),
+                {"changelog": LayerOutcome(), "snapshot": LayerOutcome(True, 7, unmatched={AUDIT: 2}.get(table))},
                 changes={one.start: 5 + number for number, one in enumerate(windows)},
             )
             for table in self.tables
@@ -244,7 +244,8 @@ def test_all_tables_are_asked_for_at_once(run: Run, flows: Flows) -> None:
     assert changes == {"2026-01-05-00:00": 5, "2026-01-05-01:00": 6}
     snapshot = ran.metadata("snapshot", *ODD.path)["2026-01-05-01:00"]
     assert (snapshot["applied"], snapshot["committed"], snapshot["dagster/row_count"]) == (True, True, 7)
-    assert ran.metadata("snapshot", "shopdb", "audit") == {}
+    assert "unmatched_removals" not in snapshot
+    assert ran.metadata("snapshot", "shopdb", "audit")["2026-01-05-01:00"]["unmatched_removals"] == 2
     assert ran.metadata("changelog", "shopdb", "orders")["2026-01-05-00:00"]["decoder"] == "ptars 9.9"
 
 

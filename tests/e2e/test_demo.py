@@ -42,7 +42,7 @@ def demo(folder: Path) -> subprocess.CompletedProcess[str]:
 def test_every_snapshot_equals_the_database_and_a_second_run_finds_nothing_to_do(checkout: Path) -> None:
     first = demo(checkout)
     assert first.returncode == 0, first.stdout + first.stderr
-    assert "11 of 11 snapshots equal the database row by row" in first.stdout
+    assert "12 of 12 snapshots equal the database row by row" in first.stdout
     registry = read_registry(load_settings(checkout / "pipeline.yaml").subscriptions["shop"].registry_path)
     shipped = read_registry(ROOT / "registry" / "shop.json")
     assert registry == shipped, "the shipped registry is what entries would write"

@@ -1,6 +1,6 @@
 """``python -m tests.effects``: every effect of two small runs fails once in each way; what was then wrong is listed.
 
-Where Spark merges, and on a REST catalog with S3, a sample by seed stands for all.
+With a real Spark, and on a REST catalog with S3, a sample by seed stands for all.
 """
 
 from __future__ import annotations

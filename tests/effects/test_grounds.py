@@ -1,4 +1,4 @@
-"""Effects fail where a real Spark merges, and where a real REST catalog and S3 hold the lake: a sample of each."""
+"""Effects fail where a real Spark runs the tasks, and where a real REST catalog and S3 hold the lake: a sample of each."""
 
 from __future__ import annotations
 

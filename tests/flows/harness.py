@@ -121,10 +121,8 @@ class Harness:
     def everything(self, *, without: Collection[str] = ()) -> dict[str, list[str]]:
         """Every row of every table as text, sorted: equal exactly if two lakes hold the same, columns ``without`` apart."""
         paths: list[tuple[str, ...]] = [(name,) for name in SYSTEM]
-        for table, columns in known_tables(self.pipeline).items():
-            paths.append(("changelog", *table.path))
-            if any(column.is_key for column in columns):
-                paths.append(("snapshot", *table.path))
+        for table in known_tables(self.pipeline):
+            paths += [(layer, *table.path) for layer in ("changelog", "snapshot")]
         return {
             ".".join(path): sorted(
                 _text({name: value for name, value in row.items() if name not in without}) for row in self.rows(*path)

@@ -1,7 +1,7 @@
 """``python -m tests.flows.over_connect FOLDER CAPTURE``: the flows on a Spark Connect server of their own, in a lake in FOLDER.
 
-A process of its own, because one process cannot hold a classic session and one of Connect. The windows are made in an order that
-has Spark merge, too. The last line says how many snapshots Arrow and Spark wrote, and how many cores the server has.
+A process of its own, because one process cannot hold a classic session and one of Connect. The last line says how
+many snapshots were made by single tasks and by shares, and how many cores the server has.
 """
 
 from __future__ import annotations

@@ -31,6 +31,9 @@ SLOWER: Final = 1.5
 _USUAL = re.compile(r"[a-z]+_\d\d|checking|savings|burst")
 _MOST_TABLES = 6
 _BURST_ROWS = 20_000
+_BROKEN_EVERY = 300.0
+"""Seconds between two times that a table breaks: each time is a pause, a resumption, and windows that catch up."""
+
 _LONGEST_WAIT = 300.0
 """Seconds until a broken table is paused: a refresh may be at work on others, and without a change nobody looks at the table."""
 
@@ -177,6 +180,22 @@ def break_table(stack: LiveStack, random: Random) -> str | None:
     return f"{DATABASE}.checking lost its files, was paused ({rows[0].reason}) for {time.monotonic() - began:.0f} s"
 
 
+def seldom(fault: Fault, *, every: float) -> Fault:
+    """The fault, which does nothing within so many seconds of its last time."""
+    last = -every
+
+    def one(stack: LiveStack, random: Random) -> str | None:
+        nonlocal last
+        if time.monotonic() - last < every:
+            return None
+        done = fault(stack, random)
+        if done is not None:
+            last = time.monotonic()
+        return done
+
+    return one
+
+
 HOSTILE: Final[Mapping[str, Fault]] = {
     "make_table": make_table,
     "change_rows": change_rows,
@@ -221,7 +240,8 @@ def live_with_hostility(
         turn = time.time()
         found = Lived(freshness(stack.commits.read(), stack.cuts.read(), begin=begin, end=turn - 30))
         say(f"alone: {_told(found.usual)}")
-        for done in under_fire(stack, found.acts, random, seconds=seconds, faults=HOSTILE, between=between):
+        faults = {**HOSTILE, "break_table": seldom(break_table, every=_BROKEN_EVERY)}
+        for done in under_fire(stack, found.acts, random, seconds=seconds, faults=faults, between=between):
             now = freshness(stack.commits.read(), stack.cuts.read(), begin=turn)
             say(f"{done}; {_told(now)}")
         end = time.time()

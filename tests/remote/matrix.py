@@ -2,8 +2,8 @@
 
     python -m tests.remote.matrix --master local --master connect --store sqlite
 
-A cell is a lake of its own with servers of its own, and the demo in a process of its own; Spark merges every snapshot, so that
-its catalog is asked, too (``--tasks-merge`` leaves that to tasks, as the demo does by itself). A cell that is not equal to the
+A cell is a lake of its own with servers of its own, and the demo in a process of its own; the changes of every snapshot are
+shared out over tasks (``--tasks-merge`` leaves them to single tasks, as the demo does by itself). A cell that is not equal to the
 database shows the sentence that it ended with, and the command exits with 1.
 """
 

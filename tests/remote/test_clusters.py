@@ -74,7 +74,7 @@ def looked(folder: Path, master: str, conf: Mapping[str, str]) -> dict[str, Any]
     return found
 
 
-EQUAL = "11 of 11 snapshots equal the database row by row"
+EQUAL = "12 of 12 snapshots equal the database row by row"
 
 
 def test_the_example_on_a_local_cluster_where_spark_merges_every_snapshot(tmp_path: Path) -> None:

@@ -100,14 +100,14 @@ def merged(
         parts.append(standing(base, shape, texts, hashed=True))
     found = [snapshot.filter(pa.array(~gone))]
     if shares == 1:
-        found += [living_rows(joined(parts), shape, fold_absent=fold_absent)] if parts else []
+        found += [living_rows(joined(parts), shape, fold_absent=fold_absent).rows] if parts else []
     else:
         linked = linked_keys(partial_moves(part) for part in parts)
         some = parts if fold_absent else [last_operations(part) for part in parts]
         pieces = [[piece.to_bytes() for piece in shared_out(part, shares, linked)] for part in some]
         for share in zip(*pieces, strict=True):
             whole = joined([Operations.of_bytes(piece) for piece in share])
-            found.append(living_rows(whole, shape, fold_absent=fold_absent))
+            found.append(living_rows(whole, shape, fold_absent=fold_absent).rows)
     return (
         pa.Table.from_batches(found).combine_chunks().to_batches()[0]
         if sum(one.num_rows for one in found)
