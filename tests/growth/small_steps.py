@@ -9,9 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dts_assets.model.columns import Column
 from dts_assets.model.frontier import Frontier
 from dts_assets.model.positions import SourcePosition
-from dts_assets.stages.change_columns import Counted, last_truncation
+from dts_assets.stages.change_columns import Counted, RowShape, last_truncation
 from dts_assets.stages.moved_rows import connected
 from dts_assets.stages.raw_rows import ContentDigest
 from dts_assets.stages.repeated_keys import repeated_keys
@@ -20,7 +21,8 @@ from dts_assets.wire.dts_protobuf import DtsProtobuf
 from tests.growth.hostile_streams import DTS
 from tests.growth.long_histories import Case
 from tests.growth.whole_way import as_messages
-from tests.stages.merging import CHANGES, SNAPSHOT, again, merged
+from tests.stages.merging import CHANGES, NAMES, SNAPSHOT, again, merged
+from tests.stages.worlds import COLUMNS
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
 ALL = Frontier(START, START, SourcePosition(9, 0, 0))
@@ -76,6 +78,17 @@ def _merge(changes: pa.RecordBatch) -> object:
     return merged(rows, [changes], counted, fold_absent=True, shares=3)
 
 
+def _merge_bag(changes: pa.RecordBatch) -> object:
+    """Inserts of rows of a table without a key, of which every second takes an equal row away instead."""
+    shape = RowShape.of(
+        tuple(Column(one.name, one.type, is_key=False) for one in COLUMNS), NAMES, SNAPSHOT, unfit=False
+    )
+    removes = pa.array(np.arange(changes.num_rows) % 4 == 1)
+    image = pc.if_else(removes, changes.column("after"), changes.column("before"))
+    changes = changes.set_column(0, "op", pc.if_else(removes, "delete", "insert")).set_column(1, "before", image)
+    return merged(NOTHING, [changes], shape=shape, fold_absent=True, shares=3)
+
+
 def _rows(count: int, *, keys: int) -> pa.RecordBatch:
     ids = pa.array(np.arange(count) % keys)
     return pa.RecordBatch.from_arrays([ids, pa.nulls(count, pa.map_(pa.string(), pa.string()))], ["id", "_invalid"])
@@ -92,6 +105,8 @@ STEPS: dict[str, Case] = {
     "moves in any order": (lambda count: _pairs(count, shuffled=True), connected),
     "changes of many rows": (lambda count: _changes(count, keys=count), _merge),
     "changes of one row": (lambda count: _changes(count, keys=1), _merge),
+    "changes of a bag's rows": (lambda count: _changes(count, keys=max(1, count // 5)), _merge_bag),
+    "changes of a bag's one row": (lambda count: _changes(count, keys=1), _merge_bag),
     "rows that move": (lambda count: _changes(count, keys=count, moving=True), _merge),
     "keys": (lambda count: _rows(count, keys=count), lambda rows: repeated_keys(lambda: [rows], ["id"])),
     "keys that are repeated": (
