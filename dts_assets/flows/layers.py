@@ -30,7 +30,8 @@ class LayerWork:
     """The order that a run gives to a layer: bring `tables` to the frontier `reached`.
 
     `windows` are the windows of the run, `chains` the chains of the windows that were made while they were open. `turn` has the
-    name of the run that is writing the tables. `behind` has the frontiers of tables that some windows lack.
+    name of the run that is writing the tables. `behind` has the frontiers of tables that some windows lack, `compared` are
+    the windows that were made whole and may have kept rows, `kept` has those in which a table did.
     """
 
     pipeline: Pipeline
@@ -42,10 +43,20 @@ class LayerWork:
     spark: SparkProvider
     progress: Progress
     behind: Mapping[TableId, Frontier] = field(default_factory=dict)
+    kept: Mapping[TableId, Collection[datetime]] = field(default_factory=dict)
+    compared: Collection[datetime] = ()
 
     def frontier(self, table: TableId) -> Frontier:
         """Return the frontier to bring a table to."""
         return self.behind.get(table, self.reached)
+
+    def chains_kept(self, table: TableId) -> Mapping[datetime, Chain]:
+        """Return the chains of the windows to which rows of a table were only added.
+
+        This run, too, has replaced none of them.
+        """
+        replaced = set(self.compared).difference(self.kept.get(table, ()))
+        return {start: chain for start, chain in self.chains.items() if start not in replaced}
 
 
 Make: TypeAlias = Callable[[LayerWork], Mapping[TableId, LayerOutcome]]

@@ -79,7 +79,7 @@ def _job(work: LayerWork, table: TableId, columns: tuple[Column, ...], windows: 
     if before.changelog_snapshot is not None and changelog is not None:
         path = pipeline.table_path(CHANGELOG.name, table)
         old, now = pipeline.lake.files_apart(path, before.changelog_snapshot, changelog.snapshot_id)
-        replaced = replaced_windows(_by_window(old), _by_window(now), state=before, chains=work.chains)
+        replaced = replaced_windows(_by_window(old), _by_window(now), state=before, chains=work.chains_kept(table))
     plan = plan_snapshot(
         before,
         not_behind(work.frontier(table), before.frontier),

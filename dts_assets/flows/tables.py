@@ -138,7 +138,19 @@ def _advance_layers(
         pipeline,
         plan,
         written,
-        LayerWork(pipeline, {}, plan.windows, reached, chains, plan.turn, spark, progress, behind),
+        LayerWork(
+            pipeline,
+            {},
+            plan.windows,
+            reached,
+            chains,
+            plan.turn,
+            spark,
+            progress,
+            behind,
+            written.kept,
+            plan.appends.compared,
+        ),
     )
     failed = pauses_of(faults, since=datetime.now(UTC), first_window=plan.windows[0].start)
     return _Advanced(_with_missing(plan, marks, failed), reached, outcomes, failed)

@@ -22,6 +22,7 @@ from dts_assets.model.ledger_rows import WindowTable
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
+from dts_assets.planning.appends import tables_as_stored
 from dts_assets.planning.outgrown_types import invalid_columns, outgrown
 from dts_assets.planning.pauses import Fault
 from dts_assets.stages.changelog_decoder import TableTally, TallyKey
@@ -35,7 +36,8 @@ class Written:
 
     ``tallies`` has the counts of all windows of the run by window start, Kafka partition and table; ``unbalanced`` what the
     counts leave out, by window start; ``firsts`` the least positions of the written rows, by window start.
-    ``tables`` are the tables of which the run wrote files. ``faults`` are those of tables whose changelogs were not committed,
+    ``tables`` are the tables of which the run wrote files. ``kept`` has the compared windows in which each table kept its files:
+    like appended windows they only got rows. ``faults`` are those of tables whose changelogs were not committed,
     with those of the decoding; the counts leave them out.
     """
 
@@ -44,6 +46,7 @@ class Written:
     firsts: Mapping[datetime, Sequence[SourcePosition]]
     tables: frozenset[TableId]
     faults: Mapping[TableId, Fault]
+    kept: Mapping[TableId, frozenset[datetime]]
 
 
 def commit_tables(pipeline: Pipeline, plan: TablesPlan, decoded: Decoded, *, progress: Progress) -> Written:
@@ -55,16 +58,16 @@ def commit_tables(pipeline: Pipeline, plan: TablesPlan, decoded: Decoded, *, pro
     """
     # After all that the commits assert was read: whoever takes over from now on finds files that were not there.
     pipeline.ledger.require_turn(MARKED, plan.turn)
-    faults = dict(decoded.faults)
+    faults, kept_in = dict(decoded.faults), _kept_windows(pipeline, plan, decoded)
     if plan.writes:
-        faults |= _commit_changelogs(pipeline, plan, decoded, progress)
+        faults |= _commit_changelogs(pipeline, plan, decoded, kept_in, progress)
     still = {*plan.paused, *faults}
     decoded = replace(decoded, results=tuple(result.without(still) for result in decoded.results))
     if plan.selection.of(CHANGELOG) is None:
         _commit_system_rows(pipeline, plan, decoded.results)
     tallies = _stored_tallies(pipeline, [mark.window for mark in plan.appends.marks.values()], without=still)
     for result in decoded.results:
-        for key, tally in result.tallies.items():
+        for key, tally in (*result.tallies.items(), *result.compared.items()):
             tallies.setdefault(key, TableTally()).merge(tally)
     if plan.selection.whole or plan.changelogs:
         appended_next = dict.fromkeys(plan.appends.of_next_run(plan.again, plan.ingested), plan.run)
@@ -82,7 +85,7 @@ def commit_tables(pipeline: Pipeline, plan: TablesPlan, decoded: Decoded, *, pro
     lacking = {mark.window.start for mark in (plan.again if still else ())}
     lacking |= {start for start, mark in plan.stored.items() if mark.paused}
     unbalanced = unbalanced_windows(pipeline, plan.windows, rejected, lacking=lacking)
-    return Written(tallies, unbalanced, _firsts(decoded.results), written, faults)
+    return Written(tallies, unbalanced, _firsts(decoded.results), written, faults, kept_in)
 
 
 def quarantined_entries(tallies: Iterable[tuple[TallyKey, TableTally]]) -> Mapping[datetime, int]:
@@ -93,8 +96,23 @@ def quarantined_entries(tallies: Iterable[tuple[TallyKey, TableTally]]) -> Mappi
     return counts
 
 
+def _kept_windows(pipeline: Pipeline, plan: TablesPlan, decoded: Decoded) -> dict[TableId, frozenset[datetime]]:
+    """Return the compared windows in which tables keep their files."""
+    compared, made = plan.appends.compared, dict[TallyKey, TableTally]()
+    for result in decoded.results:
+        for key, tally in result.compared.items():
+            made.setdefault(key, TableTally()).merge(tally)
+    counted = pipeline.ledger.window_tables([mark.window for mark in compared.values()]) if compared else []
+    rows = {key: (tally.changes, tally.truncations, tally.row_hash) for key, tally in made.items()}
+    return tables_as_stored(compared, rows, counted, decoded.tables, paused=plan.paused)
+
+
 def _commit_changelogs(
-    pipeline: Pipeline, plan: TablesPlan, decoded: Decoded, progress: Progress
+    pipeline: Pipeline,
+    plan: TablesPlan,
+    decoded: Decoded,
+    kept_in: Mapping[TableId, frozenset[datetime]],
+    progress: Progress,
 ) -> Mapping[TableId, Fault]:
     """Commit the changelog files of all tables, one commit a table, and return the faults.
 
@@ -104,16 +122,20 @@ def _commit_changelogs(
     files: dict[TableId, list[WrittenFile]] = {}
     for result in decoded.results:
         for table, some in result.files.items():
-            files.setdefault(table, []).extend(file for file in some if plan.replaces(table, file.partition[0]))
             # Windows that are made for resumed tables alone: all tables were decoded, for quarantine and statements.
-            unwanted = (file for file in some if not plan.replaces(table, file.partition[0]))
-            pipeline.lake.discard(pipeline.table_path(CHANGELOG.name, table), unwanted)
-    parts = _replaced_and_appended(plan)
+            wanted = [
+                file
+                for file in some
+                if plan.replaces(table, file.partition[0])
+                and not (file.path in result.compared_paths and file.partition[0] in kept_in[table])
+            ]
+            files.setdefault(table, []).extend(wanted)
+            pipeline.lake.discard(pipeline.table_path(CHANGELOG.name, table), set(some).difference(wanted))
 
     def commit(table: TableId) -> bool:
         path, head = pipeline.table_path(CHANGELOG.name, table), decoded.heads.get(table)
         found = head
-        for starts, keep in parts:
+        for starts, keep in _replaced_and_appended(plan, kept_in[table]):
             mine = {start for start in starts if plan.replaces(table, start)}
             new = [file for file in files.get(table, ()) if file.partition[0] in mine]
             if not mine:
@@ -130,13 +152,17 @@ def _commit_changelogs(
     return done.faults
 
 
-def _replaced_and_appended(plan: TablesPlan) -> list[tuple[set[datetime], Keep | None]]:
+def _replaced_and_appended(
+    plan: TablesPlan, kept_in: Collection[datetime] = ()
+) -> list[tuple[set[datetime], Keep | None]]:
     """Return the starts of the windows that are replaced, and of the windows that are appended to.
 
-    Windows that are appended to come with the rule for the files that stay; for replaced windows it is None.
+    Windows that are appended to come with the rule for the files that stay; for replaced windows it is None. ``kept_in`` are
+    those of a table that keeps files.
     """
-    replaced = {mark.window.start for mark in plan.again} - plan.appends.marks.keys()
-    parts = ((replaced, None), (set(plan.appends.marks), kept([plan.appends.made_by])))
+    appended = {*plan.appends.marks, *kept_in}
+    replaced = {mark.window.start for mark in plan.again} - appended
+    parts = ((replaced, None), (appended, kept([plan.appends.made_by])))
     return [(starts, keep) for starts, keep in parts if starts]
 
 

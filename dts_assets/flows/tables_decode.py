@@ -187,13 +187,15 @@ def _wanted(
         for start in starts
         for partition in pipeline.kafka_partitions
     }
-    statements, loads, offsets = plan.history.statements, plan.history.loads, plan.appends.from_offsets
+    statements, loads = plan.history.statements, plan.history.loads
+    offsets, compared = plan.appends.from_offsets, plan.appends.compared_until
     return EntriesWanted(
         rules={key: found for key, cell in cells.items() if (found := plan.history.rules(cell))},
         redelivered={key: redelivered[cell] for key, cell in cells.items() if cell in redelivered},
         statements={key: statements[cell] for key, cell in cells.items() if cell in statements},
         loads={key: loads[cell] for key, cell in cells.items() if cell in loads},
         from_offsets={key: offsets[key] for key in cells if key in offsets},
+        compared_until={key: compared[key] for key in cells if key in compared},
     )
 
 

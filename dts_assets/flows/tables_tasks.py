@@ -59,6 +59,8 @@ class TablesResult:
 
     ``decoder`` names the parser and its version. ``seconds`` is how long the task took, by the clock of the worker, shared out
     over its windows by their bytes. ``faults`` are those of tables whose rows could not be written: they have no files.
+    ``compared`` are the tallies of rows before the end of compared cells, ``compared_paths`` the paths of their files; no other
+    tally has these rows.
     """
 
     files: dict[TableId, tuple[WrittenFile, ...]]
@@ -70,6 +72,8 @@ class TablesResult:
     decoder: str = ""
     seconds: dict[datetime, float] = field(default_factory=dict)
     faults: dict[TableId, Fault] = field(default_factory=dict)
+    compared: dict[TallyKey, TableTally] = field(default_factory=dict)
+    compared_paths: frozenset[str] = frozenset()
 
     def without(self, tables: Collection[TableId]) -> TablesResult:
         """Return the result without the files, the counts and the surprises of some tables."""
@@ -77,6 +81,7 @@ class TablesResult:
             self,
             files={table: files for table, files in self.files.items() if table not in tables},
             tallies={key: tally for key, tally in self.tallies.items() if key[2] not in tables},
+            compared={key: tally for key, tally in self.compared.items() if key[2] not in tables},
             unsigned=frozenset(pair for pair in self.unsigned if pair[0] not in tables),
         )
 
@@ -94,11 +99,12 @@ def decode_changes(task: TablesTask, attempt: str) -> TablesResult:
         if task.wanted.statements or task.wanted.loads:
             decoder.read_statements(read_batches(task.entries_store, task.paths, (*DDL_ENTRY_COLUMNS, "shard")))
         decoder.read(read_batches(task.entries_store, task.paths, DML_ENTRY_COLUMNS, batch_bytes=decoder.chunk_bytes))
-        changelogs, quarantine, ddl = files.close()
+        closed = files.close()
     took, whole = time.monotonic() - began, max(1, sum(task.bytes.values()))
     return TablesResult(
-        changelogs, quarantine, ddl, decoder.tallies, frozenset(decoder.unsigned), decoder.unknown, task.format.decoder,
-        {start: took * size / whole for start, size in task.bytes.items()}, files.faults,
+        closed.changelogs, closed.quarantine, closed.ddl, decoder.tallies, frozenset(decoder.unsigned), decoder.unknown,
+        task.format.decoder, {start: took * size / whole for start, size in task.bytes.items()}, files.faults,
+        decoder.compared, closed.compared,
     )  # fmt: skip
 
 
@@ -113,22 +119,22 @@ class _Files:
         self._task = task
         self._attempt = attempt
         self._opened = opened
-        self._tables: dict[TableId, TableWriter] = {}
+        self._tables: dict[tuple[TableId, bool], TableWriter] = {}
         self.faults: dict[TableId, Fault] = {}
         self._quarantine = opened.enter_context(TableWriter(task.quarantine, attempt))
         self._ddl = opened.enter_context(TableWriter(task.ddl, attempt))
 
-    def rows(self, table: TableId, rows: pa.RecordBatch) -> None:
+    def rows(self, table: TableId, rows: pa.RecordBatch, *, compared: bool = False) -> None:
         if table not in self.faults:
-            self._apart(table, lambda: self._writer(table).write(rows))
+            self._apart(table, lambda: self._writer(table, compared=compared).write(rows))
 
-    def _writer(self, table: TableId) -> TableWriter:
-        writer = self._tables.get(table)
+    def _writer(self, table: TableId, *, compared: bool) -> TableWriter:
+        writer = self._tables.get((table, compared))
         if writer is None:
             share = max(1 << 20, _BUFFER_BYTES // max(1, len(self._task.tables)))
             target = self._task.tables[table].target
             writer = self._opened.enter_context(TableWriter(target, self._attempt, buffer_bytes=share))
-            self._tables[table] = writer
+            self._tables[table, compared] = writer
         return writer
 
     def _apart(self, table: TableId, step: Callable[[], Done]) -> Done | None:
@@ -143,8 +149,9 @@ class _Files:
             return step()
         except Exception as error:
             self.faults[table] = fault_at(CHANGELOG.name, error)
-        if (writer := self._tables.pop(table, None)) is not None:
-            writer.abort()
+        for compared in (False, True):
+            if (writer := self._tables.pop((table, compared), None)) is not None:
+                writer.abort()
         return None
 
     def rejected(self, rows: pa.RecordBatch) -> None:
@@ -153,8 +160,26 @@ class _Files:
     def statements(self, rows: pa.RecordBatch) -> None:
         self._ddl.write(rows)
 
-    def close(self) -> tuple[dict[TableId, tuple[WrittenFile, ...]], tuple[WrittenFile, ...], tuple[WrittenFile, ...]]:
-        """Finish all files, and return those of changelogs by table, of quarantine and of statements."""
-        closed = {table: self._apart(table, one.close) for table, one in list(self._tables.items())}
-        changelogs = {table: files for table, files in closed.items() if files is not None}
-        return changelogs, self._quarantine.close(), self._ddl.close()
+    def close(self) -> _Closed:
+        """Finish all files."""
+        changelogs: dict[TableId, tuple[WrittenFile, ...]] = {}
+        compared: list[str] = []
+        for (table, before), writer in list(self._tables.items()):
+            files = self._apart(table, writer.close) or ()
+            changelogs[table] = (*changelogs.get(table, ()), *files)
+            compared += [file.path for file in files if before]
+        changelogs = {table: files for table, files in changelogs.items() if table not in self.faults}
+        return _Closed(changelogs, frozenset(compared), self._quarantine.close(), self._ddl.close())
+
+
+@dataclass(frozen=True, slots=True)
+class _Closed:
+    """The files of changelogs by table, and all others.
+
+    ``compared`` are the paths of changelog files with rows before the end of compared cells.
+    """
+
+    changelogs: dict[TableId, tuple[WrittenFile, ...]]
+    compared: frozenset[str]
+    quarantine: tuple[WrittenFile, ...]
+    ddl: tuple[WrittenFile, ...]

@@ -46,6 +46,8 @@ No row depends on them.
 TABLES_INPUT = "tables"
 """The name under which windows with statements that empty a table record the known tables."""
 
+_NO_STATEMENT = "none"
+
 
 @dataclass(frozen=True, slots=True)
 class TopicHistory:
@@ -130,7 +132,7 @@ class TopicHistory:
                 texts.append(input_text(f"lineages:{cell}", lineages))
             if self.rows[cell].statements:
                 counted = ",".join(map(str, sorted(self.statements.get(cell, ()))))
-                texts.append(input_text(f"statements:{cell}", counted or "none"))
+                texts.append(input_text(statements_input(cell), counted or _NO_STATEMENT))
                 if self.rows[cell].emptying != 0:
                     # What is emptied may be known only later, by rows of another window.
                     texts.append(input_text(TABLES_INPUT, self.tables))
@@ -333,6 +335,16 @@ def same_rows(stored: Cut | None, mark: Cut, *, paused: Collection[TableId] = ()
 def row_inputs(inputs: Iterable[str]) -> set[str]:
     """Return the inputs that decide rows, and not the level and the problems alone."""
     return {text for text in inputs if not text.startswith(PROOF_INPUT)}
+
+
+def statements_input(cell: Cell) -> str:
+    """Return the name under which tables record the statements of a cell that count."""
+    return f"statements:{cell}"
+
+
+def offsets_in(statements: str) -> list[int]:
+    """Return the offsets in the text of such an input: of ``12,40`` they are 12 and 40."""
+    return [] if statements in ("", _NO_STATEMENT) else [int(offset) for offset in statements.split(",")]
 
 
 def proven_anew(marks: Iterable[Cut], stored: Mapping[datetime, Cut]) -> list[Cut]:

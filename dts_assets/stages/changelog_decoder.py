@@ -55,8 +55,8 @@ TallyKey: TypeAlias = tuple[datetime, int, TableId]
 class ChangelogSink(Protocol):
     """The place where decoded rows go, batch by batch."""
 
-    def rows(self, table: TableId, rows: pa.RecordBatch) -> None:
-        """Take changelog rows of a table."""
+    def rows(self, table: TableId, rows: pa.RecordBatch, *, compared: bool = False) -> None:
+        """Take changelog rows of a table; ``compared`` says that they are before the end of a compared cell."""
 
     def rejected(self, rows: pa.RecordBatch) -> None:
         """Take rows of ``quarantine``."""
@@ -128,7 +128,8 @@ class EntriesWanted:
 
     ``rules`` tells lineages where not all is lineage 0, ``redelivered`` has the entries that are left out, ``statements`` the
     offsets of the DDL that counts, ``loads`` the full loads that replace a table. Of cells in ``from_offsets`` only entries at or
-    behind that offset are decoded.
+    behind that offset are decoded. In cells of ``compared_until`` rows before that offset are given and counted apart, because
+    they may stand already.
     """
 
     rules: Mapping[CellKey, Mapping[str, LineageRule]] = field(default_factory=dict)
@@ -136,6 +137,7 @@ class EntriesWanted:
     statements: Mapping[CellKey, frozenset[int]] = field(default_factory=dict)
     loads: Mapping[CellKey, tuple[Load, ...]] = field(default_factory=dict)
     from_offsets: Mapping[CellKey, int] = field(default_factory=dict)
+    compared_until: Mapping[CellKey, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +150,10 @@ class _TableRows:
 
 
 class ChangelogDecoder:
-    """One pass over entries. Its tallies, unsigned columns and unknown things are those of all that was read."""
+    """One pass over entries. Its tallies, unsigned columns and unknown things are those of all that was read.
+
+    The rows of ``compared`` are in no other tally: those before the end of compared cells.
+    """
 
     def __init__(
         self,
@@ -165,6 +170,7 @@ class ChangelogDecoder:
         self.chunk_bytes = CHUNK_BYTES if few else MANY_TABLES_CHUNK_BYTES
         self._enough = self.chunk_bytes // 3 if few else self.chunk_bytes // 2  # to join batches is to copy them
         self.tallies: defaultdict[TallyKey, TableTally] = defaultdict(TableTally)
+        self.compared: defaultdict[TallyKey, TableTally] = defaultdict(TableTally)
         self.unsigned: set[tuple[TableId, str]] = set()
         self.unknown: Counter[str] = Counter()
 
@@ -312,10 +318,28 @@ class ChangelogDecoder:
         rows = made.rows
         if not rows.num_rows:
             return
+        if self._wanted.compared_until:
+            for start, end in _stretches(rows):
+                self._write_apart(_TableRows(made.table, rows.slice(start, end - start), made.hashes[start:end]))
+            return
         self._sink.rows(made.table, rows)
+        self._add(made, self.tallies)
+
+    def _write_apart(self, made: _TableRows) -> None:
+        """Write rows of one cell, those before the end of a compared cell apart from all others."""
+        until = self._wanted.compared_until.get(_cell_of(made.rows), 0)
+        before = made.rows["kafka_offset"].to_numpy() < until
+        for mask, tallies in ((before, self.compared), (~before, self.tallies)):
+            if mask.any():
+                part = _TableRows(made.table, made.rows.filter(pa.array(mask)), made.hashes[mask])
+                self._sink.rows(part.table, part.rows, compared=tallies is self.compared)
+                self._add(part, tallies)
+
+    def _add(self, made: _TableRows, tallies: defaultdict[TallyKey, TableTally]) -> None:
+        rows = made.rows
         for start, end in _stretches(rows):
             partition, window = rows["kafka_partition"][start].as_py(), rows["window_start"][start].as_py()
-            self.tallies[window, partition, made.table].add(
+            tallies[window, partition, made.table].add(
                 rows.slice(start, end - start), made.hashes[start:end], self._columns[made.table]
             )
 

@@ -33,7 +33,7 @@ NOW = datetime(2026, 1, 7, tzinfo=UTC)
 
 
 @contextmanager
-def broken(owner: Any, name: str, fails: Callable[..., bool], error: Exception | None = None) -> Iterator[None]:
+def broken(owner: Any, name: str, fails: Callable[..., bool], error: BaseException | None = None) -> Iterator[None]:
     """A function raises an error whenever its arguments are such as ``fails`` says."""
     real = getattr(owner, name)
 
@@ -214,7 +214,7 @@ def rows_of(harness: Harness) -> dict[str, list[str]]:
 
 @pytest.mark.long
 @pytest.mark.spark
-def test_an_open_window_that_lacks_a_table_is_made_whole_once_the_table_is_resumed(
+def test_an_open_window_that_lacks_a_table_is_made_again_for_it_once_it_is_resumed(
     bench: Bench, messages: list[Message], undisturbed: dict[str, list[str]], tmp_path: Path
 ) -> None:
     at = [border(1) + 65 * SECOND, border(1) + 75 * SECOND, border(1) + 85 * SECOND]
@@ -233,7 +233,7 @@ def test_an_open_window_that_lacks_a_table_is_made_whole_once_the_table_is_resum
     resume_tables(harness.pipeline, [TWO])
     refresh(harness)
     mark = harness.pipeline.ledger.cuts()[-1]
-    assert (len(mark.made_by), mark.paused) == (1, ()), "made whole, and not appended to"
+    assert (len(mark.made_by), mark.paused) == (4, ()), "the other table keeps its files"
     write_capture(tmp_path / "capture", parts[3], name="rest")
     for _ in range(3):
         refresh(harness)

@@ -20,7 +20,7 @@ from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import ClosedBy, Window, WindowGrid, day_of
 from dts_assets.planning.adjoining_cells import excused, joined, seam
-from dts_assets.planning.appends import can_append_entries, find_appends, open_windows
+from dts_assets.planning.appends import can_append_entries, find_appends, open_windows, tables_as_stored
 from dts_assets.planning.boundaries import PlannedCell, closed_windows, instants_to_find, plan_cells
 from dts_assets.planning.column_names import ColumnNames, named_columns
 from dts_assets.planning.compactions import FileShape, files_to_compact
@@ -143,6 +143,8 @@ def order_last(order: list[Window]) -> Cell:
 def _append(rows: dict[Cell, IngestWindow]) -> object:
     stored = cuts(len(rows))
     appends = find_appends(stored.values(), stored, rows, counted=counts(len(rows)))
+    made = {(row.window_start, row.kafka_partition, row.table): (row.kept, 0, 7) for row in counts(len(rows))}
+    tables_as_stored(stored, made, counts(len(rows)), [TableId("shopdb", "", "t0")])
     return appends.marked(stored.values(), rows, run="r2", firsts={}, stood_at=None), open_windows(rows.values())
 
 

@@ -160,7 +160,7 @@ class _Kept:
     def entries(self, rows: pa.RecordBatch) -> None:
         self.batches.append(rows)
 
-    def rows(self, table: TableId, rows: pa.RecordBatch) -> None:
+    def rows(self, table: TableId, rows: pa.RecordBatch, *, compared: bool = False) -> None:
         self.count += rows.num_rows
 
     def rejected(self, rows: pa.RecordBatch) -> None:

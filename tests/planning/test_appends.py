@@ -10,24 +10,32 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dts_assets.model.ledger_rows import Cut, IngestWindow, WindowTable
+from dts_assets.model.ledger_rows import Cut, IngestWindow, MissingTable, PausedBy, PausedTable, WindowTable
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.refreshes import Refresh
-from dts_assets.model.runs import SeenStatement
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import ClosedBy, WindowGrid
-from dts_assets.planning.appends import NO_APPENDS, Appends, can_append_entries, find_appends, open_windows
+from dts_assets.planning.appends import (
+    NO_APPENDS,
+    Appends,
+    RowsOfCell,
+    can_append_entries,
+    find_appends,
+    open_windows,
+    tables_as_stored,
+)
 from dts_assets.planning.staleness import FORMAT_INPUT, entries_input, input_text, raw_input
-from dts_assets.planning.topic_marks import PROOF_INPUT
+from dts_assets.planning.topic_marks import PROOF_INPUT, TABLES_INPUT, statements_input
 from tests.ledger_rows import cut_row, ingest_row, raw_row
 
 GRID = WindowGrid(timedelta(hours=1), datetime(2026, 1, 5, tzinfo=UTC))
 WINDOW, OTHER = GRID.at(1), GRID.at(0)
 CELLS = (Cell(0, WINDOW), Cell(1, WINDOW))
 AT = SourcePosition(0, 1, 50)
-ITEMS = TableId("shopdb", "", "items")
+ITEMS, ORDERS = TableId("shopdb", "", "items"), TableId("shopdb", "", "orders")
+PAUSED = PausedTable(ITEMS, "changelog", "KeyError", PausedBy.FAILURE, WINDOW.start)
 
 
 @dataclass
@@ -63,9 +71,13 @@ def opened() -> Open:
     return Open({CELLS[0]: grown, CELLS[1]: closed}, stored, mark, [counts("t2")])
 
 
-def statement(one: Open, offset: int) -> None:
-    row = one.rows[CELLS[0]]
-    one.rows[CELLS[0]] = replace(row, statements=(SeenStatement("", offset, AT, None, WINDOW.start),))
+def statements(one: Open, before: str, now: str, *, tables: tuple[str, str] = ("", "")) -> None:
+    """Let statements count at some offsets, ``7,12``, and let the known tables be an input."""
+    for name, offsets, known in (("stored", before, tables[0]), ("mark", now, tables[1])):
+        mark = getattr(one, name)
+        texts = [input_text(statements_input(CELLS[0]), offsets)] if offsets else []
+        texts += [input_text(TABLES_INPUT, known)] if known else []
+        setattr(one, name, replace(mark, inputs=(*mark.inputs, *texts)))
 
 
 def other_inputs(one: Open, old: str, new: str) -> None:
@@ -87,14 +99,19 @@ def closed_anew(one: Open) -> None:
 
 
 BROKEN: dict[str, Callable[[Open], None]] = {
-    "a statement has come since": lambda one: statement(one, 10),
+    "a statement before counts no more": lambda one: statements(one, "7", "10"),
+    "a statement before counts now": lambda one: statements(one, "none", "9"),
+    "a table came that a statement before empties": lambda one: statements(one, "7", "7", tables=("t1", "t2")),
     "another window that it reads has changed": lambda one: other_inputs(one, "=b1", "=b2"),
-    "the settings are others": lambda one: other_inputs(one, "=s1", "=s2"),
     "the entries were decoded anew from the start": decoded_anew,
     "the closed partition has other entries": closed_anew,
+    "a killed run has left its counts": lambda one: one.counted.append(counts("killed")),
+}
+
+NEVER: dict[str, Callable[[Open], None]] = {
+    "the settings are others": lambda one: other_inputs(one, "=s1", "=s2"),
     "made by another version of the code": lambda one: stored_as(one, code_version="0"),
     "made when it was not open": lambda one: stored_as(one, ends=()),
-    "a killed run has left its counts": lambda one: one.counted.append(counts("killed")),
 }
 
 
@@ -105,15 +122,43 @@ def test_a_window_is_appended_to_whose_entries_have_only_become_more() -> None:
     assert one.find().from_offsets == {(0, WINDOW.start): 10, (1, WINDOW.start): 5}
 
 
-@pytest.mark.parametrize("harmless", ["=1", "a statement before"])
-def test_proofs_and_statements_that_were_there_change_no_rows(harmless: str) -> None:
+HARMLESS: dict[str, Callable[[Open], None]] = {
+    "another proof": lambda one: other_inputs(one, f"{PROOF_INPUT}x=1", f"{PROOF_INPUT}x=2"),
+    "a statement that counted before": lambda one: statements(one, "7", "7"),
+    "a statement that did not count": lambda one: statements(one, "none", "none"),
+    "a statement that came since": lambda one: statements(one, "7", "7,10,12"),
+    "the first statement that came since": lambda one: statements(one, "", "10"),
+    "a statement that came since and does not count": lambda one: statements(one, "", "none"),
+    "the first statement that empties a table": lambda one: statements(one, "", "10", tables=("", "t1")),
+    "one more statement that empties a table": lambda one: statements(one, "7", "7,11", tables=("t1", "t1")),
+}
+
+
+@pytest.mark.parametrize("harmless", HARMLESS.values(), ids=HARMLESS.keys())
+def test_proofs_and_statements_behind_the_stored_rows_change_none_of_them(harmless: Callable[[Open], None]) -> None:
     one = opened()
-    other_inputs(one, f"{PROOF_INPUT}x=1", f"{PROOF_INPUT}x=2") if harmless == "=1" else statement(one, 9)
+    harmless(one)
     assert one.find().marks
 
 
 @pytest.mark.parametrize("breaks", BROKEN.values(), ids=BROKEN.keys())
-def test_a_window_is_made_whole_where_anything_else_has_changed(breaks: Callable[[Open], None]) -> None:
+def test_a_window_is_made_whole_and_compared_where_anything_else_has_changed(breaks: Callable[[Open], None]) -> None:
+    one = opened()
+    breaks(one)
+    assert one.find() == Appends({}, {WINDOW.start: one.stored})
+
+
+def test_a_window_whose_table_was_resumed_is_made_whole_and_compared() -> None:
+    one = opened()
+    lacking = replace(one.stored, paused=(MissingTable.of(PAUSED),))
+    one.stored = lacking
+    assert one.find() == Appends({}, {WINDOW.start: lacking})
+    still = find_appends([one.mark], {WINDOW.start: lacking}, one.rows, counted=one.counted, paused={ITEMS})
+    assert still == Appends({WINDOW.start: lacking})
+
+
+@pytest.mark.parametrize("breaks", NEVER.values(), ids=NEVER.keys())
+def test_files_of_other_settings_or_code_are_not_compared(breaks: Callable[[Open], None]) -> None:
     one = opened()
     breaks(one)
     assert one.find() == NO_APPENDS
@@ -122,6 +167,51 @@ def test_a_window_is_made_whole_where_anything_else_has_changed(breaks: Callable
 def test_a_window_without_a_stored_mark_is_made_whole() -> None:
     one = opened()
     assert find_appends([one.mark], {}, one.rows, counted=[]) == NO_APPENDS
+
+
+# Compared windows
+
+Made = dict[tuple[datetime, int, TableId], RowsOfCell]
+
+
+def kept(
+    one: Open, made: Made, tables: tuple[TableId, ...] = (ITEMS,), paused: tuple[TableId, ...] = ()
+) -> set[TableId]:
+    found = tables_as_stored({WINDOW.start: one.stored}, made, one.counted, tables, paused=paused)
+    assert all(starts <= {WINDOW.start} for starts in found.values())
+    return {table for table, starts in found.items() if starts}
+
+
+def test_a_table_keeps_its_files_if_its_rows_came_out_as_they_were_counted() -> None:
+    one = opened()
+    assert kept(one, {(WINDOW.start, 0, ITEMS): (1, 0, 7)}) == {ITEMS}
+    assert kept(one, {(WINDOW.start, 0, ITEMS): (1, 0, 7), (WINDOW.start, 1, ITEMS): (0, 0, 0)}) == {ITEMS}
+    for other in ((2, 0, 7), (1, 1, 7), (1, 0, 8)):
+        assert not kept(one, {(WINDOW.start, 0, ITEMS): other})
+    assert not kept(one, {(WINDOW.start, 1, ITEMS): (1, 0, 7)}), "in another Kafka partition"
+    assert not kept(one, {}), "no row came out any more"
+
+
+def test_a_table_without_rows_before_keeps_nothing_or_what_was_never_counted() -> None:
+    one = opened()
+    made = {(WINDOW.start, 0, ITEMS): (1, 0, 7)}
+    assert kept(one, made, (ITEMS, ORDERS)) == {ITEMS, ORDERS}
+    assert kept(one, {**made, (WINDOW.start, 0, ORDERS): (1, 0, 3)}, (ITEMS, ORDERS)) == {ITEMS}
+
+
+def test_counts_of_a_run_that_left_no_mark_say_nothing_of_the_files() -> None:
+    one = opened()
+    one.counted.append(replace(counts("killed"), kafka_partition=1, kept=0, row_hash=0))
+    assert not kept(one, {(WINDOW.start, 0, ITEMS): (1, 0, 7)})
+
+
+def test_a_table_that_was_resumed_is_replaced_even_with_equal_rows() -> None:
+    one = opened()
+    one.stored = replace(one.stored, paused=(MissingTable.of(PAUSED),))
+    made = {(WINDOW.start, 0, ITEMS): (1, 0, 7)}
+    assert not kept(one, made)
+    assert kept(one, made, (ITEMS, ORDERS)) == {ORDERS}
+    assert kept(one, made, paused=(ITEMS,)) == {ITEMS}, "its pause goes on"
 
 
 # The marks
@@ -143,6 +233,17 @@ def test_a_chain_goes_on_as_long_as_rows_come_behind_the_cut() -> None:
     assert marked(one.find(), one, first=51) == replace(one.mark, ends=(20, 5), made_by=("t1", "t2", "t3"), chain="t1")
     assert marked(one.find(), one, first=51, stood_at=50).chain == "t1"
     assert marked(one.find(), one, first=50, stood_at=50).chain == "t3"
+
+
+def test_a_chain_goes_on_in_a_compared_window() -> None:
+    one = opened()
+    statements(one, "7", "10")
+    appends = one.find()
+    assert appends.compared
+    assert appends.made_by == {"t1", "t2"}
+    assert (appends.from_offsets, appends.compared_until) == ({}, {(0, WINDOW.start): 10, (1, WINDOW.start): 5})
+    assert marked(appends, one, first=51) == replace(one.mark, ends=(20, 5), made_by=("t1", "t2", "t3"), chain="t1")
+    assert marked(appends, one, first=50, stood_at=50).chain == "t3"
 
 
 def test_an_open_window_that_is_made_whole_begins_a_chain() -> None:

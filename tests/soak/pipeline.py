@@ -332,7 +332,7 @@ class _Changelogs:
     outcome: Outcome
     found: list[Rows] = field(default_factory=list)
 
-    def rows(self, table: TableId, rows: pa.RecordBatch) -> None:
+    def rows(self, table: TableId, rows: pa.RecordBatch, *, compared: bool = False) -> None:
         self.found.append(_rows(rows, str(table)))
         doubtful = rows.filter(pa.array(np.diff(offsets_of(rows["invalid"])) > 0))
         for partition, at in zip(

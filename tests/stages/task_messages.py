@@ -78,7 +78,7 @@ class _Kept:
 class _Changes:
     found: list[tuple[TableId, dict[str, Any]]] = field(default_factory=list)
 
-    def rows(self, table: TableId, rows: pa.RecordBatch) -> None:
+    def rows(self, table: TableId, rows: pa.RecordBatch, *, compared: bool = False) -> None:
         self.found += [(table, row) for row in rows.to_pylist()]
 
     def rejected(self, rows: pa.RecordBatch) -> None:

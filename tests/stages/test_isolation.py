@@ -64,7 +64,7 @@ class Kept:
     def rejected(self, rows: pa.RecordBatch) -> None:
         self.quarantined += rows.to_pylist()
 
-    def rows(self, table: TableId, rows: pa.RecordBatch) -> None:
+    def rows(self, table: TableId, rows: pa.RecordBatch, *, compared: bool = False) -> None:
         self.found += rows.to_pylist()
 
     def statements(self, rows: pa.RecordBatch) -> None:
