@@ -13,7 +13,8 @@ from dts_assets.flows.apart import do_apart, fault_at
 from dts_assets.flows.layers import SNAPSHOT
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
 from dts_assets.flows.reports import Progress
-from dts_assets.flows.snapshot_merges import STATE_PROPERTY, commit_files, file_groups, merged_table
+from dts_assets.flows.snapshot_jobs import file_groups, merged_table
+from dts_assets.flows.snapshot_merges import STATE_PROPERTY, commit_files
 from dts_assets.flows.snapshot_tasks import RefreshResult, RefreshTask, refresh_files
 from dts_assets.flows.spark_tasks import run_tasks
 from dts_assets.model.columns import Column

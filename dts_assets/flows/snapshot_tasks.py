@@ -10,30 +10,31 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from dts_assets.flows.apart import fault_at
 from dts_assets.flows.layers import SNAPSHOT
+from dts_assets.flows.snapshot_files import HeldFile, HeldRows
 from dts_assets.model.columns import Column
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
 from dts_assets.planning.pauses import Fault
 from dts_assets.planning.row_removals import Removal, removal_of
 from dts_assets.stages.change_columns import CHANGE_COLUMNS, Counted, RowShape, last_truncation
-from dts_assets.stages.key_operations import Operations, joined, operations_of, partial_moves, shared_out, standing
-from dts_assets.stages.keys import Hashes, Mask
+from dts_assets.stages.key_operations import (
+    Operations,
+    joined,
+    least_position,
+    operations_of,
+    partial_moves,
+    shared_out,
+)
+from dts_assets.stages.keys import NO_KEYS, DistinctKeys, Hashes, Mask, twin_hashes
 from dts_assets.stages.row_folds import last_operations, living_rows
-from dts_assets.stages.snapshot_in_arrow import Touched, keys_of_rows, text_of, touched_keys
-from dts_assets.store.cast import cast_to_schema
-from dts_assets.store.columns import flat_name, flat_names
-from dts_assets.store.delete_files import WrittenDeletes, live_rows, write_deletes
+from dts_assets.stages.snapshot_in_arrow import Touched, touched_keys
+from dts_assets.store.columns import flat_name
+from dts_assets.store.delete_files import WrittenDeletes, write_deletes
 from dts_assets.store.file_stores import FileStore
 from dts_assets.store.files import TableWriter, WriteTarget, WrittenFile, open_parquet, read_batches
-
-_FIELD_ID = b"PARQUET:field_id"
-_BATCH_ROWS = 65536
 
 _KEYS_AT_ONCE = 1_000_000
 """Keys that a task holds while it looks for them in files.
@@ -43,26 +44,12 @@ With more of them it reads the keys of the files again.
 
 
 @dataclass(frozen=True, slots=True)
-class HeldFile:
-    """A data file of a snapshot table, with its bytes.
-
-    ``rewrite`` says that it is written anew even if no change touches a row of it. ``deletes`` are the delete files that apply to
-    it, and ``shared_deletes`` those among them that concern other data files, too.
-    """
-
-    path: str
-    rewrite: bool = False
-    bytes: int = 0
-    deletes: tuple[str, ...] = ()
-    shared_deletes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class MergedTable:
     """The facts about one table that all tasks of its merge need.
 
     ``counted`` says which changes count, ``fold_absent`` that some of them lack columns, ``unfit`` that keys may hold values
-    that do not fit their types. ``changelog_store`` opens the files with the changes.
+    that do not fit their types. ``changelog_store`` opens the files with the changes. ``knows_again`` says that some change of
+    each key that is computed again counts.
     """
 
     table: TableId
@@ -72,12 +59,18 @@ class MergedTable:
     fold_absent: bool = False
     unfit: bool = False
     changelog_store: FileStore = field(default_factory=FileStore)
+    knows_again: bool = False
 
     @property
     def shape(self) -> RowShape:
         """The shape of the snapshot's rows."""
         names = tuple(flat_name(column.name) for column in self.columns)
         return RowShape.of(self.columns, names, self.target.arrow_schema, unfit=self.unfit)
+
+    @property
+    def again(self) -> Hashes | None:
+        """The keys that are computed again and may have no change that counts, which would name them exactly."""
+        return None if self.knows_again else self.counted.again
 
     @property
     def needs_rows(self) -> bool:
@@ -144,7 +137,7 @@ class LookTask:
     """A task that finds out what changes of a table touch, before its merge is planned.
 
     It looks for the last truncation, for the keys that changes touch, or for the keys between which rows move without all
-    columns, as ``sought`` says: ``truncation``, ``keys`` or ``moves``.
+    columns, as ``sought`` says: ``truncation``, ``keys`` or ``moves``. Of rows that are no longer there it is ``former keys``.
     """
 
     merged: MergedTable
@@ -155,11 +148,16 @@ class LookTask:
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """The answer of a :class:`LookTask`: what it sought, or its fault."""
+    """The answer of a :class:`LookTask`: what it sought, or its fault.
+
+    ``least`` is the least position of the changes with ``keys``; None of those that are no longer there.
+    """
 
     table: TableId
     emptied_at: SourcePosition | None = None
-    keys: Hashes = field(default_factory=lambda: np.zeros(0, np.uint64))
+    keys: DistinctKeys = NO_KEYS
+    former_keys: DistinctKeys = NO_KEYS
+    least: SourcePosition | None = None
     moves: tuple[Hashes, Hashes] | None = None
     fault: Fault | None = None
 
@@ -188,9 +186,11 @@ def look_through(task: LookTask, attempt: str) -> Looked:
             batches = read_batches(merged.changelog_store, task.changelog, ("op", "source_position", "window_start"))
             return Looked(merged.table, emptied_at=last_truncation(batches, merged.counted.after))
         parts = list(merged.operations(task.changelog, with_rows=False, hashed=True))
-        if task.sought == "keys":
-            found = [np.unique(part.hashes()) for part in parts]
-            return Looked(merged.table, keys=np.unique(np.concatenate([np.zeros(0, np.uint64), *found])))
+        if task.sought in ("keys", "former keys"):
+            found = DistinctKeys.of([part.hashes() for part in parts], [twin_hashes(part.keys) for part in parts])
+            if task.sought == "former keys":
+                return Looked(merged.table, former_keys=found)
+            return Looked(merged.table, keys=found, least=min(filter(None, map(least_position, parts)), default=None))
         pairs = [partial_moves(part) for part in parts]
         none = np.zeros(0, np.uint64)
         left, taken = (np.concatenate([none, *(pair[side] for pair in pairs)]) for side in (0, 1))
@@ -245,12 +245,12 @@ def _added(task: RefreshTask, attempt: str) -> RefreshResult:
     """Take touched rows out of the files of a task, and write the changed rows."""
     merged, shape = task.merged, task.merged.shape
     parts = list(merged.operations(task.changelog))
-    touched = touched_keys(parts, merged.counted.again)
+    touched = touched_keys(parts, merged.again)
     with TableWriter(merged.target, attempt) as writer:
         left = _Left(merged, attempt, writer)
         for held in task.files:
             with open_parquet(merged.target.store, held.path) as file:
-                snapshot = _Snapshot(file, held, merged)
+                snapshot = HeldRows(file, held, merged.shape, merged.target.store)
                 gone = snapshot.touched(touched)
                 if merged.needs_rows:
                     parts += snapshot.standing(gone, touched)
@@ -271,7 +271,7 @@ def _removed(task: RefreshTask, attempt: str) -> RefreshResult:
         for held in task.files:
             if held.rewrite or gone[held.path].any():
                 with open_parquet(merged.target.store, held.path) as file:
-                    left.take_out(_Snapshot(file, held, merged), gone[held.path])
+                    left.take_out(HeldRows(file, held, merged.shape, merged.target.store), gone[held.path])
         return left.result()
 
 
@@ -286,7 +286,7 @@ class _Left:
     deletes: list[WrittenDeletes] = field(default_factory=list)
     unmatched: int = 0
 
-    def take_out(self, snapshot: _Snapshot, gone: Mask) -> None:
+    def take_out(self, snapshot: HeldRows, gone: Mask) -> None:
         """Take rows out of a file that stands."""
         held = snapshot.held
         if not (held.rewrite or gone.any()):
@@ -324,7 +324,7 @@ def _rows_that_stand(task: ShareTask) -> Iterator[Operations]:
     again = Touched(None, merged.counted.again if merged.counted.again is not None else np.zeros(0, np.uint64))
     for held in task.files:
         with open_parquet(merged.target.store, held.path) as file:
-            yield from _Snapshot(file, held, merged).standing(gone[held.path], again)
+            yield from HeldRows(file, held, merged.shape, merged.target.store).standing(gone[held.path], again)
 
 
 def _touched_rows(merged: MergedTable, changelog: Sequence[str], files: Sequence[HeldFile]) -> Mapping[str, Mask]:
@@ -339,7 +339,7 @@ def _touched_rows(merged: MergedTable, changelog: Sequence[str], files: Sequence
         touched = touched_keys(parts, again)
         for held in files:
             with open_parquet(merged.target.store, held.path) as file:
-                gone = _Snapshot(file, held, merged).touched(touched)
+                gone = HeldRows(file, held, merged.shape, merged.target.store).touched(touched)
             found[held.path] = gone | found[held.path] if held.path in found else gone
         parts.clear()
 
@@ -347,77 +347,5 @@ def _touched_rows(merged: MergedTable, changelog: Sequence[str], files: Sequence
         parts.append(part)
         if sum(one.count for one in parts) >= _KEYS_AT_ONCE:
             look(None)
-    look(merged.counted.again)
+    look(merged.again)
     return found
-
-
-class _Snapshot:
-    """A data file of a snapshot table, with its columns by their ids and its live rows.
-
-    Iceberg does so, too: the file may be older than a column.
-    """
-
-    def __init__(self, file: pq.ParquetFile, held: HeldFile, merged: MergedTable) -> None:
-        self._file = file
-        self.held = held
-        self.live: Mask = live_rows(merged.target.store, held.path, file.metadata.num_rows, held.deletes)
-        self._shape = merged.shape
-        self._schema = self._shape.schema
-        self._absent = merged.fold_absent
-        by_id = {one.metadata[_FIELD_ID]: one.name for one in self._file.schema_arrow if one.metadata}
-        self._stored = {
-            one.name: by_id[one.metadata[_FIELD_ID]] for one in self._schema if one.metadata[_FIELD_ID] in by_id
-        }
-        self._former = {
-            former: flat_name(column.name) for column in merged.columns for former in flat_names(column)[1:]
-        }
-
-    def touched(self, touched: Touched) -> Mask:
-        """Return which live rows have a key that the changes touch."""
-        names = [self._shape.names[place] for place in self._shape.keys]
-        names += ["_invalid"] if self._shape.unfit else []
-        found = [touched.rows(keys_of_rows(batch, self._shape)) for batch in self._batches(names)]
-        return np.concatenate(found) & self.live if found else np.zeros(0, np.bool_)
-
-    def chosen(self, mask: Mask) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a mask."""
-        at = 0
-        for batch in self._batches(self._schema.names):
-            here = mask[at : at + batch.num_rows]
-            at += batch.num_rows
-            if here.any():
-                yield batch.filter(pa.array(here))
-
-    def standing(self, gone: Mask, touched: Touched) -> Iterator[Operations]:
-        """Yield the rows of a mask as operations older than any change.
-
-        Rows whose keys are computed again are left out.
-        """
-        for rows in self.chosen(gone) if gone.any() else ():
-            kept = rows.filter(pa.array(~touched.rows_again(keys_of_rows(rows, self._shape))))
-            texts = {place: text_of(kept.column("_invalid"), [name]) for place, name in enumerate(self._shape.names)}
-            some = {place: text for place, text in texts.items() if text.null_count < len(text)}
-            yield standing(kept, self._shape, some, hashed=True)
-
-    def _batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Yield batches with some columns, as the table has them now.
-
-        Columns that the file lacks are null.
-        """
-        wanted = pa.schema([self._schema.field(name) for name in names])
-        stored = {self._stored[name]: name for name in names if name in self._stored}
-        for batch in self._file.iter_batches(_BATCH_ROWS, columns=list(stored)):
-            named = cast_to_schema(
-                batch.rename_columns([stored[name] for name in batch.schema.names]), wanted, self.held.path
-            )
-            yield self._respelled(named) if self._former and "_invalid" in names else named
-
-    def _respelled(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Name the texts of values that do not fit by the present names of their columns."""
-        at, texts = rows.schema.get_field_index("_invalid"), rows.column("_invalid")
-        former = pa.array(self._former, pa.string())
-        present = pa.array(self._former.values(), pa.string()).take(pc.index_in(texts.keys, value_set=former))
-        keys = pc.coalesce(present, texts.keys)
-        mask = texts.is_null() if texts.null_count else None
-        made = pa.MapArray.from_arrays(texts.offsets, keys, texts.items, type=texts.type, mask=mask)
-        return rows.set_column(at, rows.schema.field(at), made)

@@ -11,7 +11,8 @@ from dts_assets.flows.apart import do_apart
 from dts_assets.flows.layers import CHANGELOG, SNAPSHOT, LayerWork
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.reports import LayerOutcome
-from dts_assets.flows.snapshot_merges import STATE_PROPERTY, MergedSnapshots, SnapshotJob, merge_snapshots
+from dts_assets.flows.snapshot_jobs import SnapshotJob
+from dts_assets.flows.snapshot_merges import STATE_PROPERTY, MergedSnapshots, merge_snapshots
 from dts_assets.flows.tables_plan import MARKED
 from dts_assets.model.columns import Column
 from dts_assets.model.tables import TableId

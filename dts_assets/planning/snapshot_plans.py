@@ -189,6 +189,14 @@ def _last_held(after: Frontier, window: TableWindow) -> SourcePosition:
     return min(window.last, after.cut)
 
 
+def may_reach(greatest: SourcePosition | None, position: SourcePosition) -> bool:
+    """Return whether a file may hold a change at or behind a position.
+
+    ``greatest`` has the greatest lineage, file number and position of its rows, each for itself; None where they are not known.
+    """
+    return greatest is None or greatest >= position
+
+
 def windows_by_table(rows: Iterable[WindowTable]) -> dict[TableId, tuple[TableWindow, ...]]:
     """Return the windows in which each table has changes, over all Kafka partitions."""
     found: dict[TableId, dict[datetime, TableWindow]] = {}

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dts_assets.model.positions import SourcePosition
 from dts_assets.stages.change_columns import POSITION, SHOWN, Changes, Counted, RowShape, is_operation, positions_of
 from dts_assets.stages.keys import Hashes, Mask, Numbers, among_sorted, as_mask, as_numbers, differ, hash_keys
 
@@ -155,6 +156,15 @@ def joined(parts: Sequence[Operations]) -> Operations:
         for batches in (touches, [part.rows for part in parts])
     ]
     return Operations(*map(_one_batch, whole))
+
+
+def least_position(operations: Operations) -> SourcePosition | None:
+    """Return the least position of the changes of some operations; None without an operation."""
+    if not operations.count:
+        return None
+    lineage, file, position = (operations.numbers(name) for name in POSITION)
+    first = np.lexsort((position, file, lineage))[0]
+    return SourcePosition(int(lineage[first]), int(file[first]), int(position[first]))
 
 
 def partial_moves(operations: Operations) -> tuple[Hashes, Hashes]:

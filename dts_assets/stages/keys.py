@@ -8,6 +8,7 @@ Arrow finds keys again exactly. Hashes of 64 bits stand for keys only where two 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -15,6 +16,8 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from dts_assets.stages.row_hash import row_hashes
 
 Numbers: TypeAlias = npt.NDArray[np.int64]
 Hashes: TypeAlias = npt.NDArray[np.uint64]
@@ -57,6 +60,12 @@ class Keys:
             codes = np.minimum(np.searchsorted(distinct, combined), len(distinct) - 1)
             found &= (at >= 0) & (distinct[codes] == combined)
         return found
+
+    def reach(self, least: pa.Scalar, greatest: pa.Scalar) -> bool:
+        """Tell whether the first value of some key may lie between two values of its type."""
+        values = self._dictionaries[0]
+        between = pc.and_(pc.greater_equal(values, least), pc.less_equal(values, greatest))
+        return bool(values.null_count or pc.any(between).as_py())
 
 
 def comparable(column: pa.Array) -> pa.Array:
@@ -111,6 +120,42 @@ def _hash_column(column: pa.Array) -> Hashes:
     values = pc.fill_null(column, False if pa.types.is_boolean(column.type) else 0).to_numpy(zero_copy_only=False)
     each = np.asarray(pd.util.hash_array(values, categorize=False), np.uint64)
     return np.asarray(np.where(as_mask(column.is_null()), np.uint64(1), each), np.uint64)
+
+
+def twin_hashes(columns: Sequence[pa.Array]) -> Hashes:
+    """Return another hash of each row's key, which has nothing in common with the first."""
+    return row_hashes(
+        pa.RecordBatch.from_arrays(list(map(comparable, columns)), [str(at) for at in range(len(columns))])
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class DistinctKeys:
+    """Distinct keys by two hashes, sorted: with 128 bits together they tell keys apart."""
+
+    hashes: Hashes
+    twins: Hashes
+
+    @classmethod
+    def of(cls, hashes: Sequence[Hashes], twins: Sequence[Hashes]) -> DistinctKeys:
+        """Return the distinct keys of several parts."""
+        none = np.zeros(0, np.uint64)
+        one, other = np.concatenate([none, *hashes]), np.concatenate([none, *twins])
+        order = np.lexsort((other, one))
+        one, other = one[order], other[order]
+        first = np.ones(len(one), np.bool_)
+        first[1:] = (one[1:] != one[:-1]) | (other[1:] != other[:-1])
+        return cls(one[first], other[first])
+
+    def all_among(self, others: DistinctKeys) -> bool:
+        """Tell whether others have all these keys."""
+        if not len(others.hashes):
+            return not len(self.hashes)
+        at = np.minimum(np.searchsorted(others.hashes, self.hashes), len(others.hashes) - 1)
+        return bool(np.all((others.hashes[at] == self.hashes) & (others.twins[at] == self.twins)))
+
+
+NO_KEYS = DistinctKeys.of((), ())
 
 
 def among_sorted(hashes: Hashes, known: Hashes) -> Mask:

@@ -33,6 +33,10 @@ class Touched:
     keys: Keys | None
     again: Hashes = field(default_factory=lambda: np.zeros(0, np.uint64))
 
+    def reach(self, least: pa.Scalar, greatest: pa.Scalar) -> bool:
+        """Tell whether the first value of a touched key may lie between two values."""
+        return bool(len(self.again)) or (self.keys is not None and self.keys.reach(least, greatest))
+
     def rows(self, keys: Sequence[pa.Array]) -> Mask:
         """Tell which rows have a key that changes touch."""
         gone = np.zeros(len(keys[0]), np.bool_) if self.keys is None else self.keys.among(keys)

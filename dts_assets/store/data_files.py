@@ -25,7 +25,7 @@ from pyiceberg.io.pyarrow import (
 )
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.schema import Schema, promote
-from pyiceberg.table import Table
+from pyiceberg.table import Table, TableProperties
 from pyiceberg.typedef import Record
 from pyiceberg.types import BinaryType
 
@@ -61,13 +61,20 @@ def data_files(table: Table, files: Sequence[WrittenFile]) -> list[DataFile]:
         return list(pool.map(reader.data_file, files))
 
 
-def _kept(wanted: StatisticsCollector) -> StatisticsCollector:
+def _kept(wanted: StatisticsCollector, properties: Mapping[str, str]) -> StatisticsCollector:
     """Return the collector of a column's statistics.
 
-    It takes nothing of binary columns: writers leave their statistics out, and pyiceberg would warn of it.
+    It takes nothing of binary columns: writers leave their statistics out, and pyiceberg would warn of it. Where the table asks
+    for the bounds of a column inside a struct it takes them; pyiceberg would only count.
     """
-    none = MetricsMode(MetricModeTypes.NONE)
-    return replace(wanted, mode=none) if isinstance(wanted.iceberg_type, BinaryType) else wanted
+    if isinstance(wanted.iceberg_type, BinaryType):
+        return replace(wanted, mode=MetricsMode(MetricModeTypes.NONE))
+    if (
+        properties.get(f"{TableProperties.METRICS_MODE_COLUMN_CONF_PREFIX}.{wanted.column_name}")
+        == MetricModeTypes.FULL.value
+    ):
+        return replace(wanted, mode=MetricsMode(MetricModeTypes.FULL))
+    return wanted
 
 
 class _FooterReader:
@@ -81,7 +88,10 @@ class _FooterReader:
         for schema in (table.schema(), *reversed(self._metadata.schemas)):
             if set(schema.field_ids) - self._plan.keys():
                 found = compute_statistics_plan(schema, self._metadata.properties)
-                self._plan = {**{number: _kept(one) for number, one in found.items()}, **self._plan}
+                self._plan = {
+                    **{number: _kept(one, self._metadata.properties) for number, one in found.items()},
+                    **self._plan,
+                }
         self._paths: dict[bytes, Mapping[str, int]] = {}
 
     def data_file(self, file: WrittenFile) -> DataFile:

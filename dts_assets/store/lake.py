@@ -9,15 +9,17 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
 from pyiceberg.catalog import Catalog
+from pyiceberg.conversions import from_bytes
 from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 from pyiceberg.typedef import Identifier
-from pyiceberg.types import IcebergType, TimestamptzType
+from pyiceberg.types import IcebergType, NestedField, PrimitiveType, TimestamptzType
 
 from dts_assets.errors import ForeignDeletesError, LakeFormatError
 from dts_assets.store.catalog import LakeLocation, open_catalog
@@ -41,6 +43,7 @@ class StoredFile:
 
     ``rows`` counts deleted ones, too. ``deletes`` are the delete files that may concern it, and ``shared_deletes`` those among
     them that may concern other files, too. ``deleted_rows`` is the number of rows that the other ones delete.
+    ``greatest`` has the greatest values of the columns that were asked for, if the file has bounds of them.
     """
 
     path: str
@@ -50,6 +53,7 @@ class StoredFile:
     deletes: tuple[str, ...] = ()
     shared_deletes: tuple[str, ...] = ()
     deleted_rows: int = 0
+    greatest: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,11 +215,12 @@ class Lake:
         *,
         snapshot_id: int | None = None,
         applies_deletes: bool = False,
+        greatest: Sequence[str] = (),
     ) -> list[StoredFile]:
         """Return the live files inside ``rectangle`` (None: all), by partition and path.
 
         There are none if there is no table. ``applies_deletes`` says that the caller leaves out deleted rows; see
-        :func:`dts_assets.store.delete_files.live_rows`.
+        :func:`dts_assets.store.delete_files.live_rows`. ``greatest`` are columns whose greatest values are wanted.
 
         Raises:
             LakeFormatError: Another version of dts-assets made the subscription's tables.
@@ -227,7 +232,8 @@ class Lake:
         with_deletes = files_with_deletes(table, rectangle or {}, snapshot_id=snapshot_id)
         if not applies_deletes and any(deletes for _, deletes in with_deletes):
             raise ForeignDeletesError(".".join(table.name()))
-        found = [_stored(table, file, deletes) for file, deletes in with_deletes]
+        columns = {name: table.schema().find_field(name) for name in greatest}
+        found = [_stored(table, file, deletes, columns) for file, deletes in with_deletes]
         return sorted(found, key=lambda file: ([str(value) for value in file.partition.values()], file.path))
 
     def files_apart(self, path: Sequence[str], one: int, other: int) -> tuple[list[StoredFile], list[StoredFile]]:
@@ -337,10 +343,16 @@ def _live_rows(store: FileStore, file: DataFile, deletes: Sequence[DataFile]) ->
     return int(live_rows(store, file.file_path, file.record_count, [one.file_path for one in deletes]).sum())
 
 
-def _stored(table: Table, file: DataFile, deletes: Sequence[DataFile] = ()) -> StoredFile:
+def _stored(
+    table: Table,
+    file: DataFile,
+    deletes: Sequence[DataFile] = (),
+    columns: Mapping[str, NestedField] = MappingProxyType({}),
+) -> StoredFile:
     fields = table.specs()[file.spec_id].partition_type(table.schema()).fields
     values = {one.name: _python_value(file.partition[number], one.field_type) for number, one in enumerate(fields)}
     shared = tuple(one.file_path for one in deletes if only_file(one) is None)
+    bounds = file.upper_bounds or {}
     return StoredFile(
         file.file_path,
         values,
@@ -349,6 +361,11 @@ def _stored(table: Table, file: DataFile, deletes: Sequence[DataFile] = ()) -> S
         tuple(one.file_path for one in deletes),
         shared,
         sum(one.record_count for one in deletes if one.file_path not in shared),
+        {
+            name: from_bytes(column.field_type, bounds[column.field_id])
+            for name, column in columns.items()
+            if column.field_id in bounds and isinstance(column.field_type, PrimitiveType)
+        },
     )
 
 

@@ -95,12 +95,16 @@ def layout(
     return TableLayout(schema, spec, MappingProxyType(properties))
 
 
+POSITION_COLUMNS = tuple(f"source_position.{name}" for name in ("lineage", "file", "position"))
+"""The columns of a changelog that make up the position of a change."""
+
+
 def changelog_layout(table: TableId, columns: Sequence[Column]) -> TableLayout:
     """Return the layout of a changelog, which is replaced window by window."""
     return layout(
         iceberg_schema(changelog_columns(columns)),
         partition_by=("window_start",),
-        metrics=("window_start", "event_time", "kafka_partition", "kafka_offset"),
+        metrics=("window_start", "event_time", "kafka_partition", "kafka_offset", *POSITION_COLUMNS),
         extra=_source_name(table),
     )
 

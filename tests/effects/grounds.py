@@ -17,7 +17,7 @@ from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import NoSuchNamespaceError
 from pyiceberg.typedef import Identifier
 
-from dts_assets.flows.snapshot_merges import Merge
+from dts_assets.flows.snapshot_jobs import Merge
 from dts_assets.store.catalog import LakeLocation, open_catalog
 from dts_emulator.machine.rest_lake import WAREHOUSE
 from tests.effects.by_spark import catch_spark

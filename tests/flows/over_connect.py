@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from dts_assets.flows import executors, snapshot_merges
+from dts_assets.flows import executors, snapshot_jobs, snapshot_merges
 from dts_assets.flows.executors import count_cores, require_executors
 from dts_assets.store.catalog import LakeLocation, open_catalog
 from dts_assets.store.session import open_session
@@ -86,7 +86,7 @@ def main() -> int:
             harness = Bench(session, location(folder), folder, "connect").open(capture, name=NAME)
             for number in reversed(range(WINDOWS)):
                 harness.all(number)
-            with patch.object(snapshot_merges.Merge, "is_small", False):  # as if there were many changes
+            with patch.object(snapshot_jobs.Merge, "is_small", False):  # as if there were many changes
                 harness.tables(0)
                 harness.settle()
         finally:

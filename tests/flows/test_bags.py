@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dts_assets.flows import snapshot_merges
+from dts_assets.flows import snapshot_jobs
 from tests.flows.harness import Harness
 from tests.flows.history import border
 from tests.flows.in_process import bench_in_process
@@ -62,8 +62,8 @@ def test_a_bag_is_the_sources_own(
     order: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, shared: bool
 ) -> None:
     if shared:
-        monkeypatch.setattr(snapshot_merges.Merge, "is_small", False)
-        monkeypatch.setattr(snapshot_merges, "SHARE_ROWS", 2)
+        monkeypatch.setattr(snapshot_jobs.Merge, "is_small", False)
+        monkeypatch.setattr(snapshot_jobs, "SHARE_ROWS", 2)
     harness = open_short(bench_in_process(tmp_path, "bag"), tmp_path / "capture", three_windows().messages)
     harness.raw()
     harness.entries()

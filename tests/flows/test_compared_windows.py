@@ -20,7 +20,8 @@ from dts_assets.errors.tables import SharedFaultError
 from dts_assets.flows import snapshots
 from dts_assets.flows.find_work import find_work
 from dts_assets.flows.pauses import pause_tables, resume_tables
-from dts_assets.flows.snapshot_merges import SnapshotJob, merge_snapshots
+from dts_assets.flows.snapshot_jobs import SnapshotJob
+from dts_assets.flows.snapshot_merges import merge_snapshots
 from dts_assets.model.ledger_rows import PausedBy, PausedTable
 from dts_assets.model.tables import TableId
 from dts_assets.store.lake import Lake

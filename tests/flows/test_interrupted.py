@@ -88,7 +88,7 @@ def test_flows_go_on_from_every_commit(bench: Bench, tmp_path: Path, monkeypatch
         return
     # The same on a window that is made again.
     killed(harness.tables, Lake, "replace", calls=2)
-    killed(harness.tables, snapshot_merges, "_merge", calls=1)
+    killed(harness.tables, snapshot_merges, "plan_merge", calls=1)
     assert harness.snapshots(source.tables) == folded(source.tables, source.changes)
     harness.tables(1)
     assert harness.everything() == reference.everything()

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dts_assets.flows import snapshot_merges
+from dts_assets.flows import snapshot_jobs
 from tests.flows.harness import Bench, Harness
 from tests.flows.history import border
 from tests.flows.in_process import bench_in_process
@@ -29,8 +29,8 @@ Contents = dict[tuple[Any, Any], tuple[Any, Any]]
 def bench(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     """Changes are one task for a table, or are shared out over many."""
     if request.param == "shared out":
-        monkeypatch.setattr(snapshot_merges.Merge, "is_small", False)
-        monkeypatch.setattr(snapshot_merges, "SHARE_ROWS", 3)
+        monkeypatch.setattr(snapshot_jobs.Merge, "is_small", False)
+        monkeypatch.setattr(snapshot_jobs, "SHARE_ROWS", 3)
     return bench_in_process(tmp_path, "moved")
 
 

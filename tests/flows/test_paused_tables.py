@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from dts_assets.errors.tables import SharedFaultError
-from dts_assets.flows import snapshot_merges
+from dts_assets.flows import snapshot_jobs, snapshot_merges
 from dts_assets.flows.find_work import find_work
 from dts_assets.flows.judged import judge_ledger
 from dts_assets.flows.pauses import pause_tables, resume_tables
@@ -255,7 +255,7 @@ def test_a_table_that_cannot_be_merged_stands_where_it_was_and_catches_up(
         pytest.MonkeyPatch.context() as patch,
         broken(snapshot_merges, "_commit", lambda _, merge, *__: merge.job.table == TWO),
     ):
-        patch.setattr(snapshot_merges.Merge, "is_small", False)
+        patch.setattr(snapshot_jobs.Merge, "is_small", False)
         harness.tables(1)
         harness.tables(2)
     assert harness.rows("snapshot", DATABASE, "two") == before

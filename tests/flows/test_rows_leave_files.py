@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyiceberg.table.snapshots import Operation
 
-from dts_assets.flows import snapshot_merges, snapshot_tasks
+from dts_assets.flows import snapshot_jobs, snapshot_tasks
 from dts_assets.planning import row_removals
 from dts_assets.planning.compactions import FileShape, files_to_compact
 from dts_assets.store.delete_files import WrittenDeletes, write_deletes
@@ -45,7 +45,7 @@ def test_snapshots_with_deleted_rows_hold_what_the_database_holds(
 
     monkeypatch.setattr(snapshot_tasks, "write_deletes", counted)
     if shared:
-        monkeypatch.setattr(snapshot_merges.Merge, "is_small", False)
+        monkeypatch.setattr(snapshot_jobs.Merge, "is_small", False)
     chance, source = Random(seed), short_source(items())
     table, rows = source.tables["items"], source.rows["items"]
     for number in range(WINDOWS):

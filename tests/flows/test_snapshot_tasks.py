@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyiceberg.catalog import Catalog
 
-from dts_assets.flows.snapshot_merges import file_groups
+from dts_assets.flows.snapshot_files import HeldFile
+from dts_assets.flows.snapshot_jobs import file_groups
 from dts_assets.flows.snapshot_tasks import (
-    HeldFile,
     MergedTable,
     RefreshTask,
     ShareTask,

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from dts_assets.errors import DtsAssetsError
-from dts_assets.flows.snapshot_merges import Merge
+from dts_assets.flows.snapshot_jobs import Merge
 from dts_emulator.commands.demo_run import run_demo
 
 

@@ -1,0 +1,253 @@
+"""The work for the snapshot of one table: the first looks, the files to read, and the tasks.
+
+A table with few changes is a task, or a few that share the files of its snapshot. Many changes are shared out to tasks by the
+hashes of their keys, so that a task's memory is bounded whatever a table holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
+
+import numpy as np
+
+from dts_assets.flows.layers import CHANGELOG, SNAPSHOT
+from dts_assets.flows.pipeline import Pipeline
+from dts_assets.flows.snapshot_files import HeldFile
+from dts_assets.flows.snapshot_tasks import Looked, LookTask, MergedTable
+from dts_assets.model.columns import Column
+from dts_assets.model.frontier import EMPTY_FRONTIER
+from dts_assets.model.positions import SourcePosition
+from dts_assets.model.tables import TableId
+from dts_assets.model.turns import Turn
+from dts_assets.planning.snapshot_plans import SnapshotPlan, SnapshotState, may_reach
+from dts_assets.stages.change_columns import Counted
+from dts_assets.stages.keys import DistinctKeys, Hashes
+from dts_assets.stages.snapshot_in_arrow import linked_keys, with_linked
+from dts_assets.store.lake import StoredFile
+from dts_assets.store.schemas import POSITION_COLUMNS
+
+SHARE_ROWS = 500_000
+SHARE_BYTES = 24 << 20
+"""The most stored bytes that the changes of one task may have.
+
+With :data:`SHARE_ROWS` it keeps a task's memory small; more changes are shared out over several tasks.
+"""
+
+_CHANGES_OF_A_KEY = 16
+"""The changes that are reckoned for a key that is computed again.
+
+A task takes more of them, and holds more then.
+"""
+
+_TASK_BYTES = 64 << 20
+"""Stored bytes of a snapshot that one task looks through."""
+
+_SMALL_BYTES = 8 << 20
+_MOST_SMALL = 8
+"""The number of small files above which a snapshot has them written as one.
+
+Each refresh of a table that only gets rows adds a file.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotJob:
+    """The work of one table.
+
+    ``current`` is the present Iceberg snapshot of its snapshot table, None before the first; ``truncating`` are the windows with
+    truncations of the table.
+    """
+
+    table: TableId
+    columns: tuple[Column, ...]
+    before: SnapshotState
+    plan: SnapshotPlan
+    current: int | None
+    truncating: frozenset[datetime]
+    turn: Turn
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """A job whose changes were looked through: the files to read, and those that may lose rows.
+
+    ``applied`` are the delete files of the snapshot, ``rows`` bounds the changes that count. ``linked`` has the keys between
+    which rows move without all columns.
+    """
+
+    job: SnapshotJob
+    merged: MergedTable
+    changelog: tuple[StoredFile, ...]
+    groups: tuple[tuple[HeldFile, ...], ...]
+    applied: frozenset[str]
+    rows: int
+    linked: Mapping[str, Hashes] | None = None
+
+    @property
+    def shares(self) -> int:
+        """The number of tasks that the changes are shared out to."""
+        size = sum(file.bytes for file in self.changelog)
+        whole = sum(file.rows for file in self.changelog)
+        counted = size * self.rows // whole if whole else 0
+        return max(1, -(-self.rows // SHARE_ROWS), -(-counted // SHARE_BYTES))
+
+    @property
+    def is_small(self) -> bool:
+        """True if the task that writes rows can read whatever it needs."""
+        reads = sum(file.bytes for file in self.changelog)
+        return self.shares == 1 and reads <= 2 * SHARE_BYTES and not (self.merged.needs_rows and len(self.groups) > 1)
+
+
+def looks_of(pipeline: Pipeline, job: SnapshotJob, run: str) -> Iterator[LookTask]:
+    """Yield the tasks that find out what is computed again, and where rows move."""
+    plan, before, after = job.plan, job.before, job.plan.state.frontier
+    now, then = plan.state.changelog_snapshot, before.changelog_snapshot
+    look = partial(_look, pipeline, job, run)
+    if plan.follow_moves:
+        whole = plan.rebuilds or plan.recomputes
+        yield from look(
+            "moves", Counted(after, EMPTY_FRONTIER if whole else before.frontier), None if whole else plan.newer, now
+        )
+    if plan.rebuilds:
+        yield from look("truncation", Counted(after), job.truncating, now)
+        return
+    if plan.suspect_until is not None:
+        yield from look("keys", Counted(after, before.frontier, until=plan.suspect_until), plan.newer, now)
+    if plan.replaced:
+        yield from look("keys", Counted(after), plan.replaced, now)
+        yield from look("former keys", Counted(before.frontier), plan.replaced, then)
+
+
+def _look(
+    pipeline: Pipeline,
+    job: SnapshotJob,
+    run: str,
+    sought: str,
+    counted: Counted,
+    starts: Collection[datetime] | None,
+    version: int | None,
+) -> Iterator[LookTask]:
+    files = _changelog(pipeline, job, starts, version)
+    merged = _merged(pipeline, job, counted, run)
+    for group in by_size(files, SHARE_BYTES):
+        yield LookTask(merged, tuple(file.path for file in group), sought, sum(file.bytes for file in group))
+
+
+def _merged(pipeline: Pipeline, job: SnapshotJob, counted: Counted, run: str) -> MergedTable:
+    whole = merged_table(pipeline, job.table, job.columns, counted, run)
+    return replace(whole, fold_absent=job.plan.fold_absent, unfit=job.plan.state.unfit)
+
+
+def merged_table(
+    pipeline: Pipeline, table: TableId, columns: tuple[Column, ...], counted: Counted, run: str
+) -> MergedTable:
+    """Return what tasks need to know of a table whose changes send every column, and whose keys fit."""
+    return MergedTable(
+        table=table,
+        columns=columns,
+        counted=counted,
+        target=pipeline.lake.target(pipeline.table_path(SNAPSHOT.name, table), run),
+        changelog_store=pipeline.lake.file_store(pipeline.table_path(CHANGELOG.name, table)),
+    )
+
+
+def _changelog(
+    pipeline: Pipeline,
+    job: SnapshotJob,
+    starts: Collection[datetime] | None,
+    version: int | None,
+    least: SourcePosition | None = None,
+) -> list[StoredFile]:
+    """Return the changelog files of some windows (None: all that the frontier reaches), in an Iceberg snapshot.
+
+    Files without a change at or behind the ``least`` position are left out, but not those of newer windows.
+    """
+    path, reached = pipeline.table_path(CHANGELOG.name, job.table), job.plan.state.frontier.window
+    if version is None or reached is None:
+        return []
+    rectangle = {} if starts is None else {"window_start": set(starts)}
+    files = pipeline.lake.data_files(path, rectangle, snapshot_id=version, greatest=POSITION_COLUMNS)
+    return [
+        file
+        for file in files
+        if file.partition["window_start"] <= reached
+        and (least is None or file.partition["window_start"] in job.plan.newer or may_reach(_last(file), least))
+    ]
+
+
+def _last(file: StoredFile) -> SourcePosition | None:
+    """Return the greatest lineage, file number and position of a changelog file; None without bounds."""
+    found = [file.greatest[name] for name in POSITION_COLUMNS if name in file.greatest]
+    return SourcePosition(*found) if len(found) == len(POSITION_COLUMNS) else None
+
+
+def plan_merge(pipeline: Pipeline, job: SnapshotJob, looked: Sequence[Looked], run: str) -> Merge:
+    """Return what is to be done for a table, by what its changes touch."""
+    plan, before, after = job.plan, job.before.frontier, job.plan.state.frontier
+    version = plan.state.changelog_snapshot
+    linked = linked_keys(one.moves for one in looked if one.moves is not None) if plan.follow_moves else None
+    stands = pipeline.lake.data_files(pipeline.table_path(SNAPSHOT.name, job.table), applies_deletes=True)
+    least = None if plan.rebuilds else _decided_from(job, looked)
+    if plan.rebuilds:
+        emptied_at = max((one.emptied_at for one in looked if one.emptied_at is not None), default=None)
+        files, counted = _changelog(pipeline, job, None, version, emptied_at), Counted(after, emptied_at=emptied_at)
+    elif plan.recomputes:
+        again = np.unique(np.concatenate([keys.hashes for one in looked for keys in (one.keys, one.former_keys)]))
+        again = again if linked is None else with_linked(again, linked)
+        files = _changelog(pipeline, job, None, version, least)
+        counted = Counted(after, before, again=again, newer=frozenset(plan.newer))
+    else:
+        files, counted = _changelog(pipeline, job, plan.newer, version), Counted(after, before)
+    rows = sum(file.rows for file in files)
+    if counted.again is not None:
+        newer = sum(file.rows for file in files if file.partition["window_start"] in counted.newer)
+        rows = min(rows, newer + len(counted.again) * _CHANGES_OF_A_KEY)
+    applied = frozenset(path for file in stands for path in file.deletes)
+    groups = tuple(file_groups([] if plan.rebuilds else stands))
+    merged = replace(_merged(pipeline, job, counted, run), knows_again=least is not None)
+    return Merge(job, merged, tuple(files), groups, applied, rows, linked)
+
+
+def _decided_from(job: SnapshotJob, looked: Sequence[Looked]) -> SourcePosition | None:
+    """Return a position at or behind which the last change of every key stands that is computed again.
+
+    None if it is not known: where changes lack columns, in a bag, and where keys of changes that are no longer there have none in
+    their place. Then any change may count.
+    """
+    keys = DistinctKeys.of([one.keys.hashes for one in looked], [one.keys.twins for one in looked])
+    former = DistinctKeys.of([one.former_keys.hashes for one in looked], [one.former_keys.twins for one in looked])
+    is_bag = not any(column.is_key for column in job.columns)
+    if job.plan.fold_absent or is_bag or not former.all_among(keys):
+        return None
+    return min((one.least for one in looked if one.least is not None), default=None)
+
+
+def file_groups(files: Collection[StoredFile]) -> list[tuple[HeldFile, ...]]:
+    """Return files of a snapshot as tasks take them.
+
+    The first group has the smallest files; its task adds the new rows.
+    """
+    small = sum(file.bytes < _SMALL_BYTES for file in files) > _MOST_SMALL
+    return [
+        tuple(
+            HeldFile(file.path, small and file.bytes < _SMALL_BYTES, file.bytes, file.deletes, file.shared_deletes)
+            for file in group
+        )
+        for group in by_size(files, _TASK_BYTES)
+    ] or [()]
+
+
+def by_size(files: Iterable[StoredFile], most: int) -> list[list[StoredFile]]:
+    """Return files in groups of at most so many bytes, or of one file; the smallest come first."""
+    groups: list[list[StoredFile]] = []
+    size = 0
+    for file in sorted(files, key=lambda file: (file.bytes, file.path)):
+        if not groups or size + file.bytes > most:
+            groups.append([])
+            size = 0
+        groups[-1].append(file)
+        size += file.bytes
+    return groups
