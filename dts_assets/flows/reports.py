@@ -117,7 +117,8 @@ class LayerOutcome:
 
     ``rows`` and ``bytes`` are what the table holds, None where it was not looked at or was never written. ``outgrown`` are its
     columns that do not hold what they have become at the source. ``fault`` is that of a table that could not be brought up to
-    date, None where all went well. ``unmatched`` counts the removals that found no row in a table without a key.
+    date, None where all went well. ``unmatched`` counts the removals that found no row in a table without a key. ``waits`` says
+    that the changelog may have changes that the layer does not hold yet.
     """
 
     committed: bool = False
@@ -126,6 +127,7 @@ class LayerOutcome:
     outgrown: tuple[OutgrownColumn, ...] = ()
     fault: Fault | None = None
     unmatched: int | None = None
+    waits: bool = True
 
 
 @dataclass(frozen=True, slots=True)

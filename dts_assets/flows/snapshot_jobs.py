@@ -58,7 +58,7 @@ class SnapshotJob:
     """The work of one table.
 
     ``current`` is the present Iceberg snapshot of its snapshot table, None before the first; ``truncating`` are the windows with
-    truncations of the table.
+    truncations of the table. ``waits`` says that the changelog has changes which the new frontier does not hold.
     """
 
     table: TableId
@@ -68,6 +68,7 @@ class SnapshotJob:
     current: int | None
     truncating: frozenset[datetime]
     turn: Turn
+    waits: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,6 @@ from dts_assets.flows.tables_plan import MARKED
 from dts_assets.model.columns import Column
 from dts_assets.model.tables import TableId
 from dts_assets.planning.cuts import not_behind
-from dts_assets.planning.outgrown_types import outgrown_columns
 from dts_assets.planning.snapshot_plans import (
     EMPTY_STATE,
     SnapshotState,
@@ -41,8 +40,7 @@ def advance_snapshots(work: LayerWork) -> dict[TableId, LayerOutcome]:
         StaleGenerationError: Another run has written a snapshot since this one was planned.
     """
     pipeline, progress = work.pipeline, work.progress
-    counted = pipeline.ledger.window_tables()
-    windows, outgrown = windows_by_table(counted), outgrown_columns(counted)
+    windows = windows_by_table(work.counted)
     planned = do_apart(
         SNAPSHOT.name, work.tables, lambda table: _job(work, table, tuple(work.tables[table]), windows.get(table, ()))
     )
@@ -61,7 +59,7 @@ def advance_snapshots(work: LayerWork) -> dict[TableId, LayerOutcome]:
     outcomes = {
         job.table: replace(
             _outcome(pipeline, job.table, committed=job.table in done),
-            outgrown=outgrown.get(job.table, ()),
+            waits=job.waits,
             unmatched=None if any(column.is_key for column in job.columns) else merged.unmatched.get(job.table, 0),
         )
         for job in jobs
@@ -97,6 +95,7 @@ def _job(work: LayerWork, table: TableId, columns: tuple[Column, ...], windows: 
         None if current is None else current.snapshot_id,
         frozenset(window.window_start for window in windows if window.truncations),
         work.turn,
+        waits=any(not plan.state.frontier.holds(window.window_start, window.last) for window in windows),
     )
 
 

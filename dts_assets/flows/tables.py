@@ -13,7 +13,7 @@ from dts_assets.flows.apart import do_apart, fault_at
 from dts_assets.flows.compaction import compact_changelogs
 from dts_assets.flows.falling_ids import compare_contents
 from dts_assets.flows.known_tables import known_tables
-from dts_assets.flows.layers import EVERYTHING, LayerWork, Selection
+from dts_assets.flows.layers import CHANGELOG, EVERYTHING, LayerWork, Selection
 from dts_assets.flows.pauses import pause_tables
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
 from dts_assets.flows.reports import LayerOutcome, Progress, TableReport, TablesReport, WindowReport
@@ -24,13 +24,15 @@ from dts_assets.flows.tables_plan import MARKED, TablesPlan, chosen_tables, plan
 from dts_assets.flows.tables_tasks import TablesResult
 from dts_assets.flows.turns import tables_turn
 from dts_assets.model.frontier import Frontier
-from dts_assets.model.ledger_rows import Cut, PausedTable
+from dts_assets.model.ledger_rows import Cut, PausedTable, WindowTable
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
 from dts_assets.planning.appends import open_windows
+from dts_assets.planning.backlog import taken_out
 from dts_assets.planning.compactions import needs_compaction
 from dts_assets.planning.cuts import frontier, frontier_of_table, window_cut
 from dts_assets.planning.judgements import with_quarantined
+from dts_assets.planning.outgrown_types import OutgrownColumn, outgrown_columns
 from dts_assets.planning.pauses import Fault, pauses_of, windows_lacking, with_missing
 from dts_assets.planning.snapshot_plans import Chain
 from dts_assets.planning.topic_marks import proven_anew
@@ -79,15 +81,26 @@ def materialize_tables(
 def _materialize(pipeline: Pipeline, plan: TablesPlan, spark: SparkProvider, progress: Progress) -> TablesReport:
     began = time.monotonic()
     decoded = decode_tables(pipeline, plan, spark=spark, progress=progress)
+    if left_out := chosen_tables(
+        plan.tables,
+        CHANGELOG,
+        plan.selection,
+        without={*plan.paused, *plan.changelogs},
+        among={table for result in decoded.results for table in result.left_out},
+    ):
+        progress(f"changelog: {len(left_out)} tables more have entries than were described; decoding again")
+        plan = plan.with_tables(left_out)
+        decoded = decode_tables(pipeline, plan, spark=spark, progress=progress)
     lost = quarantined_entries(tally for result in decoded.results for tally in result.tallies.items())
     refuse_incomplete(pipeline, _with_quarantined(plan.marks, lost), plan.ingested)
     written = commit_tables(pipeline, plan, decoded, progress=progress)
-    advanced = _advance_layers(pipeline, plan, written, spark=spark, progress=progress)
+    counted = pipeline.ledger.window_tables()
+    advanced = _advance_layers(pipeline, plan, written, counted, spark=spark, progress=progress)
     _mark_windows(pipeline, plan, advanced, written, spark=spark, progress=progress)
     _warn_of_pauses(advanced.failed, progress)
     return TablesReport(
         _window_reports(advanced, written, decoded.results),
-        _table_reports(pipeline, decoded.results, written.tallies, advanced.outcomes),
+        _table_reports(pipeline, decoded.results, written.tallies, advanced.outcomes, outgrown_columns(counted)),
         time.monotonic() - began,
         next((result.decoder for result in decoded.results), ""),
         {**plan.paused, **{row.table: row for row in advanced.failed}},
@@ -108,9 +121,18 @@ class _Advanced:
 
 
 def _advance_layers(
-    pipeline: Pipeline, plan: TablesPlan, written: Written, *, spark: SparkProvider, progress: Progress
+    pipeline: Pipeline,
+    plan: TablesPlan,
+    written: Written,
+    counted: Sequence[WindowTable],
+    *,
+    spark: SparkProvider,
+    progress: Progress,
 ) -> _Advanced:
-    """Bring the layers that are made from other layers to the frontier that the committed changelogs allow."""
+    """Bring the layers that are made from other layers to the frontier that the committed changelogs allow.
+
+    ``counted`` are the counts of all windows.
+    """
     cuts = {start: window_cut(row) for start, row in plan.stored.items()}
     first, told = pipeline.first_window(), plan.history.past.frontier
     marks = plan.marks
@@ -143,6 +165,7 @@ def _advance_layers(
             {},
             plan.windows,
             reached,
+            counted,
             chains,
             plan.turn,
             spark,
@@ -167,7 +190,7 @@ def _make_layers(
     for layer in pipeline.layers:
         if layer.make is None or layer.made_from is None:
             continue
-        chosen = chosen_tables(known, layer, plan.selection, without={*plan.paused, *faults})
+        chosen = chosen_tables(known, layer, plan.selection, without={*plan.paused, *faults}, among=plan.concerned)
         rows = do_apart(layer.name, chosen, partial(pipeline.has_rows, layer.made_from))
         tables = {table: columns for table, columns in chosen.items() if rows.results.get(table)}
         outcomes[layer.name] = layer.make(replace(whole, tables=tables))
@@ -223,6 +246,7 @@ def _mark_windows(
         return
     pipeline.ledger.replace_lineages(plan.history.lineages.all)
     pipeline.ledger.replace_cuts(plan.windows, advanced.marks, turn=plan.turn)
+    _take_out_of_backlog(pipeline, plan, advanced)
     settle_days(pipeline, progress)
     still_open = open_windows(plan.ingested.values())
     scattered = [
@@ -241,6 +265,21 @@ def _mark_windows(
             if layer.compact is not None:
                 layer.compact(pipeline, made, spark, progress)
     _expire_old_snapshots(pipeline, [table for table in written.tables if table not in still], progress)
+
+
+def _take_out_of_backlog(pipeline: Pipeline, plan: TablesPlan, advanced: _Advanced) -> None:
+    """Take the tables out of the backlog of which no layer lacks a change any more."""
+    still = {*plan.paused, *(row.table for row in advanced.failed)}
+    waiting = {table for made in advanced.outcomes.values() for table, outcome in made.items() if outcome.waits}
+    tables = known_tables(pipeline)
+    looked_at = chosen_tables(tables, CHANGELOG, plan.selection, without=still, among=plan.concerned)
+    done = {table for table in looked_at if table not in waiting}
+    pipeline.ledger.change_backlog(
+        lambda rows: taken_out(
+            rows, seen=plan.backlog, run=plan.run, done=done, layers=[layer.name for layer in pipeline.layers],
+            all_tables=tables if plan.concerned is None else (),
+        )
+    )  # fmt: skip
 
 
 def _expire_old_snapshots(pipeline: Pipeline, tables: Iterable[TableId], progress: Progress) -> None:
@@ -292,8 +331,12 @@ def _table_reports(
     results: Collection[TablesResult],
     tallies: Mapping[TallyKey, TableTally],
     outcomes: Mapping[str, Mapping[TableId, LayerOutcome]],
+    outgrown: Mapping[TableId, tuple[OutgrownColumn, ...]],
 ) -> tuple[TableReport, ...]:
-    """Return the report of every known table; ``outcomes`` are by layer name: ``{"snapshot": {orders: LayerOutcome()}}``."""
+    """Return the report of every known table; ``outcomes`` are by layer name: ``{"snapshot": {orders: LayerOutcome()}}``.
+
+    ``outgrown`` has the columns of each table that outgrew their types, also of tables that were not looked at.
+    """
     by_table: dict[TableId, list[tuple[datetime, TableTally]]] = {}
     for (start, _, table), tally in tallies.items():
         by_table.setdefault(table, []).append((start, tally))
@@ -306,7 +349,11 @@ def _table_reports(
                 table=table,
                 columns=columns,
                 layers={
-                    layer.name: outcomes.get(layer.name, {}).get(table, LayerOutcome()) for layer in pipeline.layers
+                    layer.name: replace(
+                        outcomes.get(layer.name, {}).get(table, LayerOutcome()),
+                        outgrown=() if layer.make is None else outgrown.get(table, ()),
+                    )
+                    for layer in pipeline.layers
                 },
                 changes=_summed((start, tally.changes) for start, tally in mine),
                 stored_bytes=_summed((file.partition[0], file.bytes) for file in files),

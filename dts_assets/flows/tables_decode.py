@@ -25,6 +25,7 @@ from dts_assets.model.ledger_rows import IngestWindow
 from dts_assets.model.refreshes import run_of
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
+from dts_assets.planning.backlog import entered
 from dts_assets.planning.mark_changes import contradicts
 from dts_assets.planning.pauses import Fault
 from dts_assets.planning.task_shares import shared_files
@@ -58,6 +59,7 @@ def decode_tables(pipeline: Pipeline, plan: TablesPlan, *, spark: SparkProvider,
     if not plan.writes:
         return Decoded(plan.changelogs)
     _take_back_marks(pipeline, plan)
+    pipeline.ledger.change_backlog(lambda rows: entered(rows, plan.changelogs, plan.run))
     before = find_redelivered_changes(
         pipeline, plan.history, plan.windows_again, plan.tables,
         base=plan.base("redeliveries", [window.start for window in plan.windows_again]), spark=spark, progress=progress,

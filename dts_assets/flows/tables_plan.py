@@ -6,7 +6,7 @@ It reads only.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from dts_assets.errors import IncompleteWindowError
@@ -16,13 +16,14 @@ from dts_assets.flows.looks import looks
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.reports import Progress
 from dts_assets.model.columns import Column
-from dts_assets.model.ledger_rows import Cut, IngestWindow, PausedTable
+from dts_assets.model.ledger_rows import BacklogTable, Cut, IngestWindow, PausedTable
 from dts_assets.model.problems import Completeness
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.model.turns import Turn
 from dts_assets.model.windows import Window
 from dts_assets.planning.appends import NO_APPENDS, Appends, find_appends
+from dts_assets.planning.backlog import backlog_of, concerned_tables
 from dts_assets.planning.mark_changes import made_meanwhile
 from dts_assets.planning.pauses import catches_up
 from dts_assets.planning.topic_marks import TopicHistory, same_rows
@@ -42,7 +43,8 @@ class TablesPlan:
     ``changelogs`` are the tables whose changelogs are written, ``run`` names the folder of the files. ``turn`` has the writer's
     name, ``found`` the files that the system tables had of the windows when the run was planned. ``paused`` are the known tables
     that stood still then: the run leaves all their layers as they are, also if a person resumes one meanwhile. ``catching_up``
-    has the windows that are made for some resumed tables alone, by window start.
+    has the windows that are made for some resumed tables alone, by window start. ``concerned`` are the tables that the run may
+    have work for, None for all; ``backlog`` are the rows of the backlog as the run found them.
     """
 
     windows: tuple[Window, ...]
@@ -61,6 +63,13 @@ class TablesPlan:
     found: Mapping[str, Mapping[datetime, Collection[str]]]
     paused: Mapping[TableId, PausedTable]
     catching_up: Mapping[datetime, frozenset[TableId]]
+    concerned: frozenset[TableId] | None
+    backlog: tuple[BacklogTable, ...]
+
+    def with_tables(self, tables: Mapping[TableId, tuple[Column, ...]]) -> TablesPlan:
+        """Return the plan with the changelogs of further tables."""
+        concerned = None if self.concerned is None else self.concerned.union(tables)
+        return replace(self, changelogs={**self.changelogs, **tables}, concerned=concerned)
 
     def base(self, name: str, starts: Iterable[datetime]) -> list[str]:
         """Return the files that a system table had of some windows when the run was planned."""
@@ -100,7 +109,10 @@ def plan_tables(
     """
     pipeline.ledger.enter_turn(MARKED, turn)
     found = {name: _files_of_tables(pipeline, name, windows) for name in ("quarantine", "ddl", "redeliveries")}
-    tables = _tables_of(pipeline, windows)
+    backlog, shapes = pipeline.ledger.backlog(), pipeline.ledger.table_shapes(windows)
+    # All known tables: those of these windows are among them even if the registry file never heard of them.
+    register_shapes(pipeline, stored_shapes(shapes))
+    tables = known_tables(pipeline)
     look = next(look for look in looks(pipeline, tables) if look.judges(windows))
     ingested, topic, stored = look.entries, look.topic, look.cuts
     pipeline.require(pipeline.cells(windows), ingested, needed="entries")
@@ -120,7 +132,20 @@ def plan_tables(
         progress(f"tables: {len(proven)} windows keep their rows; what is known of them has changed")
     keep = {mark.window for mark in proven}
     again = [mark for mark in marks if mark.window not in keep]
-    counted = pipeline.ledger.window_tables([mark.window for mark in again])
+    counted, starts = (
+        pipeline.ledger.window_tables([mark.window for mark in again]),
+        {one.window.start for one in again},
+    )
+    concerned = (
+        concerned_tables(
+            backlog_of(backlog, (layer.name for layer in pipeline.layers)),
+            [row for cell, row in ingested.items() if cell.window.start in starts],
+            described=(row.table for row in shapes if row.window_start in starts),
+            counted=(row.table for row in counted),
+        )
+        if selection.whole
+        else None
+    )
     return TablesPlan(
         windows=tuple(windows),
         selection=selection,
@@ -134,7 +159,7 @@ def plan_tables(
         if selection.whole
         else NO_APPENDS,
         tables=tables,
-        changelogs=chosen_tables(tables, CHANGELOG, selection, without=paused),
+        changelogs=chosen_tables(tables, CHANGELOG, selection, without=paused, among=concerned),
         run=pipeline.new_run(),
         turn=turn,
         found=found,
@@ -144,6 +169,8 @@ def plan_tables(
             for mark in (again if selection.whole else ())
             if (resumed := catches_up(stored.get(mark.window.start), mark, paused=paused))
         },
+        concerned=concerned,
+        backlog=tuple(backlog),
     )
 
 
@@ -162,10 +189,16 @@ def chosen_tables(
     selection: Selection,
     *,
     without: Collection[TableId] = (),
+    among: Collection[TableId] | None = None,
 ) -> dict[TableId, tuple[Column, ...]]:
-    """Return the tables that a run makes in a layer; tables ``without`` stand still."""
+    """Return the tables that a run makes in a layer.
+
+    Tables ``without`` stand still, and there is work for tables ``among`` alone; None stands for all tables.
+    """
     return {
-        table: columns for table, columns in tables.items() if selection.takes(layer, table) and table not in without
+        table: columns
+        for table, columns in tables.items()
+        if selection.takes(layer, table) and table not in without and (among is None or table in among)
     }
 
 
@@ -187,12 +220,3 @@ def refuse_incomplete(pipeline: Pipeline, marks: Iterable[Cut], ingested: Mappin
             incomplete[where] = [problem.code.value for problem in problems]
     if incomplete and pipeline.settings.on_incomplete == "block":
         raise IncompleteWindowError(pipeline.name, incomplete)
-
-
-def _tables_of(pipeline: Pipeline, windows: Sequence[Window]) -> dict[TableId, tuple[Column, ...]]:
-    """Return all known tables.
-
-    The tables of these windows are among them even if the registry file never heard of them.
-    """
-    register_shapes(pipeline, stored_shapes(pipeline.ledger.table_shapes(windows)))
-    return known_tables(pipeline)

@@ -60,7 +60,7 @@ class TablesResult:
     ``decoder`` names the parser and its version. ``seconds`` is how long the task took, by the clock of the worker, shared out
     over its windows by their bytes. ``faults`` are those of tables whose rows could not be written: they have no files.
     ``compared`` are the tallies of rows before the end of compared cells, ``compared_paths`` the paths of their files; no other
-    tally has these rows.
+    tally has these rows. ``left_out`` are the tables that have entries and were not to be decoded.
     """
 
     files: dict[TableId, tuple[WrittenFile, ...]]
@@ -74,6 +74,7 @@ class TablesResult:
     faults: dict[TableId, Fault] = field(default_factory=dict)
     compared: dict[TallyKey, TableTally] = field(default_factory=dict)
     compared_paths: frozenset[str] = frozenset()
+    left_out: frozenset[TableId] = frozenset()
 
     def without(self, tables: Collection[TableId]) -> TablesResult:
         """Return the result without the files, the counts and the surprises of some tables."""
@@ -104,7 +105,7 @@ def decode_changes(task: TablesTask, attempt: str) -> TablesResult:
     return TablesResult(
         closed.changelogs, closed.quarantine, closed.ddl, decoder.tallies, frozenset(decoder.unsigned), decoder.unknown,
         task.format.decoder, {start: took * size / whole for start, size in task.bytes.items()}, files.faults,
-        decoder.compared, closed.compared,
+        decoder.compared, closed.compared, frozenset(decoder.left_out),
     )  # fmt: skip
 
 

@@ -377,6 +377,17 @@ class SettledDay:
     lacking: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class BacklogTable:
+    """A row of ``backlog``: a table of which some layer may lack changes.
+
+    It was entered by a ``run`` that was to write its changelog.
+    """
+
+    table: TableId
+    run: str
+
+
 LedgerRow: TypeAlias = (
     RawWindow
     | IngestWindow
@@ -389,4 +400,5 @@ LedgerRow: TypeAlias = (
     | Lease
     | PausedTable
     | SettledDay
+    | BacklogTable
 )

@@ -152,7 +152,8 @@ class _TableRows:
 class ChangelogDecoder:
     """One pass over entries. Its tallies, unsigned columns and unknown things are those of all that was read.
 
-    The rows of ``compared`` are in no other tally: those before the end of compared cells.
+    The rows of ``compared`` are in no other tally: those before the end of compared cells. ``left_out`` are the tables that have
+    entries and are not decoded.
     """
 
     def __init__(
@@ -171,6 +172,7 @@ class ChangelogDecoder:
         self._enough = self.chunk_bytes // 3 if few else self.chunk_bytes // 2  # to join batches is to copy them
         self.tallies: defaultdict[TallyKey, TableTally] = defaultdict(TableTally)
         self.compared: defaultdict[TallyKey, TableTally] = defaultdict(TableTally)
+        self.left_out: set[TableId] = set()
         self.unsigned: set[tuple[TableId, str]] = set()
         self.unknown: Counter[str] = Counter()
 
@@ -251,7 +253,9 @@ class ChangelogDecoder:
         named = pa.table({name: dml[name] for name in ("database", "schema", "table", "rows")})
         for row in named.group_by(["database", "schema", "table"]).aggregate([("rows", "sum")]).to_pylist():
             table = TableId(row["database"] or "", row["schema"] or "", row["table"] or "")
-            if table in self._columns and row["rows_sum"]:
+            if table not in self._columns:
+                self.left_out.add(table)
+            elif row["rows_sum"]:
                 self.tallies[start, partition, table].announced += row["rows_sum"]
 
     def _decode(self, entries: pa.RecordBatch) -> None:

@@ -19,6 +19,7 @@ from typing import Any, TypeAlias, get_args, get_origin, get_type_hints
 from dts_assets.model.columns import Column, quoted, same_name
 from dts_assets.model.delivery import CellDelivery
 from dts_assets.model.ledger_rows import (
+    BacklogTable,
     Comparison,
     Counts,
     Cut,
@@ -87,6 +88,7 @@ LEDGER_COLUMNS: Mapping[str, tuple[NamedType, ...]] = MappingProxyType(
         "leases": columns_of(Lease),
         "paused_tables": columns_of(PausedTable),
         "settled_days": columns_of(SettledDay),
+        "backlog": columns_of(BacklogTable),
     }
 )
 """The columns of each table of the ledger. A table that an earlier version made is widened when it is opened."""

@@ -23,6 +23,7 @@ from pyiceberg.table import Table
 
 from dts_assets.errors import LakeTableError, StaleGenerationError
 from dts_assets.model.ledger_rows import (
+    BacklogTable,
     Comparison,
     Cut,
     IngestWindow,
@@ -82,13 +83,15 @@ class MarksByDay:
 
     def files_of_windows(self, days: Iterable[int]) -> tuple[str, ...]:
         """Return the paths of the files with the marks of ingest of some days. Equal paths are equal rows."""
-        by_day = self._found["windows"][1] if "windows" in self._found else {}
-        return tuple(sorted(file.file_path for day in set(days) for file in by_day.get(day, ())))
+        return tuple(sorted(file.file_path for day in set(days) for file in self._days_of_windows.get(day, ())))
 
     def count_of_windows(self) -> int:
         """Return the number of the marks of ingest of all days."""
-        by_day = self._found["windows"][1] if "windows" in self._found else {}
-        return sum(file.record_count for files in by_day.values() for file in files)
+        return sum(file.record_count for files in self._days_of_windows.values() for file in files)
+
+    @property
+    def _days_of_windows(self) -> Mapping[int, tuple[DataFile, ...]]:
+        return self._found["windows"][1] if "windows" in self._found else {}
 
     def _rows(self, kind: type[Kind], name: str, days: Iterable[int]) -> list[Kind]:
         if name not in self._found:
@@ -151,10 +154,7 @@ class Ledger:
         return sorted(self._read(SettledDay, "settled_days", None), key=lambda row: row.day)
 
     def change_settled_days(self, change: Callable[[Sequence[SettledDay]], Sequence[SettledDay]]) -> None:
-        """Replace all settled days by the result of ``change``; equal rows are not written again.
-
-        ``change`` gets the stored rows. It is called again if somebody else was faster.
-        """
+        """Replace all settled days by the result of ``change``; see ``_change_all``."""
         self._change_all("settled_days", SettledDay, change)
 
     def comparisons(self) -> list[Comparison]:
@@ -178,11 +178,16 @@ class Ledger:
         return sorted(self._read(PausedTable, "paused_tables", None), key=lambda row: row.table)
 
     def change_paused_tables(self, change: Callable[[Sequence[PausedTable]], Sequence[PausedTable]]) -> None:
-        """Replace all pauses by the result of ``change``; equal rows are not written again.
-
-        ``change`` gets the stored rows. It is called again if somebody else was faster: a person and a run may write at once.
-        """
+        """Replace all pauses by the result of ``change``; see ``_change_all``. A person and a run may write at once."""
         self._change_all("paused_tables", PausedTable, change)
+
+    def backlog(self) -> list[BacklogTable]:
+        """Return the tables of which some layer may lack changes, by name and run."""
+        return sorted(self._read(BacklogTable, "backlog", None))
+
+    def change_backlog(self, change: Callable[[Sequence[BacklogTable]], Sequence[BacklogTable]]) -> None:
+        """Replace the whole backlog by the result of ``change``; see ``_change_all``."""
+        self._change_all("backlog", BacklogTable, change)
 
     def replace_leases(self, rows: Sequence[Lease], *, base: Collection[str]) -> None:
         """Make ``rows`` all the leases, if they still stand in the files ``base``.
@@ -225,11 +230,7 @@ class Ledger:
             require_turn(self._ensure(name), turn)
 
     def replace_raw_windows(self, cells: Iterable[Cell], rows: Sequence[RawWindow], *, turn: Turn = NOBODY) -> None:
-        """Make ``rows`` all the marks of raw of ``cells``.
-
-        Raises:
-            OvertakenError: The name of ``turn`` does not stand any more.
-        """
+        """Make ``rows`` all the marks of raw of ``cells``; raises as :meth:`replace_windows` does."""
         self._replace_cells("raw_windows", cells, rows, turn)
 
     def replace_windows(self, cells: Iterable[Cell], rows: Sequence[IngestWindow], *, turn: Turn = NOBODY) -> None:

@@ -179,6 +179,7 @@ SYSTEM_TABLES: Mapping[str, TableLayout] = MappingProxyType(
         "leases": _system(LEDGER_COLUMNS["leases"], ()),
         "paused_tables": _system(LEDGER_COLUMNS["paused_tables"], ()),
         "settled_days": _system(LEDGER_COLUMNS["settled_days"], ()),
+        "backlog": _system(LEDGER_COLUMNS["backlog"], ()),
         "raw_windows": RAW_WINDOWS,
         **{name: _ledger(name) for name in ("windows", "window_tables", "cuts", "table_shapes", "comparisons")},
     }

@@ -12,6 +12,8 @@ import pyarrow.compute as pc
 from dts_assets.model.columns import Column
 from dts_assets.model.frontier import Frontier
 from dts_assets.model.positions import SourcePosition
+from dts_assets.model.tables import TableId
+from dts_assets.planning.backlog import backlog_of, concerned_tables, entered, taken_out
 from dts_assets.stages.change_columns import Counted, RowShape, last_truncation
 from dts_assets.stages.moved_rows import connected
 from dts_assets.stages.raw_rows import ContentDigest
@@ -89,6 +91,14 @@ def _merge_bag(changes: pa.RecordBatch) -> object:
     return merged(NOTHING, [changes], shape=shape, fold_absent=True, shares=3)
 
 
+def _look_at_all(tables: list[TableId]) -> object:
+    """A run that looks at all tables, of which every second waits, and then another of the tables that wait."""
+    layers, rows = ("changelog", "snapshot"), entered([], tables, "r1")
+    rows = taken_out(rows, seen=(), run="r1", done=set(tables[::2]), layers=layers, all_tables=tables)
+    known = concerned_tables(backlog_of(rows, layers), [], described=tables, counted=tables)
+    return taken_out(entered(rows, tables, "r2"), seen=set(rows), run="r2", done=known or (), layers=layers)
+
+
 def _rows(count: int, *, keys: int) -> pa.RecordBatch:
     ids = pa.array(np.arange(count) % keys)
     return pa.RecordBatch.from_arrays([ids, pa.nulls(count, pa.map_(pa.string(), pa.string()))], ["id", "_invalid"])
@@ -108,6 +118,7 @@ STEPS: dict[str, Case] = {
     "changes of a bag's rows": (lambda count: _changes(count, keys=max(1, count // 5)), _merge_bag),
     "changes of a bag's one row": (lambda count: _changes(count, keys=1), _merge_bag),
     "rows that move": (lambda count: _changes(count, keys=count, moving=True), _merge),
+    "tables in the backlog": (lambda count: [TableId("shopdb", "", f"t{n}") for n in range(count)], _look_at_all),
     "keys": (lambda count: _rows(count, keys=count), lambda rows: repeated_keys(lambda: [rows], ["id"])),
     "keys that are repeated": (
         lambda count: _rows(count, keys=max(1, count // 2)),

@@ -180,22 +180,6 @@ def break_table(stack: LiveStack, random: Random) -> str | None:
     return f"{DATABASE}.checking lost its files, was paused ({rows[0].reason}) for {time.monotonic() - began:.0f} s"
 
 
-def seldom(fault: Fault, *, every: float) -> Fault:
-    """The fault, which does nothing within so many seconds of its last time."""
-    last = -every
-
-    def one(stack: LiveStack, random: Random) -> str | None:
-        nonlocal last
-        if time.monotonic() - last < every:
-            return None
-        done = fault(stack, random)
-        if done is not None:
-            last = time.monotonic()
-        return done
-
-    return one
-
-
 HOSTILE: Final[Mapping[str, Fault]] = {
     "make_table": make_table,
     "change_rows": change_rows,
@@ -240,8 +224,13 @@ def live_with_hostility(
         turn = time.time()
         found = Lived(freshness(stack.commits.read(), stack.cuts.read(), begin=begin, end=turn - 30))
         say(f"alone: {_told(found.usual)}")
-        faults = {**HOSTILE, "break_table": seldom(break_table, every=_BROKEN_EVERY)}
-        for done in under_fire(stack, found.acts, random, seconds=seconds, faults=faults, between=between):
+        broken = -_BROKEN_EVERY
+
+        def due(name: str) -> bool:
+            return name != "break_table" or time.monotonic() - broken >= _BROKEN_EVERY
+
+        for done in under_fire(stack, found.acts, random, seconds=seconds, faults=HOSTILE, between=between, due=due):
+            broken = time.monotonic() if "lost its files" in done else broken
             now = freshness(stack.commits.read(), stack.cuts.read(), begin=turn)
             say(f"{done}; {_told(now)}")
         end = time.time()

@@ -129,16 +129,18 @@ def under_fire(
     seconds: float,
     faults: Mapping[str, Fault],
     between: tuple[float, float],
+    due: Callable[[str], bool] = lambda _: True,
 ) -> Iterator[str]:
     """Each fault once in random order, then again, for as long as there is time; what each of them did.
 
-    One that could do nothing is not counted, and comes again as the last of its round.
+    One that could do nothing is not counted, and comes again as the last of its round. A round has the faults that are ``due``.
     """
     end, order = time.monotonic() + seconds, list[str]()
     while time.monotonic() < end:
         stack.wait_until(lambda: False, seconds=random.uniform(*between), every=0.5)
         if not order:
-            order = random.sample(sorted(faults), len(faults))
+            order = sorted(filter(due, faults))
+            random.shuffle(order)
         name = order.pop()
         done = faults[name](stack, random)
         if done is None:

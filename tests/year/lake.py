@@ -20,7 +20,7 @@ from dts_assets.flows.layers import Layer
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.model.columns import Column
 from dts_assets.model.frontier import EMPTY_FRONTIER, Frontier
-from dts_assets.model.ledger_rows import Cut, IngestWindow, PausedTable, RawWindow, SettledDay
+from dts_assets.model.ledger_rows import BacklogTable, Cut, IngestWindow, PausedTable, RawWindow, SettledDay
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window, day_of
@@ -125,6 +125,12 @@ class Memory:
     def change_paused_tables(self, change: Callable[[Sequence[PausedTable]], Sequence[PausedTable]]) -> None:
         self.paused = list(change(self.paused))
         self.version += 1
+
+    def backlog(self) -> list[BacklogTable]:
+        return []  # so all tables are looked at
+
+    def change_backlog(self, change: Callable[[Sequence[BacklogTable]], Sequence[BacklogTable]]) -> None:
+        self._ask()
 
     def window_tables(self, _: object = None) -> list[Any]:
         return []

@@ -1,0 +1,91 @@
+"""The backlog: the tables of which some layer may lack changes. No other table is looked at.
+
+A run enters a table before it writes the table's changelog, under its own name. It takes the table out when all layers hold all
+changes of the changelog. A table stays while changes wait for a later frontier, while it is paused, and after a run that was
+killed. A run takes out its own rows and those that it has seen before it began: rows of a run that has overtaken it stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+from dts_assets.model.ledger_rows import BacklogTable, IngestWindow
+from dts_assets.model.tables import TableId
+
+_ALL_LOOKED_AT = TableId("", "", "")
+"""The table of the row that says with which layers the backlog is kept. No table of a source has an empty name."""
+
+
+def backlog_of(rows: Iterable[BacklogTable], layers: Iterable[str]) -> frozenset[TableId] | None:
+    """Return the tables in the backlog; None if any table may lack changes.
+
+    Any table may before the first run that looks at all of them, and once there are other ``layers``: names such as ``snapshot``.
+    """
+    tables = {row.table: row.run for row in rows}
+    known = tables.pop(_ALL_LOOKED_AT, None) == _layers_text(layers)
+    return frozenset(tables) if known else None
+
+
+def concerned_tables(
+    backlog: frozenset[TableId] | None,
+    cells: Iterable[IngestWindow],
+    *,
+    described: Iterable[TableId],
+    counted: Iterable[TableId],
+) -> frozenset[TableId] | None:
+    """Return the tables that a run may have work for; None stands for all tables.
+
+    Args:
+        backlog: The tables in the backlog.
+        cells: The marks of ingest of the windows that the run makes.
+        described: The tables that entries of these windows describe.
+        counted: The tables that have counts of these windows: their rows may go.
+    """
+    # A statement that empties a table may name a table without an entry in the window; older marks have not counted them.
+    if backlog is None or any(cell.emptying != 0 for cell in cells):
+        return None
+    return backlog.union(described, counted)
+
+
+def entered(rows: Sequence[BacklogTable], tables: Iterable[TableId], run: str) -> list[BacklogTable]:
+    """Return the rows of the backlog with tables that a run is about to write."""
+    return sorted({*rows, *(BacklogTable(table, run) for table in tables)})
+
+
+def taken_out(
+    rows: Iterable[BacklogTable],
+    *,
+    seen: Collection[BacklogTable],
+    run: str,
+    done: Collection[TableId],
+    layers: Iterable[str],
+    all_tables: Collection[TableId] = (),
+) -> list[BacklogTable]:
+    """Return the rows of the backlog without tables of which no layer lacks a change.
+
+    Args:
+        rows: The rows as they stand.
+        seen: The rows as they stood when the run was planned.
+        run: The name of the run.
+        done: The tables that lack nothing any more.
+        layers: The names of all layers.
+        all_tables: All tables, if the run was to look at all of them; those that are not done may lack changes.
+    """
+    done, seen = frozenset(done), frozenset(seen)
+    kept = {row for row in rows if row.table not in done or not (row.run == run or row in seen)}
+    if all_tables:
+        kept = {row for row in kept if row.table != _ALL_LOOKED_AT}
+        kept |= {BacklogTable(table, run) for table in all_tables if table not in done}
+        kept.add(BacklogTable(_ALL_LOOKED_AT, _layers_text(layers)))
+    return sorted(_one_row_each(kept, run, seen))
+
+
+def _one_row_each(rows: Iterable[BacklogTable], run: str, seen: Collection[BacklogTable]) -> set[BacklogTable]:
+    """Return rows in which a table that waits stands once, and not once for each run."""
+    found = set(rows)
+    mine = {row.table for row in found if row.run == run}
+    return {row for row in found if row.run == run or row not in seen or row.table not in mine}
+
+
+def _layers_text(layers: Iterable[str]) -> str:
+    return ",".join(sorted(layers))

@@ -1,0 +1,193 @@
+"""A table in which nothing changed is not looked at, and a table that lacks changes always is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dts_assets.flows.layers import Selection
+from dts_assets.model.tables import TableId
+from dts_assets.planning.backlog import backlog_of
+from dts_assets.store.lake import Lake
+from dts_assets.store.ledger import Ledger
+from tests.flows.harness import Harness, table_id
+from tests.flows.history import border
+from tests.flows.in_process import bench_in_process
+from tests.flows.short import SECOND, insert, items, open_short, short_source, update
+from tests.flows.source import DATABASE, Ddl, Source
+from tests.flows.test_paused_tables import broken, of_layer
+
+ONE, TWO = table_id("one"), table_id("two")
+LAYERS = ("changelog", "snapshot")
+WINDOWS = 4
+
+
+def only_one_changes(*, before_its_cut: bool = True) -> Source:
+    """Two tables get rows in the first window; then one of them alone changes.
+
+    The first rows of the other table may come behind the last CHECKPOINT of their window.
+    """
+    source = short_source(items("one"), items("two"))
+    insert(source, border(0) + 10 * SECOND, range(10), table="one")
+    if before_its_cut:
+        insert(source, border(0) + 11 * SECOND, range(10), table="two")
+    source.checkpoint(border(0) + 500 * SECOND)
+    if not before_its_cut:
+        insert(source, border(0) + 550 * SECOND, range(10), table="two")
+    for number in range(1, WINDOWS):
+        update(source, border(number) + 10 * SECOND, {number: number}, table="one")
+        source.checkpoint(border(number) + 500 * SECOND)
+    return source
+
+
+def opened(folder: Path, source: Source) -> Harness:
+    bench = bench_in_process(folder, "backlog")
+    harness = open_short(bench, folder / "capture", source.messages, windows=WINDOWS)
+    harness.raw()
+    harness.entries()
+    return harness
+
+
+@contextmanager
+def opened_tables() -> Iterator[set[str]]:
+    """The names of the source tables of which any layer is opened in the lake."""
+    found: set[str] = set()
+    real = Lake.table
+
+    def noted(self: Lake, path: Any) -> Any:
+        if path[1:2] in (("changelog",), ("snapshot",)):
+            found.add(path[-1])
+        return real(self, path)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Lake, "table", noted)
+        for name in ("ensure", "evolve", "replace"):
+            _note(patch, name, found)
+        yield found
+
+
+def _note(patch: pytest.MonkeyPatch, name: str, found: set[str]) -> None:
+    real = getattr(Lake, name)
+
+    def noted(self: Lake, path: Any, *rest: Any, **named: Any) -> Any:
+        if path[1:2] in (("changelog",), ("snapshot",)):
+            found.add(path[-1])
+        return real(self, path, *rest, **named)
+
+    patch.setattr(Lake, name, noted)
+
+
+def backlog(harness: Harness) -> frozenset[TableId] | None:
+    return backlog_of(harness.pipeline.ledger.backlog(), [layer.name for layer in harness.pipeline.layers])
+
+
+def test_a_table_in_which_nothing_changed_is_not_opened(tmp_path: Path) -> None:
+    source = only_one_changes()
+    harness = opened(tmp_path, source)
+    assert backlog(harness) is None
+    harness.tables(0)
+    assert backlog(harness) == frozenset()
+    with opened_tables() as found:
+        for number in range(1, WINDOWS):
+            harness.tables(number)
+    assert found == {"one"}
+    assert harness.snapshots(source.tables) == source.rows
+    assert backlog(harness) == frozenset()
+
+
+def test_a_table_whose_changes_wait_for_the_cut_gets_them_with_the_next_window(tmp_path: Path) -> None:
+    source = only_one_changes(before_its_cut=False)
+    harness = opened(tmp_path, source)
+    harness.tables(0)
+    assert backlog(harness) == frozenset({TWO})
+    assert harness.snapshots(source.tables)["two"] == {}
+    harness.tables(1)
+    assert len(harness.snapshots(source.tables)["two"]) == 10
+    assert backlog(harness) == frozenset()
+
+
+def test_windows_that_are_made_out_of_order_are_waited_for(tmp_path: Path) -> None:
+    source = only_one_changes()
+    harness = opened(tmp_path, source)
+    harness.tables(2)
+    assert backlog(harness) == frozenset({ONE})
+    harness.tables(0)
+    harness.tables(3)
+    harness.tables(1)
+    assert harness.snapshots(source.tables) == source.rows
+    assert backlog(harness) == frozenset()
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_a_table_that_fails_stays_in_the_backlog_until_it_has_caught_up(layer: str, tmp_path: Path) -> None:
+    source = only_one_changes()
+    harness = opened(tmp_path, source)
+    harness.tables(0)
+    with broken(Lake, "replace", of_layer(layer, "one")):
+        harness.tables(1)
+    assert backlog(harness) == frozenset({ONE})
+    harness.pipeline.ledger.change_paused_tables(lambda _: [])
+    harness.tables(2)
+    harness.settle()
+    assert harness.snapshots(source.tables) == source.rows
+    assert backlog(harness) == frozenset()
+
+
+class Killed(BaseException):
+    """Stands for the end of the process."""
+
+
+@pytest.mark.parametrize("name", ["replace_window_tables", "replace_cuts"])
+def test_a_run_that_is_killed_leaves_its_tables_in_the_backlog(name: str, tmp_path: Path) -> None:
+    source = only_one_changes()
+    harness = opened(tmp_path, source)
+    harness.tables(0)
+    with broken(Ledger, name, lambda *_: True, Killed()), suppress(Killed):
+        harness.tables(1)
+    assert backlog(harness) == frozenset({ONE})
+    with opened_tables() as found:
+        harness.tables(1)
+    assert found == {"one"}
+    assert backlog(harness) == frozenset()
+
+
+def test_a_statement_that_empties_a_table_opens_all(tmp_path: Path) -> None:
+    source = only_one_changes()
+    source.transaction(border(3) + 501 * SECOND, Ddl("TRUNCATE TABLE two"))
+    source.rows["two"].clear()
+    source.checkpoint(border(3) + 502 * SECOND)
+    harness = opened(tmp_path, source)
+    harness.tables(0, 1, 2)
+    with opened_tables() as found:
+        harness.tables(3)
+    assert found == {"one", "two"}
+    assert harness.snapshots(source.tables) == source.rows
+
+
+def test_a_changelog_that_a_person_made_alone_is_taken_over_by_the_next_run(tmp_path: Path) -> None:
+    source = only_one_changes()
+    harness = opened(tmp_path, source)
+    harness.tables(0, 1)
+    rows = harness.rows("snapshot", DATABASE, "two")
+    harness.pipeline.lake.catalog.drop_table(
+        harness.pipeline.lake.identifier(harness.pipeline.table_path("snapshot", TWO))
+    )
+    harness.tables(0, selection=Selection({"changelog": {TWO}, "snapshot": set()}))
+    assert backlog(harness) == frozenset({TWO})
+    harness.tables(2)
+    assert harness.rows("snapshot", DATABASE, "two") == rows
+    assert backlog(harness) == frozenset()
+
+
+def test_entries_of_a_table_that_nothing_describes_are_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = only_one_changes()
+    harness = opened(tmp_path, source)
+    harness.tables(0)
+    monkeypatch.setattr(Ledger, "table_shapes", lambda *_: [])
+    harness.tables(1, 2, 3)
+    assert any("1 tables more have entries than were described" in line for line in harness.lines)
+    assert harness.snapshots(source.tables) == source.rows
