@@ -8,6 +8,7 @@ killed. A run takes out its own rows and those that it has seen before it began:
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import astuple
 
 from dts_assets.model.ledger_rows import BacklogTable, IngestWindow
 from dts_assets.model.tables import TableId
@@ -49,7 +50,7 @@ def concerned_tables(
 
 def entered(rows: Sequence[BacklogTable], tables: Iterable[TableId], run: str) -> list[BacklogTable]:
     """Return the rows of the backlog with tables that a run is about to write."""
-    return sorted({*rows, *(BacklogTable(table, run) for table in tables)})
+    return _sorted({*rows, *(BacklogTable(table, run) for table in tables)})
 
 
 def taken_out(
@@ -77,7 +78,7 @@ def taken_out(
         kept = {row for row in kept if row.table != _ALL_LOOKED_AT}
         kept |= {BacklogTable(table, run) for table in all_tables if table not in done}
         kept.add(BacklogTable(_ALL_LOOKED_AT, _layers_text(layers)))
-    return sorted(_one_row_each(kept, run, seen))
+    return _sorted(_one_row_each(kept, run, seen))
 
 
 def _one_row_each(rows: Iterable[BacklogTable], run: str, seen: Collection[BacklogTable]) -> set[BacklogTable]:
@@ -85,6 +86,10 @@ def _one_row_each(rows: Iterable[BacklogTable], run: str, seen: Collection[Backl
     found = set(rows)
     mine = {row.table for row in found if row.run == run}
     return {row for row in found if row.run == run or row not in seen or row.table not in mine}
+
+
+def _sorted(rows: Iterable[BacklogTable]) -> list[BacklogTable]:
+    return sorted(rows, key=lambda row: (*astuple(row.table), row.run))
 
 
 def _layers_text(layers: Iterable[str]) -> str:

@@ -15,6 +15,7 @@ from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
 from dts_assets.planning.backlog import backlog_of, concerned_tables, entered, taken_out
 from dts_assets.stages.change_columns import Counted, RowShape, last_truncation
+from dts_assets.stages.keys import DistinctKeys, hash_keys, twin_hashes
 from dts_assets.stages.moved_rows import connected
 from dts_assets.stages.raw_rows import ContentDigest
 from dts_assets.stages.repeated_keys import repeated_keys
@@ -104,6 +105,11 @@ def _rows(count: int, *, keys: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([ids, pa.nulls(count, pa.map_(pa.string(), pa.string()))], ["id", "_invalid"])
 
 
+def _distinct(keys: pa.Array) -> object:
+    found = DistinctKeys.of([hash_keys([keys])], [twin_hashes([keys])])
+    return found.all_among(found)
+
+
 def _digest(messages: pa.RecordBatch) -> str:
     digest = ContentDigest()
     digest.add(messages)
@@ -119,6 +125,7 @@ STEPS: dict[str, Case] = {
     "changes of a bag's one row": (lambda count: _changes(count, keys=1), _merge_bag),
     "rows that move": (lambda count: _changes(count, keys=count, moving=True), _merge),
     "tables in the backlog": (lambda count: [TableId("shopdb", "", f"t{n}") for n in range(count)], _look_at_all),
+    "keys by two hashes": (lambda count: pa.array(np.arange(count) % max(1, count // 3)), _distinct),
     "keys": (lambda count: _rows(count, keys=count), lambda rows: repeated_keys(lambda: [rows], ["id"])),
     "keys that are repeated": (
         lambda count: _rows(count, keys=max(1, count // 2)),
