@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 from pyiceberg.manifest import (
@@ -32,6 +33,7 @@ from pyiceberg.table.snapshots import (
     Summary,
     update_snapshot_summaries,
 )
+from pyiceberg.transforms import IdentityTransform
 
 from dts_assets.store.replacement_plan import Plan, Touched
 
@@ -52,6 +54,13 @@ TURNS = "dts-assets.turns"
 
 Every later commit of this module repeats it.
 """
+
+
+REPLACED_WINDOWS = "dts-assets.replaced-windows"
+"""The entry in a commit's summary that names the windows whose rows it replaced: ``2026-01-05T07:00:00+00:00,...``."""
+
+_WINDOW = "window_start"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class _DeletesWriter(ManifestWriterV2):
@@ -216,17 +225,32 @@ class NewVersion:
             collector.remove_file(entry.data_file, schema, specs[entry.data_file.spec_id])
         head = self.table.current_snapshot()
         before = head.summary.additional_properties if head is not None and head.summary else None
-        repeated = {TURNS: before[TURNS]} if before is not None and TURNS in before else {}
+        told = {TURNS: before[TURNS]} if before is not None and TURNS in before else {}
+        if (starts := _replaced_windows(self.table, plan)) and not self.same_rows:
+            told[REPLACED_WINDOWS] = ",".join(starts)
         made_up = update_snapshot_summaries(
             summary=Summary(
                 operation=_operation(added=bool(made), removed=bool(plan.removed), deletes=bool(deletes)),
-                **{**collector.build(), **repeated, **properties},
+                **{**collector.build(), **told, **properties},
             ),
             previous_summary=before,
         )
         if self.same_rows:  # set afterwards: pyiceberg sums up no replacement
             return Summary(operation=Operation.REPLACE, **made_up.additional_properties)
         return made_up
+
+
+def _replaced_windows(table: Table, plan: Plan) -> list[str]:
+    """Return the starts of the windows that lose files, ``2026-01-05T07:00:00+00:00``, where files are partitioned by window."""
+    places = {
+        spec_id: number
+        for spec_id, spec in table.metadata.specs().items()
+        for number, one in enumerate(spec.fields)
+        if one.name == _WINDOW and isinstance(one.transform, IdentityTransform)
+    }
+    files = (entry.data_file for entry in plan.removed)
+    found = {file.partition[places[file.spec_id]] for file in files if file.spec_id in places}
+    return [(_EPOCH + timedelta(microseconds=start)).isoformat() for start in sorted(found)]
 
 
 def _operation(*, added: bool, removed: bool, deletes: bool) -> Operation:
