@@ -81,8 +81,10 @@ def test_snapshots_with_deleted_rows_hold_what_the_database_holds(
     assert Operation.REPLACE in operations
     assert harness.snapshots(source.tables) == folded(source.tables, source.changes)
     for version, contents in held.items():
+        expected = {row["id"]: row["note"] for row in contents["items"].values()}
         found = lake.scan(path, snapshot_id=version)
         assert found is not None
-        assert {row["id"]: row["note"] for row in found.to_pylist()} == {
-            row["id"]: row["note"] for row in contents["items"].values()
-        }, "an old version holds other rows than it did"
+        assert {row["id"]: row["note"] for row in found.to_pylist()} == expected, "an old version holds other rows"
+        duckdb = table_now.scan(snapshot_id=version).to_duckdb("items")
+        assert dict(duckdb.sql("SELECT id, note FROM items").fetchall()) == expected
+        duckdb.close()
