@@ -86,6 +86,8 @@ TABLE: tuple[Row, ...] = (
         lambda case: case == "refresh", "<= 1"),
     Row("age", "the same where messages carry ids", "a second, our time by that", lambda case: case == "refresh_ids", "<= 1"),
     Row("age", "loading the definitions, there", "without windows, our time by that", lambda case: case == "load", "<= 1.5"),
+    Row("many_tables", "a window in which 20 of 1,000 tables changed, changelogs and snapshots",
+        "the same window with these 20 tables alone, our CPU seconds by that", lambda _: True, "<= 1.1"),
     Row("startup", "one window of the example from nothing", "starting Spark and one empty job, its time by ours",
         lambda case: case.startswith("cold"), "-"),
 )  # fmt: skip

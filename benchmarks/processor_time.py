@@ -7,8 +7,9 @@ processes that live all the time are enough.
 from __future__ import annotations
 
 import os
+import time
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,3 +65,14 @@ def seconds_by_group(
         seconds[under] += process.ended
         left += [(child, under) for child in children[number] if child not in roots.values()]
     return dict(seconds)
+
+
+def cost(work: Callable[[], object]) -> tuple[float, float]:
+    """Return the CPU seconds of this process and all below it during a call, and the wall seconds."""
+
+    def spent() -> float:
+        return seconds_by_group(living(), {"all": os.getpid()}, {})["all"]
+
+    before, began = spent(), time.perf_counter()
+    work()
+    return spent() - before, time.perf_counter() - began

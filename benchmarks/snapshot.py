@@ -15,10 +15,8 @@ The rows of all ways are compared at the end of each case.
 
 from __future__ import annotations
 
-import os
 import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -29,7 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from benchmarks.command import Options, finish, load, say
-from benchmarks.processor_time import living, seconds_by_group
+from benchmarks.processor_time import cost
 from benchmarks.traffic import START
 from benchmarks.workbench import Recording, Workbench, workbench
 from dts_assets.flows.layers import LayerWork
@@ -100,8 +98,8 @@ class Subject:
         with tables_turn(self.pipeline, lambda _: None) as turn:
             self.pipeline.ledger.enter_turn(MARKED, turn)
             work = LayerWork(
-                self.pipeline, {TABLE: self.columns}, (self.pipeline.grid.at(number),), Frontier(start, start, None), {},
-                turn, lambda: self.bench.spark, lambda _: None,
+                self.pipeline, {TABLE: self.columns}, (self.pipeline.grid.at(number),), Frontier(start, start, None),
+                self.pipeline.ledger.window_tables(), {}, turn, lambda: self.bench.spark, lambda _: None,
             )  # fmt: skip
             (outcome,) = advance_snapshots(work).values()
         if outcome.fault is not None:
@@ -156,17 +154,6 @@ def _changes(
             "epoch": pa.array(zeros), "window_start": at,
         }
     )  # fmt: skip
-
-
-def _cost(way: Callable[[], object]) -> tuple[float, float]:
-    """CPU seconds of this process and all below it during a call, and wall seconds."""
-
-    def spent() -> float:
-        return seconds_by_group(living(), {"all": os.getpid()}, {})["all"]
-
-    before, began = spent(), time.perf_counter()
-    way()
-    return spent() - before, time.perf_counter() - began
 
 
 _LAST = (
@@ -236,8 +223,8 @@ def many(bench: Workbench, *, changes: int, seed: int) -> dict[str, float]:
         subject.refresh(0)
         twin = _twin(subject, name, "copy-on-write", empty=False)
         subject.add_window(1, keys, operations, seed=seed)
-        ours, wall = _cost(lambda: subject.refresh(1))  # noqa: B023  # called here
-        theirs, _ = _cost(lambda: _merge(subject, twin, 1))  # noqa: B023  # called here
+        ours, wall = cost(lambda: subject.refresh(1))  # noqa: B023  # called here
+        theirs, _ = cost(lambda: _merge(subject, twin, 1))  # noqa: B023  # called here
         _same(subject, twin)
     return {"ours": ours, "wall": wall, "spark": theirs}
 
@@ -257,9 +244,9 @@ def few(
     for number in range(1, commits + 2):
         subject.add_window(number, chance.choice(rows, changes, replace=False), np.ones(changes, np.int64), seed=seed)
         before = subject.bytes()
-        ours, wall = _cost(lambda: subject.refresh(number))  # noqa: B023  # called here
+        ours, wall = cost(lambda: subject.refresh(number))  # noqa: B023  # called here
         theirs = {
-            mode: _cost(lambda: _merge(subject, twin, number))[0]  # noqa: B023  # called here
+            mode: cost(lambda: _merge(subject, twin, number))[0]  # noqa: B023  # called here
             for mode, twin in twins.items()
             if number <= 3
         }
@@ -271,7 +258,7 @@ def few(
                 _same(subject, twin)
     names = ", ".join(column.name for column in subject.columns)
     sql = f"CREATE TABLE lake.peers.{name}_anew USING iceberg AS SELECT {names} FROM {subject.name}"
-    anew, _ = _cost(lambda: bench.spark.sql(sql))
+    anew, _ = cost(lambda: bench.spark.sql(sql))
     return {**{key: float(np.mean(values)) for key, values in spent.items() if values}, "rewrite": anew}
 
 

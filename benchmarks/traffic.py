@@ -104,8 +104,11 @@ def write_capture(
     partitions: int,
     windows: int,
     every: timedelta = HOUR,
+    later: int | None = None,
 ) -> int:
     """Write a capture of about ``size`` bytes of payload, and return the bytes of all message values.
+
+    Behind the first window only the first ``later`` tables change, if that is given.
 
     Entry sets go to the Kafka partitions in turn, and windows are of about the same size.
 
@@ -116,7 +119,7 @@ def write_capture(
     written, window, turn = 0, 0, 0
     begin, length = int(START.timestamp() * 1000), int(every.total_seconds() * 1000)
     last = b""
-    for data in (one for block in _Maker(of, shape, seed).blocks(size) for one in block.to_pylist()):
+    for data in (one for block in _blocks(_Maker(of, shape, seed), size, windows, later) for one in block.to_pylist()):
         while window + 1 < windows and written >= size * (window + 1) // windows:
             window += 1
             for one in kafka:
@@ -131,6 +134,15 @@ def write_capture(
         one.add([_checkpoint(last)], begin + windows * length - 1000)
         one.close()
     return written
+
+
+def _blocks(maker: _Maker, size: int, windows: int, later: int | None) -> Iterator[pa.BinaryArray]:
+    if later is None:
+        yield from maker.blocks(size)
+        return
+    yield from maker.blocks(size // windows)
+    maker.changing = later
+    yield from maker.blocks(size - size // windows)
 
 
 class _PartitionFile:
@@ -175,10 +187,14 @@ class _PartitionFile:
 
 
 class _Maker:
-    """Entry sets of some tables, block by block; positions and times go on from block to block."""
+    """Entry sets of some tables, block by block; positions and times go on from block to block.
+
+    ``changing`` is the number of tables that change in the blocks to come, the first of all.
+    """
 
     def __init__(self, of: Sequence[Table], shape: Shape, seed: int) -> None:
         self._tables = of
+        self.changing = len(of)
         self._shape = shape
         self._draw = np.random.default_rng(seed)
         self._columns = [
@@ -200,7 +216,7 @@ class _Maker:
 
     def _block(self, events: int) -> pa.BinaryArray:
         draw = self._draw
-        table = draw.integers(0, len(self._tables), events)
+        table = draw.integers(0, self.changing, events)
         operation = draw.choice(3, events, p=_SHARES)
         bodies, order = self._bodies(table, operation)
         sizes = draw.integers(1, _MOST_EVENTS, events, endpoint=True)

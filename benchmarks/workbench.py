@@ -65,12 +65,21 @@ class Workbench:
         return self.session
 
     def record(
-        self, name: str, tables: Sequence[Table], shape: Shape, *, size: int, seed: int, partitions: int, windows: int
+        self,
+        name: str,
+        tables: Sequence[Table],
+        shape: Shape,
+        *,
+        size: int,
+        seed: int,
+        partitions: int,
+        windows: int,
+        later: int | None = None,
     ) -> Recording:
-        """Record a capture of fresh traffic."""
+        """Record a capture of fresh traffic; behind the first window only ``later`` tables change."""
         folder = self.folder / name
         payload = write_capture(
-            folder, tables, shape, size=size, seed=seed, partitions=partitions, windows=windows
+            folder, tables, shape, size=size, seed=seed, partitions=partitions, windows=windows, later=later
         )  # fmt: skip
         return Recording(folder, partitions, windows, payload)
 

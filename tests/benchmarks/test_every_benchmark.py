@@ -23,11 +23,18 @@ TINY: dict[str, list[str]] = {
     "source": ["--megabytes", "1", "--turns", "1"],
     "startup": ["--case", "assets-20", "--turns", "1"],
     "snapshot": ["--changes", "3000", "--rows", "2000", "--times", "1", "--commits", "1"],
+    "many_tables": ["--tables", "4", "--changing", "2", "--megabytes", "0.2", "--windows", "2"],
     "age": ["--days", "5", "--partitions", "2", "--turns", "1"],
 }
 SPARK, KAFKA = pytest.mark.spark, pytest.mark.kafka
 LONG = pytest.mark.long
-MARKS = {"window": [SPARK], "backfill": [SPARK, LONG], "snapshot": [SPARK, LONG], "source": [SPARK, KAFKA, LONG]}
+MARKS = {
+    "window": [SPARK],
+    "backfill": [SPARK, LONG],
+    "snapshot": [SPARK, LONG],
+    "many_tables": [SPARK, LONG],
+    "source": [SPARK, KAFKA, LONG],
+}
 LIVE = {
     "pipeline": ["--seconds", "5", "--rate", "200", "--tables", "4"],
     "freshness": ["--seconds", "15", "--rate", "100", "--tables", "4", "--window", "1m"],
