@@ -1,4 +1,4 @@
-"""The cost of a window in which few of many tables changed, compared with the same window of these few.
+"""The cost of a window in which few of many tables changed, against these few alone.
 
 ``python -m benchmarks.many_tables`` prints a table and, as its last line, one JSON object. Two subscriptions get the same amount
 of traffic: one of a thousand tables, of which twenty change in the second window, and one of twenty. In both all

@@ -14,7 +14,7 @@ from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Operation, Snapshot
 
 REPLACED_WINDOWS = "dts-assets.replaced-windows"
-"""The entry in the summary of a commit that has the starts of the windows whose rows were replaced."""
+"""The entry of a commit's summary with the starts of the windows whose rows were replaced."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,9 @@ class Step:
 
 
 def step_from(table: Table, version: int | None) -> Step:
-    """Return the step from a version, the id of an Iceberg snapshot, to the current one; None stands for an empty copy.
+    """Return the step from a version to the current one.
+
+    A version is the id of an Iceberg snapshot; None stands for an empty copy.
 
     A version that has expired, or that a window was replaced since without a word on which one, gives a step from nothing.
     """
@@ -54,7 +56,10 @@ def step_from(table: Table, version: int | None) -> Step:
 
 
 def _as_declared(rows: pa.Table, table: Table) -> pa.Table:
-    """Return rows with the types of the table: pyiceberg reads texts of files as one type, and of no file as another."""
+    """Return rows with the types of the table.
+
+    pyiceberg reads texts of files as one type, and of no file as another.
+    """
     return rows.cast(table.schema().as_arrow())
 
 
