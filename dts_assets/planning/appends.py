@@ -125,7 +125,8 @@ def find_appends(
 
     To append, all inputs beside new entries of the window itself must be unchanged, and the same statements before them must
     count. The stored counts of the window must be of its last marked run: a killed run may have left other counts. A paused table
-    keeps its counts; a table that was resumed lacks entries that no append would bring.
+    keeps its counts; a table that was resumed lacks entries that no append would bring. A window that had closed before and is
+    as it was is made whole: a person asks for it, who may have lost a file.
 
     Args:
         marks: The marks that the windows are to have.
@@ -143,10 +144,13 @@ def find_appends(
         before = stored.get(mark.window.start)
         if before is None or not before.ends or before.code_version != CODE_VERSION:
             continue
+        resumed = resumed_in(before, paused)
+        if not (before.open_in or mark.open_in or resumed) and set(before.inputs) == set(mark.inputs):
+            continue
         cells = by_window.get(mark.window, [])
         of_last_run = counting.get(mark.window.start, set()) <= set(before.made_by[-1:])
         unchanged = _same_beside(before, mark, cells) and _begins_with(before, mark, [rows[cell] for cell in cells])
-        if of_last_run and unchanged and not resumed_in(before, paused):
+        if of_last_run and unchanged and not resumed:
             found[mark.window.start] = before
         elif _settings(before) == _settings(mark):
             compared[mark.window.start] = before

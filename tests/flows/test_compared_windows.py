@@ -173,6 +173,22 @@ def test_a_table_that_fails_while_it_is_made_again_is_made_again_once_more(place
     assert harness.snapshots(source.tables) == source.rows
 
 
+def test_a_window_that_a_person_makes_again_gets_new_files_though_it_was_open_once(tmp_path: Path) -> None:
+    """A file may be lost, and the ledger cannot see that."""
+    harness, source, sent = opened(tmp_path), two_tables_with_rows(), 0
+    for number in range(3):
+        sent = send(harness, source, tmp_path, sent)
+        insert(source, border(number) + 300 * SECOND, range(100 + 10 * number, 110 + 10 * number), table="one")
+        source.checkpoint(border(number) + 310 * SECOND)
+    sent = send(harness, source, tmp_path, sent)
+    (first, *_) = harness.pipeline.ledger.cuts()
+    assert (bool(first.made_by), first.open_in) == (True, ())
+    before = files(harness, ONE)
+    harness.tables(0)
+    assert before - files(harness, ONE)
+    assert harness.snapshots(source.tables) == source.rows
+
+
 class Killed(BaseException):
     """Stands for the end of the process."""
 

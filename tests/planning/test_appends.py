@@ -164,6 +164,16 @@ def test_files_of_other_settings_or_code_are_not_compared(breaks: Callable[[Open
     assert one.find() == NO_APPENDS
 
 
+def test_a_window_that_had_closed_and_is_as_it_was_is_made_whole() -> None:
+    one = opened()
+    one.mark = replace(one.mark, inputs=one.stored.inputs)
+    assert one.find() == NO_APPENDS
+    one.stored = replace(one.stored, open_in=(0,))
+    assert one.find().marks or one.find().compared
+    one.stored = replace(one.stored, open_in=(), paused=(MissingTable.of(PAUSED),))
+    assert one.find().compared, "a table was resumed: all others keep their files"
+
+
 def test_a_window_without_a_stored_mark_is_made_whole() -> None:
     one = opened()
     assert find_appends([one.mark], {}, one.rows, counted=[]) == NO_APPENDS
