@@ -54,7 +54,7 @@ class AssetLayer:
 
     @property
     def name(self) -> str:
-        """The layer's name, which is also the group of its assets."""
+        """The layer's name: `snapshot`."""
         return self.stored.name
 
     def key(self, subscription: str, table: TableId) -> dg.AssetKey:

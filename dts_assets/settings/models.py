@@ -336,7 +336,9 @@ class Subscription(_Part):
     partitions: int = Field(ge=1, le=100, description="How many Kafka partitions the topics have together.")
     window: WindowSettings = Field(description="How time is cut into windows.")
     consistency: Literal["cut", "window"] = Field(
-        "cut", description="cut: no torn transaction is ever visible; window: every change of a window is applied."
+        "cut",
+        description="cut: no torn transaction is visible where all Kafka partitions have CHECKPOINTs; window: every change of a "
+        "window is applied.",
     )
     epoch: int = Field(0, ge=0, description="Raised by hand when the topic was recreated and offsets began again.")
     retention: Duration = _default_duration("24h", "How long the topic keeps its messages.")

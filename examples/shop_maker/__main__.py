@@ -6,6 +6,8 @@ A private MariaDB is started for the shop and gone afterwards.
 from __future__ import annotations
 
 import sys
+from argparse import ArgumentParser
+from collections.abc import Sequence
 from pathlib import Path
 
 from dts_emulator.dts.dts_options import DtsOptions
@@ -29,8 +31,9 @@ OPTIONS = DtsOptions(
 _FOLDER = Path(__file__).parent.parent
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Run the workload, write the capture and the dump, and print their sizes."""
+    ArgumentParser("python -m examples.shop_maker", description=__doc__).parse_args(arguments)
     with private_server(server_id=11) as source:
         work(source)
         messages = record(source, OPTIONS, until=END)
