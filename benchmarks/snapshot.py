@@ -99,7 +99,7 @@ class Subject:
             self.pipeline.ledger.enter_turn(MARKED, turn)
             work = LayerWork(
                 self.pipeline, {TABLE: self.columns}, (self.pipeline.grid.at(number),), Frontier(start, start, None),
-                self.pipeline.ledger.window_tables(), {}, turn, lambda: self.bench.spark, lambda _: None,
+                {}, turn, lambda: self.bench.spark, lambda _: None,
             )  # fmt: skip
             (outcome,) = advance_snapshots(work).values()
         if outcome.fault is not None:

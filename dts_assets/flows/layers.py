@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, TypeAlias
 from dts_assets.flows.reports import LayerOutcome, Progress
 from dts_assets.model.columns import Column
 from dts_assets.model.frontier import Frontier
-from dts_assets.model.ledger_rows import WindowTable
 from dts_assets.model.tables import TableId
 from dts_assets.model.turns import Turn
 from dts_assets.model.windows import Window
@@ -30,16 +29,16 @@ if TYPE_CHECKING:
 class LayerWork:
     """The order that a run gives to a layer: bring `tables` to the frontier `reached`.
 
-    `windows` are the windows of the run, `counted` the counts of all windows, `chains` the chains of the windows that were made
+    `windows` are the windows of the run, `chains` the chains of the windows that were made
     while they were open. `turn` has the name of the run that is writing the tables, `behind` the frontiers of tables that some
     windows lack. `compared` are the windows that were made whole and may have kept rows, `kept` has those in which a table did.
+    `backlog` are the tables that may have lacked changes before the run; None stands for all tables.
     """
 
     pipeline: Pipeline
     tables: Mapping[TableId, Sequence[Column]]
     windows: tuple[Window, ...]
     reached: Frontier
-    counted: Sequence[WindowTable]
     chains: Mapping[datetime, Chain]
     turn: Turn
     spark: SparkProvider
@@ -47,6 +46,7 @@ class LayerWork:
     behind: Mapping[TableId, Frontier] = field(default_factory=dict)
     kept: Mapping[TableId, Collection[datetime]] = field(default_factory=dict)
     compared: Collection[datetime] = ()
+    backlog: Collection[TableId] | None = None
 
     def frontier(self, table: TableId) -> Frontier:
         """Return the frontier to bring a table to."""

@@ -32,8 +32,8 @@ from dts_assets.planning.settled_days import (
 from dts_assets.planning.settled_ids import ids_reach_back
 from dts_assets.planning.settled_past import NO_PAST, Past, reaches_back
 from dts_assets.planning.topic_marks import TopicMarks, digest_of_tables
-from dts_assets.store.ledger import MarksByDay
 from dts_assets.store.ledger_files import forget as forget_files
+from dts_assets.store.marks_by_day import MarksByDay
 
 _FURTHER_BACK = (0, 7)
 """The settled days that are read besides one.

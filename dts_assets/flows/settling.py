@@ -31,7 +31,7 @@ from dts_assets.planning.settled_days import (
 from dts_assets.planning.settled_ids import ids_after
 from dts_assets.planning.settled_past import NO_PAST, Past, past_after
 from dts_assets.planning.work import plan_work
-from dts_assets.store.ledger import MarksByDay
+from dts_assets.store.marks_by_day import MarksByDay
 
 _ALL_DAYS = 1 << 30
 _TRIES = ((0, 0), (0, 2), (7, 2), (_ALL_DAYS, 2))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from dts_assets.flows.apart import do_apart
@@ -14,8 +14,8 @@ from dts_assets.flows.reports import LayerOutcome
 from dts_assets.flows.snapshot_jobs import SnapshotJob
 from dts_assets.flows.snapshot_merges import STATE_PROPERTY, MergedSnapshots, merge_snapshots
 from dts_assets.flows.tables_plan import MARKED
-from dts_assets.model.columns import Column
 from dts_assets.model.tables import TableId
+from dts_assets.planning.counts_needed import CountsNeeded, StoredSnapshot, counts_needed
 from dts_assets.planning.cuts import not_behind
 from dts_assets.planning.snapshot_plans import (
     EMPTY_STATE,
@@ -40,11 +40,10 @@ def advance_snapshots(work: LayerWork) -> dict[TableId, LayerOutcome]:
         StaleGenerationError: Another run has written a snapshot since this one was planned.
     """
     pipeline, progress = work.pipeline, work.progress
-    windows = windows_by_table(work.counted)
-    planned = do_apart(
-        SNAPSHOT.name, work.tables, lambda table: _job(work, table, tuple(work.tables[table]), windows.get(table, ()))
-    )
-    jobs, faults = list(planned.results.values()), dict(planned.faults)
+    opened = do_apart(SNAPSHOT.name, work.tables, lambda table: _opened(work, table))
+    counts = _Counts(pipeline, opened.results.values(), {window.start for window in work.windows})
+    planned = do_apart(SNAPSHOT.name, opened.results, lambda table: _job(work, table, opened.results[table], counts))
+    jobs, faults = list(planned.results.values()), {**opened.faults, **planned.faults}
     pipeline.ledger.require_turn(MARKED, work.turn)  # so changelogs, counts and snapshots were read of one state
     busy = [job for job in jobs if not job.plan.nothing]
     merged = MergedSnapshots()
@@ -68,34 +67,96 @@ def advance_snapshots(work: LayerWork) -> dict[TableId, LayerOutcome]:
     return outcomes | {table: LayerOutcome(fault=fault) for table, fault in faults.items()}
 
 
-def _job(work: LayerWork, table: TableId, columns: tuple[Column, ...], windows: Sequence[TableWindow]) -> SnapshotJob:
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """A snapshot as it stands: its Iceberg snapshot, that of its changelog, and its state.
+
+    The Iceberg snapshots are None before the first commit.
+    """
+
+    current: int | None
+    changelog: int | None
+    stored: StoredSnapshot
+
+
+def _opened(work: LayerWork, table: TableId) -> _Opened:
+    """Open the snapshot of a table, and compare its changelog with the one that it was made from.
+
+    The snapshot has all columns then.
+    """
     pipeline, path = work.pipeline, work.pipeline.table_path(SNAPSHOT.name, table)
+    columns = tuple(work.tables[table])
     pipeline.lake.ensure(path, snapshot_layout(table, columns))
     pipeline.lake.evolve(path, snapshot_columns(columns))
     current, before = _stored_state(pipeline, table)
-    changelog = pipeline.lake.state(pipeline.table_path(CHANGELOG.name, table))
+    path = pipeline.table_path(CHANGELOG.name, table)
+    changelog = pipeline.lake.state(path)
     replaced: frozenset[datetime] = frozenset()
     if before.changelog_snapshot is not None and changelog is not None:
-        path = pipeline.table_path(CHANGELOG.name, table)
         old, now = pipeline.lake.files_apart(path, before.changelog_snapshot, changelog.snapshot_id)
         replaced = replaced_windows(_by_window(old), _by_window(now), state=before, chains=work.chains_kept(table))
+    lacked_nothing = work.backlog is not None and table not in work.backlog
+    return _Opened(
+        None if current is None else current.snapshot_id,
+        None if changelog is None else changelog.snapshot_id,
+        StoredSnapshot(
+            before,
+            replaced,
+            lacked_nothing,
+            is_new=lacked_nothing
+            and before == EMPTY_STATE
+            and _by_window(pipeline.lake.data_files(path)).keys() <= {window.start for window in work.windows},
+        ),
+    )
+
+
+class _Counts:
+    """The counts of tables in the windows that their plans need."""
+
+    def __init__(self, pipeline: Pipeline, opened: Iterable[_Opened], run: Collection[datetime]) -> None:
+        self._pipeline = pipeline
+        self._needed = counts_needed((one.stored for one in opened), run=run)
+        self._windows = self._read()
+
+    def windows(self, table: TableId) -> tuple[TableWindow, ...]:
+        """Return the counts of a table that its plan needs, by window."""
+        return self._windows.get(table, ())
+
+    def truncating(self, table: TableId) -> frozenset[datetime]:
+        """Return all windows with truncations of a table."""
+        if not self._needed.all:
+            self._needed = CountsNeeded(all=True)
+            self._windows = self._read()
+        return frozenset(window.window_start for window in self.windows(table) if window.truncations)
+
+    def _read(self) -> dict[TableId, tuple[TableWindow, ...]]:
+        ledger, needed = self._pipeline.ledger, self._needed
+        if needed.all:
+            return windows_by_table(ledger.window_tables())
+        rows = ledger.window_tables([self._pipeline.grid.of_start(start) for start in needed.starts])
+        rows += [] if needed.since is None else ledger.window_tables(since=needed.since)
+        return windows_by_table(rows)
+
+
+def _job(work: LayerWork, table: TableId, opened: _Opened, counts: _Counts) -> SnapshotJob:
+    before = opened.stored.state
     plan = plan_snapshot(
         before,
         not_behind(work.frontier(table), before.frontier),
-        changelog_snapshot=None if changelog is None else changelog.snapshot_id,
-        windows=windows,
-        replaced=replaced,
+        changelog_snapshot=opened.changelog,
+        windows=counts.windows(table),
+        replaced=opened.stored.replaced,
         chains=work.chains,
     )
     return SnapshotJob(
         table,
-        columns,
+        tuple(work.tables[table]),
         before,
         plan,
-        None if current is None else current.snapshot_id,
-        frozenset(window.window_start for window in windows if window.truncations),
+        opened.current,
+        counts.truncating(table) if plan.rebuilds else frozenset(),
         work.turn,
-        waits=any(not plan.state.frontier.holds(window.window_start, window.last) for window in windows),
+        waits=plan.state.waits_from is not None,
     )
 
 

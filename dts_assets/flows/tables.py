@@ -24,15 +24,15 @@ from dts_assets.flows.tables_plan import MARKED, TablesPlan, chosen_tables, plan
 from dts_assets.flows.tables_tasks import TablesResult
 from dts_assets.flows.turns import tables_turn
 from dts_assets.model.frontier import Frontier
-from dts_assets.model.ledger_rows import Cut, PausedTable, WindowTable
+from dts_assets.model.ledger_rows import Cut, PausedTable
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
 from dts_assets.planning.appends import open_windows
-from dts_assets.planning.backlog import taken_out
+from dts_assets.planning.backlog import backlog_of, taken_out
 from dts_assets.planning.compactions import needs_compaction
 from dts_assets.planning.cuts import frontier, frontier_of_table, window_cut
 from dts_assets.planning.judgements import with_quarantined
-from dts_assets.planning.outgrown_types import OutgrownColumn, outgrown_columns
+from dts_assets.planning.outgrown_types import outgrown_columns
 from dts_assets.planning.pauses import Fault, pauses_of, windows_lacking, with_missing
 from dts_assets.planning.snapshot_plans import Chain
 from dts_assets.planning.topic_marks import proven_anew
@@ -94,13 +94,12 @@ def _materialize(pipeline: Pipeline, plan: TablesPlan, spark: SparkProvider, pro
     lost = quarantined_entries(tally for result in decoded.results for tally in result.tallies.items())
     refuse_incomplete(pipeline, _with_quarantined(plan.marks, lost), plan.ingested)
     written = commit_tables(pipeline, plan, decoded, progress=progress)
-    counted = pipeline.ledger.window_tables()
-    advanced = _advance_layers(pipeline, plan, written, counted, spark=spark, progress=progress)
+    advanced = _advance_layers(pipeline, plan, written, spark=spark, progress=progress)
     _mark_windows(pipeline, plan, advanced, written, spark=spark, progress=progress)
     _warn_of_pauses(advanced.failed, progress)
     return TablesReport(
         _window_reports(advanced, written, decoded.results),
-        _table_reports(pipeline, decoded.results, written.tallies, advanced.outcomes, outgrown_columns(counted)),
+        _table_reports(pipeline, decoded.results, written.tallies, advanced.outcomes),
         time.monotonic() - began,
         next((result.decoder for result in decoded.results), ""),
         {**plan.paused, **{row.table: row for row in advanced.failed}},
@@ -124,15 +123,11 @@ def _advance_layers(
     pipeline: Pipeline,
     plan: TablesPlan,
     written: Written,
-    counted: Sequence[WindowTable],
     *,
     spark: SparkProvider,
     progress: Progress,
 ) -> _Advanced:
-    """Bring the layers that are made from other layers to the frontier that the committed changelogs allow.
-
-    ``counted`` are the counts of all windows.
-    """
+    """Bring the layers that are made from other layers to the frontier that the committed changelogs allow."""
     cuts = {start: window_cut(row) for start, row in plan.stored.items()}
     first, told = pipeline.first_window(), plan.history.past.frontier
     marks = plan.marks
@@ -165,7 +160,6 @@ def _advance_layers(
             {},
             plan.windows,
             reached,
-            counted,
             chains,
             plan.turn,
             spark,
@@ -173,6 +167,7 @@ def _advance_layers(
             behind,
             written.kept,
             plan.appends.compared,
+            backlog_of(plan.backlog, (layer.name for layer in pipeline.layers)),
         ),
     )
     failed = pauses_of(faults, since=datetime.now(UTC), first_window=plan.windows[0].start)
@@ -269,6 +264,8 @@ def _mark_windows(
 
 def _take_out_of_backlog(pipeline: Pipeline, plan: TablesPlan, advanced: _Advanced) -> None:
     """Take the tables out of the backlog of which no layer lacks a change any more."""
+    if not plan.backlog:  # the first run of this version in a lake
+        pipeline.ledger.list_outgrown_tables()
     still = {*plan.paused, *(row.table for row in advanced.failed)}
     waiting = {table for made in advanced.outcomes.values() for table, outcome in made.items() if outcome.waits}
     tables = known_tables(pipeline)
@@ -331,12 +328,9 @@ def _table_reports(
     results: Collection[TablesResult],
     tallies: Mapping[TallyKey, TableTally],
     outcomes: Mapping[str, Mapping[TableId, LayerOutcome]],
-    outgrown: Mapping[TableId, tuple[OutgrownColumn, ...]],
 ) -> tuple[TableReport, ...]:
-    """Return the report of every known table; ``outcomes`` are by layer name: ``{"snapshot": {orders: LayerOutcome()}}``.
-
-    ``outgrown`` has the columns of each table that outgrew their types, also of tables that were not looked at.
-    """
+    """Return the report of every known table; ``outcomes`` are by layer name: ``{"snapshot": {orders: LayerOutcome()}}``."""
+    outgrown = outgrown_columns(pipeline.ledger.outgrown_tables())  # of tables that were not looked at, too
     by_table: dict[TableId, list[tuple[datetime, TableTally]]] = {}
     for (start, _, table), tally in tallies.items():
         by_table.setdefault(table, []).append((start, tally))

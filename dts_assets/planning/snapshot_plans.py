@@ -41,7 +41,11 @@ class SnapshotState:
 
     ``truncated`` says that a truncation was among the changes that it was made from. ``chain`` names the chain of runs that made
     the changelogs of the frontier's window, if the window was open: as long as the name stays, these runs have only added rows
-    that the frontier did not hold. ``unfit`` says that its keys may have values that do not fit their columns.
+    that the frontier did not hold. ``unfit`` says that its keys may have values that do not fit their columns, ``absent`` that
+    changes lack columns, ``moves`` that some of these move rows. ``waits_from`` is the start of the first window with changes
+    that the frontier does not hold; None if it holds all.
+
+    What was true once stays true: so a plan needs the counts of the windows from :attr:`reads_from` on, and no earlier ones.
     """
 
     frontier: Frontier = EMPTY_FRONTIER
@@ -50,6 +54,18 @@ class SnapshotState:
     truncated: bool = False
     chain: str = ""
     unfit: bool = False
+    absent: bool = False
+    moves: bool = False
+    waits_from: datetime | None = None
+
+    @property
+    def reads_from(self) -> datetime | None:
+        """The start of the first window whose counts the next plan needs; None stands for all windows.
+
+        It needs those of replaced windows, too. The window of the frontier is among them: it may have been open.
+        """
+        window = self.frontier.window
+        return window if window is None or self.waits_from is None else min(window, self.waits_from)
 
     def to_text(self) -> str:
         """Return the text that stands in the properties of a snapshot commit."""
@@ -64,6 +80,9 @@ class SnapshotState:
                 "truncated": self.truncated,
                 "chain": self.chain,
                 "unfit": self.unfit,
+                "absent": self.absent,
+                "moves": self.moves,
+                "waits_from": self.waits_from and self.waits_from.isoformat(),
             }
         )
 
@@ -73,9 +92,15 @@ class SnapshotState:
         raw = json.loads(text)
         window, whole_until = (raw[name] and datetime.fromisoformat(raw[name]) for name in ("window", "whole_until"))
         cut, applied = (raw[name] and SourcePosition(*raw[name]) for name in ("cut", "applied"))
-        frontier = Frontier(window, whole_until, cut)
-        return cls(frontier, applied, raw["changelog_snapshot"], raw["truncated"], raw["chain"], raw["unfit"])
+        # A state of an earlier version has not noted all of this: its next plan needs the counts of all windows.
+        waits_from = raw.get("waits_from", _LONG_AGO)
+        return cls(
+            Frontier(window, whole_until, cut), applied, raw["changelog_snapshot"], raw["truncated"], raw["chain"], raw["unfit"],
+            raw.get("absent", False), raw.get("moves", False), waits_from and datetime.fromisoformat(waits_from),
+        )  # fmt: skip
 
+
+_LONG_AGO = "0001-01-01T00:00:00+00:00"
 
 EMPTY_STATE = SnapshotState()
 """The state of a snapshot that was never written."""
@@ -134,7 +159,8 @@ def plan_snapshot(
         before: The state that the snapshot is in.
         after: The frontier to bring it to.
         changelog_snapshot: The present Iceberg snapshot of the changelog.
-        windows: The counts of the table in every computed window, as the changelog stands now.
+        windows: The counts of the table as the changelog stands now, in the windows that ``before`` reads and in the replaced
+            ones; counts of further windows change nothing.
         replaced: The windows whose changelog rows have been replaced since ``before``.
         chains: The chains of windows whose changelogs were made while they were open, by window start.
     """
@@ -148,18 +174,26 @@ def plan_snapshot(
     applied = max(
         [_last_held(after, window) for window in held] + ([before.applied] if before.applied else []), default=None
     )
-    truncated = any(window.truncations for window in held)
-    unfit = before.unfit or any(window.invalid_values for window in stats.values())
+    waiting = [window.window_start for window in stats.values() if not after.holds(window.window_start, window.last)]
+    state = SnapshotState(
+        after,
+        applied,
+        changelog_snapshot,
+        truncated=before.truncated or any(window.truncations for window in held),
+        chain=_chain(after, chains),
+        unfit=before.unfit or any(window.invalid_values for window in stats.values()),
+        absent=before.absent or any(window.absent_rows for window in stats.values()),
+        moves=before.moves or any(window.partial_moves for window in stats.values()),
+        waits_from=min(waiting, default=None),
+    )
     return SnapshotPlan(
-        state=SnapshotState(after, applied, changelog_snapshot, truncated, _chain(after, chains), unfit),
+        state=state,
         newer=tuple(start for start in newer if start not in touched),
         replaced=tuple(sorted(touched)),
         suspect_until=before.applied if suspect else None,
-        fold_absent=any(window.absent_rows for window in stats.values()),
-        follow_moves=any(window.partial_moves for window in stats.values()),
-        rebuilds=any(stats[start].truncations for start in newer)
-        or (bool(touched) and (truncated or before.truncated))
-        or (suspect and truncated),
+        fold_absent=state.absent,
+        follow_moves=state.moves,
+        rebuilds=any(stats[start].truncations for start in newer) or (state.truncated and (bool(touched) or suspect)),
     )
 
 

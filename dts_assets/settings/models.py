@@ -337,8 +337,7 @@ class Subscription(_Part):
     window: WindowSettings = Field(description="How time is cut into windows.")
     consistency: Literal["cut", "window"] = Field(
         "cut",
-        description="cut: no torn transaction is visible where all Kafka partitions have CHECKPOINTs; window: every change of a "
-        "window is applied.",
+        description="cut: with CHECKPOINTs no torn transaction is visible; window: all changes of a window are applied.",
     )
     epoch: int = Field(0, ge=0, description="Raised by hand when the topic was recreated and offsets began again.")
     retention: Duration = _default_duration("24h", "How long the topic keeps its messages.")

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeAlias
 
@@ -48,6 +47,7 @@ from dts_assets.store.files import TableWriter, WrittenFile
 from dts_assets.store.iceberg_tables import ensure_table, evolve
 from dts_assets.store.lake import write_target
 from dts_assets.store.ledger_files import files_by_day, live_files, read_files, rows_of_file
+from dts_assets.store.marks_by_day import MarksByDay
 from dts_assets.store.rows import Kind, from_arrow, to_arrow
 from dts_assets.store.schemas import DAY, SYSTEM_TABLES
 from dts_assets.store.turns import entering, has_turn, having, require_turn
@@ -56,49 +56,6 @@ from dts_assets.store.versions import refuse_set_back
 
 Chosen: TypeAlias = Callable[[pa.Table], pa.ChunkedArray]
 """A function that marks the rows of an Arrow table that a replacement removes: one boolean per row."""
-
-
-@dataclass(frozen=True, slots=True)
-class MarksByDay:
-    """The marks of raw, entries and tables as they stood at one moment.
-
-    They are read day by day. Days are counted from 1970-01-01, in UTC; a window belongs to the day in which it starts.
-    ``files`` has the paths of the files of all days that have any.
-    """
-
-    files: Mapping[int, tuple[str, ...]]
-    _found: Mapping[str, tuple[Table, Mapping[int, tuple[DataFile, ...]]]]
-
-    def raw_windows(self, days: Iterable[int]) -> list[RawWindow]:
-        """Return the marks of raw of some days, by window and Kafka partition."""
-        return sorted(self._rows(RawWindow, "raw_windows", days), key=lambda row: (row.window, row.kafka_partition))
-
-    def windows(self, days: Iterable[int]) -> list[IngestWindow]:
-        """Return the marks of ingest of some days, by window and Kafka partition."""
-        return sorted(self._rows(IngestWindow, "windows", days), key=lambda row: (row.window, row.kafka_partition))
-
-    def cuts(self, days: Iterable[int]) -> list[Cut]:
-        """Return the marks of the tables runs of some days, by window."""
-        return sorted(self._rows(Cut, "cuts", days), key=lambda row: row.window)
-
-    def files_of_windows(self, days: Iterable[int]) -> tuple[str, ...]:
-        """Return the paths of the files with the marks of ingest of some days. Equal paths are equal rows."""
-        return tuple(sorted(file.file_path for day in set(days) for file in self._days_of_windows.get(day, ())))
-
-    def count_of_windows(self) -> int:
-        """Return the number of the marks of ingest of all days."""
-        return sum(file.record_count for files in self._days_of_windows.values() for file in files)
-
-    @property
-    def _days_of_windows(self) -> Mapping[int, tuple[DataFile, ...]]:
-        return self._found["windows"][1] if "windows" in self._found else {}
-
-    def _rows(self, kind: type[Kind], name: str, days: Iterable[int]) -> list[Kind]:
-        if name not in self._found:
-            return []
-        table, by_day = self._found[name]
-        files = (file for day in sorted(set(days)) for file in by_day.get(day, ()))
-        return [row for file in files for row in rows_of_file(table, file, kind, ())]
 
 
 class Ledger:
@@ -123,10 +80,19 @@ class Ledger:
         """Return the marks of the tables runs, by window."""
         return sorted(self._read(Cut, "cuts", windows), key=lambda row: row.window)
 
-    def window_tables(self, windows: Iterable[Window] | None = None) -> list[WindowTable]:
-        """Return the counts of each table, by window, table and Kafka partition."""
-        rows = self._read(WindowTable, "window_tables", windows)
-        return sorted(rows, key=lambda row: (row.window_start, row.table, row.kafka_partition))
+    def window_tables(
+        self, windows: Iterable[Window] | None = None, *, since: datetime | None = None
+    ) -> list[WindowTable]:
+        """Return the counts of each table in some windows (None: all), by window, table and Kafka partition.
+
+        Of the windows that start before ``since`` no file is read.
+        """
+        rows = self._read(WindowTable, "window_tables", windows, since=since)
+        return sorted((row for row in rows if since is None or row.window_start >= since), key=_by_window)
+
+    def outgrown_tables(self) -> list[WindowTable]:
+        """Return the counts of tables with a column that outgrew its type, of all windows."""
+        return sorted(self._read(WindowTable, "outgrown_tables", None), key=_by_window)
 
     def table_shapes(self, windows: Iterable[Window] | None = None) -> list[TableShapeRow]:
         """Return the shapes that events described, by window, Kafka partition, table and first position."""
@@ -290,6 +256,13 @@ class Ledger:
             return pc.and_(mask, pa.chunked_array([taken], pa.bool_()))
 
         self._replace("window_tables", starts, chosen, rows, turn)
+        self._replace("outgrown_tables", starts, chosen, _outgrown(rows), NOBODY)
+
+    def list_outgrown_tables(self) -> None:
+        """List the counts of tables with a column that outgrew its type, as earlier versions did not."""
+        rows = _outgrown(self.window_tables())
+        starts = {row.window_start for row in rows}
+        self._replace("outgrown_tables", starts, lambda table: _starts_in(table, starts), rows, NOBODY)
 
     def replace_lineages(self, rows: Sequence[Lineage]) -> None:
         """Make ``rows`` all the lineages of the topic; equal rows are not written again."""
@@ -388,11 +361,20 @@ class Ledger:
             raise
 
     def _read(
-        self, kind: type[Kind], name: str, windows: Iterable[Window] | None, *, without: Sequence[str] = ()
+        self,
+        kind: type[Kind],
+        name: str,
+        windows: Iterable[Window] | None,
+        *,
+        without: Sequence[str] = (),
+        since: datetime | None = None,
     ) -> list[Kind]:
         table = self._table(name)
         if table is None:
             return []
+        if since is not None:
+            days = [files for day, files in sorted(files_by_day(table).items()) if day >= day_of(since)]
+            return [row for files in days for file in files for row in rows_of_file(table, file, kind, without)]
         if windows is None:
             return [row for file in live_files(table) for row in rows_of_file(table, file, kind, without)]
         starts = {window.start for window in windows}
@@ -448,3 +430,11 @@ def _write(table: Table, pieces: Iterable[tuple[tuple[int, ...], pa.Table]]) -> 
             for batch in rows.combine_chunks().to_batches():
                 writer.write_partition(partition, batch)
         return writer.close()
+
+
+def _by_window(row: WindowTable) -> tuple[datetime, TableId, int]:
+    return row.window_start, row.table, row.kafka_partition
+
+
+def _outgrown(rows: Iterable[WindowTable]) -> list[WindowTable]:
+    return [row for row in rows if any(one.source_type is not None for one in row.invalid_columns)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from random import Random
 
 import numpy as np
@@ -14,6 +14,8 @@ from dts_assets.model.frontier import Frontier
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
 from dts_assets.planning.backlog import backlog_of, concerned_tables, entered, taken_out
+from dts_assets.planning.counts_needed import StoredSnapshot, counts_needed
+from dts_assets.planning.snapshot_plans import SnapshotState
 from dts_assets.stages.change_columns import Counted, RowShape, last_truncation
 from dts_assets.stages.keys import DistinctKeys, hash_keys, twin_hashes
 from dts_assets.stages.moved_rows import connected
@@ -100,6 +102,15 @@ def _look_at_all(tables: list[TableId]) -> object:
     return taken_out(entered(rows, tables, "r2"), seen=set(rows), run="r2", done=known or (), layers=layers)
 
 
+def _needed(count: int) -> list[StoredSnapshot]:
+    """Snapshots of which half lacked nothing, each with a replaced window of its own."""
+    starts = [START + n * timedelta(hours=1) for n in range(count)]
+    return [
+        StoredSnapshot(SnapshotState(Frontier(start, None, None)), frozenset([start]), lacked_nothing=bool(n % 2))
+        for n, start in enumerate(starts)
+    ]
+
+
 def _rows(count: int, *, keys: int) -> pa.RecordBatch:
     ids = pa.array(np.arange(count) % keys)
     return pa.RecordBatch.from_arrays([ids, pa.nulls(count, pa.map_(pa.string(), pa.string()))], ["id", "_invalid"])
@@ -124,6 +135,7 @@ STEPS: dict[str, Case] = {
     "changes of a bag's rows": (lambda count: _changes(count, keys=max(1, count // 5)), _merge_bag),
     "changes of a bag's one row": (lambda count: _changes(count, keys=1), _merge_bag),
     "rows that move": (lambda count: _changes(count, keys=count, moving=True), _merge),
+    "snapshots that need counts": (_needed, lambda given: counts_needed(given, run={START})),
     "tables in the backlog": (lambda count: [TableId("shopdb", "", f"t{n}") for n in range(count)], _look_at_all),
     "keys by two hashes": (lambda count: pa.array(np.arange(count) % max(1, count // 3)), _distinct),
     "keys": (lambda count: _rows(count, keys=count), lambda rows: repeated_keys(lambda: [rows], ["id"])),

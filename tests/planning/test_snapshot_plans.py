@@ -6,6 +6,7 @@ excluded before), so changes are taken over, recomputed and taken back; after ev
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -21,6 +22,7 @@ from dts_assets.model.positions import SourcePosition
 from dts_assets.model.refreshes import compacted_name
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import WindowGrid
+from dts_assets.planning.counts_needed import CountsNeeded, StoredSnapshot, counts_needed
 from dts_assets.planning.cuts import WindowCut, frontier, not_behind
 from dts_assets.planning.snapshot_plans import (
     Chain,
@@ -55,8 +57,16 @@ Rows = dict[int, int]
 
 
 def window(changes: Iterable[Change], start: datetime) -> TableWindow | None:
+    """The counts of a window; what its changes lack, and whether they empty the table, is made up from their rows."""
+    changes = list(changes)
     positions = sorted(change.at for change in changes)
-    return TableWindow(start, len(positions), positions[0], positions[-1]) if positions else None
+    if not positions:
+        return None
+    rows = [change.row for change in changes]
+    return TableWindow(
+        start, len(positions), positions[0], positions[-1], absent_rows=rows.count(1), partial_moves=rows.count(2),
+        invalid_values=rows.count(3), truncations=rows.count(4),
+    )  # fmt: skip
 
 
 def last(changes: Iterable[Change]) -> dict[int, int | None]:
@@ -82,19 +92,34 @@ class Snapshot:
     rows: Rows = field(default_factory=dict)
     state: SnapshotState = field(default_factory=SnapshotState)
     changelog: dict[datetime, frozenset[Change]] = field(default_factory=dict)
+    looked_at: dict[datetime, frozenset[Change]] = field(default_factory=dict)
+    lacks_nothing: bool = False
+    counts_read: list[tuple[int, int]] = field(default_factory=list)
 
     def advance(self, now: dict[datetime, frozenset[Change]], reached: Frontier) -> SnapshotPlan:
-        """Plan the work and carry it out, as the flow does."""
+        """Plan the work and carry it out, as the flow does; the plan is made from as few counts as it needs."""
         made = self.state.changelog_snapshot is not None
-        plan = plan_snapshot(
-            self.state,
-            not_behind(reached, self.state.frontier),
-            changelog_snapshot=id(now),
-            windows=[one for start, changes in now.items() if (one := window(changes, start)) is not None],
-            replaced=replaced_windows(_files(self.changelog), _files(now)) if made else frozenset(),
+        windows = [one for start, changes in now.items() if (one := window(changes, start)) is not None]
+        replaced = replaced_windows(_files(self.changelog), _files(now)) if made else frozenset()
+        run = {start for start in now if now[start] != self.looked_at.get(start)}
+        is_new = {one.window_start for one in windows} <= run
+        needed = counts_needed([StoredSnapshot(self.state, replaced, self.lacks_nothing, is_new)], run=run)
+        some = [one for one in windows if _is_needed(needed, one.window_start)]
+        self.counts_read.append((len(some), len(windows)))
+        plan, whole = (
+            plan_snapshot(
+                self.state,
+                not_behind(reached, self.state.frontier),
+                changelog_snapshot=id(now),
+                windows=counts,
+                replaced=replaced,
+            )
+            for counts in (some, windows)
         )
+        assert plan == whole, "the counts that were not read would have changed the plan"
         if not plan.nothing:
             self._apply(plan, now)
+        self.looked_at, self.lacks_nothing = dict(now), plan.state.waits_from is None
         return plan
 
     def _apply(self, plan: SnapshotPlan, now: dict[datetime, frozenset[Change]]) -> None:
@@ -113,6 +138,10 @@ class Snapshot:
             if row is not None:
                 self.rows[key] = row
         self.state, self.changelog = plan.state, dict(now)
+
+
+def _is_needed(needed: CountsNeeded, start: datetime) -> bool:
+    return needed.all or start in needed.starts or (needed.since is not None and start >= needed.since)
 
 
 def _files(changelog: Changelog) -> dict[datetime, frozenset[str]]:
@@ -261,6 +290,32 @@ def test_a_replaced_window_counts_where_the_snapshot_had_reached_it() -> None:
     assert (work.newer, work.replaced, work.recomputes) == ((), (START + HOUR,), True)
 
 
+def test_the_millionth_window_needs_the_counts_of_as_few_windows_as_the_tenth() -> None:
+    snapshot, changelog, cuts = Snapshot(), dict[datetime, frozenset[Change]](), dict[datetime, WindowCut]()
+    grid = WindowGrid(HOUR, START)
+    for number in range(40):
+        here = grid.at(number)
+        rows = {SourcePosition(0, 1, 10 * number + n): number * 100 + n for n in range(3)}
+        changelog[here.start] = frozenset(Change(at, 0, key % 7, key) for at, key in rows.items())
+        cuts[here.start] = WindowCut(here, SourcePosition(0, 1, 10 * number + 9), Consistency.CUT)
+        snapshot.advance(dict(changelog), frontier(cuts, grid, first=START))
+    assert snapshot.counts_read[1:] == [(1, number) for number in range(2, 41)]
+    changelog[grid.at(7).start] = frozenset()
+    snapshot.advance(dict(changelog), frontier(cuts, grid, first=START))
+    assert snapshot.counts_read[-1] == (0, 39)
+    assert snapshot.rows == recomputed(changelog, snapshot.state.frontier)
+
+
+def test_a_state_of_an_earlier_version_needs_the_counts_of_all_windows() -> None:
+    raw = json.loads(HELD_TWO.to_text())
+    del raw["waits_from"], raw["absent"], raw["moves"]
+    old = SnapshotState.of_text(json.dumps(raw))
+    needed = counts_needed([StoredSnapshot(old, frozenset(), lacked_nothing=True)], run={START})
+    assert needed.since is not None
+    assert needed.since < START - 365 * 24 * HOUR
+    assert counts_needed([StoredSnapshot(SnapshotState(), frozenset(), lacked_nothing=True)], run={START}).all
+
+
 def test_absent_columns_anywhere_in_the_changelog_are_folded() -> None:
     after = Frontier(START + 2 * HOUR, START + 2 * HOUR, at(30))
     assert plan([known(0, 1, 10, absent=1), known(2, 21, 30)], after).fold_absent
@@ -291,6 +346,9 @@ states = st.builds(
     st.none() | positions,
     st.none() | st.integers(1, 2**62),
     unfit=st.booleans(),
+    absent=st.booleans(),
+    moves=st.booleans(),
+    waits_from=instants,
 )
 
 

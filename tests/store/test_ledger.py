@@ -227,6 +227,32 @@ class TestReplacing:
         assert ledger.window_tables([GRID.at(0)]) == [made(0, 0, ITEMS, kept=9), made(0, 0), made(1, 0)]
         assert len(ledger.window_tables([GRID.at(1)])) == 4
 
+    def test_counts_since_a_window_are_those_of_that_window_and_later(self, ledger: Ledger) -> None:
+        rows = [made(0, number) for number in range(60)]  # of several days
+        ledger.replace_window_tables([GRID.at(number) for number in range(60)], rows)
+        for number in (0, 5, 23, 24, 59, 60):
+            found = ledger.window_tables(since=GRID.at(number).start)
+            assert found == rows[number:]
+
+    def test_columns_that_outgrew_their_types_are_found_without_a_look_at_all_counts(
+        self, ledger: Ledger, catalog: Catalog
+    ) -> None:
+        assert ledger.outgrown_tables() == []
+        ledger.replace_window_tables([GRID.at(0)], [made(0, 0)])
+        assert not catalog.table_exists(("shop", "outgrown_tables")), (
+            "it is made for the first column that outgrows its type"
+        )
+        ledger.replace_window_tables([GRID.at(1), GRID.at(2)], [outgrown(0, 1), outgrown(0, 2), made(1, 2)])
+        assert ledger.outgrown_tables() == [outgrown(0, 1), outgrown(0, 2)]
+        ledger.replace_window_tables([GRID.at(1)], [made(0, 1)])
+        assert ledger.outgrown_tables() == [outgrown(0, 2)]
+        ledger.replace_window_tables([GRID.at(2)], [], besides={outgrown(0, 2).table})
+        assert ledger.outgrown_tables() == [outgrown(0, 2)]
+        catalog.drop_table(("shop", "outgrown_tables"))  # a lake of an earlier version
+        ledger.replace_window_tables([GRID.at(3)], [outgrown(0, 3)])
+        ledger.list_outgrown_tables()
+        assert ledger.outgrown_tables() == [outgrown(0, 2), outgrown(0, 3)]
+
     def test_a_stage_keeps_its_quarantine_when_another_replaces(self, ledger: Ledger, lake: Lake) -> None:
         rows = {
             stage: QuarantineRow(0, GRID.at(0).start, stage, 1, 1, Reason.RAGGED_ROW, "")
