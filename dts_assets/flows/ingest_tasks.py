@@ -22,6 +22,7 @@ from dts_assets.model.spans import Cell
 from dts_assets.planning.ingest_marks import Copied, CopiedPart, Decoded
 from dts_assets.sources.source import Source
 from dts_assets.stages.cell_decoder import CHUNK_BYTES, CellDecoder, CellReading
+from dts_assets.stages.entry_facts import MOST_EMPTIED
 from dts_assets.stages.raw_rows import ContentDigest, with_coordinates
 from dts_assets.store.file_stores import FileStore
 from dts_assets.store.files import TableWriter, WriteTarget, WrittenFile, read_batches
@@ -165,6 +166,7 @@ def _decoded(decoder: CellDecoder, stored: _StoredMessages) -> Decoded:
         checkpoint_gtid_set=facts.checkpoint_gtid_set,
         positions=tuple(ServerPositions(server, first, last) for server, (first, last) in positions),
         emptying=facts.emptying,
+        emptied=tuple(sorted(facts.emptied)) if len(facts.emptied) <= MOST_EMPTIED else (),
         heads_from=tuple(stored.heads_from),
         looked_beyond=stored.looked_beyond,
         resume=decoder.resume(),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from threading import Lock
 
 from dts_assets.flows.apart import do_apart
 from dts_assets.flows.layers import CHANGELOG, SNAPSHOT, LayerWork
@@ -15,7 +16,7 @@ from dts_assets.flows.snapshot_jobs import SnapshotJob
 from dts_assets.flows.snapshot_merges import STATE_PROPERTY, MergedSnapshots, merge_snapshots
 from dts_assets.flows.tables_plan import MARKED
 from dts_assets.model.tables import TableId
-from dts_assets.planning.counts_needed import CountsNeeded, StoredSnapshot, counts_needed
+from dts_assets.planning.counts_needed import StoredSnapshot, counts_needed
 from dts_assets.planning.cuts import not_behind
 from dts_assets.planning.snapshot_plans import (
     EMPTY_STATE,
@@ -111,31 +112,30 @@ def _opened(work: LayerWork, table: TableId) -> _Opened:
 
 
 class _Counts:
-    """The counts of tables in the windows that their plans need."""
+    """The counts of tables in the windows that their plans need. Tables are planned side by side."""
 
     def __init__(self, pipeline: Pipeline, opened: Iterable[_Opened], run: Collection[datetime]) -> None:
-        self._pipeline = pipeline
-        self._needed = counts_needed((one.stored for one in opened), run=run)
-        self._windows = self._read()
+        self._ledger = pipeline.ledger
+        self._reading = Lock()
+        self._all: Mapping[TableId, tuple[TableWindow, ...]] | None = None
+        needed = counts_needed((one.stored for one in opened), run=run)
+        if needed.all:
+            self._needed = self._all = windows_by_table(self._ledger.window_tables())
+            return
+        rows = self._ledger.window_tables([pipeline.grid.of_start(start) for start in needed.starts])
+        rows += [] if needed.since is None else self._ledger.window_tables(since=needed.since)
+        self._needed = windows_by_table(rows)
 
     def windows(self, table: TableId) -> tuple[TableWindow, ...]:
         """Return the counts of a table that its plan needs, by window."""
-        return self._windows.get(table, ())
+        return self._needed.get(table, ())
 
     def truncating(self, table: TableId) -> frozenset[datetime]:
         """Return all windows with truncations of a table."""
-        if not self._needed.all:
-            self._needed = CountsNeeded(all=True)
-            self._windows = self._read()
-        return frozenset(window.window_start for window in self.windows(table) if window.truncations)
-
-    def _read(self) -> dict[TableId, tuple[TableWindow, ...]]:
-        ledger, needed = self._pipeline.ledger, self._needed
-        if needed.all:
-            return windows_by_table(ledger.window_tables())
-        rows = ledger.window_tables([self._pipeline.grid.of_start(start) for start in needed.starts])
-        rows += [] if needed.since is None else ledger.window_tables(since=needed.since)
-        return windows_by_table(rows)
+        with self._reading:
+            if self._all is None:
+                self._all = windows_by_table(self._ledger.window_tables())
+        return frozenset(window.window_start for window in self._all.get(table, ()) if window.truncations)
 
 
 def _job(work: LayerWork, table: TableId, opened: _Opened, counts: _Counts) -> SnapshotJob:

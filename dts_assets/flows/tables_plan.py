@@ -142,6 +142,7 @@ def plan_tables(
             [row for cell, row in ingested.items() if cell.window.start in starts],
             described=(row.table for row in shapes if row.window_start in starts),
             counted=(row.table for row in counted),
+            tables=tables,
         )
         if selection.whole
         else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from enum import StrEnum
@@ -123,13 +124,37 @@ class ServerPositions:
     last: SourcePosition
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class EmptiedTable:
+    """A table that a statement empties or drops, known or not.
+
+    Where ``table`` is empty they are all tables of a ``database``.
+    """
+
+    database: str
+    schema: str
+    table: str
+
+    @property
+    def id(self) -> TableId:
+        """The table's name parts."""
+        return TableId(self.database, self.schema, self.table)
+
+
+def emptied_among(emptied: Iterable[EmptiedTable], tables: Iterable[TableId]) -> list[TableId]:
+    """Return those of some tables that statements empty or drop, in their order."""
+    named = {one.id for one in emptied}
+    return [table for table in tables if table in named or TableId(table.database, "", "") in named]
+
+
 @dataclass(frozen=True, slots=True)
 class IngestWindow:
     """A row of ``windows``: the mark of the ingest of a Kafka partition and window.
 
     ``refreshes`` are the readings that the window consists of; none if it was read only after it had closed. ``resume`` is the
     state that the next refresh goes on with; None if that has to begin anew, and once the window is closed. ``emptying`` counts
-    the statements that take away all rows of a table; None where they were not counted. ``left_open`` are the entry sets whose
+    the statements that take away all rows of a table; None where they were not counted. ``emptied`` names these tables; it is
+    empty beside such statements where they are too many, or were not named. ``left_open`` are the entry sets whose
     fragments are ``carried_out``, ``taken_over`` those whose fragments are ``carried_in``. ``seen_tables`` tells, where messages
     carry ids, which tables have rows of a full load and other changes, and in which order.
     """
@@ -155,6 +180,7 @@ class IngestWindow:
     refreshes: tuple[Refresh, ...] = ()
     resume: bytes | None = None
     emptying: int | None = None
+    emptied: tuple[EmptiedTable, ...] = field(default=(), kw_only=True)
     left_open: tuple[OpenSet, ...] = ()
     taken_over: tuple[OpenSet, ...] = ()
     seen_tables: tuple[SeenTable, ...] = ()

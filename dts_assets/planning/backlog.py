@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import astuple
 
-from dts_assets.model.ledger_rows import BacklogTable, IngestWindow
+from dts_assets.model.ledger_rows import BacklogTable, IngestWindow, emptied_among
 from dts_assets.model.tables import TableId
 
 _ALL_LOOKED_AT = TableId("", "", "")
@@ -33,6 +33,7 @@ def concerned_tables(
     *,
     described: Iterable[TableId],
     counted: Iterable[TableId],
+    tables: Collection[TableId],
 ) -> frozenset[TableId] | None:
     """Return the tables that a run may have work for; None stands for all tables.
 
@@ -41,11 +42,13 @@ def concerned_tables(
         cells: The marks of ingest of the windows that the run makes.
         described: The tables that entries of these windows describe.
         counted: The tables that have counts of these windows: their rows may go.
+        tables: The known tables. A statement may empty a table without an entry in the windows.
     """
-    # A statement that empties a table may name a table without an entry in the window; older marks have not counted them.
-    if backlog is None or any(cell.emptying != 0 for cell in cells):
+    cells = list(cells)
+    if backlog is None or any(cell.emptying != 0 and not cell.emptied for cell in cells):
         return None
-    return backlog.union(described, counted)
+    emptied = {table for cell in cells for table in cell.emptied}
+    return backlog.union(described, counted, emptied_among(emptied, tables))
 
 
 def entered(rows: Sequence[BacklogTable], tables: Iterable[TableId], run: str) -> list[BacklogTable]:

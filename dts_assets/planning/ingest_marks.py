@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from dts_assets.model.delivery import CellDelivery
-from dts_assets.model.ledger_rows import Counts, IngestWindow, RawWindow, ServerPositions
+from dts_assets.model.ledger_rows import Counts, EmptiedTable, IngestWindow, RawWindow, ServerPositions
 from dts_assets.model.message_ids import SeenTable
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.open_sets import OpenSet, open_sets_text
@@ -71,6 +71,7 @@ class Decoded:
     checkpoint_gtid_set: str | None = None
     positions: tuple[ServerPositions, ...] = ()
     emptying: int = 0
+    emptied: tuple[EmptiedTable, ...] = ()
     heads_from: tuple[Cell, ...] = ()
     looked_beyond: bool = False
     resume: bytes | None = None
@@ -163,6 +164,7 @@ def entries_mark(
         refreshes=refreshes,
         resume=decoded.resume,
         emptying=decoded.emptying,
+        emptied=decoded.emptied,
         left_open=decoded.left_open,
         taken_over=taken_over,
         seen_tables=decoded.seen_tables,

@@ -165,7 +165,7 @@ def is_whole(
 
 def rests_on_tables(cuts: Iterable[Cut]) -> bool:
     """Return whether a window depends on which tables are known."""
-    return any(text.startswith(f"{TABLES_INPUT}=") for row in cuts for text in row.inputs)
+    return any(text.startswith((f"{TABLES_INPUT}=", f"{TABLES_INPUT}:")) for row in cuts for text in row.inputs)
 
 
 def tables_lacking(cuts: Iterable[Cut]) -> tuple[str, ...]:

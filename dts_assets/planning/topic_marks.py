@@ -14,7 +14,7 @@ from datetime import datetime
 from dts_assets.model.formats import ChangeOrder
 from dts_assets.model.frontier import Consistency
 from dts_assets.model.gtids import greatest_numbers, server_and_number
-from dts_assets.model.ledger_rows import Comparison, Cut, IngestWindow
+from dts_assets.model.ledger_rows import Comparison, Cut, IngestWindow, emptied_among
 from dts_assets.model.lineages import LineageRule
 from dts_assets.model.lives import Stretch
 from dts_assets.model.message_ids import Load
@@ -53,7 +53,7 @@ _NO_STATEMENT = "none"
 class TopicHistory:
     """The history that the stored windows of a subscription tell together.
 
-    ``tables`` is a digest of the tables that are known, ``statements`` has the offsets of the DDL that counts,
+    ``known`` are the known tables, ``tables`` is a digest of them, ``statements`` has the offsets of the DDL that counts,
     ``trusts_gtids`` says that GTIDs are the server's own; a task may make them up where the server has none. Where messages carry
     ids, ``lives`` has those of every Kafka partition, ``loads`` the full loads that replace a table, by the cell they begin in.
     ``past`` stands for earlier windows, of which there are no ``rows``.
@@ -68,6 +68,7 @@ class TopicHistory:
     lives: Mapping[int, PartitionLives] = field(default_factory=dict)
     loads: Mapping[Cell, tuple[Load, ...]] = field(default_factory=dict)
     past: Past = NO_PAST
+    known: frozenset[TableId] = frozenset()
 
     @classmethod
     def of(
@@ -84,7 +85,8 @@ class TopicHistory:
         ``tables`` are all known tables, ``order`` is the format's. ``comparisons`` are those of messages whose ids fall.
         The windows of ``past`` may be left out of ``rows``.
         """
-        by_cell = {row.cell: row for row in rows}
+        by_cell, known = {row.cell: row for row in rows}, frozenset(tables)
+        digest = digest_of_tables(known)
         once = [*past.rows, *by_cell.values()]
         real = not any(mark.fake_gtid for row in once for mark in row.checkpoints)
         if order is ChangeOrder.MESSAGE_ID:
@@ -94,12 +96,11 @@ class TopicHistory:
             lineages = replace(lineages, doubts=(*lineages.doubts, *loads.doubts))
             statements = _kept_statements(once, lineages, trust_gtids=False, lives=lives)
             suspicions = find_copies(lives.values())
-            known = digest_of_tables(tables)
-            return cls(by_cell, lineages, suspicions, statements, real, known, lives, loads.begins, past)
+            return cls(by_cell, lineages, suspicions, statements, real, digest, lives, loads.begins, past, known)
         lineages = find_lineages(once, trust_gtids=real)
         return cls(
             by_cell, lineages, find_suspicions(once, lineages), _kept_statements(once, lineages, trust_gtids=real), real,
-            digest_of_tables(tables), past=past,
+            digest, past=past, known=known,
         )  # fmt: skip
 
     @property
@@ -133,14 +134,24 @@ class TopicHistory:
             if self.rows[cell].statements:
                 counted = ",".join(map(str, sorted(self.statements.get(cell, ()))))
                 texts.append(input_text(statements_input(cell), counted or _NO_STATEMENT))
-                if self.rows[cell].emptying != 0:
-                    # What is emptied may be known only later, by rows of another window.
-                    texts.append(input_text(TABLES_INPUT, self.tables))
+                texts += self._texts_of_emptied(self.rows[cell])
             suspicion = self.suspicions.get(cell)
             texts += self._texts_of_ids(cell)
             for earlier in () if suspicion is None else suspicion.earlier:
                 texts.append(input_text(entries_input(earlier), self.rows[earlier].generation))
         return tuple(sorted(set(texts)))
+
+    def _texts_of_emptied(self, row: IngestWindow) -> Iterator[str]:
+        """Yield the inputs of a cell whose statements empty tables.
+
+        Such a table may be known only later, by rows of another window.
+        """
+        if row.emptying != 0 and not row.emptied:  # any table may be meant
+            yield input_text(TABLES_INPUT, self.tables)
+        for one in row.emptied:
+            name = digest_of_tables([one.id])
+            known = {one.id} & self.known if one.table else emptied_among([one], self.known)
+            yield input_text(f"{TABLES_INPUT}:{name}", digest_of_tables(known))
 
     def _texts_of_ids(self, cell: Cell) -> Iterator[str]:
         """Yield the inputs of a cell whose messages carry ids."""

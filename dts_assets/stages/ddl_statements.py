@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dts_assets.model.columns import Column
+from dts_assets.model.ledger_rows import EmptiedTable, emptied_among
 from dts_assets.model.tables import TableId
 from dts_assets.stages.changelog_rows import ENTRY_COLUMNS
 from dts_assets.stages.entry_columns import source_positions
@@ -55,6 +56,17 @@ class Statement:
     def may_empty(self) -> bool:
         """True if the statement takes away all rows of some table, known or not."""
         return not self.is_first_state and any(effect.kind in _EMPTYING_SOME for effect in self.parsed.effects)
+
+    @property
+    def emptied(self) -> frozenset[EmptiedTable]:
+        """The tables of which the statement takes away all rows."""
+        found: set[EmptiedTable] = set()
+        for effect in () if self.is_first_state else self.parsed.effects:
+            if effect.kind in _EMPTYING:
+                found.update(EmptiedTable(one.database, one.schema, one.table) for one in effect.tables)
+            elif effect.kind is EffectKind.DROP_DATABASE:
+                found.add(EmptiedTable(effect.database or "", "", ""))
+        return frozenset(found)
 
 
 def statements(entries: pa.RecordBatch) -> list[Statement]:
@@ -113,7 +125,7 @@ def truncations(found: list[Statement], tables: Mapping[TableId, tuple[Column, .
     emptied: dict[TableId, list[int]] = {}
     for statement in found:
         if not statement.is_first_state:
-            for table in sorted(_emptied_by(statement.parsed, tables)):
+            for table in sorted(emptied_among(statement.emptied, tables)):
                 emptied.setdefault(table, []).append(statement.index)
     return tuple(TableChanges(table, _truncate_batch(rows, tables[table])) for table, rows in emptied.items())
 
@@ -121,16 +133,6 @@ def truncations(found: list[Statement], tables: Mapping[TableId, tuple[Column, .
 def truncation(index: int, table: TableId, columns: tuple[Column, ...]) -> TableChanges:
     """Return the truncation of one table, at an entry of a batch."""
     return TableChanges(table, _truncate_batch([index], columns))
-
-
-def _emptied_by(parsed: ParsedDdl, tables: Mapping[TableId, tuple[Column, ...]]) -> set[TableId]:
-    found: set[TableId] = set()
-    for effect in parsed.effects:
-        if effect.kind in _EMPTYING:
-            found.update(effect.tables)
-        elif effect.kind is EffectKind.DROP_DATABASE:
-            found.update(table for table in tables if table.database == effect.database)
-    return found & tables.keys()
 
 
 def _truncate_batch(rows: list[int], columns: tuple[Column, ...]) -> pa.RecordBatch:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dts_assets.model.columns import same_name
+from dts_assets.model.ledger_rows import EmptiedTable
 from dts_assets.model.positions import SourcePosition, file_number
 from dts_assets.model.problems import Reason
 from dts_assets.model.spans import Cell
@@ -25,6 +26,12 @@ from dts_assets.wire.format import DecodedEntries, Rejected, TableShape
 
 _OF_A_SET = ("first_offset", "last_offset", "shard", "sequence")
 """The columns that an entry takes from its set."""
+
+MOST_EMPTIED = 1000
+"""Tables that the statements of a cell may empty by name.
+
+Where there are more, any table may be meant.
+"""
 
 _APPLIED = HARMLESS | {
     EffectKind.CREATE_TABLE,
@@ -57,6 +64,8 @@ class EntryFacts:
     unknown: dict[str, int] = field(default_factory=dict)
     emptying: int = 0
     """Statements that take away all rows of a table."""
+    emptied: list[EmptiedTable] = field(default_factory=list)
+    """The tables that they name, one more than :data:`MOST_EMPTIED` at most."""
 
     def add(self, decoded: DecodedEntries, columns: EntryColumns) -> None:
         """Count the entries of one call of the decoder, ``columns`` being those of its batch."""
@@ -76,6 +85,8 @@ class EntryFacts:
             found = statements(batch)
             self.ddl_unapplied += sum(1 for one in found if not (one.is_first_state or _followed(one.parsed)))
             self.emptying += sum(1 for one in found if one.may_empty)
+            named = dict.fromkeys([*self.emptied, *sorted(table for one in found for table in one.emptied)])
+            self.emptied = list(named)[: MOST_EMPTIED + 1]
         self._see_checkpoints(decoded)
         self._see_positions(batch, columns)
         latest = pc.max(batch["event_time"]).as_py()

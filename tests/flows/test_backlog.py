@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from dts_assets.flows.find_work import find_work
 from dts_assets.flows.layers import Selection
 from dts_assets.model.tables import TableId
 from dts_assets.planning.backlog import backlog_of
@@ -19,6 +21,7 @@ from tests.flows.history import border
 from tests.flows.in_process import bench_in_process
 from tests.flows.short import SECOND, insert, items, open_short, short_source, update
 from tests.flows.source import DATABASE, Ddl, Source
+from tests.flows.source_tables import Table
 from tests.flows.test_paused_tables import broken, of_layer
 
 ONE, TWO = table_id("one"), table_id("two")
@@ -26,13 +29,14 @@ LAYERS = ("changelog", "snapshot")
 WINDOWS = 4
 
 
-def only_one_changes(*, before_its_cut: bool = True) -> Source:
+def only_one_changes(*more: Table, before_its_cut: bool = True) -> Source:
     """Two tables get rows in the first window; then one of them alone changes.
 
     The first rows of the other table may come behind the last CHECKPOINT of their window.
     """
-    source = short_source(items("one"), items("two"))
-    insert(source, border(0) + 10 * SECOND, range(10), table="one")
+    source = short_source(items("one"), items("two"), *more)
+    for name in ("one", *(table.name for table in more)):
+        insert(source, border(0) + 10 * SECOND, range(10), table=name)
     if before_its_cut:
         insert(source, border(0) + 11 * SECOND, range(10), table="two")
     source.checkpoint(border(0) + 500 * SECOND)
@@ -155,16 +159,73 @@ def test_a_run_that_is_killed_leaves_its_tables_in_the_backlog(name: str, tmp_pa
     assert backlog(harness) == frozenset()
 
 
-def test_a_statement_that_empties_a_table_opens_all(tmp_path: Path) -> None:
-    source = only_one_changes()
-    source.transaction(border(3) + 501 * SECOND, Ddl("TRUNCATE TABLE two"))
-    source.rows["two"].clear()
+@pytest.mark.parametrize(
+    ("sql", "opened_then"),
+    [
+        ("TRUNCATE TABLE two", {"one", "two"}),
+        ("DROP TABLE unknown", {"one"}),
+        ("DROP DATABASE bank", {"one", "two", "three"}),
+    ],
+)
+def test_a_statement_opens_the_tables_that_it_empties(sql: str, opened_then: set[str], tmp_path: Path) -> None:
+    source = only_one_changes(items("three"))
+    source.transaction(border(3) + 501 * SECOND, Ddl(sql))
     source.checkpoint(border(3) + 502 * SECOND)
+    for name in opened_then if "DATABASE" in sql else opened_then - {"one"}:
+        source.rows[name].clear()
     harness = opened(tmp_path, source)
     harness.tables(0, 1, 2)
     with opened_tables() as found:
         harness.tables(3)
-    assert found == {"one", "two"}
+    assert found == opened_then
+    assert harness.snapshots(source.tables) == source.rows
+
+
+def test_a_new_table_makes_no_window_stale_in_which_others_were_emptied(tmp_path: Path) -> None:
+    source = short_source(items("one"), items("late"))
+    insert(source, border(0) + 10 * SECOND, range(5), table="one")
+    source.transaction(border(0) + 20 * SECOND, Ddl("TRUNCATE TABLE one"))
+    source.rows["one"].clear()
+    source.transaction(border(1) + 20 * SECOND, Ddl("DROP TABLE IF EXISTS late"))
+    for number in range(WINDOWS):
+        insert(source, border(number) + 30 * SECOND, range(10 * number, 10 * number + 3), table="one")
+        source.checkpoint(border(number) + 500 * SECOND)
+    insert(source, border(3) + 510 * SECOND, range(3), table="late")
+    source.checkpoint(border(3) + 520 * SECOND)
+    bench = bench_in_process(tmp_path, "backlog")
+    harness = open_short(bench, tmp_path / "capture", source.messages, windows=WINDOWS)
+    pipeline = harness.pipeline
+    harness.all(0, 1, 2)
+    harness.raw(3)
+    harness.entries(3)
+    harness.tables(3)
+    assert [window.start for window in find_work(pipeline).tables] == [border(1)], "the statement of window 1 names it"
+    harness.settle()
+    assert harness.snapshots(source.tables) == source.rows
+
+
+def test_tables_that_were_emptied_are_planned_side_by_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The counts of all windows are read once for all of them, which takes its time."""
+    names = [f"t{number}" for number in range(4)]
+    source = short_source(*(items(name) for name in names))
+    for name in names:
+        insert(source, border(0) + 10 * SECOND, range(5), table=name)
+        source.transaction(border(0) + 20 * SECOND, Ddl(f"TRUNCATE TABLE {name}"))
+        source.rows[name].clear()
+    source.checkpoint(border(0) + 500 * SECOND)
+    for name in names:
+        insert(source, border(1) + 10 * SECOND, range(5, 8), table=name)
+    source.checkpoint(border(1) + 500 * SECOND)
+    harness = opened(tmp_path, source)
+    harness.tables(0, 1)
+    real = Ledger.window_tables
+
+    def slow(self: Ledger, *windows: Any, **since: Any) -> Any:
+        time.sleep(0 if windows or since else 0.3)
+        return real(self, *windows, **since)
+
+    monkeypatch.setattr(Ledger, "window_tables", slow)
+    harness.tables(1)
     assert harness.snapshots(source.tables) == source.rows
 
 

@@ -98,7 +98,7 @@ def _look_at_all(tables: list[TableId]) -> object:
     """A run that looks at all tables, of which every second waits, and then another of the tables that wait."""
     layers, rows = ("changelog", "snapshot"), entered([], tables, "r1")
     rows = taken_out(rows, seen=(), run="r1", done=set(tables[::2]), layers=layers, all_tables=tables)
-    known = concerned_tables(backlog_of(rows, layers), [], described=tables, counted=tables)
+    known = concerned_tables(backlog_of(rows, layers), [], described=tables, counted=tables, tables=tables)
     return taken_out(entered(rows, tables, "r2"), seen=set(rows), run="r2", done=known or (), layers=layers)
 
 

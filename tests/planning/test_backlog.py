@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from dts_assets.model.ledger_rows import BacklogTable
+from dts_assets.model.ledger_rows import BacklogTable, EmptiedTable
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
@@ -41,15 +41,31 @@ def test_any_table_may_lack_changes_of_a_layer_that_is_new() -> None:
 
 
 def test_a_run_has_work_for_tables_that_are_described_or_counted_or_in_the_backlog() -> None:
-    assert concerned_tables(frozenset({ONE}), [CELL], described=[TWO], counted=[THREE]) == ALL
-    assert concerned_tables(frozenset(), [CELL], described=[], counted=[]) == frozenset()
-    assert concerned_tables(None, [CELL], described=[TWO], counted=[]) is None
+    assert concerned_tables(frozenset({ONE}), [CELL], described=[TWO], counted=[THREE], tables=ALL) == ALL
+    assert concerned_tables(frozenset(), [CELL], described=[], counted=[], tables=ALL) == frozenset()
+    assert concerned_tables(None, [CELL], described=[TWO], counted=[], tables=ALL) is None
 
 
 @pytest.mark.parametrize("emptying", [1, None])
-def test_a_statement_that_empties_a_table_concerns_all(emptying: int | None) -> None:
+def test_a_statement_that_empties_tables_without_names_concerns_all(emptying: int | None) -> None:
     cells = [CELL, replace(CELL, emptying=emptying)]
-    assert concerned_tables(frozenset(), cells, described=[], counted=[]) is None
+    assert concerned_tables(frozenset(), cells, described=[], counted=[], tables=ALL) is None
+
+
+@pytest.mark.parametrize(
+    ("emptied", "concerned"),
+    [
+        ([EmptiedTable("shopdb", "", "one"), EmptiedTable("shopdb", "", "unknown")], {ONE}),
+        ([EmptiedTable("other", "", "two")], set()),
+        ([EmptiedTable("shopdb", "", "")], ALL),
+        ([EmptiedTable("other", "", "")], set()),
+    ],
+)
+def test_a_statement_concerns_the_known_tables_that_it_empties(
+    emptied: list[EmptiedTable], concerned: set[TableId]
+) -> None:
+    cells = [CELL, replace(CELL, emptying=1, emptied=tuple(emptied))]
+    assert concerned_tables(frozenset(), cells, described=[], counted=[], tables=sorted(ALL)) == frozenset(concerned)
 
 
 def test_rows_of_a_run_that_came_since_stay() -> None:
@@ -78,7 +94,9 @@ class Lake:
         """A run in steps, at each of which it may end or another may overtake it."""
         self.turn = name
         seen = tuple(self.rows)
-        concerned = concerned_tables(backlog_of(seen, LAYERS), [], described=_some(chance), counted=_some(chance))
+        concerned = concerned_tables(
+            backlog_of(seen, LAYERS), [], described=_some(chance), counted=_some(chance), tables=ALL
+        )
         tables = ALL if concerned is None else concerned
         yield
         self.rows = entered(self.rows, tables, name)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dts_assets.model.columns import Column
+from dts_assets.model.ledger_rows import EmptiedTable, emptied_among
 from dts_assets.model.tables import TableId
 from dts_assets.stages.changelog_rows import changelog_rows
-from dts_assets.stages.ddl_statements import DDL_ENTRY_COLUMNS, ddl_rows, statements, truncations
+from dts_assets.stages.ddl_statements import DDL_ENTRY_COLUMNS, Statement, ddl_rows, statements, truncations
 from dts_assets.store.columns import DDL, changelog_columns
+from dts_assets.wire.ddl.reading import effects_of
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
 ORDERS, ITEMS, OTHER = TableId("shopdb", "", "orders"), TableId("shopdb", "", "items"), TableId("other", "", "orders")
@@ -123,3 +128,33 @@ def test_a_database_that_is_dropped_takes_all_its_tables() -> None:
     entries = batch(entry(1, "DDL", "other", sql="DROP DATABASE shopdb"), entry(2, "DDL", sql="TRUNCATE orders"))
     changes = {one.table: one.batch["entry_index"].to_pylist() for one in truncations(statements(entries), TABLES)}
     assert changes == {ORDERS: [0, 1], ITEMS: [0]}
+
+
+@pytest.mark.parametrize(
+    ("sql", "emptied"),
+    [
+        ("TRUNCATE TABLE orders", {EmptiedTable("shopdb", "", "orders")}),
+        ("DROP TABLE a, other.b", {EmptiedTable("shopdb", "", "a"), EmptiedTable("other", "", "b")}),
+        ("DROP DATABASE shopdb", {EmptiedTable("shopdb", "", "")}),
+        ("CREATE TABLE orders (id int)", set()),
+    ],
+)
+def test_statements_name_the_tables_that_they_empty(sql: str, emptied: set[EmptiedTable]) -> None:
+    statement = Statement(0, sql, "shopdb", None, effects_of(sql, "shopdb"), is_first_state=False)
+    assert statement.emptied == emptied
+    assert statement.may_empty == bool(emptied)
+    assert replace(statement, is_first_state=True).emptied == frozenset()
+
+
+@given(st.lists(st.builds(EmptiedTable, *[st.sampled_from(["a", "b"])] * 2, st.sampled_from(["", "c", "d"]))))
+def test_a_known_table_is_emptied_by_its_name_or_with_its_database(emptied: list[EmptiedTable]) -> None:
+    tables = [TableId(database, schema, table) for database in "abe" for schema in "ab" for table in "cde"]
+    expected = [
+        one
+        for one in tables
+        if any(
+            (each.table == "" and each.database == one.database and each.schema == "") or each.id == one
+            for each in emptied
+        )
+    ]
+    assert emptied_among(emptied, tables) == expected

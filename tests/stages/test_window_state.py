@@ -128,22 +128,22 @@ def a_state() -> bytes:
 
 
 KEPT = (
-    "1$Y6SR?Tl4MHHXSdJ6|GkVB665TSC2g!5I>6GB227bL`ygEiiHYfrtN+3d_FiV#wqG^heqYAmiuq3oCK1dvMaRdTN2gp^CqIr9&Mx3hN"
-    "bw2I{PV(omr_j|whd++&&L{s12d6aiRDcS_(B-<_N1L=DqZFWFtMNUNI`}Oe!^4DfWLn<^Ez$Uu`mxdw79WF?EUlxaCprQam1q{ElZOZ"
-    "XUlRTS#K5;S}zn76F!_q)q0lFVHLfHmUE)tKrTD>IiX9x}bsrO<=HLYZ>#I^L_&D<6h7{~n6X+NXO<d}gg5soqD{5gHa`0Aqxzd_x$BE"
-    "K`{*OjIk3=7stv5o`{0w2R91GfckJHSBoe&%DiNFIqj?t`5NQemu8yqI5nI=NPFYHl2#-(G=Q&7-S#mhRMCx>Tz{ZD|8mR+ijPKcRGEb"
-    "$MfLefe%}X|+GLq`Fq`dN=mP^=Avgv5zq*U571X;onRC?N4c{S~LLF-NWoReAv$m4jWVf9>{<-QiZTP^r$>eWymm%NU<MvggV@h1?|8S"
-    "&Q4^=n_N)8u6F{+kc!*2+Q%tZ^)~FBU60BBFN;K5$ZgThJq|vrZfsaNbOODD3bEoa5^Ar&7&6s8dT7>%kB&VaVi?l%FjZve(^m^8F-JZ"
-    "7g?$kh`}nmG49feOci?Yw>)x*)etrM5zIip-`sLYfUqQG9VVyH8E;4lf(QMgC8-TH^v$T}wX%<2NRI9nHG^o1gi?dkjS+^226^U8z7qJ"
-    "Z|vQmc!iJ|H!EvcF4@A?ePFXnHdMvu0^sQ5H%@n#D}Wr)s$5Vp9Clv$;v+)B!k-&g_68rxeif#NJQ*qe=P>yHA>R9U}Hp7pADuP5)Fe{"
-    "Ld_<+zZWsk<jR1D~VVb{?kNT(`K`OR&R)n*0WWIa!%M^`Mk9F;aFi)#gC}%u0&BjMZ13R?KN-lye7FycvOTv8a!J9O<FFXkD!v^US(ZJ"
-    "$W-k;bJzOJj7qbqpY!-N#e>#Xe%j7o{gQ`#)>_1K6k8f9w=<g*z?f;OY*@Off05k!RUa^jazf21a@!}7Hc!)#lD!T<q<Yg*49}p0}%U0"
-    "i#PJSK7-$d;7z~I$nO=R(|{_RhR<UkJdJI%(Bh5Itj&OCzV{{?yF_z3jm93Karzw@LcQRJl<n~bU2xq9!PNb<ZRbjVI2kpIx{(21o?py"
-    "F)M?;MnX%_pk^&PJMlrl+eMAP4Kw-0D!jZUzW2Q@bJ!`I4sq~dgwT2MbX<Rh5)6}DpuhrqtbN2Z+qkj-p=~btMU7e+w-(CAodf!)z;>Q"
-    "0mRjyU_^Dpjw`PJFbkX(8pI3YH1-l*s0ZaL^kUUCA=LEz(Wl9~yv9vHDae${F(lQtJj?WU$Y)$Tw5cI1YPLUn+X`7&0Nv&T7;QA2x?Ps"
-    ")<JH0iqhA1;~LaR"
+    "26zFTR?Tl4MHHXS+Jyrra>x-MB2*5MaK1`<s*q5{1qpHFV2yX)+EcG*H#@V5B7_tt4XQwu8jCAZDEnnQ0i@D<m7FU$A?3n3Xa0fkcE*k!"
+    "sz{q&tevm-@q54bd;Ts_)bn<p=3S7Iwm?>s?Y8d$8Mq;BbwMaePDJE+jmZV_$7V!BDijyMrn^Ijh9SotE=c;wFAm92MgfEp7=CBll;e{Y"
+    "c{%%h>SQ!|??;M^jDdy(bU$i_eg}kEBrbK7{D-`sVQA=2z85p9XeD!eT>IX;nbW2M^O%1z>t}qK95Zly3`ZNQ{yuv}`x>ALuSuPbB)>A|"
+    "HKd{nGz!*9v5o`{0uR$9L#GW+C%{D2e&%7i2p)-D?tz^LzQkO8@p^vo#q?UErMPx{es=}xb(gN*Te??w=u*87^`#A1Sy^&E`Iyp;)#Z(~"
+    "_2v8ZrPaa2lI&Uio88zKH=iv8#~$V&RRgvVg}*QP*FU7GY|{W_Zx5^A^k6?PFl<r@c;E-DnMw@1OOMQP>W2)=h!A^GSIEQtSkNv!=j_A}"
+    "d5a6`HPlW38A5TlUjHcNveAK^vzueG|IH%N5&pL5<t_)0)iyS)9J+zpL55ga@r4*4mWwM6BO&*SltLzZM^E(n@aeJ3L(JNDU92n_dGu;g"
+    "P4rRUer;dG#Xf#51VeLQ@h<#H?mYbYgD)RF80c5it)E`*4kUzI5H>io;-aAEAC@a-+6073o~4G(r&$OAP$lOwV^H?a7t2`cTXzyP6^XL<"
+    "i`+(27RtkeL_>9y8fd0;y}4lXi}_oS*QFiMq(9BtywyeyYM}EVge~qzQm<0OP6IjO8%uz)xxEDv$mN2v{c>PizZKEUsKEchv#xsmX7Jwm"
+    ">o!DLjtjc!HhrEm@Hmof=SjNFRhx^w1O+Kn<QEXEnwk2^$A->CQ@NVS4i5rgR#M0~Hmf<U=+nx$=2c|zW(2}P4LJIK%m;JPy52YXnRTsu"
+    "@>Yn%#cEdb5PvZqX-(Kn6335(vXVj}uz`(DTU)Wm&gYI5jt_}CjuMIfQOqY1Xku3q%nsPxM9C}0$iZz;te2>ZeKFI^<JgGlt+Ut<K<sNS"
+    "-pcQK3BL=$n|`Zfzt@0H11fQNzKT6?6{>E*#al(QRwA1D{+rR*CYsaPXzXz`)j`(}p;6#Nj6B{#1=lqZbl=a~u3poJld)JdG!5|b{9-1e"
+    "ZWBjPNzJPyMNHTj#jG#;hzuiv#Ad}nByk(3Qjhfe)?B|*8AyjJ1tGB0xDd6|)TNQ9<l&EV_W4)iKO8mRt<4a-Rz}S4uYKdY-`0xe#=ku^"
+    "u4L`g&mMmM#o0)MY`hSh5Sut}<SVml1|7)_Ccvr~_~e_UdZ5e4nk>(*r1moDaKYqms@qfU4h5hhH~lD-2RO(tV@WxCmNP$UDmU_oX}L>X"
+    "uFL-byQS^1"
 )
-"""A state of version 5, as it was stored once. It must be readable, and mean the same, for as long as that is the version."""
+"""A state of version 6, as it was stored once. It must be readable, and mean the same, for as long as that is the version."""
 
 
 def test_a_state_stored_earlier_is_read_as_it_was() -> None:
