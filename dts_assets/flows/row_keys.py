@@ -15,6 +15,7 @@ from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.layers import SNAPSHOT
 from dts_assets.flows.pauses import paused_here
 from dts_assets.flows.pipeline import Pipeline
+from dts_assets.model.columns import has_key
 from dts_assets.model.ledger_rows import PausedBy
 from dts_assets.model.tables import TableId
 from dts_assets.stages.repeated_keys import INVALID, repeated_keys
@@ -31,8 +32,7 @@ def find_repeated_keys(pipeline: Pipeline, *, most_rows: int | None = None) -> d
     for table, columns in known_tables(pipeline).items():
         if table in failed:
             continue
-        has_key = any(column.is_key for column in columns)
-        size = pipeline.lake.size(pipeline.table_path(SNAPSHOT.name, table)) if has_key else None
+        size = pipeline.lake.size(pipeline.table_path(SNAPSHOT.name, table)) if has_key(columns) else None
         if size is not None:
             sizes[table] = size.rows
     found: dict[TableId, int] = {}

@@ -17,7 +17,7 @@ from dts_assets.flows.layers import CHANGELOG, SNAPSHOT
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.snapshot_files import HeldFile
 from dts_assets.flows.snapshot_tasks import Looked, LookTask, MergedTable
-from dts_assets.model.columns import Column
+from dts_assets.model.columns import Column, has_key
 from dts_assets.model.frontier import EMPTY_FRONTIER
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
@@ -58,7 +58,7 @@ class SnapshotJob:
     """The work of one table.
 
     ``current`` is the present Iceberg snapshot of its snapshot table, None before the first; ``truncating`` are the windows with
-    truncations of the table. ``waits`` says that the changelog has changes which the new frontier does not hold.
+    truncations of the table.
     """
 
     table: TableId
@@ -68,7 +68,6 @@ class SnapshotJob:
     current: int | None
     truncating: frozenset[datetime]
     turn: Turn
-    waits: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +169,8 @@ def _changelog(
     if version is None or reached is None:
         return []
     rectangle = {} if starts is None else {"window_start": set(starts)}
-    files = pipeline.lake.data_files(path, rectangle, snapshot_id=version, greatest=POSITION_COLUMNS)
+    bounds = () if least is None else POSITION_COLUMNS
+    files = pipeline.lake.data_files(path, rectangle, snapshot_id=version, greatest=bounds)
     return [
         file
         for file in files
@@ -220,8 +220,7 @@ def _decided_from(job: SnapshotJob, looked: Sequence[Looked]) -> SourcePosition 
     """
     keys = DistinctKeys.of([one.keys.hashes for one in looked], [one.keys.twins for one in looked])
     former = DistinctKeys.of([one.former_keys.hashes for one in looked], [one.former_keys.twins for one in looked])
-    is_bag = not any(column.is_key for column in job.columns)
-    if job.plan.fold_absent or is_bag or not former.all_among(keys):
+    if job.plan.fold_absent or not has_key(job.columns) or not former.all_among(keys):
         return None
     return min((one.least for one in looked if one.least is not None), default=None)
 

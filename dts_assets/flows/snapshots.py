@@ -15,6 +15,7 @@ from dts_assets.flows.reports import LayerOutcome
 from dts_assets.flows.snapshot_jobs import SnapshotJob
 from dts_assets.flows.snapshot_merges import STATE_PROPERTY, MergedSnapshots, merge_snapshots
 from dts_assets.flows.tables_plan import MARKED
+from dts_assets.model.columns import has_key
 from dts_assets.model.tables import TableId
 from dts_assets.planning.counts_needed import StoredSnapshot, counts_needed
 from dts_assets.planning.cuts import not_behind
@@ -59,8 +60,8 @@ def advance_snapshots(work: LayerWork) -> dict[TableId, LayerOutcome]:
     outcomes = {
         job.table: replace(
             _outcome(pipeline, job.table, committed=job.table in done),
-            waits=job.waits,
-            unmatched=None if any(column.is_key for column in job.columns) else merged.unmatched.get(job.table, 0),
+            waits=job.plan.state.waits_from is not None,
+            unmatched=None if has_key(job.columns) else merged.unmatched.get(job.table, 0),
         )
         for job in jobs
         if job.table not in faults
@@ -156,7 +157,6 @@ def _job(work: LayerWork, table: TableId, opened: _Opened, counts: _Counts) -> S
         opened.current,
         counts.truncating(table) if plan.rebuilds else frozenset(),
         work.turn,
-        waits=plan.state.waits_from is not None,
     )
 
 

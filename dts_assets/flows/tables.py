@@ -28,7 +28,7 @@ from dts_assets.model.ledger_rows import Cut, PausedTable
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
 from dts_assets.planning.appends import open_windows
-from dts_assets.planning.backlog import backlog_of, taken_out
+from dts_assets.planning.backlog import taken_out
 from dts_assets.planning.compactions import needs_compaction
 from dts_assets.planning.cuts import frontier, frontier_of_table, window_cut
 from dts_assets.planning.judgements import with_quarantined
@@ -120,12 +120,7 @@ class _Advanced:
 
 
 def _advance_layers(
-    pipeline: Pipeline,
-    plan: TablesPlan,
-    written: Written,
-    *,
-    spark: SparkProvider,
-    progress: Progress,
+    pipeline: Pipeline, plan: TablesPlan, written: Written, *, spark: SparkProvider, progress: Progress
 ) -> _Advanced:
     """Bring the layers that are made from other layers to the frontier that the committed changelogs allow."""
     cuts = {start: window_cut(row) for start, row in plan.stored.items()}
@@ -167,7 +162,7 @@ def _advance_layers(
             behind,
             written.kept,
             plan.appends.compared,
-            backlog_of(plan.backlog, (layer.name for layer in pipeline.layers)),
+            plan.lacking,
         ),
     )
     failed = pauses_of(faults, since=datetime.now(UTC), first_window=plan.windows[0].start)

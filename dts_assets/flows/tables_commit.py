@@ -58,7 +58,7 @@ def commit_tables(pipeline: Pipeline, plan: TablesPlan, decoded: Decoded, *, pro
     """
     # After all that the commits assert was read: whoever takes over from now on finds files that were not there.
     pipeline.ledger.require_turn(MARKED, plan.turn)
-    faults, kept_in = dict(decoded.faults), _kept_windows(pipeline, plan, decoded)
+    faults, kept_in = dict(decoded.faults), _kept_windows(plan, decoded)
     if plan.writes:
         faults |= _commit_changelogs(pipeline, plan, decoded, kept_in, progress)
     still = {*plan.paused, *faults}
@@ -96,15 +96,14 @@ def quarantined_entries(tallies: Iterable[tuple[TallyKey, TableTally]]) -> Mappi
     return counts
 
 
-def _kept_windows(pipeline: Pipeline, plan: TablesPlan, decoded: Decoded) -> dict[TableId, frozenset[datetime]]:
+def _kept_windows(plan: TablesPlan, decoded: Decoded) -> dict[TableId, frozenset[datetime]]:
     """Return the compared windows in which tables keep their files."""
     compared, made = plan.appends.compared, dict[TallyKey, TableTally]()
     for result in decoded.results:
         for key, tally in result.compared.items():
             made.setdefault(key, TableTally()).merge(tally)
-    counted = pipeline.ledger.window_tables([mark.window for mark in compared.values()]) if compared else []
     rows = {key: (tally.changes, tally.truncations, tally.row_hash) for key, tally in made.items()}
-    return tables_as_stored(compared, rows, counted, decoded.tables, paused=plan.paused)
+    return tables_as_stored(compared, rows, plan.counted, decoded.tables, paused=plan.paused)
 
 
 def _commit_changelogs(

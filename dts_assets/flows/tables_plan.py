@@ -16,7 +16,7 @@ from dts_assets.flows.looks import looks
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.reports import Progress
 from dts_assets.model.columns import Column
-from dts_assets.model.ledger_rows import BacklogTable, Cut, IngestWindow, PausedTable
+from dts_assets.model.ledger_rows import BacklogTable, Cut, IngestWindow, PausedTable, WindowTable
 from dts_assets.model.problems import Completeness
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
@@ -44,7 +44,8 @@ class TablesPlan:
     name, ``found`` the files that the system tables had of the windows when the run was planned. ``paused`` are the known tables
     that stood still then: the run leaves all their layers as they are, also if a person resumes one meanwhile. ``catching_up``
     has the windows that are made for some resumed tables alone, by window start. ``concerned`` are the tables that the run may
-    have work for, None for all; ``backlog`` are the rows of the backlog as the run found them.
+    have work for, None for all; ``backlog`` are the rows of the backlog as the run found them, and ``lacking`` the tables there,
+    None for all. ``counted`` are the counts that the windows of ``again`` had.
     """
 
     windows: tuple[Window, ...]
@@ -63,8 +64,10 @@ class TablesPlan:
     found: Mapping[str, Mapping[datetime, Collection[str]]]
     paused: Mapping[TableId, PausedTable]
     catching_up: Mapping[datetime, frozenset[TableId]]
+    counted: tuple[WindowTable, ...]
     concerned: frozenset[TableId] | None
     backlog: tuple[BacklogTable, ...]
+    lacking: frozenset[TableId] | None
 
     def with_tables(self, tables: Mapping[TableId, tuple[Column, ...]]) -> TablesPlan:
         """Return the plan with the changelogs of further tables."""
@@ -132,21 +135,18 @@ def plan_tables(
         progress(f"tables: {len(proven)} windows keep their rows; what is known of them has changed")
     keep = {mark.window for mark in proven}
     again = [mark for mark in marks if mark.window not in keep]
-    counted, starts = (
-        pipeline.ledger.window_tables([mark.window for mark in again]),
-        {one.window.start for one in again},
-    )
-    concerned = (
-        concerned_tables(
-            backlog_of(backlog, (layer.name for layer in pipeline.layers)),
+    counted = pipeline.ledger.window_tables([mark.window for mark in again])
+    lacking = backlog_of(backlog, (layer.name for layer in pipeline.layers))
+    concerned = None
+    if selection.whole:
+        starts = {mark.window.start for mark in again}
+        concerned = concerned_tables(
+            lacking,
             [row for cell, row in ingested.items() if cell.window.start in starts],
             described=(row.table for row in shapes if row.window_start in starts),
             counted=(row.table for row in counted),
             tables=tables,
         )
-        if selection.whole
-        else None
-    )
     return TablesPlan(
         windows=tuple(windows),
         selection=selection,
@@ -170,8 +170,10 @@ def plan_tables(
             for mark in (again if selection.whole else ())
             if (resumed := catches_up(stored.get(mark.window.start), mark, paused=paused))
         },
+        counted=tuple(counted),
         concerned=concerned,
         backlog=tuple(backlog),
+        lacking=lacking,
     )
 
 

@@ -6,7 +6,7 @@ Options of a subscription may name another lake type; no mapping may lose a valu
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 _DECIMAL = re.compile(r"decimal\((\d{1,2}),\s*(\d{1,2})\)", re.ASCII)
@@ -172,3 +172,8 @@ def _digits(kind: str, whole: Mapping[str, tuple[int, int]]) -> tuple[int, int] 
 def quoted(name: str) -> str:
     """Return a name in backticks, as Spark reads it."""
     return "`" + name.replace("`", "``") + "`"
+
+
+def has_key(columns: Iterable[Column]) -> bool:
+    """Return whether a table with these columns has a primary key; without one its rows are a bag."""
+    return any(column.is_key for column in columns)

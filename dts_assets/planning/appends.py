@@ -26,7 +26,7 @@ from dts_assets.planning.staleness import (
     input_text,
     raw_input,
 )
-from dts_assets.planning.topic_marks import TABLES_INPUT, offsets_in, row_inputs, statements_input
+from dts_assets.planning.topic_marks import is_tables_input, offsets_in, row_inputs, statements_input
 
 RowsOfCell: TypeAlias = tuple[int, int, int]
 """Rows of one table in one cell: the changes, the truncations, and the sum of their hashes."""
@@ -234,7 +234,7 @@ def _same_beside(before: Cut, mark: Cut, cells: Iterable[Cell]) -> bool:
     """
     own = tuple(f"{name}=" for cell in cells for name in (entries_input(cell), statements_input(cell)))
     now, then = ({text for text in row_inputs(one.inputs) if not text.startswith(own)} for one in (mark, before))
-    return not then - now and all(text.startswith((f"{TABLES_INPUT}=", f"{TABLES_INPUT}:")) for text in now - then)
+    return not then - now and all(map(is_tables_input, now - then))
 
 
 def _begins_with(before: Cut, mark: Cut, rows: Iterable[IngestWindow]) -> bool:

@@ -20,7 +20,7 @@ from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import ClosedBy, Window, WindowGrid, day_of, start_of_day
 from dts_assets.planning.staleness import RAW_INPUT
-from dts_assets.planning.topic_marks import TABLES_INPUT, digest_of_tables
+from dts_assets.planning.topic_marks import digest_of_tables, is_tables_input
 
 Files = Mapping[int, Collection[str]]
 """The paths of the ledger's files with marks, by day."""
@@ -165,7 +165,7 @@ def is_whole(
 
 def rests_on_tables(cuts: Iterable[Cut]) -> bool:
     """Return whether a window depends on which tables are known."""
-    return any(text.startswith((f"{TABLES_INPUT}=", f"{TABLES_INPUT}:")) for row in cuts for text in row.inputs)
+    return any(is_tables_input(text) for row in cuts for text in row.inputs)
 
 
 def tables_lacking(cuts: Iterable[Cut]) -> tuple[str, ...]:

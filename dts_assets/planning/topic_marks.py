@@ -348,6 +348,11 @@ def row_inputs(inputs: Iterable[str]) -> set[str]:
     return {text for text in inputs if not text.startswith(PROOF_INPUT)}
 
 
+def is_tables_input(text: str) -> bool:
+    """Return whether an input tells which tables are known, of all or of those that a statement empties."""
+    return text.startswith((f"{TABLES_INPUT}=", f"{TABLES_INPUT}:"))
+
+
 def statements_input(cell: Cell) -> str:
     """Return the name under which tables record the statements of a cell that count."""
     return f"statements:{cell}"

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dts_assets.model.columns import Column
+from dts_assets.model.columns import Column, has_key
 from dts_assets.model.frontier import EMPTY_FRONTIER, Frontier
 from dts_assets.model.positions import SourcePosition
 from dts_assets.stages.keys import Hashes, Mask, Numbers, as_mask, as_numbers
@@ -51,12 +51,12 @@ class RowShape:
     @classmethod
     def of(cls, columns: tuple[Column, ...], names: tuple[str, ...], schema: pa.Schema, *, unfit: bool) -> RowShape:
         """Return the shape of a table; the rows of a bag are always told apart by texts, too."""
-        return cls(columns, names, schema, unfit or not any(column.is_key for column in columns))
+        return cls(columns, names, schema, unfit or not has_key(columns))
 
     @property
     def is_bag(self) -> bool:
         """True if no column is part of a key, so that rows are told apart by all columns."""
-        return not any(column.is_key for column in self.columns)
+        return not has_key(self.columns)
 
     @property
     def types(self) -> list[pa.DataType]:

@@ -36,6 +36,11 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _THREADS = 8
 
 
+def instant_of(value: int) -> datetime:
+    """Return the instant of a partition tuple's microseconds, in UTC: the inverse of :func:`partition_value`."""
+    return _EPOCH + timedelta(microseconds=value)
+
+
 def partition_value(value: Any) -> Any:
     """Return a Python value as Iceberg keeps it in a partition tuple.
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import Any
 
@@ -25,6 +24,7 @@ from dts_assets.errors import ForeignDeletesError, LakeFormatError
 from dts_assets.store.catalog import LakeLocation, open_catalog
 from dts_assets.store.columns import NamedType
 from dts_assets.store.commit import Assertion, Rectangle, Replaced, files_apart, files_with_deletes, replace
+from dts_assets.store.data_files import instant_of
 from dts_assets.store.delete_files import WrittenDeletes, live_rows
 from dts_assets.store.delete_index import only_file
 from dts_assets.store.file_stores import FileStore
@@ -33,8 +33,6 @@ from dts_assets.store.iceberg_tables import ensure_table, evolve, remember, spar
 from dts_assets.store.schemas import FORMAT_PROPERTY, FORMAT_TABLE, LAKE_FORMAT, TableLayout
 from dts_assets.store.types import arrow_schema
 from dts_assets.store.versions import refuse_set_back
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -370,4 +368,4 @@ def _stored(
 
 
 def _python_value(value: Any, kind: IcebergType) -> Any:
-    return _EPOCH + timedelta(microseconds=value) if isinstance(kind, TimestamptzType) and value is not None else value
+    return instant_of(value) if isinstance(kind, TimestamptzType) and value is not None else value

@@ -11,7 +11,6 @@ import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 from pyiceberg.manifest import (
@@ -35,6 +34,7 @@ from pyiceberg.table.snapshots import (
 )
 from pyiceberg.transforms import IdentityTransform
 
+from dts_assets.store.data_files import instant_of
 from dts_assets.store.replacement_plan import Plan, Touched
 
 MERGE_AT = 20
@@ -60,7 +60,6 @@ REPLACED_WINDOWS = "dts-assets.replaced-windows"
 """The entry in a commit's summary that names the windows whose rows it replaced: ``2026-01-05T07:00:00+00:00,...``."""
 
 _WINDOW = "window_start"
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class _DeletesWriter(ManifestWriterV2):
@@ -250,7 +249,7 @@ def _replaced_windows(table: Table, plan: Plan) -> list[str]:
     }
     files = (entry.data_file for entry in plan.removed)
     found = {file.partition[places[file.spec_id]] for file in files if file.spec_id in places}
-    return [(_EPOCH + timedelta(microseconds=start)).isoformat() for start in sorted(found)]
+    return [instant_of(start).isoformat() for start in sorted(found)]
 
 
 def _operation(*, added: bool, removed: bool, deletes: bool) -> Operation:

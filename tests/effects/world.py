@@ -16,14 +16,13 @@ from pyiceberg.avro.file import AvroFileHeader
 from pyiceberg.avro.resolver import resolve_reader
 
 from dts_assets.flows import apart, compaction, lease_keeper, spark_tasks
-from dts_assets.flows.find_work import find_work
 from dts_assets.flows.pauses import pause_tables, resume_tables
 from dts_assets.model.ledger_rows import PausedBy, PausedTable
 from dts_assets.store import data_files, expiry
 from tests.effects.effects import Effects, caught
 from tests.effects.grounds import NAME, Ground
 from tests.effects.verdict import content, verdict
-from tests.flows.harness import Bench, Harness, refresh, table_id
+from tests.flows.harness import Bench, Harness, settle_open, table_id
 from tests.flows.history import border
 from tests.flows.short import SECOND, delete, insert, items, move, update
 from tests.flows.source import Message, Source, write_capture
@@ -78,16 +77,6 @@ class World:
     def content(self, effects: Effects) -> dict[str, list[str]]:
         """Every row of every table, but for the names of runs."""
         return content(self.opened(effects))
-
-
-def settle(harness: Harness) -> None:
-    """Do what is missing or stale, the open window too, until nothing is."""
-    for _ in range(12):
-        work = find_work(harness.pipeline)
-        if work.nothing and not work.live:
-            return
-        refresh(harness)
-    raise AssertionError(f"there is always something left to do: {work}")
 
 
 def resume_all(harness: Harness) -> None:
@@ -192,7 +181,7 @@ def made(folder: Path, ground: Ground, *, live: bool, small: bool = False) -> Wo
     if live:
         for number, piece in enumerate(some[:-1]):
             write_capture(world.capture, piece, name=f"piece{number}")
-            settle(world.opened(Effects()))
+            settle_open(world.opened(Effects()), rounds=12)
             if not small:  # the first table lacks what the second reading brought, and has to catch up
                 pause_tables(world.opened(Effects()).pipeline, [PAUSE])
         resume_all(world.opened(Effects()))
@@ -202,7 +191,7 @@ def made(folder: Path, ground: Ground, *, live: bool, small: bool = False) -> Wo
     world.put_back()
     effects = Effects()
     with caught(effects, ground):
-        settle(world.opened(effects))
+        settle_open(world.opened(effects), rounds=12)
     world.names += effects.names
     world.reference.update(world.content(effects))
     return world
@@ -213,7 +202,7 @@ def disturbed(world: World, effects: Effects) -> str:
     world.put_back()
     with caught(effects, world.ground):
         try:
-            settle(world.opened(effects))
+            settle_open(world.opened(effects), rounds=12)
         except Exception as error:
             raised = f"{type(error).__name__}: {error}"
         else:
@@ -221,7 +210,7 @@ def disturbed(world: World, effects: Effects) -> str:
         effects.end()
         try:
             resume_all(world.opened(effects))
-            settle(world.opened(effects))
+            settle_open(world.opened(effects), rounds=12)
         except Exception as error:
             return f"{effects.name} {effects.way}: after {raised} the next run failed: {type(error).__name__}: {error}"
         effects.arrive()

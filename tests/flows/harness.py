@@ -212,6 +212,16 @@ def _text(value: Any) -> str:
     return repr(value)
 
 
+def settle_open(harness: Harness, *, rounds: int) -> None:
+    """Refresh until nothing is missing or stale, of the open window too."""
+    for _ in range(rounds):
+        work = find_work(harness.pipeline)
+        if work.nothing and not work.live:
+            return
+        refresh(harness)
+    raise AssertionError(f"there is always something left to do: {work}")
+
+
 def refresh(harness: Harness) -> None:
     """What the sensors ask for at one moment, each once."""
     work = find_work(harness.pipeline)

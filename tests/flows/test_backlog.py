@@ -19,6 +19,7 @@ from dts_assets.store.ledger import Ledger
 from tests.flows.harness import Harness, table_id
 from tests.flows.history import border
 from tests.flows.in_process import bench_in_process
+from tests.flows.interleaved import Killed
 from tests.flows.short import SECOND, insert, items, open_short, short_source, update
 from tests.flows.source import DATABASE, Ddl, Source
 from tests.flows.source_tables import Table
@@ -139,10 +140,6 @@ def test_a_table_that_fails_stays_in_the_backlog_until_it_has_caught_up(layer: s
     harness.settle()
     assert harness.snapshots(source.tables) == source.rows
     assert backlog(harness) == frozenset()
-
-
-class Killed(BaseException):
-    """Stands for the end of the process."""
 
 
 @pytest.mark.parametrize("name", ["replace_window_tables", "replace_cuts"])

@@ -18,16 +18,16 @@ import pytest
 
 from dts_assets.errors.tables import SharedFaultError
 from dts_assets.flows import snapshots
-from dts_assets.flows.find_work import find_work
 from dts_assets.flows.pauses import pause_tables, resume_tables
 from dts_assets.flows.snapshot_jobs import SnapshotJob
 from dts_assets.flows.snapshot_merges import merge_snapshots
 from dts_assets.model.ledger_rows import PausedBy, PausedTable
 from dts_assets.model.tables import TableId
 from dts_assets.store.lake import Lake
-from tests.flows.harness import Harness, refresh, table_id
+from tests.flows.harness import Harness, refresh, settle_open, table_id
 from tests.flows.history import border
 from tests.flows.in_process import bench_in_process
+from tests.flows.interleaved import Killed
 from tests.flows.short import SECOND, delete, insert, items, move, open_short, short_source, update
 from tests.flows.source import DATABASE, Ddl, Message, Source, write_capture
 from tests.flows.test_paused_tables import broken, of_layer
@@ -40,15 +40,6 @@ BOTH = (items("one"), items("two"))
 
 def opened(folder: Path) -> Harness:
     return open_short(bench_in_process(folder, "compared"), folder / "capture", [], complete=False, window=LIVE)
-
-
-def settle(harness: Harness) -> None:
-    for _ in range(6):
-        work = find_work(harness.pipeline)
-        if work.nothing and not work.live:
-            return
-        refresh(harness)
-    raise AssertionError(f"there is always something left to do: {work}")
 
 
 def files(harness: Harness, table: TableId) -> set[str]:
@@ -79,7 +70,7 @@ def two_tables_with_rows() -> Source:
 
 def send(harness: Harness, source: Source, folder: Path, sent: int, messages: Sequence[Message] | None = None) -> int:
     write_capture(folder / "capture", source.messages[sent:] if messages is None else messages, name=f"from{sent}")
-    settle(harness)
+    settle_open(harness, rounds=6)
     return len(source.messages)
 
 
@@ -164,11 +155,11 @@ def test_a_table_that_fails_while_it_is_made_again_is_made_again_once_more(place
     for _ in range(2):
         resume_tables(harness.pipeline, [TWO])
         with broken(Lake, "replace", of_layer(place, "two")):
-            settle(harness)
+            settle_open(harness, rounds=6)
         assert [row.table for row in harness.pipeline.ledger.paused_tables()] == [TWO]
     resume_tables(harness.pipeline, [TWO])
     with computed_again() as found:
-        settle(harness)
+        settle_open(harness, rounds=6)
     assert found <= {TWO}
     assert harness.snapshots(source.tables) == source.rows
 
@@ -189,10 +180,6 @@ def test_a_window_that_a_person_makes_again_gets_new_files_though_it_was_open_on
     assert harness.snapshots(source.tables) == source.rows
 
 
-class Killed(BaseException):
-    """Stands for the end of the process."""
-
-
 @pytest.mark.parametrize("seed", range(times(1, 40)))
 def test_whatever_happens_all_rows_are_those_of_a_topic_read_at_once(seed: int, tmp_path: Path) -> None:
     """Statements whose copies come at different times, pauses, failures and ends of the process, in any order."""
@@ -211,13 +198,13 @@ def test_whatever_happens_all_rows_are_those_of_a_topic_read_at_once(seed: int, 
         for folder in ("grows", "at_once"):
             write_capture(tmp_path / folder / "capture", some, name=f"step{step}")
         _disturbed(harness, chance, step)
-        settle(harness)
+        settle_open(harness, rounds=6)
         if step < 7 and chance.random() < 0.6:
             continue
         still = {str(row.table) for row in harness.pipeline.ledger.paused_tables()}
         reference = bench_in_process(tmp_path / "at_once", f"step{step}")
         whole = open_short(reference, tmp_path / "at_once" / "capture", [], complete=False, window=LIVE)
-        settle(whole)
+        settle_open(whole, rounds=6)
         assert _rows(harness, still) == _rows(whole, still), step
 
 

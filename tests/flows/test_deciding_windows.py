@@ -95,9 +95,9 @@ def test_a_change_that_is_no_longer_there_is_looked_for_in_all_windows(
 
 # Row groups
 
-COLUMNS = (Column("id", "bigint", True), Column("note", "string", False))
+COLUMNS = (Column("id", "bigint", True), Column("other", "string", False))
 ID = pa.field("id", pa.int64(), metadata={"PARQUET:field_id": "1"})
-NOTE = pa.field("note", pa.string(), metadata={"PARQUET:field_id": "2"})
+OTHER = pa.field("other", pa.string(), metadata={"PARQUET:field_id": "2"})
 
 
 def row_groups_read(folder: Path, monkeypatch: pytest.MonkeyPatch, field: pa.Field, keys: Sequence[Any]) -> list[int]:
@@ -105,10 +105,10 @@ def row_groups_read(folder: Path, monkeypatch: pytest.MonkeyPatch, field: pa.Fie
     texts, numbers = [str(number).zfill(2) for number in range(100)], list(range(100))
     values: list[Any] = texts if field.type == pa.string() else numbers
     values = [Decimal(number) for number in numbers] if pa.types.is_decimal(field.type) else values
-    schema = pa.schema([field, NOTE.with_name("other")])
+    schema = pa.schema([field, OTHER])
     table = pa.table([pa.array(values, field.type), pa.array(["x"] * 100)], schema)
     pq.write_table(table, folder / "held.parquet", row_group_size=10)
-    shape = RowShape((Column("id", "bigint", True), Column("other", "string", False)), ("id", "other"), schema)
+    shape = RowShape(COLUMNS, ("id", "other"), schema)
     read: list[int] = []
     real = HeldRows._batches
 

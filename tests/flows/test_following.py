@@ -14,12 +14,12 @@ from pyiceberg.table.snapshots import Operation
 
 from dts_assets.flows.pauses import resume_tables
 from examples.changelog_follower import REPLACED_WINDOWS, Step, step_from
-from tests.flows.harness import Bench, Harness, refresh, table_id
+from tests.flows.harness import Bench, Harness, refresh, settle_open, table_id
 from tests.flows.history import border
 from tests.flows.in_process import bench_in_process
 from tests.flows.short import SECOND, items, open_short, three_windows
 from tests.flows.source import Ddl, write_capture
-from tests.flows.test_compared_windows import pause, settle
+from tests.flows.test_compared_windows import pause
 from tests.tiers import times
 
 ONE = table_id("one")
@@ -79,7 +79,7 @@ def test_a_copy_that_follows_has_the_rows_of_the_changelog(seed: int, tmp_path: 
                 pause(harness, ONE, number)
             elif act == "resume":
                 resume_tables(harness.pipeline, [row.table for row in harness.pipeline.ledger.paused_tables()])
-            refresh(harness) if act != "settle" else settle(harness)
+            refresh(harness) if act != "settle" else settle_open(harness, rounds=6)
             if chance.random() < 0.6:
                 copy.follow(harness)
                 assert copy.shown() == stored(harness)
@@ -87,12 +87,18 @@ def test_a_copy_that_follows_has_the_rows_of_the_changelog(seed: int, tmp_path: 
     assert copy.shown() == stored(harness)
 
 
-def test_commits_say_what_they_did(tmp_path: Path) -> None:
+def copied(folder: Path) -> tuple[Harness, Copy]:
+    """Three windows that have closed, and a copy that has followed so far."""
     source = three_windows(items("one"), items("two"))
-    harness = open_short(bench_in_process(tmp_path, "following"), tmp_path / "capture", source.messages)
+    harness = open_short(bench_in_process(folder, "following"), folder / "capture", source.messages)
     harness.settle()
     copy = Copy()
     copy.follow(harness)
+    return harness, copy
+
+
+def test_commits_say_what_they_did(tmp_path: Path) -> None:
+    harness, copy = copied(tmp_path)
     assert copy.steps[-1].replaced is None
     harness.tables(1)
     table = harness.pipeline.lake.table(harness.pipeline.table_path("changelog", ONE))
@@ -110,11 +116,7 @@ def test_commits_say_what_they_did(tmp_path: Path) -> None:
 
 
 def test_a_copy_whose_version_has_expired_begins_anew(tmp_path: Path) -> None:
-    source = three_windows(items("one"), items("two"))
-    harness = open_short(bench_in_process(tmp_path, "following"), tmp_path / "capture", source.messages)
-    harness.settle()
-    copy = Copy()
-    copy.follow(harness)
+    harness, copy = copied(tmp_path)
     harness.tables(1)
     harness.tables(2)
     table = harness.pipeline.lake.table(harness.pipeline.table_path("changelog", ONE))
@@ -159,10 +161,10 @@ def test_a_stream_of_spark_follows_and_a_batch_reads_replaced_windows_again(benc
             some = [one for one in source.messages if one.time < border(number) + (half + 1) * 300 * SECOND]
             new = [one for one in some if one.time >= border(number) + half * 300 * SECOND]
             write_capture(capture, new, name=f"w{number}{half}")
-            settle(harness)
+            settle_open(harness, rounds=6)
             if half:  # the table is made again in the open window
                 resume_tables(harness.pipeline, [ONE])
-                settle(harness)
+                settle_open(harness, rounds=6)
             else:
                 pause(harness, ONE, number)
             follow()

@@ -19,7 +19,7 @@ from dts_assets.flows.find_work import find_work
 from dts_assets.flows.follow import first_open, follow
 from dts_assets.store.lake import Lake
 from dts_assets.store.ledger import Ledger
-from tests.flows.harness import SYSTEM, Bench, Harness, refresh
+from tests.flows.harness import SYSTEM, Bench, Harness, refresh, settle_open
 from tests.flows.history import END, History, border
 from tests.flows.short import LANES, SECOND, insert, items, open_short, short_source, three_windows, update
 from tests.flows.source import Message, folded, write_capture
@@ -30,16 +30,6 @@ pytestmark = pytest.mark.spark
 LIVE = {"live": True}
 HOW_IT_WAS_READ = {"generation", "inputs", "refreshes", "ends", "made_by", "chain", "run"}
 """Columns of the ledger that tell in how many readings a window came."""
-
-
-def settle(harness: Harness) -> None:
-    """Refresh until nothing is left, of the open window too."""
-    for _ in range(10):
-        work = find_work(harness.pipeline)
-        if work.nothing and not work.live:
-            return
-        refresh(harness)
-    raise AssertionError(f"there is always something left to do: {work}")
 
 
 def content(harness: Harness) -> dict[str, list[str]]:
@@ -92,8 +82,8 @@ def test_a_topic_followed_in_pieces_ends_as_if_read_at_once(
         write_capture(capture, some, name=f"piece{number}")
         refresh(harness)
         if random.random() < 0.3:
-            settle(harness)
-    settle(harness)
+            settle_open(harness, rounds=10)
+    settle_open(harness, rounds=10)
     found = content(harness)
     for name, expected in read_at_once["content"].items():
         assert found[name] == expected, name
@@ -112,7 +102,7 @@ def test_each_refresh_shows_the_rows_up_to_the_last_checkpoint(bench: Bench, tmp
         insert(source, at + 20 * SECOND, [1000 + number])  # behind the CHECKPOINT: it waits for the next one
         write_capture(capture, source.messages[sent:], name=f"part{number}")
         sent = len(source.messages)
-        settle(harness)
+        settle_open(harness, rounds=10)
         seen = [one for one in source.changes if one.arrived <= at + 11 * SECOND]
         assert harness.snapshots(source.tables)["items"] == folded(source.tables, seen)["items"]
     (cut,) = harness.pipeline.ledger.cuts()
@@ -132,7 +122,7 @@ def test_a_state_that_cannot_be_read_is_computed_anew_and_the_run_says_so(bench:
         source.checkpoint(at + 10 * SECOND)
         write_capture(capture, source.messages[sent:], name=f"part{number}")
         sent = len(source.messages)
-        settle(harness)
+        settle_open(harness, rounds=10)
         if number == 0:
             rows = harness.pipeline.ledger.windows()
             assert all(row.resume for row in rows)
@@ -167,7 +157,7 @@ def test_a_refresh_that_is_killed_between_any_two_commits_leaves_nothing_double(
         for number, (owner, name) in enumerate(places if ALL or end in until[:2] else ()):
             for after in (False, True) if ALL else (number % 2 == 0,):
                 kill_once(monkeypatch, harness, owner, name, after=after)
-        settle(harness)
+        settle_open(harness, rounds=10)
     reference = open_short(bench, capture, [], complete=False, window={"end": None})
     reference.settle()
     assert harness.snapshots(source.tables) == folded(source.tables, source.changes)
@@ -214,7 +204,7 @@ def test_two_runs_that_refresh_the_same_window_at_once_end_as_one(bench: Bench, 
             with ThreadPoolExecutor(2) as pool:
                 for done in [pool.submit(refresh, harness), pool.submit(refresh, harness)]:
                     done.result()
-    settle(harness)
+    settle_open(harness, rounds=10)
     messages = harness.rows("raw_envelopes")
     assert len(messages) == len(source.messages)
     assert len({(row["kafka_partition"], row["offset"]) for row in messages}) == len(messages)
@@ -237,7 +227,7 @@ def test_a_producer_whose_clock_jumps_closes_nothing_early(bench: Bench, tmp_pat
     cuts = [len(jumping) // 3, 2 * len(jumping) // 3, len(jumping)]
     for start, end in zip([0, *cuts], cuts, strict=False):
         write_capture(capture, jumping[start:end], name=f"part{start}")
-        settle(harness)
+        settle_open(harness, rounds=10)
     messages = harness.rows("raw_envelopes")
     assert len({(row["kafka_partition"], row["offset"]) for row in messages}) == len(messages)
     rows = sorted(harness.pipeline.ledger.raw_windows(), key=lambda row: (row.kafka_partition, row.window))
