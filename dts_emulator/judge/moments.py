@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 import subprocess
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +24,8 @@ from dts_emulator.source.mariadb_gtids import Gtid
 from dts_emulator.source.server import Server, private_server, program
 
 _REPLAY_ID = 4_000_000_003
+_NAMES_A_TABLE = re.compile(rb"#\d{6} .*\tTable_map: ")
+_NAMED = re.compile(rb" mapped to number \d+\n$")
 _NOT_REACHED = b"Did not reach stop position"
 _ERROR_CODE = re.compile(rb"ERROR (\d+)")
 
@@ -118,26 +120,42 @@ def _replay(server: Server, moment: Moment, past: Server) -> None:
             f"--stop-position={moment.stop}", *moment.files,
         )  # fmt: skip
         writer = (program("mariadb", "mysql"), target, "--binary-mode", "--max-allowed-packet=1G")
-        with (
-            (Path(folder) / "said").open("w+b") as said,
-            subprocess.Popen(reader, stdout=subprocess.PIPE, stderr=said) as reading,
-        ):
-            assert reading.stdout is not None
-            written = subprocess.run(
-                writer, stdin=reading.stdout, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False
-            )
-            reading.stdout.close()  # a reader whose writer has failed would wait for ever
-            code = reading.wait()
+        with (Path(folder) / "said").open("w+b") as said, (Path(folder) / "refused").open("w+b") as refused:
+            with (
+                subprocess.Popen(reader, stdout=subprocess.PIPE, stderr=said) as reading,
+                subprocess.Popen(writer, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=refused) as writing,
+            ):
+                assert reading.stdout is not None
+                assert writing.stdin is not None
+                with suppress(BrokenPipeError), writing.stdin:  # a writer that fails says why
+                    writing.stdin.writelines(_without_table_comments(reading.stdout))
+                reading.stdout.close()  # a reader whose writer has failed would wait for ever
             said.seek(0)
-            words = said.read()
-    if written.returncode:
+            refused.seek(0)
+            words, why = said.read(), refused.read()
+    if writing.returncode:
         # The client quotes the row that it could not write; a number has no values in it.
-        found = _ERROR_CODE.search(written.stderr)
+        found = _ERROR_CODE.search(why)
         raise ReplayFailed(moment.name, f"MariaDB error {found[1].decode()}" if found else "the client failed")
-    if code:
-        raise ReplayFailed(moment.name, f"mariadb-binlog ended with {code}: {words.decode(errors='replace').strip()}")
+    if reading.returncode:
+        raise ReplayFailed(
+            moment.name, f"mariadb-binlog ended with {reading.returncode}: {words.decode(errors='replace').strip()}"
+        )
     if _NOT_REACHED in words:
         raise NoSuchMoment(moment.name, "the server has not come there yet")
+
+
+def _without_table_comments(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the lines of ``mariadb-binlog`` without the comments that name tables.
+
+    The tool writes a name as it is, and a line break in a name ends the comment: the rest of the name would be run.
+    """
+    inside = False
+    for line in lines:
+        inside = inside or _NAMES_A_TABLE.match(line) is not None
+        if not inside:
+            yield line
+        inside = inside and not _NAMED.search(line)
 
 
 def _options(server: Server, file: Path) -> str:

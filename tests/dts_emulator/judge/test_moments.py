@@ -35,6 +35,9 @@ STEPS = (
         "ALTER TABLE d.t ADD COLUMN added DATETIME(6) DEFAULT CURRENT_TIMESTAMP(6), ADD COLUMN n DOUBLE DEFAULT 0.1",
         "CREATE TABLE d.bag (raw VARBINARY(9), doc JSON)",
         "INSERT INTO d.bag VALUES (X'00FF', '[1]'), (X'00FF', '[1]'), (NULL, NULL)",
+        # Tools that write a name into a comment of their text have the rest of it outside of the comment.
+        "CREATE TABLE d.`a\n@'\\%\r\n\"--` (id INT PRIMARY KEY, `\n'` TEXT)",
+        "INSERT INTO d.`a\n@'\\%\r\n\"--` VALUES (1, '\n;--'), (2, NULL)",
     ),
     ("FLUSH BINARY LOGS", "BEGIN", "DELETE FROM d.t WHERE id < 5", "UPDATE d.t SET word = NULL", "COMMIT"),
     ("DROP TABLE d.bag", "TRUNCATE TABLE d.t"),
