@@ -4,11 +4,12 @@
 straight into a lake. Then the flow brings the snapshot to the frontier, in a warm session on ``local[2]``. Costs are CPU seconds
 of the whole process tree, the JVM's among them, and bytes of the files that came.
 
-- ``many``: 1.5 million changes of an empty table. Ratio: the CPU seconds of a plain Spark job (a window over
-  each key, then MERGE) by ours.
+- ``many``: 1.5 million changes of an empty table. Ratios: the CPU seconds of a plain Spark job (a window over
+  each key, then MERGE) by ours, and ours by the promised ones (``many-seconds``).
 - ``few``, ``few-uuid``: 10,000 changes with random keys of a table that stands there. Ratios: the CPU seconds of MERGE,
   copy-on-write (``cow``) and merge-on-read (``mor``), and of writing the table anew (``rewrite``), each by ours.
 - ``grown``: the CPU seconds of such a refresh on a table of ten times the rows, by those on the smaller one.
+- ``history-many``, ``history-few``: the CPU seconds of the same changes taken over into a history, by those of the snapshot.
 
 The rows of all ways are compared at the end of each case.
 """
@@ -30,9 +31,9 @@ from benchmarks.command import Options, finish, load, say
 from benchmarks.processor_time import cost
 from benchmarks.traffic import START
 from benchmarks.workbench import Recording, Workbench, workbench
-from dts_assets.flows.layers import LayerWork
+from dts_assets.flows.layers import HISTORY, SNAPSHOT, Layer, LayerWork
 from dts_assets.flows.pipeline import Pipeline
-from dts_assets.flows.snapshots import advance_snapshots
+from dts_assets.flows.snapshots import advance_rows
 from dts_assets.flows.tables_plan import MARKED
 from dts_assets.flows.turns import tables_turn
 from dts_assets.model.columns import Column
@@ -48,6 +49,8 @@ from dts_assets.store.schemas import changelog_layout
 TABLE = TableId("shopdb", "", "orders")
 HOUR = timedelta(hours=1)
 VALUES = 8
+MANY_SECONDS = 4.0
+"""The CPU seconds that are promised for the case ``many``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +91,8 @@ class Subject:
             self.pipeline.ledger.enter_turn(MARKED, turn)
             self.pipeline.ledger.replace_window_tables([self.pipeline.grid.at(number)], [row], turn=turn)
 
-    def refresh(self, number: int) -> None:
-        """Bring the snapshot to the end of a window.
+    def refresh(self, number: int, layer: Layer = SNAPSHOT) -> None:
+        """Bring the snapshot or the history to the end of a window.
 
         Raises:
             SystemExit: It failed.
@@ -101,9 +104,9 @@ class Subject:
                 self.pipeline, {TABLE: self.columns}, (self.pipeline.grid.at(number),), Frontier(start, start, None),
                 {}, turn, lambda: self.bench.spark, lambda _: None,
             )  # fmt: skip
-            (outcome,) = advance_snapshots(work).values()
+            (outcome,) = advance_rows(work, layer).values()
         if outcome.fault is not None:
-            raise SystemExit(f"snapshot: the table failed: {outcome.fault.reason}")
+            raise SystemExit(f"{layer.name}: the table failed: {outcome.fault.reason}")
 
     @property
     def name(self) -> str:
@@ -206,6 +209,18 @@ def _same(subject: Subject, twin: str) -> None:
             raise SystemExit(f"snapshot: {twin} holds other rows")
 
 
+def _same_history(subject: Subject) -> None:
+    """Compare the open versions of the history with the snapshot's rows.
+
+    Raises:
+        SystemExit: They differ.
+    """
+    lake = subject.pipeline.lake
+    history = lake.spark_name(subject.pipeline.table_path("history", TABLE))
+    subject.bench.spark.sql(f"SELECT * FROM {history} WHERE _valid_to IS NULL").createOrReplaceTempView("present")
+    _same(subject, "present")
+
+
 def _subject(bench: Workbench, name: str, *, texts: bool) -> Subject:
     recording = Recording(bench.folder / "none", 1, 2000, 0)
     recording.folder.mkdir(exist_ok=True)
@@ -220,13 +235,16 @@ def many(bench: Workbench, *, changes: int, seed: int) -> dict[str, float]:
         keys = np.concatenate([chance.permutation(count // 3 * 2), chance.integers(0, count // 3 * 2, count // 3)])
         operations = np.where(np.arange(len(keys)) < count // 3 * 2, 0, chance.choice([1, 1, 1, 2], len(keys)))
         subject.add_window(0, np.zeros(1, np.int64) - 1, np.zeros(1, np.int64), seed=seed)
-        subject.refresh(0)
+        for layer in (SNAPSHOT, HISTORY):
+            subject.refresh(0, layer)
         twin = _twin(subject, name, "copy-on-write", empty=False)
         subject.add_window(1, keys, operations, seed=seed)
         ours, wall = cost(lambda: subject.refresh(1))  # noqa: B023  # called here
+        history, _ = cost(lambda: subject.refresh(1, HISTORY))  # noqa: B023  # called here
         theirs, _ = cost(lambda: _merge(subject, twin, 1))  # noqa: B023  # called here
         _same(subject, twin)
-    return {"ours": ours, "wall": wall, "spark": theirs}
+        _same_history(subject)
+    return {"ours": ours, "wall": wall, "history": history, "spark": theirs}
 
 
 def few(
@@ -236,26 +254,31 @@ def few(
     chance = np.random.default_rng(seed)
     subject = _subject(bench, f"s_{name}", texts=texts)
     subject.add_window(0, np.arange(rows), np.zeros(rows, np.int64), seed=seed)
-    subject.refresh(0)
+    for layer in (SNAPSHOT, HISTORY):
+        subject.refresh(0, layer)
     twins = {
         mode: _twin(subject, f"{name}_{mode[:4]}", mode, empty=False) for mode in ("copy-on-write", "merge-on-read")
     }
-    spent: dict[str, list[float]] = {"ours": [], "wall": [], "bytes": [], **{mode: [] for mode in twins}}
+    spent: dict[str, list[float]] = {"ours": [], "wall": [], "bytes": [], "history": [], **{mode: [] for mode in twins}}
     for number in range(1, commits + 2):
         subject.add_window(number, chance.choice(rows, changes, replace=False), np.ones(changes, np.int64), seed=seed)
         before = subject.bytes()
         ours, wall = cost(lambda: subject.refresh(number))  # noqa: B023  # called here
+        written = subject.bytes() - before
+        history, _ = cost(lambda: subject.refresh(number, HISTORY))  # noqa: B023  # called here
         theirs = {
             mode: cost(lambda: _merge(subject, twin, number))[0]  # noqa: B023  # called here
             for mode, twin in twins.items()
             if number <= 3
         }
         if number > 1:
-            for key, value in {"ours": ours, "wall": wall, "bytes": subject.bytes() - before, **theirs}.items():
+            found = {"ours": ours, "wall": wall, "bytes": written, "history": history, **theirs}
+            for key, value in found.items():
                 spent[key].append(value)
         if number == 3:
             for twin in twins.values():
                 _same(subject, twin)
+            _same_history(subject)
     names = ", ".join(column.name for column in subject.columns)
     sql = f"CREATE TABLE lake.peers.{name}_anew USING iceberg AS SELECT {names} FROM {subject.name}"
     anew, _ = cost(lambda: bench.spark.sql(sql))
@@ -287,7 +310,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     texts=texts, seed=chosen.seed,
                 )  # fmt: skip
                 say(f"{name}: {_line(figures[name])}")
-    ratios = {"many": round(figures["many"]["spark"] / figures["many"]["ours"], 2)}
+    ratios = {
+        "many": round(figures["many"]["spark"] / figures["many"]["ours"], 2),
+        "many-seconds": round(figures["many"]["ours"] / MANY_SECONDS, 2),
+        "history-many": round(figures["many"]["history"] / figures["many"]["ours"], 2),
+        "history-few": round(figures["few"]["history"] / figures["few"]["ours"], 2),
+    }
     for kind in ("", "_uuid"):
         small = figures[f"few{kind}"]
         case = f"few{kind.replace('_', '-')}"

@@ -73,6 +73,8 @@ IN_ORDER = (
     "dts-assets tables",
     'dts-assets tables pause shopdb.orders --reason "the key is being changed"',
     "dts-assets tables resume shopdb.orders",
+    "dts-assets tables rebuild shopdb.orders",
+    "dts-assets tables rebuild shopdb.orders --from entries",
     ".venv/bin/python -c \"from pyiceberg.catalog.sql import SqlCatalog; print(SqlCatalog('lake', uri='sqlite:///lake/catalog.db')"
     ".load_table('shop.snapshot.shopdb.orders').scan(limit=5).to_pandas())\"",
 )

@@ -1,11 +1,12 @@
-"""The command ``dts-assets tables``, which lists tables, and lets a table stand still or go on.
+"""The command ``dts-assets tables``, which lists tables, lets a table stand still or go on, and rebuilds tables.
 
-It writes the ledger alone: the next run of the tables sees it, whoever starts that run.
+A pause or resumption is written to the ledger alone: the next run of the tables sees it, whoever starts that run.
 """
 
 from __future__ import annotations
 
 import difflib
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,13 +16,15 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from dts_assets.cli.main import config_option, settings_of, subscription_of, table_of
+from dts_assets.cli.main import config_of, config_option, say, settings_of, subscription_of, table_of
 from dts_assets.flows.pauses import pause_tables, resume_tables, table_standings
 from dts_assets.flows.pipeline import Pipeline, open_pipeline
+from dts_assets.flows.preflight import require_spark
+from dts_assets.flows.rebuild import RebuildFrom
 from dts_assets.model.ledger_rows import PausedBy, PausedTable
 from dts_assets.model.tables import TableId
 from dts_assets.planning.pauses import Standing
-from dts_assets.settings import Settings
+from dts_assets.settings import Settings, load_settings
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -40,7 +43,7 @@ def _subscription_option(command: _Function) -> _Function:
 @config_option
 @click.pass_context
 def tables(context: click.Context, config: Path | None) -> None:
-    """List all tables; pause a table, or resume it.
+    """List all tables; pause a table, resume it, or rebuild it.
 
     A paused table stands still in all its layers, and all others go on.
     """
@@ -96,6 +99,60 @@ def resume(tables: tuple[str, ...], subscription: str | None, config: Path | Non
             )
         else:
             _say(f"{one.table} is not paused.")
+
+
+@tables.command("rebuild")
+@_TABLES
+@click.option(
+    "--from",
+    "source",
+    type=click.Choice([source.value for source in RebuildFrom]),
+    default=RebuildFrom.CHANGELOG.value,
+    show_default=True,
+    help="The rows to begin with; entries make the changelog again, too.",
+)
+@_subscription_option
+@config_option
+def rebuild(tables: tuple[str, ...], source: str, subscription: str | None, config: Path | None) -> None:
+    """Make all rows of tables again, in their snapshots and histories.
+
+    Readers see the old rows until the new ones are committed. No other table changes.
+    """
+    # Only this command starts a run; the others need not wait for Dagster to be imported.
+    from dts_assets.cli.dagster_runs import Request, open_dagster
+    from dts_assets.defs.assemble import assemble
+    from dts_assets.defs.rebuild import rebuild_job_name, rebuild_op_name
+
+    path = config_of(config)
+    settings = load_settings(path)
+    pipeline, found = _chosen(settings, subscription, tables)
+    _refuse_paused(found)
+    require_spark(settings)
+    name = pipeline.name
+    ops = {rebuild_op_name(name): {"config": {"tables": [_exact(one.table) for one in found], "source": source}}}
+    with open_dagster(path) as dagster:
+        failure = dagster.execute(assemble(settings, path), Request(rebuild_job_name(name), name, {}, ops=ops))
+    if failure is not None:
+        say(f"rebuild failed: {failure.sentence}")
+        sys.exit(failure.exit_code)
+    for one in table_standings(pipeline):
+        if one.table in {each.table for each in found}:
+            _say(
+                f"{one.table} was rebuilt from its {source}."
+                if one.paused is None
+                else f"{one.table} failed and is paused: {one.paused.reason}"
+            )
+
+
+def _refuse_paused(found: Iterable[Standing]) -> None:
+    """Refuse tables that stand still.
+
+    Raises:
+        click.UsageError: One of them is paused.
+    """
+    for one in found:
+        if one.paused is not None:
+            raise click.UsageError(f"{one.table} is paused and stands still; dts-assets tables resume lets it go on")
 
 
 def _chosen(

@@ -14,6 +14,7 @@ from dts_assets.defs.ingest_assets import entries_asset, raw_envelopes_asset, to
 from dts_assets.defs.jobs import ingest_job, tables_job
 from dts_assets.defs.live import live_job
 from dts_assets.defs.progress import progress_logger
+from dts_assets.defs.rebuild import rebuild_job
 from dts_assets.defs.redrive import redrive_job
 from dts_assets.defs.resources import PipelineResource, SparkResource
 from dts_assets.defs.row_keys import keys_check, keys_check_key, keys_job
@@ -60,7 +61,7 @@ def _subscription(subscription: Subscription) -> dg.Definitions:
         raw_envelopes_asset(subscription),
         entries_asset(subscription),
     ]
-    jobs = [ingest_job(subscription), redrive_job(subscription)]
+    jobs = [ingest_job(subscription), redrive_job(subscription), rebuild_job(subscription)]
     sensors = [ingest_sensor(subscription), watch_sensor(subscription)]
     if has_live_job(subscription):
         jobs.append(live_job(subscription, shown))

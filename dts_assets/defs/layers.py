@@ -21,9 +21,9 @@ from dts_assets.defs.checks import (
     schema_result,
     window_balance_result,
 )
-from dts_assets.defs.metadata import Metadata, changelog_metadata, of_run, snapshot_metadata
+from dts_assets.defs.metadata import Metadata, changelog_metadata, history_metadata, of_run, snapshot_metadata
 from dts_assets.defs.policies import asset_key
-from dts_assets.flows.layers import CHANGELOG, SNAPSHOT, Layer
+from dts_assets.flows.layers import CHANGELOG, HISTORY, SNAPSHOT, Layer
 from dts_assets.model.tables import TableId
 
 if TYPE_CHECKING:
@@ -111,6 +111,11 @@ LAYERS = (
                 lambda report, _: schema_result(report),
             ),
         ),
+    ),
+    AssetLayer(
+        HISTORY,
+        "Every version of every row of {table}: from when to when it was so, and the operation that made it so.",
+        history_metadata,
     ),
 )
 """All layers, each after the layer that it is made from."""

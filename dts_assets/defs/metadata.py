@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
-from dts_assets.flows.layers import SNAPSHOT
+from dts_assets.flows.layers import HISTORY, SNAPSHOT
 from dts_assets.model.problems import Problem
 from dts_assets.model.windows import ClosedBy
 
 if TYPE_CHECKING:
-    from dts_assets.flows.reports import EntriesCellReport, RawCellReport, TableReport, WindowReport
+    from dts_assets.flows.reports import EntriesCellReport, LayerOutcome, RawCellReport, TableReport, WindowReport
     from dts_assets.planning.judgements import Judgement
     from dts_assets.planning.outgrown_types import OutgrownColumn
 
@@ -125,7 +125,15 @@ def changelog_metadata(report: TableReport, window: WindowReport) -> Metadata:
 
 def snapshot_metadata(report: TableReport, window: WindowReport) -> Metadata:
     """Return the metadata of one window of a snapshot; ``applied`` says whether the frontier has reached the window."""
-    outcome = report.layers[SNAPSHOT.name]
+    return _of_rows(report, window, report.layers[SNAPSHOT.name])
+
+
+def history_metadata(report: TableReport, window: WindowReport) -> Metadata:
+    """Return the metadata of one window of a history, as that of a snapshot; its rows are versions."""
+    return _of_rows(report, window, report.layers[HISTORY.name])
+
+
+def _of_rows(report: TableReport, window: WindowReport, outcome: LayerOutcome) -> Metadata:
     return {
         "row_changes": report.changes.get(window.row.window.start, 0),
         "applied": window.applied,

@@ -76,7 +76,12 @@ def graph_tables(subscription: Subscription) -> tuple[TableAsset, ...]:
     for table, registered in found.items():
         if subscription.tables.takes(table):
             known[table] = tuple(column.column for column in registered.columns)
-    shown = [(layer, table, columns) for table, columns in sorted(known.items()) for layer in layers.LAYERS]
+    shown = [
+        (layer, table, columns)
+        for table, columns in sorted(known.items())
+        for layer in layers.LAYERS
+        if layer.stored.takes(subscription, table)
+    ]
     return tuple(
         TableAsset(f"t{number}", layer, table, columns, subscription.name)
         for number, (layer, table, columns) in enumerate(shown)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from dts_assets.flows.reports import LayerOutcome, Progress
@@ -18,11 +19,12 @@ from dts_assets.model.frontier import Frontier
 from dts_assets.model.tables import TableId
 from dts_assets.model.turns import Turn
 from dts_assets.model.windows import Window
-from dts_assets.store.columns import NamedType, changelog_columns, flat_name, snapshot_columns
+from dts_assets.store.columns import NamedType, changelog_columns, flat_name, history_columns, snapshot_columns
 
 if TYPE_CHECKING:
     from dts_assets.flows.pipeline import Pipeline, SparkProvider
     from dts_assets.planning.snapshot_plans import Chain
+    from dts_assets.settings import Subscription
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,8 @@ class LayerWork:
     `windows` are the windows of the run, `chains` the chains of the windows that were made
     while they were open. `turn` has the name of the run that is writing the tables, `behind` the frontiers of tables that some
     windows lack. `compared` are the windows that were made whole and may have kept rows, `kept` has those in which a table did.
-    `backlog` are the tables that may have lacked changes before the run; None stands for all tables.
+    `backlog` are the tables that may have lacked changes before the run; None stands for all tables. `anew` says that all rows
+    are made anew.
     """
 
     pipeline: Pipeline
@@ -47,6 +50,7 @@ class LayerWork:
     kept: Mapping[TableId, Collection[datetime]] = field(default_factory=dict)
     compared: Collection[datetime] = ()
     backlog: Collection[TableId] | None = None
+    anew: bool = False
 
     def frontier(self, table: TableId) -> Frontier:
         """Return the frontier to bring a table to."""
@@ -68,6 +72,9 @@ NeededVersions: TypeAlias = Callable[["Pipeline", TableId], Collection[int]]
 """The function that gives the Iceberg snapshots of earlier layers that a layer's next run reads."""
 
 
+AskedFor: TypeAlias = Callable[["Subscription"], Sequence[str]]
+"""The function that gives the globs of the tables that have a layer."""
+
 Compact: TypeAlias = Callable[["Pipeline", Mapping[TableId, Sequence[Column]], "SparkProvider", Progress], None]
 """Puts the files of some tables of a layer in order when a window has closed."""
 
@@ -81,17 +88,29 @@ def _none_needed(pipeline: Pipeline, table: TableId) -> Collection[int]:
 class Layer:
     """A layer: its name is the part of a path behind the subscription, `("shop", "changelog", "shopdb", "orders")`.
 
-    `columns` gives the lake columns of a source table in this layer. `by_key` says that rows are told apart by the primary key.
-    `make` is None for the layer that decoding writes, `compact` where files stay as they are made.
+    `columns` gives the lake columns of a source table in this layer. `by_key` says that rows are told apart by the primary key,
+    `has_versions` that a row stands there in every version. `asked_for` gives the globs of the tables that have the layer; None
+    stands for all tables. `make` is None for the layer that decoding writes, `compact` where files stay as they are made.
     """
 
     name: str
     columns: Callable[[Sequence[Column]], tuple[NamedType, ...]]
     made_from: Layer | None = None
     by_key: bool = False
+    has_versions: bool = False
+    asked_for: AskedFor | None = None
     make: Make | None = None
     needed_versions: NeededVersions = _none_needed
     compact: Compact | None = None
+
+    def takes(self, settings: Subscription, table: TableId) -> bool:
+        """Tell whether a table has the layer."""
+        return self.asked_for is None or any(table.matches(glob) for glob in self.asked_for(settings))
+
+    def title(self, settings: Subscription) -> str:
+        """Return a text that is another one once other tables have the layer: `snapshot`, `history shopdb.orders`."""
+        globs = () if self.asked_for is None else self.asked_for(settings)
+        return " ".join([self.name, *sorted(globs)])
 
     def key_columns(self, columns: Sequence[Column]) -> tuple[str, ...]:
         """Return the names of the lake columns that tell rows apart.
@@ -105,10 +124,12 @@ class Layer:
 class Selection:
     """The tables that a run makes, by layer name: `{"changelog": {orders}, "snapshot": set()}`.
 
-    A layer that is not named is made whole, with tables that nobody has seen yet.
+    A layer that is not named is made whole, with tables that nobody has seen yet. `anew` says that tables of layers that are made
+    from others get all rows anew.
     """
 
     tables: Mapping[str, Collection[TableId]] = field(default_factory=dict)
+    anew: bool = False
 
     @property
     def whole(self) -> bool:
@@ -129,24 +150,32 @@ class Selection:
 EVERYTHING = Selection()
 
 
-def _make_snapshots(work: LayerWork) -> Mapping[TableId, LayerOutcome]:
-    from dts_assets.flows.snapshots import advance_snapshots
+def _make_rows(name: str, work: LayerWork) -> Mapping[TableId, LayerOutcome]:
+    from dts_assets.flows.snapshots import advance_rows
 
-    return advance_snapshots(work)
+    return advance_rows(work, _layer(name))
 
 
-def _changelog_versions(pipeline: Pipeline, table: TableId) -> Collection[int]:
+def _changelog_versions(name: str, pipeline: Pipeline, table: TableId) -> Collection[int]:
     from dts_assets.flows.snapshots import changelog_versions
 
-    return changelog_versions(pipeline, table)
+    return changelog_versions(pipeline, name, table)
 
 
-def _compact_snapshots(
-    pipeline: Pipeline, tables: Mapping[TableId, Sequence[Column]], spark: SparkProvider, progress: Progress
+def _compact_rows(
+    name: str,
+    pipeline: Pipeline,
+    tables: Mapping[TableId, Sequence[Column]],
+    spark: SparkProvider,
+    progress: Progress,
 ) -> None:
-    from dts_assets.flows.snapshot_compaction import compact_snapshots
+    from dts_assets.flows.snapshot_compaction import compact_rows
 
-    compact_snapshots(pipeline, tables, spark=spark, progress=progress)
+    compact_rows(pipeline, _layer(name), tables, spark=spark, progress=progress)
+
+
+def _layer(name: str) -> Layer:
+    return next(layer for layer in LAYERS if layer.name == name)
 
 
 CHANGELOG = Layer("changelog", changelog_columns)
@@ -155,10 +184,20 @@ SNAPSHOT = Layer(
     snapshot_columns,
     made_from=CHANGELOG,
     by_key=True,
-    make=_make_snapshots,
-    needed_versions=_changelog_versions,
-    compact=_compact_snapshots,
+    make=partial(_make_rows, "snapshot"),
+    needed_versions=partial(_changelog_versions, "snapshot"),
+    compact=partial(_compact_rows, "snapshot"),
+)
+HISTORY = Layer(
+    "history",
+    history_columns,
+    made_from=CHANGELOG,
+    has_versions=True,
+    asked_for=lambda settings: settings.history,
+    make=partial(_make_rows, "history"),
+    needed_versions=partial(_changelog_versions, "history"),
+    compact=partial(_compact_rows, "history"),
 )
 
-LAYERS = (CHANGELOG, SNAPSHOT)
+LAYERS = (CHANGELOG, SNAPSHOT, HISTORY)
 """All layers, each after the layer that it is made from."""

@@ -60,6 +60,11 @@ class Pipeline:
         return self.settings.name
 
     @property
+    def layer_titles(self) -> tuple[str, ...]:
+        """The titles of all layers; one is another text once other tables have the layer."""
+        return tuple(layer.title(self.settings) for layer in self.layers)
+
+    @property
     def grid(self) -> WindowGrid:
         """All windows."""
         return self.settings.grid

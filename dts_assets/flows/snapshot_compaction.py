@@ -1,7 +1,8 @@
-"""Snapshots put in order when a window has closed: worn files are written anew.
+"""Snapshots and histories put in order when a window has closed.
 
-They are files with many deleted rows, and small files where these are many. The rows stay as they are, so readers that follow the
-table need not look (REPLACE), and the state of the snapshot is what it was.
+Worn files are written anew, and expired versions go. Worn are files with many deleted rows, and small files where these are
+many. Where the rows stay as they are, readers that follow the table need not look (REPLACE). The state of the table is what it
+was.
 """
 
 from __future__ import annotations
@@ -10,38 +11,50 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dts_assets.flows.apart import do_apart, fault_at
-from dts_assets.flows.layers import SNAPSHOT
+from dts_assets.flows.layers import Layer
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
 from dts_assets.flows.reports import Progress
-from dts_assets.flows.snapshot_jobs import file_groups, merged_table
+from dts_assets.flows.snapshot_jobs import expired_versions, file_groups, merged_table
 from dts_assets.flows.snapshot_merges import STATE_PROPERTY, commit_files
-from dts_assets.flows.snapshot_tasks import RefreshResult, RefreshTask, refresh_files
+from dts_assets.flows.snapshot_tasks import RefreshResult, RefreshTask, put_in_order
 from dts_assets.flows.spark_tasks import run_tasks
 from dts_assets.model.columns import Column
 from dts_assets.model.frontier import EMPTY_FRONTIER
 from dts_assets.model.tables import TableId
 from dts_assets.planning.compactions import FileShape, files_to_compact
-from dts_assets.stages.change_columns import Counted
+from dts_assets.planning.snapshot_plans import SnapshotState
+from dts_assets.stages.change_columns import NO_TIME, Counted
 from dts_assets.store.lake import StoredFile, TableState
 
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """The files of one snapshot that are written anew, and the Iceberg snapshot that they are part of."""
+    """The files of one table that are written anew, and those that expired versions leave.
+
+    ``state`` is the Iceberg snapshot that they are part of. Versions that ended before ``expired_before`` go, in microseconds.
+    """
 
     columns: tuple[Column, ...]
     state: TableState
-    files: tuple[StoredFile, ...]
+    worn: tuple[StoredFile, ...]
+    expiring: tuple[StoredFile, ...]
+    expired_before: int
+
+    @property
+    def files(self) -> tuple[StoredFile, ...]:
+        """All files that are read."""
+        return (*self.worn, *self.expiring)
 
 
-def compact_snapshots(
+def compact_rows(
     pipeline: Pipeline,
+    layer: Layer,
     tables: Mapping[TableId, Sequence[Column]],
     *,
     spark: SparkProvider,
     progress: Progress,
 ) -> None:
-    """Put the snapshots of some tables in order, where that is worth it.
+    """Put some tables of a layer in order, where that is worth it.
 
     It is the caller's turn in the tables. A table for which it fails stays as it is until the next window closes.
 
@@ -49,59 +62,80 @@ def compact_snapshots(
         SharedFaultError: All tables failed in the same way.
         Exception: A step failed with an error that concerns the run and not one table.
     """
-    found = do_apart(SNAPSHOT.name, tables, lambda table: _work(pipeline, table, tuple(tables[table])))
+    found = do_apart(layer.name, tables, lambda table: _work(pipeline, layer, table, tuple(tables[table])))
     work = {table: one for table, one in found.results.items() if one is not None}
     run = pipeline.new_run()
-    tasks = [task for table, one in work.items() for task in _tasks(pipeline, table, one, run)]
+    tasks = [task for table, one in work.items() for task in _tasks(pipeline, layer, table, one, run)]
     results: dict[TableId, list[RefreshResult]] = {}
-    for result in run_tasks(spark(), tasks, refresh_files, weight=lambda task: task.bytes) if tasks else ():
+    for result in run_tasks(spark(), tasks, put_in_order, weight=lambda task: task.bytes) if tasks else ():
         results.setdefault(result.table, []).append(result)
     faults = dict(found.faults)
+    for table in [table for table, some in results.items() if not any(one.changes for one in some)]:
+        del results[table]
     for table, some in results.items():
         fault = next((one.fault for one in some if one.fault is not None), None)
         try:
             if fault is None:
-                _commit(pipeline, table, work[table], some)
+                _commit(pipeline, layer, table, work[table], some)
         except Exception as error:  # no row is wrong by it: the next run tries again
-            fault = fault_at(SNAPSHOT.name, error)
+            fault = fault_at(layer.name, error)
         if fault is not None:
             faults[table] = fault
     for table, fault in faults.items():
-        progress(f"compaction: the snapshot of {table} stays as it is for now: {fault.reason}")
+        progress(f"compaction: the {layer.name} of {table} stays as it is for now: {fault.reason}")
     done = results.keys() - faults.keys()
     if done:
-        many = sum(len(work[table].files) for table in done)
-        progress(f"compaction: {many} files of {len(done)} snapshots were written anew")
+        many = sum(len(one.removed) + len(one.deletes) for table in done for one in results[table])
+        progress(f"compaction: {many} files of the {layer.name} of {len(done)} tables were put in order")
 
 
-def _work(pipeline: Pipeline, table: TableId, columns: tuple[Column, ...]) -> _Work | None:
+def _work(pipeline: Pipeline, layer: Layer, table: TableId, columns: tuple[Column, ...]) -> _Work | None:
     """Return what is to be done for a table; None where nothing is."""
-    path = pipeline.table_path(SNAPSHOT.name, table)
+    path = pipeline.table_path(layer.name, table)
     state = pipeline.lake.state(path)
     if state is None or STATE_PROPERTY not in state.properties:
         return None
-    files = pipeline.lake.data_files(path, snapshot_id=state.snapshot_id, applies_deletes=True)
+    bounds = ["_valid_to"] if layer.has_versions else []
+    files = pipeline.lake.data_files(path, snapshot_id=state.snapshot_id, applies_deletes=True, bounds=bounds)
     chosen = files_to_compact([FileShape(file.bytes, file.rows, file.deleted_rows) for file in files])
-    return _Work(columns, state, tuple(files[number] for number in chosen)) if chosen else None
+    worn = tuple(files[number] for number in chosen)
+    frontier = SnapshotState.of_text(state.properties[STATE_PROPERTY]).frontier
+    expired_before = expired_versions(pipeline, layer, frontier)
+    taken = set(chosen)
+    expiring = tuple(
+        file
+        for number, file in enumerate(files)
+        if number not in taken and file.least.get("_valid_to", expired_before) < expired_before
+    )
+    return _Work(columns, state, worn, expiring, expired_before) if worn or expiring else None
 
 
-def _tasks(pipeline: Pipeline, table: TableId, work: _Work, run: str) -> list[RefreshTask]:
-    merged = merged_table(pipeline, table, work.columns, Counted(EMPTY_FRONTIER), run)
+def _tasks(pipeline: Pipeline, layer: Layer, table: TableId, work: _Work, run: str) -> list[RefreshTask]:
+    merged = replace(
+        merged_table(pipeline, layer, table, work.columns, Counted(EMPTY_FRONTIER), run),
+        expired_before=work.expired_before,
+    )
+    worn = {file.path for file in work.worn}
     return [
         RefreshTask(
-            merged, (), tuple(replace(file, rewrite=True) for file in group), False, sum(one.bytes for one in group)
+            merged,
+            (),
+            tuple(replace(file, rewrite=file.path in worn) for file in group),
+            False,
+            sum(one.bytes for one in group),
         )
         for group in file_groups(work.files)
     ]
 
 
-def _commit(pipeline: Pipeline, table: TableId, work: _Work, results: Collection[RefreshResult]) -> None:
+def _commit(pipeline: Pipeline, layer: Layer, table: TableId, work: _Work, results: Collection[RefreshResult]) -> None:
     commit_files(
         pipeline,
+        layer,
         table,
         results,
         state=work.state.properties[STATE_PROPERTY],
         current=work.state.snapshot_id,
         applied={path for file in work.files for path in file.deletes},
-        same_rows=True,
+        same_rows=work.expired_before == NO_TIME,
     )

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from dts_assets.stages.change_columns import RowShape
+from dts_assets.stages.change_columns import RowShape, microsecond, microseconds
 from dts_assets.stages.key_operations import Operations, standing
-from dts_assets.stages.keys import Mask
+from dts_assets.stages.keys import Mask, as_mask
 from dts_assets.stages.snapshot_in_arrow import Touched, keys_of_rows, text_of
 from dts_assets.store.cast import cast_to_schema
 from dts_assets.store.columns import flat_name, flat_names
@@ -44,6 +44,25 @@ class HeldFile:
     shared_deletes: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class TouchedRows:
+    """The rows of a file whose keys are touched by changes.
+
+    Those in ``gone`` go, since new rows take their place. Those in ``told`` stay. They are ended versions of a history that
+    tell a time to the versions behind them.
+    """
+
+    gone: Mask
+    told: Mask
+
+    def __or__(self, other: TouchedRows) -> TouchedRows:
+        return TouchedRows(self.gone | other.gone, self.told | other.told)
+
+
+def _none_of(count: int) -> TouchedRows:
+    return TouchedRows(np.zeros(count, np.bool_), np.zeros(count, np.bool_))
+
+
 class HeldRows:
     """A data file of a snapshot table, with its columns by their ids and its live rows.
 
@@ -62,17 +81,51 @@ class HeldRows:
         }
         self._former = {former: flat_name(column.name) for column in shape.columns for former in flat_names(column)[1:]}
 
-    def touched(self, touched: Touched) -> Mask:
+    def touched(self, touched: Touched) -> TouchedRows:
         """Return which live rows have a key that the changes touch."""
         names = [self._shape.names[place] for place in self._shape.keys]
         names += ["_invalid"] if self._shape.unfit else []
-        found = [np.zeros(0, np.bool_)]
+        names += ["_valid_to"] if self._shape.versions else []
+        found = [_none_of(0)]
         for group in range(self._file.num_row_groups):
             bounds = self._bounds(group, names[0])
-            if bounds is not None and not touched.reach(*bounds):
+            if (bounds is not None and not touched.reach(*bounds)) or self._is_past(group, touched):
+                found.append(_none_of(self._file.metadata.row_group(group).num_rows))
+            else:
+                found += [self._touched(batch, touched) for batch in self._batches(names, [group])]
+        gone, told = (np.concatenate([getattr(one, name) for one in found]) & self.live for name in ("gone", "told"))
+        return TouchedRows(gone, told)
+
+    def _touched(self, rows: pa.RecordBatch, touched: Touched) -> TouchedRows:
+        keys = keys_of_rows(rows, self._shape)
+        mine = touched.rows(keys)
+        if not self._shape.versions:
+            return TouchedRows(mine, np.zeros(len(mine), np.bool_))
+        again, until = touched.rows_again(keys), rows.column("_valid_to")
+        late = np.zeros(len(mine), np.bool_) if self._shape.is_bag else microseconds(until) > touched.since
+        is_open = as_mask(until.is_null())
+        return TouchedRows((mine & is_open) | again, mine & ~is_open & ~again & late)
+
+    def _is_past(self, group: int, touched: Touched) -> bool:
+        """Tell whether no row of a row group matters: all are versions that ended before the changes."""
+        if not self._shape.versions or len(touched.again):
+            return False
+        found = self._statistics(group, "_valid_to")
+        if found is None or not (found.has_null_count and found.has_min_max) or found.null_count:
+            return False
+        return microsecond(found.max) <= touched.since
+
+    def ended_before(self, instant: int) -> Mask:
+        """Return which live rows of a history are versions that ended before an instant, in microseconds since 1970."""
+        found = [np.zeros(0, np.bool_)]
+        for group in range(self._file.num_row_groups):
+            bounds = self._statistics(group, "_valid_to")
+            if bounds is not None and bounds.has_min_max and microsecond(bounds.min) >= instant:
                 found.append(np.zeros(self._file.metadata.row_group(group).num_rows, np.bool_))
                 continue
-            found += [touched.rows(keys_of_rows(batch, self._shape)) for batch in self._batches(names, [group])]
+            for batch in self._batches(["_valid_to"], [group]):
+                until = batch.column("_valid_to")
+                found.append(as_mask(until.is_valid()) & (microseconds(until) < instant))
         return np.asarray(np.concatenate(found) & self.live, np.bool_)
 
     def _bounds(self, group: int, name: str) -> tuple[pa.Scalar, pa.Scalar] | None:
@@ -80,15 +133,17 @@ class HeldRows:
 
         None stands for bounds that are not known.
         """
-        kind, stored = self._schema.field(name).type, self._stored.get(name)
-        if stored is None or not any(is_kind(kind) for is_kind in _BOUNDED):
-            return None
-        columns = self._file.metadata.row_group(group)
-        at = next((n for n in range(columns.num_columns) if columns.column(n).path_in_schema == stored), None)
-        found = None if at is None else columns.column(at).statistics
+        kind = self._schema.field(name).type
+        found = self._statistics(group, name) if any(is_kind(kind) for is_kind in _BOUNDED) else None
         if found is None or not found.has_min_max:
             return None
         return pa.scalar(found.min, kind), pa.scalar(found.max, kind)
+
+    def _statistics(self, group: int, name: str) -> pq.Statistics | None:
+        """Return the statistics of a column in a row group; None where the file has none."""
+        stored, columns = self._stored.get(name), self._file.metadata.row_group(group)
+        at = next((n for n in range(columns.num_columns) if columns.column(n).path_in_schema == stored), None)
+        return None if at is None else columns.column(at).statistics
 
     def chosen(self, mask: Mask) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a mask."""
@@ -99,12 +154,13 @@ class HeldRows:
             if here.any():
                 yield batch.filter(pa.array(here))
 
-    def standing(self, gone: Mask, touched: Touched) -> Iterator[Operations]:
-        """Yield the rows of a mask as operations older than any change.
+    def standing(self, found: TouchedRows, touched: Touched) -> Iterator[Operations]:
+        """Yield touched rows as operations older than any change.
 
         Rows whose keys are computed again are left out.
         """
-        for rows in self.chosen(gone) if gone.any() else ():
+        mask = found.gone | found.told
+        for rows in self.chosen(mask) if mask.any() else ():
             kept = rows.filter(pa.array(~touched.rows_again(keys_of_rows(rows, self._shape))))
             texts = {place: text_of(kept.column("_invalid"), [name]) for place, name in enumerate(self._shape.names)}
             some = {place: text for place, text in texts.items() if text.null_count < len(text)}

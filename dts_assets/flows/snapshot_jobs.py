@@ -13,17 +13,18 @@ from functools import partial
 
 import numpy as np
 
-from dts_assets.flows.layers import CHANGELOG, SNAPSHOT
+from dts_assets.flows.layers import CHANGELOG, Layer
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.snapshot_files import HeldFile
 from dts_assets.flows.snapshot_tasks import Looked, LookTask, MergedTable
 from dts_assets.model.columns import Column, has_key
-from dts_assets.model.frontier import EMPTY_FRONTIER
+from dts_assets.model.frontier import EMPTY_FRONTIER, Frontier
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
 from dts_assets.model.turns import Turn
+from dts_assets.planning.history_retention import versions_stay_from
 from dts_assets.planning.snapshot_plans import SnapshotPlan, SnapshotState, may_reach
-from dts_assets.stages.change_columns import Counted
+from dts_assets.stages.change_columns import NO_TIME, Counted, microsecond
 from dts_assets.stages.keys import DistinctKeys, Hashes
 from dts_assets.stages.snapshot_in_arrow import linked_keys, with_linked
 from dts_assets.store.lake import StoredFile
@@ -55,12 +56,13 @@ Each refresh of a table that only gets rows adds a file.
 
 @dataclass(frozen=True, slots=True)
 class SnapshotJob:
-    """The work of one table.
+    """The work of one table in a layer, its snapshot or its history.
 
-    ``current`` is the present Iceberg snapshot of its snapshot table, None before the first; ``truncating`` are the windows with
+    ``current`` is the present Iceberg snapshot of its table there, None before the first; ``truncating`` are the windows with
     truncations of the table.
     """
 
+    layer: Layer
     table: TableId
     columns: tuple[Column, ...]
     before: SnapshotState
@@ -112,7 +114,7 @@ def looks_of(pipeline: Pipeline, job: SnapshotJob, run: str) -> Iterator[LookTas
             "moves", Counted(after, EMPTY_FRONTIER if whole else before.frontier), None if whole else plan.newer, now
         )
     if plan.rebuilds:
-        yield from look("truncation", Counted(after), job.truncating, now)
+        yield from look("truncations", Counted(after), job.truncating, now)
         return
     if plan.suspect_until is not None:
         yield from look("keys", Counted(after, before.frontier, until=plan.suspect_until), plan.newer, now)
@@ -137,21 +139,32 @@ def _look(
 
 
 def _merged(pipeline: Pipeline, job: SnapshotJob, counted: Counted, run: str) -> MergedTable:
-    whole = merged_table(pipeline, job.table, job.columns, counted, run)
+    whole = merged_table(pipeline, job.layer, job.table, job.columns, counted, run)
     return replace(whole, fold_absent=job.plan.fold_absent, unfit=job.plan.state.unfit)
 
 
 def merged_table(
-    pipeline: Pipeline, table: TableId, columns: tuple[Column, ...], counted: Counted, run: str
+    pipeline: Pipeline, layer: Layer, table: TableId, columns: tuple[Column, ...], counted: Counted, run: str
 ) -> MergedTable:
     """Return what tasks need to know of a table whose changes send every column, and whose keys fit."""
     return MergedTable(
+        layer=layer.name,
         table=table,
         columns=columns,
         counted=counted,
-        target=pipeline.lake.target(pipeline.table_path(SNAPSHOT.name, table), run),
+        target=pipeline.lake.target(pipeline.table_path(layer.name, table), run),
         changelog_store=pipeline.lake.file_store(pipeline.table_path(CHANGELOG.name, table)),
+        versions=layer.has_versions,
     )
+
+
+def expired_versions(pipeline: Pipeline, layer: Layer, frontier: Frontier) -> int:
+    """Return the microseconds since 1970 before which ended versions of a layer's tables have expired.
+
+    :data:`NO_TIME` if none expires.
+    """
+    stay_from = versions_stay_from(frontier, pipeline.settings.history_retention) if layer.has_versions else None
+    return NO_TIME if stay_from is None else microsecond(stay_from)
 
 
 def _changelog(
@@ -170,7 +183,7 @@ def _changelog(
         return []
     rectangle = {} if starts is None else {"window_start": set(starts)}
     bounds = () if least is None else POSITION_COLUMNS
-    files = pipeline.lake.data_files(path, rectangle, snapshot_id=version, greatest=bounds)
+    files = pipeline.lake.data_files(path, rectangle, snapshot_id=version, bounds=bounds)
     return [
         file
         for file in files
@@ -190,10 +203,11 @@ def plan_merge(pipeline: Pipeline, job: SnapshotJob, looked: Sequence[Looked], r
     plan, before, after = job.plan, job.before.frontier, job.plan.state.frontier
     version = plan.state.changelog_snapshot
     linked = linked_keys(one.moves for one in looked if one.moves is not None) if plan.follow_moves else None
-    stands = pipeline.lake.data_files(pipeline.table_path(SNAPSHOT.name, job.table), applies_deletes=True)
+    stands = pipeline.lake.data_files(pipeline.table_path(job.layer.name, job.table), applies_deletes=True)
     least = None if plan.rebuilds else _decided_from(job, looked)
+    truncations = tuple(sorted({one for found in looked for one in found.truncations}))
     if plan.rebuilds:
-        emptied_at = max((one.emptied_at for one in looked if one.emptied_at is not None), default=None)
+        emptied_at = None if job.layer.has_versions else max((one.position for one in truncations), default=None)
         files, counted = _changelog(pipeline, job, None, version, emptied_at), Counted(after, emptied_at=emptied_at)
     elif plan.recomputes:
         again = np.unique(np.concatenate([keys.hashes for one in looked for keys in (one.keys, one.former_keys)]))
@@ -208,7 +222,12 @@ def plan_merge(pipeline: Pipeline, job: SnapshotJob, looked: Sequence[Looked], r
         rows = min(rows, newer + len(counted.again) * _CHANGES_OF_A_KEY)
     applied = frozenset(path for file in stands for path in file.deletes)
     groups = tuple(file_groups([] if plan.rebuilds else stands))
-    merged = replace(_merged(pipeline, job, counted, run), knows_again=least is not None)
+    merged = replace(
+        _merged(pipeline, job, counted, run),
+        knows_again=least is not None,
+        truncations=truncations,
+        expired_before=expired_versions(pipeline, job.layer, after),
+    )
     return Merge(job, merged, tuple(files), groups, applied, rows, linked)
 
 
@@ -216,11 +235,11 @@ def _decided_from(job: SnapshotJob, looked: Sequence[Looked]) -> SourcePosition 
     """Return a position at or behind which the last change of every key stands that is computed again.
 
     None if it is not known: where changes lack columns, in a bag, and where keys of changes that are no longer there have none in
-    their place. Then any change may count.
+    their place. Then any change may count, as in a history, where every change of such a key does.
     """
     keys = DistinctKeys.of([one.keys.hashes for one in looked], [one.keys.twins for one in looked])
     former = DistinctKeys.of([one.former_keys.hashes for one in looked], [one.former_keys.twins for one in looked])
-    if job.plan.fold_absent or not has_key(job.columns) or not former.all_among(keys):
+    if job.layer.has_versions or job.plan.fold_absent or not has_key(job.columns) or not former.all_among(keys):
         return None
     return min((one.least for one in looked if one.least is not None), default=None)
 

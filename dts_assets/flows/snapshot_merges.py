@@ -12,7 +12,7 @@ from functools import partial
 from pyspark.sql import SparkSession
 
 from dts_assets.flows.apart import do_apart, refuse_shared
-from dts_assets.flows.layers import SNAPSHOT
+from dts_assets.flows.layers import Layer
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.reports import Progress
 from dts_assets.flows.snapshot_jobs import SHARE_BYTES, Merge, SnapshotJob, by_size, looks_of, plan_merge
@@ -40,51 +40,53 @@ The state is the frontier it stands at and the changelog state it was made from.
 
 
 @dataclass(frozen=True, slots=True)
-class MergedSnapshots:
-    """The faults of tables whose snapshots failed, and the removals of others that found no row."""
+class MergedRows:
+    """The faults of tables that failed, and the removals of others that found no row."""
 
     faults: dict[TableId, Fault] = field(default_factory=dict)
     unmatched: dict[TableId, int] = field(default_factory=dict)
 
-    def add(self, other: MergedSnapshots) -> None:
+    def add(self, other: MergedRows) -> None:
         """Take the facts about other tables in."""
         self.faults.update(other.faults)
         self.unmatched.update(other.unmatched)
 
 
-def merge_snapshots(
-    pipeline: Pipeline, jobs: Sequence[SnapshotJob], session: SparkSession, progress: Progress
-) -> MergedSnapshots:
-    """Bring the snapshots of some tables to their frontiers.
+def merge_rows(
+    pipeline: Pipeline, layer: Layer, jobs: Sequence[SnapshotJob], session: SparkSession, progress: Progress
+) -> MergedRows:
+    """Bring some tables of a layer to their frontiers.
 
     Raises:
         SharedFaultError: All tables failed in the same way.
         StaleGenerationError: Another run has written a snapshot since this one was planned.
     """
     run, by_table = pipeline.new_run(), {job.table: job for job in jobs}
-    looks = do_apart(SNAPSHOT.name, by_table, lambda table: list(looks_of(pipeline, by_table[table], run)))
+    looks = do_apart(layer.name, by_table, lambda table: list(looks_of(pipeline, by_table[table], run)))
     looked: dict[TableId, list[Looked]] = {table: [] for table in looks.results}
     tasks = [task for some in looks.results.values() for task in some]
     for found in run_tasks(session, tasks, look_through, weight=lambda task: task.bytes):
         looked[found.table].append(found)
-    done = MergedSnapshots({**looks.faults, **_faults(looked)})
+    done = MergedRows({**looks.faults, **_faults(looked)})
     planned = do_apart(
-        SNAPSHOT.name,
+        layer.name,
         [table for table in looked if table not in done.faults],
         lambda table: plan_merge(pipeline, by_table[table], looked[table], run),
     )
     done.faults.update(planned.faults)
     small = {table: merge for table, merge in planned.results.items() if merge.is_small}
-    done.add(_merge_small(pipeline, small, session))
+    done.add(_merge_small(pipeline, layer, small, session))
     for table, merge in planned.results.items():
         if table not in small:
             changes = sum(file.rows for file in merge.changelog)
-            progress(f"snapshot: {table} has {changes:,} changes to look through, for {merge.shares} tasks")
+            progress(f"{layer.name}: {table} has {changes:,} changes to look through, for {merge.shares} tasks")
             done.add(_merge_shared(pipeline, merge, session))
     return done
 
 
-def _merge_small(pipeline: Pipeline, merges: Mapping[TableId, Merge], session: SparkSession) -> MergedSnapshots:
+def _merge_small(
+    pipeline: Pipeline, layer: Layer, merges: Mapping[TableId, Merge], session: SparkSession
+) -> MergedRows:
     """Take few changes over, all tables in one Spark job."""
     tasks = [task for merge in merges.values() for task in _refresh_tasks(merge)]
     results: dict[TableId, list[RefreshResult]] = {}
@@ -95,8 +97,8 @@ def _merge_small(pipeline: Pipeline, merges: Mapping[TableId, Merge], session: S
     for table in failed:
         _discard(pipeline, merges[table], results[table])
     done = [table for table in results if table not in failed]
-    committed = do_apart(SNAPSHOT.name, done, lambda table: _commit(pipeline, merges[table], results[table]))
-    return MergedSnapshots({**failed, **committed.faults}, _unmatched(results))
+    committed = do_apart(layer.name, done, lambda table: _commit(pipeline, merges[table], results[table]))
+    return MergedRows({**failed, **committed.faults}, _unmatched(results))
 
 
 def _refresh_tasks(merge: Merge) -> Iterator[RefreshTask]:
@@ -106,9 +108,9 @@ def _refresh_tasks(merge: Merge) -> Iterator[RefreshTask]:
         yield RefreshTask(merge.merged, changelog, group, number == 0, size + sum(file.bytes for file in group))
 
 
-def _merge_shared(pipeline: Pipeline, merge: Merge, session: SparkSession) -> MergedSnapshots:
+def _merge_shared(pipeline: Pipeline, merge: Merge, session: SparkSession) -> MergedRows:
     """Take many changes of a table over, shared out by their keys."""
-    table, shares = merge.job.table, merge.shares
+    layer, table, shares = merge.job.layer, merge.job.table, merge.shares
 
     def work(_: TableId) -> list[RefreshResult]:
         split = run_shuffled(session, _share_tasks(merge), share_out, partial(_write, merge.merged), shares=shares)
@@ -121,14 +123,14 @@ def _merge_shared(pipeline: Pipeline, merge: Merge, session: SparkSession) -> Me
         ]
         return [*split, *run_tasks(session, tasks, refresh_files, weight=lambda task: task.bytes)]
 
-    made = do_apart(SNAPSHOT.name, [table], work)
+    made = do_apart(layer.name, [table], work)
     results = made.results.get(table, [])
     failed = {**made.faults, **_faults({table: results})}
     if failed:
         _discard(pipeline, merge, results)
-        return MergedSnapshots(failed)
-    committed = do_apart(SNAPSHOT.name, [table], lambda _: _commit(pipeline, merge, results))
-    return MergedSnapshots(dict(committed.faults), _unmatched({table: results}))
+        return MergedRows(failed)
+    committed = do_apart(layer.name, [table], lambda _: _commit(pipeline, merge, results))
+    return MergedRows(dict(committed.faults), _unmatched({table: results}))
 
 
 def _unmatched(results: Mapping[TableId, Iterable[RefreshResult]]) -> dict[TableId, int]:
@@ -168,7 +170,7 @@ def _faults(results: Mapping[TableId, Sequence[Looked] | Sequence[RefreshResult]
 
 
 def _discard(pipeline: Pipeline, merge: Merge, results: Iterable[RefreshResult]) -> None:
-    path = pipeline.table_path(SNAPSHOT.name, merge.job.table)
+    path = pipeline.table_path(merge.job.layer.name, merge.job.table)
     for one in results:
         pipeline.lake.discard(path, [*one.written, *one.deletes])
 
@@ -179,6 +181,7 @@ def _commit(pipeline: Pipeline, merge: Merge, results: Sequence[RefreshResult]) 
     job.turn.still()
     commit_files(
         pipeline,
+        job.layer,
         job.table,
         results,
         state=job.plan.state.to_text(),
@@ -190,6 +193,7 @@ def _commit(pipeline: Pipeline, merge: Merge, results: Sequence[RefreshResult]) 
 
 def commit_files(
     pipeline: Pipeline,
+    layer: Layer,
     table: TableId,
     results: Iterable[RefreshResult],
     *,
@@ -199,7 +203,7 @@ def commit_files(
     rebuilds: bool = False,
     same_rows: bool = False,
 ) -> None:
-    """Commit the files of a snapshot in one Iceberg snapshot that carries ``state``.
+    """Commit the files of a layer's table in one Iceberg snapshot that carries ``state``.
 
     ``current`` is the Iceberg snapshot that the work was planned on, ``applied`` are the delete files that tasks have applied.
     ``rebuilds`` says that no file stays, ``same_rows`` that the new files hold the rows of the removed ones.
@@ -210,7 +214,7 @@ def commit_files(
     results = list(results)
     removed = {path for result in results for path in result.removed}
     pipeline.lake.replace(
-        pipeline.table_path(SNAPSHOT.name, table),
+        pipeline.table_path(layer.name, table),
         {},
         [file for result in results for file in result.written],
         properties={STATE_PROPERTY: state},

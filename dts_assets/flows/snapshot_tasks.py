@@ -12,14 +12,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from dts_assets.flows.apart import fault_at
-from dts_assets.flows.layers import SNAPSHOT
-from dts_assets.flows.snapshot_files import HeldFile, HeldRows
+from dts_assets.flows.snapshot_files import HeldFile, HeldRows, TouchedRows
 from dts_assets.model.columns import Column
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
 from dts_assets.planning.pauses import Fault
 from dts_assets.planning.row_removals import Removal, removal_of
-from dts_assets.stages.change_columns import CHANGE_COLUMNS, Counted, RowShape, last_truncation
+from dts_assets.stages.change_columns import CHANGE_COLUMNS, NO_TIME, Counted, RowShape, Truncation, truncations_of
 from dts_assets.stages.key_operations import (
     Operations,
     joined,
@@ -29,7 +28,8 @@ from dts_assets.stages.key_operations import (
     shared_out,
 )
 from dts_assets.stages.keys import NO_KEYS, DistinctKeys, Hashes, Mask, twin_hashes
-from dts_assets.stages.row_folds import last_operations, living_rows
+from dts_assets.stages.row_folds import MadeRows, last_operations, living_rows
+from dts_assets.stages.row_versions import versions_of
 from dts_assets.stages.snapshot_in_arrow import Touched, touched_keys
 from dts_assets.store.columns import flat_name
 from dts_assets.store.delete_files import WrittenDeletes, write_deletes
@@ -47,11 +47,14 @@ With more of them it reads the keys of the files again.
 class MergedTable:
     """The facts about one table that all tasks of its merge need.
 
-    ``counted`` says which changes count, ``fold_absent`` that some of them lack columns, ``unfit`` that keys may hold values
-    that do not fit their types. ``changelog_store`` opens the files with the changes. ``knows_again`` says that some change of
-    each key that is computed again counts.
+    ``layer`` is the layer's name, and ``versions`` says that it has every version of a row. ``counted`` says which changes count,
+    ``fold_absent`` that some of them lack columns, ``unfit`` that keys may hold values that do not fit their types.
+    ``changelog_store`` opens the files with the changes. ``knows_again`` says that some change of each key that is computed again
+    counts. ``truncations`` end the versions of a history, in the order of their positions; versions that ended before
+    ``expired_before``, in microseconds since 1970, are not written.
     """
 
+    layer: str
     table: TableId
     columns: tuple[Column, ...]
     counted: Counted
@@ -60,12 +63,15 @@ class MergedTable:
     unfit: bool = False
     changelog_store: FileStore = field(default_factory=FileStore)
     knows_again: bool = False
+    versions: bool = False
+    truncations: tuple[Truncation, ...] = ()
+    expired_before: int = NO_TIME
 
     @property
     def shape(self) -> RowShape:
         """The shape of the snapshot's rows."""
         names = tuple(flat_name(column.name) for column in self.columns)
-        return RowShape.of(self.columns, names, self.target.arrow_schema, unfit=self.unfit)
+        return RowShape.of(self.columns, names, self.target.arrow_schema, unfit=self.unfit, versions=self.versions)
 
     @property
     def again(self) -> Hashes | None:
@@ -74,14 +80,30 @@ class MergedTable:
 
     @property
     def needs_rows(self) -> bool:
-        """True if new rows depend on the rows that stand: where changes lack columns, and in bags."""
-        return self.fold_absent or self.shape.is_bag
+        """True if new rows depend on the rows that stand.
+
+        They do where changes lack columns, in bags and in histories.
+        """
+        return self.fold_absent or self.versions or self.shape.is_bag
 
     def operations(self, paths: Sequence[str], *, with_rows: bool = True, hashed: bool = False) -> Iterator[Operations]:
         """Yield the operations of the changes in some changelog files, a part at a time."""
         shape = self.shape
         for batch in read_batches(self.changelog_store, paths, CHANGE_COLUMNS):
             yield operations_of(batch, shape, self.counted, hashed=hashed or self.needs_rows, with_rows=with_rows)
+
+    def rows_of(self, parts: Sequence[Operations]) -> MadeRows:
+        """Return the rows that operations make, of which there is at least one part."""
+        whole = joined(parts)
+        if self.versions:
+            return versions_of(
+                whole,
+                self.shape,
+                truncations=self.truncations,
+                fold_absent=self.fold_absent,
+                expired_before=self.expired_before,
+            )
+        return living_rows(whole, self.shape, fold_absent=self.fold_absent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +137,11 @@ class RefreshResult:
     fault: Fault | None = None
     unmatched: int = 0
 
+    @property
+    def changes(self) -> bool:
+        """True if the task wrote or removed a file, or failed."""
+        return bool(self.removed or self.written or self.deletes or self.fault)
+
 
 @dataclass(frozen=True, slots=True)
 class ShareTask:
@@ -136,8 +163,8 @@ class ShareTask:
 class LookTask:
     """A task that finds out what changes of a table touch, before its merge is planned.
 
-    It looks for the last truncation, for the keys that changes touch, or for the keys between which rows move without all
-    columns, as ``sought`` says: ``truncation``, ``keys`` or ``moves``. Of rows that are no longer there it is ``former keys``.
+    It looks for truncations, for the keys that changes touch, or for the keys between which rows move without all columns, as
+    ``sought`` says: ``truncations``, ``keys`` or ``moves``. Of rows that are no longer there it is ``former keys``.
     """
 
     merged: MergedTable
@@ -154,7 +181,7 @@ class Looked:
     """
 
     table: TableId
-    emptied_at: SourcePosition | None = None
+    truncations: tuple[Truncation, ...] = ()
     keys: DistinctKeys = NO_KEYS
     former_keys: DistinctKeys = NO_KEYS
     least: SourcePosition | None = None
@@ -171,7 +198,7 @@ def refresh_files(task: RefreshTask, attempt: str) -> RefreshResult:
     try:
         return _added(task, attempt) if task.adds else _removed(task, attempt)
     except Exception as error:
-        return RefreshResult(task.merged.table, fault=fault_at(SNAPSHOT.name, error))
+        return RefreshResult(task.merged.table, fault=fault_at(task.merged.layer, error))
 
 
 def look_through(task: LookTask, attempt: str) -> Looked:
@@ -182,9 +209,10 @@ def look_through(task: LookTask, attempt: str) -> Looked:
     """
     merged = task.merged
     try:
-        if task.sought == "truncation":
-            batches = read_batches(merged.changelog_store, task.changelog, ("op", "source_position", "window_start"))
-            return Looked(merged.table, emptied_at=last_truncation(batches, merged.counted.after))
+        if task.sought == "truncations":
+            columns = ("op", "source_position", "window_start", "event_time")
+            batches = read_batches(merged.changelog_store, task.changelog, columns)
+            return Looked(merged.table, truncations=truncations_of(batches, merged.counted.after))
         parts = list(merged.operations(task.changelog, with_rows=False, hashed=True))
         if task.sought in ("keys", "former keys"):
             found = DistinctKeys.of([part.hashes() for part in parts], [twin_hashes(part.keys) for part in parts])
@@ -196,7 +224,7 @@ def look_through(task: LookTask, attempt: str) -> Looked:
         left, taken = (np.concatenate([none, *(pair[side] for pair in pairs)]) for side in (0, 1))
         return Looked(merged.table, moves=(left, taken))
     except Exception as error:
-        return Looked(merged.table, fault=fault_at(SNAPSHOT.name, error))
+        return Looked(merged.table, fault=fault_at(merged.layer, error))
 
 
 def share_out(task: ShareTask, attempt: str) -> Iterator[tuple[int, bytes | Fault]]:
@@ -209,7 +237,7 @@ def share_out(task: ShareTask, attempt: str) -> Iterator[tuple[int, bytes | Faul
         for number, share in _shares(task):
             yield number, share.to_bytes()
     except Exception as error:
-        yield 0, fault_at(SNAPSHOT.name, error)
+        yield 0, fault_at(task.merged.layer, error)
 
 
 def write_share(merged: MergedTable, pieces: Iterator[bytes | Fault], attempt: str) -> RefreshResult:
@@ -224,12 +252,12 @@ def write_share(merged: MergedTable, pieces: Iterator[bytes | Fault], attempt: s
             if isinstance(piece, Fault):
                 return RefreshResult(merged.table, fault=piece)
             parts.append(Operations.of_bytes(piece))
-        living = living_rows(joined(parts), merged.shape, fold_absent=merged.fold_absent)
+        made = merged.rows_of(parts)
         with TableWriter(merged.target, attempt) as writer:
-            writer.write(living.rows)
-            return RefreshResult(merged.table, (), writer.close(), unmatched=living.unmatched)
+            writer.write(made.rows)
+            return RefreshResult(merged.table, (), writer.close(), unmatched=made.unmatched)
     except Exception as error:
-        return RefreshResult(merged.table, fault=fault_at(SNAPSHOT.name, error))
+        return RefreshResult(merged.table, fault=fault_at(merged.layer, error))
 
 
 def _shares(task: ShareTask) -> Iterator[tuple[int, Operations]]:
@@ -243,7 +271,7 @@ def _shares(task: ShareTask) -> Iterator[tuple[int, Operations]]:
 
 def _added(task: RefreshTask, attempt: str) -> RefreshResult:
     """Take touched rows out of the files of a task, and write the changed rows."""
-    merged, shape = task.merged, task.merged.shape
+    merged = task.merged
     parts = list(merged.operations(task.changelog))
     touched = touched_keys(parts, merged.again)
     with TableWriter(merged.target, attempt) as writer:
@@ -251,28 +279,49 @@ def _added(task: RefreshTask, attempt: str) -> RefreshResult:
         for held in task.files:
             with open_parquet(merged.target.store, held.path) as file:
                 snapshot = HeldRows(file, held, merged.shape, merged.target.store)
-                gone = snapshot.touched(touched)
+                rows = snapshot.touched(touched)
                 if merged.needs_rows:
-                    parts += snapshot.standing(gone, touched)
-                left.take_out(snapshot, gone)
+                    parts += snapshot.standing(rows, touched)
+                left.take_out(snapshot, rows.gone)
         if parts:
-            living = living_rows(joined(parts), shape, fold_absent=merged.fold_absent)
-            writer.write(living.rows)
-            left.unmatched = living.unmatched
+            made = merged.rows_of(parts)
+            writer.write(made.rows)
+            left.unmatched = made.unmatched
         return left.result()
 
 
 def _removed(task: RefreshTask, attempt: str) -> RefreshResult:
     """Take touched rows out of the files of a task."""
     merged = task.merged
-    gone = _touched_rows(merged, task.changelog, task.files)
+    touched = _touched_rows(merged, task.changelog, task.files)
     with TableWriter(merged.target, attempt) as writer:
         left = _Left(merged, attempt, writer)
         for held in task.files:
-            if held.rewrite or gone[held.path].any():
+            gone = touched[held.path].gone
+            if held.rewrite or gone.any():
                 with open_parquet(merged.target.store, held.path) as file:
-                    left.take_out(HeldRows(file, held, merged.shape, merged.target.store), gone[held.path])
+                    left.take_out(HeldRows(file, held, merged.shape, merged.target.store), gone)
         return left.result()
+
+
+def put_in_order(task: RefreshTask, attempt: str) -> RefreshResult:
+    """Write the files of a task anew that are to be, and take expired versions out of all.
+
+    Raises:
+        Exception: The task failed with an error that concerns the run and not the table.
+    """
+    merged = task.merged
+    try:
+        with TableWriter(merged.target, attempt) as writer:
+            left = _Left(merged, attempt, writer)
+            for held in task.files:
+                with open_parquet(merged.target.store, held.path) as file:
+                    rows = HeldRows(file, held, merged.shape, merged.target.store)
+                    none = np.zeros(len(rows.live), np.bool_)
+                    left.take_out(rows, rows.ended_before(merged.expired_before) if merged.versions else none)
+            return left.result()
+    except Exception as error:
+        return RefreshResult(merged.table, fault=fault_at(merged.layer, error))
 
 
 @dataclass(slots=True)
@@ -320,27 +369,29 @@ class _Left:
 def _rows_that_stand(task: ShareTask) -> Iterator[Operations]:
     """Yield the touched rows of files as operations older than any change, but those that are computed again."""
     merged = task.merged
-    gone = _touched_rows(merged, task.changelog, task.files)
+    touched = _touched_rows(merged, task.changelog, task.files)
     again = Touched(None, merged.counted.again if merged.counted.again is not None else np.zeros(0, np.uint64))
     for held in task.files:
         with open_parquet(merged.target.store, held.path) as file:
-            yield from HeldRows(file, held, merged.shape, merged.target.store).standing(gone[held.path], again)
+            yield from HeldRows(file, held, merged.shape, merged.target.store).standing(touched[held.path], again)
 
 
-def _touched_rows(merged: MergedTable, changelog: Sequence[str], files: Sequence[HeldFile]) -> Mapping[str, Mask]:
+def _touched_rows(
+    merged: MergedTable, changelog: Sequence[str], files: Sequence[HeldFile]
+) -> Mapping[str, TouchedRows]:
     """Return which rows of some files have a key that changes touch, by path.
 
     The keys of the changes are held in memory a part at a time.
     """
-    found: dict[str, Mask] = {}
+    found: dict[str, TouchedRows] = {}
     parts: list[Operations] = []
 
     def look(again: Hashes | None) -> None:
         touched = touched_keys(parts, again)
         for held in files:
             with open_parquet(merged.target.store, held.path) as file:
-                gone = HeldRows(file, held, merged.shape, merged.target.store).touched(touched)
-            found[held.path] = gone | found[held.path] if held.path in found else gone
+                rows = HeldRows(file, held, merged.shape, merged.target.store).touched(touched)
+            found[held.path] = rows | found[held.path] if held.path in found else rows
         parts.clear()
 
     for part in merged.operations(changelog, with_rows=False):

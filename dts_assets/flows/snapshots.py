@@ -1,19 +1,19 @@
-"""The last flow: snapshots brought to the frontier, table by table, side by side."""
+"""The last flow: snapshots and histories brought to the frontier, table by table, side by side."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from threading import Lock
 
 from dts_assets.flows.apart import do_apart
-from dts_assets.flows.layers import CHANGELOG, SNAPSHOT, LayerWork
+from dts_assets.flows.layers import CHANGELOG, HISTORY, SNAPSHOT, Layer, LayerWork
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.reports import LayerOutcome
 from dts_assets.flows.snapshot_jobs import SnapshotJob
-from dts_assets.flows.snapshot_merges import STATE_PROPERTY, MergedSnapshots, merge_snapshots
+from dts_assets.flows.snapshot_merges import STATE_PROPERTY, MergedRows, merge_rows
 from dts_assets.flows.tables_plan import MARKED
 from dts_assets.model.columns import has_key
 from dts_assets.model.tables import TableId
@@ -27,13 +27,14 @@ from dts_assets.planning.snapshot_plans import (
     replaced_windows,
     windows_by_table,
 )
-from dts_assets.store.columns import snapshot_columns
 from dts_assets.store.lake import StoredFile, TableState
-from dts_assets.store.schemas import snapshot_layout
+from dts_assets.store.schemas import history_layout, snapshot_layout
+
+_LAYOUTS = {SNAPSHOT.name: snapshot_layout, HISTORY.name: history_layout}
 
 
-def advance_snapshots(work: LayerWork) -> dict[TableId, LayerOutcome]:
-    """Bring the snapshots of the work's tables to its frontier.
+def advance_rows(work: LayerWork, layer: Layer) -> dict[TableId, LayerOutcome]:
+    """Bring the snapshots or histories of the work's tables to its frontier.
 
     A table in which nothing changed is not committed. A table whose step fails has the fault in its outcome.
 
@@ -42,55 +43,56 @@ def advance_snapshots(work: LayerWork) -> dict[TableId, LayerOutcome]:
         StaleGenerationError: Another run has written a snapshot since this one was planned.
     """
     pipeline, progress = work.pipeline, work.progress
-    opened = do_apart(SNAPSHOT.name, work.tables, lambda table: _opened(work, table))
+    opened = do_apart(layer.name, work.tables, lambda table: _opened(work, layer, table))
     counts = _Counts(pipeline, opened.results.values(), {window.start for window in work.windows})
-    planned = do_apart(SNAPSHOT.name, opened.results, lambda table: _job(work, table, opened.results[table], counts))
+    planned = do_apart(
+        layer.name, opened.results, lambda table: _job(work, layer, table, opened.results[table], counts)
+    )
     jobs, faults = list(planned.results.values()), {**opened.faults, **planned.faults}
     pipeline.ledger.require_turn(MARKED, work.turn)  # so changelogs, counts and snapshots were read of one state
     busy = [job for job in jobs if not job.plan.nothing]
-    merged = MergedSnapshots()
+    merged = MergedRows()
     if busy:
         began = time.monotonic()
-        progress(f"snapshot: {len(busy)} of {len(jobs)} tables have changes to apply")
-        merged = merge_snapshots(pipeline, busy, work.spark(), progress)
+        progress(f"{layer.name}: {len(busy)} of {len(jobs)} tables have changes to apply")
+        merged = merge_rows(pipeline, layer, busy, work.spark(), progress)
         faults |= merged.faults
         stand = sum(job.table not in faults for job in busy)
-        progress(f"snapshot: {stand} tables stand at the frontier after {time.monotonic() - began:.1f} s")
+        progress(f"{layer.name}: {stand} tables stand at the frontier after {time.monotonic() - began:.1f} s")
     done = {job.table for job in busy} - faults.keys()
-    outcomes = {
-        job.table: replace(
-            _outcome(pipeline, job.table, committed=job.table in done),
-            waits=job.plan.state.waits_from is not None,
-            unmatched=None if has_key(job.columns) else merged.unmatched.get(job.table, 0),
-        )
-        for job in jobs
-        if job.table not in faults
-    }
-    return outcomes | {table: LayerOutcome(fault=fault) for table, fault in faults.items()}
+    by_table = {job.table: job for job in jobs if job.table not in faults}
+    told = do_apart(
+        layer.name, by_table, lambda table: _outcome(pipeline, by_table[table], merged, committed=table in done)
+    )
+    return {**told.results, **{table: LayerOutcome(fault=one) for table, one in (faults | dict(told.faults)).items()}}
 
 
 @dataclass(frozen=True, slots=True)
 class _Opened:
-    """A snapshot as it stands: its Iceberg snapshot, that of its changelog, and its state.
+    """A layer's table as it stands: its Iceberg snapshot, that of its changelog, and its state.
 
-    The Iceberg snapshots are None before the first commit.
+    The Iceberg snapshots are None before the first commit. ``anew`` says that all rows are made anew, because somebody asked for
+    it or because another program has committed to the table, so that nothing is known of its rows.
     """
 
     current: int | None
     changelog: int | None
     stored: StoredSnapshot
+    anew: bool
 
 
-def _opened(work: LayerWork, table: TableId) -> _Opened:
-    """Open the snapshot of a table, and compare its changelog with the one that it was made from.
+def _opened(work: LayerWork, layer: Layer, table: TableId) -> _Opened:
+    """Open the table of a layer, and compare its changelog with the one that it was made from.
 
-    The snapshot has all columns then.
+    The table has all columns then.
     """
-    pipeline, path = work.pipeline, work.pipeline.table_path(SNAPSHOT.name, table)
+    pipeline, path = work.pipeline, work.pipeline.table_path(layer.name, table)
     columns = tuple(work.tables[table])
-    pipeline.lake.ensure(path, snapshot_layout(table, columns))
-    pipeline.lake.evolve(path, snapshot_columns(columns))
-    current, before = _stored_state(pipeline, table)
+    pipeline.lake.ensure(path, _LAYOUTS[layer.name](table, columns))
+    pipeline.lake.evolve(path, layer.columns(columns))
+    current, before = stored_state(pipeline, layer.name, table)
+    anew = current is not None and (work.anew or STATE_PROPERTY not in current.properties)
+    before = EMPTY_STATE if anew else before
     path = pipeline.table_path(CHANGELOG.name, table)
     changelog = pipeline.lake.state(path)
     replaced: frozenset[datetime] = frozenset()
@@ -109,6 +111,7 @@ def _opened(work: LayerWork, table: TableId) -> _Opened:
             and before == EMPTY_STATE
             and _by_window(pipeline.lake.data_files(path)).keys() <= {window.start for window in work.windows},
         ),
+        anew,
     )
 
 
@@ -139,7 +142,7 @@ class _Counts:
         return frozenset(window.window_start for window in self._all.get(table, ()) if window.truncations)
 
 
-def _job(work: LayerWork, table: TableId, opened: _Opened, counts: _Counts) -> SnapshotJob:
+def _job(work: LayerWork, layer: Layer, table: TableId, opened: _Opened, counts: _Counts) -> SnapshotJob:
     before = opened.stored.state
     plan = plan_snapshot(
         before,
@@ -148,8 +151,10 @@ def _job(work: LayerWork, table: TableId, opened: _Opened, counts: _Counts) -> S
         windows=counts.windows(table),
         replaced=opened.stored.replaced,
         chains=work.chains,
+        anew=opened.anew,
     )
     return SnapshotJob(
+        layer,
         table,
         tuple(work.tables[table]),
         before,
@@ -160,9 +165,9 @@ def _job(work: LayerWork, table: TableId, opened: _Opened, counts: _Counts) -> S
     )
 
 
-def _stored_state(pipeline: Pipeline, table: TableId) -> tuple[TableState | None, SnapshotState]:
-    """Return the Iceberg snapshot of a table's snapshot, and the state that it carries."""
-    stored = pipeline.lake.state(pipeline.table_path(SNAPSHOT.name, table))
+def stored_state(pipeline: Pipeline, layer: str, table: TableId) -> tuple[TableState | None, SnapshotState]:
+    """Return the Iceberg snapshot of a layer's table, and the state that it carries."""
+    stored = pipeline.lake.state(pipeline.table_path(layer, table))
     text = None if stored is None else stored.properties.get(STATE_PROPERTY)
     return stored, EMPTY_STATE if text is None else SnapshotState.of_text(text)
 
@@ -174,15 +179,21 @@ def _by_window(files: Iterable[StoredFile]) -> dict[datetime, frozenset[str]]:
     return {start: frozenset(paths) for start, paths in found.items()}
 
 
-def changelog_versions(pipeline: Pipeline, table: TableId) -> tuple[int, ...]:
-    """Return the Iceberg snapshot of the changelog that a snapshot was made from.
+def changelog_versions(pipeline: Pipeline, layer: str, table: TableId) -> tuple[int, ...]:
+    """Return the Iceberg snapshot of the changelog that a layer's table was made from.
 
-    The next snapshot is made from the difference to it.
+    The next run works on the difference to it.
     """
-    made_from = _stored_state(pipeline, table)[1].changelog_snapshot
+    made_from = stored_state(pipeline, layer, table)[1].changelog_snapshot
     return () if made_from is None else (made_from,)
 
 
-def _outcome(pipeline: Pipeline, table: TableId, *, committed: bool) -> LayerOutcome:
-    size = pipeline.lake.size(pipeline.table_path(SNAPSHOT.name, table))
-    return LayerOutcome(committed) if size is None else LayerOutcome(committed, size.rows, size.bytes)
+def _outcome(pipeline: Pipeline, job: SnapshotJob, merged: MergedRows, *, committed: bool) -> LayerOutcome:
+    size = pipeline.lake.size(pipeline.table_path(job.layer.name, job.table))
+    return LayerOutcome(
+        committed,
+        None if size is None else size.rows,
+        None if size is None else size.bytes,
+        waits=job.plan.state.waits_from is not None,
+        unmatched=None if has_key(job.columns) else merged.unmatched.get(job.table, 0),
+    )

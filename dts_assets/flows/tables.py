@@ -163,6 +163,7 @@ def _advance_layers(
             written.kept,
             plan.appends.compared,
             plan.lacking,
+            plan.selection.anew,
         ),
     )
     failed = pauses_of(faults, since=datetime.now(UTC), first_window=plan.windows[0].start)
@@ -180,7 +181,8 @@ def _make_layers(
     for layer in pipeline.layers:
         if layer.make is None or layer.made_from is None:
             continue
-        chosen = chosen_tables(known, layer, plan.selection, without={*plan.paused, *faults}, among=plan.concerned)
+        asked_for = {table: known[table] for table in known if layer.takes(pipeline.settings, table)}
+        chosen = chosen_tables(asked_for, layer, plan.selection, without={*plan.paused, *faults}, among=plan.concerned)
         rows = do_apart(layer.name, chosen, partial(pipeline.has_rows, layer.made_from))
         tables = {table: columns for table, columns in chosen.items() if rows.results.get(table)}
         outcomes[layer.name] = layer.make(replace(whole, tables=tables))
@@ -253,7 +255,8 @@ def _mark_windows(
                 table: plan.tables[table] for table in written.tables if table not in still and table in plan.tables
             }
             if layer.compact is not None:
-                layer.compact(pipeline, made, spark, progress)
+                asked_for = {table: made[table] for table in made if layer.takes(pipeline.settings, table)}
+                layer.compact(pipeline, asked_for, spark, progress)
     _expire_old_snapshots(pipeline, [table for table in written.tables if table not in still], progress)
 
 
@@ -268,7 +271,7 @@ def _take_out_of_backlog(pipeline: Pipeline, plan: TablesPlan, advanced: _Advanc
     done = {table for table in looked_at if table not in waiting}
     pipeline.ledger.change_backlog(
         lambda rows: taken_out(
-            rows, seen=plan.backlog, run=plan.run, done=done, layers=[layer.name for layer in pipeline.layers],
+            rows, seen=plan.backlog, run=plan.run, done=done, layers=pipeline.layer_titles,
             all_tables=tables if plan.concerned is None else (),
         )
     )  # fmt: skip
@@ -287,8 +290,11 @@ def _expire_old_snapshots(pipeline: Pipeline, tables: Iterable[TableId], progres
         expire_snapshots(catalog, identifier, keep_for=keep_for, warn=progress)
 
     def expire(table: TableId) -> None:
+        # A table that no longer has a layer may get it back, and then goes on from where it stood.
         needed = {version for layer in pipeline.layers for version in layer.needed_versions(pipeline, table)}
         for layer in pipeline.layers:
+            if not layer.takes(pipeline.settings, table):
+                continue
             identifier = pipeline.lake.identifier(pipeline.table_path(layer.name, table))
             expire_snapshots(catalog, identifier, needed=needed, keep_for=keep_for, warn=progress)
 
@@ -343,6 +349,7 @@ def _table_reports(
                         outgrown=() if layer.make is None else outgrown.get(table, ()),
                     )
                     for layer in pipeline.layers
+                    if layer.takes(pipeline.settings, table)
                 },
                 changes=_summed((start, tally.changes) for start, tally in mine),
                 stored_bytes=_summed((file.partition[0], file.bytes) for file in files),

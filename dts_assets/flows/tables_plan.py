@@ -136,7 +136,7 @@ def plan_tables(
     keep = {mark.window for mark in proven}
     again = [mark for mark in marks if mark.window not in keep]
     counted = pipeline.ledger.window_tables([mark.window for mark in again])
-    lacking = backlog_of(backlog, (layer.name for layer in pipeline.layers))
+    lacking = backlog_of(backlog, pipeline.layer_titles)
     concerned = None
     if selection.whole:
         starts = {mark.window.start for mark in again}

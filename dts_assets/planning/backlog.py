@@ -20,7 +20,8 @@ _ALL_LOOKED_AT = TableId("", "", "")
 def backlog_of(rows: Iterable[BacklogTable], layers: Iterable[str]) -> frozenset[TableId] | None:
     """Return the tables in the backlog; None if any table may lack changes.
 
-    Any table may before the first run that looks at all of them, and once there are other ``layers``: names such as ``snapshot``.
+    Any table may before the first run that looks at all of them, and once there are other ``layers``, or layers of other tables:
+    ``snapshot``, ``history shopdb.orders``.
     """
     tables = {row.table: row.run for row in rows}
     known = tables.pop(_ALL_LOOKED_AT, None) == _layers_text(layers)
@@ -72,7 +73,7 @@ def taken_out(
         seen: The rows as they stood when the run was planned.
         run: The name of the run.
         done: The tables that lack nothing any more.
-        layers: The names of all layers.
+        layers: The titles of all layers.
         all_tables: All tables, if the run was to look at all of them; those that are not done may lack changes.
     """
     done, seen = frozenset(done), frozenset(seen)

@@ -122,7 +122,8 @@ class SnapshotPlan:
     ``newer`` at or before ``suspect_until`` (a re-read of what was applied already), and keys of the ``replaced`` windows in
     their old and new version, are computed again from the whole changelog. ``fold_absent`` says that some change lacks columns,
     ``follow_moves`` that some of these moves its row: then the keys that rows came from or went to are computed again, too.
-    ``rebuilds`` says that a truncation came or may have gone: all rows are made again from the changelog.
+    ``rebuilds`` says that all rows are made again from the changelog: a truncation came or may have gone, or the rows that stand
+    are not to be relied on.
     """
 
     state: SnapshotState
@@ -136,7 +137,7 @@ class SnapshotPlan:
     @property
     def nothing(self) -> bool:
         """True if the snapshot already holds what the new frontier asks for."""
-        return not (self.newer or self.replaced)
+        return not (self.newer or self.replaced or self.rebuilds)
 
     @property
     def recomputes(self) -> bool:
@@ -152,6 +153,7 @@ def plan_snapshot(
     windows: Iterable[TableWindow],
     replaced: Iterable[datetime],
     chains: Mapping[datetime, Chain] = {},
+    anew: bool = False,
 ) -> SnapshotPlan:
     """Return the work that brings a snapshot from ``before`` to ``after``.
 
@@ -163,6 +165,7 @@ def plan_snapshot(
             ones; counts of further windows change nothing.
         replaced: The windows whose changelog rows have been replaced since ``before``.
         chains: The chains of windows whose changelogs were made while they were open, by window start.
+        anew: Whether the rows that stand are not to be relied on; ``before`` is empty then.
     """
     stats = {window.window_start: window for window in windows if window.changes or window.truncations}
     held = [window for window in stats.values() if after.holds(window.window_start, window.first)]
@@ -193,7 +196,9 @@ def plan_snapshot(
         suspect_until=before.applied if suspect else None,
         fold_absent=state.absent,
         follow_moves=state.moves,
-        rebuilds=any(stats[start].truncations for start in newer) or (state.truncated and (bool(touched) or suspect)),
+        rebuilds=anew
+        or any(stats[start].truncations for start in newer)
+        or (state.truncated and (bool(touched) or suspect)),
     )
 
 

@@ -6,15 +6,13 @@ The field descriptions are what editors show, through the JSON Schema. Values th
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator
-from pydantic import model_validator as check_whole
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from dts_assets.errors import WireFormatError
@@ -23,19 +21,16 @@ from dts_assets.model.tables import EMPTY, TableId
 from dts_assets.model.windows import WindowGrid
 from dts_assets.settings.environment import writable_folder
 from dts_assets.settings.formats import format_name, known_formats, registered_formats, traits_of
-from dts_assets.settings.kafka import ClientSettings, addresses, checked
+from dts_assets.settings.places import AbsolutePath, Lake, Part, Source, Spark, default_duration, folder_of
 from dts_assets.settings.values import (
     VALUE,
     ColumnName,
     Duration,
     Glob,
-    Hidden,
     Instant,
     LakeType,
     divides_a_day,
-    duration_of,
     is_aligned,
-    is_port,
     mistake,
     zone_name,
 )
@@ -44,210 +39,14 @@ NAME_KEY, FOLDER_KEY, LAKE_KEY = HIDDEN_KEYS = ("<name>", "<folder>", "<lake>")
 """Keys that no file has. They tell a subscription its name, the file's folder and the key of the lake."""
 
 _SUBSCRIPTION_NAME = re.compile(r"[a-z][a-z0-9_]*")
-_REMOTE_PORT = re.compile(r"sc://(?:\[[^\]]*\]|[^:/]*):([^/]*)")
 _GLOB_CHARACTERS = frozenset("*?[")
-
-
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, validate_default=True)
-
-
-def folder_of(info: ValidationInfo) -> Path:
-    """Return the folder that relative paths start from: the file's, or the current one without a file."""
-    folder = (info.context or {}).get("folder")
-    return Path(folder) if folder is not None else Path.cwd()
-
-
-def _absolute(path: Path, info: ValidationInfo) -> Path:
-    return (folder_of(info) / path.expanduser()).resolve()
-
-
-def _absolute_or_uri(place: str, info: ValidationInfo) -> str:
-    if not place.strip():
-        raise mistake("the warehouse is empty", "name a folder, or a place such as s3://bucket/lake")
-    return place.rstrip("/") if "://" in place else str(_absolute(Path(place), info))
-
-
-def _default_duration(text: str, description: str) -> Any:
-    # The schema would show the default as ISO 8601, which the file does not understand.
-    return Field(duration_of(text), description=description, json_schema_extra={"default": text})
-
-
-AbsolutePath = Annotated[Path, AfterValidator(_absolute)]
-
-
-class Catalog(_Part):
-    """The Iceberg catalog named ``lake``. All keys but ``type`` are passed to Iceberg as they are."""
-
-    type: Literal["sqlite", "rest", "hive", "glue"] = Field(
-        "sqlite",
-        description="sqlite: a file, catalog.db in the warehouse or the one that uri names; the others are servers.",
-    )
-    properties: SkipJsonSchema[Hidden] = Field(default_factory=Hidden)
-
-    model_config = ConfigDict(json_schema_extra={"additionalProperties": {"type": ["string", "number", "boolean"]}})
-
-    @check_whole(mode="before")
-    @classmethod
-    def _gathered(cls, values: object) -> object:
-        if not isinstance(values, Mapping):
-            return values
-        own = {key: value for key, value in values.items() if key == "type"}
-        return {**own, "properties": {key: value for key, value in values.items() if key != "type"}}
-
-    @field_validator("properties")
-    @classmethod
-    def _with_an_address(cls, properties: Hidden, info: ValidationInfo) -> Hidden:
-        kind = info.data.get("type")
-        if kind in ("rest", "hive") and "uri" not in properties:
-            raise mistake(f"a {kind} catalog has an address, and uri is missing", "write uri: and the address")
-        if kind == "sqlite" and "uri" in properties:
-            file = _absolute(Path(properties["uri"].removeprefix("sqlite:///")), info)
-            return Hidden({**properties, "uri": str(file)})
-        return properties
-
-
-class Lake(_Part):
-    """The place of the tables."""
-
-    warehouse: Annotated[str, AfterValidator(_absolute_or_uri)] = Field(
-        description="The folder of all tables, or a place such as s3://bucket/lake; with a SQLite catalog that needs its uri."
-    )
-    catalog: Catalog = Field(default_factory=Catalog, description="The Iceberg catalog; a SQLite file if left out.")
-
-    @field_validator("catalog")
-    @classmethod
-    def _file_catalog_needs_a_folder(cls, catalog: Catalog, info: ValidationInfo) -> Catalog:
-        if catalog.type == "sqlite" and "uri" not in catalog.properties and "://" in info.data.get("warehouse", ""):
-            raise mistake(
-                "a sqlite catalog is a file in the warehouse, and this warehouse is no folder",
-                "name a catalog that is a server, or a local warehouse, or the catalog's own file under uri",
-            )
-        return catalog
-
-    @property
-    def catalog_file(self) -> Path | None:
-        """The file of a SQLite catalog; None for catalogs that are servers."""
-        if self.catalog.type != "sqlite":
-            return None
-        return Path(self.catalog.properties.get("uri", f"{self.warehouse}/catalog.db"))
-
-    @property
-    def key(self) -> str:
-        """A short digest of the lake's place, the same for every configuration that names it: ``5d41402abc4b``."""
-        catalog = self.catalog
-        place = [catalog.type, str(self.catalog_file or catalog.properties.get("uri", "")), self.warehouse]
-        place += filter(None, [catalog.properties.get("warehouse")])  # its name at a catalog that is a server
-        return hashlib.sha256("\0".join(place).encode()).hexdigest()[:12]
-
-
-class Spark(_Part):
-    """The Spark that computes."""
-
-    master: str | None = Field(
-        None, min_length=1, description="local[n] for this machine, or a cluster's URL. local[2] if nothing is said."
-    )
-    remote: str | None = Field(
-        None,
-        pattern=r"^sc://.+",
-        repr=False,  # may end in ;token=..., so no dump has it either
-        exclude=True,
-        description="A Spark Connect server, sc://host:15002, instead of a master.",
-    )
-    conf: Hidden = Field(default_factory=Hidden, description="Spark settings, passed on as they are.")
-
-    @property
-    def address(self) -> str:
-        """The address of the Spark that computes, a server's or a master's. It may end in a token."""
-        return self.remote or self.master or "local[2]"
-
-    @check_whole(mode="before")
-    @classmethod
-    def _local_unless_told(cls, values: object) -> object:
-        if isinstance(values, Mapping) and values.get("master") is None and values.get("remote") is None:
-            return {**values, "master": "local[2]"}
-        return values
-
-    @field_validator("remote")
-    @classmethod
-    def _one_of_two(cls, remote: str | None, info: ValidationInfo) -> str | None:
-        if remote is not None and info.data.get("master") is not None:
-            raise mistake("there is a master beside the remote", "keep one of master and remote")
-        if remote is not None and (found := _REMOTE_PORT.match(remote)) and not is_port(found.group(1)):
-            raise mistake("the remote's port is none", "write sc://host:15002 with a port from 1 to 65535")
-        return remote
-
-
-class Capture(_Part):
-    """A folder of recorded Kafka messages."""
-
-    path: AbsolutePath = Field(description="The folder with the Parquet files.")
-    complete: bool = Field(True, description="false while it is still being recorded: its end closes no window.")
-
-
-def _bare_path_is_complete(values: object) -> object:
-    return {"path": values} if isinstance(values, str) else values
-
-
-def _or_a_bare_path(schema: dict[str, Any]) -> None:
-    schema["anyOf"] = [{"type": "string"}, *schema["anyOf"]]
 
 
 def _with_format_names(schema: dict[str, Any]) -> None:
     schema["enum"] = list(known_formats())
 
 
-def _topics(topics: tuple[str, ...]) -> tuple[str, ...]:
-    if len(set(topics)) < len(topics):
-        raise mistake("a topic is listed twice", "list each topic once")
-    return topics
-
-
-class Kafka(_Part):
-    """A broker and the topics of one subscription."""
-
-    bootstrap_servers: Annotated[str, AfterValidator(addresses)] = Field(
-        min_length=1, description="host:port, several with commas."
-    )
-    topics: Annotated[tuple[Annotated[str, Field(min_length=1)], ...], AfterValidator(_topics)] = Field(
-        min_length=1, description="Partitions of several topics are numbered in this order; add new ones at the end."
-    )
-    group_id: str | None = Field(None, min_length=1, description="The consumer group that the subscription was given.")
-    config: ClientSettings = Field(
-        default_factory=ClientSettings,
-        description="librdkafka settings: security.protocol, sasl.mechanism, sasl.username, sasl.password, ssl.ca.location.",
-    )
-
-    commit: bool = Field(
-        True,
-        description="Whether the group is moved behind what is stored, so that the vendor's console shows the true lag.",
-    )
-
-    @field_validator("config")
-    @classmethod
-    def _taken_by_the_library(cls, config: ClientSettings, info: ValidationInfo) -> ClientSettings:
-        return checked(config, folder_of(info))
-
-
-class Source(_Part):
-    """The source of messages: exactly one of a capture and a broker."""
-
-    capture: Annotated[Capture | None, BeforeValidator(_bare_path_is_complete)] = Field(
-        None,
-        description="A folder of recorded messages; a bare path is a complete one.",
-        json_schema_extra=_or_a_bare_path,
-    )
-    kafka: Kafka | None = Field(None, description="A Kafka broker.")
-
-    @check_whole(mode="after")
-    def _exactly_one(self) -> Source:
-        if (self.capture is None) == (self.kafka is None):
-            said = "nothing is said" if self.capture is None else "both capture and kafka are there"
-            raise mistake(f"messages come from one place, and {said}", "write capture: and a folder, or kafka:")
-        return self
-
-
-class WindowSettings(_Part):
+class WindowSettings(Part):
     """The windows of Kafka message time that partitions are made of, in UTC."""
 
     every: Annotated[Duration, AfterValidator(divides_a_day)] = Field(
@@ -255,11 +54,11 @@ class WindowSettings(_Part):
     )
     start: Instant = Field(description="The start of the first window.")
     end: Instant | None = Field(None, description="The end of the last window; without one they go on.")
-    grace: Duration = _default_duration(
+    grace: Duration = default_duration(
         "10m", "A Kafka partition that stays silent closes its window this long after its end."
     )
     live: bool = Field(False, description="Whether the window that is still open is refreshed too.")
-    max_clock_skew: Duration = _default_duration(
+    max_clock_skew: Duration = default_duration(
         "5m", "Messages dated further in the future than this are read past and named."
     )
 
@@ -283,7 +82,7 @@ class WindowSettings(_Part):
         return end
 
 
-class Tables(_Part):
+class Tables(Part):
     """The source tables that are decoded, by globs of ``include`` and ``exclude``."""
 
     include: tuple[Glob, ...] = Field(
@@ -307,7 +106,7 @@ class Tables(_Part):
         return tuple(sorted(table for table in tables if not _any_names(self.exclude, table)))
 
 
-class Sql(_Part):
+class Sql(Part):
     """Tables whose changes are also written out as statements."""
 
     tables: tuple[Glob, ...] = Field((), description="Globs, as in tables.")
@@ -318,7 +117,7 @@ def _any_names(globs: tuple[str, ...], table: TableId) -> bool:
     return any(table.matches(glob) for glob in globs)
 
 
-class Subscription(_Part):
+class Subscription(Part):
     """A subscription: a topic that becomes tables."""
 
     name: SkipJsonSchema[str] = Field("subscription", alias=NAME_KEY)
@@ -340,12 +139,15 @@ class Subscription(_Part):
         description="cut: with CHECKPOINTs no torn transaction is visible; window: all changes of a window are applied.",
     )
     epoch: int = Field(0, ge=0, description="Raised by hand when the topic was recreated and offsets began again.")
-    retention: Duration = _default_duration("24h", "How long the topic keeps its messages.")
+    retention: Duration = default_duration("24h", "How long the topic keeps its messages.")
     source_time_zone: Annotated[str, AfterValidator(zone_name)] = Field(
         "+08:00", description="The zone of values that carry none: +08:00 or Asia/Shanghai."
     )
     tables: Tables = Field(default_factory=Tables, description="Which source tables are decoded.")
     history: tuple[Glob, ...] = Field((), description="Tables that also get every version of their rows.")
+    history_retention: Duration | None = Field(
+        None, description="How long versions that have ended stay in histories, in whole days; without it all stay."
+    )
     sql: Sql = Field(default_factory=Sql, description="Tables whose statements are written out.")
     types: dict[ColumnName, LakeType] = Field(
         default_factory=dict,
@@ -426,7 +228,7 @@ class Subscription(_Part):
         return {name.removeprefix(prefix): kind for name, kind in self.types.items() if name.startswith(prefix)}
 
 
-class Settings(_Part):
+class Settings(Part):
     """A whole configuration file; ``repr`` and ``str`` show no value of the environment."""
 
     lake: Lake = Field(description="Where the tables are.")

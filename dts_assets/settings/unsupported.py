@@ -38,7 +38,6 @@ UNSUPPORTED: tuple[Unsupported, ...] = (
         "this format",
         lambda: f"use {' or '.join(registered_formats())}",
     ),
-    Unsupported((*_SUBSCRIPTION, "history"), bool, "history", "remove the key"),
     Unsupported((*_SUBSCRIPTION, "sql", "tables"), bool, "sql", "remove the key"),
 )
 

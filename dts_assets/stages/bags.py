@@ -28,7 +28,7 @@ class Counts:
 
 def left_rows(operations: Operations, codes: Numbers) -> Counts:
     """Return what is left of equal rows behind all operations; ``codes`` has the number of each one's row."""
-    order, firsts = _in_order(operations, codes)
+    order, firsts = by_row_in_order(operations, codes)
     if not len(order):
         return Counts(np.zeros(0, np.int64), 0)
     adds = operations.takes[order]
@@ -46,7 +46,7 @@ def left_rows(operations: Operations, codes: Numbers) -> Counts:
     return Counts(np.sort(np.concatenate(left)), int(-least.sum()))
 
 
-def _in_order(operations: Operations, codes: Numbers) -> tuple[Numbers, Mask]:
+def by_row_in_order(operations: Operations, codes: Numbers) -> tuple[Numbers, Mask]:
     """Return the operations by row and in order, and which of them begin a group."""
     names = ("lineage", "file", "position", "piece", "row_number")
     lineage, file, offset, piece, number = (operations.numbers(name) for name in names)

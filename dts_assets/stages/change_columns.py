@@ -36,22 +36,38 @@ POSITION = ("lineage", "file", "position")
 """The parts of a source position, in the order in which they are compared."""
 
 
+TIME = pa.timestamp("us", "UTC")
+
+NO_TIME = -(1 << 63)
+"""The number where there is no time; it is before all others."""
+
+
 @dataclass(frozen=True, slots=True)
 class RowShape:
-    """The shape of a snapshot's rows: source columns, their names there, and the Arrow schema.
+    """The shape of a snapshot's or a history's rows: source columns, their names there, Arrow schema.
 
-    ``unfit`` says that keys may hold values that do not fit their types, so that texts are part of a key.
+    ``unfit`` says that keys may hold values that do not fit their types, so that texts are part of a key. ``versions`` says that
+    the table is a history, which has every version of a row.
     """
 
     columns: tuple[Column, ...]
     names: tuple[str, ...]
     schema: pa.Schema
     unfit: bool = False
+    versions: bool = False
 
     @classmethod
-    def of(cls, columns: tuple[Column, ...], names: tuple[str, ...], schema: pa.Schema, *, unfit: bool) -> RowShape:
+    def of(
+        cls,
+        columns: tuple[Column, ...],
+        names: tuple[str, ...],
+        schema: pa.Schema,
+        *,
+        unfit: bool,
+        versions: bool = False,
+    ) -> RowShape:
         """Return the shape of a table; the rows of a bag are always told apart by texts, too."""
-        return cls(columns, names, schema, unfit or not has_key(columns))
+        return cls(columns, names, schema, unfit or not has_key(columns), versions)
 
     @property
     def is_bag(self) -> bool:
@@ -136,21 +152,47 @@ def positions_of(changes: pa.RecordBatch) -> tuple[Numbers, Numbers, Numbers]:
     return lineage, file, offset
 
 
+def microsecond(instant: datetime) -> int:
+    """Return an instant in microseconds since 1970 UTC."""
+    return int(microseconds(pa.array([instant], TIME))[0])
+
+
 def is_operation(changes: pa.RecordBatch, operation: str) -> Mask:
     """Return which changes are of an operation, such as ``delete``."""
     return as_mask(pc.equal(changes.column("op"), operation))
 
 
-def last_truncation(changes: Iterable[pa.RecordBatch], frontier: Frontier) -> SourcePosition | None:
-    """Return the position of the last truncation that a frontier holds; None without one."""
-    found = []
+@dataclass(frozen=True, slots=True, order=True)
+class Truncation:
+    """A change that empties a table: its position, and its time as :func:`times_of` gives it."""
+
+    position: SourcePosition
+    event_time: int
+
+
+def truncations_of(changes: Iterable[pa.RecordBatch], frontier: Frontier) -> tuple[Truncation, ...]:
+    """Return the truncations that a frontier holds, in the order of their positions."""
+    found = set[Truncation]()
     for batch in changes:
         mask = held_by(batch, frontier) & is_operation(batch, TRUNCATE)
         if mask.any():
-            lineage, file, offset = (numbers[mask] for numbers in positions_of(batch))
-            last = np.lexsort((offset, file, lineage))[-1]
-            found.append(SourcePosition(int(lineage[last]), int(file[last]), int(offset[last])))
-    return max(found, default=None)
+            columns = [*positions_of(batch), times_of(batch)]
+            rows = zip(*(column[mask].tolist() for column in columns), strict=True)
+            found |= {Truncation(SourcePosition(*place), time) for *place, time in rows}
+    return tuple(sorted(found))
+
+
+def times_of(changes: pa.RecordBatch) -> Numbers:
+    """Return the times of changes in microseconds since 1970 UTC.
+
+    A change without a time of its own has that of its window's start.
+    """
+    return microseconds(pc.coalesce(changes.column("event_time"), changes.column("window_start")))
+
+
+def microseconds(times: pa.Array) -> Numbers:
+    """Return times as microseconds since 1970 UTC; :data:`NO_TIME` where there is none."""
+    return as_numbers(pc.fill_null(times.cast(TIME).cast(pa.int64()), NO_TIME))
 
 
 class Changes:

@@ -19,7 +19,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dts_assets.model.positions import SourcePosition
-from dts_assets.stages.change_columns import POSITION, SHOWN, Changes, Counted, RowShape, is_operation, positions_of
+from dts_assets.stages.change_columns import (
+    POSITION,
+    SHOWN,
+    Changes,
+    Counted,
+    RowShape,
+    is_operation,
+    microseconds,
+    positions_of,
+    times_of,
+)
 from dts_assets.stages.keys import Hashes, Mask, Numbers, among_sorted, as_mask, as_numbers, differ, hash_keys
 
 _PLACE = (*POSITION, "piece", "row_number")
@@ -36,7 +46,8 @@ class Operations:
     ``touches`` has a row for each operation: ``takes``, ``begins`` (a row of its own begins: an insert or a read), its place
     (``lineage``, ``file``, ``position``, ``piece``, ``row_number``), the key (``k0``, ``k1``, ... and, where keys may not fit,
     their texts ``u0``, ...), the number of its ``row`` in ``rows``, null where the key is left, and if asked for the ``hash`` of
-    the key and the hash of the ``other`` key where the row moves and lacks columns, else null.
+    the key and the hash of the ``other`` key where the row moves and lacks columns, else null. For a history it has ``op``, too,
+    the ``time`` of the change in microseconds, and ``ended`` of a version that stands and has ended: no row is left at its key.
 
     ``rows`` has the columns that are not of the key by their places, ``v2``, then if some text or absence is told ``t2`` and
     ``a2``, and what the snapshot shows of the change.
@@ -129,16 +140,50 @@ def standing(rows: pa.RecordBatch, shape: RowShape, texts: Mapping[int, pa.Array
     keys = _key_columns(
         shape, [rows.column(shape.names[place]) for place in shape.keys], [texts.get(n) for n in shape.keys]
     )
-    early = {name: pa.array(np.full(count, -1 if name == "lineage" else 0, np.int64)) for name in _PLACE}
-    always = pa.array(np.ones(count, np.bool_))
-    touches = {"takes": always, "begins": always, **early, **keys}
+    place = {name: pa.array(np.full(count, -1 if name == "lineage" else 0, np.int64)) for name in _PLACE}
+    takes = np.ones(count, np.bool_)
+    touches = {"takes": pa.array(takes), "begins": pa.array(takes), **place, **keys}
+    if shape.versions:
+        touches |= _place_of_versions(rows)
+        takes = as_mask(touches["takes"])
     if hashed:
         touches |= {"hash": pa.array(hash_keys(list(keys.values()))), "other": pa.nulls(count, pa.uint64())}
-    touches["row"] = pa.array(np.arange(count))
+    touches["row"] = pa.array(np.arange(count), mask=~takes)
     values = {f"v{place}": rows.column(shape.names[place]) for place in shape.values}
     values |= {f"t{place}": texts[place] for place in shape.values if place in texts}
-    shown = {name: rows.column(name) for name in SHOWN}
-    return Operations(pa.RecordBatch.from_pydict(touches), pa.RecordBatch.from_pydict({**values, **shown}))
+    if not shape.versions:
+        values |= {name: rows.column(name) for name in SHOWN}
+    return Operations(pa.RecordBatch.from_pydict(touches), _batch_of(values, count))
+
+
+_BEFORE = 1 << 32
+"""The number that is taken from the lineage of a version that stands.
+
+So the version is older than any change, and versions that stand keep their order.
+"""
+
+
+def _place_of_versions(rows: pa.RecordBatch) -> dict[str, pa.Array]:
+    """Return the operation, time, place and end of versions that stand."""
+    begin, ended = rows.column("_valid_from_position"), rows.column("_valid_to").is_valid()
+    lineage, file, offset = (as_numbers(pc.struct_field(begin, name)) for name in POSITION)
+    return {
+        "takes": pc.invert(ended),
+        "op": rows.column("_op"),
+        "time": pa.array(microseconds(rows.column("_valid_from"))),
+        "ended": pa.array(microseconds(rows.column("_valid_to")), mask=~as_mask(ended)),
+        "lineage": pa.array(lineage - _BEFORE),
+        "file": pa.array(file),
+        "position": pa.array(offset),
+        # Of several versions that one event made the last may be open.
+        "row_number": pc.invert(ended).cast(pa.int64()),
+    }
+
+
+def begin_of(operations: Operations) -> tuple[Numbers, Numbers, Numbers]:
+    """Return the source positions at which the versions of operations begin: lineages, file numbers, positions."""
+    lineage, file, offset = (operations.numbers(name) for name in POSITION)
+    return np.where(lineage < 0, lineage + _BEFORE, lineage), file, offset
 
 
 def joined(parts: Sequence[Operations]) -> Operations:
@@ -211,6 +256,8 @@ def _touches(changes: Changes, *, hashed: bool) -> tuple[pa.RecordBatch, Numbers
             for name in new
         },
     }
+    if shape.versions:
+        touches |= {"op": rows.column("op").take(pa.array(source)), "time": pa.array(times_of(rows)[source])}
     if hashed:
         at_new, at_old = hash_keys(list(new.values())), hash_keys(list(old.values()))
         partial = moved & _lacks_values(changes) & (not shape.is_bag)
@@ -266,11 +313,20 @@ def _rows(changes: Changes, at: Numbers) -> pa.RecordBatch:
             found[f"t{place}"] = texts.take(places)
         if absent is not None:
             found[f"a{place}"] = pa.array(absent[at])
-    shown = {
-        name: changes.rows.column(stored).take(places).cast(changes.shape.schema.field(name).type)
-        for name, stored in SHOWN.items()
-    }
-    return pa.RecordBatch.from_pydict({**found, **shown})
+    if not changes.shape.versions:
+        found |= {
+            name: changes.rows.column(stored).take(places).cast(changes.shape.schema.field(name).type)
+            for name, stored in SHOWN.items()
+        }
+    return _batch_of(found, len(at))
+
+
+def _batch_of(columns: Mapping[str, pa.Array], count: int) -> pa.RecordBatch:
+    """Return columns as a batch, with a column of nulls where there is none.
+
+    A batch without columns would have no rows.
+    """
+    return pa.RecordBatch.from_pydict(columns or {"none": pa.nulls(count)})
 
 
 def _hashes(touches: pa.RecordBatch) -> Hashes:

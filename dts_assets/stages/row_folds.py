@@ -22,24 +22,23 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from dts_assets.stages.bags import left_rows
-from dts_assets.stages.change_columns import SHOWN, RowShape
+from dts_assets.stages.change_columns import POSITION, SHOWN, RowShape
 from dts_assets.stages.key_operations import Operations
 from dts_assets.stages.keys import Keys, Mask, Numbers, as_mask, as_numbers
 
-_AT = ("lineage", "file", "position")
 _NOWHERE = -1
 """The number of a row where no operation has sent a value."""
 
 
 @dataclass(frozen=True, slots=True)
-class Living:
-    """Rows that live behind operations; ``unmatched`` counts the removals of a bag that found no row."""
+class MadeRows:
+    """The rows that operations make; ``unmatched`` counts the removals of a bag that found no row."""
 
     rows: pa.RecordBatch
     unmatched: int = 0
 
 
-def living_rows(operations: Operations, shape: RowShape, *, fold_absent: bool = False) -> Living:
+def living_rows(operations: Operations, shape: RowShape, *, fold_absent: bool = False) -> MadeRows:
     """Return the rows that live behind all operations, in the snapshot's schema.
 
     There is one for each key that is taken last. ``fold_absent`` says that some change may lack columns.
@@ -49,19 +48,29 @@ def living_rows(operations: Operations, shape: RowShape, *, fold_absent: bool = 
     if shape.is_bag:
         counts = left_rows(operations, codes)
         left, unmatched = counts.left, counts.unmatched
-        found = _Found(left, as_numbers(operations.touches.column("row").take(pa.array(left))), {})
+        found = Found(left, as_numbers(operations.touches.column("row").take(pa.array(left))), {})
     else:
         found = _folded(operations, codes, shape) if fold_absent else _last(operations, codes)
-    living = pa.array(found.operations)
+    columns = values_of(operations, found, shape)
+    columns |= {name: operations.rows.column(name).take(pa.array(found.rows)) for name in SHOWN}
+    return MadeRows(in_schema(columns, shape), unmatched)
+
+
+def values_of(operations: Operations, found: Found, shape: RowShape) -> dict[str, pa.Array]:
+    """Return the source columns of the rows that were found, and ``_invalid``, by their names in the lake."""
+    at = pa.array(found.operations)
     # Key columns come from the key, since the row's image may lack them.
-    keys = {place: operations.touches.column(f"k{n}").take(living) for n, place in enumerate(shape.keys)}
+    keys = {place: operations.touches.column(f"k{n}").take(at) for n, place in enumerate(shape.keys)}
     others = {place: operations.rows.column(f"v{place}").take(found.rows_of(place)) for place in shape.values}
     columns = {shape.names[place]: values for place, values in {**keys, **others}.items()}
-    columns |= {name: operations.rows.column(name).take(pa.array(found.rows)) for name in SHOWN}
-    columns["_invalid"] = _invalid(operations, found, shape)
+    return {**columns, "_invalid": _invalid(operations, found, shape)}
+
+
+def in_schema(columns: Mapping[str, pa.Array], shape: RowShape) -> pa.RecordBatch:
+    """Return columns in the order of the lake's table."""
     # A column that came later stands behind the others.
     schema = pa.schema([field for field in shape.schema if field.name in columns])
-    return Living(pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema), unmatched)
+    return pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
 
 
 def last_operations(operations: Operations) -> Operations:
@@ -71,8 +80,8 @@ def last_operations(operations: Operations) -> Operations:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
-    """The last operations on the keys that live, and the numbers of the rows with their values.
+class Found:
+    """Operations that make rows, and the numbers of the rows with their values.
 
     ``sent`` has other rows for the columns that some change did not send, by their places.
     """
@@ -82,51 +91,40 @@ class _Found:
     sent: Mapping[int, Numbers]
 
     def rows_of(self, place: int) -> pa.Array:
-        """Return the row of each key that has the value of a column; null where none has."""
+        """Return for each operation the row that has the value of a column; null where none has."""
         at = self.sent.get(place, self.rows)
         return pa.array(at, mask=at == _NOWHERE)
 
 
-def _last(operations: Operations, codes: Numbers) -> _Found:
+def _last(operations: Operations, codes: Numbers) -> Found:
     order = _by_key(operations, codes)
     living = order[operations.takes[order]]
-    return _Found(living, as_numbers(operations.touches.column("row").take(pa.array(living))), {})
+    return Found(living, as_numbers(operations.touches.column("row").take(pa.array(living))), {})
 
 
 def _by_key(operations: Operations, codes: Numbers) -> Numbers:
     """Return the number of the last operation on every key."""
-    lineage, file, offset, piece, number = (operations.numbers(name) for name in (*_AT, "piece", "row_number"))
+    lineage, file, offset, piece, number = (operations.numbers(name) for name in (*POSITION, "piece", "row_number"))
     takes = operations.takes
     order = np.lexsort((takes, number, piece, offset, file, lineage, codes))
-    order = order[_ends(order, codes, lineage, file, offset, piece)]
+    order = order[ends_of(order, codes, lineage, file, offset, piece)]
     order = order[np.lexsort((takes[order], offset[order], file[order], lineage[order], codes[order]))]
-    return order[_ends(order, codes)]
+    return order[ends_of(order, codes)]
 
 
-def _folded(operations: Operations, codes: Numbers, shape: RowShape) -> _Found:
+def _folded(operations: Operations, codes: Numbers, shape: RowShape) -> Found:
     """Return for every key that lives the row that has each column's value."""
-    takes = operations.takes
-    order = _ordered(operations, codes)
-    firsts = _starts(order, codes)
-    lasts = np.append(firsts[1:], np.ones(min(1, len(order)), np.bool_))
-    taken = takes[order]
-    lived = np.append(np.zeros(min(1, len(order)), np.bool_), taken[:-1]) & ~firsts
-    moves = _moves(operations)[order]
-    begins = taken & (as_mask(operations.touches.column("begins"))[order] | (moves >= 0) | ~lived)
-    # A life is called by the place of the operation that it begins with.
-    places = np.arange(len(order))
-    life = np.maximum.accumulate(np.where(begins, places, _NOWHERE)) if len(order) else places
-    life = np.where(taken | lived, life, _NOWHERE)
-    root = _first_lives(life, moves, taken, begins)
-    return _last_sent(operations, order, np.where(life >= 0, root[life], _NOWHERE), lasts & taken, shape)
+    order = by_key_in_order(operations, codes)
+    lasts = ends_of(order, codes)
+    return last_sent(operations, order, codes, lasts & operations.takes[order], shape)
 
 
-def _ordered(operations: Operations, codes: Numbers) -> Numbers:
+def by_key_in_order(operations: Operations, codes: Numbers) -> Numbers:
     """Return the operations by key, and on each key in their order."""
-    lineage, file, offset, piece, number = (operations.numbers(name) for name in (*_AT, "piece", "row_number"))
+    lineage, file, offset, piece, number = (operations.numbers(name) for name in (*POSITION, "piece", "row_number"))
     takes = operations.takes
     order = np.lexsort((takes, number, piece, offset, file, lineage, codes))
-    ends = _ends(order, codes, lineage, file, offset, piece)
+    ends = ends_of(order, codes, lineage, file, offset, piece)
     of_piece = np.zeros(len(order), np.bool_)  # whether the piece of the event ends by taking the key
     of_piece[order] = takes[order[ends]][np.cumsum(np.append(np.zeros(min(1, len(order)), np.int64), ends[:-1]))]
     return np.lexsort((takes, number, piece, of_piece, offset, file, lineage, codes))
@@ -144,12 +142,29 @@ def _moves(operations: Operations) -> Numbers:
         return found
     mine, others = operations.hashes()[some], operations.hashes("other")[some]
     takes = operations.takes[some]
-    place = [operations.numbers(name)[some] for name in (*_AT, "piece", "row_number")]
+    place = [operations.numbers(name)[some] for name in (*POSITION, "piece", "row_number")]
     sides = [np.where(takes, others, mine).view(np.int64), np.where(takes, mine, others).view(np.int64)]
     # A source may give two changes one place, so both keys tell moves apart, too.
     _, codes = np.unique(np.stack([*place, *sides]), axis=1, return_inverse=True)
     found[some] = codes.reshape(-1)
     return found
+
+
+def _roots(operations: Operations, order: Numbers, codes: Numbers) -> Numbers:
+    """Return for each place in an order the first life of its row.
+
+    It is -1 where no row is at the key.
+    """
+    taken, firsts = operations.takes[order], starts_of(order, codes)
+    lived = np.append(np.zeros(min(1, len(order)), np.bool_), taken[:-1]) & ~firsts
+    moves = _moves(operations)[order]
+    begins = taken & (as_mask(operations.touches.column("begins"))[order] | (moves >= 0) | ~lived)
+    # A life is called by the place of the operation that it begins with.
+    places = np.arange(len(order))
+    life = np.maximum.accumulate(np.where(begins, places, _NOWHERE)) if len(order) else places
+    life = np.where(taken | lived, life, _NOWHERE)
+    root = _first_lives(life, moves, taken, begins)
+    return np.where(life >= 0, root[life], _NOWHERE)
 
 
 def _first_lives(life: Numbers, moves: Numbers, taken: Mask, begins: Mask) -> Numbers:
@@ -172,16 +187,22 @@ def _first_lives(life: Numbers, moves: Numbers, taken: Mask, begins: Mask) -> Nu
     return first
 
 
-def _last_sent(operations: Operations, order: Numbers, root: Numbers, living: Mask, shape: RowShape) -> _Found:
-    """Return the rows that have the last sent value of each column, for the lives that go on."""
+def last_sent(operations: Operations, order: Numbers, codes: Numbers, chosen: Mask, shape: RowShape) -> Found:
+    """Return for chosen operations the rows that had each column's last sent value then.
+
+    Each of them takes its key. ``order`` has all operations by key and in order, ``codes`` the number of each one's key, and
+    ``chosen`` the places in the order.
+    """
+    root = _roots(operations, order, codes)
     counts = np.flatnonzero((root >= 0) & operations.takes[order])
-    at = [operations.numbers(name)[order][counts] for name in (*_AT, "row_number")]
-    counts = counts[np.lexsort((counts, *reversed(at), root[counts]))]
+    where = [operations.numbers(name)[order][counts] for name in (*POSITION, "row_number")]
+    counts = counts[np.lexsort((counts, *reversed(where), root[counts]))]
     row = as_numbers(operations.touches.column("row").take(pa.array(order[counts])))
     roots = root[counts]
-    ends = np.flatnonzero(_ends(np.arange(len(roots)), roots))
-    starts = np.append(np.zeros(min(1, len(ends)), np.int64), ends[:-1] + 1)
-    group = np.searchsorted(roots[ends], root[living]) if len(ends) else np.zeros(0, np.int64)
+    begins = np.maximum.accumulate(np.where(starts_of(np.arange(len(roots)), roots), np.arange(len(roots)), 0))
+    at = np.zeros(len(order), np.int64)
+    at[counts] = np.arange(len(counts))
+    mine = at[chosen]
     sent: dict[int, Numbers] = {}
     for place in shape.values:
         name = f"a{place}"
@@ -189,12 +210,11 @@ def _last_sent(operations: Operations, order: Numbers, root: Numbers, living: Ma
             continue
         absent = operations.rows.column(name).fill_null(False).take(pa.array(row))
         last = np.maximum.accumulate(np.where(as_mask(absent), _NOWHERE, np.arange(len(row))))
-        found = np.where(last[ends] >= starts, row[last[ends]], _NOWHERE)
-        sent[place] = found[group]
-    return _Found(order[living], row[ends][group], sent)
+        sent[place] = np.where(last >= begins, row[last], _NOWHERE)[mine]
+    return Found(order[chosen], row[mine], sent)
 
 
-def _invalid(operations: Operations, found: _Found, shape: RowShape) -> pa.MapArray:
+def _invalid(operations: Operations, found: Found, shape: RowShape) -> pa.MapArray:
     """Return the texts of values that do not fit by column name; null where a row has none."""
     columns: list[tuple[str, pa.Array]] = []
     for number, place in enumerate(shape.keys):
@@ -219,13 +239,13 @@ def _invalid(operations: Operations, found: _Found, shape: RowShape) -> pa.MapAr
     return made.cast(shape.schema.field("_invalid").type)
 
 
-def _starts(order: Numbers, *columns: npt.NDArray[Any]) -> Mask:
+def starts_of(order: Numbers, *columns: npt.NDArray[Any]) -> Mask:
     """Return the places, in some order, of the first row of each run of equal values."""
-    ends = _ends(order, *columns)
+    ends = ends_of(order, *columns)
     return np.append(np.ones(min(1, len(order)), np.bool_), ends[:-1])
 
 
-def _ends(order: Numbers, *columns: npt.NDArray[Any]) -> Mask:
+def ends_of(order: Numbers, *columns: npt.NDArray[Any]) -> Mask:
     """Return the places, in some order, of the last row of each run of equal values."""
     differs = np.zeros(max(0, len(order) - 1), np.bool_)
     for column in columns:

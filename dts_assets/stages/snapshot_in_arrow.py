@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dts_assets.stages.change_columns import RowShape
+from dts_assets.stages.change_columns import NO_TIME, RowShape
 from dts_assets.stages.key_operations import Operations
 from dts_assets.stages.keys import Hashes, Keys, Mask, among_sorted, hash_keys
 from dts_assets.stages.moved_rows import connected
@@ -27,11 +27,13 @@ from dts_assets.stages.moved_rows import connected
 class Touched:
     """The keys that changes touch: ``keys``, exactly, and the sorted hashes ``again`` of keys that are computed again.
 
-    Two keys may have one hash. Both are computed again then, which costs time and changes nothing.
+    Two keys may have one hash. Both are computed again then, which costs time and changes nothing. ``since`` is the least time
+    of the changes in microseconds, where they are for a history: a version that ended later gives its time to the next one.
     """
 
     keys: Keys | None
     again: Hashes = field(default_factory=lambda: np.zeros(0, np.uint64))
+    since: int = NO_TIME
 
     def reach(self, least: pa.Scalar, greatest: pa.Scalar) -> bool:
         """Tell whether the first value of a touched key may lie between two values."""
@@ -89,4 +91,9 @@ def with_linked(hashes: Hashes, linked: Mapping[str, Hashes]) -> Hashes:
 def touched_keys(parts: Sequence[Operations], again: Hashes | None = None) -> Touched:
     """Return the keys that operations touch."""
     columns = [pa.concat_arrays(list(some)) for some in zip(*(part.keys for part in parts), strict=True)]
-    return Touched(Keys(columns) if columns else None, np.zeros(0, np.uint64) if again is None else again)
+    times = [int(part.numbers("time").min()) for part in parts if part.count and "time" in part.touches.schema.names]
+    return Touched(
+        Keys(columns) if columns else None,
+        np.zeros(0, np.uint64) if again is None else again,
+        min(times, default=NO_TIME),
+    )

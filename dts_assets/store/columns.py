@@ -182,7 +182,19 @@ SNAPSHOT_SYSTEM: tuple[NamedType, ...] = (
 ``_invalid`` has the source's text of values that do not fit their column, where the row has any, by the column's name.
 """
 
-HISTORY_SYSTEM_NAMES = ("_valid_from", "_valid_to", "_valid_from_position", "_valid_to_position", "_op")
+HISTORY_SYSTEM: tuple[NamedType, ...] = (
+    ("_valid_from", "timestamp"),
+    ("_valid_to", "timestamp"),
+    ("_valid_from_position", POSITION),
+    ("_valid_to_position", POSITION),
+    ("_op", "string"),
+    ("_invalid", "map<string,string>"),
+)
+"""The columns of a history that are not the source's.
+
+A row is a version: the row was so from ``_valid_from`` on and before ``_valid_to``, which is null while it is so. The positions
+are those of the changes that began and ended it, ``_op`` is the operation that began it.
+"""
 
 ICEBERG_NAMES = (
     "_file", "_pos", "_deleted", "_spec_id", "_partition", "_row_id", "_last_updated_sequence_number",
@@ -190,7 +202,7 @@ ICEBERG_NAMES = (
 )  # fmt: skip
 """The names of Iceberg's metadata columns: Spark refuses to write to a table that has such a column."""
 
-RESERVED = frozenset({name for name, _ in SNAPSHOT_SYSTEM} | set(HISTORY_SYSTEM_NAMES) | set(ICEBERG_NAMES))
+RESERVED = frozenset({name for name, _ in (*SNAPSHOT_SYSTEM, *HISTORY_SYSTEM)} | set(ICEBERG_NAMES))
 """The names that a column cannot keep in the flat tables, in whatever case: it is called ``_source_<name>``."""
 
 _RENAMED = "_source_"
@@ -246,4 +258,16 @@ def snapshot_columns(columns: Sequence[Column]) -> tuple[NamedType, ...]:
 
     They are its own, flat and typed, then the origin of the row's last change and its values that do not fit.
     """
-    return (*((flat_name(column.name), column.type) for column in columns), *SNAPSHOT_SYSTEM)
+    return (*_flat_columns(columns), *SNAPSHOT_SYSTEM)
+
+
+def history_columns(columns: Sequence[Column]) -> tuple[NamedType, ...]:
+    """Return the columns of a history of a source table.
+
+    They are its own, flat and typed, then begin and end of the version and its values that do not fit.
+    """
+    return (*_flat_columns(columns), *HISTORY_SYSTEM)
+
+
+def _flat_columns(columns: Sequence[Column]) -> tuple[NamedType, ...]:
+    return tuple((flat_name(column.name), column.type) for column in columns)

@@ -41,7 +41,7 @@ class StoredFile:
 
     ``rows`` counts deleted ones, too. ``deletes`` are the delete files that may concern it, and ``shared_deletes`` those among
     them that may concern other files, too. ``deleted_rows`` is the number of rows that the other ones delete.
-    ``greatest`` has the greatest values of the columns that were asked for, if the file has bounds of them.
+    ``least`` and ``greatest`` have the bounds of the columns that were asked for, if the file has them.
     """
 
     path: str
@@ -51,6 +51,7 @@ class StoredFile:
     deletes: tuple[str, ...] = ()
     shared_deletes: tuple[str, ...] = ()
     deleted_rows: int = 0
+    least: Mapping[str, Any] = field(default_factory=dict)
     greatest: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -213,12 +214,12 @@ class Lake:
         *,
         snapshot_id: int | None = None,
         applies_deletes: bool = False,
-        greatest: Sequence[str] = (),
+        bounds: Sequence[str] = (),
     ) -> list[StoredFile]:
         """Return the live files inside ``rectangle`` (None: all), by partition and path.
 
         There are none if there is no table. ``applies_deletes`` says that the caller leaves out deleted rows; see
-        :func:`dts_assets.store.delete_files.live_rows`. ``greatest`` are columns whose greatest values are wanted.
+        :func:`dts_assets.store.delete_files.live_rows`. ``bounds`` are columns whose least and greatest values are wanted.
 
         Raises:
             LakeFormatError: Another version of dts-assets made the subscription's tables.
@@ -230,7 +231,7 @@ class Lake:
         with_deletes = files_with_deletes(table, rectangle or {}, snapshot_id=snapshot_id)
         if not applies_deletes and any(deletes for _, deletes in with_deletes):
             raise ForeignDeletesError(".".join(table.name()))
-        columns = {name: table.schema().find_field(name) for name in greatest}
+        columns = {name: table.schema().find_field(name) for name in bounds}
         found = [_stored(table, file, deletes, columns) for file, deletes in with_deletes]
         return sorted(found, key=lambda file: ([str(value) for value in file.partition.values()], file.path))
 
@@ -350,7 +351,14 @@ def _stored(
     fields = table.specs()[file.spec_id].partition_type(table.schema()).fields
     values = {one.name: _python_value(file.partition[number], one.field_type) for number, one in enumerate(fields)}
     shared = tuple(one.file_path for one in deletes if only_file(one) is None)
-    bounds = file.upper_bounds or {}
+    least, greatest = (
+        {
+            name: from_bytes(column.field_type, bounds[column.field_id])
+            for name, column in columns.items()
+            if column.field_id in bounds and isinstance(column.field_type, PrimitiveType)
+        }
+        for bounds in (file.lower_bounds or {}, file.upper_bounds or {})
+    )
     return StoredFile(
         file.file_path,
         values,
@@ -359,11 +367,8 @@ def _stored(
         tuple(one.file_path for one in deletes),
         shared,
         sum(one.record_count for one in deletes if one.file_path not in shared),
-        {
-            name: from_bytes(column.field_type, bounds[column.field_id])
-            for name, column in columns.items()
-            if column.field_id in bounds and isinstance(column.field_type, PrimitiveType)
-        },
+        least,
+        greatest,
     )
 
 

@@ -20,7 +20,14 @@ from pyiceberg.transforms import DayTransform, IdentityTransform, Transform
 from dts_assets.model.columns import Column
 from dts_assets.model.tables import TableId
 from dts_assets.store import columns as declared
-from dts_assets.store.columns import LEDGER_COLUMNS, NamedType, changelog_columns, flat_name, snapshot_columns
+from dts_assets.store.columns import (
+    LEDGER_COLUMNS,
+    NamedType,
+    changelog_columns,
+    flat_name,
+    history_columns,
+    snapshot_columns,
+)
 from dts_assets.store.types import iceberg_schema
 
 DAY = "window_start_day"
@@ -110,7 +117,23 @@ def changelog_layout(table: TableId, columns: Sequence[Column]) -> TableLayout:
 
 
 def snapshot_layout(table: TableId, columns: Sequence[Column]) -> TableLayout:
-    """Return the layout of a snapshot, which is unpartitioned.
+    """Return the layout of a snapshot, which is unpartitioned."""
+    return _flat_layout(table, columns, snapshot_columns(columns))
+
+
+def history_layout(table: TableId, columns: Sequence[Column]) -> TableLayout:
+    """Return the layout of a history, which is unpartitioned."""
+    # Bounds of a table's first hundred columns are kept unless a column is named.
+    return _flat_layout(table, columns, history_columns(columns), {"write.metadata.metrics.column._valid_to": "full"})
+
+
+def _flat_layout(
+    table: TableId,
+    columns: Sequence[Column],
+    declared_columns: Iterable[NamedType],
+    extra: Mapping[str, str] = MappingProxyType({}),
+) -> TableLayout:
+    """Return the layout of a table with the source's columns.
 
     A source column with a reserved name is ``_source_<name>``, and its comment says so. Files have 128 MB rather than 512,
     because one that many rows have left is written anew.
@@ -120,8 +143,8 @@ def snapshot_layout(table: TableId, columns: Sequence[Column]) -> TableLayout:
         flat: f"The source column {source}, renamed because the name is taken here." for flat, source in renamed.items()
     }
     return layout(
-        iceberg_schema(snapshot_columns(columns), docs=docs),
-        extra={**_COPY_ON_WRITE, **_source_name(table), "write.target-file-size-bytes": str(128 << 20)},
+        iceberg_schema(declared_columns, docs=docs),
+        extra={**_COPY_ON_WRITE, **_source_name(table), "write.target-file-size-bytes": str(128 << 20), **extra},
     )
 
 

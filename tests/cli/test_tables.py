@@ -86,3 +86,11 @@ def test_while_a_table_is_paused_the_command_run_ends_with_3_and_says_what_to_do
         "shopdb.orders stands still since 2026-01-06 07:08 UTC, paused by a failure: KeyError at a.py:7" in done.output
     )
     assert "dts-assets tables resume shopdb.orders" in done.output
+
+
+def test_a_table_that_stands_still_is_not_rebuilt_and_the_way_out_is_named(project: Project) -> None:
+    call(project, "pause", "shopdb.orders", "--reason", "words")
+    done = call(project, "rebuild", "shopdb.orders")
+    assert done.exit_code == 2
+    assert "dts-assets tables resume lets it go on" in done.output
+    assert call(project, "rebuild", "shopdb.order").exit_code == 2

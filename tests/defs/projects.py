@@ -33,6 +33,7 @@ subscriptions:
     partitions: {partitions}
     window: {{every: {every}, start: 2026-01-05T00:00Z, end: {end}, live: {live}}}
     tables: {{include: [{include}], exclude: [{exclude}]}}
+    history: [{history}]
     automation: {automation}
 """
 
@@ -70,6 +71,7 @@ class Project:
         automation: str = "sensors",
         include: Iterable[str] = ("shopdb.*",),
         exclude: Iterable[str] = (),
+        history: Iterable[str] = (),
     ) -> Project:
         facts = {
             "partitions": partitions,
@@ -80,7 +82,8 @@ class Project:
             "automation": automation,
         }
         globs = {
-            name: ", ".join(f'"{one}"' for one in found) for name, found in (("include", include), ("exclude", exclude))
+            name: ", ".join(f'"{one}"' for one in found)
+            for name, found in (("include", include), ("exclude", exclude), ("history", history))
         }
         self.config.write_text(CONFIGURATION.format(**facts, **globs))
         return self

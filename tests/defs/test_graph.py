@@ -10,7 +10,7 @@ import pytest
 from dts_assets.defs.metadata import KEY_TAG
 from dts_assets.defs.table_assets import graph_tables
 from dts_assets.model.tables import TableId
-from dts_assets.store.columns import ENTRIES, RAW_ENVELOPES, changelog_columns, snapshot_columns
+from dts_assets.store.columns import ENTRIES, RAW_ENVELOPES, changelog_columns, history_columns, snapshot_columns
 
 if TYPE_CHECKING:
     from dagster._core.definitions.assets.graph.asset_graph import AssetNode
@@ -105,6 +105,21 @@ def test_partitions_are_cells_where_kafka_orders_and_windows_elsewhere(shop: Pro
             assert [dimension.name for dimension in partitions.partitions_defs] == ["kafka_partition", "window"]
         else:
             assert isinstance(partitions, dg.TimeWindowPartitionsDefinition)
+
+
+def test_a_table_that_asks_for_it_has_a_history_in_the_graph(shop: Project) -> None:
+    shop.configure(include=["*"], history=["shopdb.o*"])
+    histories = {
+        one.path[-1]: shop.graph().get(one) for one in shop.graph().get_all_asset_keys() if one.path[1] == "history"
+    }
+    assert set(histories) == {"orders"}
+    orders = histories["orders"]
+    assert (orders.group_name, orders.parent_keys) == ("shop_history", {key("changelog", "shopdb", "orders")})
+    columns = next(asset.columns for asset in graph_tables(shop.subscription) if asset.table == ORDERS)
+    schema: Any = orders.metadata["dagster/column_schema"]
+    assert [(column.name, column.type) for column in schema.columns] == list(history_columns(columns))
+    definitions = shop.definitions()
+    assert orders.key in definitions.resolve_job_def("shop_tables").asset_layer.executable_asset_keys
 
 
 def test_any_rectangle_is_one_run(shop: Project) -> None:

@@ -122,7 +122,8 @@ class Harness:
         """Every row of every table as text, sorted: equal exactly if two lakes hold the same, columns ``without`` apart."""
         paths: list[tuple[str, ...]] = [(name,) for name in SYSTEM]
         for table in known_tables(self.pipeline):
-            paths += [(layer, *table.path) for layer in ("changelog", "snapshot")]
+            layers = [layer for layer in self.pipeline.layers if layer.takes(self.pipeline.settings, table)]
+            paths += [(layer.name, *table.path) for layer in layers]
         return {
             ".".join(path): sorted(
                 _text({name: value for name, value in row.items() if name not in without}) for row in self.rows(*path)

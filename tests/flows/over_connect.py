@@ -59,9 +59,9 @@ def main() -> int:
     written = {"small": 0, "shared": 0}
     small, shared = snapshot_merges._merge_small, snapshot_merges._merge_shared
 
-    def counted_small(pipeline: Any, merges: Any, session: Any) -> Any:
+    def counted_small(pipeline: Any, layer: Any, merges: Any, session: Any) -> Any:
         written["small"] += len(merges)
-        return small(pipeline, merges, session)
+        return small(pipeline, layer, merges, session)
 
     def counted_shared(*args: Any) -> Any:
         written["shared"] += 1

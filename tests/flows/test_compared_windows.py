@@ -20,7 +20,7 @@ from dts_assets.errors.tables import SharedFaultError
 from dts_assets.flows import snapshots
 from dts_assets.flows.pauses import pause_tables, resume_tables
 from dts_assets.flows.snapshot_jobs import SnapshotJob
-from dts_assets.flows.snapshot_merges import merge_snapshots
+from dts_assets.flows.snapshot_merges import merge_rows
 from dts_assets.model.ledger_rows import PausedBy, PausedTable
 from dts_assets.model.tables import TableId
 from dts_assets.store.lake import Lake
@@ -51,12 +51,12 @@ def computed_again() -> Iterator[set[TableId]]:
     """The tables whose snapshots compute keys again, or all rows."""
     found: set[TableId] = set()
 
-    def noted(pipeline: Any, jobs: Sequence[SnapshotJob], *rest: Any) -> Any:
+    def noted(pipeline: Any, layer: Any, jobs: Sequence[SnapshotJob], *rest: Any) -> Any:
         found.update(job.table for job in jobs if job.plan.recomputes or job.plan.rebuilds)
-        return merge_snapshots(pipeline, jobs, *rest)
+        return merge_rows(pipeline, layer, jobs, *rest)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(snapshots, "merge_snapshots", noted)
+        patch.setattr(snapshots, "merge_rows", noted)
         yield found
 
 

@@ -120,7 +120,7 @@ def row_groups_read(folder: Path, monkeypatch: pytest.MonkeyPatch, field: pa.Fie
     with pq.ParquetFile(folder / "held.parquet") as file:
         held = HeldRows(file, HeldFile(str(folder / "held.parquet")), shape, FileStore())
         found = held.touched(Touched(Keys([pa.array(keys, field.type)])))
-    assert [value for value, gone in zip(values, found.tolist(), strict=True) if gone] == [
+    assert [value for value, gone in zip(values, found.gone.tolist(), strict=True) if gone] == [
         value for value in values if value in keys
     ]
     return read

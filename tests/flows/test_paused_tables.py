@@ -27,6 +27,7 @@ from tests.flows.history import border
 from tests.flows.in_process import bench_in_process
 from tests.flows.short import LANES, SECOND, items, open_short, three_windows
 from tests.flows.source import DATABASE, Message, write_capture
+from tests.tiers import times
 
 ONE, TWO = table_id("one"), table_id("two")
 NOW = datetime(2026, 1, 7, tzinfo=UTC)
@@ -77,6 +78,25 @@ FIRST = ("the changelog is committed", "the snapshot is refreshed")
 """The places of ``make test``."""
 
 
+@contextmanager
+def unreadable(harness: Harness, layer: str, table: TableId, *, after: int) -> Iterator[list[int]]:
+    """From one of its readings on the metadata of a table are lost; the list counts the readings."""
+    pipeline, readings = harness.pipeline, [0]
+    name, catalog = pipeline.lake.identifier(pipeline.table_path(layer, table)), type(pipeline.lake.catalog)
+    real = catalog.load_table
+
+    def loaded(self: Any, identifier: Any) -> Any:
+        if identifier == name:
+            readings[0] += 1
+            if readings[0] > after:
+                raise FileNotFoundError(errno.ENOENT, "no such file")
+        return real(self, identifier)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(catalog, "load_table", loaded)
+        yield readings
+
+
 @pytest.fixture(scope="module")
 def messages() -> list[Message]:
     return list(three_windows(items("one"), items("two")).messages)
@@ -97,6 +117,27 @@ def undisturbed(messages: list[Message], tmp_path_factory: pytest.TempPathFactor
     harness = opened(tmp_path_factory.mktemp("undisturbed"), messages)
     harness.settle()
     return of_rows(harness)
+
+
+@pytest.mark.parametrize("layer", ["changelog", "snapshot"])
+def test_a_table_whose_metadata_are_lost_at_any_moment_stops_no_other(
+    layer: str, messages: list[Message], tmp_path: Path
+) -> None:
+    """Each time one reading later, until a run reads them no more; the run goes on and the other table is there."""
+    lost, after = True, 0
+    while lost:
+        harness = opened(tmp_path / str(after), messages)
+        harness.all(0)
+        harness.raw(1)
+        harness.entries(1)
+        with unreadable(harness, layer, TWO, after=after) as readings:
+            harness.tables(1)
+        lost = readings[0] > after
+        assert {row.table for row in harness.pipeline.ledger.paused_tables()} <= {TWO}
+        assert [row["id"] for row in harness.rows("snapshot", DATABASE, "one")], after
+        assert len(harness.pipeline.ledger.cuts()) == 2
+        after += times(3, 1)
+    assert after > 3
 
 
 @pytest.mark.parametrize(

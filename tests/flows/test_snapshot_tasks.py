@@ -78,7 +78,7 @@ def change(op: str, before: int | None, after: int | None, position: int, note: 
 def task(catalog: Catalog, files: Sequence[HeldFile], changes: Sequence[dict[str, Any]]) -> RefreshTask:
     target = write_target(catalog.load_table(SNAPSHOT), "refresh")
     return RefreshTask(
-        MergedTable(TABLE, COLUMNS, Counted(Frontier(START, START, None)), target),
+        MergedTable("snapshot", TABLE, COLUMNS, Counted(Frontier(START, START, None)), target),
         changelog=(written(catalog, CHANGELOG, changes).path,) if changes else (),
         files=tuple(files),
         adds=True,

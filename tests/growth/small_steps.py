@@ -16,7 +16,7 @@ from dts_assets.model.tables import TableId
 from dts_assets.planning.backlog import backlog_of, concerned_tables, entered, taken_out
 from dts_assets.planning.counts_needed import StoredSnapshot, counts_needed
 from dts_assets.planning.snapshot_plans import SnapshotState
-from dts_assets.stages.change_columns import Counted, RowShape, last_truncation
+from dts_assets.stages.change_columns import Counted, RowShape
 from dts_assets.stages.keys import DistinctKeys, hash_keys, twin_hashes
 from dts_assets.stages.moved_rows import connected
 from dts_assets.stages.raw_rows import ContentDigest
@@ -26,7 +26,10 @@ from dts_assets.wire.dts_protobuf import DtsProtobuf
 from tests.growth.hostile_streams import DTS
 from tests.growth.long_histories import Case
 from tests.growth.whole_way import as_messages
-from tests.stages.merging import CHANGES, NAMES, SNAPSHOT, again, merged
+from tests.stages.merging import CHANGES, NAMES, SNAPSHOT, again, emptied_at, merged
+from tests.stages.versioning import BAG, advanced
+from tests.stages.versioning import NOTHING as HISTORY
+from tests.stages.versioning import SHAPE as HISTORY_SHAPE
 from tests.stages.worlds import COLUMNS
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
@@ -76,7 +79,7 @@ def _changes(count: int, *, keys: int, moving: bool = False) -> pa.RecordBatch:
 
 def _merge(changes: pa.RecordBatch) -> object:
     """Changes over the rows that they give, so that all of these go, with everything that a merge may have to do."""
-    last = last_truncation([changes], ALL)
+    last = emptied_at([changes])
     rows = merged(NOTHING, [changes], Counted(ALL, emptied_at=last))
     keys = again([changes], whole=[changes])
     counted = Counted(ALL, ALL, again=keys[::2], newer=frozenset({START}))
@@ -92,6 +95,17 @@ def _merge_bag(changes: pa.RecordBatch) -> object:
     image = pc.if_else(removes, changes.column("after"), changes.column("before"))
     changes = changes.set_column(0, "op", pc.if_else(removes, "delete", "insert")).set_column(1, "before", image)
     return merged(NOTHING, [changes], shape=shape, fold_absent=True, shares=3)
+
+
+def _versions(changes: pa.RecordBatch, shape: RowShape = HISTORY_SHAPE) -> object:
+    """Changes of which every tenth is a truncation, one half after the other, then with half of all keys made again."""
+    op = pc.if_else(pa.array(np.arange(changes.num_rows) % 10 == 3), "truncate", changes.column("op"))
+    emptied = advanced(HISTORY, [changes.set_column(0, "op", op)], shape=shape, shares=3)
+    half = changes.num_rows // 2
+    rows = advanced(HISTORY, [changes.slice(half)], shape=shape, fold_absent=True)
+    rows = advanced(rows, [changes.slice(0, half)], shape=shape, fold_absent=True, shares=3)
+    counted = Counted(ALL, ALL, again=again([changes], shape=shape)[::2], newer=frozenset({START}))
+    return emptied, advanced(rows, [changes], counted, shape=shape)
 
 
 def _look_at_all(tables: list[TableId]) -> object:
@@ -134,6 +148,10 @@ STEPS: dict[str, Case] = {
     "changes of one row": (lambda count: _changes(count, keys=1), _merge),
     "changes of a bag's rows": (lambda count: _changes(count, keys=max(1, count // 5)), _merge_bag),
     "changes of a bag's one row": (lambda count: _changes(count, keys=1), _merge_bag),
+    "versions of many rows": (lambda count: _changes(count, keys=count), _versions),
+    "versions of one row": (lambda count: _changes(count, keys=1), _versions),
+    "versions of a bag's one row": (lambda count: _changes(count, keys=1), lambda changes: _versions(changes, BAG)),
+    "versions of rows that move": (lambda count: _changes(count, keys=count, moving=True), _versions),
     "rows that move": (lambda count: _changes(count, keys=count, moving=True), _merge),
     "snapshots that need counts": (_needed, lambda given: counts_needed(given, run={START})),
     "tables in the backlog": (lambda count: [TableId("shopdb", "", f"t{n}") for n in range(count)], _look_at_all),

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from dts_assets.stages.change_columns import Counted, last_truncation
-from tests.stages.merging import ALL, NAMES, UNFIT, batch, merged, stored
+from dts_assets.stages.change_columns import Counted
+from tests.stages.merging import ALL, NAMES, UNFIT, batch, emptied_at, merged, stored
 from tests.stages.minimal_worlds import MOVES, Minimal
 from tests.stages.worlds import COLUMNS, Change, World, at, frame
 
@@ -69,7 +69,7 @@ def test_both_engines_make_the_same_rows(spark: SparkSession, seed: int) -> None
         frame(spark, changes), COLUMNS, names=list(NAMES), fold_absent=True, follow_moves=True
     ).collect()
     whole = [batch(changes[number::2]) for number in range(2)]
-    counted = Counted(ALL, emptied_at=last_truncation(whole, ALL))
+    counted = Counted(ALL, emptied_at=emptied_at(whole))
     for shares in (1, 5):
         ours = merged(stored([]), whole, counted, shape=UNFIT, fold_absent=True, shares=shares)
         assert in_order(ours.to_pylist()) == in_order([row.asDict() for row in theirs])

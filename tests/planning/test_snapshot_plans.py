@@ -316,6 +316,14 @@ def test_a_state_of_an_earlier_version_needs_the_counts_of_all_windows() -> None
     assert counts_needed([StoredSnapshot(SnapshotState(), frozenset(), lacked_nothing=True)], run={START}).all
 
 
+def test_rows_that_are_not_to_be_relied_on_are_all_made_again_also_without_changes() -> None:
+    for windows in ([], [known(0, 1, 10)]):
+        found = plan_snapshot(
+            SnapshotState(), HELD_TWO.frontier, changelog_snapshot=7, windows=windows, replaced=[], anew=True
+        )
+        assert (found.rebuilds, found.recomputes, found.nothing) == (True, False, False)
+
+
 def test_absent_columns_anywhere_in_the_changelog_are_folded() -> None:
     after = Frontier(START + 2 * HOUR, START + 2 * HOUR, at(30))
     assert plan([known(0, 1, 10, absent=1), known(2, 21, 30)], after).fold_absent

@@ -391,7 +391,6 @@ class TestWhatIsNotThereYet:
     ASKED_FOR = (
         ("./lake", "./lake\n  catalog: {type: glue}", "lake.catalog.type"),
         ("dts-protobuf", "drs-json", "subscriptions.shop.format"),
-        ("partitions: 4", 'partitions: 4\n    history: ["a.b"]', "subscriptions.shop.history"),
         ("partitions: 4", 'partitions: 4\n    sql: {tables: ["a.b"]}', "subscriptions.shop.sql.tables"),
     )
 
@@ -408,13 +407,12 @@ class TestWhatIsNotThereYet:
             ("dts-protobuf", "canal-jsn"),
             ("./lake", "./lake\n  catalog: {type: hiv}"),
             ("./lake", "./lake\n  catalog: {type: gleu}"),
-            ("partitions: 4", 'partitions: 4\n    histori: ["a.b"]'),
             ("partitions: 4", 'partitions: 4\n    sql: {table: ["a.b"]}'),
         ],
     )
     def test_it_is_never_suggested(self, write: Write, before: str, after: str) -> None:
         found = the_mistake(write(SMALLEST.replace(before, after)))
-        for refused in ("dts-avro", "canal-json", "hive", "glue", "history", "tables?"):
+        for refused in ("dts-avro", "canal-json", "hive", "glue", "tables?"):
             assert refused not in found.fix
         assert "did you mean" in found.fix or "write one of " in found.fix
 
@@ -436,7 +434,7 @@ class TestTheSchemaForEditors:
         shop = schema["$defs"]["Subscription"]["properties"]
         assert set(shop) == {
             "format", "schema", "source", "partitions", "window", "consistency", "epoch", "retention", "source_time_zone",
-            "tables", "history", "sql", "types", "on_incomplete", "automation",
+            "tables", "history", "history_retention", "sql", "types", "on_incomplete", "automation",
         }  # fmt: skip
         assert shop["retention"]["default"] == "24h"
         assert all(part.get("description") for part in shop.values())

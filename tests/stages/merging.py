@@ -10,7 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from dts_assets.model.frontier import Frontier
-from dts_assets.stages.change_columns import CHANGE_COLUMNS, Counted, RowShape
+from dts_assets.model.positions import SourcePosition
+from dts_assets.stages.change_columns import CHANGE_COLUMNS, Counted, RowShape, truncations_of
 from dts_assets.stages.key_operations import Operations, joined, operations_of, partial_moves, shared_out, standing
 from dts_assets.stages.row_folds import last_operations, living_rows
 from dts_assets.stages.snapshot_in_arrow import Touched, keys_of_rows, linked_keys, text_of, touched_keys, with_linked
@@ -69,6 +70,11 @@ def stored(rows: Iterable[Shown]) -> pa.RecordBatch:
     """Rows of a snapshot."""
     made = [(*one.row, one.event_time, one.kafka_partition, one.kafka_offset, None) for one in rows]
     return pa.RecordBatch.from_pylist([dict(zip(SNAPSHOT.names, row, strict=True)) for row in made], schema=SNAPSHOT)
+
+
+def emptied_at(batches: Sequence[pa.RecordBatch]) -> SourcePosition | None:
+    """The position of the last truncation; None without one."""
+    return max((one.position for one in truncations_of(batches, ALL)), default=None)
 
 
 def parts_of(

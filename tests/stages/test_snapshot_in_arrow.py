@@ -15,7 +15,7 @@ import pytest
 from dts_assets.model.columns import Column
 from dts_assets.model.frontier import EMPTY_FRONTIER, Frontier
 from dts_assets.model.positions import SourcePosition
-from dts_assets.stages.change_columns import Counted, RowShape, last_truncation
+from dts_assets.stages.change_columns import Counted, RowShape
 from dts_assets.stages.keys import Keys, differ, hash_keys
 from tests.stages.merging import (
     ALL,
@@ -27,6 +27,7 @@ from tests.stages.merging import (
     UNFIT,
     again,
     batch,
+    emptied_at,
     merged,
     shown,
     stored,
@@ -173,7 +174,7 @@ def test_only_what_is_later_than_the_last_truncation_counts(positions: list[Sour
     changes = [Change("insert", None, row(0, number=number), place) for number, place in enumerate(places)]
     unseen = emptied(at(9, 9, 9), window=200)
     whole = [batch([*changes, *(emptied(one, n % 2) for n, one in enumerate(positions))]), batch([unseen])]
-    last = last_truncation(whole, ALL)
+    last = emptied_at(whole)
     assert last == max(positions, default=None)
     found = merged(stored([]), whole, Counted(ALL, emptied_at=last))
     assert sorted(key[1] for key in shown(found)) == kept
@@ -195,7 +196,7 @@ def test_a_whole_snapshot_holds_what_the_database_holds_after_truncations(*, fol
         world.live(number % 3 * 4, DOINGS)
         empty += not world.rows
         whole = [batch(world.changes)]
-        counted = Counted(ALL, emptied_at=last_truncation(whole, ALL))
+        counted = Counted(ALL, emptied_at=emptied_at(whole))
         found = shown(merged(stored([]), whole, counted, fold_absent=fold_absent, shares=1 + number % 2))
         assert {key[1]: one for key, one in found.items()} == world.rows
     assert 0 < empty < 60
@@ -222,14 +223,14 @@ def test_rows_are_kept_apart_whose_keys_do_not_fit(shares: int, *, fold_absent: 
         Change("update", unfit("z"), row(0, "z"), at(1, 9), invalid=(text("before", "z"),)),
     ]
     whole = [batch([*inserted[:2], emptied(at(1, 1)), *inserted[2:]])]
-    counted = Counted(ALL, emptied_at=last_truncation(whole, ALL))
+    counted = Counted(ALL, emptied_at=emptied_at(whole))
     first = merged(stored([]), whole, counted, shape=UNFIT, fold_absent=fold_absent, shares=shares)
     both = [
         merged(first, [batch(changed)], shape=UNFIT, fold_absent=fold_absent, shares=shares),
         merged(stored([]), [*whole, batch(changed)], counted, shape=UNFIT, fold_absent=fold_absent, shares=shares),
         merged(
             first, [*whole, batch(changed)],
-            Counted(ALL, emptied_at=last_truncation(whole, ALL), again=again([batch(changed)], shape=UNFIT)),
+            Counted(ALL, emptied_at=emptied_at(whole), again=again([batch(changed)], shape=UNFIT)),
             shape=UNFIT, fold_absent=fold_absent, shares=shares,
         ),
     ]  # fmt: skip

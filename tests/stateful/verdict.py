@@ -14,6 +14,7 @@ from dts_assets.flows.judged import judge_ledger
 from dts_assets.model.frontier import Frontier
 from dts_assets.model.problems import ProblemCode
 from dts_assets.planning.cuts import frontier, window_cut
+from tests.flows.expected_history import assert_histories_hold
 from tests.flows.harness import Harness, table_id
 from tests.flows.history import EVERY, START
 from tests.stateful.stream import Copy, Effect
@@ -52,6 +53,7 @@ def check(world: World) -> str:
     words = [told, _ledger(world, harness)] if told else [_ledger(world, harness)]
     words.append(_changes(world, harness))
     words.append(_rows(world, harness))
+    words.append(_histories(world, harness))
     return "; ".join(words)
 
 
@@ -205,6 +207,15 @@ def _rows(world: World, harness: Harness) -> str:
     said += f", {lost} changes lost and named" if lost else ""
     said += f", {len(still)} tables stand still" if still else ""
     return f"{said}; {', '.join(different)} differ where lineages are doubted" if different else said
+
+
+def _histories(world: World, harness: Harness) -> str:
+    """Histories have the versions that changelogs give."""
+    still = {table_id(name) for name in _standing(world, harness)}
+    try:
+        return f"{assert_histories_hold(harness.pipeline, without=still)} versions"
+    except AssertionError as error:
+        raise Finding("versions differ", str(error)[:2000]) from error
 
 
 def _standing(world: World, harness: Harness) -> set[str]:

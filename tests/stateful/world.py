@@ -88,6 +88,7 @@ class World:
             complete=False,
             window={"end": None},
             consistency=self.shape.consistency,
+            history=["*"],
             **self.settings,
         )
 

@@ -1,0 +1,186 @@
+"""The history that a changelog gives, from its rows one by one in Python: the oracle of the layer."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import groupby
+from typing import Any, TypeAlias
+
+from dts_assets.flows.known_tables import known_tables
+from dts_assets.flows.layers import HISTORY
+from dts_assets.flows.pipeline import Pipeline
+from dts_assets.flows.snapshots import stored_state
+from dts_assets.model.columns import Column
+from dts_assets.model.frontier import Frontier
+from dts_assets.model.positions import SourcePosition
+from dts_assets.model.tables import TableId
+from dts_assets.store.columns import flat_name
+
+Row: TypeAlias = dict[str, Any]
+Key: TypeAlias = tuple[Any, ...]
+
+
+@dataclass
+class _Version:
+    values: dict[str, Any]
+    texts: dict[str, str]
+    begin: datetime
+    position: SourcePosition
+    op: str
+    end: datetime | None = None
+    end_position: SourcePosition | None = None
+
+    def told(self) -> tuple[Any, ...]:
+        return (
+            _hashable(self.values), _hashable(self.texts), self.begin, self.end, self.position, self.end_position, self.op
+        )  # fmt: skip
+
+
+def _hashable(values: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(sorted((name, repr(value)) for name, value in values.items()))
+
+
+def _position(row: Row, name: str = "source_position") -> SourcePosition:
+    return SourcePosition(*(row[name][part] for part in ("lineage", "file", "position")))
+
+
+class _Table:
+    """A table of the source that goes through its changes."""
+
+    def __init__(self, columns: Sequence[Column]) -> None:
+        self._columns = columns
+        self._keys = [column for column in columns if column.is_key]
+        self._open: dict[Key, list[_Version]] = {}
+        self._latest: dict[Key, datetime] = {}
+        self.versions: list[_Version] = []
+
+    def _key(self, values: dict[str, Any], texts: dict[str, str]) -> Key:
+        columns = self._keys or self._columns
+        return tuple((repr(values[one.name]), texts.get(one.name)) for one in columns)
+
+    def _image(self, row: Row, image: str, other: str | None) -> tuple[dict[str, Any], dict[str, str]] | None:
+        """The values and texts of an image; what it was not sent is the other image's, if it is of the key."""
+        if row[image] is None:
+            return None
+        values, texts = {}, {}
+        invalid, absent = dict(row["invalid"] or ()), set(row["absent"] or ())
+        for column in self._columns:
+            source = image
+            if f"{image}.{column.name}" in absent and other is not None and row[other] is not None and column.is_key:
+                source = other
+            values[column.name] = row[source].get(column.name)
+            if f"{source}.{column.name}" in invalid:
+                texts[column.name] = invalid[f"{source}.{column.name}"]
+        return values, texts
+
+    def _end(self, key: Key, row: Row) -> _Version | None:
+        there = self._open.get(key)
+        if not there:
+            return None
+        gone = there.pop(0)
+        gone.end, gone.end_position = max(gone.begin, row["event_time"]), _position(row)
+        self._latest[key] = gone.end
+        return gone
+
+    def truncate(self, row: Row) -> None:
+        for key in list(self._open):
+            while self._end(key, row):
+                pass
+
+    def leave(self, row: Row) -> _Version | None:
+        """The row goes from its old key; return its last version."""
+        before, after = self._image(row, "before", "after"), self._image(row, "after", "before")
+        if before is None or row["op"] not in ("update", "delete"):
+            return None
+        old = self._key(*before)
+        stays = self._keys and after is not None and self._key(*after) == old
+        return None if stays else self._end(old, row)
+
+    def take(self, row: Row, left: _Version | None) -> None:
+        """The row comes to its new key, from where it ``left`` or in the place of its version there."""
+        after = self._image(row, "after", "before")
+        if after is None:
+            return
+        values, texts = after
+        new = self._key(values, texts)
+        if self._keys:
+            stood = self._end(new, row)
+            left = stood if left is None and row["op"] == "update" else left
+        absent = {name.removeprefix("after.") for name in row["absent"] or () if name.startswith("after.")}
+        for name in absent - {column.name for column in self._keys}:
+            values[name] = None if left is None else left.values.get(name)
+            if left is not None and name in left.texts:
+                texts[name] = left.texts[name]
+        begin = row["event_time"]
+        if self._keys:
+            begin = max(begin, self._latest.get(new, begin))
+        made = _Version(values, texts, begin, _position(row), row["op"])
+        self._open.setdefault(new, []).append(made)
+        self.versions.append(made)
+
+
+def expected_versions(rows: Iterable[Row], columns: Sequence[Column], frontier: Frontier) -> Counter[tuple[Any, ...]]:
+    """The versions of the changes that a frontier holds."""
+    table = _Table(columns)
+    held = [row for row in rows if frontier.holds(row["window_start"], _position(row))]
+    for _, rows_of_event in groupby(sorted(held, key=_position), key=_position):
+        event = sorted(rows_of_event, key=lambda row: (row["kafka_partition"], row["row_number"]))
+        changes = [row for row in event if row["op"] != "truncate"]
+        if (
+            len({row["kafka_partition"] for row in changes}) > 1
+        ):  # no order among pieces: a key is left before it is taken
+            left = [table.leave(row) for row in changes]
+            for row, version in zip(changes, left, strict=True):
+                table.take(row, version)
+        else:
+            for row in changes:
+                table.take(row, table.leave(row))
+        for row in [row for row in event if row["op"] == "truncate"][:1]:
+            table.truncate(row)
+    return Counter(one.told() for one in table.versions)
+
+
+def stored_versions(rows: Iterable[Row], columns: Sequence[Column]) -> Counter[tuple[Any, ...]]:
+    """The versions of a history as it stands."""
+    flat = {column.name: flat_name(column.name) for column in columns}
+    return Counter(
+        (
+            _hashable({name: row[flat[name]] for name in flat}),
+            _hashable(
+                {name: text for name in flat if (text := dict(row["_invalid"] or ()).get(flat[name])) is not None}
+            ),
+            row["_valid_from"],
+            row["_valid_to"],
+            _position(row, "_valid_from_position"),
+            None if row["_valid_to_position"] is None else _position(row, "_valid_to_position"),
+            row["_op"],
+        )
+        for row in rows
+    )
+
+
+def assert_histories_hold(pipeline: Pipeline, *, without: Collection[TableId] = ()) -> int:
+    """Every history has the versions that its changelog gives up to its frontier; return how many there are.
+
+    Tables ``without`` stand still: their changelogs may have gone on.
+    """
+    count = 0
+    for table, columns in known_tables(pipeline).items():
+        if not HISTORY.takes(pipeline.settings, table) or table in without:
+            continue
+        found = _rows(pipeline, "history", table)
+        _, state = stored_state(pipeline, HISTORY.name, table)
+        expected = expected_versions(_rows(pipeline, "changelog", table), columns, state.frontier)
+        stored = stored_versions(found, columns)
+        assert stored == expected, f"{table}: too many {stored - expected}, too few {expected - stored}"
+        assert all(row["_valid_to"] is None or row["_valid_from"] <= row["_valid_to"] for row in found)
+        count += len(found)
+    return count
+
+
+def _rows(pipeline: Pipeline, layer: str, table: TableId) -> list[Row]:
+    found = pipeline.lake.scan(pipeline.table_path(layer, table))
+    return [] if found is None else found.to_pylist()
