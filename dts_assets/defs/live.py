@@ -131,6 +131,9 @@ class _Told:
                 key = layer.key(self.subscription, table.table)
                 for window in report.windows:
                     partition = window.row.window.key
+                    # While a window is open, a table in which nothing has changed has nothing to tell.
+                    if partition in still_open and not table.changes.get(window.row.window.start):
+                        continue
                     if self._due(key, partition, still_open=partition in still_open):
                         metadata = layer.metadata(table, window)
                         yield partition_event(key, partition, metadata, still_open=partition in still_open)

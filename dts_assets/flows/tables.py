@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import TypeVar
 
-from dts_assets.flows.apart import do_apart, fault_at
-from dts_assets.flows.compaction import compact_changelogs
+from dts_assets.flows.apart import do_apart
 from dts_assets.flows.falling_ids import compare_contents
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.layers import CHANGELOG, EVERYTHING, LayerWork, Selection
@@ -23,6 +22,7 @@ from dts_assets.flows.tables_decode import decode_tables
 from dts_assets.flows.tables_plan import MARKED, TablesPlan, chosen_tables, plan_tables, refuse_incomplete
 from dts_assets.flows.tables_tasks import TablesResult
 from dts_assets.flows.turns import tables_turn
+from dts_assets.flows.upkeep import NO_UPKEEP, Upkeep, keep_up_in_turn
 from dts_assets.model.frontier import Frontier
 from dts_assets.model.ledger_rows import Cut, PausedTable
 from dts_assets.model.tables import TableId
@@ -37,9 +37,6 @@ from dts_assets.planning.pauses import Fault, pauses_of, windows_lacking, with_m
 from dts_assets.planning.snapshot_plans import Chain
 from dts_assets.planning.topic_marks import proven_anew
 from dts_assets.stages.changelog_decoder import TableTally, TallyKey
-from dts_assets.store import expiry
-from dts_assets.store.expiry import expire_snapshots
-from dts_assets.store.schemas import SYSTEM_TABLES
 
 Number = TypeVar("Number", int, float)
 
@@ -51,10 +48,12 @@ def materialize_tables(
     selection: Selection = EVERYTHING,
     spark: SparkProvider,
     progress: Progress,
+    defer: Callable[[Upkeep], None] | None = None,
 ) -> TablesReport:
     """Make the changelogs of some windows and bring the layers made from them to the frontier.
 
     A run of only some tables does not mark its windows. A run that waited for another does not make again what that one made.
+    ``defer`` gets the upkeep that is left, to do it later; without it the upkeep is done at once.
 
     Raises:
         NotReadyError: A Kafka partition of a window has no entries yet.
@@ -75,10 +74,16 @@ def materialize_tables(
         plan = plan_tables(
             pipeline, sorted(windows), selection, turn, progress, before_waiting=before if waited else None
         )
-        return _materialize(pipeline, plan, spark, progress)
+        return _materialize(pipeline, plan, spark, progress, defer)
 
 
-def _materialize(pipeline: Pipeline, plan: TablesPlan, spark: SparkProvider, progress: Progress) -> TablesReport:
+def _materialize(
+    pipeline: Pipeline,
+    plan: TablesPlan,
+    spark: SparkProvider,
+    progress: Progress,
+    defer: Callable[[Upkeep], None] | None,
+) -> TablesReport:
     began = time.monotonic()
     decoded = decode_tables(pipeline, plan, spark=spark, progress=progress)
     if left_out := chosen_tables(
@@ -95,7 +100,12 @@ def _materialize(pipeline: Pipeline, plan: TablesPlan, spark: SparkProvider, pro
     refuse_incomplete(pipeline, _with_quarantined(plan.marks, lost), plan.ingested)
     written = commit_tables(pipeline, plan, decoded, progress=progress)
     advanced = _advance_layers(pipeline, plan, written, spark=spark, progress=progress)
-    _mark_windows(pipeline, plan, advanced, written, spark=spark, progress=progress)
+    _mark_windows(pipeline, plan, advanced, progress)
+    upkeep = _upkeep(plan, advanced, written)
+    if defer is not None:
+        defer(upkeep)
+    elif upkeep != NO_UPKEEP:
+        keep_up_in_turn(pipeline, upkeep, spark=spark, progress=progress)
     _warn_of_pauses(advanced.failed, progress)
     return TablesReport(
         _window_reports(advanced, written, decoded.results),
@@ -211,16 +221,8 @@ def _with_quarantined(marks: Iterable[Cut], entries: Mapping[datetime, int]) -> 
     return tuple(with_quarantined(mark, entries.get(mark.window.start, 0)) for mark in marks)
 
 
-def _mark_windows(
-    pipeline: Pipeline,
-    plan: TablesPlan,
-    advanced: _Advanced,
-    written: Written,
-    *,
-    spark: SparkProvider,
-    progress: Progress,
-) -> None:
-    """Write the marks of a run that made everything of its windows, then compact and expire.
+def _mark_windows(pipeline: Pipeline, plan: TablesPlan, advanced: _Advanced, progress: Progress) -> None:
+    """Write the marks of a run that made everything of its windows.
 
     The rows of ``cuts`` are the last commit of the windows: a run that was killed before leaves no mark and is simply run again.
     """
@@ -240,24 +242,23 @@ def _mark_windows(
     pipeline.ledger.replace_cuts(plan.windows, advanced.marks, turn=plan.turn)
     _take_out_of_backlog(pipeline, plan, advanced)
     settle_days(pipeline, progress)
+
+
+def _upkeep(plan: TablesPlan, advanced: _Advanced, written: Written) -> Upkeep:
+    """Return the upkeep that a run leaves; a run that marks no window leaves none."""
+    if not plan.selection.whole:
+        return NO_UPKEEP
     still_open = open_windows(plan.ingested.values())
-    scattered = [
-        mark
-        for mark in advanced.marks
-        if needs_compaction(len(mark.made_by), still_open=mark.window.start in still_open)
-    ]
-    still = {*plan.paused, *(row.table for row in advanced.failed)}
-    moving = [table for table in plan.tables if table not in still]
-    compact_changelogs(pipeline, scattered, moving, spark=spark, progress=progress)
-    if any(mark.window.start not in still_open for mark in advanced.marks):
-        for layer in pipeline.layers:
-            made = {
-                table: plan.tables[table] for table in written.tables if table not in still and table in plan.tables
-            }
-            if layer.compact is not None:
-                asked_for = {table: made[table] for table in made if layer.takes(pipeline.settings, table)}
-                layer.compact(pipeline, asked_for, spark, progress)
-    _expire_old_snapshots(pipeline, [table for table in written.tables if table not in still], progress)
+    return Upkeep(
+        frozenset(
+            mark.window
+            for mark in advanced.marks
+            if needs_compaction(len(mark.made_by), still_open=mark.window.start in still_open)
+        ),
+        any(mark.window.start not in still_open for mark in advanced.marks),
+        {table: plan.tables[table] for table in written.tables if table in plan.tables},
+        frozenset({*plan.paused, *(row.table for row in advanced.failed)}),
+    )
 
 
 def _take_out_of_backlog(pipeline: Pipeline, plan: TablesPlan, advanced: _Advanced) -> None:
@@ -275,34 +276,6 @@ def _take_out_of_backlog(pipeline: Pipeline, plan: TablesPlan, advanced: _Advanc
             all_tables=tables if plan.concerned is None else (),
         )
     )  # fmt: skip
-
-
-def _expire_old_snapshots(pipeline: Pipeline, tables: Iterable[TableId], progress: Progress) -> None:
-    """Expire superfluous Iceberg snapshots, so that metadata does not grow with the number of commits.
-
-    The subscription's own tables are looked at, and all layers of ``tables``. An Iceberg snapshot that the next run
-    of some layer will read stays.
-    """
-    catalog = pipeline.lake.catalog
-    keep_for = expiry.KEEP_FOR_LIVE if pipeline.settings.window.live else expiry.KEEP_FOR
-    for name in SYSTEM_TABLES:
-        identifier = pipeline.lake.identifier(pipeline.path(name))
-        expire_snapshots(catalog, identifier, keep_for=keep_for, warn=progress)
-
-    def expire(table: TableId) -> None:
-        # A table that no longer has a layer may get it back, and then goes on from where it stood.
-        needed = {version for layer in pipeline.layers for version in layer.needed_versions(pipeline, table)}
-        for layer in pipeline.layers:
-            if not layer.takes(pipeline.settings, table):
-                continue
-            identifier = pipeline.lake.identifier(pipeline.table_path(layer.name, table))
-            expire_snapshots(catalog, identifier, needed=needed, keep_for=keep_for, warn=progress)
-
-    for table in tables:
-        try:
-            expire(table)
-        except Exception as error:  # nothing of the table is wrong by it: the next run tries again
-            progress(f"expiry: the old versions of {table} stay for now: {fault_at('expiry', error).reason}")
 
 
 def _window_reports(

@@ -12,7 +12,9 @@ from sqlalchemy.exc import OperationalError
 from dts_assets.errors import OvertakenError, SetBackTableError
 from dts_assets.errors.machine import MissingJavaError
 from dts_assets.errors.sources import BrokerDeniedError, BrokerLoginError, UnknownTopicError, UnreachableBrokerError
-from dts_assets.flows.follow import PACE, PATIENCE, Refreshed, follow
+from dts_assets.flows.follow import LATEST_UPKEEP, PACE, PATIENCE, Refreshed, follow
+from dts_assets.flows.upkeep import NO_UPKEEP, Upkeep
+from tests.flows.harness import table_id
 from tests.flows.history import border
 
 AWAY = UnreachableBrokerError("host:9092", "connection refused", seconds=5)
@@ -58,6 +60,64 @@ def run(monkeypatch: pytest.MonkeyPatch, lines: list[str]) -> Any:
         )  # fmt: skip
 
     return run
+
+
+SCATTERED = Upkeep(closed=True)
+
+
+def kept(
+    monkeypatch: pytest.MonkeyPatch,
+    seconds: list[float],
+    left: list[Upkeep],
+    troubles: tuple[Exception, ...] = (),
+) -> list[float]:
+    """When upkeep is done, by a clock that refreshes and sleep move: one refresh after the other, some of which leave upkeep."""
+    now, moments, failing = 0.0, list[float](), list(troubles)
+
+    def sleep(for_seconds: float) -> None:
+        nonlocal now
+        now += for_seconds
+
+    def refreshed(*_: Any, defer: Any, **__: Any) -> Refreshed:
+        sleep(seconds.pop(0) if seconds else 1.0)
+        if left:
+            defer(left.pop(0))
+        return Refreshed((), (), ())
+
+    def kept_up(*_: Any, **__: Any) -> None:
+        if failing:
+            raise failing.pop(0)
+        moments.append(now)
+
+    monkeypatch.setattr("dts_assets.flows.follow.refresh", refreshed)
+    monkeypatch.setattr("dts_assets.flows.follow.keep_up", kept_up)
+    nothing = cast("Any", None)
+    list(
+        follow(
+            lambda: nothing, border(0), lasts=timedelta(minutes=10), spark=nothing,
+            progress=lambda _: None, clock=lambda: now, sleep=sleep,
+        )
+    )  # fmt: skip
+    return moments
+
+
+def test_upkeep_waits_for_a_refresh_with_time_to_spare(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert kept(monkeypatch, [9.0, 8.0, 3.0], [SCATTERED]) == [23.0]
+    assert kept(monkeypatch, [2.0], [SCATTERED, NO_UPKEEP, SCATTERED]) == [2.0, 21.0]
+    assert kept(monkeypatch, [], []) == []
+
+
+def test_upkeep_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refreshes that have no time to spare, and upkeep of a run that is about to end."""
+    assert kept(monkeypatch, [12.0] * 60, [SCATTERED]) == [12.0 * LATEST_UPKEEP]
+    assert kept(monkeypatch, [60.0] * 10, [SCATTERED]) == [600.0]
+    assert kept(monkeypatch, [1.0] * 40, [Upkeep(still=frozenset([table_id("one")]))]) == [10.0 * LATEST_UPKEEP - 9.0]
+
+
+def test_upkeep_that_meets_a_passing_trouble_is_done_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert kept(monkeypatch, [2.0], [SCATTERED], (AWAY, CommitFailedException("409"))) == [21.0]
+    with pytest.raises(ValueError, match="odd"):
+        kept(monkeypatch, [2.0], [SCATTERED], (ValueError("odd"),))
 
 
 def again(lines: list[str]) -> int:

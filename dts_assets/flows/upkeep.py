@@ -1,0 +1,102 @@
+"""The upkeep behind a run of the tables: files are put in order, and old Iceberg snapshots expire.
+
+No row is another one by it, so it may wait: a run that follows a source does it when there is time before the next refresh.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from dts_assets.flows.apart import fault_at
+from dts_assets.flows.compaction import compact_changelogs
+from dts_assets.flows.pipeline import Pipeline, SparkProvider
+from dts_assets.flows.reports import Progress
+from dts_assets.flows.turns import tables_turn
+from dts_assets.model.columns import Column
+from dts_assets.model.tables import TableId
+from dts_assets.model.windows import Window
+from dts_assets.store import expiry
+from dts_assets.store.expiry import expire_snapshots
+from dts_assets.store.schemas import SYSTEM_TABLES
+
+
+@dataclass(frozen=True, slots=True)
+class Upkeep:
+    """The upkeep that a run of the tables leaves.
+
+    ``scattered`` are the windows whose changelogs lie in many files, ``closed`` says that a window has closed, and ``written``
+    are the tables that were written. Tables that stand ``still`` are left as they are.
+    """
+
+    scattered: frozenset[Window] = frozenset()
+    closed: bool = False
+    written: Mapping[TableId, Sequence[Column]] = field(default_factory=dict)
+    still: frozenset[TableId] = frozenset()
+
+    def and_then(self, later: Upkeep) -> Upkeep:
+        """Return the upkeep of this run and of a later one together."""
+        return Upkeep(
+            self.scattered | later.scattered,
+            self.closed or later.closed,
+            {**self.written, **later.written},
+            later.still,
+        )
+
+
+NO_UPKEEP = Upkeep()
+
+
+def keep_up(pipeline: Pipeline, upkeep: Upkeep, *, spark: SparkProvider, progress: Progress) -> None:
+    """Do the upkeep of earlier runs, in a turn of its own.
+
+    Another run of the tables is waited for.
+    """
+    with tables_turn(pipeline, progress):
+        keep_up_in_turn(pipeline, upkeep, spark=spark, progress=progress)
+
+
+def keep_up_in_turn(pipeline: Pipeline, upkeep: Upkeep, *, spark: SparkProvider, progress: Progress) -> None:
+    """Compact changelogs and, once a window has closed, the layers behind; then expire old Iceberg snapshots.
+
+    It is the caller's turn in the tables.
+    """
+    written = {table: columns for table, columns in upkeep.written.items() if table not in upkeep.still}
+    if upkeep.scattered:
+        marks = pipeline.ledger.cuts(upkeep.scattered)
+        counts = pipeline.ledger.window_tables(upkeep.scattered)
+        moving = sorted({row.table for row in counts if row.table not in upkeep.still})
+        compact_changelogs(pipeline, marks, moving, spark=spark, progress=progress)
+    for layer in pipeline.layers if upkeep.closed else ():
+        if layer.compact is not None:
+            mine = {table: columns for table, columns in written.items() if layer.takes(pipeline.settings, table)}
+            layer.compact(pipeline, mine, spark, progress)
+    _expire_old_snapshots(pipeline, written, progress)
+
+
+def _expire_old_snapshots(pipeline: Pipeline, tables: Iterable[TableId], progress: Progress) -> None:
+    """Expire superfluous Iceberg snapshots, so that metadata does not grow with the number of commits.
+
+    The subscription's own tables are looked at, and all layers of ``tables``. An Iceberg snapshot that the next run
+    of some layer will read stays.
+    """
+    catalog = pipeline.lake.catalog
+    keep_for = expiry.KEEP_FOR_LIVE if pipeline.settings.window.live else expiry.KEEP_FOR
+    for name in SYSTEM_TABLES:
+        identifier = pipeline.lake.identifier(pipeline.path(name))
+        expire_snapshots(catalog, identifier, keep_for=keep_for, warn=progress)
+
+    def expire(table: TableId) -> None:
+        # A table that no longer has a layer may get it back, and then goes on from where it stood.
+        needed = {version for layer in pipeline.layers for version in layer.needed_versions(pipeline, table)}
+        for layer in pipeline.layers:
+            if not layer.takes(pipeline.settings, table):
+                continue
+            identifier = pipeline.lake.identifier(pipeline.table_path(layer.name, table))
+            expire_snapshots(catalog, identifier, needed=needed, keep_for=keep_for, warn=progress)
+
+    for table in tables:
+        try:
+            expire(table)
+        except Exception as error:  # nothing of the table is wrong by it: the next run tries again
+            progress(f"expiry: the old versions of {table} stay for now: {fault_at('expiry', error).reason}")
