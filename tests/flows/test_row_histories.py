@@ -116,6 +116,19 @@ def test_the_order_of_windows_does_not_matter(seed: int, bench_of: Bench, bank: 
         assert present(harness, name) == snapshot(harness, name)
 
 
+@pytest.mark.spark
+@pytest.mark.parametrize("share", [7, 500_000])
+def test_spark_makes_the_same_versions(
+    share: int, bench: Bench, bank_capture: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tasks of a real Spark, with few changes a task and with all in one."""
+    monkeypatch.setattr(snapshot_jobs, "SHARE_ROWS", share)
+    harness = bench.open(bank_capture, history=ALL)
+    for numbers in ((0, 1), (2, 3)):
+        harness.all(*numbers)
+        assert assert_histories_hold(harness.pipeline)
+
+
 def _everything(harness: Harness) -> dict[str, list[str]]:
     return {name: rows for name, rows in harness.everything().items() if name.startswith("history")}
 
