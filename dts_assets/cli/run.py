@@ -143,19 +143,26 @@ def _closing(pipeline: Pipeline, console: Console) -> int:
     rows = pipeline.ledger.windows()
     cuts = {row.window.start for row in pipeline.ledger.cuts()}
     title = f"{pipeline.name}: {len(rows)} partitions of {len(cuts)} windows"
-    table = table_of(title, texts=["table"], numbers=["changelog rows", "snapshot rows"])
+    known = known_tables(pipeline)
+    layers = [
+        layer for layer in pipeline.layers if layer.make and any(layer.takes(pipeline.settings, name) for name in known)
+    ] or [SNAPSHOT]
+    table = table_of(title, texts=["table"], numbers=["changelog rows", *(f"{layer.name} rows" for layer in layers)])
     changes: Counter[TableId] = Counter()
     counted = pipeline.ledger.window_tables()
     for row in counted:
         changes[row.table] += row.kept
     paused = paused_here(pipeline)
-    for name in known_tables(pipeline):
+    for name in known:
         if name in paused:  # its tables may be the reason why, and are not opened
-            table.add_row(str(name), f"{changes[name]:,}", "paused")
+            table.add_row(str(name), f"{changes[name]:,}", *("paused" for _ in layers))
             continue
-        size = pipeline.lake.size(pipeline.table_path(SNAPSHOT.name, name))
-        shown = f"{size.rows:,}" if size is not None else "-"
-        table.add_row(str(name), f"{changes[name]:,}", shown)
+        sizes = [
+            pipeline.lake.size(pipeline.table_path(layer.name, name)) if layer.takes(pipeline.settings, name) else None
+            for layer in layers
+        ]
+        shown = [f"{size.rows:,}" if size is not None else "-" for size in sizes]
+        table.add_row(str(name), f"{changes[name]:,}", *shown)
     console.print(table)
     for name, outgrown in outgrown_columns(counted).items():
         for column in outgrown:
