@@ -152,8 +152,11 @@ def _closing(pipeline: Pipeline, console: Console) -> int:
     counted = pipeline.ledger.window_tables()
     for row in counted:
         changes[row.table] += row.kept
-    paused = paused_here(pipeline)
+    pauses = paused_here(pipeline)
+    paused = {name: pause for name, pause in pauses.items() if not pause.is_removed}
     for name in known:
+        if name in pauses and name not in paused:  # it was removed
+            continue
         if name in paused:  # its tables may be the reason why, and are not opened
             table.add_row(str(name), f"{changes[name]:,}", *("paused" for _ in layers))
             continue

@@ -1,4 +1,4 @@
-"""The command ``dts-assets tables``, which lists tables, lets a table stand still or go on, and rebuilds tables.
+"""The command ``dts-assets tables``, which lists tables, pauses, resumes, removes and adds them, and rebuilds them.
 
 A pause or resumption is written to the ledger alone: the next run of the tables sees it, whoever starts that run.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 import difflib
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,13 +16,13 @@ from rich.console import Console
 from rich.text import Text
 
 from dts_assets.cli.main import config_of, config_option, say, settings_of, subscription_of, table_of
-from dts_assets.flows.pauses import pause_tables, resume_tables, table_standings
+from dts_assets.flows.pauses import paused_by_person, resume_tables, table_standings
 from dts_assets.flows.pipeline import Pipeline, open_pipeline
 from dts_assets.flows.preflight import require_spark
 from dts_assets.flows.rebuild import RebuildFrom
-from dts_assets.model.ledger_rows import PausedBy, PausedTable
+from dts_assets.flows.removal import add_tables, remove_tables
 from dts_assets.model.tables import TableId
-from dts_assets.planning.pauses import Standing
+from dts_assets.planning.pauses import Standing, add_command
 from dts_assets.settings import Settings, load_settings
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -43,9 +42,9 @@ def _subscription_option(command: _Function) -> _Function:
 @config_option
 @click.pass_context
 def tables(context: click.Context, config: Path | None) -> None:
-    """List all tables; pause a table, resume it, or rebuild it.
+    """List all tables; pause a table, resume it, remove it, add it again, or rebuild it.
 
-    A paused table stands still in all its layers, and all others go on.
+    A paused table stands still in all its layers, and all others go on. A removed table is no longer in the lake.
     """
     if context.invoked_subcommand is not None:
         return
@@ -72,13 +71,12 @@ def tables(context: click.Context, config: Path | None) -> None:
 def pause(tables: tuple[str, ...], reason: str, subscription: str | None, config: Path | None) -> None:
     """Let tables stand still from the next run on: TABLE is its name at the source, shopdb.orders."""
     pipeline, found = _chosen(settings_of(config), subscription, tables)
-    now = datetime.now(UTC)
-    rows = [PausedTable(one.table, "", reason, PausedBy.PERSON, now) for one in found]
-    pipeline.check_shape()
-    added = {row.table for row in pause_tables(pipeline, rows)}
+    added = {row.table for row in paused_by_person(pipeline, [one.table for one in found], reason=reason)}
     for one in found:
         if one.table in added:
             _say(f"{one.table} stands still from the next run on; a run that is going on may still bring it forward.")
+        elif _is_removed(one):
+            _say(f"{one.table} is removed; {add_command(one.table)} brings it back.")
         else:
             _say(f"{one.table} is paused already; its first reason stays.")
 
@@ -97,8 +95,41 @@ def resume(tables: tuple[str, ...], subscription: str | None, config: Path | Non
             _say(
                 f"{one.table} goes on with the next run; {count} {'window lacks' if count == 1 else 'windows lack'} it."
             )
+        elif _is_removed(one):
+            _say(f"{one.table} is removed; {add_command(one.table)} brings it back.")
         else:
             _say(f"{one.table} is not paused.")
+
+
+@tables.command("remove")
+@_TABLES
+@_subscription_option
+@config_option
+def remove(tables: tuple[str, ...], subscription: str | None, config: Path | None) -> None:
+    """Take tables out of the lake: changelogs, snapshots and histories are dropped with all their files.
+
+    Entries stay, so that a table can be added again. Until then its changes are not decoded, and the graph does not show it.
+    """
+    pipeline, found = _chosen(settings_of(config), subscription, tables)
+    remove_tables(pipeline, [one.table for one in found], progress=_say)
+    for one in found:
+        _say(f"{one.table} is removed; {add_command(one.table)} brings it back.")
+
+
+@tables.command("add")
+@_TABLES
+@_subscription_option
+@config_option
+def add(tables: tuple[str, ...], subscription: str | None, config: Path | None) -> None:
+    """Bring removed tables back: the next runs make them again in all windows, from stored entries."""
+    pipeline, found = _chosen(settings_of(config), subscription, tables)
+    windows = add_tables(pipeline, [one.table for one in found], progress=_say)
+    for one in found:
+        if _is_removed(one):
+            lack = "window lacks" if windows == 1 else "windows lack"
+            _say(f"{one.table} comes back with the next run; {windows:,} {lack} it.")
+        else:
+            _say(f"{one.table} is not removed.")
 
 
 @tables.command("rebuild")
@@ -144,6 +175,10 @@ def rebuild(tables: tuple[str, ...], source: str, subscription: str | None, conf
             )
 
 
+def _is_removed(one: Standing) -> bool:
+    return one.paused is not None and one.paused.is_removed
+
+
 def _refuse_paused(found: Iterable[Standing]) -> None:
     """Refuse tables that stand still.
 
@@ -151,6 +186,8 @@ def _refuse_paused(found: Iterable[Standing]) -> None:
         click.UsageError: One of them is paused.
     """
     for one in found:
+        if _is_removed(one):
+            raise click.UsageError(f"{one.table} is removed; {add_command(one.table)} brings it back")
         if one.paused is not None:
             raise click.UsageError(f"{one.table} is paused and stands still; dts-assets tables resume lets it go on")
 

@@ -20,6 +20,7 @@ from dts_assets.defs.resources import PipelineResource, SparkResource
 from dts_assets.defs.row_keys import keys_check, keys_check_key, keys_job
 from dts_assets.defs.sensors import has_live_job, ingest_sensor, live_sensor, tables_sensor
 from dts_assets.defs.table_assets import graph_tables, table_assets
+from dts_assets.defs.table_states import states_job
 from dts_assets.defs.topic import topic_check, watch_sensor
 from dts_assets.settings.models import Settings, Subscription
 
@@ -61,7 +62,7 @@ def _subscription(subscription: Subscription) -> dg.Definitions:
         raw_envelopes_asset(subscription),
         entries_asset(subscription),
     ]
-    jobs = [ingest_job(subscription), redrive_job(subscription), rebuild_job(subscription)]
+    jobs = [ingest_job(subscription), redrive_job(subscription), rebuild_job(subscription), states_job(subscription)]
     sensors = [ingest_sensor(subscription), watch_sensor(subscription)]
     if has_live_job(subscription):
         jobs.append(live_job(subscription, shown))

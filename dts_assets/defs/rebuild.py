@@ -50,7 +50,7 @@ def rebuild_job(subscription: Subscription) -> dg.JobDefinition:
 
             windows = rebuild_tables(
                 step.pipeline,
-                _tables_named(step.pipeline, config.tables),
+                tables_named(step.pipeline, config.tables),
                 RebuildFrom(config.source),
                 spark=step.spark,
                 progress=step.progress,
@@ -68,7 +68,7 @@ def rebuild_job(subscription: Subscription) -> dg.JobDefinition:
     return job
 
 
-def _tables_named(pipeline: "Pipeline", names: list[str]) -> "list[TableId]":
+def tables_named(pipeline: "Pipeline", names: list[str]) -> "list[TableId]":
     """Return known tables by name.
 
     Raises:

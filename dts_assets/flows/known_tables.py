@@ -17,7 +17,13 @@ from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
 from dts_assets.planning.column_names import ColumnNames, named_columns, spelled_as_last
 from dts_assets.stages.entry_facts import merge_shapes
-from dts_assets.store.registry import RegisteredColumn, RegisteredTable, merge_registry, read_registry_of
+from dts_assets.store.registry import (
+    RegisteredColumn,
+    RegisteredTable,
+    merge_registry,
+    note_removed,
+    read_registry_of,
+)
 from dts_assets.wire.format import TableShape
 
 
@@ -29,7 +35,7 @@ def register_shapes(pipeline: Pipeline, shapes: Mapping[TableShape, SourcePositi
     tables or columns alone would look whole. The ledger has the shapes already: it says which spelling of a name is the last.
     """
     before = _registered_tables(pipeline)
-    if before is None:
+    if lost := before is None:
         shapes, before = merge_shapes([stored_shapes(pipeline.ledger.table_shapes()), shapes]), {}
     found: dict[TableId, dict[str, RegisteredColumn]] = {}
     known: dict[TableId, dict[str, RegisteredColumn]] = {}
@@ -40,6 +46,8 @@ def register_shapes(pipeline: Pipeline, shapes: Mapping[TableShape, SourcePositi
             known[shape.table] = _by_name(before.get(shape.table))
         _add_shape(pipeline, shape, found.setdefault(shape.table, {}), known[shape.table])
     _merge(pipeline, _spelled_as_last(pipeline, found, known, shapes))
+    if lost:
+        register_removed(pipeline)
     return tuple(sorted(found.keys() - before.keys()))
 
 
@@ -137,6 +145,12 @@ def known_tables(pipeline: Pipeline) -> dict[TableId, tuple[Column, ...]]:
         for table, entry in (_registered_tables(pipeline) or {}).items()
         if pipeline.settings.tables.takes(table)
     }
+
+
+def register_removed(pipeline: Pipeline) -> None:
+    """Note in the registry file which tables the ledger calls removed."""
+    removed = {row.table for row in pipeline.ledger.paused_tables() if row.is_removed}
+    note_removed(pipeline.settings.registry_path, removed, lake=pipeline.lake.identity(pipeline.name))
 
 
 def widen_unsigned(pipeline: Pipeline, columns: Iterable[tuple[TableId, str]], *, empty: frozenset[TableId]) -> bool:

@@ -6,10 +6,11 @@ Tables are paused by a failed run or by a person, and resumed by a person alone.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from datetime import UTC, datetime
 
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.pipeline import Pipeline
-from dts_assets.model.ledger_rows import PausedTable
+from dts_assets.model.ledger_rows import PausedBy, PausedTable
 from dts_assets.model.tables import TableId
 from dts_assets.planning.pauses import Standing, new_pauses, standings
 
@@ -21,7 +22,7 @@ def table_standings(pipeline: Pipeline) -> tuple[Standing, ...]:
 
 
 def paused_here(pipeline: Pipeline) -> dict[TableId, PausedTable]:
-    """Return the pauses of the tables that the settings take."""
+    """Return the pauses of the tables that the settings take; those of removed tables are among them."""
     known = known_tables(pipeline)
     return {row.table: row for row in pipeline.ledger.paused_tables() if row.table in known}
 
@@ -42,17 +43,28 @@ def pause_tables(pipeline: Pipeline, rows: Sequence[PausedTable]) -> tuple[Pause
     return added
 
 
+def paused_by_person(pipeline: Pipeline, tables: Collection[TableId], *, reason: str) -> tuple[PausedTable, ...]:
+    """Pause tables for a person, and return the pauses that are new.
+
+    Raises:
+        IncompatibleLakeError: The lake was built with other settings.
+    """
+    now = datetime.now(UTC)
+    pipeline.check_shape()
+    return pause_tables(pipeline, [PausedTable(table, "", reason, PausedBy.PERSON, now) for table in tables])
+
+
 def resume_tables(pipeline: Pipeline, tables: Collection[TableId]) -> tuple[PausedTable, ...]:
-    """Remove the pauses of some tables, and return them.
+    """End the pauses of some tables, and return them; removed tables stay removed.
 
     Windows that lack these tables are stale from then on.
     """
-    removed: tuple[PausedTable, ...] = ()
+    ended: tuple[PausedTable, ...] = ()
 
     def change(stored: Sequence[PausedTable]) -> Sequence[PausedTable]:
-        nonlocal removed
-        removed = tuple(row for row in stored if row.table in tables)
-        return [row for row in stored if row.table not in tables]
+        nonlocal ended
+        ended = tuple(row for row in stored if row.table in tables and not row.is_removed)
+        return [row for row in stored if row not in ended]
 
     pipeline.ledger.change_paused_tables(change)
-    return removed
+    return ended

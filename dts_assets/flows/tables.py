@@ -204,12 +204,11 @@ def _make_layers(
 def _with_missing(plan: TablesPlan, marks: Iterable[Cut], failed: Collection[PausedTable]) -> tuple[Cut, ...]:
     """Return marks that name the tables which their windows lack.
 
-    A window whose rows stay lacks only what failed behind them.
+    A window whose rows stay lacks only what failed behind them. Nobody misses a removed table.
     """
     again = {mark.window for mark in plan.again}
-    return tuple(
-        with_missing(mark, [*plan.paused.values(), *failed] if mark.window in again else failed) for mark in marks
-    )
+    still = [row for row in plan.paused.values() if not row.is_removed]
+    return tuple(with_missing(mark, [*still, *failed] if mark.window in again else failed) for mark in marks)
 
 
 def _warn_of_pauses(failed: Iterable[PausedTable], progress: Progress) -> None:

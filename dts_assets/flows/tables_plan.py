@@ -120,7 +120,7 @@ def plan_tables(
     ingested, topic, stored = look.entries, look.topic, look.cuts
     pipeline.require(pipeline.cells(windows), ingested, needed="entries")
     paused = {row.table: row for row in pipeline.ledger.paused_tables() if row.table in tables}
-    for row in paused.values():
+    for row in (one for one in paused.values() if not one.is_removed):
         progress(f"tables: {row.table} is paused since {row.since:%Y-%m-%d %H:%M} UTC and stands still: {row.reason}")
     marks = [topic.mark(window) for window in windows]
     refuse_incomplete(pipeline, marks, ingested)

@@ -239,19 +239,20 @@ class WindowTable:
 
 
 class PausedBy(StrEnum):
-    """The origin of a pause."""
+    """The origin of a pause; a removed table stands still, too."""
 
     FAILURE = "failure"
     PERSON = "person"
+    REMOVAL = "removal"
 
 
 @dataclass(frozen=True, slots=True)
 class PausedTable:
     """A row of ``paused_tables``: a source table that stands still in all its layers.
 
-    It goes on when a person resumes it. ``layer`` is the layer whose step failed, empty for a person's pause. ``reason`` is the
-    kind and the place of the fault, or the person's words. ``since`` is the moment of the pause. ``first_window`` is the start of
-    the first window that the failed run could not make; None for a person's pause.
+    It goes on when a person resumes it, or adds it again after its removal. ``layer`` is the layer whose step failed, empty for a
+    person's pause. ``reason`` is the kind and the place of the fault, or the person's words. ``since`` is the moment of the
+    pause. ``first_window`` is the start of the first window that the failed run could not make; None for a person's pause.
     """
 
     table: TableId
@@ -260,6 +261,11 @@ class PausedTable:
     by: PausedBy
     since: datetime
     first_window: datetime | None = None
+
+    @property
+    def is_removed(self) -> bool:
+        """True if a person has taken the table out of the lake, so that nobody misses it."""
+        return self.by is PausedBy.REMOVAL
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,7 +102,7 @@ def with_missing(mark: Cut, paused: Iterable[PausedTable]) -> Cut:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """The state of a table: its pause, and the starts of the windows that lack it.
+    """The state of a table: its pause or removal, and the starts of the windows that lack it.
 
     The pause is None while the table goes on.
     """
@@ -115,7 +115,7 @@ class Standing:
     def state(self) -> str:
         """The state in words for a person."""
         if self.paused is not None:
-            return "paused"
+            return "removed" if self.paused.is_removed else "paused"
         return "catches up with the next run" if self.lacking else "goes on"
 
 
@@ -131,9 +131,35 @@ def standings(tables: Iterable[TableId], paused: Iterable[PausedTable], marks: I
     )
 
 
+def removed(
+    tables: Collection[TableId], stored: Iterable[PausedTable], *, reason: str, since: datetime
+) -> tuple[PausedTable, ...]:
+    """Return the pauses once some tables are removed, those that stood still for another reason among them."""
+    others = [row for row in stored if row.table not in tables or row.is_removed]
+    known = {row.table for row in others}
+    added = [PausedTable(one, "", reason, PausedBy.REMOVAL, since) for one in sorted(tables) if one not in known]
+    return (*others, *added)
+
+
+def lacking_from_now_on(
+    marks: Iterable[Cut], tables: Iterable[TableId], *, reason: str, since: datetime
+) -> tuple[Cut, ...]:
+    """Return marks that name tables as missing which are added again after a removal.
+
+    Their windows are made again for these tables alone.
+    """
+    rows = [PausedTable(table, "", reason, PausedBy.REMOVAL, since) for table in tables]
+    return tuple(with_missing(mark, rows) for mark in marks)
+
+
 def resume_command(table: TableId) -> str:
     """Return the command with which a person lets a table go on."""
     return f"dts-assets tables resume {shlex.quote(str(table))}"
+
+
+def add_command(table: TableId) -> str:
+    """Return the command with which a person brings a removed table back."""
+    return f"dts-assets tables add {shlex.quote(str(table))}"
 
 
 def windows_lacking(marks: Iterable[Cut]) -> dict[TableId, frozenset[datetime]]:

@@ -150,6 +150,19 @@ class Lake:
         self.require_format(path[0])
         return ensure_table(self.catalog, self.identifier(path), layout)
 
+    def drop(self, path: Sequence[str]) -> bool:
+        """Remove a table with all its files, and return whether there was one.
+
+        Raises:
+            LakeFormatError: Another version of dts-assets made the subscription's tables.
+        """
+        self.require_format(path[0])
+        try:
+            self.catalog.purge_table(self.identifier(path))
+        except NoSuchTableError:
+            return False
+        return True
+
     def remember(self, path: Sequence[str], layout: TableLayout, *, name: str, value: str) -> None:
         """Keep a fact in the properties of a table, which is created if it is not there. The first writer wins.
 

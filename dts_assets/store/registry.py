@@ -3,7 +3,7 @@
 It is a file that people can read and diff, and a cache: the truth is the table ``table_shapes`` of the ledger. Definitions
 read it to draw the graph without a network, so this module needs nothing but the standard library. The file names the lake that
 it was made from. Entries are only ever added or widened; a table that the source dropped stays, because its windows are still
-in the lake.
+in the lake. A table that a person has removed stays, too, with a note, because it may be added again.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, astuple, dataclass, replace
 from pathlib import Path
@@ -53,10 +53,14 @@ class RegisteredColumn:
 
 @dataclass(frozen=True, slots=True)
 class RegisteredTable:
-    """A source table with its columns, in the order in which they were first seen."""
+    """A source table with its columns, in the order in which they were first seen.
+
+    ``removed`` says that a person has taken it out of the lake: the graph does not show it.
+    """
 
     table: TableId
     columns: tuple[RegisteredColumn, ...]
+    removed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +147,26 @@ def merge_registry(
     return after
 
 
+def note_removed(path: Path, removed: Collection[TableId], *, lake: str | None) -> None:
+    """Note in the file which of its tables are removed; all others are not.
+
+    A file of another lake, and one that is not there, stay as they are.
+
+    Raises:
+        LakeTableError: The file is no registry, or of another version.
+        OSError: The file cannot be written.
+    """
+    if not path.exists():
+        return
+    with locked(path.with_name(f".{path.name}.lock")):
+        there = _read(path)
+        if there is None or there.lake != lake:
+            return
+        after = {table: replace(entry, removed=table in removed) for table, entry in there.tables.items()}
+        if after != there.tables:
+            _write(path, after, lake)
+
+
 def merged(old: RegisteredTable, new: RegisteredTable) -> RegisteredTable:
     """Return the table with the columns of both: the old columns in their order, then the new ones.
 
@@ -150,7 +174,7 @@ def merged(old: RegisteredTable, new: RegisteredTable) -> RegisteredTable:
     """
     named = {same_name(column.name): column for column in new.columns}
     kept = tuple(_merged(column, named.pop(same_name(column.name), column)) for column in old.columns)
-    return RegisteredTable(old.table, kept + tuple(named.values()))
+    return RegisteredTable(old.table, kept + tuple(named.values()), old.removed)
 
 
 def _merged(old: RegisteredColumn, new: RegisteredColumn) -> RegisteredColumn:
@@ -171,7 +195,7 @@ def _table(entry: Mapping[str, Any]) -> RegisteredTable:
         for one in entry["columns"]
     )
     database, schema, table = map(str, entry["name"])
-    return RegisteredTable(TableId(database, schema, table), columns)
+    return RegisteredTable(TableId(database, schema, table), columns, bool(entry.get("removed", False)))
 
 
 def _shown(column: RegisteredColumn) -> dict[str, Any]:
@@ -201,12 +225,12 @@ def _text(tables: Mapping[TableId, RegisteredTable], lake: str | None) -> str:
     def line(value: Any) -> str:
         return json.dumps(value, ensure_ascii=False)
 
-    entries = []
+    entries, removed = [], '      "removed": true,\n'
     for table, registered in tables.items():
         columns = ",\n".join(f"        {line(_shown(column))}" for column in registered.columns)
         entries.append(
             f'    {line(".".join(table.path))}: {{\n      "name": {line(astuple(table))},\n      "path": {line(table.path)},\n'
-            f'      "columns": [\n{columns}\n      ]\n    }}'
+            f'{removed if registered.removed else ""}      "columns": [\n{columns}\n      ]\n    }}'
         )
     body = ",\n".join(entries)
     named = "" if lake is None else f'  "lake": {line(lake)},\n'

@@ -94,3 +94,27 @@ def test_a_table_that_stands_still_is_not_rebuilt_and_the_way_out_is_named(proje
     assert done.exit_code == 2
     assert "dts-assets tables resume lets it go on" in done.output
     assert call(project, "rebuild", "shopdb.order").exit_code == 2
+
+
+def test_a_person_removes_a_table_and_adds_it_again(project: Project) -> None:
+    done = call(project, "remove", "shopdb.orders")
+    assert (done.exit_code, "dts-assets tables add shopdb.orders brings it back" in done.output) == (0, True)
+    assert [line.split()[3] for line in call(project).output.splitlines() if "shopdb.orders" in line] == ["removed"]
+    assert "shopdb.orders is removed; " in call(project, "resume", "shopdb.orders").output
+    assert "shopdb.orders is removed; " in call(project, "pause", "shopdb.orders", "--reason", "words").output
+    refused = call(project, "rebuild", "shopdb.orders")
+    assert (refused.exit_code, "tables add shopdb.orders brings it back" in refused.stderr) == (2, True)
+
+    (project.folder / "capture").rename(project.folder / "moved")  # so that there is nothing to do
+    project.configure(complete=False, include=("*",))
+    done = CliRunner().invoke(cli, ["run", "--config", str(project.config)], env={"COLUMNS": "200"})
+    assert (done.exit_code, "shopdb.orders" in done.output, "shopdb.items" in done.output) == (0, False, True)
+
+    window = project.pipeline.grid.at(0)
+    project.pipeline.ledger.replace_cuts([window], [cut_row(window)])
+    done = call(project, "add", "shopdb.orders", "shopdb.items")
+    assert "shopdb.orders comes back with the next run; 1 window lacks it." in done.output
+    assert "shopdb.items is not removed." in done.output
+    (row,) = project.pipeline.ledger.cuts()
+    assert [one.id for one in row.paused] == [ORDERS]
+    assert "catches up with the next run" in call(project).output

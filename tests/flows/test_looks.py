@@ -23,6 +23,7 @@ from benchmarks.regular_topic import (
 from dts_assets.flows.find_work import find_work
 from dts_assets.flows.looks import forget, looks, raw_marks
 from dts_assets.flows.pipeline import Pipeline
+from dts_assets.flows.removal import add_tables, remove_tables
 from dts_assets.flows.settling import settle_days
 from dts_assets.model.ledger_rows import IngestWindow, MissingTable, PausedBy, PausedTable, RawWindow, SettledDay
 from dts_assets.model.positions import SourcePosition
@@ -375,6 +376,20 @@ def test_days_that_lack_a_paused_table_are_settled_until_it_is_resumed(
     assert find_work(aged.pipeline).tables == work_without_settled(aged, monkeypatch).tables
     aged.ledger.change_paused_tables(lambda rows: [])
     assert window in find_work(aged.pipeline).tables
+    assert find_work(aged.pipeline) == work_without_settled(aged, monkeypatch)
+
+
+def test_settled_days_are_made_again_for_a_table_that_was_removed_and_is_added(
+    aged: Aged, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    orders = TableId("shopdb", "", "orders")
+    pipeline = aged.pipeline
+    merge_registry(pipeline.settings.registry_path, [RegisteredTable(orders, ())], lake=pipeline.lake.identity("shop"))
+    remove_tables(pipeline, [orders], progress=lambda line: None)
+    assert len(aged.settle()) == DAYS
+    assert find_work(aged.pipeline).tables == work_without_settled(aged, monkeypatch).tables
+    add_tables(pipeline, [orders], progress=lambda line: None)
+    assert {aged.window(number) for number in range(DAYS * A_DAY)} <= {*find_work(aged.pipeline).tables}
     assert find_work(aged.pipeline) == work_without_settled(aged, monkeypatch)
 
 

@@ -1,0 +1,66 @@
+"""Tables taken out of the lake, and added again.
+
+A removed table stands still as a paused one does, and nobody misses it. Its entries stay, so that all its rows can be made again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import UTC, datetime
+
+from dts_assets.flows.known_tables import register_removed
+from dts_assets.flows.layers import LAYERS
+from dts_assets.flows.pipeline import Pipeline
+from dts_assets.flows.reports import Progress
+from dts_assets.flows.tables_plan import MARKED
+from dts_assets.flows.turns import tables_turn
+from dts_assets.model.tables import TableId
+from dts_assets.planning.pauses import lacking_from_now_on, removed
+
+_REMOVED, _ADDED = "it was removed", "it was removed and is added again"
+
+
+def remove_tables(pipeline: Pipeline, tables: Collection[TableId], *, progress: Progress) -> int:
+    """Take tables out of the lake, and return how many lake tables were dropped.
+
+    A run that works on the tables is waited for. A call that was stopped half way goes on when it is made again.
+
+    Raises:
+        IncompatibleLakeError: The lake was built with other settings.
+    """
+    dropped = 0
+    with tables_turn(pipeline, progress):
+        now = datetime.now(UTC)
+        # First the note: if the rest is stopped, no run makes the tables again.
+        pipeline.ledger.change_paused_tables(lambda rows: removed(tables, rows, reason=_REMOVED, since=now))
+        register_removed(pipeline)
+        for table in sorted(tables):
+            for layer in reversed(LAYERS):  # also of layers that the settings no longer ask for
+                if pipeline.lake.drop(pipeline.table_path(layer.name, table)):
+                    progress(f"removal: the {layer.name} of {table} was dropped with its files")
+                    dropped += 1
+    return dropped
+
+
+def add_tables(pipeline: Pipeline, tables: Collection[TableId], *, progress: Progress) -> int:
+    """Let removed tables come back, and return how many windows lack them.
+
+    The next runs make these windows again for these tables alone, from the stored entries. Tables that are not removed stay as
+    they are. A call that was stopped half way goes on when it is made again.
+
+    Raises:
+        IncompatibleLakeError: The lake was built with other settings.
+        OvertakenError: Another run of the tables has taken over.
+    """
+    with tables_turn(pipeline, progress) as turn:
+        there = {row.table for row in pipeline.ledger.paused_tables() if row.is_removed}
+        chosen = sorted(there.intersection(tables))
+        if not chosen:
+            return 0
+        pipeline.ledger.enter_turn(MARKED, turn)
+        marks = lacking_from_now_on(pipeline.ledger.cuts(), chosen, reason=_ADDED, since=datetime.now(UTC))
+        # First the marks: once the tables are no longer removed, each window says that it lacks them.
+        pipeline.ledger.replace_cuts([mark.window for mark in marks], marks, turn=turn)
+        pipeline.ledger.change_paused_tables(lambda rows: [row for row in rows if row.table not in chosen])
+        register_removed(pipeline)
+    return len(marks)
