@@ -16,6 +16,7 @@ from dts_assets.flows.raw import plan_offsets, refuse_other_topic
 from dts_assets.model.offsets import Watermark
 from dts_assets.model.spans import Cell
 from dts_assets.model.windows import ClosedBy, Window
+from dts_assets.planning.backlog import layers_asked_for
 from dts_assets.planning.boundaries import Closing, PlannedCell, closed_windows
 from dts_assets.planning.work import Work, plan_work
 
@@ -52,6 +53,7 @@ def find_work(pipeline: Pipeline) -> Work:
         beside={window.start: look.topic.beside(window) for window in seen},
         followed=followed,
         paused=paused_now(pipeline, known),
+        layers=layers_asked_for(pipeline.ledger.backlog(), pipeline.layer_titles),
     )
     planned = plan_offsets(pipeline, work.ingest, stored, watermarks, closing)
     open_plans = (plan for plan in following if plan.cell in followed)

@@ -7,6 +7,7 @@ killed. A run takes out its own rows and those that it has seen before it began:
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import astuple
 
@@ -26,6 +27,16 @@ def backlog_of(rows: Iterable[BacklogTable], layers: Iterable[str]) -> frozenset
     tables = {row.table: row.run for row in rows}
     known = tables.pop(_ALL_LOOKED_AT, None) == _layers_text(layers)
     return frozenset(tables) if known else None
+
+
+def layers_asked_for(rows: Iterable[BacklogTable], layers: Iterable[str]) -> str:
+    """Return a text that names the layers which tables are to have: ``layers:5d41402abc4b``.
+
+    It is empty if all tables were looked at with these layers, and before the first run that looks at all of them.
+    """
+    made = next((row.run for row in rows if row.table == _ALL_LOOKED_AT), None)
+    asked = _layers_text(layers)
+    return "" if made in (None, asked) else f"layers:{hashlib.sha256(asked.encode()).hexdigest()[:12]}"
 
 
 def concerned_tables(

@@ -104,6 +104,7 @@ def plan_work(
     beside: Mapping[datetime, Iterable[str]] = {},
     followed: Mapping[Cell, bool] = {},
     paused: Collection[TableId] = (),
+    layers: str = "",
 ) -> Work:
     """Return the work that is left, without its end offsets.
 
@@ -111,7 +112,8 @@ def plan_work(
     the last by window start. ``decoding`` and ``settings`` are digests: of the format and of all that entries are decoded with,
     and of the settings that shape rows. ``beside`` has the inputs of tables beside their own entries, by window start.
     ``followed`` are open cells that are read live, and whether each has messages that are not stored. ``paused`` are the tables
-    that stand still: a window that lacks another table is made again.
+    that stand still: a window that lacks another table is made again. ``layers`` names the layers that tables are to have if they
+    were made with others: the last window is made again then, which brings all tables up to date.
     """
     cells = [Cell(partition, window) for partition, windows in closed.items() for window in windows]
     # A mark of raw may have been taken back by a run that was killed then, while that of entries stands.
@@ -132,6 +134,9 @@ def plan_work(
         if complete[window]
     }
     ready = tuple(window for window, texts in inputs.items() if not _made_from(cuts.get(window.start), texts, paused))
+    if layers and not ready:
+        ready = tuple(inputs)[-1:]
+        inputs |= {window: (*inputs[window], layers) for window in ready}
     now, expected = entries_sources(raw, decoding=decoding), open_before(entries, left_open_by(entries))
     return Work(
         ingest=tuple(sorted(lacking)),

@@ -12,7 +12,7 @@ from dts_assets.model.ledger_rows import BacklogTable, EmptiedTable
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
-from dts_assets.planning.backlog import backlog_of, concerned_tables, entered, taken_out
+from dts_assets.planning.backlog import backlog_of, concerned_tables, entered, layers_asked_for, taken_out
 from tests.ledger_rows import ingest_row
 from tests.planning.test_appends import WINDOW
 from tests.tiers import times
@@ -144,3 +144,12 @@ def test_a_table_that_lacks_changes_is_in_the_backlog_whatever_happens(seed: int
     known = backlog_of(lake.rows, LAYERS)
     assert known is not None
     assert len([row for row in lake.rows if row.table in ALL]) == len(known), "a table stands there once"
+
+
+def test_other_layers_are_asked_for_until_a_run_has_looked_at_all_tables() -> None:
+    assert layers_asked_for([BacklogTable(ONE, "r1")], ("snapshot", "history a.b")) == ""
+    rows = kept_with(done=frozenset({ONE}))
+    assert layers_asked_for(rows, LAYERS) == ""
+    asked = {layers_asked_for(rows, layers) for layers in ((*LAYERS, "history a.b"), ("changelog", "snapshot soft *"))}
+    assert len(asked) == 2
+    assert all(text.startswith("layers:") for text in asked)

@@ -57,7 +57,7 @@ class Lake:
         inputs = tables_inputs(window, PARTITIONS, self.entries, settings=self.settings)
         self.tables[window.start] = cut_row(window, generation=generation(inputs, code_version="1"), inputs=inputs)
 
-    def work(self, closed: dict[int, list[Window]] | None = None) -> Work:
+    def work(self, closed: dict[int, list[Window]] | None = None, *, layers: str = "") -> Work:
         everywhere = {partition: [W0, W1, W2] for partition in PARTITIONS}
         return plan_work(
             everywhere if closed is None else closed,
@@ -66,6 +66,7 @@ class Lake:
             cuts=self.tables,
             decoding=self.decoding,
             settings=self.settings,
+            layers=layers,
         )
 
     def fill(self) -> None:
@@ -104,6 +105,17 @@ def test_nothing_is_left_when_all_is_computed() -> None:
     assert lake.work().nothing
     assert lake.work() == Work((), (), ())
     assert lake.work({}).nothing
+
+
+def test_other_layers_ask_for_one_run_of_the_last_window_if_nothing_else_does() -> None:
+    lake = Lake()
+    assert lake.work(layers="layers:x").tables == ()
+    lake.fill()
+    work = lake.work(layers="layers:x")
+    assert (work.tables, work.ingest, work.nothing) == ((W2,), (), False)
+    assert {*lake.tables[W2.start].inputs, "layers:x"} == {*work.tables_inputs[W2.start]}
+    del lake.tables[W0.start]
+    assert lake.work(layers="layers:x") == lake.work()
 
 
 def test_a_head_that_arrives_later_makes_entries_stale_and_then_their_window() -> None:
