@@ -22,7 +22,12 @@ OF_A_RUN = {"generation", "inputs", "refreshes", "ends", "made_by", "chain", "ru
 def content(harness: Harness) -> dict[str, list[str]]:
     """Every row of every table but for the names of runs, and every entry of the registry."""
     paths: list[tuple[str, ...]] = [(name,) for name in SYSTEM]
-    paths += [(layer, *table.path) for table in known_tables(harness.pipeline) for layer in ("changelog", "snapshot")]
+    paths += [
+        (layer.name, *table.path)
+        for table in known_tables(harness.pipeline)
+        for layer in harness.pipeline.layers
+        if layer.takes(harness.pipeline.settings, table)
+    ]
     found = {
         ".".join(path): sorted(
             repr({key: row[key] for key in sorted(row) if key not in OF_A_RUN}) for row in harness.rows(*path)

@@ -68,7 +68,8 @@ class World:
         lease_keeper.forget_leases()
         bench = Bench(self.ground.session(effects), self.ground.location, self.folder, NAME)
         window = {"live": self.live, "end": None if self.live else border(3)}
-        return bench.open(self.capture, name=NAME, partitions=1, complete=not self.live, window=window)
+        history = [f"bank.{NAMES[0]}"]
+        return bench.open(self.capture, name=NAME, partitions=1, complete=not self.live, window=window, history=history)
 
     @property
     def capture(self) -> Path:
