@@ -28,6 +28,7 @@ from dts_assets.model.tables import TableId
 
 if TYPE_CHECKING:
     from dts_assets.flows.reports import TableReport, TablesReport, WindowReport
+    from dts_assets.settings import Subscription
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +67,12 @@ class AssetLayer:
         source = self.stored.made_from
         return asset_key(subscription, *(("entries",) if source is None else (source.name, *table.path)))
 
-    def run_metadata(self, table: TableReport, report: TablesReport) -> Mapping[str, Any]:
+    def run_metadata(self, subscription: Subscription, table: TableReport, report: TablesReport) -> Mapping[str, Any]:
         """Return the metadata that all windows of a run share."""
         return of_run(
             report.seconds,
-            paused=map(str, sorted(report.paused)),
-            columns=self.stored.columns(table.columns),
+            paused=[str(one) for one, pause in sorted(report.paused.items()) if not pause.is_removed],
+            columns=self.stored.columns_of(subscription, table.table, table.columns),
             keys=self.stored.key_columns(table.columns),
             decoder=report.decoder if self.stored.made_from is None else "",
         )

@@ -69,12 +69,15 @@ class TableCheck:
 def graph_tables(subscription: Subscription) -> tuple[TableAsset, ...]:
     """Return the table assets of the graph: tables of the registry, and tables that the configuration names exactly.
 
-    While no table of the lake is known, the registry is the file that was shipped with the configuration, if there is one.
+    While no table of the lake is known, the registry is the file that was shipped with the configuration, if there is one. Tables
+    that a person has removed are not shown.
     """
     known: dict[TableId, tuple[Column, ...]] = dict.fromkeys(subscription.tables.exact, ())
     found = read_registry(subscription.registry_path) or read_registry(subscription.shipped_registry_path)
     for table, registered in found.items():
-        if subscription.tables.takes(table):
+        if registered.removed:
+            known.pop(table, None)
+        elif subscription.tables.takes(table):
             known[table] = tuple(column.column for column in registered.columns)
     shown = [
         (layer, table, columns)
@@ -152,9 +155,11 @@ def _tables_op(
                 step.pipeline, windows, selection=chosen, spark=step.spark, progress=step.progress
             )
         # A table that stands still gets no event: Dagster would show the windows as done that it lacks.
-        yield from (_result(context, asset, report) for asset in selected if asset.table not in report.paused)
+        yield from (
+            _result(context, subscription, asset, report) for asset in selected if asset.table not in report.paused
+        )
         if chosen.whole:
-            _report_new(context, subscription.name, {asset.key for asset in assets}, report)
+            _report_new(context, subscription, {asset.key for asset in assets}, report)
         for one in checks:
             if one.key in context.selected_asset_check_keys:
                 yield report_per_partition(context, one.asset, one.results(report))
@@ -182,7 +187,7 @@ def _specs(
                 )
             ],
             partitions=partitions,
-            columns=asset.layer.stored.columns(asset.columns) if asset.columns else (),
+            columns=asset.layer.stored.columns_of(subscription, asset.table, asset.columns) if asset.columns else (),
             keys=asset.layer.stored.key_columns(asset.columns),
             condition=condition,
         )
@@ -198,26 +203,28 @@ def _selection(selected: Sequence[TableAsset], assets: Sequence[TableAsset]) -> 
     )
 
 
-def _result(context: dg.AssetExecutionContext, asset: TableAsset, report: "TablesReport") -> dg.MaterializeResult[Any]:
+def _result(
+    context: dg.AssetExecutionContext, subscription: Subscription, asset: TableAsset, report: "TablesReport"
+) -> dg.MaterializeResult[Any]:
     table = next((one for one in report.tables if one.table == asset.table), None)
     if table is None:  # named by the configuration, but no event has described it yet
         return dg.MaterializeResult(asset_key=asset.key, metadata={"dagster/partition_row_count": 0})
     metadata = {window.row.window.key: asset.layer.metadata(table, window) for window in report.windows}
     add_partition_metadata(context, asset.key, metadata)
-    return dg.MaterializeResult(asset_key=asset.key, metadata=asset.layer.run_metadata(table, report))
+    return dg.MaterializeResult(asset_key=asset.key, metadata=asset.layer.run_metadata(subscription, table, report))
 
 
 def _report_new(
-    context: dg.AssetExecutionContext, subscription: str, known: set[dg.AssetKey], report: "TablesReport"
+    context: dg.AssetExecutionContext, subscription: Subscription, known: set[dg.AssetKey], report: "TablesReport"
 ) -> None:
     """Report the tables that the graph does not show yet: their rows are written all the same."""
     for table in report.tables:
         for layer in layers_of(table):
-            key = layer.key(subscription, table.table)
+            key = layer.key(subscription.name, table.table)
             if key in known or table.table in report.paused:
                 continue
             context.log.info(f"{key.to_user_string()} is new: reload the code location to see it in the graph")
-            of_run: Mapping[str, Any] = layer.run_metadata(table, report)
+            of_run: Mapping[str, Any] = layer.run_metadata(subscription, table, report)
             for window in report.windows:
                 context.instance.report_runless_asset_event(
                     dg.AssetMaterialization(

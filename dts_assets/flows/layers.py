@@ -19,7 +19,14 @@ from dts_assets.model.frontier import Frontier
 from dts_assets.model.tables import TableId
 from dts_assets.model.turns import Turn
 from dts_assets.model.windows import Window
-from dts_assets.store.columns import NamedType, changelog_columns, flat_name, history_columns, snapshot_columns
+from dts_assets.store.columns import (
+    NamedType,
+    added_columns,
+    changelog_columns,
+    flat_name,
+    history_columns,
+    snapshot_columns,
+)
 
 if TYPE_CHECKING:
     from dts_assets.flows.pipeline import Pipeline, SparkProvider
@@ -79,8 +86,25 @@ Compact: TypeAlias = Callable[["Pipeline", Mapping[TableId, Sequence[Column]], "
 """Puts the files of some tables of a layer in order when a window has closed."""
 
 
+Added: TypeAlias = Callable[["Subscription", TableId], tuple[str, ...]]
+"""The function that names the columns that a table has in a layer on request: ``("_deleted_at", "_op")``."""
+
+Requests: TypeAlias = Callable[["Subscription"], Sequence[str]]
+"""The function that gives the requests for columns in a layer, as texts: ``("soft shopdb.orders",)``."""
+
+
 def _none_needed(pipeline: Pipeline, table: TableId) -> Collection[int]:
     """Return no id: the layer reads earlier layers only as they stand."""
+    return ()
+
+
+def _none_added(settings: Subscription, table: TableId) -> tuple[str, ...]:
+    """Return no column: tables have no more than those of the layer."""
+    return ()
+
+
+def _no_requests(settings: Subscription) -> Sequence[str]:
+    """Return no request: nobody can ask for columns in the layer."""
     return ()
 
 
@@ -90,7 +114,8 @@ class Layer:
 
     `columns` gives the lake columns of a source table in this layer. `by_key` says that rows are told apart by the primary key,
     `has_versions` that a row stands there in every version. `asked_for` gives the globs of the tables that have the layer; None
-    stands for all tables. `make` is None for the layer that decoding writes, `compact` where files stay as they are made.
+    stands for all tables. `added` gives the columns that a table has on request, `requests` these requests as texts. `make` is
+    None for the layer that decoding writes, `compact` where files stay as they are made.
     """
 
     name: str
@@ -99,6 +124,8 @@ class Layer:
     by_key: bool = False
     has_versions: bool = False
     asked_for: AskedFor | None = None
+    added: Added = _none_added
+    requests: Requests = _no_requests
     make: Make | None = None
     needed_versions: NeededVersions = _none_needed
     compact: Compact | None = None
@@ -108,9 +135,16 @@ class Layer:
         return self.asked_for is None or any(table.matches(glob) for glob in self.asked_for(settings))
 
     def title(self, settings: Subscription) -> str:
-        """Return a text that is another one once other tables have the layer: `snapshot`, `history shopdb.orders`."""
+        """Return a text that is another one once other tables have the layer, or other columns in it.
+
+        It is `snapshot`, or `history shopdb.orders`.
+        """
         globs = () if self.asked_for is None else self.asked_for(settings)
-        return " ".join([self.name, *sorted(globs)])
+        return " ".join([self.name, *sorted(globs), *self.requests(settings)])
+
+    def columns_of(self, settings: Subscription, table: TableId, columns: Sequence[Column]) -> tuple[NamedType, ...]:
+        """Return the lake columns of a source table in this layer, with those that it has on request."""
+        return (*self.columns(columns), *added_columns(self.added(settings, table)))
 
     def key_columns(self, columns: Sequence[Column]) -> tuple[str, ...]:
         """Return the names of the lake columns that tell rows apart.
@@ -184,6 +218,8 @@ SNAPSHOT = Layer(
     snapshot_columns,
     made_from=CHANGELOG,
     by_key=True,
+    added=lambda settings, table: settings.snapshot_columns(table),
+    requests=lambda settings: settings.snapshot_requests,
     make=partial(_make_rows, "snapshot"),
     needed_versions=partial(_changelog_versions, "snapshot"),
     compact=partial(_compact_rows, "snapshot"),

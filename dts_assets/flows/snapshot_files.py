@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from dts_assets.model.added_columns import DELETED_AT
 from dts_assets.stages.change_columns import RowShape, microsecond, microseconds
 from dts_assets.stages.key_operations import Operations, standing
 from dts_assets.stages.keys import Mask, as_mask
@@ -86,6 +87,7 @@ class HeldRows:
         names = [self._shape.names[place] for place in self._shape.keys]
         names += ["_invalid"] if self._shape.unfit else []
         names += ["_valid_to"] if self._shape.versions else []
+        names += [DELETED_AT] if self._shape.is_soft and self._shape.is_bag else []
         found = [_none_of(0)]
         for group in range(self._file.num_row_groups):
             bounds = self._bounds(group, names[0])
@@ -100,6 +102,8 @@ class HeldRows:
         keys = keys_of_rows(rows, self._shape)
         mine = touched.rows(keys)
         if not self._shape.versions:
+            if self._shape.is_soft and self._shape.is_bag:  # a row that was deleted is no longer among equal rows
+                mine = (mine & as_mask(rows.column(DELETED_AT).is_null())) | touched.rows_again(keys)
             return TouchedRows(mine, np.zeros(len(mine), np.bool_))
         again, until = touched.rows_again(keys), rows.column("_valid_to")
         late = np.zeros(len(mine), np.bool_) if self._shape.is_bag else microseconds(until) > touched.since

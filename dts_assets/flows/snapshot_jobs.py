@@ -17,6 +17,7 @@ from dts_assets.flows.layers import CHANGELOG, Layer
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.snapshot_files import HeldFile
 from dts_assets.flows.snapshot_tasks import Looked, LookTask, MergedTable
+from dts_assets.model.added_columns import DELETED_AT
 from dts_assets.model.columns import Column, has_key
 from dts_assets.model.frontier import EMPTY_FRONTIER, Frontier
 from dts_assets.model.positions import SourcePosition
@@ -155,6 +156,7 @@ def merged_table(
         target=pipeline.lake.target(pipeline.table_path(layer.name, table), run),
         changelog_store=pipeline.lake.file_store(pipeline.table_path(CHANGELOG.name, table)),
         versions=layer.has_versions,
+        added=layer.added(pipeline.settings, table),
     )
 
 
@@ -207,7 +209,9 @@ def plan_merge(pipeline: Pipeline, job: SnapshotJob, looked: Sequence[Looked], r
     least = None if plan.rebuilds else _decided_from(job, looked)
     truncations = tuple(sorted({one for found in looked for one in found.truncations}))
     if plan.rebuilds:
-        emptied_at = None if job.layer.has_versions else max((one.position for one in truncations), default=None)
+        # Where rows stay behind a truncation, changes before it count, too.
+        keeps = job.layer.has_versions or DELETED_AT in job.plan.state.added
+        emptied_at = None if keeps else max((one.position for one in truncations), default=None)
         files, counted = _changelog(pipeline, job, None, version, emptied_at), Counted(after, emptied_at=emptied_at)
     elif plan.recomputes:
         again = np.unique(np.concatenate([keys.hashes for one in looked for keys in (one.keys, one.former_keys)]))

@@ -18,7 +18,7 @@ from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
 from dts_assets.planning.pauses import Fault
 from dts_assets.planning.row_removals import Removal, removal_of
-from dts_assets.stages.change_columns import CHANGE_COLUMNS, NO_TIME, Counted, RowShape, Truncation, truncations_of
+from dts_assets.stages.change_columns import NO_TIME, Counted, RowShape, Truncation, truncations_of
 from dts_assets.stages.key_operations import (
     Operations,
     joined,
@@ -31,6 +31,7 @@ from dts_assets.stages.keys import NO_KEYS, DistinctKeys, Hashes, Mask, twin_has
 from dts_assets.stages.row_folds import MadeRows, last_operations, living_rows
 from dts_assets.stages.row_versions import versions_of
 from dts_assets.stages.snapshot_in_arrow import Touched, touched_keys
+from dts_assets.stages.soft_deletes import rows_with_deleted
 from dts_assets.store.columns import flat_name
 from dts_assets.store.delete_files import WrittenDeletes, write_deletes
 from dts_assets.store.file_stores import FileStore
@@ -50,8 +51,9 @@ class MergedTable:
     ``layer`` is the layer's name, and ``versions`` says that it has every version of a row. ``counted`` says which changes count,
     ``fold_absent`` that some of them lack columns, ``unfit`` that keys may hold values that do not fit their types.
     ``changelog_store`` opens the files with the changes. ``knows_again`` says that some change of each key that is computed again
-    counts. ``truncations`` end the versions of a history, in the order of their positions; versions that ended before
-    ``expired_before``, in microseconds since 1970, are not written.
+    counts. ``truncations`` end the versions of a history, and delete rows softly, in the order of their positions; versions that
+    ended before ``expired_before``, in microseconds since 1970, are not written. ``added`` names the columns that the table has
+    on request.
     """
 
     layer: str
@@ -66,12 +68,15 @@ class MergedTable:
     versions: bool = False
     truncations: tuple[Truncation, ...] = ()
     expired_before: int = NO_TIME
+    added: tuple[str, ...] = ()
 
     @property
     def shape(self) -> RowShape:
         """The shape of the snapshot's rows."""
         names = tuple(flat_name(column.name) for column in self.columns)
-        return RowShape.of(self.columns, names, self.target.arrow_schema, unfit=self.unfit, versions=self.versions)
+        return RowShape.of(
+            self.columns, names, self.target.arrow_schema, unfit=self.unfit, versions=self.versions, added=self.added
+        )
 
     @property
     def again(self) -> Hashes | None:
@@ -89,7 +94,7 @@ class MergedTable:
     def operations(self, paths: Sequence[str], *, with_rows: bool = True, hashed: bool = False) -> Iterator[Operations]:
         """Yield the operations of the changes in some changelog files, a part at a time."""
         shape = self.shape
-        for batch in read_batches(self.changelog_store, paths, CHANGE_COLUMNS):
+        for batch in read_batches(self.changelog_store, paths, shape.change_columns):
             yield operations_of(batch, shape, self.counted, hashed=hashed or self.needs_rows, with_rows=with_rows)
 
     def rows_of(self, parts: Sequence[Operations]) -> MadeRows:
@@ -103,6 +108,8 @@ class MergedTable:
                 fold_absent=self.fold_absent,
                 expired_before=self.expired_before,
             )
+        if self.shape.is_soft:
+            return rows_with_deleted(whole, self.shape, truncations=self.truncations, fold_absent=self.fold_absent)
         return living_rows(whole, self.shape, fold_absent=self.fold_absent)
 
 

@@ -71,8 +71,9 @@ def advance_rows(work: LayerWork, layer: Layer) -> dict[TableId, LayerOutcome]:
 class _Opened:
     """A layer's table as it stands: its Iceberg snapshot, that of its changelog, and its state.
 
-    The Iceberg snapshots are None before the first commit. ``anew`` says that all rows are made anew, because somebody asked for
-    it or because another program has committed to the table, so that nothing is known of its rows.
+    The Iceberg snapshots are None before the first commit. ``anew`` says that all rows are made anew: because somebody asked for
+    it, because other columns are asked for, or because another program has committed to the table, so that nothing is known of
+    its rows.
     """
 
     current: int | None
@@ -89,9 +90,11 @@ def _opened(work: LayerWork, layer: Layer, table: TableId) -> _Opened:
     pipeline, path = work.pipeline, work.pipeline.table_path(layer.name, table)
     columns = tuple(work.tables[table])
     pipeline.lake.ensure(path, _LAYOUTS[layer.name](table, columns))
-    pipeline.lake.evolve(path, layer.columns(columns))
+    pipeline.lake.evolve(path, layer.columns_of(pipeline.settings, table, columns))
     current, before = stored_state(pipeline, layer.name, table)
-    anew = current is not None and (work.anew or STATE_PROPERTY not in current.properties)
+    anew = current is not None and (
+        work.anew or STATE_PROPERTY not in current.properties or before.added != layer.added(pipeline.settings, table)
+    )
     before = EMPTY_STATE if anew else before
     path = pipeline.table_path(CHANGELOG.name, table)
     changelog = pipeline.lake.state(path)
@@ -152,6 +155,7 @@ def _job(work: LayerWork, layer: Layer, table: TableId, opened: _Opened, counts:
         replaced=opened.stored.replaced,
         chains=work.chains,
         anew=opened.anew,
+        added=layer.added(work.pipeline.settings, table),
     )
     return SnapshotJob(
         layer,

@@ -43,7 +43,7 @@ class SnapshotState:
     the changelogs of the frontier's window, if the window was open: as long as the name stays, these runs have only added rows
     that the frontier did not hold. ``unfit`` says that its keys may have values that do not fit their columns, ``absent`` that
     changes lack columns, ``moves`` that some of these move rows. ``waits_from`` is the start of the first window with changes
-    that the frontier does not hold; None if it holds all.
+    that the frontier does not hold; None if it holds all. ``added`` names the columns that the snapshot has on request.
 
     What was true once stays true: so a plan needs the counts of the windows from :attr:`reads_from` on, and no earlier ones.
     """
@@ -57,6 +57,7 @@ class SnapshotState:
     absent: bool = False
     moves: bool = False
     waits_from: datetime | None = None
+    added: tuple[str, ...] = ()
 
     @property
     def reads_from(self) -> datetime | None:
@@ -83,6 +84,7 @@ class SnapshotState:
                 "absent": self.absent,
                 "moves": self.moves,
                 "waits_from": self.waits_from and self.waits_from.isoformat(),
+                "added": self.added,
             }
         )
 
@@ -97,6 +99,7 @@ class SnapshotState:
         return cls(
             Frontier(window, whole_until, cut), applied, raw["changelog_snapshot"], raw["truncated"], raw["chain"], raw["unfit"],
             raw.get("absent", False), raw.get("moves", False), waits_from and datetime.fromisoformat(waits_from),
+            tuple(raw.get("added", ())),
         )  # fmt: skip
 
 
@@ -154,6 +157,7 @@ def plan_snapshot(
     replaced: Iterable[datetime],
     chains: Mapping[datetime, Chain] = {},
     anew: bool = False,
+    added: tuple[str, ...] = (),
 ) -> SnapshotPlan:
     """Return the work that brings a snapshot from ``before`` to ``after``.
 
@@ -166,6 +170,7 @@ def plan_snapshot(
         replaced: The windows whose changelog rows have been replaced since ``before``.
         chains: The chains of windows whose changelogs were made while they were open, by window start.
         anew: Whether the rows that stand are not to be relied on; ``before`` is empty then.
+        added: The columns that the snapshot has on request.
     """
     stats = {window.window_start: window for window in windows if window.changes or window.truncations}
     held = [window for window in stats.values() if after.holds(window.window_start, window.first)]
@@ -188,6 +193,7 @@ def plan_snapshot(
         absent=before.absent or any(window.absent_rows for window in stats.values()),
         moves=before.moves or any(window.partial_moves for window in stats.values()),
         waits_from=min(waiting, default=None),
+        added=added,
     )
     return SnapshotPlan(
         state=state,

@@ -5,6 +5,7 @@ No message ever shows a value: it shows the text that stands in the file, where 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, get_args
 
@@ -36,6 +37,10 @@ _KINDS = {
 }
 
 
+_EXPECTED = re.compile(r"'([^']*)'")
+"""The values in pydantic's words: ``'hard' or 'soft'``."""
+
+
 def mistake_of(error: ErrorDetails, document: Document) -> tuple[Place, ConfigMistake]:
     """Return an error as a mistake, with the place in the file that it is about."""
     place: Place = tuple(part for part in error["loc"] if part != "[key]")
@@ -53,7 +58,9 @@ def mistake_of(error: ErrorDetails, document: Document) -> tuple[Place, ConfigMi
     elif error["type"] == "extra_forbidden":
         message, fix = "no such key", instead(str(place[-1]), supported_keys(place[:-1], keys_at(place[:-1])))
     elif error["type"] == "literal_error":
-        allowed = supported_values(place, choices_at(place))
+        # Values within a list or a mapping of tables have no field of their own.
+        named = tuple(_EXPECTED.findall(context["expected"]))
+        allowed = supported_values(place, choices_at(place) or named)
         message, fix = f"{VALUE} is none of its values", instead(document.written.get(place, ""), allowed)
     elif error["type"] in ("greater_than_equal", "less_than_equal"):
         message, fix = f"{VALUE} is out of range", _range_of(place)

@@ -16,6 +16,7 @@ from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from dts_assets.errors import WireFormatError
+from dts_assets.model.added_columns import AUDIT, DELETED_AT, AuditColumn
 from dts_assets.model.formats import FormatSettings, FormatTraits
 from dts_assets.model.tables import EMPTY, TableId
 from dts_assets.model.windows import WindowGrid
@@ -25,6 +26,7 @@ from dts_assets.settings.places import AbsolutePath, Lake, Part, Source, Spark, 
 from dts_assets.settings.values import (
     VALUE,
     ColumnName,
+    Deletes,
     Duration,
     Glob,
     Instant,
@@ -148,6 +150,14 @@ class Subscription(Part):
     history_retention: Duration | None = Field(
         None, description="How long versions that have ended stay in histories, in whole days; without it all stay."
     )
+    deletes: Deletes = Field(
+        default_factory=dict,
+        description="hard: a deleted row leaves snapshots; soft: it stays, with _deleted_at; or one of them by globs.",
+        json_schema_extra={"default": "hard"},
+    )
+    audit_columns: tuple[AuditColumn, ...] = Field(
+        (), description="Facts about a row's last change that snapshots show in columns of their own: op is _op."
+    )
     sql: Sql = Field(default_factory=Sql, description="Tables whose statements are written out.")
     types: dict[ColumnName, LakeType] = Field(
         default_factory=dict,
@@ -221,6 +231,18 @@ class Subscription(Part):
     def shipped_registry_path(self) -> Path:
         """The file with the tables that the graph shows while none is known of this lake: ``registry/shop.json``."""
         return self.folder / "registry" / f"{self.name}.json"
+
+    def snapshot_columns(self, table: TableId) -> tuple[str, ...]:
+        """Return the columns that a table's snapshot has on request: ``("_deleted_at", "_op")``."""
+        how = next((how for glob, how in self.deletes.items() if table.matches(glob)), "hard")
+        audit = (AUDIT[name][0] for name in AUDIT if name in self.audit_columns)
+        return (*([DELETED_AT] if how == "soft" else []), *audit)
+
+    @property
+    def snapshot_requests(self) -> tuple[str, ...]:
+        """The requests for columns in snapshots as texts: ``("soft shopdb.orders", "op")``."""
+        deletes = [f"{how} {glob}" for glob, how in self.deletes.items()]
+        return (*(deletes if "soft" in self.deletes.values() else []), *sorted(self.audit_columns))
 
     def types_of(self, table: TableId) -> Mapping[str, str]:
         """Return the declared lake types of a table's columns, by column name."""

@@ -9,7 +9,7 @@ import difflib
 import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, Literal, cast
 from zoneinfo import ZoneInfo
 
 from pydantic import (
@@ -266,6 +266,31 @@ Instant = Annotated[
     WithJsonSchema({"type": "string", "examples": ["2026-01-05T00:00Z"]}),
 ]
 Glob = Annotated[str, BeforeValidator(glob_of), WithJsonSchema({"type": "string", "examples": ["shopdb.*"]})]
+
+
+_HOW = {"enum": ["hard", "soft"]}
+
+
+def _of_every_table(value: object) -> object:
+    """Return one value as that of every table: ``soft`` as ``{"*": "soft"}``.
+
+    Raises:
+        mistake: the text says neither.
+    """
+    if not isinstance(value, str):
+        return value
+    if value not in _HOW["enum"]:
+        raise mistake(
+            f"{VALUE} says nothing of deleted rows", "write hard or soft, or a mapping of tables to one of them"
+        )
+    return {"*": value}
+
+
+Deletes = Annotated[
+    dict[Glob, Literal["hard", "soft"]],
+    BeforeValidator(_of_every_table),
+    WithJsonSchema({"anyOf": [_HOW, {"type": "object", "additionalProperties": _HOW}]}),
+]
 ColumnName = Annotated[str, AfterValidator(column_of)]
 LakeType = Annotated[
     str,

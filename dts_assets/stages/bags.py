@@ -2,8 +2,9 @@
 
 A row is told apart by all its columns, and by the source's texts of values that do not fit; NULL equals NULL. An insert adds a
 row, a delete removes one, an update does both. A removal of a row that is not there removes nothing and is *unmatched*. Of equal
-rows the one goes whose last change is the earliest by event time, Kafka partition and offset: so what is left depends on the rows
-alone, whether a snapshot goes on from where it stood or is made again from all changes.
+rows the one goes whose last change is the earliest by event time, Kafka partition and offset, then by the audit columns that the
+snapshot has: so what is left depends on the rows alone, whether a snapshot goes on from where it stood or is made again from all
+changes.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dts_assets.model.added_columns import AUDITED
 from dts_assets.stages.change_columns import SHOWN
 from dts_assets.stages.key_operations import Operations
 from dts_assets.stages.keys import Mask, Numbers
@@ -20,9 +22,13 @@ from dts_assets.stages.keys import Mask, Numbers
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """The numbers of the operations whose rows are left, and how many removals found no row."""
+    """The operations whose rows are left, and the removals that found a row, by their numbers.
+
+    ``unmatched`` counts the removals that found none.
+    """
 
     left: Numbers
+    removals: Numbers
     unmatched: int
 
 
@@ -30,20 +36,32 @@ def left_rows(operations: Operations, codes: Numbers) -> Counts:
     """Return what is left of equal rows behind all operations; ``codes`` has the number of each one's row."""
     order, firsts = by_row_in_order(operations, codes)
     if not len(order):
-        return Counts(np.zeros(0, np.int64), 0)
+        return Counts(order, order, 0)
     adds = operations.takes[order]
+    unmatched = unmatched_removals(adds, firsts)
+    removes = ~adds & ~unmatched
     starts = np.flatnonzero(firsts)
-    ends = np.append(starts[1:], len(order)) - 1
-    group = np.cumsum(firsts) - 1
+    ends = np.append(starts[1:], len(order))
+    added, removed = (np.add.reduceat(one.astype(np.int64), starts) for one in (adds, removes))
+    whole = (removed == 0)[np.cumsum(firsts) - 1] & adds
+    some = np.flatnonzero((removed > 0) & (removed < added))
+    left = [order[whole], *(_some_left(operations, order[starts[one] : ends[one]]) for one in some)]
+    return Counts(np.sort(np.concatenate(left)), np.sort(order[removes]), int(unmatched.sum()))
+
+
+def unmatched_removals(adds: Mask, firsts: Mask) -> Mask:
+    """Return the places of removals that find no row.
+
+    Places are of an order by row in which ``firsts`` begin the groups of equal rows. All that are not in ``adds`` are removals.
+    """
+    starts, group = np.flatnonzero(firsts), np.cumsum(firsts) - 1
     sums = np.cumsum(np.where(adds, 1, -1))
     sums -= (sums[starts] - np.where(adds[starts], 1, -1))[group]  # of each group alone
-    least = np.minimum(np.minimum.reduceat(sums, starts), 0)
-    alive = sums[ends] - least
-    added = np.add.reduceat(adds.astype(np.int64), starts)
-    whole = (alive == added)[group] & adds
-    some = np.flatnonzero((alive > 0) & (alive < added))
-    left = [order[whole], *(_some_left(operations, order[starts[one] : ends[one] + 1]) for one in some)]
-    return Counts(np.sort(np.concatenate(left)), int(-least.sum()))
+    # The least sum so far, of each group alone: each group lies below the one before it.
+    apart = group * (2 * len(adds) + 2)
+    least = np.minimum(np.minimum.accumulate(sums - apart) + apart, 0)
+    before = np.where(firsts, 0, np.append(0, least[:-1]))
+    return np.asarray(~adds & (sums < before), np.bool_)
 
 
 def by_row_in_order(operations: Operations, codes: Numbers) -> tuple[Numbers, Mask]:
@@ -58,12 +76,18 @@ def by_row_in_order(operations: Operations, codes: Numbers) -> tuple[Numbers, Ma
 
 def _some_left(operations: Operations, order: Numbers) -> Numbers:
     """Return the operations whose rows are left of one group of equal rows, of which some have gone."""
-    row = operations.touches.column("row").take(order)
-    shown = list(zip(*(operations.rows.column(name).take(row).to_pylist() for name in SHOWN), strict=True))
+    row, adds = operations.touches.column("row").take(order), operations.takes[order]
+    names = [name for name in (*SHOWN, *AUDITED) if name in operations.rows.schema.names]
+    shown = zip(*(map(_comparable, operations.rows.column(name).take(row).to_pylist()) for name in names), strict=True)
     there: list[tuple[object, int]] = []
-    for place, number in enumerate(order):
-        if row[place].is_valid:
-            heapq.heappush(there, (shown[place], int(number)))
+    for number, is_added, place in zip(order.tolist(), adds.tolist(), shown, strict=True):
+        if is_added:
+            heapq.heappush(there, (place, number))
         elif there:
             heapq.heappop(there)
     return np.array([number for _, number in there], np.int64)
+
+
+def _comparable(value: object) -> tuple[bool, object]:
+    """Return a value with an order: None comes first, and a struct is compared field by field."""
+    return value is not None, tuple(value.values()) if isinstance(value, dict) else value

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dts_assets.model.added_columns import AUDITED, DELETED_AT
 from dts_assets.model.columns import Column, has_key
 from dts_assets.model.frontier import EMPTY_FRONTIER, Frontier
 from dts_assets.model.positions import SourcePosition
@@ -27,7 +28,7 @@ CHANGE_COLUMNS = (
 """The columns of a changelog that a snapshot is made from."""
 
 SHOWN = {"_event_time": "event_time", "_kafka_partition": "kafka_partition", "_kafka_offset": "kafka_offset"}
-"""The columns that a snapshot shows of a row's last change, and their names in a changelog."""
+"""The columns that every snapshot shows of a row's last change, and their names in a changelog."""
 
 TRUNCATE = "truncate"
 """The operation of a change that empties the table: it has no image."""
@@ -47,7 +48,7 @@ class RowShape:
     """The shape of a snapshot's or a history's rows: source columns, their names there, Arrow schema.
 
     ``unfit`` says that keys may hold values that do not fit their types, so that texts are part of a key. ``versions`` says that
-    the table is a history, which has every version of a row.
+    the table is a history, which has every version of a row. ``added`` names the columns that a snapshot has on request.
     """
 
     columns: tuple[Column, ...]
@@ -55,6 +56,7 @@ class RowShape:
     schema: pa.Schema
     unfit: bool = False
     versions: bool = False
+    added: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -65,9 +67,25 @@ class RowShape:
         *,
         unfit: bool,
         versions: bool = False,
+        added: tuple[str, ...] = (),
     ) -> RowShape:
         """Return the shape of a table; the rows of a bag are always told apart by texts, too."""
-        return cls(columns, names, schema, unfit or not has_key(columns), versions)
+        return cls(columns, names, schema, unfit or not has_key(columns), versions, added)
+
+    @property
+    def is_soft(self) -> bool:
+        """True if deleted rows stay, with the time at which they were deleted."""
+        return DELETED_AT in self.added
+
+    @property
+    def shown(self) -> Mapping[str, str]:
+        """The columns that a snapshot shows of a row's last change, and their names in a changelog."""
+        return {**SHOWN, **{name: AUDITED[name] for name in self.added if name in AUDITED}}
+
+    @property
+    def change_columns(self) -> tuple[str, ...]:
+        """The columns of a changelog that the table is made from."""
+        return tuple(dict.fromkeys((*CHANGE_COLUMNS, *self.shown.values())))
 
     @property
     def is_bag(self) -> bool:

@@ -18,13 +18,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dts_assets.model.added_columns import DELETED_AT
 from dts_assets.model.positions import SourcePosition
 from dts_assets.stages.change_columns import (
     POSITION,
-    SHOWN,
     Changes,
     Counted,
     RowShape,
+    Truncation,
     is_operation,
     microseconds,
     positions_of,
@@ -48,6 +49,7 @@ class Operations:
     their texts ``u0``, ...), the number of its ``row`` in ``rows``, null where the key is left, and if asked for the ``hash`` of
     the key and the hash of the ``other`` key where the row moves and lacks columns, else null. For a history it has ``op``, too,
     the ``time`` of the change in microseconds, and ``ended`` of a version that stands and has ended: no row is left at its key.
+    With soft deletes an operation that leaves a key has a row, too: the one that was deleted.
 
     ``rows`` has the columns that are not of the key by their places, ``v2``, then if some text or absence is told ``t2`` and
     ``a2``, and what the snapshot shows of the change.
@@ -126,9 +128,16 @@ def operations_of(
         counts = again | counted.fresh(kept)[source]
         touches, source = touches.filter(pa.array(counts)), source[counts]
     takes = as_mask(touches.column("takes"))
-    row = np.cumsum(takes) - 1
-    touches = touches.append_column("row", pa.array(row, pa.int64(), mask=~takes))
-    return Operations(touches, _rows(changes, source[takes] if with_rows else source[:0]))
+    deleted = _deletes_softly(changes, source, takes)
+    made = takes | deleted
+    row = np.cumsum(made) - 1
+    touches = touches.append_column("row", pa.array(row, pa.int64(), mask=~made))
+    if not with_rows:
+        return Operations(touches, _rows(changes, source[:0]))
+    rows = _rows(changes, source[takes])
+    if deleted.any():  # the operations that leave keys stand behind those that take them
+        rows = _one_after_another([rows, _rows(changes, source[deleted], "before")])
+    return Operations(touches, rows)
 
 
 def standing(rows: pa.RecordBatch, shape: RowShape, texts: Mapping[int, pa.Array], *, hashed: bool) -> Operations:
@@ -141,18 +150,18 @@ def standing(rows: pa.RecordBatch, shape: RowShape, texts: Mapping[int, pa.Array
         shape, [rows.column(shape.names[place]) for place in shape.keys], [texts.get(n) for n in shape.keys]
     )
     place = {name: pa.array(np.full(count, -1 if name == "lineage" else 0, np.int64)) for name in _PLACE}
-    takes = np.ones(count, np.bool_)
+    takes = as_mask(rows.column(DELETED_AT).is_null()) if shape.is_soft else np.ones(count, np.bool_)
     touches = {"takes": pa.array(takes), "begins": pa.array(takes), **place, **keys}
     if shape.versions:
         touches |= _place_of_versions(rows)
         takes = as_mask(touches["takes"])
     if hashed:
         touches |= {"hash": pa.array(hash_keys(list(keys.values()))), "other": pa.nulls(count, pa.uint64())}
-    touches["row"] = pa.array(np.arange(count), mask=~takes)
+    touches["row"] = pa.array(np.arange(count), mask=~takes if shape.versions else None)
     values = {f"v{place}": rows.column(shape.names[place]) for place in shape.values}
     values |= {f"t{place}": texts[place] for place in shape.values if place in texts}
     if not shape.versions:
-        values |= {name: rows.column(name) for name in SHOWN}
+        values |= {name: rows.column(name) for name in (*shape.shown, *([DELETED_AT] if shape.is_soft else []))}
     return Operations(pa.RecordBatch.from_pydict(touches), _batch_of(values, count))
 
 
@@ -180,6 +189,25 @@ def _place_of_versions(rows: pa.RecordBatch) -> dict[str, pa.Array]:
     }
 
 
+def eras_of(operations: Operations, truncations: Sequence[Truncation]) -> Numbers:
+    """Return for each operation the number of truncations before it.
+
+    ``truncations`` are in the order of their positions. A truncation empties the table of changes at its own position, too.
+    """
+    if not truncations:
+        return np.zeros(operations.count, np.int64)
+    columns = [
+        np.append(np.array([getattr(cut.position, name) for cut in truncations], np.int64), operations.numbers(name))
+        for name in POSITION
+    ]
+    is_change = np.arange(len(columns[0])) >= len(truncations)
+    order = np.lexsort((~is_change, *reversed(columns)))
+    before = np.cumsum(~is_change[order])
+    found = np.zeros(len(order), np.int64)
+    found[order] = before
+    return found[len(truncations) :]
+
+
 def begin_of(operations: Operations) -> tuple[Numbers, Numbers, Numbers]:
     """Return the source positions at which the versions of operations begin: lineages, file numbers, positions."""
     lineage, file, offset = (operations.numbers(name) for name in POSITION)
@@ -196,11 +224,7 @@ def joined(parts: Sequence[Operations]) -> Operations:
         moved = pc.add(part.touches.column("row"), before)
         touches.append(part.touches.set_column(row, "row", moved))
         before += part.rows.num_rows
-    whole = [
-        pa.concat_tables([pa.Table.from_batches([batch]) for batch in batches], promote_options="default")
-        for batches in (touches, [part.rows for part in parts])
-    ]
-    return Operations(*map(_one_batch, whole))
+    return Operations(_one_after_another(touches), _one_after_another([part.rows for part in parts]))
 
 
 def least_position(operations: Operations) -> SourcePosition | None:
@@ -302,22 +326,35 @@ def _lacks_values(changes: Changes) -> Mask:
     return lacks
 
 
-def _rows(changes: Changes, at: Numbers) -> pa.RecordBatch:
-    """Return the rows that some changes leave."""
-    places = pa.array(at)
+def _deletes_softly(changes: Changes, source: Numbers, takes: Mask) -> Mask:
+    """Return the operations that leave a deleted row behind; ``source`` has the number of each one's change.
+
+    An update of a row without a key deletes none: the row is another one then.
+    """
+    if not changes.shape.is_soft:
+        return np.zeros(len(source), np.bool_)
+    return ~takes & is_operation(changes.rows, "delete")[source] if changes.shape.is_bag else ~takes
+
+
+def _rows(changes: Changes, at: Numbers, image: str = "after") -> pa.RecordBatch:
+    """Return an image of some changes as rows: those that they leave, or those that they delete."""
+    places, shape = pa.array(at), changes.shape
     found: dict[str, pa.Array] = {}
-    for place in changes.shape.values:
-        found[f"v{place}"] = changes.values("after", place).take(places)
-        texts, absent = changes.texts("after", place), changes.absent("after", place)
+    for place in shape.values:
+        found[f"v{place}"] = changes.values(image, place).take(places)
+        texts, absent = changes.texts(image, place), changes.absent(image, place)
         if texts is not None:
             found[f"t{place}"] = texts.take(places)
         if absent is not None:
             found[f"a{place}"] = pa.array(absent[at])
-    if not changes.shape.versions:
+    if not shape.versions:
         found |= {
-            name: changes.rows.column(stored).take(places).cast(changes.shape.schema.field(name).type)
-            for name, stored in SHOWN.items()
+            name: changes.rows.column(stored).take(places).cast(shape.schema.field(name).type)
+            for name, stored in shape.shown.items()
         }
+    if shape.is_soft:
+        times = pa.array(times_of(changes.rows)[at], mask=np.full(len(at), image == "after"))
+        found[DELETED_AT] = times.cast(shape.schema.field(DELETED_AT).type)
     return _batch_of(found, len(at))
 
 
@@ -331,6 +368,13 @@ def _batch_of(columns: Mapping[str, pa.Array], count: int) -> pa.RecordBatch:
 
 def _hashes(touches: pa.RecordBatch) -> Hashes:
     return np.asarray(touches.column("hash").to_numpy(zero_copy_only=False), np.uint64)
+
+
+def _one_after_another(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """Return the rows of all batches as one batch; columns that a batch lacks are null."""
+    return _one_batch(
+        pa.concat_tables([pa.Table.from_batches([batch]) for batch in batches], promote_options="default")
+    )
 
 
 def _one_batch(table: pa.Table) -> pa.RecordBatch:

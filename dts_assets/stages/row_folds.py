@@ -22,11 +22,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from dts_assets.stages.bags import left_rows
-from dts_assets.stages.change_columns import POSITION, SHOWN, RowShape
+from dts_assets.stages.change_columns import POSITION, RowShape
 from dts_assets.stages.key_operations import Operations
 from dts_assets.stages.keys import Keys, Mask, Numbers, as_mask, as_numbers
 
-_NOWHERE = -1
+NOWHERE = -1
 """The number of a row where no operation has sent a value."""
 
 
@@ -52,7 +52,7 @@ def living_rows(operations: Operations, shape: RowShape, *, fold_absent: bool = 
     else:
         found = _folded(operations, codes, shape) if fold_absent else _last(operations, codes)
     columns = values_of(operations, found, shape)
-    columns |= {name: operations.rows.column(name).take(pa.array(found.rows)) for name in SHOWN}
+    columns |= {name: operations.rows.column(name).take(pa.array(found.rows)) for name in shape.shown}
     return MadeRows(in_schema(columns, shape), unmatched)
 
 
@@ -93,7 +93,7 @@ class Found:
     def rows_of(self, place: int) -> pa.Array:
         """Return for each operation the row that has the value of a column; null where none has."""
         at = self.sent.get(place, self.rows)
-        return pa.array(at, mask=at == _NOWHERE)
+        return pa.array(at, mask=at == NOWHERE)
 
 
 def _last(operations: Operations, codes: Numbers) -> Found:
@@ -135,7 +135,7 @@ def _moves(operations: Operations) -> Numbers:
 
     It is -1 where no row moves, or where all columns were sent.
     """
-    found = np.full(operations.count, _NOWHERE, np.int64)
+    found = np.full(operations.count, NOWHERE, np.int64)
     other = operations.touches.column("other")
     some = np.flatnonzero(as_mask(other.is_valid()))
     if not len(some):
@@ -161,10 +161,10 @@ def _roots(operations: Operations, order: Numbers, codes: Numbers) -> Numbers:
     begins = taken & (as_mask(operations.touches.column("begins"))[order] | (moves >= 0) | ~lived)
     # A life is called by the place of the operation that it begins with.
     places = np.arange(len(order))
-    life = np.maximum.accumulate(np.where(begins, places, _NOWHERE)) if len(order) else places
-    life = np.where(taken | lived, life, _NOWHERE)
+    life = np.maximum.accumulate(np.where(begins, places, NOWHERE)) if len(order) else places
+    life = np.where(taken | lived, life, NOWHERE)
     root = _first_lives(life, moves, taken, begins)
-    return np.where(life >= 0, root[life], _NOWHERE)
+    return np.where(life >= 0, root[life], NOWHERE)
 
 
 def _first_lives(life: Numbers, moves: Numbers, taken: Mask, begins: Mask) -> Numbers:
@@ -174,7 +174,7 @@ def _first_lives(life: Numbers, moves: Numbers, taken: Mask, begins: Mask) -> Nu
     """
     first = np.arange(len(life))
     left = ~taken & (moves >= 0) & (life >= 0)
-    origin = np.full(int(moves.max(initial=-1)) + 1, _NOWHERE, np.int64)
+    origin = np.full(int(moves.max(initial=-1)) + 1, NOWHERE, np.int64)
     origin[moves[left]] = life[left]
     came = np.flatnonzero(begins & (moves >= 0))
     came = came[origin[moves[came]] >= 0]
@@ -209,8 +209,8 @@ def last_sent(operations: Operations, order: Numbers, codes: Numbers, chosen: Ma
         if name not in operations.rows.schema.names:
             continue
         absent = operations.rows.column(name).fill_null(False).take(pa.array(row))
-        last = np.maximum.accumulate(np.where(as_mask(absent), _NOWHERE, np.arange(len(row))))
-        sent[place] = np.where(last >= begins, row[last], _NOWHERE)[mine]
+        last = np.maximum.accumulate(np.where(as_mask(absent), NOWHERE, np.arange(len(row))))
+        sent[place] = np.where(last >= begins, row[last], NOWHERE)[mine]
     return Found(order[chosen], row[mine], sent)
 
 

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from dts_assets.stages.bags import by_row_in_order
+from dts_assets.stages.bags import by_row_in_order, unmatched_removals
 from dts_assets.stages.change_columns import NO_TIME, POSITION, RowShape, Truncation
-from dts_assets.stages.key_operations import Operations, begin_of
+from dts_assets.stages.key_operations import Operations, begin_of, eras_of
 from dts_assets.stages.keys import Keys, Mask, Numbers, as_mask, as_numbers
 from dts_assets.stages.row_folds import Found, MadeRows, by_key_in_order, in_schema, last_sent, values_of
 
@@ -54,7 +54,7 @@ def versions_of(
     may lack columns. Versions that ended before ``expired_before``, in microseconds since 1970, are left out.
     """
     codes = Keys(operations.keys).codes
-    eras = _eras(operations, truncations)
+    eras = eras_of(operations, truncations)
     groups = codes * (len(truncations) + 1) + eras
     ends = (
         _fifo(operations, groups, eras, truncations) if shape.is_bag else _next(operations, groups, eras, truncations)
@@ -86,25 +86,6 @@ def versions_of(
     return MadeRows(in_schema(columns, shape), ends.unmatched)
 
 
-def _eras(operations: Operations, truncations: Sequence[Truncation]) -> Numbers:
-    """Return for each operation the number of truncations before it.
-
-    A truncation ends the versions of changes at its own position, too.
-    """
-    if not truncations:
-        return np.zeros(operations.count, np.int64)
-    columns = [
-        np.append(np.array([getattr(cut.position, name) for cut in truncations], np.int64), operations.numbers(name))
-        for name in POSITION
-    ]
-    is_change = np.arange(len(columns[0])) >= len(truncations)
-    order = np.lexsort((~is_change, *reversed(columns)))
-    before = np.cumsum(~is_change[order])
-    found = np.zeros(len(order), np.int64)
-    found[order] = before
-    return found[len(truncations) :]
-
-
 def _next(operations: Operations, groups: Numbers, eras: Numbers, truncations: Sequence[Truncation]) -> _Ends:
     """Return the ends of versions in a table with a key.
 
@@ -129,13 +110,7 @@ def _fifo(operations: Operations, groups: Numbers, eras: Numbers, truncations: S
         return _Ends(order, order)
     adds, starts = operations.takes[order], np.flatnonzero(firsts)
     group = np.cumsum(firsts) - 1
-    sums = np.cumsum(np.where(adds, 1, -1))
-    sums -= (sums[starts] - np.where(adds[starts], 1, -1))[group]  # of each group alone
-    # The least sum so far, of each group alone: each group lies below the one before it.
-    apart = group * (2 * len(order) + 2)
-    least = np.minimum(np.minimum.accumulate(sums - apart) + apart, 0)
-    before: Numbers = np.where(firsts, 0, np.append(0, least[:-1]))
-    unmatched = ~adds & (sums < before)
+    unmatched = unmatched_removals(adds, firsts)
     removes = ~adds & ~unmatched
     nth_add, nth_removal = (_count_in_group(mask, starts, group) for mask in (adds, removes))
     width = len(order) + 1

@@ -16,6 +16,7 @@ from datetime import datetime
 from types import MappingProxyType, UnionType
 from typing import Any, TypeAlias, get_args, get_origin, get_type_hints
 
+from dts_assets.model.added_columns import AUDITED, DELETED_AT
 from dts_assets.model.columns import Column, quoted, same_name
 from dts_assets.model.delivery import CellDelivery
 from dts_assets.model.ledger_rows import (
@@ -202,7 +203,7 @@ ICEBERG_NAMES = (
 )  # fmt: skip
 """The names of Iceberg's metadata columns: Spark refuses to write to a table that has such a column."""
 
-RESERVED = frozenset({name for name, _ in (*SNAPSHOT_SYSTEM, *HISTORY_SYSTEM)} | set(ICEBERG_NAMES))
+RESERVED = frozenset({DELETED_AT, *AUDITED, *ICEBERG_NAMES} | {name for name, _ in (*SNAPSHOT_SYSTEM, *HISTORY_SYSTEM)})
 """The names that a column cannot keep in the flat tables, in whatever case: it is called ``_source_<name>``."""
 
 _RENAMED = "_source_"
@@ -259,6 +260,12 @@ def snapshot_columns(columns: Sequence[Column]) -> tuple[NamedType, ...]:
     They are its own, flat and typed, then the origin of the row's last change and its values that do not fit.
     """
     return (*_flat_columns(columns), *SNAPSHOT_SYSTEM)
+
+
+def added_columns(names: Iterable[str]) -> tuple[NamedType, ...]:
+    """Return the columns that a snapshot has on request, by their names: ``("_deleted_at", "_op")``."""
+    stored = dict(changelog_columns(()))
+    return tuple((name, "timestamp" if name == DELETED_AT else stored[AUDITED[name]]) for name in names)
 
 
 def history_columns(columns: Sequence[Column]) -> tuple[NamedType, ...]:

@@ -39,8 +39,10 @@ from dts_assets.planning.outgrown_types import invalid_columns, outgrown, outgro
 from dts_assets.planning.pauses import (
     Fault,
     catches_up,
+    lacking_from_now_on,
     new_pauses,
     pauses_of,
+    removed,
     resumed_inputs,
     shared_fault,
     standings,
@@ -208,17 +210,17 @@ def _paused(count: int) -> tuple[list[PausedTable], list[Cut]]:
 
 
 def _resume(given: tuple[list[PausedTable], list[Cut]]) -> object:
-    rows, stored = given
-    tables = {row.table for row in rows}
+    (rows, stored), tables = given, {row.table for row in given[0]}
     faults = dict.fromkeys(tables, Fault("snapshot", "KeyError"))
     proven = replace(stored[0], inputs=(*stored[0].inputs, "proof:x=1"))
     found = {mark.window.start: window_cut(mark) for mark in stored}
     lacking = windows_lacking(stored)[rows[0].table]
     return (
-        tables_lacking(stored),
         shared_fault(tables, faults), pauses_of(faults, since=GRID.start, first_window=None), new_pauses(rows, rows),
         resumed_inputs(stored[0], ()), catches_up(stored[0], stored[0], paused=()), same_rows(stored[0], proven, paused=tables),
-        standings(tables, rows, stored), frontier_of_table(found, GRID, first=GRID.start, lacking=lacking),
+        removed(tables, rows, reason="r", since=GRID.start), tables_lacking(stored), standings(tables, rows, stored),
+        lacking_from_now_on(stored, [rows[0].table], reason="r", since=GRID.start),
+        frontier_of_table(found, GRID, first=GRID.start, lacking=lacking),
     )  # fmt: skip
 
 
@@ -445,5 +447,4 @@ PLANNING: dict[str, Case] = {
 
 
 def _span(rows: dict[Cell, RawWindow]) -> Any:
-    (one,) = rectangles(rows)
-    return one
+    return rectangles(rows)[0]

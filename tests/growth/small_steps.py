@@ -13,7 +13,7 @@ from dts_assets.model.columns import Column
 from dts_assets.model.frontier import Frontier
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
-from dts_assets.planning.backlog import backlog_of, concerned_tables, entered, taken_out
+from dts_assets.planning.backlog import backlog_of, concerned_tables, entered, layers_asked_for, taken_out
 from dts_assets.planning.counts_needed import StoredSnapshot, counts_needed
 from dts_assets.planning.snapshot_plans import SnapshotState
 from dts_assets.stages.change_columns import Counted, RowShape
@@ -27,6 +27,7 @@ from tests.growth.hostile_streams import DTS
 from tests.growth.long_histories import Case
 from tests.growth.whole_way import as_messages
 from tests.stages.merging import CHANGES, NAMES, SNAPSHOT, again, emptied_at, merged
+from tests.stages.test_soft_deletes import SOFT, SOFT_BAG
 from tests.stages.versioning import BAG, advanced
 from tests.stages.versioning import NOTHING as HISTORY
 from tests.stages.versioning import SHAPE as HISTORY_SHAPE
@@ -97,6 +98,19 @@ def _merge_bag(changes: pa.RecordBatch) -> object:
     return merged(NOTHING, [changes], shape=shape, fold_absent=True, shares=3)
 
 
+def _deleted(changes: pa.RecordBatch, shape: RowShape = SOFT) -> object:
+    """The rows of a snapshot with soft deletes, at once with truncations, and going on."""
+    half, number = changes.num_rows // 2, np.arange(changes.num_rows)
+    nothing = pa.RecordBatch.from_pylist([], schema=shape.schema)
+    removes = pa.array(number % 4 == 1)
+    image = pc.if_else(removes, changes.column("after"), changes.column("before"))
+    changes = changes.set_column(0, "op", pc.if_else(removes, "delete", "insert")).set_column(1, "before", image)
+    op = pc.if_else(pa.array(number % 10 == 3), "truncate", changes.column("op"))
+    emptied = merged(nothing, [changes.set_column(0, "op", op)], shape=shape, fold_absent=True, shares=3)
+    rows = merged(nothing, [changes.slice(half)], shape=shape, fold_absent=True)
+    return emptied, merged(rows, [changes.slice(0, half)], shape=shape, fold_absent=True)
+
+
 def _versions(changes: pa.RecordBatch, shape: RowShape = HISTORY_SHAPE) -> object:
     """Changes of which every tenth is a truncation, one half after the other, then with half of all keys made again."""
     op = pc.if_else(pa.array(np.arange(changes.num_rows) % 10 == 3), "truncate", changes.column("op"))
@@ -112,6 +126,7 @@ def _look_at_all(tables: list[TableId]) -> object:
     """A run that looks at all tables, of which every second waits, and then another of the tables that wait."""
     layers, rows = ("changelog", "snapshot"), entered([], tables, "r1")
     rows = taken_out(rows, seen=(), run="r1", done=set(tables[::2]), layers=layers, all_tables=tables)
+    assert not layers_asked_for(rows, layers)
     known = concerned_tables(backlog_of(rows, layers), [], described=tables, counted=tables, tables=tables)
     return taken_out(entered(rows, tables, "r2"), seen=set(rows), run="r2", done=known or (), layers=layers)
 
@@ -151,6 +166,9 @@ STEPS: dict[str, Case] = {
     "versions of many rows": (lambda count: _changes(count, keys=count), _versions),
     "versions of one row": (lambda count: _changes(count, keys=1), _versions),
     "versions of a bag's one row": (lambda count: _changes(count, keys=1), lambda changes: _versions(changes, BAG)),
+    "soft deletes of many rows": (lambda count: _changes(count, keys=count), _deleted),
+    "soft deletes of one row": (lambda count: _changes(count, keys=1), _deleted),
+    "soft deletes of a bag's one row": (lambda count: _changes(count, keys=1), lambda rows: _deleted(rows, SOFT_BAG)),
     "versions of rows that move": (lambda count: _changes(count, keys=count, moving=True), _versions),
     "rows that move": (lambda count: _changes(count, keys=count, moving=True), _merge),
     "snapshots that need counts": (_needed, lambda given: counts_needed(given, run={START})),

@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from dts_assets.errors import ConfigErrors, ConfigMistake
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window, WindowGrid
-from dts_assets.settings import Settings, config_file, json_schema, load_settings
+from dts_assets.settings import config_file, load_settings
 from dts_assets.settings.unsupported import UNSUPPORTED
-from dts_assets.settings.values import duration_of, duration_text
 
 HOUSE = Path(__file__).parents[2]
 
@@ -63,6 +62,8 @@ subscriptions:
     source_time_zone: Asia/Shanghai
     tables: {include: ["shopdb.*", "hr.public.people"], exclude: ["shopdb.tmp_*"]}
     history: ["shopdb.orders"]
+    deletes: {"shopdb.sessions": hard, "shopdb.*": soft}
+    audit_columns: [transaction_id, op]
     sql: {tables: ["shopdb.*"], dialect: mysql}
     types: {"shopdb.orders.note": string, "shopdb.orders.price": "decimal(12,2)"}
     on_incomplete: block
@@ -139,6 +140,8 @@ class TestWhatAFileSays:
         assert shop.types_of(orders) == {"note": "string", "price": "decimal(12,2)"}
         assert shop.types_of(TableId("shopdb", "", "order")) == {}
         assert (shop.history, shop.sql.tables) == (("shopdb.orders",), ("shopdb.*",))
+        assert shop.snapshot_columns(orders) == ("_deleted_at", "_op", "_transaction_id")
+        assert shop.snapshot_columns(TableId("shopdb", "", "sessions")) == ("_op", "_transaction_id")
 
     def test_tables_are_taken_by_globs_and_exact_names_are_known_at_once(self, write: Write) -> None:
         text = SMALLEST + '    tables: {include: ["shopdb.*", hr.public.people, shopdb.tmp_a], exclude: ["*.tmp_*"]}\n'
@@ -259,6 +262,14 @@ class TestMistakes:
              "decimal(p,s)"),
             (("partitions: 4", "partitions: 4\n    types: {a.b: string}"), "subscriptions.shop.types.a.b", "no column",
              "shopdb.orders.note"),
+            (("partitions: 4", "partitions: 4\n    deletes: sfot"), "subscriptions.shop.deletes", '"sfot" says nothing',
+             "hard or soft"),
+            (("partitions: 4", "partitions: 4\n    deletes: {shopdb: soft}"), "subscriptions.shop.deletes.shopdb",
+             "names no tables", "shopdb.*"),
+            (("partitions: 4", "partitions: 4\n    deletes: {a.b: sfot}"), "subscriptions.shop.deletes.a.b", '"sfot"',
+             "soft"),
+            (("partitions: 4", "partitions: 4\n    audit_columns: [gtid]"), "subscriptions.shop.audit_columns[0]", '"gtid"',
+             "op"),
             (("partitions: 4", "partitions: 4\n    partitions: 5"), "subscriptions.shop.partitions", "second time", "keep one"),
             (("  shop:\n", "  shop: &a\n    sql: *a\n"), "subscriptions.shop.sql", "contains it", "write the value out"),
         ],
@@ -419,28 +430,3 @@ class TestWhatIsNotThereYet:
     def test_every_entry_of_the_list_is_tested_here(self) -> None:
         listed = {".".join(entry.place).replace("*", "shop") for entry in UNSUPPORTED}
         assert listed == {place for _, _, place in self.ASKED_FOR}
-
-
-class TestDurations:
-    @given(st.integers(0, 10**6), st.sampled_from("smhd"))
-    def test_durations_survive_being_written(self, number: int, unit: str) -> None:
-        duration = duration_of(f"{number}{unit}")
-        assert duration_of(duration_text(duration)) == duration
-
-
-class TestTheSchemaForEditors:
-    def test_it_names_every_key_and_shows_defaults_as_they_are_written(self) -> None:
-        schema = json_schema()
-        shop = schema["$defs"]["Subscription"]["properties"]
-        assert set(shop) == {
-            "format", "schema", "source", "partitions", "window", "consistency", "epoch", "retention", "source_time_zone",
-            "tables", "history", "history_retention", "sql", "types", "on_incomplete", "automation",
-        }  # fmt: skip
-        assert shop["retention"]["default"] == "24h"
-        assert all(part.get("description") for part in shop.values())
-        assert set(schema["properties"]) == set(Settings.model_fields)
-        json.dumps(schema)
-
-    def test_a_bare_capture_path_is_allowed(self) -> None:
-        capture = json_schema()["$defs"]["Source"]["properties"]["capture"]
-        assert {"type": "string"} in capture["anyOf"]

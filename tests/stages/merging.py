@@ -15,6 +15,7 @@ from dts_assets.stages.change_columns import CHANGE_COLUMNS, Counted, RowShape, 
 from dts_assets.stages.key_operations import Operations, joined, operations_of, partial_moves, shared_out, standing
 from dts_assets.stages.row_folds import last_operations, living_rows
 from dts_assets.stages.snapshot_in_arrow import Touched, keys_of_rows, linked_keys, text_of, touched_keys, with_linked
+from dts_assets.stages.soft_deletes import rows_with_deleted
 from tests.stages.worlds import COLUMNS, HOUR, START, Change, Key, Row, Shown
 
 IMAGE = pa.struct([("world", pa.int32()), ("id.no", pa.int32()), ("name", pa.string()), ("amount", pa.int32())])
@@ -51,14 +52,15 @@ def batch(changes: Iterable[Change]) -> pa.RecordBatch:
     """Changes as a batch of a changelog, in no order."""
     rows: list[dict[str, object]] = [
         {
-            "op": change.op, "before": image(change.before), "after": image(change.after, change.absent),
+            "op": change.op, "before": image(change.before, change.unsent), "after": image(change.after, change.absent),
             "event_time": change.event_time,
             "source_position": {
                 "lineage": change.position.lineage, "file": change.position.file, "position": change.position.position,
             },
             "row_number": change.row_number, "kafka_partition": change.kafka_partition,
             "kafka_offset": change.kafka_offset, "window_start": START + change.window * HOUR,
-            "absent": [f"after.{name}" for name in change.absent], "invalid": list(change.invalid),
+            "absent": [f"after.{name}" for name in change.absent] + [f"before.{name}" for name in change.unsent],
+            "invalid": list(change.invalid),
         }
         for change in changes
     ]  # fmt: skip
@@ -80,7 +82,7 @@ def emptied_at(batches: Sequence[pa.RecordBatch]) -> SourcePosition | None:
 def parts_of(
     batches: Sequence[pa.RecordBatch], counted: Counted = EVERYTHING, shape: RowShape = SHAPE, *, hashed: bool = False
 ) -> list[Operations]:
-    return [operations_of(one.select(CHANGE_COLUMNS), shape, counted, hashed=hashed) for one in batches]
+    return [operations_of(one.select(shape.change_columns), shape, counted, hashed=hashed) for one in batches]
 
 
 def merged(
@@ -100,20 +102,28 @@ def merged(
     touched = touched_keys(parts, counted.again)
     keys = keys_of_rows(snapshot, shape)
     gone = touched.rows(keys)
+    if shape.is_soft and shape.is_bag:
+        gone = (gone & np.asarray(snapshot["_deleted_at"].is_null())) | touched.rows_again(keys)
+    cuts = truncations_of([one.select(CHANGE_COLUMNS) for one in batches], counted.after)
+
+    def fold(whole: Operations) -> pa.RecordBatch:
+        if shape.is_soft:
+            return rows_with_deleted(whole, shape, truncations=cuts, fold_absent=fold_absent).rows
+        return living_rows(whole, shape, fold_absent=fold_absent).rows
+
     if fold_absent:
         base = snapshot.filter(pa.array(gone & ~touched.rows_again(keys)))
         texts = {place: text_of(base.column("_invalid"), [name]) for place, name in enumerate(shape.names)}
         parts.append(standing(base, shape, texts, hashed=True))
     found = [snapshot.filter(pa.array(~gone))]
     if shares == 1:
-        found += [living_rows(joined(parts), shape, fold_absent=fold_absent).rows] if parts else []
+        found += [fold(joined(parts))] if parts else []
     else:
         linked = linked_keys(partial_moves(part) for part in parts)
         some = parts if fold_absent else [last_operations(part) for part in parts]
         pieces = [[piece.to_bytes() for piece in shared_out(part, shares, linked)] for part in some]
         for share in zip(*pieces, strict=True):
-            whole = joined([Operations.of_bytes(piece) for piece in share])
-            found.append(living_rows(whole, shape, fold_absent=fold_absent).rows)
+            found.append(fold(joined([Operations.of_bytes(piece) for piece in share])))
     return (
         pa.Table.from_batches(found).combine_chunks().to_batches()[0]
         if sum(one.num_rows for one in found)

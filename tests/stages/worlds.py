@@ -39,7 +39,7 @@ Key = tuple[int, int]
 
 @dataclass(frozen=True)
 class Change:
-    """A changelog row; images are whole, ``absent`` names the columns of ``after`` that were not sent.
+    """A changelog row; images are whole, ``absent`` names the columns of ``after`` that were not sent, ``unsent`` of ``before``.
 
     ``invalid`` has the texts of values that do not fit, such as ``("after.name", "0xFF")``.
     """
@@ -54,6 +54,7 @@ class Change:
     window: int = 0
     absent: tuple[str, ...] = ()
     invalid: tuple[tuple[str, str], ...] = ()
+    unsent: tuple[str, ...] = ()
 
     def as_row(self) -> tuple[Any, ...]:
         at = self.position
