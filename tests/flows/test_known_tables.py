@@ -43,7 +43,7 @@ def pipeline_of(
         ),
         name="bank",
         lake=SimpleNamespace(identity=lambda _: lake),
-        ledger=SimpleNamespace(table_shapes=lambda: rows),
+        ledger=SimpleNamespace(table_shapes=lambda: rows, paused_tables=list),
         format=SimpleNamespace(column_type=lambda original, *, unsigned: kinds[original]),
     )
     return cast(Pipeline, made)
