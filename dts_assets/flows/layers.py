@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from dts_assets.flows.reports import LayerOutcome, Progress
 from dts_assets.model.columns import Column
 from dts_assets.model.frontier import Frontier
+from dts_assets.model.layouts import UNPARTITIONED, Layout
 from dts_assets.model.tables import TableId
 from dts_assets.model.turns import Turn
 from dts_assets.model.windows import Window
@@ -98,6 +99,10 @@ def _none_needed(pipeline: Pipeline, table: TableId) -> Collection[int]:
     return ()
 
 
+LayoutOf: TypeAlias = Callable[["Subscription", TableId], Layout]
+"""The function that gives the layout of a table's files in a layer."""
+
+
 def _none_added(settings: Subscription, table: TableId) -> tuple[str, ...]:
     """Return no column: tables have no more than those of the layer."""
     return ()
@@ -108,14 +113,19 @@ def _no_requests(settings: Subscription) -> Sequence[str]:
     return ()
 
 
+def _unpartitioned(settings: Subscription, table: TableId) -> Layout:
+    """Return the layout of a layer for which nobody can ask for another one."""
+    return UNPARTITIONED
+
+
 @dataclass(frozen=True, slots=True)
 class Layer:
     """A layer: its name is the part of a path behind the subscription, `("shop", "changelog", "shopdb", "orders")`.
 
     `columns` gives the lake columns of a source table in this layer. `by_key` says that rows are told apart by the primary key,
     `has_versions` that a row stands there in every version. `asked_for` gives the globs of the tables that have the layer; None
-    stands for all tables. `added` gives the columns that a table has on request, `requests` these requests as texts. `make` is
-    None for the layer that decoding writes, `compact` where files stay as they are made.
+    stands for all tables. `added` gives the columns that a table has on request, `requests` these requests as texts, `layout` the
+    layout of its files. `make` is None for the layer that decoding writes, `compact` where files stay as they are made.
     """
 
     name: str
@@ -126,6 +136,7 @@ class Layer:
     asked_for: AskedFor | None = None
     added: Added = _none_added
     requests: Requests = _no_requests
+    layout: LayoutOf = _unpartitioned
     make: Make | None = None
     needed_versions: NeededVersions = _none_needed
     compact: Compact | None = None
@@ -220,6 +231,7 @@ SNAPSHOT = Layer(
     by_key=True,
     added=lambda settings, table: settings.snapshot_columns(table),
     requests=lambda settings: settings.snapshot_requests,
+    layout=lambda settings, table: settings.layout_of(table),
     make=partial(_make_rows, "snapshot"),
     needed_versions=partial(_changelog_versions, "snapshot"),
     compact=partial(_compact_rows, "snapshot"),

@@ -118,7 +118,7 @@ class LayerOutcome:
     ``rows`` and ``bytes`` are what the table holds, None where it was not looked at or was never written. ``outgrown`` are its
     columns that do not hold what they have become at the source. ``fault`` is that of a table that could not be brought up to
     date, None where all went well. ``unmatched`` counts the removals that found no row in a table without a key. ``waits`` says
-    that the changelog may have changes that the layer does not hold yet.
+    that the changelog may have changes that the layer does not hold yet, ``worn`` that its files wait to be put in order.
     """
 
     committed: bool = False
@@ -128,6 +128,7 @@ class LayerOutcome:
     fault: Fault | None = None
     unmatched: int | None = None
     waits: bool = True
+    worn: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,7 +97,11 @@ def _work(pipeline: Pipeline, layer: Layer, table: TableId, columns: tuple[Colum
         return None
     bounds = ["_valid_to"] if layer.has_versions else []
     files = pipeline.lake.data_files(path, snapshot_id=state.snapshot_id, applies_deletes=True, bounds=bounds)
-    chosen = files_to_compact([FileShape(file.bytes, file.rows, file.deleted_rows) for file in files])
+    shapes = (
+        FileShape(file.bytes, file.rows, file.deleted_rows, tuple(file.partition.values()), file.is_former)
+        for file in files
+    )
+    chosen = files_to_compact(list(shapes))
     worn = tuple(files[number] for number in chosen)
     frontier = SnapshotState.of_text(state.properties[STATE_PROPERTY]).frontier
     expired_before = expired_versions(pipeline, layer, frontier)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -35,7 +36,7 @@ class HeldFile:
     """A data file of a snapshot table, with its bytes.
 
     ``rewrite`` says that it is written anew even if no change touches a row of it. ``deletes`` are the delete files that apply to
-    it, and ``shared_deletes`` those among them that concern other data files, too.
+    it, and ``shared_deletes`` those among them that concern other data files, too. ``partition`` has its partition values.
     """
 
     path: str
@@ -43,6 +44,7 @@ class HeldFile:
     bytes: int = 0
     deletes: tuple[str, ...] = ()
     shared_deletes: tuple[str, ...] = ()
+    partition: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

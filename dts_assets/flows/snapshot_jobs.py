@@ -6,10 +6,12 @@ hashes of their keys, so that a task's memory is bounded whatever a table holds.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -60,7 +62,7 @@ class SnapshotJob:
     """The work of one table in a layer, its snapshot or its history.
 
     ``current`` is the present Iceberg snapshot of its table there, None before the first; ``truncating`` are the windows with
-    truncations of the table.
+    truncations of the table. ``laid_out`` says that files have another layout from this run on.
     """
 
     layer: Layer
@@ -71,6 +73,7 @@ class SnapshotJob:
     current: int | None
     truncating: frozenset[datetime]
     turn: Turn
+    laid_out: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,16 +254,28 @@ def _decided_from(job: SnapshotJob, looked: Sequence[Looked]) -> SourcePosition 
 def file_groups(files: Collection[StoredFile]) -> list[tuple[HeldFile, ...]]:
     """Return files of a snapshot as tasks take them.
 
-    The first group has the smallest files; its task adds the new rows.
+    The first group has the smallest files; its task adds the new rows. Where a partition has many small files they are written
+    as one.
     """
-    small = sum(file.bytes < _SMALL_BYTES for file in files) > _MOST_SMALL
+    small = Counter(_partition(file) for file in files if file.bytes < _SMALL_BYTES)
     return [
         tuple(
-            HeldFile(file.path, small and file.bytes < _SMALL_BYTES, file.bytes, file.deletes, file.shared_deletes)
+            HeldFile(
+                file.path,
+                file.bytes < _SMALL_BYTES and small[_partition(file)] > _MOST_SMALL,
+                file.bytes,
+                file.deletes,
+                file.shared_deletes,
+                _partition(file),
+            )
             for file in group
         )
         for group in by_size(files, _TASK_BYTES)
     ] or [()]
+
+
+def _partition(file: StoredFile) -> tuple[Any, ...]:
+    return tuple(file.partition.values())
 
 
 def by_size(files: Iterable[StoredFile], most: int) -> list[list[StoredFile]]:

@@ -362,7 +362,12 @@ class _Left:
         rows = np.flatnonzero(gone)
         self.deletes.append(
             write_deletes(
-                self.merged.target, self.attempt, rows, data_file=held.path, partition=(), instead_of=instead_of
+                self.merged.target,
+                self.attempt,
+                rows,
+                data_file=held.path,
+                partition=held.partition,
+                instead_of=instead_of,
             )
         )
 

@@ -73,13 +73,14 @@ class _Opened:
 
     The Iceberg snapshots are None before the first commit. ``anew`` says that all rows are made anew: because somebody asked for
     it, because other columns are asked for, or because another program has committed to the table, so that nothing is known of
-    its rows.
+    its rows. ``laid_out`` says that files have another layout from now on.
     """
 
     current: int | None
     changelog: int | None
     stored: StoredSnapshot
     anew: bool
+    laid_out: bool
 
 
 def _opened(work: LayerWork, layer: Layer, table: TableId) -> _Opened:
@@ -89,8 +90,9 @@ def _opened(work: LayerWork, layer: Layer, table: TableId) -> _Opened:
     """
     pipeline, path = work.pipeline, work.pipeline.table_path(layer.name, table)
     columns = tuple(work.tables[table])
-    pipeline.lake.ensure(path, _LAYOUTS[layer.name](table, columns))
+    opened = pipeline.lake.ensure(path, _LAYOUTS[layer.name](table, columns))
     pipeline.lake.evolve(path, layer.columns_of(pipeline.settings, table, columns))
+    laid_out = pipeline.lake.lay_out(path, opened, layer.layout(pipeline.settings, table))
     current, before = stored_state(pipeline, layer.name, table)
     anew = current is not None and (
         work.anew or STATE_PROPERTY not in current.properties or before.added != layer.added(pipeline.settings, table)
@@ -115,6 +117,7 @@ def _opened(work: LayerWork, layer: Layer, table: TableId) -> _Opened:
             and _by_window(pipeline.lake.data_files(path)).keys() <= {window.start for window in work.windows},
         ),
         anew,
+        laid_out,
     )
 
 
@@ -166,6 +169,7 @@ def _job(work: LayerWork, layer: Layer, table: TableId, opened: _Opened, counts:
         opened.current,
         counts.truncating(table) if plan.rebuilds else frozenset(),
         work.turn,
+        opened.laid_out,
     )
 
 
@@ -200,4 +204,5 @@ def _outcome(pipeline: Pipeline, job: SnapshotJob, merged: MergedRows, *, commit
         None if size is None else size.bytes,
         waits=job.plan.state.waits_from is not None,
         unmatched=None if has_key(job.columns) else merged.unmatched.get(job.table, 0),
+        worn=job.laid_out,
     )

@@ -248,6 +248,7 @@ def _upkeep(plan: TablesPlan, advanced: _Advanced, written: Written) -> Upkeep:
     if not plan.selection.whole:
         return NO_UPKEEP
     still_open = open_windows(plan.ingested.values())
+    worn = {table for made in advanced.outcomes.values() for table, outcome in made.items() if outcome.worn}
     return Upkeep(
         frozenset(
             mark.window
@@ -255,7 +256,7 @@ def _upkeep(plan: TablesPlan, advanced: _Advanced, written: Written) -> Upkeep:
             if needs_compaction(len(mark.made_by), still_open=mark.window.start in still_open)
         ),
         any(mark.window.start not in still_open for mark in advanced.marks),
-        {table: plan.tables[table] for table in written.tables if table in plan.tables},
+        {table: plan.tables[table] for table in sorted({*written.tables, *worn}) if table in plan.tables},
         frozenset({*plan.paused, *(row.table for row in advanced.failed)}),
     )
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 FEW = 2
@@ -43,18 +44,28 @@ MOST_SMALL = 4
 
 @dataclass(frozen=True, slots=True)
 class FileShape:
-    """The size of a data file: its bytes, its rows, and those of them that are deleted."""
+    """The size of a data file: its bytes, its rows, and those of them that are deleted.
+
+    ``partition`` has its partition values, and ``is_former`` says that new files have other partition fields.
+    """
 
     bytes: int
     rows: int
     deleted_rows: int = 0
+    partition: Hashable = ()
+    is_former: bool = False
 
 
 def files_to_compact(files: Sequence[FileShape]) -> list[int]:
     """Return the numbers of the files of a snapshot that are written anew when a window has closed.
 
-    They are those with many deleted rows, and all small ones where these are many.
+    They are those with many deleted rows or former partition fields, and all small ones of a partition where these are many.
     """
-    worn = {number for number, file in enumerate(files) if file.deleted_rows > MOST_DELETED * file.rows}
-    small = {number for number, file in enumerate(files) if file.bytes < SMALL_BYTES}
-    return sorted(worn | (small if len(small) > MOST_SMALL else set()))
+    counts = Counter(file.partition for file in files if file.bytes < SMALL_BYTES)
+    return [
+        number
+        for number, file in enumerate(files)
+        if file.deleted_rows > MOST_DELETED * file.rows
+        or file.is_former
+        or (file.bytes < SMALL_BYTES and counts[file.partition] > MOST_SMALL)
+    ]

@@ -18,6 +18,7 @@ from pydantic.json_schema import SkipJsonSchema
 from dts_assets.errors import WireFormatError
 from dts_assets.model.added_columns import AUDIT, DELETED_AT, AuditColumn
 from dts_assets.model.formats import FormatSettings, FormatTraits
+from dts_assets.model.layouts import UNPARTITIONED, Layout, column_name, partition_transform
 from dts_assets.model.tables import EMPTY, TableId
 from dts_assets.model.windows import WindowGrid
 from dts_assets.settings.environment import writable_folder
@@ -31,6 +32,8 @@ from dts_assets.settings.values import (
     Glob,
     Instant,
     LakeType,
+    PartitionField,
+    SortColumn,
     divides_a_day,
     is_aligned,
     mistake,
@@ -108,6 +111,23 @@ class Tables(Part):
         return tuple(sorted(table for table in tables if not _any_names(self.exclude, table)))
 
 
+class SnapshotLayout(Part):
+    """The partition fields and the sorting of a snapshot's files."""
+
+    partition: tuple[PartitionField, ...] = Field(
+        (), description="Partition fields: months(created_at), bucket(16, id), truncate(4, name), or a column."
+    )
+    sort: tuple[SortColumn, ...] = Field((), description="Columns that rows are sorted by within files.")
+
+    @property
+    def layout(self) -> Layout:
+        """The layout in words of the model."""
+        return Layout(
+            tuple(filter(None, map(partition_transform, self.partition))),
+            tuple(filter(None, map(column_name, self.sort))),
+        )
+
+
 class Sql(Part):
     """Tables whose changes are also written out as statements."""
 
@@ -157,6 +177,10 @@ class Subscription(Part):
     )
     audit_columns: tuple[AuditColumn, ...] = Field(
         (), description="Facts about a row's last change that snapshots show in columns of their own: op is _op."
+    )
+    layout: dict[Glob, SnapshotLayout] = Field(
+        default_factory=dict,
+        description="Partition fields and sorting of snapshots, by globs of which the first that matches counts.",
     )
     sql: Sql = Field(default_factory=Sql, description="Tables whose statements are written out.")
     types: dict[ColumnName, LakeType] = Field(
@@ -240,9 +264,15 @@ class Subscription(Part):
 
     @property
     def snapshot_requests(self) -> tuple[str, ...]:
-        """The requests for columns in snapshots as texts: ``("soft shopdb.orders", "op")``."""
+        """The requests for columns and layouts of snapshots as texts: ``("soft shopdb.orders", "op")``."""
         deletes = [f"{how} {glob}" for glob, how in self.deletes.items()]
-        return (*(deletes if "soft" in self.deletes.values() else []), *sorted(self.audit_columns))
+        layouts = [f"{glob} {'/'.join(one.partition)} {'/'.join(one.sort)}" for glob, one in self.layout.items()]
+        return (*(deletes if "soft" in self.deletes.values() else []), *sorted(self.audit_columns), *layouts)
+
+    def layout_of(self, table: TableId) -> Layout:
+        """Return the layout of a table's snapshot."""
+        found = next((one for glob, one in self.layout.items() if table.matches(glob)), None)
+        return UNPARTITIONED if found is None else found.layout
 
     def types_of(self, table: TableId) -> Mapping[str, str]:
         """Return the declared lake types of a table's columns, by column name."""

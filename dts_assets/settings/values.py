@@ -23,6 +23,7 @@ from pydantic import (
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from dts_assets.model.columns import SIMPLE_TYPES, is_lake_type
+from dts_assets.model.layouts import TRANSFORMS, column_name, partition_transform
 from dts_assets.settings.document import WrittenFlag, WrittenFraction, WrittenWhole
 
 _DURATION = re.compile(r"(\d+)(d|h|m|s)", re.ASCII)
@@ -197,6 +198,28 @@ def lake_type_of(text: object) -> str:
     )
 
 
+def partition_field_of(text: object) -> str:
+    """Return a partition field of a snapshot, ``months(created_at)``, as it is.
+
+    Raises:
+        mistake: the text is no partition field.
+    """
+    if isinstance(text, str) and partition_transform(text) is not None:
+        return text
+    raise mistake(f"{VALUE} is no partition field", f"write one of {', '.join(TRANSFORMS)}")
+
+
+def sort_column_of(text: object) -> str:
+    """Return the name of a column as it is.
+
+    Raises:
+        mistake: the text is no name of a column.
+    """
+    if isinstance(text, str) and column_name(text) is not None:
+        return text
+    raise mistake(f"{VALUE} is no column", "write the name of a column, in backquotes if it has other characters")
+
+
 class Hidden(Mapping[str, str]):
     """Keys and values that are passed on as they are.
 
@@ -291,6 +314,10 @@ Deletes = Annotated[
     BeforeValidator(_of_every_table),
     WithJsonSchema({"anyOf": [_HOW, {"type": "object", "additionalProperties": _HOW}]}),
 ]
+PartitionField = Annotated[
+    str, BeforeValidator(partition_field_of), WithJsonSchema({"type": "string", "examples": list(TRANSFORMS)})
+]
+SortColumn = Annotated[str, BeforeValidator(sort_column_of), WithJsonSchema({"type": "string"})]
 ColumnName = Annotated[str, AfterValidator(column_of)]
 LakeType = Annotated[
     str,

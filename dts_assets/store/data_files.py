@@ -27,10 +27,11 @@ from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.schema import Schema, promote
 from pyiceberg.table import Table, TableProperties
 from pyiceberg.typedef import Record
-from pyiceberg.types import BinaryType
+from pyiceberg.types import BinaryType, IcebergType, IntegerType, LongType, PrimitiveType
 
 from dts_assets.errors import LakeChangeError, LakeTableError
 from dts_assets.store.files import WrittenFile, leaf_column
+from dts_assets.store.layouts import LAYOUT_PROPERTY
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _THREADS = 8
@@ -44,9 +45,10 @@ def instant_of(value: int) -> datetime:
 def partition_value(value: Any) -> Any:
     """Return a Python value as Iceberg keeps it in a partition tuple.
 
-    Instants are microseconds and dates are days since 1970-01-01; other values stay.
+    Instants and wall clocks are microseconds, dates are days since 1970-01-01; other values stay.
     """
     if isinstance(value, datetime):
+        value = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
         return (value - _EPOCH) // timedelta(microseconds=1)
     if isinstance(value, date):
         return (value - _EPOCH.date()).days
@@ -80,6 +82,17 @@ def _kept(wanted: StatisticsCollector, properties: Mapping[str, str]) -> Statist
     ):
         return replace(wanted, mode=MetricsMode(MetricModeTypes.FULL))
     return wanted
+
+
+def _wrapped(value: Any, kind: IcebergType) -> Any:
+    """Return a partition value of a column as its type holds it.
+
+    ``truncate`` of the least whole numbers lies beyond the type, and begins again at its end, as in Iceberg's own Java code.
+    """
+    bits = 32 if isinstance(kind, IntegerType) else 64
+    if not isinstance(kind, IntegerType | LongType) or not isinstance(value, int):
+        return value
+    return (value + (1 << (bits - 1))) % (1 << bits) - (1 << (bits - 1))
 
 
 class _FooterReader:
@@ -174,15 +187,35 @@ class _FooterReader:
             )
         values = [partition_value(value) for value in file.partition]
         for field, value in zip(spec.fields, values, strict=True):
-            column = schema.find_column_name(field.source_id)
-            transform = field.transform.transform(schema.find_type(field.source_id))
-            least, greatest = self._bounds(file, footer, str(column))
-            if transform(least) != value or transform(greatest) != value:
+            column, kind = str(schema.find_column_name(field.source_id)), schema.find_type(field.source_id)
+            if value is None and LAYOUT_PROPERTY in self._metadata.properties:
+                fits = self._has_nulls_alone(footer, column)
+            elif not field.transform.preserves_order:  # the bounds of a bucket's rows are of other buckets, too
+                fits = isinstance(value, int) and isinstance(kind, PrimitiveType)
+            else:
+                transform = field.transform.transform(kind)
+                bounds = self._bounds(file, footer, column)
+                fits = all(_wrapped(transform(bound), kind) == value for bound in bounds)
+            if not fits:
                 raise self._misfit(file, f"was reported with another {field.name} than its rows have")
         return values
 
-    def _bounds(self, file: WrittenFile, footer: pq.FileMetaData, column: str) -> tuple[Any, Any]:
+    @staticmethod
+    def _has_nulls_alone(footer: pq.FileMetaData, column: str) -> bool:
+        """Return whether a file shows no value of a column.
+
+        It may lack the column, and tells nothing of a binary one.
+        """
+        position = leaf_column(footer, column)
+        if position is None:
+            return True
+        found = [footer.row_group(group).column(position) for group in range(footer.num_row_groups)]
+        return all(one.statistics is None or one.statistics.null_count == one.num_values for one in found)
+
+    def _bounds(self, file: WrittenFile, footer: pq.FileMetaData, column: str) -> tuple[Any, ...]:
         """Return the least and greatest value of a column without nulls.
+
+        Where a configuration has asked for the partition, a text of more than 4,096 bytes has no bounds, and is not checked.
 
         Raises:
             LakeTableError: The file lacks the column or its bounds, or has a null in it.
@@ -191,6 +224,9 @@ class _FooterReader:
         if position is None:
             raise self._misfit(file, f"has no column {column}")
         bounds = [footer.row_group(group).column(position).statistics for group in range(footer.num_row_groups)]
+        without = any(bound is not None and not bound.has_min_max and not bound.null_count for bound in bounds)
+        if without and LAYOUT_PROPERTY in self._metadata.properties:
+            return ()
         if any(bound is None or not bound.has_min_max or bound.null_count for bound in bounds):
             raise self._misfit(file, f"has rows without {column}, or no bounds of it")
         return partition_value(min(bound.min for bound in bounds)), partition_value(max(bound.max for bound in bounds))

@@ -20,6 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyiceberg.io import FileIO, load_file_io
+from pyiceberg.transforms import parse_transform
+from pyiceberg.types import UnknownType
 
 from dts_assets.errors import LakeTableError
 from dts_assets.model.offsets import OffsetRange
@@ -49,7 +51,9 @@ class WriteTarget:
     """The place for the files that a worker writes for one table; picklable.
 
     ``schema`` is the table's Arrow schema with field ids, as Arrow IPC bytes; ``partition_by`` names the partition columns in
-    the order of the table's partition fields; ``run`` is the folder under ``data`` that this run's files share.
+    the order of the table's partition fields; ``run`` is the folder under ``data`` that this run's files share. ``transforms``
+    are Iceberg's names of the transforms of partition columns, ``("month", "bucket[16]")``, whose values may be null; without
+    them the columns' own values count, and none may be null. The rows of each row group are sorted by ``sort_by``.
     """
 
     location: str
@@ -58,6 +62,8 @@ class WriteTarget:
     run: str
     store: FileStore = field(default_factory=FileStore)
     compression: str = "zstd"
+    transforms: tuple[str, ...] = ()
+    sort_by: tuple[str, ...] = ()
 
     @property
     def arrow_schema(self) -> pa.Schema:
@@ -182,6 +188,8 @@ class _OpenFile:
         batches, self._batches = self._batches, []
         if batches:
             table = pa.Table.from_batches(batches, self._schema)
+            if self._target.sort_by:
+                table = table.sort_by([(name, "ascending") for name in self._target.sort_by])
             self._rows += table.num_rows
             with self._target.store.explained():
                 writer = self._writer or self._start(max(1, freed // table.num_rows), small=freed < _SMALL_BYTES)
@@ -332,31 +340,40 @@ def _split(batch: pa.RecordBatch, target: WriteTarget) -> Iterator[tuple[tuple[A
     """Yield each partition tuple with its rows, in the order of first rows: ``((0, <start>), <batch>)``.
 
     Raises:
-        LakeTableError: A partition column is null.
+        LakeTableError: A partition column is null, and the table is not one whose partition values may be null.
     """
     names = target.partition_by
     if not names:
         yield (), batch
         return
     columns = [batch.column(name) for name in names]
-    for name, column in zip(names, columns, strict=True):
-        if column.null_count:
-            raise LakeTableError(
-                target.location, f"{column.null_count} rows have no {name}, a column that it is partitioned by"
-            )
+    if target.transforms:
+        columns = [_transformed(one, kind) for one, kind in zip(columns, target.transforms, strict=True)]
+    else:
+        for name, column in zip(names, columns, strict=True):
+            if column.null_count:
+                raise LakeTableError(
+                    target.location, f"{column.null_count} rows have no {name}, a column that it is partitioned by"
+                )
     bounds = [pc.min_max(column) for column in columns]
-    if all(bound["min"] == bound["max"] for bound in bounds):
+    if all(bound["min"] == bound["max"] and not one.null_count for bound, one in zip(bounds, columns, strict=True)):
         yield tuple(bound["min"].as_py() for bound in bounds), batch
         return
     code = np.zeros(batch.num_rows, dtype=np.int64)
     for column in columns:
-        encoded = column.dictionary_encode()
+        encoded = column.dictionary_encode(null_encoding="encode")
         code = code * max(1, len(encoded.dictionary)) + encoded.indices.to_numpy(zero_copy_only=False)
     _, first, group = np.unique(code, return_index=True, return_inverse=True)
     for number in np.argsort(first):
         where = int(first[number])
         rows = np.flatnonzero(group == number)
         yield tuple(column[where].as_py() for column in columns), batch.take(pa.array(rows))
+
+
+def _transformed(column: pa.Array, transform: str) -> pa.Array:
+    """Return the partition values of a column, by Iceberg's name of the transform."""
+    # The function goes by the type of the array; it does not look at the type that is asked for here.
+    return parse_transform(transform).pyarrow_transform(UnknownType())(column)
 
 
 def _pieces(batch: pa.RecordBatch, limit: int) -> Iterator[pa.RecordBatch]:

@@ -21,6 +21,7 @@ from pyiceberg.typedef import Identifier
 from pyiceberg.types import IcebergType, NestedField, PrimitiveType, TimestamptzType
 
 from dts_assets.errors import ForeignDeletesError, LakeFormatError
+from dts_assets.model.layouts import Layout
 from dts_assets.store.catalog import LakeLocation, open_catalog
 from dts_assets.store.columns import NamedType
 from dts_assets.store.commit import Assertion, Rectangle, Replaced, files_apart, files_with_deletes, replace
@@ -30,6 +31,7 @@ from dts_assets.store.delete_index import only_file
 from dts_assets.store.file_stores import FileStore
 from dts_assets.store.files import WriteTarget, WrittenFile, file_io
 from dts_assets.store.iceberg_tables import ensure_table, evolve, remember, spark_name, table_identifier
+from dts_assets.store.layouts import is_laid_out, lay_out, sorted_by, transforms_of
 from dts_assets.store.schemas import FORMAT_PROPERTY, FORMAT_TABLE, LAKE_FORMAT, TableLayout
 from dts_assets.store.types import arrow_schema
 from dts_assets.store.versions import refuse_set_back
@@ -41,7 +43,8 @@ class StoredFile:
 
     ``rows`` counts deleted ones, too. ``deletes`` are the delete files that may concern it, and ``shared_deletes`` those among
     them that may concern other files, too. ``deleted_rows`` is the number of rows that the other ones delete.
-    ``least`` and ``greatest`` have the bounds of the columns that were asked for, if the file has them.
+    ``least`` and ``greatest`` have the bounds of the columns that were asked for, if the file has them. ``is_former`` says that
+    new files have other partition fields.
     """
 
     path: str
@@ -53,6 +56,7 @@ class StoredFile:
     deleted_rows: int = 0
     least: Mapping[str, Any] = field(default_factory=dict)
     greatest: Mapping[str, Any] = field(default_factory=dict)
+    is_former: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +179,20 @@ class Lake:
     def evolve(self, path: Sequence[str], columns: Sequence[NamedType]) -> pa.Schema:
         """Widen a table to hold ``columns``, and return its Arrow schema; see :func:`dts_assets.store.iceberg_tables.evolve`."""
         return evolve(self.catalog, self.identifier(path), columns)
+
+    def lay_out(self, path: Sequence[str], table: Table, layout: Layout) -> bool:
+        """Let new files of a table have a layout, and return whether they had another one.
+
+        ``table`` is the table as it was opened.
+
+        Raises:
+            LakeTableError: The layout names a column that the table has not, or one whose type the transform cannot take.
+            LakeChangeError: Other writers kept the table busy all the time.
+        """
+        if is_laid_out(table, layout):
+            return False
+        lay_out(self.catalog, self.identifier(path), layout)
+        return True
 
     def target(self, path: Sequence[str], run: str) -> WriteTarget:
         """Return the place for the files of ``run`` in a table that exists."""
@@ -346,6 +364,8 @@ def write_target(table: Table, run: str) -> WriteTarget:
         run=run,
         store=FileStore.of(table),
         compression=table.properties.get("write.parquet.compression-codec", "zstd"),
+        transforms=transforms_of(table),
+        sort_by=sorted_by(table),
     )
 
 
@@ -382,6 +402,7 @@ def _stored(
         sum(one.record_count for one in deletes if one.file_path not in shared),
         least,
         greatest,
+        file.spec_id != table.spec().spec_id,
     )
 
 

@@ -24,8 +24,8 @@ class TestTheSchemaForEditors:
         shop = schema["$defs"]["Subscription"]["properties"]
         assert set(shop) == {
             "format", "schema", "source", "partitions", "window", "consistency", "epoch", "retention", "source_time_zone",
-            "tables", "history", "history_retention", "deletes", "audit_columns", "sql", "types", "on_incomplete",
-            "automation",
+            "tables", "history", "history_retention", "deletes", "audit_columns", "layout", "sql", "types",
+            "on_incomplete", "automation",
         }  # fmt: skip
         assert shop["retention"]["default"] == "24h"
         assert all(part.get("description") for part in shop.values())

@@ -64,6 +64,7 @@ subscriptions:
     history: ["shopdb.orders"]
     deletes: {"shopdb.sessions": hard, "shopdb.*": soft}
     audit_columns: [transaction_id, op]
+    layout: {"shopdb.orders": {partition: ["months(created_at)", "bucket(16, id)"], sort: [id]}}
     sql: {tables: ["shopdb.*"], dialect: mysql}
     types: {"shopdb.orders.note": string, "shopdb.orders.price": "decimal(12,2)"}
     on_incomplete: block
@@ -268,6 +269,10 @@ class TestMistakes:
              "names no tables", "shopdb.*"),
             (("partitions: 4", "partitions: 4\n    deletes: {a.b: sfot}"), "subscriptions.shop.deletes.a.b", '"sfot"',
              "soft"),
+            (("partitions: 4", 'partitions: 4\n    layout: {a.b: {partition: ["month(c)"]}}'),
+             "subscriptions.shop.layout.a.b.partition[0]", '"month(c)" is no partition field', "months(column)"),
+            (("partitions: 4", 'partitions: 4\n    layout: {a.b: {sort: ["c d, e"]}}'), "subscriptions.shop.layout.a.b.sort[0]",
+             "is no column", "backquotes"),
             (("partitions: 4", "partitions: 4\n    audit_columns: [gtid]"), "subscriptions.shop.audit_columns[0]", '"gtid"',
              "op"),
             (("partitions: 4", "partitions: 4\n    partitions: 5"), "subscriptions.shop.partitions", "second time", "keep one"),

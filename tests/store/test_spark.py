@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import functions as F
 
 from dts_assets.model.columns import Column
 from dts_assets.model.tables import TableId
@@ -16,6 +17,7 @@ from dts_assets.store.files import TableWriter
 from dts_assets.store.lake import Lake
 from dts_assets.store.schemas import changelog_layout, snapshot_layout
 from dts_assets.store.session import SMALL_MACHINE
+from tests.store.test_layouts import VALUES, layout_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -135,3 +137,24 @@ def test_the_session_is_as_the_settings_say(spark: SparkSession, spark_lake: Lak
     from dts_assets.store.session import open_session
 
     assert open_session(spark_lake, master="local[2]") is spark
+
+
+@pytest.mark.parametrize(
+    ("kind", "field"),
+    [
+        ("bigint", "bucket(4, c)"), ("bigint", "truncate(5, c)"), ("string", "bucket(4, c)"), ("string", "truncate(3, c)"),
+        ("decimal(12,2)", "bucket(4, c)"), ("date", "months(c)"), ("timestamp", "hours(c)"), ("timestamp_ntz", "days(c)"),
+    ],
+)  # fmt: skip
+def test_spark_finds_each_row_in_its_partition(kind: str, field: str, spark: SparkSession, lake: Lake) -> None:
+    """Spark leaves out files by the partition of the value that it looks for, and adds rows to the same partitions."""
+    path = ("spark_layouts", "snapshot", "shopdb", "".join(filter(str.isalnum, kind + field)))
+    columns = (Column("id", "int", True), Column("c", kind, False))
+    lake.lay_out(path, lake.ensure(path, snapshot_layout(TableId("shopdb", "", "t"), columns)), layout_of(field))
+    put(lake, path, {}, [{"id": number, "c": value} for number, value in enumerate(VALUES[kind])])
+    name, partitions = lake.spark_name(path), {str(dict(file.partition)) for file in lake.data_files(path)}
+    for value in VALUES[kind]:
+        wanted = F.lit(None if value is None else str(value)).cast(kind)
+        assert spark.table(name).where(F.col("c").eqNullSafe(wanted)).count() == 1, value
+    spark.sql(f"INSERT INTO {name} SELECT * FROM {name}")
+    assert {str(dict(file.partition)) for file in lake.data_files(path)} == partitions
