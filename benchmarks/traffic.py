@@ -119,8 +119,12 @@ def write_capture(
     written, window, turn = 0, 0, 0
     begin, length = int(START.timestamp() * 1000), int(every.total_seconds() * 1000)
     last = b""
-    for data in (one for block in _blocks(_Maker(of, shape, seed), size, windows, later) for one in block.to_pylist()):
-        while window + 1 < windows and written >= size * (window + 1) // windows:
+    blocks = _blocks(_Maker(of, shape, seed), size, windows, later)
+    for of_all, data in ((of_all, one) for of_all, block in blocks for one in block.to_pylist()):
+        # Messages are longer than the sets in them, so that bytes alone do not tell where fewer tables begin to change.
+        while window + 1 < windows and (
+            not of_all if window == 0 and later is not None else written >= size * (window + 1) // windows
+        ):
             window += 1
             for one in kafka:
                 one.add([_checkpoint(last)], begin + window * length - 1000)
@@ -136,13 +140,14 @@ def write_capture(
     return written
 
 
-def _blocks(maker: _Maker, size: int, windows: int, later: int | None) -> Iterator[pa.BinaryArray]:
+def _blocks(maker: _Maker, size: int, windows: int, later: int | None) -> Iterator[tuple[bool, pa.BinaryArray]]:
+    """Yield blocks of entry sets, each with whether all tables change in it."""
     if later is None:
-        yield from maker.blocks(size)
+        yield from ((True, block) for block in maker.blocks(size))
         return
-    yield from maker.blocks(size // windows)
+    yield from ((True, block) for block in maker.blocks(size // windows))
     maker.changing = later
-    yield from maker.blocks(size - size // windows)
+    yield from ((False, block) for block in maker.blocks(size - size // windows))
 
 
 class _PartitionFile:
