@@ -154,9 +154,7 @@ def _closing(pipeline: Pipeline, console: Console) -> int:
         changes[row.table] += row.kept
     pauses = paused_here(pipeline)
     paused = {name: pause for name, pause in pauses.items() if not pause.is_removed}
-    for name in known:
-        if name in pauses and name not in paused:  # it was removed
-            continue
+    for name in (one for one in known if one in paused or one not in pauses):  # others were removed
         if name in paused:  # its tables may be the reason why, and are not opened
             table.add_row(str(name), f"{changes[name]:,}", *("paused" for _ in layers))
             continue

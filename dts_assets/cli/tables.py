@@ -76,7 +76,7 @@ def pause(tables: tuple[str, ...], reason: str, subscription: str | None, config
         if one.table in added:
             _say(f"{one.table} stands still from the next run on; a run that is going on may still bring it forward.")
         elif _is_removed(one):
-            _say(f"{one.table} is removed; {add_command(one.table)} brings it back.")
+            _say(f"{_removed_words(one)}.")
         else:
             _say(f"{one.table} is paused already; its first reason stays.")
 
@@ -96,7 +96,7 @@ def resume(tables: tuple[str, ...], subscription: str | None, config: Path | Non
                 f"{one.table} goes on with the next run; {count} {'window lacks' if count == 1 else 'windows lack'} it."
             )
         elif _is_removed(one):
-            _say(f"{one.table} is removed; {add_command(one.table)} brings it back.")
+            _say(f"{_removed_words(one)}.")
         else:
             _say(f"{one.table} is not paused.")
 
@@ -113,7 +113,7 @@ def remove(tables: tuple[str, ...], subscription: str | None, config: Path | Non
     pipeline, found = _chosen(settings_of(config), subscription, tables)
     remove_tables(pipeline, [one.table for one in found], progress=_say)
     for one in found:
-        _say(f"{one.table} is removed; {add_command(one.table)} brings it back.")
+        _say(f"{_removed_words(one)}.")
 
 
 @tables.command("add")
@@ -160,7 +160,7 @@ def rebuild(tables: tuple[str, ...], source: str, subscription: str | None, conf
     _refuse_paused(found)
     require_spark(settings)
     name = pipeline.name
-    ops = {rebuild_op_name(name): {"config": {"tables": [_exact(one.table) for one in found], "source": source}}}
+    ops = {rebuild_op_name(name): {"config": {"tables": [one.table.exact_name for one in found], "source": source}}}
     with open_dagster(path) as dagster:
         failure = dagster.execute(assemble(settings, path), Request(rebuild_job_name(name), name, {}, ops=ops))
     if failure is not None:
@@ -179,6 +179,10 @@ def _is_removed(one: Standing) -> bool:
     return one.paused is not None and one.paused.is_removed
 
 
+def _removed_words(one: Standing) -> str:
+    return f"{one.table} is removed; {add_command(one.table)} brings it back"
+
+
 def _refuse_paused(found: Iterable[Standing]) -> None:
     """Refuse tables that stand still.
 
@@ -187,7 +191,7 @@ def _refuse_paused(found: Iterable[Standing]) -> None:
     """
     for one in found:
         if _is_removed(one):
-            raise click.UsageError(f"{one.table} is removed; {add_command(one.table)} brings it back")
+            raise click.UsageError(_removed_words(one))
         if one.paused is not None:
             raise click.UsageError(f"{one.table} is paused and stands still; dts-assets tables resume lets it go on")
 
@@ -213,21 +217,16 @@ def _chosen(
 
 def _table_of(name: str, known: Iterable[TableId], subscription: str) -> TableId:
     known = list(known)
-    found = [one for one in known if name in (str(one), _exact(one))]
+    found = [one for one in known if one.is_called(name)]
     if len(found) == 1:
         return found[0]
     if found:
         raise click.BadParameter(
-            f"{name} may be {' or '.join(map(_exact, found))}; write one of these", param_hint="TABLE"
+            f"{name} may be {' or '.join(one.exact_name for one in found)}; write one of these", param_hint="TABLE"
         )
     close = difflib.get_close_matches(name, map(str, known), n=1)
     hint = f"did you mean {close[0]}?" if close else f"dts-assets tables lists the {len(known)} tables that there are"
     raise click.BadParameter(f"{subscription} has no table {name}; {hint}", param_hint="TABLE")
-
-
-def _exact(table: TableId) -> str:
-    """Return a name in which dots stand between parts alone: ``a%2Eb.c``."""
-    return ".".join(table.path)
 
 
 def _say(line: str) -> None:

@@ -78,7 +78,7 @@ def tables_named(pipeline: "Pipeline", names: list[str]) -> "list[TableId]":
 
     found: list[TableId] = []
     for name in names:
-        mine = [table for table in known_tables(pipeline) if name in (str(table), ".".join(table.path))]
+        mine = [table for table in known_tables(pipeline) if table.is_called(name)]
         if len(mine) != 1:
             there = "is no table of" if not mine else "may be several tables of"
             raise dg.Failure(

@@ -108,5 +108,14 @@ class TableId:
             fnmatchcase(part, glob) for part, glob in zip(self.parts, globs, strict=True)
         )
 
+    @property
+    def exact_name(self) -> str:
+        """The name in which dots stand between parts alone: ``a%2Eb.c``."""
+        return ".".join(self.path)
+
+    def is_called(self, name: str) -> bool:
+        """Return whether a person may mean this table by a name; several tables may share the shorter one."""
+        return name in (str(self), self.exact_name)
+
     def __str__(self) -> str:
         return ".".join(self.parts)

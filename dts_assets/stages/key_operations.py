@@ -79,6 +79,10 @@ class Operations:
         """Return a column of numbers of all operations."""
         return as_numbers(self.touches.column(name))
 
+    def row_numbers(self, chosen: Numbers) -> Numbers:
+        """Return the numbers in ``rows`` of the rows that some operations have; each has one."""
+        return as_numbers(self.touches.column("row").take(pa.array(chosen)))
+
     def hashes(self, name: str = "hash") -> Hashes:
         """Return the hashes of the keys, or of the other keys; zero where there is none."""
         return np.asarray(pc.fill_null(self.touches.column(name), 0).to_numpy(zero_copy_only=False), np.uint64)

@@ -24,7 +24,7 @@ import pyarrow as pa
 from dts_assets.stages.bags import left_rows
 from dts_assets.stages.change_columns import POSITION, RowShape
 from dts_assets.stages.key_operations import Operations
-from dts_assets.stages.keys import Keys, Mask, Numbers, as_mask, as_numbers
+from dts_assets.stages.keys import Keys, Mask, Numbers, as_mask
 
 NOWHERE = -1
 """The number of a row where no operation has sent a value."""
@@ -48,7 +48,7 @@ def living_rows(operations: Operations, shape: RowShape, *, fold_absent: bool = 
     if shape.is_bag:
         counts = left_rows(operations, codes)
         left, unmatched = counts.left, counts.unmatched
-        found = Found(left, as_numbers(operations.touches.column("row").take(pa.array(left))), {})
+        found = Found(left, operations.row_numbers(left), {})
     else:
         found = _folded(operations, codes, shape) if fold_absent else _last(operations, codes)
     columns = values_of(operations, found, shape)
@@ -99,7 +99,7 @@ class Found:
 def _last(operations: Operations, codes: Numbers) -> Found:
     order = _by_key(operations, codes)
     living = order[operations.takes[order]]
-    return Found(living, as_numbers(operations.touches.column("row").take(pa.array(living))), {})
+    return Found(living, operations.row_numbers(living), {})
 
 
 def _by_key(operations: Operations, codes: Numbers) -> Numbers:
@@ -197,7 +197,7 @@ def last_sent(operations: Operations, order: Numbers, codes: Numbers, chosen: Ma
     counts = np.flatnonzero((root >= 0) & operations.takes[order])
     where = [operations.numbers(name)[order][counts] for name in (*POSITION, "row_number")]
     counts = counts[np.lexsort((counts, *reversed(where), root[counts]))]
-    row = as_numbers(operations.touches.column("row").take(pa.array(order[counts])))
+    row = operations.row_numbers(order[counts])
     roots = root[counts]
     begins = np.maximum.accumulate(np.where(starts_of(np.arange(len(roots)), roots), np.arange(len(roots)), 0))
     at = np.zeros(len(order), np.int64)

@@ -66,7 +66,7 @@ def versions_of(
     if fold_absent and not shape.is_bag:
         found = last_sent(operations, order, groups, wanted, shape)
     else:
-        found = Found(chosen, as_numbers(operations.touches.column("row").take(pa.array(chosen))), {})
+        found = Found(chosen, operations.row_numbers(chosen), {})
     columns = values_of(operations, found, shape)
     columns["_op"] = operations.touches.column("op").take(pa.array(chosen)).cast(shape.schema.field("_op").type)
     columns["_valid_from"] = _as_times(begin[wanted], shape, "_valid_from")

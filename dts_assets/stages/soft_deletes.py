@@ -18,7 +18,7 @@ from dts_assets.model.added_columns import DELETED_AT
 from dts_assets.stages.bags import left_rows
 from dts_assets.stages.change_columns import RowShape, Truncation
 from dts_assets.stages.key_operations import Operations, eras_of
-from dts_assets.stages.keys import Keys, Mask, Numbers, as_mask, as_numbers
+from dts_assets.stages.keys import Keys, Mask, Numbers, as_mask
 from dts_assets.stages.row_folds import (
     NOWHERE,
     Found,
@@ -46,13 +46,13 @@ def rows_with_deleted(
         counts = left_rows(operations, groups)
         deletes = as_mask(operations.touches.column("row").is_valid())
         chosen = np.sort(np.concatenate([counts.left, counts.removals[deletes[counts.removals]]]))
-        found, unmatched = Found(chosen, _rows(operations, chosen), {}), counts.unmatched
+        found, unmatched = Found(chosen, operations.row_numbers(chosen), {}), counts.unmatched
     else:
         order = by_key_in_order(operations, groups)
         lasts = ends_of(order, codes)
         chosen = order[lasts]
         sent = _sent(operations, order, groups, lasts, shape) if fold_absent else {}
-        found = Found(chosen, _rows(operations, chosen), sent)
+        found = Found(chosen, operations.row_numbers(chosen), sent)
     columns = values_of(operations, found, shape)
     columns |= {name: operations.rows.column(name).take(pa.array(found.rows)) for name in (*shape.shown, DELETED_AT)}
     if truncations:
@@ -61,10 +61,6 @@ def rows_with_deleted(
         ends = pa.array(times[np.minimum(eras[chosen], len(truncations) - 1)]).cast(columns[DELETED_AT].type)
         columns[DELETED_AT] = pc.if_else(pa.array(emptied), ends, columns[DELETED_AT])
     return MadeRows(in_schema(columns, shape), unmatched)
-
-
-def _rows(operations: Operations, chosen: Numbers) -> Numbers:
-    return as_numbers(operations.touches.column("row").take(pa.array(chosen)))
 
 
 def _sent(operations: Operations, order: Numbers, groups: Numbers, lasts: Mask, shape: RowShape) -> dict[int, Numbers]:
@@ -82,7 +78,7 @@ def _sent(operations: Operations, order: Numbers, groups: Numbers, lasts: Mask, 
     number = np.cumsum(base) - 1
     at = np.flatnonzero(lasts)
     mine = np.where(takes[at], number[at], np.where(left[at], number[np.maximum(at - 1, 0)], NOWHERE))
-    own = _rows(operations, order[at])
+    own = operations.row_numbers(order[at])
     found: dict[int, Numbers] = {}
     for place, rows in before.sent.items():
         absent = as_mask(operations.rows.column(f"a{place}").fill_null(False).take(pa.array(own)))

@@ -52,7 +52,7 @@ from pyiceberg.typedef import Identifier
 from requests.exceptions import RequestException
 
 from dts_assets.errors import ForeignDeletesError, LakeChangeError, LakeTableError, StaleGenerationError
-from dts_assets.store.contention import until_it_gets_through
+from dts_assets.store.contention import TRIED_AGAIN, until_it_gets_through
 from dts_assets.store.data_files import data_files, partition_value
 from dts_assets.store.delete_files import WrittenDeletes
 from dts_assets.store.files import WrittenFile
@@ -127,7 +127,7 @@ def replace(
     return until_it_gets_through(
         name,
         lambda: attempt.run(catalog, identifier, files),
-        lost=(CommitFailedException, CommitStateUnknownException),
+        lost=TRIED_AGAIN,
     )
 
 

@@ -14,12 +14,7 @@ from functools import cached_property, lru_cache
 import pyarrow as pa
 from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import SqlCatalog
-from pyiceberg.exceptions import (
-    CommitFailedException,
-    CommitStateUnknownException,
-    NoSuchTableError,
-    TableAlreadyExistsError,
-)
+from pyiceberg.exceptions import NoSuchTableError, TableAlreadyExistsError
 from pyiceberg.table import Table
 from pyiceberg.table.update.schema import UpdateSchema
 from pyiceberg.typedef import Identifier
@@ -29,19 +24,13 @@ from dts_assets.errors import LakeTableError
 from dts_assets.model.columns import quoted, same_name, widened
 from dts_assets.model.tables import folder_name
 from dts_assets.store.columns import NamedType
-from dts_assets.store.contention import until_it_gets_through
+from dts_assets.store.contention import TRIED_AGAIN, until_it_gets_through
 from dts_assets.store.schemas import TableLayout
 from dts_assets.store.types import arrow_schema, iceberg_type, lake_type
 from dts_assets.store.versions import refuse_set_back
 
 CATALOG = "lake"
 """The catalog's name for Spark and for pyiceberg: the SQLite catalog keeps tables by it."""
-
-_REPEATED = (CommitFailedException, CommitStateUnknownException)
-"""The outcomes after which a change of a table's metadata is tried again.
-
-Each try begins with the table as it is, so a change that landed unheard is not made twice.
-"""
 
 _JOINED_BYTES = 255
 """The longest table name of Glue; Hive takes one more."""
@@ -93,7 +82,7 @@ def ensure_table(catalog: Catalog, identifier: Identifier, layout: TableLayout) 
         SetBackTableError: The table stands at an earlier version than before.
     """
     made = until_it_gets_through(
-        ".".join(identifier), lambda: _load_or_create(catalog, identifier, layout), lost=_REPEATED
+        ".".join(identifier), lambda: _load_or_create(catalog, identifier, layout), lost=TRIED_AGAIN
     )
     return refuse_set_back(made)
 
@@ -111,7 +100,7 @@ def remember(catalog: Catalog, identifier: Identifier, layout: TableLayout, *, n
             with table.transaction() as transaction:
                 transaction.set_properties({name: value})
 
-    until_it_gets_through(".".join(identifier), attempt, lost=_REPEATED)
+    until_it_gets_through(".".join(identifier), attempt, lost=TRIED_AGAIN)
 
 
 def _load_or_create(catalog: Catalog, identifier: Identifier, layout: TableLayout) -> Table:
@@ -154,7 +143,7 @@ def evolve(catalog: Catalog, identifier: Identifier, columns: Sequence[NamedType
         if any(changed):
             update().commit()
 
-    until_it_gets_through(".".join(identifier), attempt, lost=_REPEATED)
+    until_it_gets_through(".".join(identifier), attempt, lost=TRIED_AGAIN)
     return arrow_schema(catalog.load_table(identifier).schema())
 
 

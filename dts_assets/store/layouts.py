@@ -6,11 +6,10 @@ spec are written anew when files are put in order.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection
 from typing import Any
 
 from pyiceberg.catalog import Catalog
-from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
@@ -29,7 +28,7 @@ from dts_assets.errors import LakeTableError
 from dts_assets.model.columns import same_name
 from dts_assets.model.layouts import Layout
 from dts_assets.store.columns import flat_name
-from dts_assets.store.contention import until_it_gets_through
+from dts_assets.store.contention import TRIED_AGAIN, until_it_gets_through
 
 LAYOUT_PROPERTY = "dts-assets.layout"
 """The property of a table whose partition fields a configuration has asked for.
@@ -37,7 +36,6 @@ LAYOUT_PROPERTY = "dts-assets.layout"
 Their values may be null. Those of all other tables may not.
 """
 
-_REPEATED = (CommitFailedException, CommitStateUnknownException)
 _WAY_OUT = "change layout in the configuration, then resume the table"
 
 _Wanted = tuple[tuple[int, str, Transform[Any, Any]], ...]
@@ -47,10 +45,8 @@ _Wanted = tuple[tuple[int, str, Transform[Any, Any]], ...]
 def is_laid_out(table: Table, layout: Layout) -> bool:
     """Tell whether new files of a table are partitioned and sorted as a layout says."""
     schema = table.schema()
-    columns = [_column(schema, one.column) for one in layout.partition]
-    if None in columns or any(_column(schema, name) is None for name in layout.sort):
-        return False
-    wanted = {(column, one.transform) for column, one in zip(columns, layout.partition, strict=True)}
+    # A column that the table has not is None, which no field has.
+    wanted = {(_column(schema, one.column), one.transform) for one in layout.partition}
     return wanted == _fields_of(table.spec()) and _sort_ids(table) == [_column(schema, name) for name in layout.sort]
 
 
@@ -86,7 +82,7 @@ def lay_out(catalog: Catalog, identifier: Identifier, layout: Layout) -> None:
                 for name in names:
                     order.asc(name, IdentityTransform())
 
-    until_it_gets_through(".".join(identifier), attempt, lost=_REPEATED)
+    until_it_gets_through(".".join(identifier), attempt, lost=TRIED_AGAIN)
 
 
 def transforms_of(table: Table) -> tuple[str, ...]:
@@ -163,7 +159,7 @@ def _sort_ids(table: Table) -> list[int]:
     return [one.source_id for one in table.sort_order().fields]
 
 
-def _field_name(column: str, transform: Transform[Any, Any], taken: Sequence[str] | set[str]) -> str:
+def _field_name(column: str, transform: Transform[Any, Any], taken: Collection[str]) -> str:
     """Return Iceberg's name of a partition field, with underscores where a column is called so."""
     if isinstance(transform, IdentityTransform):
         return column

@@ -229,7 +229,7 @@ def _text(tables: Mapping[TableId, RegisteredTable], lake: str | None) -> str:
     for table, registered in tables.items():
         columns = ",\n".join(f"        {line(_shown(column))}" for column in registered.columns)
         entries.append(
-            f'    {line(".".join(table.path))}: {{\n      "name": {line(astuple(table))},\n      "path": {line(table.path)},\n'
+            f'    {line(table.exact_name)}: {{\n      "name": {line(astuple(table))},\n      "path": {line(table.path)},\n'
             f'{removed if registered.removed else ""}      "columns": [\n{columns}\n      ]\n    }}'
         )
     body = ",\n".join(entries)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.layers import HISTORY
@@ -35,15 +35,15 @@ class _Version:
 
     def told(self) -> tuple[Any, ...]:
         return (
-            _hashable(self.values), _hashable(self.texts), self.begin, self.end, self.position, self.end_position, self.op
+            hashable(self.values), hashable(self.texts), self.begin, self.end, self.position, self.end_position, self.op
         )  # fmt: skip
 
 
-def _hashable(values: dict[str, Any]) -> tuple[Any, ...]:
+def hashable(values: dict[str, Any]) -> tuple[Any, ...]:
     return tuple(sorted((name, repr(value)) for name, value in values.items()))
 
 
-def _position(row: Row, name: str = "source_position") -> SourcePosition:
+def position_of(row: Row, name: str = "source_position") -> SourcePosition:
     return SourcePosition(*(row[name][part] for part in ("lineage", "file", "position")))
 
 
@@ -81,7 +81,7 @@ class _Table:
         if not there:
             return None
         gone = there.pop(0)
-        gone.end, gone.end_position = max(gone.begin, row["event_time"]), _position(row)
+        gone.end, gone.end_position = max(gone.begin, row["event_time"]), position_of(row)
         self._latest[key] = gone.end
         return gone
 
@@ -117,45 +117,65 @@ class _Table:
         begin = row["event_time"]
         if self._keys:
             begin = max(begin, self._latest.get(new, begin))
-        made = _Version(values, texts, begin, _position(row), row["op"])
+        made = _Version(values, texts, begin, position_of(row), row["op"])
         self._open.setdefault(new, []).append(made)
         self.versions.append(made)
 
 
-def expected_versions(rows: Iterable[Row], columns: Sequence[Column], frontier: Frontier) -> Counter[tuple[Any, ...]]:
-    """The versions of the changes that a frontier holds."""
-    table = _Table(columns)
-    held = [row for row in rows if frontier.holds(row["window_start"], _position(row))]
-    for _, rows_of_event in groupby(sorted(held, key=_position), key=_position):
+class Replayed(Protocol):
+    """A table that goes through its changes; ``leave`` tells ``take`` what the row was at the key that it left."""
+
+    def leave(self, row: Row) -> Any: ...
+
+    def take(self, row: Row, left: Any) -> None: ...
+
+    def truncate(self, row: Row) -> None: ...
+
+
+def replay(table: Replayed, rows: Iterable[Row], frontier: Frontier) -> None:
+    """Give a table the changes that a frontier holds, in the order of the source."""
+    held = [row for row in rows if frontier.holds(row["window_start"], position_of(row))]
+    for _, rows_of_event in groupby(sorted(held, key=position_of), key=position_of):
         event = sorted(rows_of_event, key=lambda row: (row["kafka_partition"], row["row_number"]))
         changes = [row for row in event if row["op"] != "truncate"]
         if (
             len({row["kafka_partition"] for row in changes}) > 1
         ):  # no order among pieces: a key is left before it is taken
             left = [table.leave(row) for row in changes]
-            for row, version in zip(changes, left, strict=True):
-                table.take(row, version)
+            for row, stood in zip(changes, left, strict=True):
+                table.take(row, stood)
         else:
             for row in changes:
                 table.take(row, table.leave(row))
         for row in [row for row in event if row["op"] == "truncate"][:1]:
             table.truncate(row)
+
+
+def expected_versions(rows: Iterable[Row], columns: Sequence[Column], frontier: Frontier) -> Counter[tuple[Any, ...]]:
+    """The versions of the changes that a frontier holds."""
+    table = _Table(columns)
+    replay(table, rows, frontier)
     return Counter(one.told() for one in table.versions)
+
+
+def values_and_texts(row: Row, columns: Sequence[Column]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """The source's values of a stored row, and its texts of values that do not fit, by the source's columns."""
+    flat, texts = {column.name: flat_name(column.name) for column in columns}, dict(row["_invalid"] or ())
+    return (
+        hashable({name: row[flat[name]] for name in flat}),
+        hashable({name: text for name in flat if (text := texts.get(flat[name])) is not None}),
+    )
 
 
 def stored_versions(rows: Iterable[Row], columns: Sequence[Column]) -> Counter[tuple[Any, ...]]:
     """The versions of a history as it stands."""
-    flat = {column.name: flat_name(column.name) for column in columns}
     return Counter(
         (
-            _hashable({name: row[flat[name]] for name in flat}),
-            _hashable(
-                {name: text for name in flat if (text := dict(row["_invalid"] or ()).get(flat[name])) is not None}
-            ),
+            *values_and_texts(row, columns),
             row["_valid_from"],
             row["_valid_to"],
-            _position(row, "_valid_from_position"),
-            None if row["_valid_to_position"] is None else _position(row, "_valid_to_position"),
+            position_of(row, "_valid_from_position"),
+            None if row["_valid_to_position"] is None else position_of(row, "_valid_to_position"),
             row["_op"],
         )
         for row in rows

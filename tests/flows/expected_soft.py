@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
 from typing import Any, TypeAlias
 
 from dts_assets.flows.known_tables import known_tables
@@ -15,9 +14,8 @@ from dts_assets.flows.snapshots import stored_state
 from dts_assets.model.added_columns import AUDITED
 from dts_assets.model.columns import Column
 from dts_assets.model.frontier import Frontier
-from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
-from dts_assets.store.columns import flat_name
+from tests.flows.expected_history import hashable, replay, values_and_texts
 
 Row: TypeAlias = dict[str, Any]
 Key: TypeAlias = tuple[Any, ...]
@@ -37,15 +35,7 @@ class _Standing:
 
     def told(self) -> tuple[Any, ...]:
         shown = tuple(repr(self.change[name]) for name in SHOWN)
-        return _hashable(self.values), _hashable(self.texts), shown, self.deleted_at
-
-
-def _hashable(values: dict[str, Any]) -> tuple[Any, ...]:
-    return tuple(sorted((name, repr(value)) for name, value in values.items()))
-
-
-def _place(row: Row) -> tuple[int, ...]:
-    return tuple(row["source_position"][part] for part in ("lineage", "file", "position"))
+        return hashable(self.values), hashable(self.texts), shown, self.deleted_at
 
 
 def _time(row: Row) -> Any:
@@ -143,32 +133,16 @@ def _by_what_is_shown(one: _Standing) -> tuple[Any, ...]:
 def expected_rows(rows: Iterable[Row], columns: Sequence[Column], frontier: Frontier) -> Counter[tuple[Any, ...]]:
     """The rows that live and the deleted rows behind the changes that a frontier holds."""
     table = _Table(columns)
-    held = [row for row in rows if frontier.holds(row["window_start"], SourcePosition(*_place(row)))]
-    for _, rows_of_event in groupby(sorted(held, key=_place), key=_place):
-        event = sorted(rows_of_event, key=lambda row: (row["kafka_partition"], row["row_number"]))
-        changes = [row for row in event if row["op"] != "truncate"]
-        if len({row["kafka_partition"] for row in changes}) > 1:  # pieces have no order: keys are left first
-            left = [table.leave(row) for row in changes]
-            for row, stood in zip(changes, left, strict=True):
-                table.take(row, stood)
-        else:
-            for row in changes:
-                table.take(row, table.leave(row))
-        for row in [row for row in event if row["op"] == "truncate"][:1]:
-            table.truncate(row)
+    replay(table, rows, frontier)
     return Counter(one.told() for found in (table.live, table.gone) for some in found.values() for one in some)
 
 
 def stored_rows(rows: Iterable[Row], columns: Sequence[Column]) -> Counter[tuple[Any, ...]]:
     """The rows of a snapshot as it stands."""
-    flat = {column.name: flat_name(column.name) for column in columns}
     names = ("_event_time", "_kafka_partition", "_kafka_offset", *AUDITED)
     return Counter(
         (
-            _hashable({name: row[flat[name]] for name in flat}),
-            _hashable(
-                {name: text for name in flat if (text := dict(row["_invalid"] or ()).get(flat[name])) is not None}
-            ),
+            *values_and_texts(row, columns),
             tuple(repr(row[name]) for name in names),
             row["_deleted_at"],
         )

@@ -6,8 +6,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING, Any
 
+from dts_assets.errors import NotReadyError
 from dts_assets.flows.entries import materialize_entries
 from dts_assets.flows.find_work import find_work
 from dts_assets.flows.known_tables import known_tables
@@ -24,7 +26,7 @@ from dts_assets.settings import Subscription
 from dts_assets.settings.models import FOLDER_KEY, NAME_KEY
 from dts_assets.sources.capture_source import CaptureSource
 from dts_assets.store.lake import Lake
-from tests.flows.history import END, EVERY, PARTITIONS, START
+from tests.flows.history import END, EVERY, PARTITIONS, START, WINDOWS
 from tests.flows.source import DATABASE, Change, Contents
 from tests.flows.source_tables import Row, Table
 
@@ -98,6 +100,27 @@ class Harness:
                 for windows in window_runs(work.tables):
                     self.tables_of(windows)
         raise AssertionError("there is always something left to do")
+
+    def work_at_random(self, random: Random, times: int) -> int:
+        """Do a step in a random rectangle so many times; how many were not refused for what they need first."""
+        done = 0
+        for _ in range(times):
+            step = random.choice(("raw", "raw", "entries", "entries", "tables"))
+            first, last = sorted(random.choices(range(WINDOWS), k=2))
+            numbers = range(first, last + 1)
+            low, high = sorted(random.choices(range(PARTITIONS), k=2))
+            try:
+                match step:
+                    case "raw":
+                        self.raw(*numbers, partitions=range(low, high + 1))
+                    case "entries":
+                        self.entries(*numbers, partitions=range(low, high + 1))
+                    case _:
+                        self.tables(*numbers)
+                done += 1
+            except NotReadyError:
+                pass
+        return done
 
     def rows(self, *path: str) -> list[dict[str, Any]]:
         """All rows of a table by its path under the subscription, without order."""

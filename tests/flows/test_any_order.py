@@ -7,10 +7,9 @@ from random import Random
 
 import pytest
 
-from dts_assets.errors import NotReadyError
 from dts_assets.flows.find_work import find_work
 from tests.flows.harness import Bench, Harness
-from tests.flows.history import PARTITIONS, WINDOWS, History
+from tests.flows.history import WINDOWS, History
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("the bank in one rectangle")]
 
@@ -56,23 +55,7 @@ def test_windows_run_backwards_and_then_twice_end_alike(bench: Bench, bank_captu
 def test_random_rectangles_end_alike(seed: int, bench: Bench, bank_capture: Path, rectangle: Harness) -> None:
     harness = bench.open(bank_capture)
     random = Random(seed)
-    done = 0
-    for _ in range(9):
-        step = random.choice(("raw", "raw", "entries", "entries", "tables"))
-        first, last = sorted(random.choices(range(WINDOWS), k=2))
-        numbers = range(first, last + 1)
-        low, high = sorted(random.choices(range(PARTITIONS), k=2))
-        try:
-            match step:
-                case "raw":
-                    harness.raw(*numbers, partitions=range(low, high + 1))
-                case "entries":
-                    harness.entries(*numbers, partitions=range(low, high + 1))
-                case _:
-                    harness.tables(*numbers)
-            done += 1
-        except NotReadyError:
-            pass
+    done = harness.work_at_random(random, 9)
     assert done >= 2
     harness.settle()
     assert_equal(harness, rectangle)

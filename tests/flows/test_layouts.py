@@ -10,12 +10,11 @@ import pytest
 from pyiceberg.expressions import EqualTo, IsNull
 from pyiceberg.table.snapshots import Operation
 
-from dts_assets.errors import NotReadyError
 from dts_assets.flows import snapshot_jobs
 from dts_assets.flows.pauses import resume_tables
 from dts_assets.planning import row_removals
 from tests.flows.harness import Bench, Harness, table_id
-from tests.flows.history import PARTITIONS, WINDOWS, History
+from tests.flows.history import History
 from tests.flows.in_process import bench_in_process
 from tests.flows.short import items, open_short, three_windows
 from tests.flows.source import DATABASE, Message
@@ -105,19 +104,7 @@ def test_the_order_of_windows_does_not_matter(
     harness, random = bench_of.open(bank_capture, layout=OF_BANK), Random(seed)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(snapshot_jobs, "SHARE_ROWS", random.choice([2, 7, 500_000]))
-        for _ in range(8):
-            first, last = sorted(random.choices(range(WINDOWS), k=2))
-            numbers, some = range(first, last + 1), range(*sorted(random.sample(range(PARTITIONS + 1), 2)))
-            try:
-                match random.choice(("raw", "entries", "tables")):
-                    case "raw":
-                        harness.raw(*numbers, partitions=some)
-                    case "entries":
-                        harness.entries(*numbers, partitions=some)
-                    case _:
-                        harness.tables(*numbers)
-            except NotReadyError:
-                pass
+        harness.work_at_random(random, 8)
         harness.settle()
     assert snapshots(harness) == rectangle_rows
     for name, column in (("accounts", "owner"), ("seats", "label"), ("journal", "at")):

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from dts_assets.errors import NotReadyError
 from dts_assets.flows import snapshot_jobs
 from dts_assets.flows.layers import HISTORY, Selection
 from dts_assets.flows.pauses import resume_tables
@@ -18,7 +17,7 @@ from dts_assets.model.spans import Span
 from dts_assets.store.lake import Lake
 from tests.flows.expected_history import assert_histories_hold
 from tests.flows.harness import Bench, Harness, table_id
-from tests.flows.history import PARTITIONS, START, WINDOWS, History, border
+from tests.flows.history import START, WINDOWS, History, border
 from tests.flows.in_process import bench_in_process
 from tests.flows.short import LANES, SECOND, delete, insert, items, open_short, short_source, update
 from tests.flows.source import Contents, Ddl, Position, Source, write_capture
@@ -91,20 +90,7 @@ def test_the_order_of_windows_does_not_matter(seed: int, bench_of: Bench, bank: 
     harness, random = bench_of.open(bank_capture, history=ALL), Random(seed)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(snapshot_jobs, "SHARE_ROWS", random.choice([2, 7, 500_000]))
-        for _ in range(9):
-            first, last = sorted(random.choices(range(WINDOWS), k=2))
-            low, high = sorted(random.choices(range(PARTITIONS), k=2))
-            numbers, some = range(first, last + 1), range(low, high + 1)
-            try:
-                match random.choice(("raw", "raw", "entries", "entries", "tables")):
-                    case "raw":
-                        harness.raw(*numbers, partitions=some)
-                    case "entries":
-                        harness.entries(*numbers, partitions=some)
-                    case _:
-                        harness.tables(*numbers)
-            except NotReadyError:
-                pass
+        harness.work_at_random(random, 9)
         harness.settle()
         assert assert_histories_hold(harness.pipeline)
         before = _everything(harness)

@@ -8,13 +8,12 @@ from typing import Any
 
 import pytest
 
-from dts_assets.errors import NotReadyError
 from dts_assets.flows import snapshot_jobs
 from dts_assets.flows.find_work import find_work
 from dts_assets.model.added_columns import AUDIT, AUDITED
 from tests.flows.expected_soft import assert_soft_snapshots_hold
 from tests.flows.harness import Bench, Harness
-from tests.flows.history import PARTITIONS, WINDOWS, History
+from tests.flows.history import WINDOWS, History
 from tests.flows.in_process import bench_in_process
 from tests.flows.short import open_short
 from tests.flows.test_row_histories import lives, made
@@ -47,20 +46,7 @@ def test_the_order_of_windows_does_not_matter(seed: int, bench_of: Bench, bank_c
     harness, random = bench_of.open(bank_capture, **ALL), Random(seed)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(snapshot_jobs, "SHARE_ROWS", random.choice([2, 7, 500_000]))
-        for _ in range(9):
-            first, last = sorted(random.choices(range(WINDOWS), k=2))
-            low, high = sorted(random.choices(range(PARTITIONS), k=2))
-            numbers, some = range(first, last + 1), range(low, high + 1)
-            try:
-                match random.choice(("raw", "raw", "entries", "entries", "tables")):
-                    case "raw":
-                        harness.raw(*numbers, partitions=some)
-                    case "entries":
-                        harness.entries(*numbers, partitions=some)
-                    case _:
-                        harness.tables(*numbers)
-            except NotReadyError:
-                pass
+        harness.work_at_random(random, 9)
         harness.settle()
         assert assert_soft_snapshots_hold(harness.pipeline)
         before = snapshots(harness)

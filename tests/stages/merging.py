@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -85,6 +85,14 @@ def parts_of(
     return [operations_of(one.select(shape.change_columns), shape, counted, hashed=hashed) for one in batches]
 
 
+def shared(parts: Sequence[Operations], all_of: Sequence[Operations], shares: int) -> Iterator[Operations]:
+    """Operations as tasks get them that share keys out, through bytes; moves of ``all_of`` link keys."""
+    linked = linked_keys(partial_moves(part) for part in all_of)
+    pieces = [[piece.to_bytes() for piece in shared_out(part, shares, linked)] for part in parts]
+    for share in zip(*pieces, strict=True):
+        yield joined([Operations.of_bytes(piece) for piece in share])
+
+
 def merged(
     snapshot: pa.RecordBatch,
     batches: Sequence[pa.RecordBatch],
@@ -119,11 +127,8 @@ def merged(
     if shares == 1:
         found += [fold(joined(parts))] if parts else []
     else:
-        linked = linked_keys(partial_moves(part) for part in parts)
         some = parts if fold_absent else [last_operations(part) for part in parts]
-        pieces = [[piece.to_bytes() for piece in shared_out(part, shares, linked)] for part in some]
-        for share in zip(*pieces, strict=True):
-            found.append(fold(joined([Operations.of_bytes(piece) for piece in share])))
+        found += map(fold, shared(some, parts, shares))
     return (
         pa.Table.from_batches(found).combine_chunks().to_batches()[0]
         if sum(one.num_rows for one in found)

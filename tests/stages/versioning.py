@@ -10,10 +10,10 @@ import pyarrow.compute as pc
 
 from dts_assets.model.columns import Column
 from dts_assets.stages.change_columns import CHANGE_COLUMNS, Counted, RowShape, truncations_of
-from dts_assets.stages.key_operations import Operations, joined, partial_moves, shared_out, standing
+from dts_assets.stages.key_operations import standing
 from dts_assets.stages.row_versions import versions_of
-from dts_assets.stages.snapshot_in_arrow import keys_of_rows, linked_keys, text_of, touched_keys
-from tests.stages.merging import EVERYTHING, NAMES, SNAPSHOT, parts_of
+from dts_assets.stages.snapshot_in_arrow import keys_of_rows, text_of, touched_keys
+from tests.stages.merging import EVERYTHING, NAMES, SNAPSHOT, parts_of, shared
 from tests.stages.worlds import COLUMNS
 
 PLACE = pa.struct([("lineage", pa.int32()), ("file", pa.int64()), ("position", pa.int64())])
@@ -56,10 +56,7 @@ def advanced(
     parts.append(standing(base, shape, texts, hashed=True))
     cuts = truncations_of([one.select(CHANGE_COLUMNS) for one in batches], counted.after)
     found = [stored.filter(pa.array(~gone))]
-    linked = linked_keys(partial_moves(part) for part in parts)
-    pieces = [[piece.to_bytes() for piece in shared_out(part, shares, linked)] for part in parts]
-    for share in zip(*pieces, strict=True):
-        whole = joined([Operations.of_bytes(piece) for piece in share])
+    for whole in shared(parts, parts, shares):
         found.append(versions_of(whole, shape, truncations=cuts, fold_absent=fold_absent).rows)
     rows = pa.Table.from_batches(found).combine_chunks().to_batches()
     return rows[0] if rows else NOTHING
