@@ -52,10 +52,11 @@ from pyiceberg.typedef import Identifier
 from requests.exceptions import RequestException
 
 from dts_assets.errors import ForeignDeletesError, LakeChangeError, LakeTableError, StaleGenerationError
-from dts_assets.store.contention import TRIED_AGAIN, until_it_gets_through
+from dts_assets.store.contention import until_it_gets_through
 from dts_assets.store.data_files import data_files, partition_value
 from dts_assets.store.delete_files import WrittenDeletes
 from dts_assets.store.files import WrittenFile
+from dts_assets.store.iceberg_tables import TRIED_AGAIN
 from dts_assets.store.locks import table_lock
 from dts_assets.store.new_deletes import NewDeletes, RowRemovals, new_deletes
 from dts_assets.store.new_version import NewVersion

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException
 from tenacity import RetryError as NoMoreTries
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random_exponential
 
@@ -16,12 +15,6 @@ Result = TypeVar("Result")
 
 GIVE_UP_AFTER = 120.0
 """Seconds after which a call that still loses is given up."""
-
-TRIED_AGAIN = (CommitFailedException, CommitStateUnknownException)
-"""The outcomes after which a change of a table is tried again.
-
-Each try begins with the table as it is, so a change that landed unheard is not made twice.
-"""
 
 _ASKED_AGAIN = (Origin.BUSY, Origin.SILENT)
 

@@ -14,7 +14,12 @@ from functools import cached_property, lru_cache
 import pyarrow as pa
 from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import SqlCatalog
-from pyiceberg.exceptions import NoSuchTableError, TableAlreadyExistsError
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    CommitStateUnknownException,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+)
 from pyiceberg.table import Table
 from pyiceberg.table.update.schema import UpdateSchema
 from pyiceberg.typedef import Identifier
@@ -24,13 +29,19 @@ from dts_assets.errors import LakeTableError
 from dts_assets.model.columns import quoted, same_name, widened
 from dts_assets.model.tables import folder_name
 from dts_assets.store.columns import NamedType
-from dts_assets.store.contention import TRIED_AGAIN, until_it_gets_through
+from dts_assets.store.contention import until_it_gets_through
 from dts_assets.store.schemas import TableLayout
 from dts_assets.store.types import arrow_schema, iceberg_type, lake_type
 from dts_assets.store.versions import refuse_set_back
 
 CATALOG = "lake"
 """The catalog's name for Spark and for pyiceberg: the SQLite catalog keeps tables by it."""
+
+TRIED_AGAIN = (CommitFailedException, CommitStateUnknownException)
+"""The outcomes after which a change of a table is tried again.
+
+Each try begins with the table as it is, so a change that landed unheard is not made twice.
+"""
 
 _JOINED_BYTES = 255
 """The longest table name of Glue; Hive takes one more."""

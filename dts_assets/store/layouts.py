@@ -28,7 +28,8 @@ from dts_assets.errors import LakeTableError
 from dts_assets.model.columns import same_name
 from dts_assets.model.layouts import Layout
 from dts_assets.store.columns import flat_name
-from dts_assets.store.contention import TRIED_AGAIN, until_it_gets_through
+from dts_assets.store.contention import until_it_gets_through
+from dts_assets.store.iceberg_tables import TRIED_AGAIN
 
 LAYOUT_PROPERTY = "dts-assets.layout"
 """The property of a table whose partition fields a configuration has asked for.
