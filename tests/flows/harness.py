@@ -18,6 +18,7 @@ from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.raw import materialize_raw
 from dts_assets.flows.reports import EntriesReport, RawReport, TablesReport
 from dts_assets.flows.tables import materialize_tables
+from dts_assets.model.added_columns import DELETED_AT
 from dts_assets.model.spans import Span
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
@@ -128,13 +129,15 @@ class Harness:
         return [] if found is None else found.to_pylist()
 
     def snapshots(self, tables: Mapping[str, Table]) -> Contents:
-        """The snapshots as the model holds its rows."""
+        """The snapshots as the model holds its rows; deleted rows that stay are left out."""
         contents: Contents = {}
         for name, table in tables.items():
             if not table.keys:
                 continue
             contents[name] = {}
             for row in self.rows("snapshot", *table_id(name).path):
+                if row.get(DELETED_AT) is not None:
+                    continue
                 shown = {column.name: row.get(_flat(column.name)) for column in table.columns}
                 key = table.key(shown)
                 assert key not in contents[name], f"{name} has the key {key} twice"

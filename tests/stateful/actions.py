@@ -7,68 +7,50 @@ hold is passed over, which is what makes lists short.
 from __future__ import annotations
 
 import signal
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from collections.abc import Collection, Iterator
 from functools import partial
 from itertools import count
 from random import Random
 from typing import Any, Final
-from unittest import mock
 
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import ancestors_of
 
 from dts_assets.errors import (
     IncompleteWindowError,
-    NotClosedError,
-    NotReadyError,
     SetBackTableError,
     StaleGenerationError,
 )
-from dts_assets.flows.pauses import pause_tables, resume_tables
 from dts_assets.flows.redrive import Quarantined, redrive
-from dts_assets.model.ledger_rows import PausedBy, PausedTable
-from dts_assets.store.lake import Lake
+from dts_assets.model.added_columns import AUDIT
 from tests.effects.effects import Effects, SqliteAlone, Way, caught
 from tests.flows import source_tables
 from tests.flows.harness import table_id
 from tests.flows.source import Ddl
 from tests.flows.source_tables import BIGINT, DOUBLE, INT, MONEY, TEXT, Field
 from tests.stateful import hostile
+from tests.stateful.action import REFUSALS, Action, Operator, tried, work_of
 from tests.stateful.children import in_children
 from tests.stateful.hostile import glob_of, quoted
+from tests.stateful.on_tables import Add, BreakTable, Pause, Rebuild, Remove, Resume
 from tests.stateful.stream import FIRST_FILES
 from tests.stateful.verdict import Finding, check
 from tests.stateful.workload import transaction
-from tests.stateful.world import Work, World, everything_expires, refused_by_name
-
-REFUSALS = (NotClosedError, NotReadyError)
-"""What an operator is told who asks for a part before its time."""
+from tests.stateful.world import Work, World, everything_expires
 
 MOST_WINDOWS = 14
 
-SECRET = "hunter2"
-"""Text in an error that nobody may show."""
-
-
-@dataclass(frozen=True)
-class Action:
-    """An action; ``seed`` decides all that is random in it."""
-
-    seed: int
-
-    def can(self, world: World) -> bool:
-        """Whether the state allows it."""
-        return bool(world.stream.transactions)
-
-    def do(self, world: World) -> str:
-        """Do it and say what was done."""
-        raise NotImplementedError
-
-    @property
-    def random(self) -> Random:
-        return Random(self.seed)
+LAYOUTS: tuple[dict[str, Any], ...] = (
+    {},
+    {"bank.items": {"partition": ["bucket(3, n)"], "sort": ["id"]}},
+    {"bank.items": {"partition": ["truncate(2, id)", "n"]}},
+    {
+        "bank.pairs": {"partition": ["bucket(2, w)", "truncate(1, b)"]},
+        "bank.journal": {"partition": ["truncate(1, line)"]},
+    },
+    {"bank.items": {"sort": ["note", "n"]}, "bank.journal": {"partition": ["n"], "sort": ["line"]}},
+)
+"""Layouts of snapshots; the first three have no column that a hostile world lacks."""
 
 
 class Write(Action):
@@ -189,67 +171,40 @@ class Damage(Action):
         return world.stream.damage(random.randrange(1 << 20), kind) or "nothing: no message is new"  # type: ignore[arg-type]
 
 
-def _work(world: World, random: Random, steps: tuple[str, ...]) -> Work:
-    step = random.choice(steps)
-    partitions = world.some_partitions(random) if step in ("raw", "entries") else list(range(world.shape.partitions))
-    return Work(step, tuple(world.some_windows(random)), tuple(partitions))
-
-
-class _Operator(Action):
-    """An action on the lake, for which there are windows."""
-
-    def can(self, world: World) -> bool:
-        return bool(world.windows()[:-1])
-
-
-class Materialize(_Operator):
+class Materialize(Operator):
     """One step of any rectangle."""
 
     def do(self, world: World) -> str:
-        work = _work(world, self.random, ("raw", "raw", "entries", "entries", "tables", "all"))
-        return f"{work}{_tried(world, work)}"
+        work = work_of(world, self.random, ("raw", "raw", "entries", "entries", "tables", "all"))
+        return f"{work}{tried(world, work.do)}"
 
 
-class Backfill(_Operator):
+class Backfill(Operator):
     """A range of windows, everything of it, once more."""
 
     def do(self, world: World) -> str:
-        work = _work(world, self.random, ("all",))
-        return f"{work}{_tried(world, work)}"
+        work = work_of(world, self.random, ("all",))
+        return f"{work}{tried(world, work.do)}"
 
 
-def _tried(world: World, work: Work) -> str:
-    """What became of a piece of work, if it was refused."""
-    kinds = [*REFUSALS, *([IncompleteWindowError] if world.settings.get("on_incomplete") == "block" else [])]
-    if world.set_back:
-        kinds.append(SetBackTableError)
-    try:
-        work.do(world.open())
-    except Exception as error:
-        if not refused_by_name(error, kinds):
-            raise
-        return f": refused, {type(error).__name__}"
-    return ""
-
-
-class Stop(_Operator):
+class Stop(Operator):
     """A run is killed, or cancelled, in the middle."""
 
     def do(self, world: World) -> str:
         random = self.random
         how = signal.SIGINT if random.random() < 0.3 else signal.SIGKILL
         after = random.choice((0.05, 0.2, 0.5, 1.0, 2.0)) * random.uniform(0.5, 1.5)
-        work = _work(world, random, ("raw", "entries", "tables", "all", "run", "run"))
+        work = work_of(world, random, ("raw", "entries", "tables", "all", "run", "run"))
         return f"{work}, {how.name} after {after:.2f} s: {_in_children(world, [work], after, how)}"
 
 
-class Race(_Operator):
+class Race(Operator):
     """Two processes work at the same time, on the same rectangle or on two that may overlap."""
 
     def do(self, world: World) -> str:
         random = self.random
-        one = _work(world, random, ("raw", "entries", "tables", "all", "run"))
-        other = one if random.random() < 0.5 else _work(world, random, ("raw", "entries", "tables", "all", "run"))
+        one = work_of(world, random, ("raw", "entries", "tables", "all", "run"))
+        other = one if random.random() < 0.5 else work_of(world, random, ("raw", "entries", "tables", "all", "run"))
         return f"{one} and {other}: {_in_children(world, [one, other], None, signal.SIGKILL)}"
 
 
@@ -271,7 +226,7 @@ def _alone(world: World, work: Work) -> None:
     work.do(world.open())
 
 
-class Settings(_Operator):
+class Settings(Operator):
     """A setting of the subscription is another one from now on."""
 
     def do(self, world: World) -> str:
@@ -289,7 +244,27 @@ class Settings(_Operator):
         return f"{kind}: {settings[kind] or 'as at first'}"
 
 
-class Redrive(_Operator):
+class Shown(Operator):
+    """Snapshots have other columns or other files from now on, or tables have histories or none."""
+
+    def do(self, world: World) -> str:
+        random, settings = self.random, world.settings
+        kind = random.choice(("deletes", "layout", "history"))
+        if kind == "deletes":
+            if world.is_soft:
+                del settings["deletes"], settings["audit_columns"]
+            else:
+                settings |= {"deletes": "soft", "audit_columns": list(AUDIT)}
+        elif kind == "layout":
+            settings["layout"] = random.choice(LAYOUTS[: 3 if world.shape.hostile else None])
+        else:
+            settings["history"] = [] if settings.get("history") is None else None
+            if settings["history"] is None:
+                del settings["history"]
+        return f"{kind}: {settings.get(kind, 'as at first')}"
+
+
+class Redrive(Operator):
     """The quarantine is read again."""
 
     def can(self, world: World) -> bool:
@@ -301,7 +276,7 @@ class Redrive(_Operator):
         return f"{sum(report.found.values())} rows, {report.moved} moved on"
 
 
-class RollBack(_Operator):
+class RollBack(Operator):
     """A table is set back to an earlier Iceberg snapshot, by somebody who does not know better."""
 
     def can(self, world: World) -> bool:
@@ -328,19 +303,19 @@ class RollBack(_Operator):
         return f"{'.'.join(path)} by {back} versions"
 
 
-class Expire(_Operator):
+class Expire(Operator):
     """Old Iceberg snapshots go at the end of a run of tables."""
 
     def can(self, world: World) -> bool:
         return super().can(world) and not world.set_back
 
     def do(self, world: World) -> str:
-        work = _work(world, self.random, ("tables",))
+        work = work_of(world, self.random, ("tables",))
         with everything_expires():
-            return f"after {work}{_tried(world, work)}"
+            return f"after {work}{tried(world, work.do)}"
 
 
-class LoseRegistry(_Operator):
+class LoseRegistry(Operator):
     """The file with the tables found so far is lost."""
 
     def do(self, world: World) -> str:
@@ -350,66 +325,16 @@ class LoseRegistry(_Operator):
         return "gone" if there else "nothing: there was none"
 
 
-class Pause(_Operator):
-    """A person pauses a table."""
-
-    def do(self, world: World) -> str:
-        table = self.random.choice(sorted(world.stream.tables))
-        row = PausedTable(table_id(table), "", "asked for", PausedBy.PERSON, datetime.now(UTC))
-        return f"{table!r}" if pause_tables(world.open().pipeline, [row]) else f"nothing: {table!r} stands still"
-
-
-class Resume(_Operator):
-    """A person lets a paused table go on."""
-
-    def do(self, world: World) -> str:
-        harness = world.open()
-        still = sorted(world.paused(harness))
-        if not still:
-            return "nothing: no table stands still"
-        table = self.random.choice(still)
-        resume_tables(harness.pipeline, [table_id(table)])
-        return f"{table!r}"
-
-
-class BreakTable(_Operator):
-    """A step of one table fails as nobody expected, as often as it is tried, while a piece of work is done."""
-
-    def do(self, world: World) -> str:
-        random, harness = self.random, world.open()
-        name, step = random.choice(sorted(world.stream.tables)), random.choice(("ensure", "evolve", "replace"))
-        path = harness.pipeline.path(random.choice(("changelog", "snapshot")), *table_id(name).path)
-        work, real, times = _work(world, random, ("tables", "run", "run", "run")), getattr(Lake, step), []
-
-        def failing(lake: Lake, where: Sequence[str], *rest: Any, **named: Any) -> Any:
-            if tuple(where) == tuple(path):
-                times.append(where)
-                raise KeyError(SECRET)
-            return real(lake, where, *rest, **named)
-
-        before = world.paused(harness)
-        with mock.patch.object(Lake, step, failing):
-            told = _tried(world, work)
-        after = world.paused(harness)
-        if after.keys() - before.keys() - {name}:
-            raise Finding("another table was paused", f"{sorted(after)}, and {name!r} was broken")
-        if times and not told and name not in after:
-            raise Finding("a table that failed is not paused", repr(name))
-        if any(SECRET in row.reason for row in after.values()):
-            raise Finding("a value in the reason of a pause", repr(name))
-        return f"{name!r}, {path[1]} {step}, {len(times)} times, {work}{told}"
-
-
-class Trouble(_Operator):
+class Trouble(Operator):
     """An effect of a piece of work fails: a file, the catalog, the source, a job of tasks; perhaps until the work has ended."""
 
     def do(self, world: World) -> str:
         random = self.random
-        work = _work(world, random, ("raw", "entries", "tables", "all", "run"))
+        work = work_of(world, random, ("raw", "entries", "tables", "all", "run"))
         effects = Effects(random.randint(1, 120), random.choice(list(Way)), lands_after=random.randint(1, 9))
         try:
             with caught(effects, SqliteAlone()):
-                told = _tried(world, work)
+                told = tried(world, work.do)
         except Exception as error:
             if effects.name == "none":
                 raise
@@ -420,7 +345,7 @@ class Trouble(_Operator):
         return f"{work}, {effects.way} {effects.name}{told}"
 
 
-class Run(_Operator):
+class Run(Operator):
     """``run`` until nothing is left, and the verdict."""
 
     def do(self, world: World) -> str:
@@ -430,7 +355,7 @@ class Run(_Operator):
 WEIGHTS: Final[dict[type[Action], int]] = {
     Write: 20, Statement: 6, Restart: 6, FailOver: 4, Repeat: 4, Damage: 4,
     Materialize: 14, Backfill: 4, Stop: 7, Race: 4, Settings: 5, Redrive: 2, RollBack: 3, Expire: 3, LoseRegistry: 2, Pause: 3,
-    Resume: 3, BreakTable: 4, Trouble: 6, Run: 9,
+    Resume: 3, Remove: 3, Add: 3, Rebuild: 3, Shown: 5, BreakTable: 4, Trouble: 6, Run: 9,
 }  # fmt: skip
 
 

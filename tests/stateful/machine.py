@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from tests.flows.harness import Bench
-from tests.stateful.actions import Action, plan
+from tests.stateful.action import Action
+from tests.stateful.actions import plan
 from tests.stateful.shrinking import shortest
 from tests.stateful.verdict import Finding, check, check_fresh
 from tests.stateful.world import Say, World

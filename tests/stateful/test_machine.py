@@ -18,12 +18,11 @@ from dts_assets.planning import completeness
 from dts_assets.stages import key_operations
 from dts_assets.store.catalog import open_catalog
 from tests.flows.harness import Bench
+from tests.stateful.action import Action
 from tests.stateful.actions import (
     WEIGHTS,
-    Action,
     Damage,
     FailOver,
-    Pause,
     Repeat,
     Restart,
     Run,
@@ -32,6 +31,7 @@ from tests.stateful.actions import (
     plan,
 )
 from tests.stateful.machine import Numbered, actions_of, make_small, play, report
+from tests.stateful.on_tables import Pause
 from tests.stateful.shrinking import shortest
 from tests.stateful.world import World, tasks_here
 from tests.tiers import ALL, times

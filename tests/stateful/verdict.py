@@ -11,10 +11,13 @@ from typing import Any
 from dts_assets.errors import IncompleteWindowError, SetBackTableError
 from dts_assets.flows.find_work import find_work
 from dts_assets.flows.judged import judge_ledger
+from dts_assets.flows.layers import LAYERS
+from dts_assets.model.added_columns import AUDITED, DELETED_AT
 from dts_assets.model.frontier import Frontier
 from dts_assets.model.problems import ProblemCode
 from dts_assets.planning.cuts import frontier, window_cut
 from tests.flows.expected_history import assert_histories_hold
+from tests.flows.expected_soft import assert_soft_snapshots_hold
 from tests.flows.harness import Harness, table_id
 from tests.flows.history import EVERY, START
 from tests.stateful.stream import Copy, Effect
@@ -22,6 +25,9 @@ from tests.stateful.world import World
 
 NOT_CONTENT = {"made_by", "chain", "refreshes", "resume", "run"}
 """Columns that name the runs that happened to write a row."""
+
+ADDED = {DELETED_AT, *AUDITED}
+"""Columns that are null in all rows while nobody asks for them."""
 
 
 @dataclass
@@ -54,6 +60,8 @@ def check(world: World) -> str:
     words.append(_changes(world, harness))
     words.append(_rows(world, harness))
     words.append(_histories(world, harness))
+    if world.is_soft:
+        words.append(_deleted(world, harness))
     return "; ".join(words)
 
 
@@ -89,7 +97,7 @@ def check_fresh(world: World) -> str:
     """Compute the same topic in one go in a lake of its own: all tables are equal."""
     harness, fresh = world.open(), world.open(name=f"{world.name}_fresh")
     fresh.settle()
-    mine, other = _everything(harness), _everything(fresh)
+    mine, other = (_everything(one, is_soft=world.is_soft) for one in (harness, fresh))
     if mine.keys() != other.keys():
         raise Finding("other tables than a fresh lake", f"{sorted(mine.keys() ^ other.keys())}")
     for name in sorted(mine):
@@ -102,8 +110,8 @@ def check_fresh(world: World) -> str:
     return f"equal to a fresh lake in {len(mine)} tables"
 
 
-def _everything(harness: Harness) -> dict[str, Counter[str]]:
-    found = harness.everything(without=NOT_CONTENT)
+def _everything(harness: Harness, *, is_soft: bool) -> dict[str, Counter[str]]:
+    found = harness.everything(without=NOT_CONTENT if is_soft else NOT_CONTENT | ADDED)
     return {name: Counter(rows) for name, rows in found.items() if rows}
 
 
@@ -156,7 +164,12 @@ def _changes(world: World, harness: Harness) -> str:
     marks = harness.pipeline.ledger.cuts()
     doubted = _doubts(harness)
     count = 0
-    for name in _tables(world):
+    removed = world.removed(harness)
+    lake, path_of = harness.pipeline.lake, harness.pipeline.table_path
+    left = [(layer, name) for layer in LAYERS for name in removed if lake.table(path_of(layer.name, table_id(name)))]
+    if left:
+        raise Finding("a removed table is in the lake", ", ".join(f"{layer.name} of {name!r}" for layer, name in left))
+    for name in (one for one in _tables(world) if one not in removed):
         made = {row.window.start for row in marks if table_id(name) not in {one.id for one in row.paused}}
         stored = harness.rows("changelog", *table_id(name).path)
         rows = [row for row in stored if row["window_start"] in made]
@@ -216,6 +229,15 @@ def _histories(world: World, harness: Harness) -> str:
         return f"{assert_histories_hold(harness.pipeline, without=still)} versions"
     except AssertionError as error:
         raise Finding("versions differ", str(error)[:2000]) from error
+
+
+def _deleted(world: World, harness: Harness) -> str:
+    """Deleted rows stay in snapshots, and audit columns tell of the last change, as changelogs give them."""
+    still = {table_id(name) for name in _standing(world, harness)}
+    try:
+        return f"{assert_soft_snapshots_hold(harness.pipeline, without=still)} deleted rows"
+    except AssertionError as error:
+        raise Finding("deleted rows differ", str(error)[:2000]) from error
 
 
 def _standing(world: World, harness: Harness) -> set[str]:

@@ -14,6 +14,7 @@ from unittest import mock
 
 from dts_assets.errors import DtsAssetsError
 from dts_assets.flows.pauses import resume_tables
+from dts_assets.flows.removal import add_tables
 from dts_assets.model.ledger_rows import PausedTable
 from dts_assets.model.spans import Span
 from dts_assets.model.windows import Window
@@ -88,8 +89,7 @@ class World:
             complete=False,
             window={"end": None},
             consistency=self.shape.consistency,
-            history=["*"],
-            **self.settings,
+            **{"history": ["*"], **self.settings},
         )
 
     def windows(self) -> list[Window]:
@@ -123,11 +123,22 @@ class World:
         """The tables that stand still, with their pauses."""
         return {row.table.table: row for row in harness.pipeline.ledger.paused_tables()}
 
+    def removed(self, harness: Harness) -> set[str]:
+        """The tables that were taken out of the lake."""
+        return {name for name, row in self.paused(harness).items() if row.is_removed}
+
+    @property
+    def is_soft(self) -> bool:
+        """Whether deleted rows stay in snapshots."""
+        return "deletes" in self.settings
+
     def resume_all(self) -> None:
-        """Let all paused tables go on."""
+        """Let all paused tables go on, and add all removed ones again."""
         if self.stream.transactions:
             harness = self.open()
-            resume_tables(harness.pipeline, [row.table for row in self.paused(harness).values()])
+            still = [row.table for row in self.paused(harness).values()]
+            resume_tables(harness.pipeline, still)
+            add_tables(harness.pipeline, still, progress=harness.lines.append)
 
     def close_all(self) -> None:
         """Let everything arrive: all is sent and vouched for, and a message behind it closes its window."""
