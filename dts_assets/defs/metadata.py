@@ -25,6 +25,7 @@ from dts_assets.model.windows import ClosedBy
 
 if TYPE_CHECKING:
     from dts_assets.flows.reports import EntriesCellReport, LayerOutcome, RawCellReport, TableReport, WindowReport
+    from dts_assets.model.removals import NotRemoved
     from dts_assets.planning.judgements import Judgement
     from dts_assets.planning.outgrown_types import OutgrownColumn
 
@@ -133,6 +134,10 @@ def history_metadata(report: TableReport, window: WindowReport) -> Metadata:
     return _of_rows(report, window, report.layers[HISTORY.name])
 
 
+def _not_removed(counts: NotRemoved) -> Metadata:
+    return {"unmatched_removals": counts.unmatched, "ambiguous_removals": counts.ambiguous}
+
+
 def _of_rows(report: TableReport, window: WindowReport, outcome: LayerOutcome) -> Metadata:
     return {
         "row_changes": report.changes.get(window.row.window.start, 0),
@@ -142,7 +147,8 @@ def _of_rows(report: TableReport, window: WindowReport, outcome: LayerOutcome) -
         "still_open": window.judgement.still_open,
         **known(event_lag_seconds=report.event_lag_seconds(window.row.window), stored_bytes=outcome.bytes),
         **({} if window.row.cut is None else {"cut": str(window.row.cut)}),
-        **known(**{"dagster/row_count": outcome.rows}, unmatched_removals=outcome.unmatched),
+        **known(**{"dagster/row_count": outcome.rows}),
+        **({} if outcome.not_removed is None else _not_removed(outcome.not_removed)),
         **_outgrown(outcome.outgrown),
         **_problems(window.row.problems),
     }

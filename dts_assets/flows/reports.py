@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from dts_assets.model.columns import Column
 from dts_assets.model.ledger_rows import Cut, IngestWindow, PausedTable, RawWindow
+from dts_assets.model.removals import NotRemoved
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
 from dts_assets.planning.judgements import Judgement, judge_cell, judge_window
@@ -117,8 +118,9 @@ class LayerOutcome:
 
     ``rows`` and ``bytes`` are what the table holds, None where it was not looked at or was never written. ``outgrown`` are its
     columns that do not hold what they have become at the source. ``fault`` is that of a table that could not be brought up to
-    date, None where all went well. ``unmatched`` counts the removals that found no row in a table without a key. ``waits`` says
-    that the changelog may have changes that the layer does not hold yet, ``worn`` that its files wait to be put in order.
+    date, None where all went well. ``not_removed`` counts the removals that removed nothing from a table without a key.
+    ``waits`` says that the changelog may have changes that the layer does not hold yet, ``worn`` that its files wait to be put
+    in order.
     """
 
     committed: bool = False
@@ -126,7 +128,7 @@ class LayerOutcome:
     bytes: int | None = None
     outgrown: tuple[OutgrownColumn, ...] = ()
     fault: Fault | None = None
-    unmatched: int | None = None
+    not_removed: NotRemoved | None = None
     waits: bool = True
     worn: bool = False
 

@@ -28,6 +28,7 @@ from dts_assets.flows.snapshot_tasks import (
     write_share,
 )
 from dts_assets.flows.spark_tasks import run_shuffled, run_tasks
+from dts_assets.model.removals import ALL_REMOVED, NotRemoved
 from dts_assets.model.tables import TableId
 from dts_assets.planning.pauses import Fault
 from dts_assets.store.commit import stands_at
@@ -41,15 +42,15 @@ The state is the frontier it stands at and the changelog state it was made from.
 
 @dataclass(frozen=True, slots=True)
 class MergedRows:
-    """The faults of tables that failed, and the removals of others that found no row."""
+    """The faults of tables that failed, and the removals of others that removed nothing."""
 
     faults: dict[TableId, Fault] = field(default_factory=dict)
-    unmatched: dict[TableId, int] = field(default_factory=dict)
+    not_removed: dict[TableId, NotRemoved] = field(default_factory=dict)
 
     def add(self, other: MergedRows) -> None:
         """Take the facts about other tables in."""
         self.faults.update(other.faults)
-        self.unmatched.update(other.unmatched)
+        self.not_removed.update(other.not_removed)
 
 
 def merge_rows(
@@ -98,7 +99,7 @@ def _merge_small(
         _discard(pipeline, merges[table], results[table])
     done = [table for table in results if table not in failed]
     committed = do_apart(layer.name, done, lambda table: _commit(pipeline, merges[table], results[table]))
-    return MergedRows({**failed, **committed.faults}, _unmatched(results))
+    return MergedRows({**failed, **committed.faults}, _not_removed(results))
 
 
 def _refresh_tasks(merge: Merge) -> Iterator[RefreshTask]:
@@ -130,11 +131,11 @@ def _merge_shared(pipeline: Pipeline, merge: Merge, session: SparkSession) -> Me
         _discard(pipeline, merge, results)
         return MergedRows(failed)
     committed = do_apart(layer.name, [table], lambda _: _commit(pipeline, merge, results))
-    return MergedRows(dict(committed.faults), _unmatched({table: results}))
+    return MergedRows(dict(committed.faults), _not_removed({table: results}))
 
 
-def _unmatched(results: Mapping[TableId, Iterable[RefreshResult]]) -> dict[TableId, int]:
-    return {table: sum(one.unmatched for one in some) for table, some in results.items()}
+def _not_removed(results: Mapping[TableId, Iterable[RefreshResult]]) -> dict[TableId, NotRemoved]:
+    return {table: sum((one.not_removed for one in some), ALL_REMOVED) for table, some in results.items()}
 
 
 def _write(merged: MergedTable, share: int, pieces: Iterator[bytes | Fault], attempt: str) -> RefreshResult:

@@ -15,6 +15,7 @@ from dts_assets.flows.apart import fault_at
 from dts_assets.flows.snapshot_files import HeldFile, HeldRows, TouchedRows
 from dts_assets.model.columns import Column
 from dts_assets.model.positions import SourcePosition
+from dts_assets.model.removals import ALL_REMOVED, NotRemoved
 from dts_assets.model.tables import TableId
 from dts_assets.planning.pauses import Fault
 from dts_assets.planning.row_removals import Removal, removal_of
@@ -133,8 +134,8 @@ class RefreshResult:
     """The files that a task removes from a snapshot, and the files that take their place.
 
     The new files hold the untouched rows of the removed files, and the changed rows. ``deletes`` list the touched rows of files
-    that stay. ``fault`` says that no file was written because the task failed. ``unmatched`` counts removals of a bag that found
-    no row.
+    that stay. ``fault`` says that no file was written because the task failed. ``not_removed`` counts the removals of a bag that
+    removed nothing.
     """
 
     table: TableId
@@ -142,7 +143,7 @@ class RefreshResult:
     written: tuple[WrittenFile, ...] = ()
     deletes: tuple[WrittenDeletes, ...] = ()
     fault: Fault | None = None
-    unmatched: int = 0
+    not_removed: NotRemoved = ALL_REMOVED
 
     @property
     def changes(self) -> bool:
@@ -262,7 +263,7 @@ def write_share(merged: MergedTable, pieces: Iterator[bytes | Fault], attempt: s
         made = merged.rows_of(parts)
         with TableWriter(merged.target, attempt) as writer:
             writer.write(made.rows)
-            return RefreshResult(merged.table, (), writer.close(), unmatched=made.unmatched)
+            return RefreshResult(merged.table, (), writer.close(), not_removed=made.not_removed)
     except Exception as error:
         return RefreshResult(merged.table, fault=fault_at(merged.layer, error))
 
@@ -293,7 +294,7 @@ def _added(task: RefreshTask, attempt: str) -> RefreshResult:
         if parts:
             made = merged.rows_of(parts)
             writer.write(made.rows)
-            left.unmatched = made.unmatched
+            left.not_removed = made.not_removed
         return left.result()
 
 
@@ -340,7 +341,7 @@ class _Left:
     writer: TableWriter
     removed: list[str] = field(default_factory=list)
     deletes: list[WrittenDeletes] = field(default_factory=list)
-    unmatched: int = 0
+    not_removed: NotRemoved = ALL_REMOVED
 
     def take_out(self, snapshot: HeldRows, gone: Mask) -> None:
         """Take rows out of a file that stands."""
@@ -374,7 +375,11 @@ class _Left:
     def result(self) -> RefreshResult:
         """Finish the new files, and return all files."""
         return RefreshResult(
-            self.merged.table, tuple(self.removed), self.writer.close(), tuple(self.deletes), unmatched=self.unmatched
+            self.merged.table,
+            tuple(self.removed),
+            self.writer.close(),
+            tuple(self.deletes),
+            not_removed=self.not_removed,
         )
 
 

@@ -16,6 +16,7 @@ from dts_assets.flows.snapshot_jobs import SnapshotJob
 from dts_assets.flows.snapshot_merges import STATE_PROPERTY, MergedRows, merge_rows
 from dts_assets.flows.tables_plan import MARKED
 from dts_assets.model.columns import has_key
+from dts_assets.model.removals import ALL_REMOVED
 from dts_assets.model.tables import TableId
 from dts_assets.planning.counts_needed import StoredSnapshot, counts_needed
 from dts_assets.planning.cuts import not_behind
@@ -203,6 +204,6 @@ def _outcome(pipeline: Pipeline, job: SnapshotJob, merged: MergedRows, *, commit
         None if size is None else size.rows,
         None if size is None else size.bytes,
         waits=job.plan.state.waits_from is not None,
-        unmatched=None if has_key(job.columns) else merged.unmatched.get(job.table, 0),
+        not_removed=None if has_key(job.columns) else merged.not_removed.get(job.table, ALL_REMOVED),
         worn=job.laid_out,
     )

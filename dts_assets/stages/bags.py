@@ -1,7 +1,8 @@
 """Tables without a key: a change adds or removes one row among equal ones.
 
 A row is told apart by all its columns, and by the source's texts of values that do not fit; NULL equals NULL. An insert adds a
-row, a delete removes one, an update does both. A removal of a row that is not there removes nothing and is *unmatched*. Of equal
+row, a delete removes one, an update does both. A removal of a row that is not there removes nothing and is *unmatched*. A change
+that does not tell all columns of the row that goes is *ambiguous*: it changes nothing, since several rows may be meant. Of equal
 rows the one goes whose last change is the earliest by event time, Kafka partition and offset, then by the audit columns that the
 snapshot has: so what is left depends on the rows alone, whether a snapshot goes on from where it stood or is made again from all
 changes.
@@ -30,6 +31,14 @@ class Counts:
     left: Numbers
     removals: Numbers
     unmatched: int
+
+
+def without_ambiguous(operations: Operations) -> tuple[Operations, int]:
+    """Return the operations that tell their rows, and how many removals do not."""
+    ambiguous = operations.ambiguous
+    if ambiguous is None:
+        return operations, 0
+    return operations.chosen(~ambiguous), int((ambiguous & ~operations.takes).sum())
 
 
 def left_rows(operations: Operations, codes: Numbers) -> Counts:

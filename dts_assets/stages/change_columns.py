@@ -236,6 +236,11 @@ class Changes:
         """The changes that have an old image."""
         return as_mask(self.rows.column("before").is_valid())
 
+    @property
+    def has_after(self) -> Mask:
+        """The changes that have a new image."""
+        return as_mask(self.rows.column("after").is_valid())
+
     def values(self, image: str, place: int) -> pa.Array:
         """Return an image's values of the column at a place, in the snapshot's type."""
         return self._images[image][place]

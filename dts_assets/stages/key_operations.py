@@ -49,7 +49,8 @@ class Operations:
     their texts ``u0``, ...), the number of its ``row`` in ``rows``, null where the key is left, and if asked for the ``hash`` of
     the key and the hash of the ``other`` key where the row moves and lacks columns, else null. For a history it has ``op``, too,
     the ``time`` of the change in microseconds, and ``ended`` of a version that stands and has ended: no row is left at its key.
-    With soft deletes an operation that leaves a key has a row, too: the one that was deleted.
+    With soft deletes an operation that leaves a key has a row, too: the one that was deleted. Some operations of a bag are
+    ``ambiguous``: their change does not say all columns of the row that goes.
 
     ``rows`` has the columns that are not of the key by their places, ``v2``, then if some text or absence is told ``t2`` and
     ``a2``, and what the snapshot shows of the change.
@@ -86,6 +87,13 @@ class Operations:
     def hashes(self, name: str = "hash") -> Hashes:
         """Return the hashes of the keys, or of the other keys; zero where there is none."""
         return np.asarray(pc.fill_null(self.touches.column(name), 0).to_numpy(zero_copy_only=False), np.uint64)
+
+    @property
+    def ambiguous(self) -> Mask | None:
+        """The operations of changes that may mean several rows of a bag; None where there is none."""
+        if "ambiguous" not in self.touches.schema.names:
+            return None
+        return as_mask(pc.fill_null(self.touches.column("ambiguous"), fill_value=False))
 
     def chosen(self, which: Mask | Numbers) -> Operations:
         """Return some operations, by mask or by number, with the rows that they need."""
@@ -265,6 +273,7 @@ def _touches(changes: Changes, *, hashed: bool) -> tuple[pa.RecordBatch, Numbers
     shape, rows = changes.shape, changes.rows
     deletes, updates = is_operation(rows, "delete"), is_operation(rows, "update")
     new, old = _key_of(changes, "after", "before"), _key_of(changes, "before", "after")
+    unknown = _lacks_old_values(changes) if shape.is_bag else None
     # A bag counts: one row goes and one comes, also where they are equal.
     moved = np.full(changes.count, shape.is_bag)
     for one, other in zip(old.values(), new.values(), strict=True):
@@ -284,6 +293,8 @@ def _touches(changes: Changes, *, hashed: bool) -> tuple[pa.RecordBatch, Numbers
             for name in new
         },
     }
+    if unknown is not None and unknown.any():
+        touches["ambiguous"] = pa.array(unknown[source])
     if shape.versions:
         touches |= {"op": rows.column("op").take(pa.array(source)), "time": pa.array(times_of(rows)[source])}
     if hashed:
@@ -328,6 +339,17 @@ def _lacks_values(changes: Changes) -> Mask:
         absent = changes.absent("after", place)
         lacks |= False if absent is None else absent
     return lacks
+
+
+def _lacks_old_values(changes: Changes) -> Mask:
+    """Return the changes that remove a row and do not tell one of its columns, by either image."""
+    lacks = np.zeros(changes.count, np.bool_)
+    for place in range(len(changes.shape.columns)):
+        before, after = changes.absent("before", place), changes.absent("after", place)
+        if before is not None:
+            there = changes.has_after if after is None else changes.has_after & ~after
+            lacks |= before & ~there
+    return lacks & changes.has_before & (is_operation(changes.rows, "delete") | is_operation(changes.rows, "update"))
 
 
 def _deletes_softly(changes: Changes, source: Numbers, takes: Mask) -> Mask:

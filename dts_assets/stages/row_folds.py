@@ -21,7 +21,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dts_assets.stages.bags import left_rows
+from dts_assets.model.removals import ALL_REMOVED, NotRemoved
+from dts_assets.stages.bags import left_rows, without_ambiguous
 from dts_assets.stages.change_columns import POSITION, RowShape
 from dts_assets.stages.key_operations import Operations
 from dts_assets.stages.keys import Keys, Mask, Numbers, as_mask
@@ -32,10 +33,10 @@ NOWHERE = -1
 
 @dataclass(frozen=True, slots=True)
 class MadeRows:
-    """The rows that operations make; ``unmatched`` counts the removals of a bag that found no row."""
+    """The rows that operations make, and the removals of a bag that removed nothing."""
 
     rows: pa.RecordBatch
-    unmatched: int = 0
+    not_removed: NotRemoved = ALL_REMOVED
 
 
 def living_rows(operations: Operations, shape: RowShape, *, fold_absent: bool = False) -> MadeRows:
@@ -43,6 +44,7 @@ def living_rows(operations: Operations, shape: RowShape, *, fold_absent: bool = 
 
     There is one for each key that is taken last. ``fold_absent`` says that some change may lack columns.
     """
+    operations, ambiguous = without_ambiguous(operations)
     codes = Keys(operations.keys).codes
     unmatched = 0
     if shape.is_bag:
@@ -53,7 +55,7 @@ def living_rows(operations: Operations, shape: RowShape, *, fold_absent: bool = 
         found = _folded(operations, codes, shape) if fold_absent else _last(operations, codes)
     columns = values_of(operations, found, shape)
     columns |= {name: operations.rows.column(name).take(pa.array(found.rows)) for name in shape.shown}
-    return MadeRows(in_schema(columns, shape), unmatched)
+    return MadeRows(in_schema(columns, shape), NotRemoved(unmatched, ambiguous))
 
 
 def values_of(operations: Operations, found: Found, shape: RowShape) -> dict[str, pa.Array]:

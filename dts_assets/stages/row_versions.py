@@ -17,7 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from dts_assets.stages.bags import by_row_in_order, unmatched_removals
+from dts_assets.model.removals import NotRemoved
+from dts_assets.stages.bags import by_row_in_order, unmatched_removals, without_ambiguous
 from dts_assets.stages.change_columns import NO_TIME, POSITION, RowShape, Truncation
 from dts_assets.stages.key_operations import Operations, begin_of, eras_of
 from dts_assets.stages.keys import Keys, Mask, Numbers, as_mask, as_numbers
@@ -53,6 +54,7 @@ def versions_of(
     later ones and are not returned. ``truncations`` are in the order of their positions, ``fold_absent`` says that some change
     may lack columns. Versions that ended before ``expired_before``, in microseconds since 1970, are left out.
     """
+    operations, ambiguous = without_ambiguous(operations)
     codes = Keys(operations.keys).codes
     eras = eras_of(operations, truncations)
     groups = codes * (len(truncations) + 1) + eras
@@ -83,7 +85,7 @@ def versions_of(
     columns["_valid_to_position"] = _as_positions(
         [one[ended_at] if len(one) else ended_at for one in known], ended_at == _OPEN, shape, "_valid_to_position"
     )
-    return MadeRows(in_schema(columns, shape), ends.unmatched)
+    return MadeRows(in_schema(columns, shape), NotRemoved(ends.unmatched, ambiguous))
 
 
 def _next(operations: Operations, groups: Numbers, eras: Numbers, truncations: Sequence[Truncation]) -> _Ends:

@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dts_assets.model.added_columns import DELETED_AT
-from dts_assets.stages.bags import left_rows
+from dts_assets.model.removals import NotRemoved
+from dts_assets.stages.bags import left_rows, without_ambiguous
 from dts_assets.stages.change_columns import RowShape, Truncation
 from dts_assets.stages.key_operations import Operations, eras_of
 from dts_assets.stages.keys import Keys, Mask, Numbers, as_mask
@@ -40,6 +41,7 @@ def rows_with_deleted(
     Deleted rows have the time of the change that deleted them in ``_deleted_at``. ``truncations`` are in the order of their
     positions, ``fold_absent`` says that some change may lack columns.
     """
+    operations, ambiguous = without_ambiguous(operations)
     codes, eras, unmatched = Keys(operations.keys).codes, eras_of(operations, truncations), 0
     groups = codes * (len(truncations) + 1) + eras
     if shape.is_bag:
@@ -60,7 +62,7 @@ def rows_with_deleted(
         times = np.array([one.event_time for one in truncations], np.int64)
         ends = pa.array(times[np.minimum(eras[chosen], len(truncations) - 1)]).cast(columns[DELETED_AT].type)
         columns[DELETED_AT] = pc.if_else(pa.array(emptied), ends, columns[DELETED_AT])
-    return MadeRows(in_schema(columns, shape), unmatched)
+    return MadeRows(in_schema(columns, shape), NotRemoved(unmatched, ambiguous))
 
 
 def _sent(operations: Operations, order: Numbers, groups: Numbers, lasts: Mask, shape: RowShape) -> dict[int, Numbers]:

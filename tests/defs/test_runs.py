@@ -38,6 +38,7 @@ from dts_assets.model.ledger_rows import Counts, Cut, IngestWindow, PausedBy, Pa
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.problems import Completeness, Problem, ProblemCode
+from dts_assets.model.removals import NotRemoved
 from dts_assets.model.spans import Cell, Span
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import ClosedBy, Window, WindowGrid
@@ -55,6 +56,7 @@ ORDERS, AUDIT, LATER = (TableId("shopdb", "", name) for name in ("orders", "audi
 ODD = TableId("shop.db", "", "订单")
 COLUMNS = (Column("id", "int", True), Column("note", "string", False))
 POSITION = SourcePosition(0, 9, 400)
+LEFT = {AUDIT: NotRemoved(unmatched=2, ambiguous=1)}
 LOST = Problem(ProblemCode.GAP, 5, 6, "the source no longer has offsets [5, 7)")
 
 
@@ -63,19 +65,9 @@ LOST = Problem(ProblemCode.GAP, 5, 6, "the source no longer has offsets [5, 7)")
 
 def raw_row(cell: Cell, problems: tuple[Problem, ...] = ()) -> RawWindow:
     return RawWindow(
-        cell.kafka_partition,
-        cell.window,
-        0,
-        OffsetRange(10, 20),
-        ClosedBy.MESSAGE,
-        10,
-        5000,
-        START,
-        START + HOUR,
-        problems,
-        "g1",
-        "1",
-    )
+        cell.kafka_partition, cell.window, 0, OffsetRange(10, 20), ClosedBy.MESSAGE, 10, 5000, START, START + HOUR, problems,
+        "g1", "1",
+    )  # fmt: skip
 
 
 def ingest_row(cell: Cell, *, lost: bool = False, balanced: bool = True) -> IngestWindow:
@@ -129,7 +121,7 @@ class Flows:
         tables = tuple(
             TableReport(
                 table, COLUMNS,
-                {"changelog": LayerOutcome(), "snapshot": LayerOutcome(True, 7, unmatched={AUDIT: 2}.get(table))},
+                {"changelog": LayerOutcome(), "snapshot": LayerOutcome(True, 7, not_removed=LEFT.get(table))},
                 changes={one.start: 5 + number for number, one in enumerate(windows)},
             )
             for table in self.tables
@@ -246,6 +238,7 @@ def test_all_tables_are_asked_for_at_once(run: Run, flows: Flows) -> None:
     assert (snapshot["applied"], snapshot["committed"], snapshot["dagster/row_count"]) == (True, True, 7)
     assert "unmatched_removals" not in snapshot
     assert ran.metadata("snapshot", "shopdb", "audit")["2026-01-05-01:00"]["unmatched_removals"] == 2
+    assert ran.metadata("snapshot", "shopdb", "audit")["2026-01-05-01:00"]["ambiguous_removals"] == 1
     assert ran.metadata("changelog", "shopdb", "orders")["2026-01-05-00:00"]["decoder"] == "ptars 9.9"
 
 

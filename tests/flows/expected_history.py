@@ -62,14 +62,15 @@ class _Table:
         return tuple((repr(values[one.name]), texts.get(one.name)) for one in columns)
 
     def _image(self, row: Row, image: str, other: str | None) -> tuple[dict[str, Any], dict[str, str]] | None:
-        """The values and texts of an image; what it was not sent is the other image's, if it is of the key."""
+        """The values and texts of an image; what it was not sent is the other image's, if it tells rows apart."""
         if row[image] is None:
             return None
         values, texts = {}, {}
         invalid, absent = dict(row["invalid"] or ()), set(row["absent"] or ())
         for column in self._columns:
             source = image
-            if f"{image}.{column.name}" in absent and other is not None and row[other] is not None and column.is_key:
+            tells = column.is_key or not self._keys
+            if f"{image}.{column.name}" in absent and other is not None and row[other] is not None and tells:
                 source = other
             values[column.name] = row[source].get(column.name)
             if f"{source}.{column.name}" in invalid:
@@ -110,7 +111,7 @@ class _Table:
             stood = self._end(new, row)
             left = stood if left is None and row["op"] == "update" else left
         absent = {name.removeprefix("after.") for name in row["absent"] or () if name.startswith("after.")}
-        for name in absent - {column.name for column in self._keys}:
+        for name in absent - {column.name for column in self._keys or self._columns}:
             values[name] = None if left is None else left.values.get(name)
             if left is not None and name in left.texts:
                 texts[name] = left.texts[name]
@@ -132,9 +133,21 @@ class Replayed(Protocol):
     def truncate(self, row: Row) -> None: ...
 
 
-def replay(table: Replayed, rows: Iterable[Row], frontier: Frontier) -> None:
-    """Give a table the changes that a frontier holds, in the order of the source."""
-    held = [row for row in rows if frontier.holds(row["window_start"], position_of(row))]
+def is_ambiguous(row: Row, columns: Sequence[Column]) -> bool:
+    """Whether a change of a table without a key does not tell the row that goes."""
+    if row["before"] is None or row["op"] not in ("update", "delete") or any(column.is_key for column in columns):
+        return False
+    absent = set(row["absent"] or ())
+    return any(
+        f"before.{one.name}" in absent and (row["after"] is None or f"after.{one.name}" in absent) for one in columns
+    )
+
+
+def replay(table: Replayed, rows: Iterable[Row], columns: Sequence[Column], frontier: Frontier) -> None:
+    """Give a table the changes that a frontier holds and that tell their rows, in the order of the source."""
+    held = [
+        row for row in rows if frontier.holds(row["window_start"], position_of(row)) and not is_ambiguous(row, columns)
+    ]
     for _, rows_of_event in groupby(sorted(held, key=position_of), key=position_of):
         event = sorted(rows_of_event, key=lambda row: (row["kafka_partition"], row["row_number"]))
         changes = [row for row in event if row["op"] != "truncate"]
@@ -154,7 +167,7 @@ def replay(table: Replayed, rows: Iterable[Row], frontier: Frontier) -> None:
 def expected_versions(rows: Iterable[Row], columns: Sequence[Column], frontier: Frontier) -> Counter[tuple[Any, ...]]:
     """The versions of the changes that a frontier holds."""
     table = _Table(columns)
-    replay(table, rows, frontier)
+    replay(table, rows, columns, frontier)
     return Counter(one.told() for one in table.versions)
 
 

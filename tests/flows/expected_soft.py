@@ -68,7 +68,7 @@ class _Table:
         for column in self.columns:
             source = image
             if f"{image}.{column.name}" in absent:
-                if column.is_key and row[other] is not None:
+                if (column.is_key or self.is_bag) and row[other] is not None:
                     source = other
                 else:
                     lacks.add(column.name)
@@ -133,7 +133,7 @@ def _by_what_is_shown(one: _Standing) -> tuple[Any, ...]:
 def expected_rows(rows: Iterable[Row], columns: Sequence[Column], frontier: Frontier) -> Counter[tuple[Any, ...]]:
     """The rows that live and the deleted rows behind the changes that a frontier holds."""
     table = _Table(columns)
-    replay(table, rows, frontier)
+    replay(table, rows, columns, frontier)
     return Counter(one.told() for found in (table.live, table.gone) for some in found.values() for one in some)
 
 

@@ -8,12 +8,16 @@ from pathlib import Path
 import pytest
 
 from dts_assets.flows import snapshot_jobs
+from dts_assets.model.added_columns import AUDIT
+from dts_assets.model.removals import NotRemoved
+from tests.flows.expected_history import assert_histories_hold
+from tests.flows.expected_soft import assert_soft_snapshots_hold
 from tests.flows.harness import Harness
 from tests.flows.history import border
 from tests.flows.in_process import bench_in_process
 from tests.flows.short import SECOND, open_short, short_source
 from tests.flows.source import DATABASE, Dml, Source
-from tests.flows.source_tables import INT, TEXT, Field, Row, Table
+from tests.flows.source_tables import ABSENT, INT, TEXT, Field, Row, Table
 
 ORDERS = [(0, 1, 2), (2, 1, 0), (1, 2, 0, 1), (0, 2, 1, 1, 0, 2)]
 
@@ -22,7 +26,7 @@ def journal() -> Table:
     return Table("journal", [Field("line", TEXT), Field("n", INT)])
 
 
-def line(text: str | None, number: object = 1) -> Row:
+def line(text: object, number: object = 1) -> Row:
     return {"line": text, "n": number}
 
 
@@ -70,7 +74,7 @@ def test_a_bag_is_the_sources_own(
     for number in order:
         report = harness.tables(number)
         (table,) = report.tables
-        assert table.layers["snapshot"].unmatched is not None
+        assert table.layers["snapshot"].not_removed is not None
     assert held(harness) == EXPECTED
     first = harness.rows("snapshot", DATABASE, "journal")
     harness.tables(1)
@@ -82,5 +86,29 @@ def test_a_removal_of_a_row_that_never_was_is_counted(tmp_path: Path) -> None:
     harness = open_short(bench_in_process(tmp_path, "bag"), tmp_path / "capture", three_windows().messages)
     harness.raw()
     harness.entries()
-    found = [harness.tables(number).tables[0].layers["snapshot"].unmatched for number in range(3)]
-    assert found == [0, 1, 0]
+    found = [harness.tables(number).tables[0].layers["snapshot"].not_removed for number in range(3)]
+    assert found == [NotRemoved(), NotRemoved(unmatched=1), NotRemoved()]
+
+
+def test_a_change_that_does_not_tell_its_row_is_counted_and_changes_nothing(tmp_path: Path) -> None:
+    """A server that sends few columns deletes and updates rows by ``line`` alone; a column that only one image has is known."""
+    source = short_source(journal())
+    pairs: list[tuple[Row | None, Row | None]] = [
+        (None, line("a", 1)), (None, line("a", 2)), (None, line("b", 3)), (None, line(None, 4)),
+        (line("a", ABSENT), None), (line("b", ABSENT), line("c", ABSENT)), (line(ABSENT, 4), None),
+        (line("b", ABSENT), line("d", 3)), (line("a", 2), line("e", ABSENT)),
+    ]  # fmt: skip
+    for place, pair in enumerate(pairs):
+        if pair[0] is not None:
+            source.bags["journal"].append(pair[0])
+        source.transaction(border(0) + (1 + place) * SECOND, Dml(source.tables["journal"], [pair]))
+    source.checkpoint(border(0) + 300 * SECOND)
+    asked = {"history": ["*"], "deletes": "soft", "audit_columns": list(AUDIT)}
+    harness = open_short(bench_in_process(tmp_path, "bag"), tmp_path / "capture", source.messages, windows=1, **asked)
+    harness.raw(0)
+    harness.entries(0)
+    (report,) = harness.tables(0).tables
+    assert report.layers["snapshot"].not_removed == report.layers["history"].not_removed == NotRemoved(ambiguous=3)
+    assert held(harness) == Counter([("a", 1), ("e", 2), ("d", 3), (None, 4)])
+    assert assert_soft_snapshots_hold(harness.pipeline) == 0
+    assert assert_histories_hold(harness.pipeline) == 6

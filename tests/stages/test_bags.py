@@ -12,7 +12,11 @@ import pytest
 from dts_assets.model.columns import Column
 from dts_assets.model.frontier import Frontier
 from dts_assets.stages.change_columns import Counted, RowShape
-from tests.stages.merging import ALL, NAMES, SNAPSHOT, again, batch, merged, stored
+from dts_assets.stages.key_operations import joined
+from dts_assets.stages.row_folds import living_rows
+from tests.stages.merging import ALL, NAMES, SNAPSHOT, again, batch, merged, parts_of, stored
+from tests.stages.versioning import BAG as VERSIONS
+from tests.stages.versioning import NOTHING, advanced
 from tests.stages.worlds import COLUMNS, HOUR, START, Change, Row, at
 from tests.tiers import times
 
@@ -38,6 +42,12 @@ def history(seed: int, steps: int) -> tuple[list[Change], Counter[Row]]:
     return changes, +rows
 
 
+def events(seed: int, steps: int) -> tuple[list[Change], Counter[Row]]:
+    """The same, each change with an event of its own: rows of one event leave before others come."""
+    changes, rows = history(seed, steps)
+    return [replace(one, row_number=0, position=at(1, number)) for number, one in enumerate(changes)], rows
+
+
 def held(rows: pa.RecordBatch) -> Counter[Row]:
     return Counter(tuple(one[name] for name in NAMES) for one in rows.to_pylist())
 
@@ -49,9 +59,7 @@ def whole(rows: pa.RecordBatch) -> list[str]:
 @pytest.mark.parametrize("seed", range(times(20, 300)))
 def test_a_bag_holds_what_the_database_holds(seed: int) -> None:
     """In one piece, going on from any middle, with rows made again, and shared out: always the same rows."""
-    changes, _ = history(seed, 40)
-    changes = [replace(one, row_number=0, position=at(1, number)) for number, one in enumerate(changes)]
-    _, rows = history(seed, 40)
+    changes, rows = events(seed, 40)
     nothing = stored([])
     once = merged(nothing, [batch(changes)], shape=BAG, fold_absent=True)
     assert held(once) == rows
@@ -63,3 +71,48 @@ def test_a_bag_holds_what_the_database_holds(seed: int) -> None:
     counted = Counted(ALL, Frontier(START, START, None), again=suspect, newer=frozenset({START + HOUR}))
     later = [batch(changes[:cut]), batch([replace(one, window=1) for one in changes[cut:]])]
     assert whole(merged(first, later, counted, shape=BAG, fold_absent=True)) == whole(once)
+
+
+def _unlike(one: Change) -> set[str]:
+    """The columns that an update changes."""
+    names = [column.name for column in COLUMNS]
+    if one.before is None or one.after is None:
+        return set(names)
+    return {name for name, old, new in zip(names, one.before, one.after, strict=True) if old != new}
+
+
+@pytest.mark.parametrize("seed", range(times(20, 300)))
+def test_what_one_image_lacks_is_the_others(seed: int) -> None:
+    chance = random.Random(seed)
+    changes, rows = events(seed, 40)
+    some = []
+    for one in changes:
+        lacks = tuple(column.name for column in COLUMNS if column.name not in _unlike(one) and chance.random() < 0.5)
+        some.append(replace(one, unsent=lacks) if chance.random() < 0.5 else replace(one, absent=lacks))
+    made = living_rows(joined(parts_of([batch(some)], shape=BAG)), BAG)
+    assert held(made.rows) == rows
+    assert made.not_removed.ambiguous == 0
+
+
+@pytest.mark.parametrize("shares", [1, 3])
+@pytest.mark.parametrize("seed", range(times(20, 300)))
+def test_a_change_that_does_not_tell_its_row_changes_nothing(seed: int, shares: int) -> None:
+    """Neither in a snapshot nor in a history, whether it comes at once or behind what stands."""
+    chance = random.Random(seed)
+    changes, _ = events(seed, 40)
+    vague = [
+        replace(one, unsent=("name",), absent=("name",) if one.after is not None else ())
+        if one.before is not None and chance.random() < 0.4
+        else one
+        for one in changes
+    ]
+    telling, cut = [one for one in vague if not one.unsent], seed % 40
+    nothing = stored([])
+    once = merged(nothing, [batch(telling)], shape=BAG, fold_absent=True)
+    first = merged(nothing, [batch(vague[:cut])], shape=BAG, fold_absent=True, shares=shares)
+    assert whole(merged(first, [batch(vague[cut:])], shape=BAG, fold_absent=True, shares=shares)) == whole(once)
+    versions = advanced(NOTHING, [batch(telling)], shape=VERSIONS)
+    begun = advanced(NOTHING, [batch(vague[:cut])], shape=VERSIONS, shares=shares)
+    assert whole(advanced(begun, [batch(vague[cut:])], shape=VERSIONS, shares=shares)) == whole(versions)
+    made = living_rows(joined(parts_of([batch(vague)], shape=BAG)), BAG)
+    assert made.not_removed.ambiguous == len(vague) - len(telling)
