@@ -1,7 +1,7 @@
 """The cost of a window in which few of many tables changed, against these few alone.
 
 ``python -m benchmarks.many_tables`` prints a table and, as its last line, one JSON object. Two subscriptions get the same amount
-of traffic: one of a thousand tables, of which twenty change in the second window, and one of twenty. In both all
+of traffic: one of a thousand tables, of which twenty change in the second window, and one of twenty. In both nearly all
 tables have changelogs and snapshots from the first window. The flow then makes the second window, in a warm session on
 ``local[2]``. Costs are CPU seconds of the whole process tree, the least of several windows.
 
@@ -40,9 +40,9 @@ def seconds(
         window = pipeline.grid.at(number)
         report = materialize_tables(pipeline, [window], spark=lambda: bench.spark, progress=lambda _: None)
         changed = sum(any(table.changes.values()) for table in report.tables)
-        expected = changing if number else tables
-        if changed != expected:
-            raise SystemExit(f"many_tables: {changed} tables changed in window {number}, and not {expected}")
+        least, most = (changing, changing) if number else (tables * 19 // 20, tables)  # chance passes over a few
+        if not least <= changed <= most:
+            raise SystemExit(f"many_tables: {changed} tables changed in window {number}, and not {least} to {most}")
 
     make(0)
     spent = [cost(lambda: make(number)) for number in range(1, windows)]  # noqa: B023  # called here

@@ -120,11 +120,9 @@ def write_capture(
     begin, length = int(START.timestamp() * 1000), int(every.total_seconds() * 1000)
     last = b""
     blocks = _blocks(_Maker(of, shape, seed), size, windows, later)
-    for of_all, data in ((of_all, one) for of_all, block in blocks for one in block.to_pylist()):
-        # Messages are longer than the sets in them, so that bytes alone do not tell where fewer tables begin to change.
-        while window + 1 < windows and (
-            not of_all if window == 0 and later is not None else written >= size * (window + 1) // windows
-        ):
+    for of_window, data in ((of_window, one) for of_window, block in blocks for one in block.to_pylist()):
+        reached = min(windows - 1, written * windows // size) if of_window is None else of_window
+        while window < reached:
             window += 1
             for one in kafka:
                 one.add([_checkpoint(last)], begin + window * length - 1000)
@@ -140,14 +138,17 @@ def write_capture(
     return written
 
 
-def _blocks(maker: _Maker, size: int, windows: int, later: int | None) -> Iterator[tuple[bool, pa.BinaryArray]]:
-    """Yield blocks of entry sets, each with whether all tables change in it."""
+def _blocks(maker: _Maker, size: int, windows: int, later: int | None) -> Iterator[tuple[int | None, pa.BinaryArray]]:
+    """Yield blocks of entry sets, with their windows where fewer tables change behind the first one.
+
+    Elsewhere the bytes of messages, which are longer than the sets in them, tell where a window ends.
+    """
     if later is None:
-        yield from ((True, block) for block in maker.blocks(size))
+        yield from ((None, block) for block in maker.blocks(size))
         return
-    yield from ((True, block) for block in maker.blocks(size // windows))
-    maker.changing = later
-    yield from ((False, block) for block in maker.blocks(size - size // windows))
+    for number in range(windows):
+        yield from ((number, block) for block in maker.blocks(size // windows))
+        maker.changing = later
 
 
 class _PartitionFile:

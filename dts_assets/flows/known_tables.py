@@ -141,7 +141,7 @@ def known_tables(pipeline: Pipeline) -> dict[TableId, tuple[Column, ...]]:
     if _registered_tables(pipeline) is None and pipeline.lake.identity(pipeline.name) is not None:
         register_shapes(pipeline, {})
     return {
-        table: tuple(column.column for column in entry.columns)
+        table: entry.shape
         for table, entry in (_registered_tables(pipeline) or {}).items()
         if pipeline.settings.tables.takes(table)
     }

@@ -14,6 +14,7 @@ import os
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, astuple, dataclass, replace
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,7 @@ class RegisteredColumn:
         return Column(self.name, self.type, self.is_key, self.spellings)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RegisteredTable:
     """A source table with its columns, in the order in which they were first seen.
 
@@ -61,6 +62,11 @@ class RegisteredTable:
     table: TableId
     columns: tuple[RegisteredColumn, ...]
     removed: bool = False
+
+    @cached_property
+    def shape(self) -> tuple[Column, ...]:
+        """The columns as the lake holds them."""
+        return tuple(column.column for column in self.columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,18 +108,34 @@ def _read(path: Path) -> Registry | None:
     except FileNotFoundError:
         return None
     try:
-        document = json.loads(content)
-        if document["version"] != VERSION:
-            raise LakeTableError(
-                str(path),
-                f"it is a table registry of version {document['version']}, and this version of dts-assets reads {VERSION}",
-                _WAY_OUT,
-            )
-        lake = document.get("lake")
-        found = [_table(entry) for entry in document["tables"].values()]
+        return _parsed(content)
+    except _OtherVersionError as other:
+        raise LakeTableError(
+            str(path),
+            f"it is a table registry of version {other}, and this version of dts-assets reads {VERSION}",
+            _WAY_OUT,
+        ) from None
     except (ValueError, KeyError, IndexError, TypeError, AttributeError):
         raise LakeTableError(str(path), "it is not a table registry", _WAY_OUT) from None
-    return Registry(lake, {one.table: one for one in sorted(found, key=lambda one: one.table)})
+
+
+class _OtherVersionError(Exception):
+    """A registry of another version."""
+
+
+@lru_cache(maxsize=4)
+def _parsed(content: bytes) -> Registry:
+    """Return the content of a registry file; a run asks for it many times, and mostly it is as before.
+
+    Raises:
+        _OtherVersionError: It is a registry of another version.
+        Exception: It is no registry.
+    """
+    document = json.loads(content)
+    if document["version"] != VERSION:
+        raise _OtherVersionError(document["version"])
+    found = [_table(entry) for entry in document["tables"].values()]
+    return Registry(document.get("lake"), {one.table: one for one in sorted(found, key=lambda one: one.table)})
 
 
 def merge_registry(
