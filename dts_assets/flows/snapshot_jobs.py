@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,12 @@ A task takes more of them, and holds more then.
 
 _TASK_BYTES = 64 << 20
 """Stored bytes of a snapshot that one task looks through."""
+
+_ALONE_BYTES = 512 << 20
+"""Stored bytes of a table that one task looks through where changed rows need those that stand.
+
+Several tasks would have to exchange the rows that they find, which costs some CPU seconds however few they are.
+"""
 
 _SMALL_BYTES = 8 << 20
 _MOST_SMALL = 8
@@ -101,10 +108,14 @@ class Merge:
         return max(1, -(-self.rows // SHARE_ROWS), -(-counted // SHARE_BYTES))
 
     @property
+    def has_few_changes(self) -> bool:
+        """True if one task can read all changes."""
+        return self.shares == 1 and sum(file.bytes for file in self.changelog) <= 2 * SHARE_BYTES
+
+    @property
     def is_small(self) -> bool:
         """True if the task that writes rows can read whatever it needs."""
-        reads = sum(file.bytes for file in self.changelog)
-        return self.shares == 1 and reads <= 2 * SHARE_BYTES and not (self.merged.needs_rows and len(self.groups) > 1)
+        return self.has_few_changes and not (self.merged.needs_rows and len(self.groups) > 1)
 
 
 def looks_of(pipeline: Pipeline, job: SnapshotJob, run: str) -> Iterator[LookTask]:
@@ -235,7 +246,10 @@ def plan_merge(pipeline: Pipeline, job: SnapshotJob, looked: Sequence[Looked], r
         truncations=truncations,
         expired_before=expired_versions(pipeline, job.layer, after),
     )
-    return Merge(job, merged, tuple(files), groups, applied, rows, linked)
+    merge = Merge(job, merged, tuple(files), groups, applied, rows, linked)
+    if merged.needs_rows and merge.has_few_changes and sum(file.bytes for file in stands) <= _ALONE_BYTES:
+        return replace(merge, groups=(tuple(chain.from_iterable(groups)),))
+    return merge
 
 
 def _decided_from(job: SnapshotJob, looked: Sequence[Looked]) -> SourcePosition | None:

@@ -27,6 +27,11 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)
 """An odd constant without a pattern: 2**64 over the golden ratio."""
 
 
+_BITS_OF_A_VALUE = 64
+_MOST_BITS = 24
+"""The most bits of a sieve, as a power of two: 16 MB."""
+
+
 class Keys:
     """Distinct keys, of one or more columns, and where they are found again."""
 
@@ -34,6 +39,7 @@ class Keys:
         """Take the keys in ``columns``; ``codes`` has the number of each row's key."""
         self._dictionaries: list[pa.Array] = []
         self._steps: list[Numbers] = []
+        self._sieve = _Sieve.of(columns[0])
         self.codes: Numbers = np.zeros(len(columns[0]), np.int64)
         for column in columns:
             encoded = comparable(column).dictionary_encode("encode")
@@ -50,6 +56,16 @@ class Keys:
 
     def among(self, columns: Sequence[pa.Array]) -> Mask:
         """Tell which rows of other columns, of equal types and order, have one of these keys."""
+        some = None if self._sieve is None else self._sieve.left_of(columns[0])
+        if some is None:
+            return self._exactly(columns)
+        found = np.zeros(len(columns[0]), np.bool_)
+        if len(some):
+            places = pa.array(some)
+            found[some[self._exactly([column.take(places) for column in columns])]] = True
+        return found
+
+    def _exactly(self, columns: Sequence[pa.Array]) -> Mask:
         count = len(columns[0])
         codes, found = np.zeros(count, np.int64), np.ones(count, np.bool_)
         for column, dictionary, distinct in zip(columns, self._dictionaries, self._steps, strict=True):
@@ -66,6 +82,37 @@ class Keys:
         values = self._dictionaries[0]
         between = pc.and_(pc.greater_equal(values, least), pc.less_equal(values, greatest))
         return bool(values.null_count or pc.any(between).as_py())
+
+
+@dataclass(frozen=True, slots=True)
+class _Sieve:
+    """A table of bits that few values pass but those it was made of.
+
+    To look each value up takes ten times as long.
+    """
+
+    bits: Mask
+    shift: np.uint64
+
+    @classmethod
+    def of(cls, values: pa.Array) -> _Sieve | None:
+        """Return the sieve of some integers; None where a value is no integer, or null."""
+        if not pa.types.is_integer(values.type) or values.null_count:
+            return None
+        size = min(max((len(values) * _BITS_OF_A_VALUE).bit_length(), 10), _MOST_BITS)
+        made = cls(np.zeros(1 << size, np.bool_), np.uint64(64 - size))
+        made.bits[made._places(values)] = True
+        return made
+
+    def left_of(self, values: pa.Array) -> Numbers | None:
+        """Return the numbers of the values that may be those of the sieve; None where nothing is known."""
+        if values.null_count:
+            return None
+        return np.flatnonzero(self.bits[self._places(values)])
+
+    def _places(self, values: pa.Array) -> Numbers:
+        numbers = values.to_numpy(zero_copy_only=False).astype(np.int64, copy=False).view(np.uint64)
+        return np.asarray((numbers * _MIX) >> self.shift, np.int64)
 
 
 def comparable(column: pa.Array) -> pa.Array:

@@ -125,7 +125,9 @@ class _OtherVersionError(Exception):
 
 @lru_cache(maxsize=4)
 def _parsed(content: bytes) -> Registry:
-    """Return the content of a registry file; a run asks for it many times, and mostly it is as before.
+    """Return the registry in the bytes of a file.
+
+    A run asks for it many times, and mostly the bytes are as before.
 
     Raises:
         _OtherVersionError: It is a registry of another version.
