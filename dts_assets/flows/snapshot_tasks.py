@@ -129,6 +129,10 @@ class RefreshTask:
     bytes: int
 
 
+_WORTH_REDUCING = 0.7
+"""The share of operations that are left, up to which a task goes on to reduce them."""
+
+
 @dataclass(frozen=True, slots=True)
 class RefreshResult:
     """The files that a task removes from a snapshot, and the files that take their place.
@@ -269,9 +273,12 @@ def write_share(merged: MergedTable, pieces: Iterator[bytes | Fault], attempt: s
 
 
 def _shares(task: ShareTask) -> Iterator[tuple[int, Operations]]:
+    reduces = not task.merged.needs_rows
     for part in _rows_that_stand(task) if task.files else task.merged.operations(task.changelog, hashed=True):
-        # One operation of each key is enough where the last one has all columns.
-        some = part if task.merged.needs_rows else last_operations(part)
+        # One operation of each key is enough where the last one has all columns. To find it costs more than to hand all of
+        # them on, unless keys change often.
+        some = last_operations(part) if reduces else part
+        reduces = reduces and some.count <= part.count * _WORTH_REDUCING
         for number, share in enumerate(shared_out(some, task.shares, task.linked)):
             if share.count:
                 yield number, share

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -39,13 +40,18 @@ class Keys:
         """Take the keys in ``columns``; ``codes`` has the number of each row's key."""
         self._dictionaries: list[pa.Array] = []
         self._steps: list[Numbers] = []
-        self._sieve = _Sieve.of(columns[0])
         self.codes: Numbers = np.zeros(len(columns[0]), np.int64)
-        for column in columns:
+        for number, column in enumerate(columns):
             encoded = comparable(column).dictionary_encode("encode")
             self._dictionaries.append(encoded.dictionary)
-            combined = self.codes * len(encoded.dictionary) + encoded.indices.to_numpy(zero_copy_only=False)
-            distinct, codes = np.unique(combined, return_inverse=True)
+            indices = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+            if (
+                not number
+            ):  # each number of the dictionary is there: to look for the distinct ones would take as long again
+                self._steps.append(np.arange(len(encoded.dictionary)))
+                self.codes = indices
+                continue
+            distinct, codes = np.unique(self.codes * len(encoded.dictionary) + indices, return_inverse=True)
             self._steps.append(distinct)
             self.codes = codes.astype(np.int64)
 
@@ -56,7 +62,8 @@ class Keys:
 
     def among(self, columns: Sequence[pa.Array]) -> Mask:
         """Tell which rows of other columns, of equal types and order, have one of these keys."""
-        some = None if self._sieve is None else self._sieve.left_of(columns[0])
+        sieve = self._sieve
+        some = None if sieve is None else sieve.left_of(columns[0])
         if some is None:
             return self._exactly(columns)
         found = np.zeros(len(columns[0]), np.bool_)
@@ -64,6 +71,10 @@ class Keys:
             places = pa.array(some)
             found[some[self._exactly([column.take(places) for column in columns])]] = True
         return found
+
+    @cached_property
+    def _sieve(self) -> _Sieve | None:
+        return _Sieve.of(self._dictionaries[0])
 
     def _exactly(self, columns: Sequence[pa.Array]) -> Mask:
         count = len(columns[0])
