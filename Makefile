@@ -83,9 +83,9 @@ live: setup ## Follow a busy MariaDB through Kafka to the tables, Ctrl-C ends it
 	@env -u DAGSTER_HOME -u DTS_ASSETS_CONFIG $(PYTHON_IN_VENV) -W ignore -m dts_assets live --port $(PORT) \
 		--rate $(or $(RATE),500) --tables $(or $(TABLES),20) --window $(or $(WINDOW),5m) $(if $(SECONDS),--seconds $(SECONDS))
 
-soak: setup ## A live pipeline under each fault alone, then random ones for SECONDS (900) with SEED, judged by the database (25 minutes; with HOSTILE=3600 an hour of a hostile workload instead)
+soak: setup ## A live pipeline under each fault alone, then random ones for SECONDS (900) with SEED, judged by the database (25 minutes; with HOSTILE=3600 an hour of a hostile workload instead, with FOLLOWED=3600 one of readers that follow changelogs)
 	@env -u DAGSTER_HOME -u DTS_ASSETS_CONFIG $(PYTHON_IN_VENV) -W ignore -m tests.live \
-		--seconds $(or $(SECONDS),900) $(if $(SEED),--seed $(SEED)) $(if $(HOSTILE),--hostile $(HOSTILE))
+		--seconds $(or $(SECONDS),900) $(if $(SEED),--seed $(SEED)) $(if $(HOSTILE),--hostile $(HOSTILE)) $(if $(FOLLOWED),--followed $(FOLLOWED))
 
 stateful: setup ## Random operator actions on a pipeline for MINUTES (10) from SEED on, judged by the database, failures made small
 	@$(PYTHON_IN_VENV) -W ignore -m tests.stateful --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED)) $(if $(ACTIONS),--actions $(ACTIONS))

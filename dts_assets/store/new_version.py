@@ -57,7 +57,7 @@ Every later commit of this module repeats it.
 
 
 REPLACED_WINDOWS = "dts-assets.replaced-windows"
-"""The entry in a commit's summary that names the windows whose rows it replaced: ``2026-01-05T07:00:00+00:00,...``."""
+"""The entry in a commit's summary that names the windows to read again: ``2026-01-05T07:00:00+00:00,...``."""
 
 _WINDOW = "window_start"
 
@@ -225,7 +225,7 @@ class NewVersion:
         head = self.table.current_snapshot()
         before = head.summary.additional_properties if head is not None and head.summary else None
         told = {TURNS: before[TURNS]} if before is not None and TURNS in before else {}
-        if (starts := _replaced_windows(self.table, plan)) and not self.same_rows:
+        if (starts := _replaced_windows(self.table, plan, made)) and not self.same_rows:
             told[REPLACED_WINDOWS] = ",".join(starts)
         made_up = update_snapshot_summaries(
             summary=Summary(
@@ -239,15 +239,21 @@ class NewVersion:
         return made_up
 
 
-def _replaced_windows(table: Table, plan: Plan) -> list[str]:
-    """Return the starts of the windows that lose files, ``2026-01-05T07:00:00+00:00``, where files are partitioned by window."""
+def _replaced_windows(table: Table, plan: Plan, made: Sequence[DataFile]) -> list[str]:
+    """Return the starts of the windows whose rows a commit changes that removes files.
+
+    Windows that only get files are among them: a reader that takes the rows of appends alone would not see these rows.
+    An example is ``2026-01-05T07:00:00+00:00``.
+    """
+    if not plan.removed:
+        return []
     places = {
         spec_id: number
         for spec_id, spec in table.metadata.specs().items()
         for number, one in enumerate(spec.fields)
         if one.name == _WINDOW and isinstance(one.transform, IdentityTransform)
     }
-    files = (entry.data_file for entry in plan.removed)
+    files = (*made, *(entry.data_file for entry in plan.removed))
     found = {file.partition[places[file.spec_id]] for file in files if file.spec_id in places}
     return [instant_of(start).isoformat() for start in sorted(found)]
 

@@ -115,6 +115,20 @@ def test_commits_say_what_they_did(tmp_path: Path) -> None:
     assert copy.shown() == stored(harness)
 
 
+def test_a_commit_that_makes_one_window_again_and_another_one_new_names_both(tmp_path: Path) -> None:
+    source = three_windows(items("one"), items("two"))
+    harness = open_short(bench_in_process(tmp_path, "following"), tmp_path / "capture", source.messages)
+    harness.all(0)
+    copy = Copy()
+    copy.follow(harness)
+    harness.raw(1)
+    harness.entries(1)
+    harness.tables(0, 1)
+    copy.follow(harness)
+    assert copy.steps[-1].replaced == frozenset({border(0), border(1)})
+    assert copy.shown() == stored(harness)
+
+
 def test_a_copy_whose_version_has_expired_begins_anew(tmp_path: Path) -> None:
     harness, copy = copied(tmp_path)
     harness.tables(1)

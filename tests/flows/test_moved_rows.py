@@ -107,7 +107,10 @@ class Life:
         return dict.fromkeys(NAMES, ABSENT) | values
 
     def free(self) -> tuple[int, str]:
-        return self.chance.choice([(n, day) for n in range(4) for day in DAYS if (n, day) not in self.rows])
+        few, more = (
+            [(n, day) for n in some for day in DAYS if (n, day) not in self.rows] for some in (range(4), range(4, 8))
+        )
+        return self.chance.choice(few or more)
 
     def window(self, number: int, steps: int, *, truncated: bool = False) -> Contents:
         """Live through a window, and return what the table holds at its end."""

@@ -15,6 +15,8 @@ SMALLER_ELSEWHERE = {
     "tests/remote/test_strict_store.py": "tests/store/test_file_stores.py",
     # The example through Dagster, judged by its dump: a smaller lake is made by the same command.
     "tests/e2e/test_demo.py": "tests/e2e/test_backfills.py",
+    # Readers of live changelogs: the same readers between the runs of a pipeline.
+    "tests/live/test_followers.py": "tests/flows/test_following.py",
     # Huawei DRS followed live: the same topic from a recording, in any order.
     "tests/live/test_other_format.py": "tests/flows/test_drs_json_c.py",
     # A live pipeline under faults: what a fault is, and a live pipeline that is interrupted.

@@ -1,4 +1,4 @@
-"""``python -m tests.live``: the soak of ``make soak``, or a hostile workload. Exit code 1 if anything is wrong."""
+"""``python -m tests.live``: the soak of ``make soak``, a hostile workload, or readers. Exit code 1 if anything is wrong."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import time
 from pathlib import Path
 
 from dts_emulator.machine.signals import interrupted_by_signals
+from tests.live.followers import live_with_followers
+from tests.live.followers import report as followers_report
 from tests.live.hostile import live_with_hostility
 from tests.live.hostile import report as hostile_report
 from tests.live.soak import default_options, report, soak
@@ -26,6 +28,7 @@ def main() -> int:
     parser.add_argument(
         "--hostile", type=float, help="instead, seconds of a hostile workload, after a quarter as long without"
     )
+    parser.add_argument("--followed", type=float, help="instead, seconds in which readers follow the changelogs")
     chosen = parser.parse_args()
     began = time.monotonic()
 
@@ -41,6 +44,9 @@ def main() -> int:
         if chosen.hostile:
             lived = live_with_hostility(options, usual=chosen.hostile / 4, seconds=chosen.hostile, say=say)
             lines, wrong = hostile_report(lived), lived.wrong
+        elif chosen.followed:
+            followed = live_with_followers(options, seconds=chosen.followed, say=say)
+            lines, wrong = followers_report(followed), followed.wrong
         else:
             found = soak(options, seconds=chosen.seconds, say=say, one_by_one=not chosen.no_single_faults)
             lines, wrong = report(found), found.wrong
