@@ -180,7 +180,7 @@ def _merge(subject: Subject, twin: str, number: int) -> None:
     )
 
 
-def _twin(subject: Subject, name: str, mode: str, *, empty: bool) -> str:
+def plain_twin(subject: Subject, name: str, mode: str, *, empty: bool) -> str:
     """Make a plain Iceberg table with the snapshot's rows."""
     twin = f"lake.peers.{name}"
     spark = subject.bench.spark
@@ -221,7 +221,8 @@ def _same_history(subject: Subject) -> None:
     _same(subject, "present")
 
 
-def _subject(bench: Workbench, name: str, *, texts: bool) -> Subject:
+def subject_of(bench: Workbench, name: str, *, texts: bool) -> Subject:
+    """Return a table under test in a subscription of its own."""
     recording = Recording(bench.folder / "none", 1, 2000, 0)
     recording.folder.mkdir(exist_ok=True)
     return Subject(bench, bench.pipeline(name, recording), texts)
@@ -231,13 +232,13 @@ def many(bench: Workbench, *, changes: int, seed: int) -> dict[str, float]:
     """Many changes of an empty table: CPU seconds of ours and of plain Spark, once each, warm."""
     chance = np.random.default_rng(seed)
     for name, count in (("warm", changes * 2 // 5), ("many", changes)):  # the warm-up is shared out to tasks, too
-        subject = _subject(bench, f"s_{name}", texts=False)
+        subject = subject_of(bench, f"s_{name}", texts=False)
         keys = np.concatenate([chance.permutation(count // 3 * 2), chance.integers(0, count // 3 * 2, count // 3)])
         operations = np.where(np.arange(len(keys)) < count // 3 * 2, 0, chance.choice([1, 1, 1, 2], len(keys)))
         subject.add_window(0, np.zeros(1, np.int64) - 1, np.full(1, 2), seed=seed)  # a delete: tables without a row
         for layer in (SNAPSHOT, HISTORY):
             subject.refresh(0, layer)
-        twin = _twin(subject, name, "copy-on-write", empty=False)
+        twin = plain_twin(subject, name, "copy-on-write", empty=False)
         subject.add_window(1, keys, operations, seed=seed)
         ours, wall = cost(lambda: subject.refresh(1))  # noqa: B023  # called here
         history, _ = cost(lambda: subject.refresh(1, HISTORY))  # noqa: B023  # called here
@@ -252,12 +253,13 @@ def few(
 ) -> dict[str, float]:
     """Few changes with random keys of a large table: the mean cost of a commit but the first."""
     chance = np.random.default_rng(seed)
-    subject = _subject(bench, f"s_{name}", texts=texts)
+    subject = subject_of(bench, f"s_{name}", texts=texts)
     subject.add_window(0, np.arange(rows), np.zeros(rows, np.int64), seed=seed)
     for layer in (SNAPSHOT, HISTORY):
         subject.refresh(0, layer)
     twins = {
-        mode: _twin(subject, f"{name}_{mode[:4]}", mode, empty=False) for mode in ("copy-on-write", "merge-on-read")
+        mode: plain_twin(subject, f"{name}_{mode[:4]}", mode, empty=False)
+        for mode in ("copy-on-write", "merge-on-read")
     }
     spent: dict[str, list[float]] = {"ours": [], "wall": [], "bytes": [], "history": [], **{mode: [] for mode in twins}}
     for number in range(1, commits + 2):

@@ -24,6 +24,7 @@ TINY: dict[str, list[str]] = {
     "startup": ["--case", "assets-20", "--turns", "1"],
     "snapshot": ["--changes", "3000", "--rows", "2000", "--times", "1", "--commits", "1"],
     "many_tables": ["--tables", "4", "--changing", "2", "--megabytes", "0.2", "--windows", "2"],
+    "many_windows": ["--rows", "2000", "--changes", "100", "--windows", "2"],
     "age": ["--days", "5", "--partitions", "2", "--turns", "1"],
 }
 SPARK, KAFKA = pytest.mark.spark, pytest.mark.kafka
@@ -33,6 +34,7 @@ MARKS = {
     "backfill": [SPARK, LONG],
     "snapshot": [SPARK, LONG],
     "many_tables": [SPARK, LONG],
+    "many_windows": [SPARK, LONG],
     "source": [SPARK, KAFKA, LONG],
 }
 LIVE = {
