@@ -100,7 +100,7 @@ def commit_foreign(
 ) -> str:
     """Commit a delete file as another program would: pyiceberg reads ``file_path`` and ``pos``, so names are Iceberg's."""
     table = table_of(cells)
-    path = f"{table.location()}/data/foreign/{len(table.metadata.snapshots)}-deletes.parquet"
+    path = f"{table.location()}/data/foreign/{table.metadata.last_sequence_number}-deletes.parquet"
     with table.io.new_output(path).create(overwrite=True) as stream:
         pq.write_table(
             pa.table(
