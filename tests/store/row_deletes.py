@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
@@ -100,7 +101,7 @@ def commit_foreign(
 ) -> str:
     """Commit a delete file as another program would: pyiceberg reads ``file_path`` and ``pos``, so names are Iceberg's."""
     table = table_of(cells)
-    path = f"{table.location()}/data/foreign/{table.metadata.last_sequence_number}-deletes.parquet"
+    path = f"{table.location()}/data/foreign/{uuid4().hex}-deletes.parquet"
     with table.io.new_output(path).create(overwrite=True) as stream:
         pq.write_table(
             pa.table(
