@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 
@@ -35,11 +34,6 @@ def _close(subject: Subject) -> None:
     """Do the upkeep of a window's close."""
     upkeep = Upkeep(closed=True, written={TABLE: subject.columns})
     keep_up(subject.pipeline, upkeep, spark=lambda: subject.bench.spark, progress=lambda _: None)
-
-
-def _files(subject: Subject) -> dict[Path, int]:
-    folder = Path(subject.bench.lake.warehouse).joinpath(*subject.pipeline.table_path("snapshot", TABLE), "data")
-    return {file: file.stat().st_size for file in folder.rglob("*.parquet")}
 
 
 def _read(subject: Subject, name: str) -> float:
@@ -77,11 +71,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         for number in range(1, chosen.windows + 2):
             change(number)
-            before = _files(subject)
+            before = subject.files()
             seconds, _ = cost(lambda: window(number))  # noqa: B023  # called here
             if number > 1:  # the first one is the warm-up
                 spent.append(seconds)
-                written.append(sum(size for file, size in _files(subject).items() if file not in before))
+                written.append(sum(size for file, size in subject.files().items() if file not in before))
         for number in range(chosen.windows + 2, chosen.windows + 2 + WITHOUT_UPKEEP):
             change(number)
             subject.refresh(number)

@@ -118,10 +118,14 @@ class Subject:
         """The changelog's name in Spark SQL."""
         return self.pipeline.lake.spark_name(self.pipeline.table_path("changelog", TABLE))
 
-    def bytes(self) -> int:
-        """Bytes of all data files of the snapshot that are still there, those of old versions among them."""
+    def files(self) -> dict[Path, int]:
+        """All files of rows and deletes of the snapshot with their bytes, those of old versions among them."""
         folder = Path(self.bench.lake.warehouse).joinpath(*self.pipeline.table_path("snapshot", TABLE), "data")
-        return sum(file.stat().st_size for file in folder.rglob("*.parquet"))
+        return {file: file.stat().st_size for file in folder.rglob("*.parquet")}
+
+    def bytes(self) -> int:
+        """Bytes of all files of the snapshot that are still there."""
+        return sum(self.files().values())
 
 
 def _changes(

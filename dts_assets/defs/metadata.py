@@ -134,8 +134,9 @@ def history_metadata(report: TableReport, window: WindowReport) -> Metadata:
     return _of_rows(report, window, report.layers[HISTORY.name])
 
 
-def _not_removed(counts: NotRemoved) -> Metadata:
-    return {"unmatched_removals": counts.unmatched, "ambiguous_removals": counts.ambiguous}
+def _not_removed(counts: NotRemoved | None) -> Metadata:
+    """Return the removals of rows without a key that removed nothing; nothing for a table with a key."""
+    return {} if counts is None else {"unmatched_removals": counts.unmatched, "ambiguous_removals": counts.ambiguous}
 
 
 def _of_rows(report: TableReport, window: WindowReport, outcome: LayerOutcome) -> Metadata:
@@ -148,7 +149,7 @@ def _of_rows(report: TableReport, window: WindowReport, outcome: LayerOutcome) -
         **known(event_lag_seconds=report.event_lag_seconds(window.row.window), stored_bytes=outcome.bytes),
         **({} if window.row.cut is None else {"cut": str(window.row.cut)}),
         **known(**{"dagster/row_count": outcome.rows}),
-        **({} if outcome.not_removed is None else _not_removed(outcome.not_removed)),
+        **_not_removed(outcome.not_removed),
         **_outgrown(outcome.outgrown),
         **_problems(window.row.problems),
     }

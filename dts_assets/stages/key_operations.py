@@ -11,7 +11,7 @@ has changed columns only: what it lacks is the new image's.
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -334,22 +334,27 @@ def _key_columns(shape: RowShape, values: Sequence[pa.Array], texts: Sequence[pa
 
 def _lacks_values(changes: Changes) -> Mask:
     """Return the changes whose new image lacks a column."""
-    lacks = np.zeros(changes.count, np.bool_)
-    for place in range(len(changes.shape.columns)):
-        absent = changes.absent("after", place)
-        lacks |= False if absent is None else absent
-    return lacks
+    return _any(changes, [changes.absent("after", place) for place in range(len(changes.shape.columns))])
 
 
 def _lacks_old_values(changes: Changes) -> Mask:
     """Return the changes that remove a row and do not tell one of its columns, by either image."""
-    lacks = np.zeros(changes.count, np.bool_)
+    untold = []
     for place in range(len(changes.shape.columns)):
         before, after = changes.absent("before", place), changes.absent("after", place)
         if before is not None:
-            there = changes.has_after if after is None else changes.has_after & ~after
-            lacks |= before & ~there
-    return lacks & changes.has_before & (is_operation(changes.rows, "delete") | is_operation(changes.rows, "update"))
+            untold.append(before & (~changes.has_after if after is None else ~changes.has_after | after))
+    removes = is_operation(changes.rows, "delete") | is_operation(changes.rows, "update")
+    return _any(changes, untold) & changes.has_before & removes
+
+
+def _any(changes: Changes, masks: Iterable[Mask | None]) -> Mask:
+    """Return the changes that are in one of the masks."""
+    found = np.zeros(changes.count, np.bool_)
+    for mask in masks:
+        if mask is not None:
+            found |= mask
+    return found
 
 
 def _deletes_softly(changes: Changes, source: Numbers, takes: Mask) -> Mask:

@@ -27,7 +27,6 @@ Mask: TypeAlias = npt.NDArray[np.bool_]
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 """An odd constant without a pattern: 2**64 over the golden ratio."""
 
-
 _BITS_OF_A_VALUE = 64
 _MOST_BITS = 24
 """The most bits of a sieve, as a power of two: 16 MB."""
@@ -38,20 +37,13 @@ class Keys:
 
     def __init__(self, columns: Sequence[pa.Array]) -> None:
         """Take the keys in ``columns``; ``codes`` has the number of each row's key."""
-        self._dictionaries: list[pa.Array] = []
-        self._steps: list[Numbers] = []
-        self.codes: Numbers = np.zeros(len(columns[0]), np.int64)
-        for number, column in enumerate(columns):
-            encoded = comparable(column).dictionary_encode("encode")
-            self._dictionaries.append(encoded.dictionary)
-            indices = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-            if (
-                not number
-            ):  # each number of the dictionary is there: to look for the distinct ones would take as long again
-                self._steps.append(np.arange(len(encoded.dictionary)))
-                self.codes = indices
-                continue
-            distinct, codes = np.unique(self.codes * len(encoded.dictionary) + indices, return_inverse=True)
+        first, *others = [comparable(column).dictionary_encode("encode") for column in columns]
+        self._dictionaries: list[pa.Array] = [first.dictionary, *(other.dictionary for other in others)]
+        # A dictionary's numbers are distinct and all in use: to ask numpy for them would take as long again.
+        self._steps: list[Numbers] = [np.arange(len(first.dictionary))]
+        self.codes: Numbers = _indices(first)
+        for other in others:
+            distinct, codes = np.unique(self.codes * len(other.dictionary) + _indices(other), return_inverse=True)
             self._steps.append(distinct)
             self.codes = codes.astype(np.int64)
 
@@ -93,6 +85,10 @@ class Keys:
         values = self._dictionaries[0]
         between = pc.and_(pc.greater_equal(values, least), pc.less_equal(values, greatest))
         return bool(values.null_count or pc.any(between).as_py())
+
+
+def _indices(encoded: pa.DictionaryArray) -> Numbers:
+    return np.asarray(encoded.indices.to_numpy(zero_copy_only=False), np.int64)
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,13 +46,11 @@ def living_rows(operations: Operations, shape: RowShape, *, fold_absent: bool = 
     """
     operations, ambiguous = without_ambiguous(operations)
     codes = Keys(operations.keys).codes
-    unmatched = 0
     if shape.is_bag:
         counts = left_rows(operations, codes)
-        left, unmatched = counts.left, counts.unmatched
-        found = Found(left, operations.row_numbers(left), {})
+        found, unmatched = Found(counts.left, operations.row_numbers(counts.left), {}), counts.unmatched
     else:
-        found = _folded(operations, codes, shape) if fold_absent else _last(operations, codes)
+        found, unmatched = _folded(operations, codes, shape) if fold_absent else _last(operations, codes), 0
     columns = values_of(operations, found, shape)
     columns |= {name: operations.rows.column(name).take(pa.array(found.rows)) for name in shape.shown}
     return MadeRows(in_schema(columns, shape), NotRemoved(unmatched, ambiguous))

@@ -25,6 +25,7 @@ from tests.live.verdict import catch_up, source_end, wrong
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyiceberg.table import Table
     from pyspark.sql import SparkSession
 
 _STREAMED = 2
@@ -93,16 +94,20 @@ class ByPyiceberg:
     replaced: int = 0
     begun: int = 0
 
+    @property
+    def changelog(self) -> Table | None:
+        pipeline = self.stack.pipeline
+        return pipeline.lake.table(pipeline.table_path("changelog", self.table))
+
     def stored(self) -> pa.Table | None:
-        lake = self.stack.pipeline.lake
-        table = lake.table(self.stack.pipeline.table_path("changelog", self.table))
-        return None if table is None else table.scan().to_arrow()
+        changelog = self.changelog
+        return None if changelog is None else changelog.scan().to_arrow()
 
     def follow(self) -> None:
-        table = self.stack.pipeline.lake.table(self.stack.pipeline.table_path("changelog", self.table))
-        if table is None:
+        changelog = self.changelog
+        if changelog is None:
             return
-        step = step_from(table, self.version)
+        step = step_from(changelog, self.version)
         if step.replaced is None:
             self.copy, self.begun = Copy(twice=self.copy.twice), self.begun + 1
         for start in step.replaced or ():

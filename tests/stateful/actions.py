@@ -258,9 +258,9 @@ class Shown(Operator):
         elif kind == "layout":
             settings["layout"] = random.choice(LAYOUTS[: 3 if world.shape.hostile else None])
         else:
-            settings["history"] = [] if settings.get("history") is None else None
-            if settings["history"] is None:
-                del settings["history"]
+            no_tables: list[str] = []
+            if settings.pop("history", None) is None:
+                settings["history"] = no_tables
         return f"{kind}: {settings.get(kind, 'as at first')}"
 
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from random import Random
 from typing import Any
 from unittest import mock
 
 from dts_assets.flows.known_tables import known_tables
-from dts_assets.flows.pauses import pause_tables, resume_tables
+from dts_assets.flows.pauses import paused_by_person, resume_tables
 from dts_assets.flows.rebuild import RebuildFrom, rebuild_tables
 from dts_assets.flows.removal import add_tables, remove_tables
-from dts_assets.model.ledger_rows import PausedBy, PausedTable
 from dts_assets.model.tables import TableId
 from dts_assets.store.lake import Lake
 from tests.flows.harness import Harness, table_id
@@ -29,8 +27,8 @@ class Pause(Operator):
 
     def do(self, world: World) -> str:
         table = self.random.choice(sorted(world.stream.tables))
-        row = PausedTable(table_id(table), "", "asked for", PausedBy.PERSON, datetime.now(UTC))
-        return f"{table!r}" if pause_tables(world.open().pipeline, [row]) else f"nothing: {table!r} stands still"
+        paused = paused_by_person(world.open().pipeline, [table_id(table)], reason="asked for")
+        return f"{table!r}" if paused else f"nothing: {table!r} stands still"
 
 
 class Resume(Operator):
