@@ -75,10 +75,10 @@ IN_ORDER = (
     "dts-assets tables resume shopdb.orders",
     "dts-assets tables rebuild shopdb.orders",
     "dts-assets tables rebuild shopdb.orders --from entries",
-    "dts-assets tables remove shopdb.orders",
-    "dts-assets tables add shopdb.orders",
     ".venv/bin/python -c \"from pyiceberg.catalog.sql import SqlCatalog; print(SqlCatalog('lake', uri='sqlite:///lake/catalog.db')"
     ".load_table('shop.snapshot.shopdb.orders').scan(limit=5).to_pandas())\"",
+    "dts-assets tables remove shopdb.orders",
+    "dts-assets tables add shopdb.orders",
 )
 """Commands that make the lake of the example, and commands that read it. They run one after the other, in the long tier."""
 

@@ -212,11 +212,13 @@ def live_with_followers(options: LiveOptions, *, seconds: float, say: Callable[[
         def follow() -> None:
             for table in sorted(known_tables(stack.pipeline)):
                 by_pyiceberg.setdefault(table, ByPyiceberg(stack, table)).follow()
-            for table in sorted(by_pyiceberg)[:_STREAMED]:
-                path = stack.pipeline.table_path("changelog", table)
-                name = stack.pipeline.lake.spark_name(path)
-                checkpoint = options.folder / "checkpoints" / table.table
-                by_spark.setdefault(table, BySpark(session, name, checkpoint)).follow()
+            # The first ones stay: a table that comes later takes nobody's place, whatever its name.
+            for table in [one for one, reader in by_pyiceberg.items() if reader.version is not None]:
+                if len(by_spark) < _STREAMED and table not in by_spark:
+                    name = stack.pipeline.lake.spark_name(stack.pipeline.table_path("changelog", table))
+                    by_spark[table] = BySpark(session, name, options.folder / "checkpoints" / table.table)
+            for stream in by_spark.values():
+                stream.follow()
             found.rounds += 1
 
         pauses, end, said = _Pauses(stack, random, say), time.monotonic() + seconds, 0.0
