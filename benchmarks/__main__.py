@@ -109,6 +109,9 @@ TABLE: tuple[Row, ...] = (
         lambda case: case == "read-closed", "<= 1.15"),
     Row("many_tables", "a window in which 20 of 1,000 tables changed, changelogs and snapshots",
         "the same window with these 20 tables alone, our CPU seconds by that", lambda _: True, "<= 1.1"),
+    Row("flink", "1.5 million changes in DRS JSON-C, one row a message, to a table; a fresh process",
+        "Flink 2.0, canal-json, Iceberg upserts, one such table: its CPU seconds by ours", lambda case: case == "1r", ">= 0.8"),
+    Row("flink", "the same, 20 rows a message", "the same", lambda case: case == "20r", ">= 1"),
     Row("startup", "one window of the example from nothing", "starting Spark and one empty job, its time by ours",
         lambda case: case.startswith("cold"), "-"),
 )  # fmt: skip

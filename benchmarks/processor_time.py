@@ -6,15 +6,22 @@ processes that live all the time are enough.
 
 from __future__ import annotations
 
+import ctypes
 import os
+import subprocess
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PROCESSES = Path("/proc")
+_SET_CHILD_SUBREAPER = 36
+"""The number of Linux's ``PR_SET_CHILD_SUBREAPER``."""
+
+_LEFT_SECONDS = 60.0
+"""The time in which processes that a command leaves behind have to end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,3 +83,45 @@ def cost(work: Callable[[], object]) -> tuple[float, float]:
     before, began = spent(), time.perf_counter()
     work()
     return spent() - before, time.perf_counter() - began
+
+
+def cost_of_command(command: Sequence[str], *, folder: Path, environment: Mapping[str, str]) -> tuple[float, float]:
+    """Return the CPU seconds of a command with all processes that it starts, and the wall seconds.
+
+    A process whose parent has ended becomes a child of this one, so that none is left out. The last one has to end
+    before the call returns. This process has no other children meanwhile.
+
+    Raises:
+        SystemExit: The command failed, or left a process behind that does not end.
+    """
+    ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    before, began = os.times(), time.perf_counter()
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env=dict(environment),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise SystemExit(f"{' '.join(command)} failed:\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}")
+    ended = time.perf_counter()
+    while _has_children():
+        if time.perf_counter() - ended > _LEFT_SECONDS:
+            raise SystemExit(f"{' '.join(command)} left a process behind that does not end")
+        time.sleep(0.05)
+    after = os.times()
+    spent = after.children_user + after.children_system - before.children_user - before.children_system
+    return spent, time.perf_counter() - began
+
+
+def _has_children() -> bool:
+    """Let children that have ended go, and return whether others are left."""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        return False
+    return True

@@ -1,4 +1,4 @@
-"""The jars of a Kafka broker, a REST catalog (``rest``) or an S3 store (``store``), fetched once.
+"""The jars of a Kafka broker, or of the ``rest`` catalog, the S3 ``store`` or ``flink``, fetched once.
 
 The Ivy that comes with Spark fetches them, so that nothing else has to be installed; the Spark settings of the configuration file
 that name a mirror (``spark.jars.ivySettings``) or another cache (``spark.jars.ivy``) apply here too. Nothing is done if all jars
@@ -20,7 +20,7 @@ from dts_assets.settings import load_settings
 from dts_emulator.errors import EmulatorError
 from dts_emulator.kafka import broker_files
 from dts_emulator.kafka.broker_files import java_program
-from dts_emulator.machine import rest_lake, stores
+from dts_emulator.machine import flink, rest_lake, stores
 
 _CACHE = "~/.ivy2.5.2"
 """The cache of Ivy in Spark 4.1."""
@@ -33,6 +33,15 @@ _ARTIFACT = '<artifact name="{}" type="jar" ext="jar"{}/>'
 
 _WHOLE = ("iceberg-open-api", "iceberg-aws-bundle", "hadoop-client-api", "hadoop-client-runtime", "sqlite-jdbc")
 """The parts that bring all they need, or more than that: nothing is fetched beside them."""
+
+
+_PARTS: Mapping[str, tuple[Iterable[str], Path]] = {
+    "": (broker_files.COORDINATES, broker_files.JARS),
+    "rest": (rest_lake.COORDINATES, rest_lake.JARS),
+    "store": (stores.COORDINATES, stores.JARS),
+    "flink": (flink.COORDINATES, flink.JARS),
+}
+"""The parts and their folder, by the argument of the command."""
 
 
 def dependencies(coordinates: Iterable[str]) -> str:
@@ -90,11 +99,8 @@ def main() -> int:
     except ConfigErrors:
         conf = {}  # its mistakes are told when the file is used
     try:
-        if sys.argv[1:] == ["rest"]:
-            return fetch(conf, rest_lake.COORDINATES, rest_lake.JARS)
-        if sys.argv[1:] == ["store"]:
-            return fetch(conf, stores.COORDINATES, stores.JARS)
-        return fetch(conf, broker_files.COORDINATES, broker_files.JARS)
+        coordinates, jars = _PARTS[" ".join(sys.argv[1:])]
+        return fetch(conf, coordinates, jars)
     except EmulatorError as error:
         sys.stderr.write(f"{error}\n")
         return 1

@@ -25,6 +25,7 @@ TINY: dict[str, list[str]] = {
     "snapshot": ["--changes", "3000", "--rows", "2000", "--times", "1", "--commits", "1"],
     "many_tables": ["--tables", "4", "--changing", "2", "--megabytes", "0.2", "--windows", "2"],
     "many_windows": ["--rows", "2000", "--changes", "100", "--windows", "2"],
+    "flink": ["--case", "20r", "--changes", "3000", "--turns", "1"],
     "age": ["--days", "5", "--partitions", "2", "--turns", "1"],
 }
 SPARK, KAFKA = pytest.mark.spark, pytest.mark.kafka
@@ -36,6 +37,7 @@ MARKS = {
     "many_tables": [SPARK, LONG],
     "many_windows": [SPARK, LONG],
     "source": [SPARK, KAFKA, LONG],
+    "flink": [SPARK, LONG],
 }
 LIVE = {
     "pipeline": ["--seconds", "5", "--rate", "200", "--tables", "4"],
