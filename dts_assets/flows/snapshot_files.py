@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +22,7 @@ from dts_assets.store.cast import cast_to_schema
 from dts_assets.store.columns import flat_name, flat_names
 from dts_assets.store.delete_files import live_rows
 from dts_assets.store.file_stores import FileStore
+from dts_assets.store.files import open_parquet
 
 _FIELD_ID = b"PARQUET:field_id"
 _BATCH_ROWS = 65536
@@ -52,37 +55,63 @@ class TouchedRows:
     """The rows of a file whose keys are touched by changes.
 
     Those in ``gone`` go, since new rows take their place. Those in ``told`` stay. They are ended versions of a history that
-    tell a time to the versions behind them.
+    tell a time to the versions behind them. ``live`` has the rows that are in no delete file.
     """
 
     gone: Mask
     told: Mask
+    live: Mask
 
     def __or__(self, other: TouchedRows) -> TouchedRows:
-        return TouchedRows(self.gone | other.gone, self.told | other.told)
+        return TouchedRows(self.gone | other.gone, self.told | other.told, self.live)
 
 
-def _none_of(count: int) -> TouchedRows:
-    return TouchedRows(np.zeros(count, np.bool_), np.zeros(count, np.bool_))
+def _none_of(count: int) -> tuple[Mask, Mask]:
+    return np.zeros(count, np.bool_), np.zeros(count, np.bool_)
 
 
 class HeldRows:
     """A data file of a snapshot table, with its columns by their ids and its live rows.
 
-    Iceberg does so, too: the file may be older than a column.
+    Iceberg does so, too: the file may be older than a column. Used as a context manager, it opens the file when it is first read.
     """
 
-    def __init__(self, file: pq.ParquetFile, held: HeldFile, shape: RowShape, store: FileStore) -> None:
-        self._file = file
+    def __init__(self, held: HeldFile, shape: RowShape, store: FileStore, live: Mask | None = None) -> None:
+        """Take a file. ``live`` has its live rows where they are known, else its delete files are read."""
         self.held = held
-        self.live: Mask = live_rows(store, held.path, file.metadata.num_rows, held.deletes)
         self._shape = shape
-        self._schema = self._shape.schema
+        self._schema = shape.schema
+        self._store = store
+        self._known_live = live
+        self._opened = ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._opened.close()
+
+    @cached_property
+    def live(self) -> Mask:
+        """The rows that are in no delete file."""
+        if self._known_live is not None:
+            return self._known_live
+        return live_rows(self._store, self.held.path, self._file.metadata.num_rows, self.held.deletes)
+
+    @cached_property
+    def _file(self) -> pq.ParquetFile:
+        return self._opened.enter_context(open_parquet(self._store, self.held.path))
+
+    @cached_property
+    def _stored(self) -> Mapping[str, str]:
+        """The names in the file by those that columns have now, for the columns that it has."""
         by_id = {one.metadata[_FIELD_ID]: one.name for one in self._file.schema_arrow if one.metadata}
-        self._stored = {
-            one.name: by_id[one.metadata[_FIELD_ID]] for one in self._schema if one.metadata[_FIELD_ID] in by_id
-        }
-        self._former = {former: flat_name(column.name) for column in shape.columns for former in flat_names(column)[1:]}
+        return {one.name: by_id[one.metadata[_FIELD_ID]] for one in self._schema if one.metadata[_FIELD_ID] in by_id}
+
+    @cached_property
+    def _former(self) -> Mapping[str, str]:
+        """The present names by the former ones."""
+        return {former: flat_name(column.name) for column in self._shape.columns for former in flat_names(column)[1:]}
 
     def touched(self, touched: Touched) -> TouchedRows:
         """Return which live rows have a key that the changes touch."""
@@ -96,21 +125,24 @@ class HeldRows:
             if (bounds is not None and not touched.reach(*bounds)) or self._is_past(group, touched):
                 found.append(_none_of(self._file.metadata.row_group(group).num_rows))
             else:
-                found += [self._touched(batch, touched) for batch in self._batches(names, [group])]
-        gone, told = (np.concatenate([getattr(one, name) for one in found]) & self.live for name in ("gone", "told"))
-        return TouchedRows(gone, told)
+                # Keys are a small part of a row group, which is bounded; to look keys up costs something for each batch.
+                rows = self._file.metadata.row_group(group).num_rows
+                found += [self._touched(batch, touched) for batch in self._batches(names, [group], at_once=rows)]
+        gone, told = (np.concatenate(parts) & self.live for parts in zip(*found, strict=True))
+        return TouchedRows(gone, told, self.live)
 
-    def _touched(self, rows: pa.RecordBatch, touched: Touched) -> TouchedRows:
+    def _touched(self, rows: pa.RecordBatch, touched: Touched) -> tuple[Mask, Mask]:
+        """Return which rows go, and which tell a time and stay."""
         keys = keys_of_rows(rows, self._shape)
         mine = touched.rows(keys)
         if not self._shape.versions:
             if self._shape.is_soft and self._shape.is_bag:  # a row that was deleted is no longer among equal rows
                 mine = (mine & as_mask(rows.column(DELETED_AT).is_null())) | touched.rows_again(keys)
-            return TouchedRows(mine, np.zeros(len(mine), np.bool_))
+            return mine, np.zeros(len(mine), np.bool_)
         again, until = touched.rows_again(keys), rows.column("_valid_to")
         late = np.zeros(len(mine), np.bool_) if self._shape.is_bag else microseconds(until) > touched.since
         is_open = as_mask(until.is_null())
-        return TouchedRows((mine & is_open) | again, mine & ~is_open & ~again & late)
+        return (mine & is_open) | again, mine & ~is_open & ~again & late
 
     def _is_past(self, group: int, touched: Touched) -> bool:
         """Tell whether no row of a row group matters: all are versions that ended before the changes."""
@@ -172,14 +204,16 @@ class HeldRows:
             some = {place: text for place, text in texts.items() if text.null_count < len(text)}
             yield standing(kept, self._shape, some, hashed=True)
 
-    def _batches(self, names: Sequence[str], groups: Sequence[int] | None = None) -> Iterator[pa.RecordBatch]:
+    def _batches(
+        self, names: Sequence[str], groups: Sequence[int] | None = None, *, at_once: int = _BATCH_ROWS
+    ) -> Iterator[pa.RecordBatch]:
         """Yield batches of some row groups (None: all) with some columns, as the table has them now.
 
         Columns that the file lacks are null.
         """
         wanted = pa.schema([self._schema.field(name) for name in names])
         stored = {self._stored[name]: name for name in names if name in self._stored}
-        for batch in self._file.iter_batches(_BATCH_ROWS, row_groups=groups, columns=list(stored)):
+        for batch in self._file.iter_batches(at_once, row_groups=groups, columns=list(stored)):
             named = cast_to_schema(
                 batch.rename_columns([stored[name] for name in batch.schema.names]), wanted, self.held.path
             )

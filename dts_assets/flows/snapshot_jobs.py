@@ -31,6 +31,7 @@ from dts_assets.planning.snapshot_plans import SnapshotPlan, SnapshotState, may_
 from dts_assets.stages.change_columns import NO_TIME, Counted, microsecond
 from dts_assets.stages.keys import DistinctKeys, Hashes
 from dts_assets.stages.snapshot_in_arrow import linked_keys, with_linked
+from dts_assets.store.columns import flat_name
 from dts_assets.store.lake import StoredFile
 from dts_assets.store.schemas import POSITION_COLUMNS
 
@@ -47,7 +48,7 @@ _CHANGES_OF_A_KEY = 16
 A task takes more of them, and holds more then.
 """
 
-_TASK_BYTES = 64 << 20
+_TASK_BYTES = 128 << 20
 """Stored bytes of a snapshot that one task looks through."""
 
 _ALONE_BYTES = 512 << 20
@@ -162,12 +163,14 @@ def merged_table(
     pipeline: Pipeline, layer: Layer, table: TableId, columns: tuple[Column, ...], counted: Counted, run: str
 ) -> MergedTable:
     """Return what tasks need to know of a table whose changes send every column, and whose keys fit."""
+    target = pipeline.lake.target(pipeline.table_path(layer.name, table), run)
+    keys = tuple(flat_name(column.name) for column in columns if column.is_key)
     return MergedTable(
         layer=layer.name,
         table=table,
         columns=columns,
         counted=counted,
-        target=pipeline.lake.target(pipeline.table_path(layer.name, table), run),
+        target=replace(target, distinct=keys if len(keys) == 1 else ()),
         changelog_store=pipeline.lake.file_store(pipeline.table_path(CHANGELOG.name, table)),
         versions=layer.has_versions,
         added=layer.added(pipeline.settings, table),

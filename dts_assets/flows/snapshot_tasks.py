@@ -36,7 +36,7 @@ from dts_assets.stages.soft_deletes import rows_with_deleted
 from dts_assets.store.columns import flat_name
 from dts_assets.store.delete_files import WrittenDeletes, write_deletes
 from dts_assets.store.file_stores import FileStore
-from dts_assets.store.files import TableWriter, WriteTarget, WrittenFile, open_parquet, read_batches
+from dts_assets.store.files import TableWriter, WriteTarget, WrittenFile, read_batches
 
 _KEYS_AT_ONCE = 1_000_000
 """Keys that a task holds while it looks for them in files.
@@ -92,10 +92,16 @@ class MergedTable:
         """
         return self.fold_absent or self.versions or self.shape.is_bag
 
+    def held(self, file: HeldFile, live: Mask | None = None) -> HeldRows:
+        """Return the rows of a file of the table, whose ``live`` rows may be known."""
+        return HeldRows(file, self.shape, self.target.store, live)
+
     def operations(self, paths: Sequence[str], *, with_rows: bool = True, hashed: bool = False) -> Iterator[Operations]:
         """Yield the operations of the changes in some changelog files, a part at a time."""
         shape = self.shape
-        for batch in read_batches(self.changelog_store, paths, shape.change_columns):
+        names = [name for place in shape.keys for name in self.columns[place].lake_names]
+        parts = {} if with_rows else {"before": names, "after": names}
+        for batch in read_batches(self.changelog_store, paths, shape.change_columns, parts=parts):
             yield operations_of(batch, shape, self.counted, hashed=hashed or self.needs_rows, with_rows=with_rows)
 
     def rows_of(self, parts: Sequence[Operations]) -> MadeRows:
@@ -292,8 +298,7 @@ def _added(task: RefreshTask, attempt: str) -> RefreshResult:
     with TableWriter(merged.target, attempt) as writer:
         left = _Left(merged, attempt, writer)
         for held in task.files:
-            with open_parquet(merged.target.store, held.path) as file:
-                snapshot = HeldRows(file, held, merged.shape, merged.target.store)
+            with merged.held(held) as snapshot:
                 rows = snapshot.touched(touched)
                 if merged.needs_rows:
                     parts += snapshot.standing(rows, touched)
@@ -312,10 +317,8 @@ def _removed(task: RefreshTask, attempt: str) -> RefreshResult:
     with TableWriter(merged.target, attempt) as writer:
         left = _Left(merged, attempt, writer)
         for held in task.files:
-            gone = touched[held.path].gone
-            if held.rewrite or gone.any():
-                with open_parquet(merged.target.store, held.path) as file:
-                    left.take_out(HeldRows(file, held, merged.shape, merged.target.store), gone)
+            with merged.held(held, touched[held.path].live) as snapshot:
+                left.take_out(snapshot, touched[held.path].gone)
         return left.result()
 
 
@@ -330,8 +333,7 @@ def put_in_order(task: RefreshTask, attempt: str) -> RefreshResult:
         with TableWriter(merged.target, attempt) as writer:
             left = _Left(merged, attempt, writer)
             for held in task.files:
-                with open_parquet(merged.target.store, held.path) as file:
-                    rows = HeldRows(file, held, merged.shape, merged.target.store)
+                with merged.held(held) as rows:
                     none = np.zeros(len(rows.live), np.bool_)
                     left.take_out(rows, rows.ended_before(merged.expired_before) if merged.versions else none)
             return left.result()
@@ -366,16 +368,15 @@ class _Left:
             return
         # A delete file that concerns other files, too, cannot go.
         anew = way is Removal.MERGED_DELETES and not held.shared_deletes
-        instead_of = held.deletes if anew else ()
-        rows = np.flatnonzero(gone)
         self.deletes.append(
             write_deletes(
                 self.merged.target,
                 self.attempt,
-                rows,
+                np.flatnonzero(gone),
                 data_file=held.path,
                 partition=held.partition,
-                instead_of=instead_of,
+                instead_of=held.deletes if anew else (),
+                earlier=np.flatnonzero(~snapshot.live) if anew else None,
             )
         )
 
@@ -396,8 +397,8 @@ def _rows_that_stand(task: ShareTask) -> Iterator[Operations]:
     touched = _touched_rows(merged, task.changelog, task.files)
     again = Touched(None, merged.counted.again if merged.counted.again is not None else np.zeros(0, np.uint64))
     for held in task.files:
-        with open_parquet(merged.target.store, held.path) as file:
-            yield from HeldRows(file, held, merged.shape, merged.target.store).standing(touched[held.path], again)
+        with merged.held(held, touched[held.path].live) as rows:
+            yield from rows.standing(touched[held.path], again)
 
 
 def _touched_rows(
@@ -413,9 +414,10 @@ def _touched_rows(
     def look(again: Hashes | None) -> None:
         touched = touched_keys(parts, again)
         for held in files:
-            with open_parquet(merged.target.store, held.path) as file:
-                rows = HeldRows(file, held, merged.shape, merged.target.store).touched(touched)
-            found[held.path] = rows | found[held.path] if held.path in found else rows
+            former = found.get(held.path)
+            with merged.held(held, None if former is None else former.live) as snapshot:
+                rows = snapshot.touched(touched)
+            found[held.path] = rows if former is None else rows | former
         parts.clear()
 
     for part in merged.operations(changelog, with_rows=False):

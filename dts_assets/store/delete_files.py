@@ -67,10 +67,12 @@ def write_deletes(
     data_file: str,
     partition: tuple[Any, ...],
     instead_of: Sequence[str] = (),
+    earlier: Positions | None = None,
 ) -> WrittenDeletes:
     """Write the delete file for some rows of a data file of a table.
 
-    ``instead_of`` names earlier delete files of this data file alone, whose rows are written once more.
+    ``instead_of`` names earlier delete files of this data file alone, whose rows are written once more. ``earlier`` has these
+    rows where they are known, else they are read.
 
     Raises:
         LakeTableError: The rows are none, or they are not ascending and each once, or one of them was deleted before.
@@ -78,7 +80,7 @@ def write_deletes(
     positions = np.asarray(rows, np.int64)
     if not len(positions) or positions[0] < 0 or not (np.diff(positions) > 0).all():
         raise LakeTableError(data_file, "its rows to delete are not given as ascending numbers, each once")
-    earlier = deleted_positions(target.store, data_file, instead_of)
+    earlier = deleted_positions(target.store, data_file, instead_of) if earlier is None else earlier
     positions = np.union1d(earlier, positions)
     if len(positions) < len(earlier) + len(rows):
         raise LakeTableError(data_file, "a row of it would be deleted twice")
@@ -146,9 +148,13 @@ def _positions_in(store: FileStore, path: str, data_file: str) -> Iterator[Posit
             found = opened.metadata.row_group(group).column(opened.schema_arrow.get_field_index(file_path)).statistics
             if found is not None and found.has_min_max and not found.min <= data_file <= found.max:
                 continue
-            table = opened.read_row_group(group, [file_path, pos])
-            of_file = pc.equal(table[file_path], data_file)
-            yield table[pos].filter(of_file).to_numpy().astype(np.int64)
+            if found is not None and found.has_min_max and found.min == found.max:
+                # Of this data file alone: bounds that a writer has cut short differ.
+                positions = opened.read_row_group(group, [pos])[pos]
+            else:
+                table = opened.read_row_group(group, [file_path, pos])
+                positions = table[pos].filter(pc.equal(table[file_path], data_file))
+            yield positions.to_numpy().astype(np.int64)
 
 
 def _column(opened: pq.ParquetFile, path: str, number: int) -> str:

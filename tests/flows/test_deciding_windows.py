@@ -112,13 +112,12 @@ def row_groups_read(folder: Path, monkeypatch: pytest.MonkeyPatch, field: pa.Fie
     read: list[int] = []
     real = HeldRows._batches
 
-    def noted(self: HeldRows, names: Sequence[str], groups: Sequence[int] | None = None) -> Any:
+    def noted(self: HeldRows, names: Sequence[str], groups: Sequence[int] | None = None, **more: int) -> Any:
         read.extend(groups or range(10))
-        return real(self, names, groups)
+        return real(self, names, groups, **more)
 
     monkeypatch.setattr(HeldRows, "_batches", noted)
-    with pq.ParquetFile(folder / "held.parquet") as file:
-        held = HeldRows(file, HeldFile(str(folder / "held.parquet")), shape, FileStore())
+    with HeldRows(HeldFile(str(folder / "held.parquet")), shape, FileStore()) as held:
         found = held.touched(Touched(Keys([pa.array(keys, field.type)])))
     assert [value for value, gone in zip(values, found.gone.tolist(), strict=True) if gone] == [
         value for value in values if value in keys

@@ -161,7 +161,7 @@ def test_files_are_shared_out_by_size_and_small_ones_meet() -> None:
     def file(name: str, megabytes: float) -> StoredFile:
         return StoredFile(name, {}, 1, int(megabytes * (1 << 20)))
 
-    few = file_groups([file("a", 40), file("b", 30), file("c", 1), file("d", 200)])
+    few = file_groups([file("a", 80), file("b", 60), file("c", 1), file("d", 200)])
     assert [[one.path for one in group] for group in few] == [["c", "b"], ["a"], ["d"]]
     assert not any(one.rewrite for group in few for one in group)
     many = file_groups([file("large", 20), *(file(f"s{number}", 1) for number in range(9))])

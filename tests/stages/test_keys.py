@@ -28,6 +28,19 @@ def test_integers_of_any_width_are_found_again(data: st.DataObject, kind: pa.Dat
     assert list(found) == [one in set(wanted) for one in asked]
 
 
+@given(st.data(), st.sampled_from(sorted(BORDERS, key=str)), st.booleans())
+def test_integers_are_found_again_among_rising_ones(data: st.DataObject, kind: pa.DataType, falls: bool) -> None:
+    """As rows of a rising key stand in a file; where one of them falls or repeats, nothing is missed either."""
+    least, greatest = BORDERS[kind]
+    numbers = st.integers(least, greatest) | st.integers(0, 40)
+    asked = sorted(data.draw(st.sets(numbers, min_size=1, max_size=60)))
+    wanted = data.draw(st.lists(st.sampled_from(asked) | numbers, max_size=20))
+    if falls:
+        asked.insert(data.draw(st.integers(0, len(asked))), data.draw(st.sampled_from(asked)))
+    found = Keys([pa.array(wanted, kind)]).among([pa.array(asked, kind)])
+    assert list(found) == [one in set(wanted) for one in asked]
+
+
 @pytest.mark.parametrize("texts", [False, True])
 def test_keys_of_two_columns_are_found_again_in_parts_of_batches(texts: bool) -> None:
     chance = random.Random(7)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace as changed
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -111,6 +111,24 @@ class TestWriting:
         assert not group.column(2).is_stats_set
         assert not group.column(2).has_dictionary_page
         assert (group.column(1).statistics.min, group.column(1).statistics.max) == (5, 14)
+
+    @pytest.mark.parametrize("size", [0, 4096], ids=["small", "large"])
+    def test_keys_of_their_own_have_no_dictionary_and_integers_lie_as_they_are(self, tmp_path: Path, size: int) -> None:
+        schema = pa.schema([*SCHEMA, field("name", pa.string(), 4)])
+        rows = offsets(0, 100, size=size).append_column("name", pa.array([f"n{number}" for number in range(100)]))
+        with TableWriter(
+            changed(target(tmp_path), schema=schema.serialize().to_pybytes(), distinct=("offset", "name"))
+        ) as writer:
+            writer.write(rows)
+            (file,) = writer.close()
+        found = pq.ParquetFile(file.path.removeprefix("file://")).metadata.row_group(0).to_dict()["columns"]
+        codec = "ZSTD" if size else "SNAPPY"
+        assert {one["path_in_schema"]: one["compression"] for one in found} == {
+            "part": codec, "offset": "UNCOMPRESSED", "payload": codec, "name": codec,
+        }  # fmt: skip
+        dictionaries = {one["path_in_schema"] for one in found if one["has_dictionary_page"]}
+        assert dictionaries == ({"part"} if size else set())
+        assert all(one["statistics"] for one in found if one["path_in_schema"] != "payload")
 
     def test_files_carry_the_field_ids_of_nested_columns(self, tmp_path: Path) -> None:
         image = pa.struct([field("id", pa.int32(), 5), field("tags", pa.list_(field("element", pa.string(), 7)), 6)])
@@ -234,6 +252,23 @@ class TestReading:
         (batch, *_) = read_batches(FileStore(), files, ["payload"], offsets=OffsetRange(3, 5))
         assert batch.schema.names == ["payload"]
         assert batch.num_rows == 2
+
+    def test_fields_of_structs_come_without_the_others(self, tmp_path: Path) -> None:
+        image = pa.struct([("id", pa.int64()), ("id.x", pa.int64()), ("note", pa.string())])
+        rows = [{"id": 1, "id.x": 2, "note": "a"}, None, {"id": None, "id.x": None, "note": None}]
+        path = tmp_path / "structs.parquet"
+        pq.write_table(pa.table({"op": ["a", "b", "c"], "before": pa.array(rows, image), "after": rows}), path)
+
+        def read(**parts: list[str]) -> list[dict[str, Any]]:
+            (batch,) = read_batches(FileStore(), [str(path)], ["after", "before", "op"], parts=parts)
+            assert batch.schema.names == ["after", "before", "op"]
+            return list(batch.to_pylist())
+
+        whole = [{"after": row, "before": row, "op": op} for row, op in zip(rows, "abc", strict=True)]
+        assert read() == read(before=["lost"], after=[]) == whole
+        found = read(before=["note", "lost"])
+        assert [row["before"] for row in found] == [{"note": "a"}, None, {"note": None}]
+        assert [row["after"] for row in found] == rows
 
     def test_a_missing_column_is_named(self, files: list[str]) -> None:
         with pytest.raises(LakeTableError, match="no column shard"):
