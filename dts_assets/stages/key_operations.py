@@ -100,8 +100,12 @@ class Operations:
         at = np.flatnonzero(which) if which.dtype == np.bool_ else which
         touches = self.touches.take(pa.array(at))
         row = touches.column("row")
-        needed = np.unique(as_numbers(row.drop_null()))
-        moved = pc.index_in(row, value_set=pa.array(needed, pa.int64()), skip_nulls=True).cast(pa.int64())
+        needed, has = as_numbers(row.drop_null()), as_mask(row.is_valid())
+        if np.all(needed[1:] > needed[:-1]):  # as they stand in parts of a changelog, and need not be looked up
+            moved = pa.array(np.cumsum(has) - 1, pa.int64(), mask=~has)
+        else:
+            needed = np.unique(needed)
+            moved = pc.index_in(row, value_set=pa.array(needed, pa.int64()), skip_nulls=True).cast(pa.int64())
         touches = touches.set_column(touches.schema.get_field_index("row"), "row", moved)
         return Operations(touches, self.rows.take(pa.array(needed)))
 
