@@ -45,7 +45,8 @@ def register_shapes(pipeline: Pipeline, shapes: Mapping[TableShape, SourcePositi
         if shape.table not in known:
             known[shape.table] = _by_name(before.get(shape.table))
         _add_shape(pipeline, shape, found.setdefault(shape.table, {}), known[shape.table])
-    _merge(pipeline, _spelled_as_last(pipeline, found, known, shapes))
+    spelled = _spelled_as_last(pipeline, found, known, shapes)
+    _merge(pipeline, _keyed_as_last(pipeline, spelled, before, shapes))
     if lost:
         register_removed(pipeline)
     return tuple(sorted(found.keys() - before.keys()))
@@ -103,6 +104,38 @@ def _spelled_as_last(
         names = spelled_as_last(_names_of(column), partial(_place_of, seen, table))
         made[table][key] = replace(column, name=names.lake, spellings=names.source)
     return made
+
+
+def _keyed_as_last(
+    pipeline: Pipeline,
+    found: Mapping[TableId, Mapping[str, RegisteredColumn]],
+    before: Mapping[TableId, RegisteredTable],
+    shapes: Iterable[TableShape],
+) -> dict[TableId, dict[str, RegisteredColumn]]:
+    """Return columns with the primary key of their latest event over all windows, whichever window this run is of.
+
+    The ledger is read where a table has got another key.
+    """
+    made = {table: dict(columns) for table, columns in found.items()}
+    keys = {table: {_key(entry.columns)} for table, entry in before.items() if table in made}
+    for shape in shapes:
+        if shape.table in made:
+            keys.setdefault(shape.table, set()).add(_key(shape.columns))
+    doubtful = {table for table, some in keys.items() if len(some) > 1}
+    last: dict[TableId, tuple[datetime, SourcePosition, tuple[ColumnShape, ...]]] = {}
+    for row in pipeline.ledger.table_shapes() if doubtful else ():
+        seen = row.window_start, row.first_position or SourcePosition(0, 0, 0), row.columns
+        if row.table in doubtful and (row.table not in last or last[row.table][:2] < seen[:2]):
+            last[row.table] = seen
+    for table, (_, _, columns) in last.items():
+        key = {column.name for column in columns if column.is_key}
+        for name, column in {**_by_name(before.get(table)), **made[table]}.items():
+            made[table][name] = replace(column, is_key=not key.isdisjoint(column.column.source_names))
+    return made
+
+
+def _key(columns: Iterable[RegisteredColumn | ColumnShape]) -> frozenset[str]:
+    return frozenset(same_name(column.name) for column in columns if column.is_key)
 
 
 def _place_of(

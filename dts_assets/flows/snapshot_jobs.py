@@ -21,7 +21,7 @@ from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.snapshot_files import HeldFile
 from dts_assets.flows.snapshot_tasks import Looked, LookTask, MergedTable
 from dts_assets.model.added_columns import DELETED_AT
-from dts_assets.model.columns import Column, has_key
+from dts_assets.model.columns import Column, has_key, matched_by
 from dts_assets.model.frontier import EMPTY_FRONTIER, Frontier
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
@@ -70,7 +70,9 @@ class SnapshotJob:
     """The work of one table in a layer, its snapshot or its history.
 
     ``current`` is the present Iceberg snapshot of its table there, None before the first; ``truncating`` are the windows with
-    truncations of the table. ``laid_out`` says that files have another layout from this run on.
+    truncations of the table. ``laid_out`` says that files have another layout from this run on. ``columns`` say which of them are
+    the primary key by which changes find their rows. Where the key changes amid the changes the work is done in steps: ``since``
+    and ``until`` bound the changes of a step, ``stands`` are the files that the step before has left (None: those of the table).
     """
 
     layer: Layer
@@ -82,6 +84,23 @@ class SnapshotJob:
     truncating: frozenset[datetime]
     turn: Turn
     laid_out: bool = False
+    since: SourcePosition | None = None
+    until: SourcePosition | None = None
+    stands: tuple[StoredFile, ...] | None = None
+
+    @property
+    def has_steps(self) -> bool:
+        """True if the primary key changes amid the changes."""
+        return len(self.plan.spans) > 1
+
+    def steps(self) -> Iterator[SnapshotJob]:
+        """Yield a job for each key; what stands before the later ones is still to be told."""
+        for span in self.plan.spans:
+            yield replace(self, columns=matched_by(self.columns, span.columns), since=span.since, until=span.until)
+
+    def holds(self, position: SourcePosition) -> bool:
+        """Tell whether changes at a position belong to the step."""
+        return (self.since is None or self.since < position) and (self.until is None or position <= self.until)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +145,8 @@ def looks_of(pipeline: Pipeline, job: SnapshotJob, run: str) -> Iterator[LookTas
     look = partial(_look, pipeline, job, run)
     if plan.follow_moves:
         whole = plan.rebuilds or plan.recomputes
-        yield from look(
-            "moves", Counted(after, EMPTY_FRONTIER if whole else before.frontier), None if whole else plan.newer, now
-        )
+        counted = Counted(after, EMPTY_FRONTIER if whole else before.frontier, emptied_at=job.since, until=job.until)
+        yield from look("moves", counted, None if whole else plan.newer, now)
     if plan.rebuilds:
         yield from look("truncations", Counted(after), job.truncating, now)
         return
@@ -222,32 +240,43 @@ def plan_merge(pipeline: Pipeline, job: SnapshotJob, looked: Sequence[Looked], r
     plan, before, after = job.plan, job.before.frontier, job.plan.state.frontier
     version = plan.state.changelog_snapshot
     linked = linked_keys(one.moves for one in looked if one.moves is not None) if plan.follow_moves else None
-    stands = pipeline.lake.data_files(pipeline.table_path(job.layer.name, job.table), applies_deletes=True)
+    stored = pipeline.lake.data_files(pipeline.table_path(job.layer.name, job.table), applies_deletes=True)
+    stands = job.stands if job.stands is not None else [] if plan.rebuilds else stored
     least = None if plan.rebuilds else _decided_from(job, looked)
-    truncations = tuple(sorted({one for found in looked for one in found.truncations}))
+    truncations = sorted({one for found in looked for one in found.truncations})
+    # Where rows stay behind a truncation, changes before it count, too.
+    keeps = job.layer.has_versions or DELETED_AT in plan.state.added
     if plan.rebuilds:
-        # Where rows stay behind a truncation, changes before it count, too.
-        keeps = job.layer.has_versions or DELETED_AT in job.plan.state.added
-        emptied_at = None if keeps else max((one.position for one in truncations), default=None)
-        files, counted = _changelog(pipeline, job, None, version, emptied_at), Counted(after, emptied_at=emptied_at)
+        emptied = [] if keeps else [one.position for one in truncations]
+        emptied_at = max([*emptied, *([] if job.since is None else [job.since])], default=None)
+        files = _changelog(pipeline, job, None, version, emptied_at)
+        counted = Counted(after, emptied_at=emptied_at, until=job.until)
     elif plan.recomputes:
         again = np.unique(np.concatenate([keys.hashes for one in looked for keys in (one.keys, one.former_keys)]))
         again = again if linked is None else with_linked(again, linked)
         files = _changelog(pipeline, job, None, version, least)
         counted = Counted(after, before, again=again, newer=frozenset(plan.newer))
     else:
-        files, counted = _changelog(pipeline, job, plan.newer, version), Counted(after, before)
+        files = _changelog(pipeline, job, plan.newer, version)
+        counted = Counted(after, before, emptied_at=job.since, until=job.until)
     rows = sum(file.rows for file in files)
     if counted.again is not None:
         newer = sum(file.rows for file in files if file.partition["window_start"] in counted.newer)
         rows = min(rows, newer + len(counted.again) * _CHANGES_OF_A_KEY)
-    applied = frozenset(path for file in stands for path in file.deletes)
-    groups = tuple(file_groups([] if plan.rebuilds else stands))
+    applied = frozenset(path for file in stored for path in file.deletes)
+    of_step = tuple(one for one in truncations if job.holds(one.position))
     merged = replace(
         _merged(pipeline, job, counted, run),
         knows_again=least is not None,
-        truncations=truncations,
+        truncations=of_step,
+        touches_all=bool(of_step) and keeps and bool(stands),
         expired_before=expired_versions(pipeline, job.layer, after),
+    )
+    rows += sum(file.rows for file in stands) if merged.touches_all else 0
+    # Files of an earlier step are in no commit, so rows leave files of steps by new files.
+    rewrite = job.has_steps
+    groups = tuple(
+        tuple(replace(file, rewrite=file.rewrite or rewrite) for file in some) for some in file_groups(stands)
     )
     merge = Merge(job, merged, tuple(files), groups, applied, rows, linked)
     if merged.needs_rows and merge.has_few_changes and sum(file.bytes for file in stands) <= _ALONE_BYTES:

@@ -111,20 +111,8 @@ def _refresh_tasks(merge: Merge) -> Iterator[RefreshTask]:
 
 def _merge_shared(pipeline: Pipeline, merge: Merge, session: SparkSession) -> MergedRows:
     """Take many changes of a table over, shared out by their keys."""
-    layer, table, shares = merge.job.layer, merge.job.table, merge.shares
-
-    def work(_: TableId) -> list[RefreshResult]:
-        split = run_shuffled(session, _share_tasks(merge), share_out, partial(_write, merge.merged), shares=shares)
-        changelog = tuple(file.path for file in merge.changelog)
-        size = sum(file.bytes for file in merge.changelog)
-        held = [group for group in merge.groups if group]
-        tasks = [
-            RefreshTask(merge.merged, changelog, group, False, size + sum(file.bytes for file in group))
-            for group in held
-        ]
-        return [*split, *run_tasks(session, tasks, refresh_files, weight=lambda task: task.bytes)]
-
-    made = do_apart(layer.name, [table], work)
+    layer, table = merge.job.layer, merge.job.table
+    made = do_apart(layer.name, [table], lambda _: _results_of_shares(merge, session))
     results = made.results.get(table, [])
     failed = {**made.faults, **_faults({table: results})}
     if failed:
@@ -132,6 +120,25 @@ def _merge_shared(pipeline: Pipeline, merge: Merge, session: SparkSession) -> Me
         return MergedRows(failed)
     committed = do_apart(layer.name, [table], lambda _: _commit(pipeline, merge, results))
     return MergedRows(dict(committed.faults), _not_removed({table: results}))
+
+
+def results_of(merge: Merge, session: SparkSession) -> list[RefreshResult]:
+    """Return the files that the tasks of one table write and remove."""
+    if not merge.is_small:
+        return _results_of_shares(merge, session)
+    return run_tasks(session, list(_refresh_tasks(merge)), refresh_files, weight=lambda task: task.bytes)
+
+
+def _results_of_shares(merge: Merge, session: SparkSession) -> list[RefreshResult]:
+    split = run_shuffled(session, _share_tasks(merge), share_out, partial(_write, merge.merged), shares=merge.shares)
+    changelog = tuple(file.path for file in merge.changelog)
+    size = sum(file.bytes for file in merge.changelog)
+    tasks = [
+        RefreshTask(merge.merged, changelog, group, False, size + sum(file.bytes for file in group))
+        for group in merge.groups
+        if group
+    ]
+    return [*split, *run_tasks(session, tasks, refresh_files, weight=lambda task: task.bytes)]
 
 
 def _not_removed(results: Mapping[TableId, Iterable[RefreshResult]]) -> dict[TableId, NotRemoved]:

@@ -7,7 +7,7 @@ of their keys: some tasks read them and send each other task its share, and furt
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -54,7 +54,7 @@ class MergedTable:
     ``changelog_store`` opens the files with the changes. ``knows_again`` says that some change of each key that is computed again
     counts. ``truncations`` end the versions of a history, and delete rows softly, in the order of their positions; versions that
     ended before ``expired_before``, in microseconds since 1970, are not written. ``added`` names the columns that the table has
-    on request.
+    on request. ``touches_all`` says that every row that stands is looked at, because one of the ``truncations`` is behind it.
     """
 
     layer: str
@@ -70,6 +70,7 @@ class MergedTable:
     truncations: tuple[Truncation, ...] = ()
     expired_before: int = NO_TIME
     added: tuple[str, ...] = ()
+    touches_all: bool = False
 
     @property
     def shape(self) -> RowShape:
@@ -90,7 +91,11 @@ class MergedTable:
 
         They do where changes lack columns, in bags and in histories.
         """
-        return self.fold_absent or self.versions or self.shape.is_bag
+        return self.fold_absent or self.versions or self.shape.is_bag or self.touches_all
+
+    def touched(self, parts: Sequence[Operations], again: Hashes | None) -> Touched:
+        """Return the keys that operations touch, and those that are computed ``again``."""
+        return replace(touched_keys(parts, again), all=self.touches_all)
 
     def held(self, file: HeldFile, live: Mask | None = None) -> HeldRows:
         """Return the rows of a file of the table, whose ``live`` rows may be known."""
@@ -294,7 +299,7 @@ def _added(task: RefreshTask, attempt: str) -> RefreshResult:
     """Take touched rows out of the files of a task, and write the changed rows."""
     merged = task.merged
     parts = list(merged.operations(task.changelog))
-    touched = touched_keys(parts, merged.again)
+    touched = merged.touched(parts, merged.again)
     with TableWriter(merged.target, attempt) as writer:
         left = _Left(merged, attempt, writer)
         for held in task.files:
@@ -412,7 +417,7 @@ def _touched_rows(
     parts: list[Operations] = []
 
     def look(again: Hashes | None) -> None:
-        touched = touched_keys(parts, again)
+        touched = merged.touched(parts, again)
         for held in files:
             former = found.get(held.path)
             with merged.held(held, None if former is None else former.live) as snapshot:

@@ -14,8 +14,9 @@ from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.reports import LayerOutcome
 from dts_assets.flows.snapshot_jobs import SnapshotJob
 from dts_assets.flows.snapshot_merges import STATE_PROPERTY, MergedRows, merge_rows
+from dts_assets.flows.snapshot_steps import merge_in_steps
 from dts_assets.flows.tables_plan import MARKED
-from dts_assets.model.columns import has_key
+from dts_assets.model.columns import has_key, matched_by
 from dts_assets.model.removals import ALL_REMOVED
 from dts_assets.model.tables import TableId
 from dts_assets.planning.counts_needed import StoredSnapshot, counts_needed
@@ -56,7 +57,11 @@ def advance_rows(work: LayerWork, layer: Layer) -> dict[TableId, LayerOutcome]:
     if busy:
         began = time.monotonic()
         progress(f"{layer.name}: {len(busy)} of {len(jobs)} tables have changes to apply")
-        merged = merge_rows(pipeline, layer, busy, work.spark(), progress)
+        merged = merge_rows(pipeline, layer, [job for job in busy if not job.has_steps], work.spark(), progress)
+        for job in busy:
+            if job.has_steps:
+                progress(f"{layer.name}: the primary key of {job.table} changes amid the changes")
+                merged.add(merge_in_steps(pipeline, job, work.spark()))
         faults |= merged.faults
         stand = sum(job.table not in faults for job in busy)
         progress(f"{layer.name}: {stand} tables stand at the frontier after {time.monotonic() - began:.1f} s")
@@ -161,10 +166,11 @@ def _job(work: LayerWork, layer: Layer, table: TableId, opened: _Opened, counts:
         anew=opened.anew,
         added=layer.added(work.pipeline.settings, table),
     )
+    columns = tuple(work.tables[table])
     return SnapshotJob(
         layer,
         table,
-        tuple(work.tables[table]),
+        matched_by(columns, plan.spans[-1].columns) if plan.spans else columns,
         before,
         plan,
         opened.current,

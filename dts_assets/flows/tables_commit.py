@@ -189,7 +189,7 @@ def _stored_tallies(
         (row.window_start, row.kafka_partition, row.table): TableTally(
             row.changes, row.kept, row.quarantined, row.truncations, row.row_hash, row.absent_rows, row.invalid_values,
             row.partial_moves, row.first_position, row.last_position, quarantined_entries=row.quarantined_entries,
-            invalid_columns=Counter({one.column: one.values for one in row.invalid_columns if one.values}),
+            invalid_columns=Counter({one.column: one.values for one in row.invalid_columns if one.values}), keys=row.keys,
         )
         for row in rows
         if row.table not in without
@@ -246,6 +246,7 @@ def window_tables_of(
             invalid_values=tally.invalid_values,
             invalid_columns=invalid_columns(tally.invalid_columns, outgrown.get((start, partition, table), {})),
             partial_moves=tally.partial_moves,
+            keys=tally.keys,
             first_position=tally.first,
             last_position=tally.last,
             run=runs.get(start, ""),

@@ -6,8 +6,8 @@ Options of a subscription may name another lake type; no mapping may lose a valu
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 
 _DECIMAL = re.compile(r"decimal\((\d{1,2}),\s*(\d{1,2})\)", re.ASCII)
 _ORIGINAL = re.compile(
@@ -172,6 +172,11 @@ def _digits(kind: str, whole: Mapping[str, tuple[int, int]]) -> tuple[int, int] 
 def quoted(name: str) -> str:
     """Return a name in backticks, as Spark reads it."""
     return "`" + name.replace("`", "``") + "`"
+
+
+def matched_by(columns: Iterable[Column], key: Collection[str]) -> tuple[Column, ...]:
+    """Return columns of which those in ``key`` are the primary key, by any name that stored rows have for them."""
+    return tuple(replace(column, is_key=not set(key).isdisjoint(column.lake_names)) for column in columns)
 
 
 def has_key(columns: Iterable[Column]) -> bool:

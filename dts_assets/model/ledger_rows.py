@@ -11,6 +11,7 @@ from typing import TypeAlias
 from dts_assets.model.columns import ColumnShape
 from dts_assets.model.delivery import NOTHING_DELIVERED, CellDelivery
 from dts_assets.model.frontier import Consistency
+from dts_assets.model.key_periods import KeyPeriod
 from dts_assets.model.lineages import Lineage
 from dts_assets.model.message_ids import SeenTable
 from dts_assets.model.offsets import OffsetRange
@@ -211,7 +212,7 @@ class WindowTable:
 
     ``quarantined`` counts changes, ``quarantined_entries`` the entries that hold them, each a row of ``quarantine``.
     ``partial_moves`` are updates that move a row to another key and lack columns. ``invalid_columns`` has the ``invalid_values``
-    by column. ``run`` names the run that wrote the counts last.
+    by column. ``keys`` are the primary keys that the changes told, in order. ``run`` names the run that wrote the counts last.
     """
 
     kafka_partition: int
@@ -228,6 +229,7 @@ class WindowTable:
     invalid_values: int
     invalid_columns: tuple[InvalidColumn, ...] = field(default=(), kw_only=True)
     partial_moves: int = field(default=0, kw_only=True)
+    keys: tuple[KeyPeriod, ...] = field(default=(), kw_only=True)
     first_position: SourcePosition | None
     last_position: SourcePosition | None
     run: str = ""

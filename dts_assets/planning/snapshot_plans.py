@@ -7,11 +7,12 @@ difference alone: the changes between the two frontiers, and the windows that we
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from datetime import datetime
 
 from dts_assets.model.frontier import EMPTY_FRONTIER, Frontier
+from dts_assets.model.key_periods import KeyPeriod, KeySpan, joined_periods, spans_of
 from dts_assets.model.ledger_rows import WindowTable
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.refreshes import is_made_of, run_of
@@ -33,6 +34,7 @@ class TableWindow:
     truncations: int = 0
     invalid_values: int = 0
     partial_moves: int = 0
+    keys: tuple[KeyPeriod, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,8 @@ class SnapshotState:
     the changelogs of the frontier's window, if the window was open: as long as the name stays, these runs have only added rows
     that the frontier did not hold. ``unfit`` says that its keys may have values that do not fit their columns, ``absent`` that
     changes lack columns, ``moves`` that some of these move rows. ``waits_from`` is the start of the first window with changes
-    that the frontier does not hold; None if it holds all. ``added`` names the columns that the snapshot has on request.
+    that the frontier does not hold; None if it holds all. ``added`` names the columns that the snapshot has on request. ``keys``
+    are the primary keys that changes told so far.
 
     What was true once stays true: so a plan needs the counts of the windows from :attr:`reads_from` on, and no earlier ones.
     """
@@ -58,6 +61,7 @@ class SnapshotState:
     moves: bool = False
     waits_from: datetime | None = None
     added: tuple[str, ...] = ()
+    keys: tuple[KeyPeriod, ...] = ()
 
     @property
     def reads_from(self) -> datetime | None:
@@ -85,6 +89,7 @@ class SnapshotState:
                 "moves": self.moves,
                 "waits_from": self.waits_from and self.waits_from.isoformat(),
                 "added": self.added,
+                "keys": [[astuple(one.first), astuple(one.last), one.columns] for one in self.keys],
             }
         )
 
@@ -96,10 +101,14 @@ class SnapshotState:
         cut, applied = (raw[name] and SourcePosition(*raw[name]) for name in ("cut", "applied"))
         # A state of an earlier version has not noted all of this: its next plan needs the counts of all windows.
         waits_from = raw.get("waits_from", _LONG_AGO)
+        keys = (
+            KeyPeriod(SourcePosition(*first), SourcePosition(*last), tuple(key))
+            for first, last, key in raw.get("keys", ())
+        )
         return cls(
             Frontier(window, whole_until, cut), applied, raw["changelog_snapshot"], raw["truncated"], raw["chain"], raw["unfit"],
             raw.get("absent", False), raw.get("moves", False), waits_from and datetime.fromisoformat(waits_from),
-            tuple(raw.get("added", ())),
+            tuple(raw.get("added", ())), tuple(keys),
         )  # fmt: skip
 
 
@@ -126,7 +135,8 @@ class SnapshotPlan:
     their old and new version, are computed again from the whole changelog. ``fold_absent`` says that some change lacks columns,
     ``follow_moves`` that some of these moves its row: then the keys that rows came from or went to are computed again, too.
     ``rebuilds`` says that all rows are made again from the changelog: a truncation came or may have gone, or the rows that stand
-    are not to be relied on.
+    are not to be relied on. ``spans`` are the changes to look at, by the primary key that finds their rows; none where changes
+    tell no key.
     """
 
     state: SnapshotState
@@ -136,6 +146,7 @@ class SnapshotPlan:
     fold_absent: bool
     follow_moves: bool = False
     rebuilds: bool = False
+    spans: tuple[KeySpan, ...] = ()
 
     @property
     def nothing(self) -> bool:
@@ -182,6 +193,7 @@ def plan_snapshot(
     applied = max(
         [_last_held(after, window) for window in held] + ([before.applied] if before.applied else []), default=None
     )
+    keys = joined_periods((*before.keys, *(period for window in stats.values() for period in window.keys)))
     waiting = [window.window_start for window in stats.values() if not after.holds(window.window_start, window.last)]
     state = SnapshotState(
         after,
@@ -194,6 +206,13 @@ def plan_snapshot(
         moves=before.moves or any(window.partial_moves for window in stats.values()),
         waits_from=min(waiting, default=None),
         added=added,
+        keys=keys,
+    )
+    rebuilds = (
+        anew
+        or any(stats[start].truncations for start in newer)
+        # Keys are computed again by one key of the table, and rows may have been found by several.
+        or ((state.truncated or len(keys) > 1) and (bool(touched) or suspect))
     )
     return SnapshotPlan(
         state=state,
@@ -202,9 +221,18 @@ def plan_snapshot(
         suspect_until=before.applied if suspect else None,
         fold_absent=state.absent,
         follow_moves=state.moves,
-        rebuilds=anew
-        or any(stats[start].truncations for start in newer)
-        or (state.truncated and (bool(touched) or suspect)),
+        rebuilds=rebuilds,
+        spans=_spans(keys, None if rebuilds else min(new_rows, default=None), applied),
+    )
+
+
+def _spans(keys: Sequence[KeyPeriod], first: SourcePosition | None, last: SourcePosition | None) -> tuple[KeySpan, ...]:
+    """Return the spans of the changes between two positions, each of which may be None for no bound."""
+    return tuple(
+        span
+        for span in spans_of(keys)
+        if (first is None or span.until is None or first <= span.until)
+        and (last is None or span.since is None or span.since < last)
     )
 
 
@@ -250,7 +278,7 @@ def windows_by_table(rows: Iterable[WindowTable]) -> dict[TableId, tuple[TableWi
             continue
         part = TableWindow(
             row.window_start, row.kept, row.first_position, row.last_position, row.absent_rows, row.truncations,
-            row.invalid_values, row.partial_moves,
+            row.invalid_values, row.partial_moves, row.keys,
         )  # fmt: skip
         mine = found.setdefault(row.table, {})
         mine[row.window_start] = _sum(mine[row.window_start], part) if row.window_start in mine else part
@@ -267,6 +295,7 @@ def _sum(one: TableWindow, other: TableWindow) -> TableWindow:
         one.truncations + other.truncations,
         one.invalid_values + other.invalid_values,
         one.partial_moves + other.partial_moves,
+        joined_periods((*one.keys, *other.keys)),
     )
 
 

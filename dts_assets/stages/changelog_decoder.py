@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import pairwise
 from typing import Protocol, TypeAlias
@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dts_assets.model.columns import Column
+from dts_assets.model.key_periods import KeyPeriod, joined_periods
 from dts_assets.model.lineages import LineageRule
 from dts_assets.model.message_ids import Load
 from dts_assets.model.positions import SourcePosition
@@ -85,19 +86,23 @@ class TableTally:
     latest_event: datetime | None = None
     quarantined_entries: int = 0
     invalid_columns: Counter[str] = field(default_factory=Counter)
+    keys: tuple[KeyPeriod, ...] = ()
 
-    def add(self, rows: pa.RecordBatch, hashes: Hashes, columns: Sequence[Column]) -> None:
-        """Count changelog rows of one Kafka partition and window (at least one), given with their hashes."""
+    def add(self, made: _TableRows, columns: Sequence[Column]) -> None:
+        """Count changelog rows of one Kafka partition and window (at least one)."""
+        rows = made.rows
+        keys = {column.name for column in columns if column.is_key}.union(*made.keys)
         truncations = pc.sum(pc.equal(rows["op"], "truncate")).as_py()
         absent, invalid = rows["absent"], offsets_of(rows["invalid"])
         first, last = position_bounds(rows)
         found = TableTally(
             changes=rows.num_rows - truncations,
             truncations=truncations,
-            row_hash=summed(hashes),
+            row_hash=summed(made.hashes),
             absent_rows=pc.sum(pc.greater(pc.list_value_length(absent), 0)).as_py() or 0,
             invalid_values=int(invalid[-1] - invalid[0]),
-            partial_moves=count_partial_moves(rows, columns),
+            partial_moves=count_partial_moves(rows, sorted(keys)),
+            keys=made.key_periods(first, last),
             first=first,
             last=last,
             latest_event=pc.max(rows["event_time"]).as_py(),
@@ -111,6 +116,7 @@ class TableTally:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.row_hash = signed(self.row_hash + other.row_hash)
         self.invalid_columns.update(other.invalid_columns)
+        self.keys = joined_periods((*self.keys, *other.keys))
         self.first = min(filter(None, (self.first, other.first)), default=None)
         self.last = max(filter(None, (self.last, other.last)), default=None)
         self.latest_event = max(filter(None, (self.latest_event, other.latest_event)), default=None)
@@ -142,11 +148,41 @@ class EntriesWanted:
 
 @dataclass(frozen=True, slots=True)
 class _TableRows:
-    """Rows of the changelog of one table, with a hash of each."""
+    """Rows of the changelog of one table, with a hash of each, and with keys as :class:`TableChanges` has them."""
 
     table: TableId
     rows: pa.RecordBatch
     hashes: Hashes
+    keys: tuple[tuple[str, ...], ...]
+    key_numbers: npt.NDArray[np.int64] | None
+
+    def part(self, start: int, end: int) -> _TableRows:
+        """Return the rows from ``start`` on and before ``end``."""
+        numbers = None if self.key_numbers is None else self.key_numbers[start:end]
+        return replace(
+            self, rows=self.rows.slice(start, end - start), hashes=self.hashes[start:end], key_numbers=numbers
+        )
+
+    def chosen(self, mask: npt.NDArray[np.bool_]) -> _TableRows:
+        """Return the rows of a mask."""
+        numbers = None if self.key_numbers is None else self.key_numbers[mask]
+        return replace(self, rows=self.rows.filter(pa.array(mask)), hashes=self.hashes[mask], key_numbers=numbers)
+
+    def key_periods(self, first: SourcePosition, last: SourcePosition) -> tuple[KeyPeriod, ...]:
+        """Return the primary keys that the rows told, which stand at the positions from ``first`` to ``last``."""
+        if self.key_numbers is None:
+            return tuple(KeyPeriod(first, last, key) for key in self.keys[:1])
+        position = self.rows["source_position"]
+        places = [position.field(name).to_numpy() for name in ("lineage", "file", "position")]
+        order = np.lexsort(places[::-1])
+        numbers = self.key_numbers[order]
+        starts = np.flatnonzero(np.append(True, numbers[1:] != numbers[:-1]))
+
+        def at(row: int) -> SourcePosition:
+            return SourcePosition(*(int(place[order[row]]) for place in places))
+
+        bounds = pairwise([*starts.tolist(), len(order)])
+        return tuple(KeyPeriod(at(start), at(end - 1), self.keys[numbers[start]]) for start, end in bounds)
 
 
 class ChangelogDecoder:
@@ -316,7 +352,7 @@ class ChangelogDecoder:
 
     def _rows(self, changes: TableChanges, entries: pa.RecordBatch) -> _TableRows:
         rows = changelog_rows(changes, entries)
-        return _TableRows(changes.table, rows, row_hashes(rows))
+        return _TableRows(changes.table, rows, row_hashes(rows), changes.keys, changes.key_numbers)
 
     def _write(self, made: _TableRows) -> None:
         rows = made.rows
@@ -324,7 +360,7 @@ class ChangelogDecoder:
             return
         if self._wanted.compared_until:
             for start, end in _stretches(rows):
-                self._write_apart(_TableRows(made.table, rows.slice(start, end - start), made.hashes[start:end]))
+                self._write_apart(made.part(start, end))
             return
         self._sink.rows(made.table, rows)
         self._add(made, self.tallies)
@@ -335,7 +371,7 @@ class ChangelogDecoder:
         before = made.rows["kafka_offset"].to_numpy() < until
         for mask, tallies in ((before, self.compared), (~before, self.tallies)):
             if mask.any():
-                part = _TableRows(made.table, made.rows.filter(pa.array(mask)), made.hashes[mask])
+                part = made.chosen(mask)
                 self._sink.rows(part.table, part.rows, compared=tallies is self.compared)
                 self._add(part, tallies)
 
@@ -343,9 +379,7 @@ class ChangelogDecoder:
         rows = made.rows
         for start, end in _stretches(rows):
             partition, window = rows["kafka_partition"][start].as_py(), rows["window_start"][start].as_py()
-            tallies[window, partition, made.table].add(
-                rows.slice(start, end - start), made.hashes[start:end], self._columns[made.table]
-            )
+            tallies[window, partition, made.table].add(made.part(start, end), self._columns[made.table])
 
     def _reject(self, rejection: Rejected, entries: pa.RecordBatch) -> None:
         names = ("kafka_partition", "window_start", "last_offset", "rows", "database", "schema", "table")

@@ -5,7 +5,7 @@ Such moves are rare, so all of a table's are followed at once: as pairs of numbe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import TypeAlias
 
 import numpy as np
@@ -13,17 +13,17 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dts_assets.model.columns import Column
 from dts_assets.wire.columns.buffers import offsets_of
 
 _Numbers: TypeAlias = npt.NDArray[np.int64]
 _Mask: TypeAlias = npt.NDArray[np.bool_]
 
 
-def count_partial_moves(rows: pa.RecordBatch, columns: Sequence[Column]) -> int:
+def count_partial_moves(rows: pa.RecordBatch, keys: Iterable[str]) -> int:
     """Return how many changelog rows move a row to another key and lack columns of its new image.
 
-    Never too few: a key that is NULL in both images counts as moved, because its texts may differ.
+    ``keys`` are the columns that may tell rows apart. Never too few: a key that is NULL in both images counts as moved, because
+    its texts may differ.
     """
     bounds = offsets_of(rows["absent"])
     if bounds[-1] == bounds[0]:
@@ -34,12 +34,11 @@ def count_partial_moves(rows: pa.RecordBatch, columns: Sequence[Column]) -> int:
     updates = _mask(pc.equal(rows["op"], "update")) & _mask(rows["before"].is_valid())
     some = np.flatnonzero(lacking & updates)
     moved = np.zeros(len(some), np.bool_)
-    for column in columns:
-        if column.is_key and len(some):
-            old, new = (_field(rows[image], column.name).take(pa.array(some)) for image in ("before", "after"))
-            either = pa.array([f"before.{column.name}", f"after.{column.name}"])  # just decoded: under the present name
-            untold = _owned(owners, pc.is_in(names, value_set=either), rows.num_rows)[some]
-            moved |= ~_mask(pc.fill_null(pc.equal(old, new), False)) & ~untold
+    for name in keys if len(some) else ():
+        old, new = (_field(rows[image], name).take(pa.array(some)) for image in ("before", "after"))
+        either = pa.array([f"before.{name}", f"after.{name}"])  # just decoded: under the present name
+        untold = _owned(owners, pc.is_in(names, value_set=either), rows.num_rows)[some]
+        moved |= ~_mask(pc.fill_null(pc.equal(old, new), False)) & ~untold
     return int(np.count_nonzero(moved))
 
 

@@ -29,20 +29,23 @@ class Touched:
 
     Two keys may have one hash. Both are computed again then, which costs time and changes nothing. ``since`` is the least time
     of the changes in microseconds, where they are for a history: a version that ended later gives its time to the next one.
+    ``all`` stands for all keys.
     """
 
     keys: Keys | None
     again: Hashes = field(default_factory=lambda: np.zeros(0, np.uint64))
     since: int = NO_TIME
+    all: bool = False
 
     def reach(self, least: pa.Scalar, greatest: pa.Scalar) -> bool:
         """Tell whether the first value of a touched key may lie between two values."""
-        return bool(len(self.again)) or (self.keys is not None and self.keys.reach(least, greatest))
+        return self.all or bool(len(self.again)) or (self.keys is not None and self.keys.reach(least, greatest))
 
     def rows(self, keys: Sequence[pa.Array]) -> Mask:
         """Tell which rows have a key that changes touch."""
-        gone = np.zeros(len(keys[0]), np.bool_) if self.keys is None else self.keys.among(keys)
-        return gone | self.rows_again(keys)
+        if self.all or self.keys is None:
+            return np.full(len(keys[0]), self.all) | self.rows_again(keys)
+        return self.keys.among(keys) | self.rows_again(keys)
 
     def rows_again(self, keys: Sequence[pa.Array]) -> Mask:
         """Tell which rows have a key that is computed again."""

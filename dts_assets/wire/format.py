@@ -147,10 +147,15 @@ class TableChanges:
     ``batch`` has the columns ``entry_index`` int32 (row of the entry batch), ``row_number`` int32 (in its event), ``op`` string
     (``insert``, ``update``, ``delete``), ``before`` and ``after`` structs with one field per column of the table asked for
     (a missing image is a null struct), ``absent`` list<string>, ``invalid`` map<string, string>.
+
+    ``keys`` are the primary keys that events told, each as its columns, sorted: ``("id",)``; no columns where a table has no key.
+    ``key_numbers`` says which of them each row has, None where there is one. There are none where nothing was told.
     """
 
     table: TableId
     batch: pa.RecordBatch
+    keys: tuple[tuple[str, ...], ...] = ()
+    key_numbers: npt.NDArray[np.int64] | None = None
 
 
 @dataclass(frozen=True, slots=True)

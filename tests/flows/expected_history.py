@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import groupby
 from typing import Any, Protocol, TypeAlias
@@ -21,6 +21,8 @@ from dts_assets.store.columns import flat_name
 
 Row: TypeAlias = dict[str, Any]
 Key: TypeAlias = tuple[Any, ...]
+Keys: TypeAlias = Sequence[tuple[SourcePosition, tuple[str, ...]]]
+"""The primary keys that a table had, each with the position of the first change that told it."""
 
 
 @dataclass
@@ -56,6 +58,18 @@ class _Table:
         self._open: dict[Key, list[_Version]] = {}
         self._latest: dict[Key, datetime] = {}
         self.versions: list[_Version] = []
+
+    def rekey(self, columns: Sequence[Column]) -> None:
+        """Find rows by another key from now on."""
+        self._columns, self._keys = columns, [column for column in columns if column.is_key]
+        there = [version for versions in self._open.values() for version in versions]
+        self._open, self._latest = {}, {}
+        for version in there:
+            self._open.setdefault(self._key(version.values, version.texts), []).append(version)
+        for version in self.versions:
+            if version.end is not None:
+                key = self._key(version.values, version.texts)
+                self._latest[key] = max(version.end, self._latest.get(key, version.end))
 
     def _key(self, values: dict[str, Any], texts: dict[str, str]) -> Key:
         columns = self._keys or self._columns
@@ -126,6 +140,8 @@ class _Table:
 class Replayed(Protocol):
     """A table that goes through its changes; ``leave`` tells ``take`` what the row was at the key that it left."""
 
+    def rekey(self, columns: Sequence[Column]) -> None: ...
+
     def leave(self, row: Row) -> Any: ...
 
     def take(self, row: Row, left: Any) -> None: ...
@@ -143,13 +159,21 @@ def is_ambiguous(row: Row, columns: Sequence[Column]) -> bool:
     )
 
 
-def replay(table: Replayed, rows: Iterable[Row], columns: Sequence[Column], frontier: Frontier) -> None:
-    """Give a table the changes that a frontier holds and that tell their rows, in the order of the source."""
-    held = [
-        row for row in rows if frontier.holds(row["window_start"], position_of(row)) and not is_ambiguous(row, columns)
-    ]
-    for _, rows_of_event in groupby(sorted(held, key=position_of), key=position_of):
-        event = sorted(rows_of_event, key=lambda row: (row["kafka_partition"], row["row_number"]))
+def replay(
+    table: Replayed, rows: Iterable[Row], columns: Sequence[Column], frontier: Frontier, keys: Keys = ()
+) -> None:
+    """Give a table the changes that a frontier holds and that tell their rows, in the order of the source.
+
+    Without ``keys`` rows are found by the key that ``columns`` have.
+    """
+    held, left_keys = [row for row in rows if frontier.holds(row["window_start"], position_of(row))], list(keys)
+    for position, rows_of_event in groupby(sorted(held, key=position_of), key=position_of):
+        while left_keys and left_keys[0][0] <= position:
+            columns = [replace(one, is_key=one.name in left_keys[0][1]) for one in columns]
+            table.rekey(columns)
+            left_keys.pop(0)
+        told = (row for row in rows_of_event if not is_ambiguous(row, columns))
+        event = sorted(told, key=lambda row: (row["kafka_partition"], row["row_number"]))
         changes = [row for row in event if row["op"] != "truncate"]
         if (
             len({row["kafka_partition"] for row in changes}) > 1
@@ -164,10 +188,12 @@ def replay(table: Replayed, rows: Iterable[Row], columns: Sequence[Column], fron
             table.truncate(row)
 
 
-def expected_versions(rows: Iterable[Row], columns: Sequence[Column], frontier: Frontier) -> Counter[tuple[Any, ...]]:
+def expected_versions(
+    rows: Iterable[Row], columns: Sequence[Column], frontier: Frontier, keys: Keys = ()
+) -> Counter[tuple[Any, ...]]:
     """The versions of the changes that a frontier holds."""
     table = _Table(columns)
-    replay(table, rows, columns, frontier)
+    replay(table, rows, columns, frontier, keys)
     return Counter(one.told() for one in table.versions)
 
 
@@ -195,10 +221,10 @@ def stored_versions(rows: Iterable[Row], columns: Sequence[Column]) -> Counter[t
     )
 
 
-def assert_histories_hold(pipeline: Pipeline, *, without: Collection[TableId] = ()) -> int:
+def assert_histories_hold(pipeline: Pipeline, *, without: Collection[TableId] = (), keys: Keys = ()) -> int:
     """Every history has the versions that its changelog gives up to its frontier; return how many there are.
 
-    Tables ``without`` stand still: their changelogs may have gone on.
+    Tables ``without`` stand still: their changelogs may have gone on. ``keys`` are those that every table had.
     """
     count = 0
     for table, columns in known_tables(pipeline).items():
@@ -206,7 +232,7 @@ def assert_histories_hold(pipeline: Pipeline, *, without: Collection[TableId] = 
             continue
         found = _rows(pipeline, "history", table)
         _, state = stored_state(pipeline, HISTORY.name, table)
-        expected = expected_versions(_rows(pipeline, "changelog", table), columns, state.frontier)
+        expected = expected_versions(_rows(pipeline, "changelog", table), columns, state.frontier, keys)
         stored = stored_versions(found, columns)
         assert stored == expected, f"{table}: too many {stored - expected}, too few {expected - stored}"
         assert all(row["_valid_to"] is None or row["_valid_from"] <= row["_valid_to"] for row in found)

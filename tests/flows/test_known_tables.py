@@ -143,3 +143,33 @@ def test_a_declared_type_holds_for_every_spelling(tmp_path: Path) -> None:
     pipeline = pipeline_of(tmp_path / "registry.json", SPELLED)
     pipeline.settings.types_of = lambda _: {"Id": "bigint"}  # type: ignore[method-assign, assignment]
     assert known_tables(pipeline)[ITEMS][0] == Column("ID", "bigint", True, ("Id", "id", "ID"))
+
+
+def keyed(window: int, position: int, **is_key: bool) -> TableShapeRow:
+    columns = tuple(ColumnShape(name, "int", one) for name, one in is_key.items())
+    return TableShapeRow(0, border(window), ITEMS, columns, SourcePosition(0, 1, position), "1")
+
+
+KEYED = [
+    keyed(0, 10, id=True, note=False), keyed(1, 50, id=False, note=False), keyed(1, 70, note=False),
+    keyed(2, 60, id=True, note=False), keyed(3, 90, note=False, uid=True),
+]  # fmt: skip
+"""A table that loses its key, and then the column; in window 2 an old event is delivered again."""
+
+
+@pytest.mark.parametrize("order", list(permutations(range(4))))
+def test_the_key_is_that_of_the_last_event_whatever_the_order_of_windows(
+    order: tuple[int, ...], tmp_path: Path
+) -> None:
+    stored: list[TableShapeRow] = []
+    pipeline = pipeline_of(tmp_path / "registry.json", stored)
+    merge_registry(pipeline.settings.registry_path, [], lake="this")
+    for number in (*order, *order):
+        mine = [row for row in KEYED if row.window_start == border(number)]
+        stored += mine if len(stored) < len(KEYED) else []
+        register_shapes(pipeline, stored_shapes(mine))
+        last = max(stored, key=lambda row: (row.window_start, row.first_position or SourcePosition(0, 0, 0)))
+        found = {column.name for column in known_tables(pipeline)[ITEMS] if column.is_key}
+        assert found == {column.name for column in last.columns if column.is_key}
+    pipeline.settings.registry_path.unlink()
+    assert {column.name for column in known_tables(pipeline)[ITEMS] if column.is_key} == {"uid"}

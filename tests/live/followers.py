@@ -141,10 +141,10 @@ class BySpark:
         query = (
             stream.writeStream.foreachBatch(lambda rows, _: self.copy.add(rows.toArrow()))
             .option("checkpointLocation", str(self.checkpoint))
-            .trigger(availableNow=True)
             .start()
         )
-        query.awaitTermination()
+        query.processAllAvailable()
+        query.stop()
         new = [row for row in told if row["snapshot_id"] not in self.handled]
         for start in {one for row in new for one in row["summary"][REPLACED_WINDOWS].split(",")}:
             self.replaced += self.copy.windows.pop(datetime.fromisoformat(start), None) is not None

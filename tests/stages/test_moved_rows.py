@@ -15,6 +15,7 @@ from dts_assets.stages.moved_rows import connected, count_partial_moves
 from tests.tiers import examples
 
 COLUMNS = (Column("a.b", "int", True), Column("day", "date", True), Column("note", "string", False))
+KEYS = [column.name for column in COLUMNS if column.is_key]
 IMAGE = pa.struct([("note", pa.string()), ("a.b", pa.int32()), ("day", pa.date32())])
 SCHEMA = pa.schema([("op", pa.string()), ("before", IMAGE), ("after", IMAGE), ("absent", pa.list_(pa.string()))])
 
@@ -43,7 +44,7 @@ PARTIAL: dict[str, tuple[dict[str, Any], int]] = {
 
 @pytest.mark.parametrize(("row", "expected"), PARTIAL.values(), ids=PARTIAL)
 def test_moves_that_lack_columns_are_counted(row: dict[str, Any], expected: int) -> None:
-    assert count_partial_moves(pa.RecordBatch.from_pylist([row], SCHEMA), COLUMNS) == expected
+    assert count_partial_moves(pa.RecordBatch.from_pylist([row], SCHEMA), KEYS) == expected
 
 
 def test_moves_are_counted_in_a_slice_of_changes() -> None:
@@ -51,8 +52,8 @@ def test_moves_are_counted_in_a_slice_of_changes() -> None:
     batch = pa.RecordBatch.from_pylist(rows, SCHEMA)
     for start in range(0, len(rows), 5):
         counts = [expected for _, expected in [*PARTIAL.values()] * 3][start : start + 17]
-        assert count_partial_moves(batch.slice(start, 17), COLUMNS) == sum(counts)
-    assert count_partial_moves(batch.slice(0, 0), COLUMNS) == 0
+        assert count_partial_moves(batch.slice(start, 17), KEYS) == sum(counts)
+    assert count_partial_moves(batch.slice(0, 0), KEYS) == 0
 
 
 @examples(200)

@@ -181,11 +181,15 @@ class Share:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Layout:
-    """The columns of a table by bucket, the columns that no event carries, and the images' Arrow type."""
+    """The columns of a table by bucket, the columns that no event carries, and the images' Arrow type.
+
+    ``keys`` has the primary key that each column list tells, as its columns, sorted.
+    """
 
     struct: pa.StructType
     shares: Mapping[Bucket, Share]
     uncarried: tuple[int, ...]
+    keys: tuple[tuple[str, ...], ...]
 
 
 @lru_cache(maxsize=1 << 13)
@@ -212,7 +216,8 @@ def layout_of(lists: tuple[ColumnList, ...], columns: tuple[Column, ...]) -> Lay
         shares[bucket] = Share(
             np.asarray(numbers, np.int32), np.asarray(positions, np.int32), np.asarray([signed[one] for one in numbers])
         )
-    return Layout(struct_type(columns), shares, tuple(uncarried))
+    keys = (sorted(one.name for one in columns if (place := some.place(one)) and place[1].is_key) for some in lists)
+    return Layout(struct_type(columns), shares, tuple(uncarried), tuple(map(tuple, keys)))
 
 
 @lru_cache(maxsize=1 << 13)
@@ -363,10 +368,19 @@ def pivot(
             (_struct(one, 0, before), _struct(one, 1, after)),
             one.notes,
             beside.slice(one.rows.start, one.count),
+            *_keys(one),
         )
         for one in made
     )
     return changes, frozenset(unsigned)
+
+
+def _keys(table: _Table) -> tuple[tuple[tuple[str, ...], ...], npt.NDArray[np.int64] | None]:
+    """Return the distinct keys that a table's rows have, and the number of each row's key if there are several."""
+    distinct = {key: number for number, key in enumerate(dict.fromkeys(table.layout.keys))}
+    if len(distinct) == 1 or table.rows.list_numbers is None:
+        return tuple(distinct), None
+    return tuple(distinct), np.asarray([distinct[key] for key in table.layout.keys])[table.rows.list_numbers]
 
 
 def _fill(work: _Work, image: Image, side: int, unsigned: set[tuple[TableId, str]], reading: Reading) -> None:

@@ -62,9 +62,14 @@ def table_codes(
 
 
 def table_changes(
-    table: TableId, images: tuple[pa.StructArray, pa.StructArray], notes: ValueNotes, beside: pa.RecordBatch
+    table: TableId,
+    images: tuple[pa.StructArray, pa.StructArray],
+    notes: ValueNotes,
+    beside: pa.RecordBatch,
+    keys: tuple[tuple[str, ...], ...],
+    key_numbers: npt.NDArray[np.int64] | None,
 ) -> TableChanges:
-    """Return the changes of a table from its images and its slice of the columns beside them."""
+    """Return the changes of a table from its images, its slice of the columns beside them, and the keys of its rows."""
     entries, rows, operations, no_absent, no_invalid = beside.columns
     absent, invalid = notes.absent_lists(len(beside)), notes.invalid_maps(len(beside))
     columns = [
@@ -72,7 +77,7 @@ def table_changes(
         no_absent if absent is None else absent,
         no_invalid if invalid is None else invalid,
     ]
-    return TableChanges(table, pa.RecordBatch.from_arrays(columns, names=_COLUMNS))
+    return TableChanges(table, pa.RecordBatch.from_arrays(columns, names=_COLUMNS), keys, key_numbers)
 
 
 class ValueNotes:

@@ -1,0 +1,77 @@
+"""Primary keys over time: a table may lose its key, get one, or get another.
+
+Each change tells the key of its moment, and its row is found by that key: of two equal rows without a key each is one of two.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from dts_assets.model.positions import SourcePosition
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class KeyPeriod:
+    """The source positions from ``first`` to ``last`` at which all changes of a table told one primary key.
+
+    ``columns`` are the columns of the key, sorted, such as ``("id",)``; none where the table had no key.
+    """
+
+    first: SourcePosition
+    last: SourcePosition
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KeySpan:
+    """The changes that are matched by one key: those behind ``since``, up to ``until``.
+
+    None stands for no bound.
+    """
+
+    columns: tuple[str, ...]
+    since: SourcePosition | None = None
+    until: SourcePosition | None = None
+
+
+def joined_periods(periods: Iterable[KeyPeriod]) -> tuple[KeyPeriod, ...]:
+    """Return periods in their order, where neighbours with one key are one period.
+
+    Periods come from several Kafka partitions and windows. One that lies in another one with another key interrupts it.
+    """
+    left = list(periods)
+    heapq.heapify(left)
+    found: list[KeyPeriod] = []
+    while left:
+        period = heapq.heappop(left)
+        last = found[-1] if found else None
+        if last is not None and last.columns == period.columns:
+            found[-1] = replace(last, last=max(last.last, period.last))
+            continue
+        if last is not None and last.last >= period.first:
+            if last.last > period.last:
+                heapq.heappush(left, replace(last, first=_behind(period.last)))
+            if last.first == period.first:
+                found.pop()  # a moment has one key
+            else:
+                found[-1] = replace(last, last=_before(period.first))
+        found.append(period)
+    return tuple(found)
+
+
+def spans_of(periods: Iterable[KeyPeriod]) -> tuple[KeySpan, ...]:
+    """Return the spans of all changes: each begins with the first change that tells its key."""
+    begun = joined_periods(periods)
+    ends = [None, *(_before(period.first) for period in begun[1:]), None]
+    return tuple(KeySpan(period.columns, *bounds) for period, bounds in zip(begun, pairwise(ends), strict=False))
+
+
+def _before(position: SourcePosition) -> SourcePosition:
+    return replace(position, position=position.position - 1)
+
+
+def _behind(position: SourcePosition) -> SourcePosition:
+    return replace(position, position=position.position + 1)
