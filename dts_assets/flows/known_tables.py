@@ -112,7 +112,7 @@ def _keyed_as_last(
     before: Mapping[TableId, RegisteredTable],
     shapes: Iterable[TableShape],
 ) -> dict[TableId, dict[str, RegisteredColumn]]:
-    """Return columns with the primary key of their latest event over all windows, whichever window this run is of.
+    """Return columns with the primary key of the latest event, whichever windows this run is of.
 
     The ledger is read where a table has got another key.
     """

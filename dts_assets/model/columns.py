@@ -175,7 +175,7 @@ def quoted(name: str) -> str:
 
 
 def matched_by(columns: Iterable[Column], key: Collection[str]) -> tuple[Column, ...]:
-    """Return columns of which those in ``key`` are the primary key, by any name that stored rows have for them."""
+    """Return columns with another primary key: those in ``key``, by any of their names in stored rows."""
     return tuple(replace(column, is_key=not set(key).isdisjoint(column.lake_names)) for column in columns)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
 from typing import Protocol, TypeAlias
@@ -34,7 +34,7 @@ from dts_assets.stages.redelivered_entries import EntryKeys, entry_keys
 from dts_assets.stages.row_hash import Hashes, row_hashes, signed, summed
 from dts_assets.wire.columns.buffers import numbers_of, offsets_of
 from dts_assets.wire.columns.table_changes import table_codes
-from dts_assets.wire.format import MOST_CELLS, DecodedChanges, Rejected, TableChanges, WireFormat
+from dts_assets.wire.format import MOST_CELLS, DecodedChanges, Rejected, TableChanges, ToldKeys, WireFormat
 
 CHUNK_BYTES = 16 << 20
 MANY_TABLES = 100
@@ -91,7 +91,7 @@ class TableTally:
     def add(self, made: _TableRows, columns: Sequence[Column]) -> None:
         """Count changelog rows of one Kafka partition and window (at least one)."""
         rows = made.rows
-        keys = {column.name for column in columns if column.is_key}.union(*made.keys)
+        keys = {column.name for column in columns if column.is_key}.union(*made.keys.distinct)
         truncations = pc.sum(pc.equal(rows["op"], "truncate")).as_py()
         absent, invalid = rows["absent"], offsets_of(rows["invalid"])
         first, last = position_bounds(rows)
@@ -102,7 +102,7 @@ class TableTally:
             absent_rows=pc.sum(pc.greater(pc.list_value_length(absent), 0)).as_py() or 0,
             invalid_values=int(invalid[-1] - invalid[0]),
             partial_moves=count_partial_moves(rows, sorted(keys)),
-            keys=made.key_periods(first, last),
+            keys=made.key_periods(),
             first=first,
             last=last,
             latest_event=pc.max(rows["event_time"]).as_py(),
@@ -148,41 +148,32 @@ class EntriesWanted:
 
 @dataclass(frozen=True, slots=True)
 class _TableRows:
-    """Rows of the changelog of one table, with a hash of each, and with keys as :class:`TableChanges` has them."""
+    """Rows of the changelog of one table, with a hash of each, and the primary keys that events told."""
 
     table: TableId
     rows: pa.RecordBatch
     hashes: Hashes
-    keys: tuple[tuple[str, ...], ...]
-    key_numbers: npt.NDArray[np.int64] | None
+    keys: ToldKeys
 
     def part(self, start: int, end: int) -> _TableRows:
         """Return the rows from ``start`` on and before ``end``."""
-        numbers = None if self.key_numbers is None else self.key_numbers[start:end]
-        return replace(
-            self, rows=self.rows.slice(start, end - start), hashes=self.hashes[start:end], key_numbers=numbers
-        )
+        some = slice(start, end)
+        return _TableRows(self.table, self.rows.slice(start, end - start), self.hashes[some], self.keys.of_rows(some))
 
     def chosen(self, mask: npt.NDArray[np.bool_]) -> _TableRows:
         """Return the rows of a mask."""
-        numbers = None if self.key_numbers is None else self.key_numbers[mask]
-        return replace(self, rows=self.rows.filter(pa.array(mask)), hashes=self.hashes[mask], key_numbers=numbers)
+        return _TableRows(self.table, self.rows.filter(pa.array(mask)), self.hashes[mask], self.keys.of_rows(mask))
 
-    def key_periods(self, first: SourcePosition, last: SourcePosition) -> tuple[KeyPeriod, ...]:
-        """Return the primary keys that the rows told, which stand at the positions from ``first`` to ``last``."""
-        if self.key_numbers is None:
-            return tuple(KeyPeriod(first, last, key) for key in self.keys[:1])
+    def key_periods(self) -> tuple[KeyPeriod, ...]:
+        """Return the primary keys of the rows (at least one), with the positions at which events told them."""
+        numbers, keys = self.keys.numbers, self.keys.distinct
+        if numbers is None:
+            return tuple(KeyPeriod(*position_bounds(self.rows), key) for key in keys[:1])
         position = self.rows["source_position"]
-        places = [position.field(name).to_numpy() for name in ("lineage", "file", "position")]
-        order = np.lexsort(places[::-1])
-        numbers = self.key_numbers[order]
-        starts = np.flatnonzero(np.append(True, numbers[1:] != numbers[:-1]))
-
-        def at(row: int) -> SourcePosition:
-            return SourcePosition(*(int(place[order[row]]) for place in places))
-
-        bounds = pairwise([*starts.tolist(), len(order)])
-        return tuple(KeyPeriod(at(start), at(end - 1), self.keys[numbers[start]]) for start, end in bounds)
+        order = np.lexsort([position.field(name).to_numpy() for name in ("position", "file", "lineage")])
+        starts = np.flatnonzero(np.append(True, numbers[order][1:] != numbers[order][:-1])).tolist()
+        runs = [order[start:end] for start, end in pairwise([*starts, len(order)])]
+        return tuple(KeyPeriod(*position_bounds(self.rows.take(pa.array(run))), keys[numbers[run[0]]]) for run in runs)
 
 
 class ChangelogDecoder:
@@ -352,7 +343,7 @@ class ChangelogDecoder:
 
     def _rows(self, changes: TableChanges, entries: pa.RecordBatch) -> _TableRows:
         rows = changelog_rows(changes, entries)
-        return _TableRows(changes.table, rows, row_hashes(rows), changes.keys, changes.key_numbers)
+        return _TableRows(changes.table, rows, row_hashes(rows), changes.keys)
 
     def _write(self, made: _TableRows) -> None:
         rows = made.rows

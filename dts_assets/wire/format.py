@@ -140,6 +140,25 @@ class DecodedEntries:
     reads: npt.NDArray[np.bool_] | None = None
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class ToldKeys:
+    """The primary keys that events told of a table's rows.
+
+    ``distinct`` has each key as its columns, sorted: ``("id",)``, and no columns where the table had no key. ``numbers`` says
+    which of them each row has, None where there is one. There are none where events tell nothing of keys.
+    """
+
+    distinct: tuple[tuple[str, ...], ...] = ()
+    numbers: npt.NDArray[np.int64] | None = None
+
+    def of_rows(self, rows: slice | npt.NDArray[np.bool_]) -> ToldKeys:
+        """Return the keys of some rows, by slice or mask."""
+        return self if self.numbers is None else ToldKeys(self.distinct, self.numbers[rows])
+
+
+NO_KEYS_TOLD = ToldKeys()
+
+
 @dataclass(frozen=True, slots=True)
 class TableChanges:
     """The row changes of one table, in the order of the entries they came from.
@@ -147,15 +166,11 @@ class TableChanges:
     ``batch`` has the columns ``entry_index`` int32 (row of the entry batch), ``row_number`` int32 (in its event), ``op`` string
     (``insert``, ``update``, ``delete``), ``before`` and ``after`` structs with one field per column of the table asked for
     (a missing image is a null struct), ``absent`` list<string>, ``invalid`` map<string, string>.
-
-    ``keys`` are the primary keys that events told, each as its columns, sorted: ``("id",)``; no columns where a table has no key.
-    ``key_numbers`` says which of them each row has, None where there is one. There are none where nothing was told.
     """
 
     table: TableId
     batch: pa.RecordBatch
-    keys: tuple[tuple[str, ...], ...] = ()
-    key_numbers: npt.NDArray[np.int64] | None = None
+    keys: ToldKeys = NO_KEYS_TOLD
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,7 +57,8 @@ def test_every_change_is_in_the_span_of_its_key(data: st.DataObject) -> None:
 
 
 def test_without_a_period_there_is_no_span() -> None:
-    assert joined_periods([]) == spans_of([]) == ()
+    assert joined_periods([]) == ()
+    assert spans_of([]) == ()
 
 
 def test_a_period_inside_another_one_interrupts_it() -> None:

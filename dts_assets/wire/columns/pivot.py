@@ -18,11 +18,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dts_assets.model.columns import Column, ColumnShape, mysql_type
+from dts_assets.model.columns import Column, mysql_type
 from dts_assets.model.tables import TableId
 from dts_assets.wire.columns.buffers import Bools, bitmap, masked
 from dts_assets.wire.columns.casts import arrow_type, parse, two_complement
 from dts_assets.wire.columns.table_changes import ValueNotes, table_changes
+from dts_assets.wire.columns.table_rows import ColumnList, TableRows
 from dts_assets.wire.columns.texts import Charsets, text_of
 from dts_assets.wire.format import TableChanges
 
@@ -67,66 +68,6 @@ class Image:
     def take_rows(self, rows: npt.NDArray[np.int64]) -> None:
         """Keep these rows, in this order."""
         self.starts, self.sizes, self.present = self.starts[rows], self.sizes[rows], self.present[rows]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ColumnList:
-    """The columns of an event, compared by identity: equal bytes give the same object.
-
-    ``unknown`` names the fields in them that the protocol does not have.
-    """
-
-    columns: tuple[ColumnShape, ...]
-    positions: Mapping[str, int]
-    unknown: tuple[str, ...] = ()
-
-    def place(self, column: Column) -> tuple[int, ColumnShape] | None:
-        """Return a column's position and description; None if the event does not carry it."""
-        numbers = (self.positions.get(name) for name in column.source_names)
-        number = next((one for one in numbers if one is not None), None)
-        return None if number is None else (number, self.columns[number])
-
-
-@dataclass(frozen=True, slots=True)
-class TableRows:
-    """The rows ``start`` to ``end`` of the images, which belong to one table.
-
-    ``lists`` are the column lists they came with; ``list_numbers`` says which list each row has, None where there is only one.
-    """
-
-    table: TableId
-    columns: tuple[Column, ...]
-    start: int
-    end: int
-    lists: tuple[ColumnList, ...]
-    list_numbers: npt.NDArray[np.int64] | None
-
-
-def table_rows(
-    tables: Mapping[TableId, tuple[Column, ...]],
-    entry_tables: npt.NDArray[np.int64],
-    entry_lists: npt.NDArray[np.int64],
-    groups: Sequence[ColumnList | None],
-    owners: npt.NDArray[np.int64],
-) -> list[TableRows]:
-    """Return the rows of each table that has some, when rows are sorted by table.
-
-    ``entry_tables`` and ``entry_lists`` are the numbers of each entry's table in ``tables`` and of its column list in
-    ``groups``; ``owners`` is the entry of each row.
-    """
-    names, of_row = list(tables), entry_tables[owners]
-    counts = np.bincount(of_row, minlength=len(names))
-    by_table: dict[int, list[int]] = {}
-    for pair in sorted(pa.array(of_row * len(groups) + entry_lists[owners]).unique().to_pylist()):
-        by_table.setdefault(pair // len(groups), []).append(pair % len(groups))
-    found, start = [], 0
-    for table, numbers in by_table.items():
-        end = start + int(counts[table])
-        lists = tuple(one for number in numbers if (one := groups[number]) is not None)
-        of_rows = np.searchsorted(numbers, entry_lists[owners[of_row == table]]) if len(numbers) > 1 else None
-        found.append(TableRows(names[table], tables[names[table]], start, end, lists, of_rows))
-        start = end
-    return found
 
 
 _NUMBER_TYPES = re.compile(
@@ -181,15 +122,11 @@ class Share:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Layout:
-    """The columns of a table by bucket, the columns that no event carries, and the images' Arrow type.
-
-    ``keys`` has the primary key that each column list tells, as its columns, sorted.
-    """
+    """The columns of a table by bucket, the columns that no event carries, and the images' Arrow type."""
 
     struct: pa.StructType
     shares: Mapping[Bucket, Share]
     uncarried: tuple[int, ...]
-    keys: tuple[tuple[str, ...], ...]
 
 
 @lru_cache(maxsize=1 << 13)
@@ -216,8 +153,7 @@ def layout_of(lists: tuple[ColumnList, ...], columns: tuple[Column, ...]) -> Lay
         shares[bucket] = Share(
             np.asarray(numbers, np.int32), np.asarray(positions, np.int32), np.asarray([signed[one] for one in numbers])
         )
-    keys = (sorted(one.name for one in columns if (place := some.place(one)) and place[1].is_key) for some in lists)
-    return Layout(struct_type(columns), shares, tuple(uncarried), tuple(map(tuple, keys)))
+    return Layout(struct_type(columns), shares, tuple(uncarried))
 
 
 @lru_cache(maxsize=1 << 13)
@@ -368,19 +304,11 @@ def pivot(
             (_struct(one, 0, before), _struct(one, 1, after)),
             one.notes,
             beside.slice(one.rows.start, one.count),
-            *_keys(one),
+            one.rows.told_keys(),
         )
         for one in made
     )
     return changes, frozenset(unsigned)
-
-
-def _keys(table: _Table) -> tuple[tuple[tuple[str, ...], ...], npt.NDArray[np.int64] | None]:
-    """Return the distinct keys that a table's rows have, and the number of each row's key if there are several."""
-    distinct = {key: number for number, key in enumerate(dict.fromkeys(table.layout.keys))}
-    if len(distinct) == 1 or table.rows.list_numbers is None:
-        return tuple(distinct), None
-    return tuple(distinct), np.asarray([distinct[key] for key in table.layout.keys])[table.rows.list_numbers]
 
 
 def _fill(work: _Work, image: Image, side: int, unsigned: set[tuple[TableId, str]], reading: Reading) -> None:

@@ -14,7 +14,7 @@ from dts_assets.model.problems import Reason
 from dts_assets.model.tables import TableId
 from dts_assets.wire.columns.buffers import empty_lists, empty_maps, joint_codes, run_lengths
 from dts_assets.wire.columns.texts import readable
-from dts_assets.wire.format import Rejected, TableChanges
+from dts_assets.wire.format import Rejected, TableChanges, ToldKeys
 
 _COLUMNS = ["entry_index", "row_number", "op", "before", "after", "absent", "invalid"]
 
@@ -66,10 +66,9 @@ def table_changes(
     images: tuple[pa.StructArray, pa.StructArray],
     notes: ValueNotes,
     beside: pa.RecordBatch,
-    keys: tuple[tuple[str, ...], ...],
-    key_numbers: npt.NDArray[np.int64] | None,
+    keys: ToldKeys,
 ) -> TableChanges:
-    """Return the changes of a table from its images, its slice of the columns beside them, and the keys of its rows."""
+    """Return the changes of a table: its images, their keys, and its slice of the columns beside them."""
     entries, rows, operations, no_absent, no_invalid = beside.columns
     absent, invalid = notes.absent_lists(len(beside)), notes.invalid_maps(len(beside))
     columns = [
@@ -77,7 +76,7 @@ def table_changes(
         no_absent if absent is None else absent,
         no_invalid if invalid is None else invalid,
     ]
-    return TableChanges(table, pa.RecordBatch.from_arrays(columns, names=_COLUMNS), keys, key_numbers)
+    return TableChanges(table, pa.RecordBatch.from_arrays(columns, names=_COLUMNS), keys)
 
 
 class ValueNotes:

@@ -17,7 +17,7 @@ from msgspec.json import Decoder
 
 from dts_assets.model.columns import ColumnShape
 from dts_assets.model.problems import Reason
-from dts_assets.wire.columns.pivot import ColumnList
+from dts_assets.wire.columns.table_rows import ColumnList
 
 MALFORMED = (ValueError, RecursionError)
 """Exceptions that a parser raises; every error of msgspec is a ValueError."""

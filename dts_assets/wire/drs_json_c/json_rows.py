@@ -24,14 +24,13 @@ from dts_assets.wire.columns.pivot import (
     FIELD,
     NULL,
     Bucket,
-    ColumnList,
     Image,
     Reading,
     pivot,
-    table_rows,
     typed_values,
 )
 from dts_assets.wire.columns.table_changes import Rejections, beside_images, table_codes
+from dts_assets.wire.columns.table_rows import ColumnList, table_rows
 from dts_assets.wire.drs_json_c.json_messages import (
     OPERATIONS,
     Cells,

@@ -19,8 +19,8 @@ from dts_assets.model.problems import Reason
 from dts_assets.model.tables import TableId
 from dts_assets.protocol import subscribe_pb2 as pb
 from dts_assets.wire.columns.buffers import Bools, binary_array, joint_codes, masked, offsets_of, valid
-from dts_assets.wire.columns.pivot import ColumnList
 from dts_assets.wire.columns.properties import Properties
+from dts_assets.wire.columns.table_rows import ColumnList
 from dts_assets.wire.columns.texts import not_utf8
 from dts_assets.wire.dts_protobuf import Engine
 from dts_assets.wire.dts_protobuf.protobuf_parser import ENTRY_SET, HEADS, decode

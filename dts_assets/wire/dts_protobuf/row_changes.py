@@ -15,8 +15,9 @@ from dts_assets.model.problems import Reason
 from dts_assets.model.tables import TableId
 from dts_assets.protocol import subscribe_pb2 as pb
 from dts_assets.wire.columns.buffers import Bools, binary_array, numbers_of, offsets_of, valid, varints, with_empty_last
-from dts_assets.wire.columns.pivot import ABSENT, BYTES, NULL, NUMBER, UNSIGNED, ColumnList, Image, pivot, table_rows
+from dts_assets.wire.columns.pivot import ABSENT, BYTES, NULL, NUMBER, UNSIGNED, Image, pivot
 from dts_assets.wire.columns.table_changes import Rejections, beside_images, table_codes
+from dts_assets.wire.columns.table_rows import ColumnList, table_rows
 from dts_assets.wire.columns.texts import Charsets, charsets_of
 from dts_assets.wire.dts_protobuf import Engine
 from dts_assets.wire.dts_protobuf.entry_sets import column_lists
