@@ -165,7 +165,7 @@ class _TableRows:
         return _TableRows(self.table, self.rows.filter(pa.array(mask)), self.hashes[mask], self.keys.of_rows(mask))
 
     def key_periods(self) -> tuple[KeyPeriod, ...]:
-        """Return the primary keys of the rows (at least one), with the positions at which events told them."""
+        """Return the primary keys of the rows (at least one), and where events told them."""
         numbers, keys = self.keys.numbers, self.keys.distinct
         if numbers is None:
             return tuple(KeyPeriod(*position_bounds(self.rows), key) for key in keys[:1])

@@ -68,7 +68,7 @@ def table_changes(
     beside: pa.RecordBatch,
     keys: ToldKeys,
 ) -> TableChanges:
-    """Return the changes of a table: its images, their keys, and its slice of the columns beside them."""
+    """Return the changes of a table: images, their keys, and its slice of the columns beside them."""
     entries, rows, operations, no_absent, no_invalid = beside.columns
     absent, invalid = notes.absent_lists(len(beside)), notes.invalid_maps(len(beside))
     columns = [

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -47,17 +46,15 @@ class TableRows:
     lists: tuple[ColumnList, ...]
     list_numbers: npt.NDArray[np.int64] | None
 
-    def told_keys(self) -> ToldKeys:
-        """Return the primary keys that the column lists tell."""
-        keys = _keys_of(self.lists, self.columns)
+    def told_keys(self, keys: Sequence[tuple[str, ...]]) -> ToldKeys:
+        """Return the primary keys of the rows; ``keys`` has that of each column list."""
         distinct = {key: number for number, key in enumerate(dict.fromkeys(keys))}
         if len(distinct) == 1 or self.list_numbers is None:
             return ToldKeys(tuple(distinct))
         return ToldKeys(tuple(distinct), np.asarray([distinct[key] for key in keys])[self.list_numbers])
 
 
-@lru_cache(maxsize=1 << 13)
-def _keys_of(lists: tuple[ColumnList, ...], columns: tuple[Column, ...]) -> tuple[tuple[str, ...], ...]:
+def keys_of(lists: Iterable[ColumnList], columns: Iterable[Column]) -> tuple[tuple[str, ...], ...]:
     """Return the primary key that each column list tells, as the names of its columns, sorted."""
     return tuple(
         tuple(sorted(column.name for column in columns if (place := one.place(column)) and place[1].is_key))
