@@ -148,7 +148,7 @@ class EntriesWanted:
 
 @dataclass(frozen=True, slots=True)
 class _TableRows:
-    """Rows of the changelog of one table, with a hash of each, and the primary keys that events told."""
+    """Rows of the changelog of one table, their hashes, and the primary keys that events told."""
 
     table: TableId
     rows: pa.RecordBatch

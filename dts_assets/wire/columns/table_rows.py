@@ -1,4 +1,4 @@
-"""The rows of each table among the rows of a call, and the column lists and primary keys that they came with."""
+"""The rows of each table among those of a call, with their column lists and primary keys."""
 
 from __future__ import annotations
 
