@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
@@ -12,16 +13,20 @@ from typing import Any
 import pytest
 
 from dts_assets.flows import snapshot_jobs
+from dts_assets.flows.pauses import resume_tables
 from dts_assets.flows.rebuild import RebuildFrom, rebuild_tables
+from dts_assets.flows.snapshot_merges import results_of
 from dts_assets.model.added_columns import AUDIT
 from dts_assets.model.positions import SourcePosition
+from dts_assets.planning import row_removals
+from tests.flows.drs_task import DrsTask
 from tests.flows.expected_history import Keys, assert_histories_hold
 from tests.flows.expected_soft import assert_soft_snapshots_hold
-from tests.flows.harness import Harness, table_id
+from tests.flows.harness import Harness, settle_open, table_id
 from tests.flows.history import border
 from tests.flows.in_process import bench_in_process
 from tests.flows.short import SECOND, item, items, open_short, short_source
-from tests.flows.source import DATABASE, Ddl, Dml, Source
+from tests.flows.source import DATABASE, Ddl, Dml, Source, write_capture
 from tests.flows.source_tables import ABSENT, Row, Table
 from tests.tiers import times
 
@@ -121,12 +126,15 @@ class Life:
         return self
 
 
+def shown(rows: Iterable[Row]) -> Counter[tuple[Any, ...]]:
+    return Counter((row["id"], row["n"], row["note"]) for row in rows)
+
+
 def rows_of(harness: Harness) -> Counter[tuple[Any, ...]]:
-    found = harness.rows("snapshot", DATABASE, "items")
-    return Counter((row["id"], row["n"], row["note"]) for row in found)
+    return shown(harness.rows("snapshot", DATABASE, "items"))
 
 
-def rebuild(harness: Harness) -> None:
+def rebuild(harness: Harness, table: str = "items") -> None:
     rebuild_tables(
         harness.pipeline,
         [table_id("items")],
@@ -163,24 +171,24 @@ def test_rows_are_found_by_the_key_of_the_moment(
     for some in groups:
         harness.tables(*sorted(set(some)))
     harness.settle()
-
-    def holds() -> None:
-        keys: Keys = life.told
-        if soft:
-            assert_soft_snapshots_hold(harness.pipeline, keys=keys)
-            live = [row for row in harness.rows("snapshot", DATABASE, "items") if row["_deleted_at"] is None]
-            found = Counter((row["id"], row["n"], row["note"]) for row in live)
-        else:
-            found = rows_of(harness)
-        assert found == Counter((row["id"], row["n"], row["note"]) for row in life.rows)
-        assert_histories_hold(harness.pipeline, keys=keys)
-
-    holds()
+    assert_holds(harness, life, soft=soft)
     again = random.randrange(WINDOWS)
     harness.tables(again)
-    holds()
+    assert_holds(harness, life, soft=soft)
     rebuild(harness)
-    holds()
+    assert_holds(harness, life, soft=soft)
+
+
+def assert_holds(harness: Harness, life: Life, *, soft: bool = False) -> None:
+    """The snapshot has the rows of the source, and all layers those that the changelog gives."""
+    keys: Keys = life.told
+    rows = harness.rows("snapshot", DATABASE, "items")
+    if soft:
+        assert_soft_snapshots_hold(harness.pipeline, keys=keys)
+        rows = [row for row in rows if row["_deleted_at"] is None]
+    assert shown(rows) == shown(life.rows)
+    if harness.pipeline.settings.history:
+        assert_histories_hold(harness.pipeline, keys=keys)
 
 
 def test_rows_stand_apart_where_the_column_of_the_key_is_gone(tmp_path: Path) -> None:
@@ -201,3 +209,116 @@ def test_rows_stand_apart_where_the_column_of_the_key_is_gone(tmp_path: Path) ->
     assert rows_of(harness) == expected
     rebuild(harness)
     assert rows_of(harness) == expected
+
+
+@pytest.mark.parametrize("seed", range(times(2, 20)))
+def test_refreshes_of_an_open_window_find_rows_by_the_key_of_the_moment(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Messages come bit by bit, rows leave files by delete files, and the table is partitioned."""
+    monkeypatch.setattr(row_removals, "DELETE_FILE_BYTES", 0)
+    monkeypatch.setattr(row_removals, "DELETED_ROW_BYTES", 0)
+    random = Random(seed)
+    life = Life(random, lacking=bool(seed % 2)).live()
+    asked: dict[str, Any] = {"layout": {"*": {"partition": ["n"]}}} if random.getrandbits(1) else {}
+    capture = tmp_path / "capture"
+    harness = open_short(
+        bench_in_process(tmp_path, "keys"), capture, [], complete=False, window={"live": True, "end": None}, **asked
+    )
+    left = sorted(life.source.messages, key=lambda one: (one.time, one.partition, one.offset))
+    while left:
+        count = random.randint(5, 25)
+        write_capture(capture, left[:count], name=f"left{len(left)}")
+        left = left[count:]
+        settle_open(harness, rounds=8)
+    assert_holds(harness, life)
+    rebuild(harness)
+    assert_holds(harness, life)
+
+
+@pytest.mark.parametrize("call", [1, 2])
+def test_a_step_that_fails_leaves_the_rows_that_stood_and_no_file(
+    call: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = short_source(items())
+    source._apply = lambda *_: None  # type: ignore[method-assign]
+    source.transaction(border(0) + SECOND, Dml(keyed(("id",)), [(None, item(1)), (None, item(2))]))
+    source.checkpoint(border(0) + 300 * SECOND)
+    source.transaction(border(1) + SECOND, Dml(keyed(("id",)), [(item(1), item(1, 5))]))
+    source.transaction(border(1) + 2 * SECOND, Dml(keyed(()), [(None, item(2)), (None, item(3))]))
+    source.checkpoint(border(1) + 300 * SECOND)
+    harness = open_short(bench_in_process(tmp_path, "keys"), tmp_path / "capture", source.messages, windows=2)
+    harness.raw()
+    harness.entries()
+    harness.tables(0)
+    before = rows_of(harness)
+    path = harness.pipeline.table_path("snapshot", table_id("items"))
+    data = Path(harness.pipeline.lake.target(path, "x").location.removeprefix("file://")) / "data"
+    files = set(data.rglob("*.parquet"))
+    calls, real = 0, results_of
+
+    def failing(*arguments: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == call:
+            raise KeyError("payload of a row")
+        return real(*arguments)
+
+    monkeypatch.setattr("dts_assets.flows.snapshot_steps.results_of", failing)
+    harness.tables(1)
+    assert rows_of(harness) == before
+    assert set(data.rglob("*.parquet")) == files
+    (paused,) = harness.pipeline.ledger.paused_tables()
+    assert (paused.layer, "payload" in paused.reason) == ("snapshot", False)
+    resume_tables(harness.pipeline, [table_id("items")])
+    harness.settle()
+    assert rows_of(harness) == Counter([(1, 5, None), (2, 0, None), (2, 0, None), (3, 0, None)])
+
+
+def test_messages_of_json_tell_the_key_of_their_moment(tmp_path: Path) -> None:
+    """Of two equal accounts without a key one goes; then the table gets a key, and a rebuild has the other one still."""
+    task = DrsTask(1)
+    at = border(0) + SECOND
+    same: dict[str, str | None] = {"id": "1", "owner": "a", "balance": "1.00", "seen": "2026-01-05 08:00:00"}
+    for number, (kind, rows, old, key) in enumerate((
+        ("INSERT", [same, same], None, []), ("DELETE", [same], None, []), ("INSERT", [{**same, "id": "2"}], None, ["id"]),
+        ("UPDATE", [{**same, "owner": "b"}], [same], ["id"]),
+    )):  # fmt: skip
+        task._send(kind, rows, old, at + number * SECOND)
+        body = json.loads(task.messages[-1].value or b"")
+        task.messages[-1] = replace(task.messages[-1], value=json.dumps({**body, "pkNames": key}).encode())
+    harness = open_short(
+        bench_in_process(tmp_path, "keys"), tmp_path / "capture", task.messages, windows=1,
+        format="drs-json-c", source_time_zone="+08:00",
+    )  # fmt: skip
+
+    def owners() -> list[tuple[int, str]]:
+        return sorted((row["id"], row["owner"]) for row in harness.rows("snapshot", DATABASE, "accounts"))
+
+    harness.settle()
+    assert owners() == [(1, "b"), (2, "a")]
+    rebuild(harness, "accounts")
+    assert owners() == [(1, "b"), (2, "a")]
+
+
+def test_a_key_whose_name_is_respelled_stays_one(tmp_path: Path) -> None:
+    source = short_source(items())
+    source._apply = lambda *_: None  # type: ignore[method-assign]
+    source.transaction(border(0) + SECOND, Dml(items(), [(None, item(1)), (None, item(2))]))
+    respelled = Table("items", [replace(one, name=one.name.upper()) for one in items().columns])
+    old, new = ({name.upper(): value for name, value in item(1, n).items()} for n in (0, 7))
+    source.transaction(border(0) + 2 * SECOND, Dml(respelled, [(old, new)]))
+    source.checkpoint(border(0) + 300 * SECOND)
+    for pair in ((item(2), None), (None, item(3))):
+        source.transaction(border(1) + SECOND, Dml(items(), [pair]))
+    source.checkpoint(border(1) + 300 * SECOND)
+    harness = open_short(bench_in_process(tmp_path, "keys"), tmp_path / "capture", source.messages, windows=2)
+    harness.settle()
+
+    def numbers() -> Counter[tuple[Any, ...]]:
+        rows = [{name.lower(): one for name, one in row.items()} for row in harness.rows("snapshot", DATABASE, "items")]
+        return shown(rows)
+
+    assert numbers() == Counter([(1, 7, None), (3, 0, None)])
+    rebuild(harness)
+    assert numbers() == Counter([(1, 7, None), (3, 0, None)])
