@@ -11,9 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pyiceberg.io import OutputFile, load_file_io
 
 from dts_assets.errors import LakeTableError
 from dts_assets.model.offsets import OffsetRange
+from dts_assets.store import files
 from dts_assets.store.cast import cast_to_schema
 from dts_assets.store.file_stores import FileStore
 from dts_assets.store.files import TableWriter, WriteTarget, read_batches
@@ -129,6 +131,20 @@ class TestWriting:
         dictionaries = {one["path_in_schema"] for one in found if one["has_dictionary_page"]}
         assert dictionaries == ({"part"} if size else set())
         assert all(one["statistics"] for one in found if one["path_in_schema"] != "payload")
+
+    def test_keys_that_a_network_carries_are_compressed(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        class Mapped:
+            def new_output(self, path: str) -> OutputFile:
+                assert path.startswith("s3://bucket/table/data/run/")
+                return load_file_io().new_output(f"file://{tmp_path}/far.parquet")
+
+        monkeypatch.setattr(files, "file_io", lambda *_: Mapped())
+        far = changed(target(tmp_path), location="s3://bucket/table", distinct=("offset",))
+        with TableWriter(far) as writer:
+            writer.write(offsets(0, 100, size=4096))
+            writer.close()
+        column = pq.read_metadata(tmp_path / "far.parquet").row_group(0).column(1)
+        assert (column.path_in_schema, column.compression, column.has_dictionary_page) == ("offset", "ZSTD", False)
 
     def test_files_carry_the_field_ids_of_nested_columns(self, tmp_path: Path) -> None:
         image = pa.struct([field("id", pa.int32(), 5), field("tags", pa.list_(field("element", pa.string(), 7)), 6)])
