@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from py4j.java_gateway import GatewayParameters, JavaGateway, find_jar_path, launch_gateway
+from py4j.protocol import Py4JJavaError
 
 from dts_emulator.errors import EmulatorError
 from dts_emulator.machine.stores import java
@@ -47,6 +48,7 @@ _SETTINGS = {
     "execution.attached": "true",
     "execution.checkpointing.interval": "10 s",  # a commit of Iceberg's sink for each
     "parallelism.default": "1",  # changes of a key stay in order
+    "restart-strategy.type": "none",  # an error ends the job, and is told
 }
 _END_SECONDS = 60.0
 
@@ -84,7 +86,18 @@ def private_flink(*, memory: str = "2g") -> Iterator[Any]:
 
 
 def run_statement(tables: Any, statement: str) -> None:
-    """Run a statement of Flink's SQL to its end, the job of an ``INSERT`` among them. Errors of Java go through."""
-    result = tables.executeSql(statement)
-    if statement.lstrip().upper().startswith("INSERT"):
-        getattr(result, "await")()
+    """Run a statement of Flink's SQL to its end, the job of an ``INSERT`` among them.
+
+    Raises:
+        EmulatorError: Flink failed; the text has all causes.
+    """
+    try:
+        result = tables.executeSql(statement)
+        if statement.lstrip().upper().startswith("INSERT"):
+            getattr(result, "await")()
+    except Py4JJavaError as error:
+        causes, cause = [], error.java_exception
+        while cause is not None:  # told here: once Java has ended nobody can ask
+            causes.append(cause.toString())
+            cause = cause.getCause()
+        raise EmulatorError("Flink failed: " + "; ".join(causes)) from None
