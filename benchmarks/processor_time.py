@@ -62,9 +62,7 @@ def seconds_by_group(
     Each of ``roots`` names a group, and all processes below it belong to it, but for other roots. Processes below a process
     whose command line has a key of ``below`` in it belong to the group that the key stands for.
     """
-    children: dict[int, list[int]] = defaultdict(list)
-    for number, process in processes.items():
-        children[process.parent].append(number)
+    children = _children(processes)
     seconds: dict[str, float] = defaultdict(float)
     left = [(number, group) for group, number in roots.items() if number in processes]
     while left:
@@ -75,6 +73,14 @@ def seconds_by_group(
         seconds[under] += process.ended
         left += [(child, under) for child in children[number] if child not in roots.values()]
     return dict(seconds)
+
+
+def _children(processes: Mapping[int, Process]) -> Mapping[int, list[int]]:
+    """Return the children of each process, by number."""
+    found: dict[int, list[int]] = defaultdict(list)
+    for number, process in processes.items():
+        found[process.parent].append(number)
+    return found
 
 
 def cost(work: Callable[[], object]) -> tuple[float, float]:
@@ -121,9 +127,7 @@ def cost_of_command(command: Sequence[str], *, folder: Path, environment: Mappin
 def _below(root: int) -> dict[int, float]:
     """Return the CPU seconds of its own of each process below one, by number."""
     processes = living()
-    children: dict[int, list[int]] = defaultdict(list)
-    for number, process in processes.items():
-        children[process.parent].append(number)
+    children = _children(processes)
     found, left = dict[int, float](), list(children[root])
     while left:
         number = left.pop()
