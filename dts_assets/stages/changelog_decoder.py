@@ -102,7 +102,7 @@ class TableTally:
             absent_rows=pc.sum(pc.greater(pc.list_value_length(absent), 0)).as_py() or 0,
             invalid_values=int(invalid[-1] - invalid[0]),
             partial_moves=count_partial_moves(rows, sorted(keys)),
-            keys=made.key_periods(),
+            keys=made.key_periods(first, last),
             first=first,
             last=last,
             latest_event=pc.max(rows["event_time"]).as_py(),
@@ -164,11 +164,14 @@ class _TableRows:
         """Return the rows of a mask."""
         return _TableRows(self.table, self.rows.filter(pa.array(mask)), self.hashes[mask], self.keys.of_rows(mask))
 
-    def key_periods(self) -> tuple[KeyPeriod, ...]:
-        """Return the primary keys of the rows (at least one), and where events told them."""
+    def key_periods(self, first: SourcePosition, last: SourcePosition) -> tuple[KeyPeriod, ...]:
+        """Return the primary keys of the rows (at least one), and where events told them.
+
+        The rows stand at the positions from ``first`` to ``last``.
+        """
         numbers, keys = self.keys.numbers, self.keys.distinct
         if numbers is None:
-            return tuple(KeyPeriod(*position_bounds(self.rows), key) for key in keys[:1])
+            return tuple(KeyPeriod(first, last, key) for key in keys[:1])
         position = self.rows["source_position"]
         order = np.lexsort([position.field(name).to_numpy() for name in ("position", "file", "lineage")])
         starts = np.flatnonzero(np.append(True, numbers[order][1:] != numbers[order][:-1])).tolist()
