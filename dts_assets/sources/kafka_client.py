@@ -165,8 +165,9 @@ class Client:
         """
 
         def attempt(began: float) -> dict[Key, Value]:
-            answers = put(self._admin, seconds_left(began))
-            self._hear(answers.values(), began)
+            with outliving(self._admin):
+                answers = put(self._admin, seconds_left(began))
+                self._hear(answers.values(), began)
             wrong = [
                 self._told(key, answer.exception(), doing) for key, answer in answers.items() if answer.exception()
             ]
@@ -228,9 +229,33 @@ class Client:
             self._readers.append(reader)
 
 
+_OPEN_SECONDS = 60.0
+"""The time in which every answer of a client comes, if only as an error: requests end after seconds."""
+
+_with_open_answers: list[tuple[float, AdminClient]] = []
+_open_lock = Lock()
+
+
+@contextmanager
+def outliving(admin: AdminClient) -> Iterator[None]:
+    """Keep a client that has open answers when this ends by an error.
+
+    Answers come in a thread of the client. If Python's collector happened to run there and to free this very client, the library
+    would abort the process.
+    """
+    try:
+        yield
+    except BaseException:
+        now = time.monotonic()
+        with _open_lock:
+            _with_open_answers[:] = [(since, one) for since, one in _with_open_answers if now - since < _OPEN_SECONDS]
+            _with_open_answers.append((now, admin))
+        raise
+
+
 _clients: OrderedDict[KafkaPlace, Client] = OrderedDict()
 _clients_lock = Lock()
-_of_the_parent: list[Client] = []
+_of_the_parent: list[object] = []
 
 
 def client_of(place: KafkaPlace) -> Client:
@@ -266,10 +291,11 @@ def _leave_to_the_parent() -> None:
 
     They are neither used nor closed.
     """
-    global _clients_lock
-    _clients_lock = Lock()
-    _of_the_parent.extend(_clients.values())
+    global _clients_lock, _open_lock
+    _clients_lock, _open_lock = Lock(), Lock()
+    _of_the_parent.extend((*_clients.values(), *_with_open_answers))
     _clients.clear()
+    _with_open_answers.clear()
 
 
 os.register_at_fork(after_in_child=_leave_to_the_parent)

@@ -49,11 +49,11 @@ def test_every_change_is_in_the_span_of_its_key(data: st.DataObject) -> None:
     joined: tuple[KeyPeriod, ...] = ()
     for group in order:  # window by window, as a snapshot gets to know them
         joined = joined_periods((*joined, *parts[group]))
-    spans = spans_of(joined)
-    assert spans == spans_of(period for part in parts for period in part)
-    for place, told in points:
-        assert key_of(spans, at(place)) == [told]
-    assert all(one.columns != other.columns for one, other in pairwise(spans))
+    # Where nothing changed, a span's end depends on the order in which the windows came.
+    for spans in (spans_of(joined), spans_of(period for part in parts for period in part)):
+        for place, told in points:
+            assert key_of(spans, at(place)) == [told]
+        assert all(one.columns != other.columns for one, other in pairwise(spans))
 
 
 def test_without_a_period_there_is_no_span() -> None:
