@@ -230,7 +230,10 @@ class Client:
 
 
 _OPEN_SECONDS = 60.0
-"""The time in which every answer of a client comes, if only as an error: requests end after seconds."""
+"""The time in which every answer of a client comes.
+
+A request ends after seconds, if only by an error.
+"""
 
 _with_open_answers: list[tuple[float, AdminClient]] = []
 _open_lock = Lock()

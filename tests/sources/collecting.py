@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 import time
 from collections.abc import Iterable
 from concurrent.futures import Future, wait
@@ -49,12 +50,12 @@ def main() -> None:
     gc.disable()
     kafka_answers.ANSWER_SECONDS = _SECONDS
     ConnectionErrors.verdict = given_up  # type: ignore[method-assign]
-    kafka_client.wait = collecting  # type: ignore[attr-defined]
+    kafka_client.wait = collecting  # type: ignore[assignment, attr-defined]
     ask()
     assert not _freed, "the answer came before the client was given up"
     while not _freed:
         time.sleep(0.05)
-    print(f"{sum(_freed)} objects were freed")
+    sys.stdout.write(f"{sum(_freed)} objects were freed\n")
 
 
 if __name__ == "__main__":
