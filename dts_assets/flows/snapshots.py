@@ -6,6 +6,7 @@ import time
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from threading import Lock
 
 from dts_assets.flows.apart import do_apart
@@ -17,6 +18,7 @@ from dts_assets.flows.snapshot_merges import STATE_PROPERTY, MergedRows, merge_r
 from dts_assets.flows.snapshot_steps import merge_in_steps
 from dts_assets.flows.tables_plan import MARKED
 from dts_assets.model.columns import has_key, matched_by
+from dts_assets.model.key_periods import KeyPeriod
 from dts_assets.model.removals import ALL_REMOVED
 from dts_assets.model.tables import TableId
 from dts_assets.planning.counts_needed import StoredSnapshot, counts_needed
@@ -148,15 +150,23 @@ class _Counts:
 
     def truncating(self, table: TableId) -> frozenset[datetime]:
         """Return all windows with truncations of a table."""
+        return frozenset(window.window_start for window in self._of_all_time(table) if window.truncations)
+
+    def told_keys(self, table: TableId) -> tuple[KeyPeriod, ...]:
+        """Return the primary keys that all windows of a table tell."""
+        return tuple(period for window in self._of_all_time(table) for period in window.keys)
+
+    def _of_all_time(self, table: TableId) -> tuple[TableWindow, ...]:
         with self._reading:
             if self._all is None:
                 self._all = windows_by_table(self._ledger.window_tables())
-        return frozenset(window.window_start for window in self._all.get(table, ()) if window.truncations)
+        return self._all.get(table, ())
 
 
 def _job(work: LayerWork, layer: Layer, table: TableId, opened: _Opened, counts: _Counts) -> SnapshotJob:
     before = opened.stored.state
-    plan = plan_snapshot(
+    planned = partial(
+        plan_snapshot,
         before,
         not_behind(work.frontier(table), before.frontier),
         changelog_snapshot=opened.changelog,
@@ -166,6 +176,9 @@ def _job(work: LayerWork, layer: Layer, table: TableId, opened: _Opened, counts:
         anew=opened.anew,
         added=layer.added(work.pipeline.settings, table),
     )
+    plan = planned()
+    if plan.doubts_keys:
+        plan = planned(told=counts.told_keys(table))
     columns = tuple(work.tables[table])
     return SnapshotJob(
         layer,

@@ -136,7 +136,8 @@ class SnapshotPlan:
     ``follow_moves`` that some of these moves its row: then the keys that rows came from or went to are computed again, too.
     ``rebuilds`` says that all rows are made again from the changelog: a truncation came or may have gone, or the rows that stand
     are not to be relied on. ``spans`` are the changes to look at, by the primary key that finds their rows; none where changes
-    tell no key.
+    tell no key. ``doubts_keys`` says that the key changed amid changes of which only sums are known here: what all windows tell
+    decides then.
     """
 
     state: SnapshotState
@@ -147,6 +148,7 @@ class SnapshotPlan:
     follow_moves: bool = False
     rebuilds: bool = False
     spans: tuple[KeySpan, ...] = ()
+    doubts_keys: bool = False
 
     @property
     def nothing(self) -> bool:
@@ -169,6 +171,7 @@ def plan_snapshot(
     chains: Mapping[datetime, Chain] = {},
     anew: bool = False,
     added: tuple[str, ...] = (),
+    told: Iterable[KeyPeriod] | None = None,
 ) -> SnapshotPlan:
     """Return the work that brings a snapshot from ``before`` to ``after``.
 
@@ -182,6 +185,8 @@ def plan_snapshot(
         chains: The chains of windows whose changelogs were made while they were open, by window start.
         anew: Whether the rows that stand are not to be relied on; ``before`` is empty then.
         added: The columns that the snapshot has on request.
+        told: The primary keys that all windows of the table tell. None stands for those of ``before`` and ``windows``, which are
+            enough where the plan does not doubt them.
     """
     stats = {window.window_start: window for window in windows if window.changes or window.truncations}
     held = [window for window in stats.values() if after.holds(window.window_start, window.first)]
@@ -193,7 +198,8 @@ def plan_snapshot(
     applied = max(
         [_last_held(after, window) for window in held] + ([before.applied] if before.applied else []), default=None
     )
-    keys = joined_periods((*before.keys, *(period for window in stats.values() for period in window.keys)))
+    new_keys = [period for window in stats.values() for period in window.keys]
+    keys = joined_periods((*before.keys, *new_keys) if told is None else told)
     waiting = [window.window_start for window in stats.values() if not after.holds(window.window_start, window.last)]
     state = SnapshotState(
         after,
@@ -223,7 +229,17 @@ def plan_snapshot(
         follow_moves=state.moves,
         rebuilds=rebuilds,
         spans=_spans(keys, None if rebuilds else min(new_rows, default=None), applied),
+        doubts_keys=told is None and _are_mixed(keys, new_keys, rebuilds=rebuilds),
     )
+
+
+def _are_mixed(keys: Sequence[KeyPeriod], new: Iterable[KeyPeriod], *, rebuilds: bool) -> bool:
+    """Return whether a change of the key lies where new changes do, or behind them.
+
+    A period that was joined over other windows may then hide when its key was told, and a window made again may tell it no more.
+    """
+    first = min((period.first for period in new), default=None)
+    return len(keys) > 1 and (rebuilds or (first is not None and keys[-1].first >= first))
 
 
 def _spans(keys: Sequence[KeyPeriod], first: SourcePosition | None, last: SourcePosition | None) -> tuple[KeySpan, ...]:
@@ -295,7 +311,7 @@ def _sum(one: TableWindow, other: TableWindow) -> TableWindow:
         one.truncations + other.truncations,
         one.invalid_values + other.invalid_values,
         one.partial_moves + other.partial_moves,
-        joined_periods((*one.keys, *other.keys)),
+        (*one.keys, *other.keys),
     )
 
 
