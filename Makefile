@@ -79,9 +79,9 @@ matrix: setup ## Make the example on every Spark with every catalog and store, j
 broker: setup ## Run a Kafka broker in the foreground with an empty TOPIC (dts) of PARTITIONS (4), until Ctrl-C
 	@$(PYTHON_IN_VENV) -m dts_emulator.kafka.run_broker --topic $(or $(TOPIC),dts) --partitions $(or $(PARTITIONS),4)
 
-live: setup ## Follow a busy MariaDB through Kafka to the tables, Ctrl-C ends it (RATE=500 TABLES=20 WINDOW=5m PORT=3000 SECONDS=)
+live: setup ## Follow a busy MariaDB through Kafka to the tables, Ctrl-C ends it (RATE=500 TABLES=20 WINDOW=5m FORMAT=dts-protobuf PORT=3000 SECONDS=)
 	@env -u DAGSTER_HOME -u DTS_ASSETS_CONFIG $(PYTHON_IN_VENV) -W ignore -m dts_assets live --port $(PORT) \
-		--rate $(or $(RATE),500) --tables $(or $(TABLES),20) --window $(or $(WINDOW),5m) $(if $(SECONDS),--seconds $(SECONDS))
+		--rate $(or $(RATE),500) --tables $(or $(TABLES),20) --window $(or $(WINDOW),5m) --format $(or $(FORMAT),dts-protobuf) $(if $(SECONDS),--seconds $(SECONDS))
 
 soak: setup ## A live pipeline under each fault alone, then random ones for SECONDS (900) with SEED, judged by the database (25 minutes; with HOSTILE=3600 an hour of a hostile workload instead, with FOLLOWED=3600 one of readers that follow changelogs)
 	@env -u DAGSTER_HOME -u DTS_ASSETS_CONFIG $(PYTHON_IN_VENV) -W ignore -m tests.live \

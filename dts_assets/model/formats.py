@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-PLANNED_FORMATS = ("canal-json", "drs-avro", "drs-json", "dts-avro", "dts-json")
+PLANNED_FORMATS = ("canal-json", "drs-avro", "dts-avro", "dts-json")
 """Names that the configuration promises and that no package registers yet."""
 
 

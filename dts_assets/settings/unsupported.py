@@ -36,7 +36,7 @@ UNSUPPORTED: tuple[Unsupported, ...] = (
         (*_SUBSCRIPTION, "format"),
         lambda value: value in PLANNED_FORMATS and value not in registered_formats(),
         "this format",
-        lambda: f"use {' or '.join(registered_formats())}",
+        lambda: f"use one of {', '.join(registered_formats())}",
     ),
     Unsupported((*_SUBSCRIPTION, "sql", "tables"), bool, "sql", "remove the key"),
 )

@@ -1,1 +1,1 @@
-"""The producer of Huawei DRS: row changes as JSON-C messages."""
+"""The producer of Huawei DRS: row changes as JSON and JSON-C messages."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
-from typing import Literal
+from typing import ClassVar, Literal
 
 PartitionPolicy = Literal[0, 1, 2]
 
@@ -12,6 +12,11 @@ PartitionPolicy = Literal[0, 1, 2]
 @dataclass(frozen=True, slots=True)
 class DrsOptions:
     """One synchronization task from MySQL to Kafka in the format JSON-C. The last group is where the vendor is silent."""
+
+    deleted_in_old: ClassVar[bool] = False
+    """The field of deleted rows is ``old``, and not ``data``."""
+    epoch_seconds: ClassVar[bool] = False
+    """TIMESTAMP values are seconds since the epoch with a fraction, and not wall clocks."""
 
     topic: str = "drs-emulator"
     partitions: int = 1
@@ -45,3 +50,11 @@ class DrsOptions:
             raise ValueError("partitions, rows_per_message and bytes_per_second must be at least 1")
         if self.latency_ms < 0 or self.repeated < 0 or (self.pause_every is not None and self.pause_every < 1):
             raise ValueError("latency_ms and repeated must not be negative, and pause_every must be at least 1")
+
+
+@dataclass(frozen=True, slots=True)
+class DrsJsonOptions(DrsOptions):
+    """A task with the format JSON, which differs from JSON-C in two points."""
+
+    deleted_in_old: ClassVar[bool] = True
+    epoch_seconds: ClassVar[bool] = True

@@ -1,4 +1,4 @@
-"""MySQL values as DRS JSON-C writes them: each is a text.
+"""MySQL values as DRS writes them in JSON and JSON-C: each is a text.
 
 Binary values are written as Java prints an array of signed bytes. The vendor does not document BIT, YEAR and zero dates: here
 they are numbers and texts as the server has them.
@@ -53,6 +53,8 @@ def to_text(column: SourceColumn, options: DrsOptions) -> ToText:
         codec = codec_of(column.charset)
         return lambda value: bytes_of(value).decode(codec)
     if kind is Kind.INSTANT:
+        if options.epoch_seconds:
+            return _epoch_seconds
         zone = options.source_time_zone
         return lambda value: _clock(str(value), zone)
     return str
@@ -73,3 +75,9 @@ def _clock(seconds: str, zone: tzinfo) -> str:
     if not int(whole) and not fraction.strip("0"):
         return _ZERO_TIMESTAMP
     return f"{datetime.fromtimestamp(int(whole), zone):%Y-%m-%d %H:%M:%S}{dot}{fraction}"
+
+
+def _epoch_seconds(value: Value) -> str:
+    """``1621236162.500``, and ``0`` for the zero timestamp."""
+    text = str(value)
+    return text if text.strip("0.") else "0"

@@ -1,4 +1,4 @@
-"""Source events as the messages of DRS JSON-C, without their numbers and times, which sending decides."""
+"""Source events as the messages of DRS JSON and JSON-C, without their numbers and times, which sending decides."""
 
 from __future__ import annotations
 
@@ -63,11 +63,11 @@ class DrsEncoder:
             "database": database, "table": "", "mysqlType": None, "sqlType": None, "pkNames": None,
         }  # fmt: skip
 
-    def _images(self, rows: Sequence[RowChange], known: _Table, kind: str) -> tuple[list[Any], list[Any] | None]:
+    def _images(self, rows: Sequence[RowChange], known: _Table, kind: str) -> tuple[list[Any] | None, list[Any] | None]:
         before = [object_of(row.before, known.columns) for row in rows if row.before is not None]
         after = [object_of(row.after, known.columns) for row in rows if row.after is not None]
         if kind == "DELETE":
-            return before, None
+            return (None, before) if self.options.deleted_in_old else (before, None)
         if kind != "UPDATE":
             return after, None
         if self.options.old == "changed":

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import click
 from click.core import ParameterSource
 
-from dts_emulator.drs.drs_options import DrsOptions
+from dts_emulator.drs.drs_options import DrsJsonOptions, DrsOptions
 from dts_emulator.drs.drs_task import DrsTask, produce_drs
 from dts_emulator.dts.dts_options import DtsOptions
 from dts_emulator.dts.dts_task import DtsTask, produce
@@ -18,7 +18,7 @@ from dts_emulator.messages.message import Message
 from dts_emulator.messages.task import Task
 from dts_emulator.source.events import Transaction
 
-TaskOptions: TypeAlias = DtsOptions | DrsOptions
+TaskOptions: TypeAlias = DtsOptions | DrsOptions | DrsJsonOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,9 @@ VENDOR_TASKS: Mapping[str, VendorTask] = {
         DtsOptions, lambda transactions, options, until: produce(transactions, options, until=until), DtsTask
     ),
     "drs-json-c": VendorTask(DrsOptions, lambda transactions, options, _: produce_drs(transactions, options), DrsTask),
+    "drs-json": VendorTask(
+        DrsJsonOptions, lambda transactions, options, _: produce_drs(transactions, options), DrsTask
+    ),
 }
 FORMATS = tuple(VENDOR_TASKS)
 

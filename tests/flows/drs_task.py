@@ -1,10 +1,10 @@
-"""A source table of which a task of DRS JSON-C sends what happens, in two Kafka partitions."""
+"""A source table of which a task of DRS sends what happens, in two Kafka partitions."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from random import Random
 from typing import Any
 
@@ -17,8 +17,9 @@ Row = dict[str, str | None]
 class DrsTask:
     """A source table and the task that sends it into two Kafka partitions by key; every message carries the task's ``id``."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, *, form: str = "drs-json-c") -> None:
         self.random = Random(seed)
+        self.form = form
         self.rows: dict[str, Row] = {}
         self.messages: list[Message] = []
         self.bodies: list[tuple[int, bytes]] = []
@@ -48,7 +49,8 @@ class DrsTask:
         """The last messages once more: same bodies, same ids, new offsets."""
         for partition, body in self.bodies[-messages:]:
             self._put(partition, body, at)
-            self.repeated += len(json.loads(body)["data"])
+            found = json.loads(body)
+            self.repeated += len(found["data"] or found["old"])
 
     def begin_anew(self, at: datetime) -> None:
         """The task is made anew while rows go that it never tells of: ids begin again with a full load."""
@@ -73,15 +75,25 @@ class DrsTask:
 
     def _send(self, kind: str, rows: list[Row], old: list[Row] | None, at: datetime) -> None:
         self._id += 1
+        sent = [self._sent(one) for one in rows]
+        before = None if old is None else [self._sent(one) for one in old]
+        data, old_rows = (None, sent) if kind == "DELETE" and self.form == "drs-json" else (sent, before)
         body: dict[str, Any] = {
             "mysqlType": TYPES, "id": self._id, "es": int(at.timestamp()) * 1000, "ts": int(at.timestamp() * 1000) + 250,
             "database": "bank", "table": "accounts", "type": kind, "isDdl": False, "sql": "", "sqlType": {},
-            "data": rows, "old": old, "pkNames": ["id"],
+            "data": data, "old": old_rows, "pkNames": ["id"],
         }  # fmt: skip
         partition = 0 if len(rows) > 1 else int(str(rows[0]["id"])) % 2
-        encoded = json.dumps(body).encode()
+        encoded = json.dumps(body, separators=(",", ":")).encode()
         self.bodies.append((partition, encoded))
         self._put(partition, encoded, at)
+
+    def _sent(self, row: Row) -> Row:
+        """A row as the format has it: JSON sends a TIMESTAMP as seconds since the epoch."""
+        if self.form != "drs-json" or row["seen"] is None:
+            return row
+        wall = datetime.strptime(row["seen"], "%Y-%m-%d %H:%M:%S").replace(tzinfo=timezone(timedelta(hours=8)))
+        return {**row, "seen": f"{wall.timestamp():.3f}"}
 
     def _put(self, partition: int, body: bytes, at: datetime) -> None:
         offset = self._offsets[partition]

@@ -1,4 +1,4 @@
-"""DRS JSON-C: identity by ``id`` and content. A resumed task sends again what it had sent, and one made anew begins again."""
+"""DRS: identity by ``id`` and content. A resumed task sends again what it had sent, and one made anew begins again."""
 
 from __future__ import annotations
 
@@ -30,8 +30,9 @@ def shown(harness: Harness) -> dict[str, Row]:
     return found
 
 
-def test_a_resumed_task_and_one_made_anew_in_any_order(bench: Bench, tmp_path: Path) -> None:
-    task = DrsTask(4)
+@pytest.mark.parametrize("form", ["drs-json-c", "drs-json"])
+def test_a_resumed_task_and_one_made_anew_in_any_order(bench: Bench, tmp_path: Path, form: str) -> None:
+    task = DrsTask(4, form=form)
     task.work(border(0) + timedelta(seconds=5), 40)
     task.work(border(1) + timedelta(seconds=5), 40)
     task.resume(border(2) + timedelta(seconds=5), 30)  # into the window before: after an empty stretch
@@ -42,7 +43,7 @@ def test_a_resumed_task_and_one_made_anew_in_any_order(bench: Bench, tmp_path: P
     task.resume(border(2) + timedelta(seconds=500), 10)
     capture = write_capture(tmp_path / "capture", task.messages)
     settings: dict[str, Any] = {
-        "format": "drs-json-c", "partitions": 2, "source_time_zone": "+08:00", "window": {"end": border(3)},
+        "format": form, "partitions": 2, "source_time_zone": "+08:00", "window": {"end": border(3)},
     }  # fmt: skip
     forwards = bench.open(capture, **settings)
     for number in range(3):

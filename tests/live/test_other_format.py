@@ -29,9 +29,13 @@ def unequal(stack: LiveStack, content: Path) -> list[str]:
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("seconds", [0, 70], ids=["at once", "over a window's end"])
-def test_a_drs_topic_shows_what_has_arrived(tmp_path: Path, seconds: float) -> None:
-    options = LiveOptions(tmp_path / "live", rate=50, tables=4, every="1m", format="drs-json-c")
+@pytest.mark.parametrize(
+    ("form", "seconds"),
+    [("drs-json-c", 0), ("drs-json", 0), ("drs-json-c", 70)],
+    ids=["JSON-C at once", "JSON at once", "JSON-C over a window's end"],
+)
+def test_a_drs_topic_shows_what_has_arrived(tmp_path: Path, form: str, seconds: float) -> None:
+    options = LiveOptions(tmp_path / "live", rate=50, tables=4, every="1m", format=form)
     with live_stack(options, say=lambda _: None) as stack:
         assert stack.wait_until(lambda: visible(stack) > 0, seconds=_PATIENCE), "no rows are visible"
         time.sleep(seconds)  # over the end of a window, which the next message closes

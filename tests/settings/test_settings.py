@@ -406,7 +406,7 @@ class TestTheEnvironment:
 class TestWhatIsNotThereYet:
     ASKED_FOR = (
         ("./lake", "./lake\n  catalog: {type: glue}", "lake.catalog.type"),
-        ("dts-protobuf", "drs-json", "subscriptions.shop.format"),
+        ("dts-protobuf", "canal-json", "subscriptions.shop.format"),
         ("partitions: 4", 'partitions: 4\n    sql: {tables: ["a.b"]}', "subscriptions.shop.sql.tables"),
     )
 

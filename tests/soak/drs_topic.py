@@ -1,4 +1,4 @@
-"""A topic of DRS JSON-C by seed: a full load and what followed it, in the words of the vendor's table 2.
+"""A topic of DRS JSON or JSON-C by seed: a full load and what followed it, in the words of the vendor's table 2.
 
 Made of plain dictionaries, so that no code is shared with the decoder.
 """
@@ -43,8 +43,9 @@ Row = dict[str, str | None]
 class _Source:
     """Tables, and the task that sends what happens to them; each event has the next id."""
 
-    def __init__(self, seed: int, start: datetime, every: timedelta) -> None:
+    def __init__(self, seed: int, start: datetime, every: timedelta, *, form: str) -> None:
         self.random = Random(seed)
+        self._is_json = form == "drs-json"
         self.lanes: dict[int, list[Recorded]] = {number: [] for number in range(PARTITIONS)}
         self._rows: dict[str, list[Row]] = {name: [] for name in TYPES}
         self._now, self._every = start, every
@@ -95,7 +96,8 @@ class _Source:
         chance = self.random
         self._keys += 1
         if name == "accounts":
-            seen = (self._now + timedelta(seconds=chance.randrange(60))).strftime("%Y-%m-%d %H:%M:%S")
+            moment = self._now + timedelta(seconds=chance.randrange(60))
+            seen = f"{moment.timestamp():.3f}" if self._is_json else moment.strftime("%Y-%m-%d %H:%M:%S")
             balance = f"{chance.randrange(-(10**8), 10**8) / 100:.2f}"
             return {"id": str(self._keys), "owner": chance.choice(_WORDS), "balance": balance, "seen": seen}
         if name == "notes":
@@ -117,11 +119,13 @@ class _Source:
             for at in range(0, len(all_of), _ROWS)
         ]
         for partition, numbers in some:
-            mine = None if old is None else [old[number] for number in numbers]
+            data, mine = ([one[number] for number in numbers] if one else None for one in (rows, old))
+            if kind == "DELETE" and self._is_json:
+                data, mine = None, data
             body = {
                 "mysqlType": TYPES[name], "id": self._id, "es": self._millis, "ts": self._millis + 250,
                 "database": "shop", "table": name, "type": kind, "isDdl": False, "sql": "", "sqlType": {},
-                "data": [rows[number] for number in numbers], "old": mine, "pkNames": KEYS[name],
+                "data": data, "old": mine, "pkNames": KEYS[name],
             }  # fmt: skip
             self._send(partition, body)
 
@@ -149,9 +153,9 @@ class _Source:
         lane.append(Recorded(partition, 1000 + len(lane), at, None, value, None, None, None))
 
 
-def drs_topic(seed: int, messages: int, start: datetime, span: timedelta) -> Topic:
-    """About so many messages, sent within a time; the same seed gives the same."""
-    source = _Source(seed, start, span / messages * 1.4)
+def drs_topic(seed: int, messages: int, start: datetime, span: timedelta, *, form: str) -> Topic:
+    """About so many messages of a format, sent within a time; the same seed gives the same."""
+    source = _Source(seed, start, span / messages * 1.4, form=form)
     source.load()
     while source.sent < messages:
         source.change()

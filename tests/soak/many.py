@@ -1,6 +1,6 @@
 """Very many mutated messages of each format, with faults of all kinds at once, in several processes.
 
-For ``dts-protobuf`` they are slices of the example's recording, for ``drs-json-c`` topics that are made by seed.
+For ``dts-protobuf`` they are slices of the example's recording, for the formats of DRS topics that are made by seed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from functools import cache
 from itertools import count
 from multiprocessing import get_context
 
+from dts_assets.wire.drs_json import DrsJson
 from dts_assets.wire.drs_json_c import DrsJsonC
+from dts_assets.wire.flat_json.drs import DrsMessages
 from dts_emulator.faults.injection import Kind
 from dts_emulator.faults.recorded_topic import Topic
 from tests.soak.drs_topic import TABLES as DRS_TABLES
@@ -58,14 +60,25 @@ def run_of_dts_protobuf(seed: int) -> Report:
     return _report(recording, seed, _KINDS, size // _ONE_IN)
 
 
+def run_of_drs_json(seed: int) -> Report:
+    """An hour of a task by seed, with faults in it."""
+    return _run_of_drs(seed, DrsJson())
+
+
 def run_of_drs_json_c(seed: int) -> Report:
     """An hour of a task by seed, with faults in it."""
-    topic = drs_topic(seed, _DRS_MESSAGES, _START, timedelta(hours=1))
-    recording = Recording(topic, _WINDOW, DRS_TABLES, DrsJsonC())
+    return _run_of_drs(seed, DrsJsonC())
+
+
+def _run_of_drs(seed: int, wire: DrsMessages) -> Report:
+    topic = drs_topic(seed, _DRS_MESSAGES, _START, timedelta(hours=1), form=wire.name)
+    recording = Recording(topic, _WINDOW, DRS_TABLES, wire)
     return _report(recording, seed, _WITHOUT_SETS, _DRS_MESSAGES // _DRS_ONE_IN)
 
 
-RUNS: Mapping[str, Callable[[int], Report]] = {"dts-protobuf": run_of_dts_protobuf, "drs-json-c": run_of_drs_json_c}
+RUNS: Mapping[str, Callable[[int], Report]] = {
+    "dts-protobuf": run_of_dts_protobuf, "drs-json": run_of_drs_json, "drs-json-c": run_of_drs_json_c,
+}  # fmt: skip
 """One run by its seed, of each format."""
 
 

@@ -1,4 +1,4 @@
-"""A second reading of DRS JSON-C that shares nothing with the first: the standard library's json, one row and value at a time."""
+"""A second reading of DRS JSON and JSON-C that shares nothing with the first: the standard library's json, value by value."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class Misfit(Exception):
     """A text that is no value of its type."""
 
 
-def changes(message: bytes, types: Mapping[str, str], *, hours: int) -> list[Change]:
-    """The row changes of a message for columns of some lake types; instants are wall clocks ``hours`` ahead of UTC."""
+def changes(message: bytes, types: Mapping[str, str], *, hours: int, form: str) -> list[Change]:
+    """The row changes of a message for columns of some lake types; wall clocks are ``hours`` ahead of UTC."""
     read = json.loads(message, parse_int=str, parse_float=str)
     data, old = read["data"], read.get("old")
     if read["type"] == "DELETE":
-        pairs = [(row, None) for row in data or old or []]
+        pairs = [(row, None) for row in (old or data if form == "drs-json" else data or old) or []]
     elif read["type"] == "UPDATE" and old:
         pairs = list(zip(old, data, strict=True))
     else:
@@ -47,7 +47,7 @@ def changes(message: bytes, types: Mapping[str, str], *, hours: int) -> list[Cha
                 elif row[name] is not None:
                     text = {True: "true", False: "false"}.get(row[name], row[name])
                     try:
-                        image[name] = value(text, kind, hours=hours)
+                        image[name] = value(text, kind, hours=hours, form=form)
                     except Misfit:
                         change["invalid"][f"{side}.{name}"] = text
             change[side] = image
@@ -55,12 +55,25 @@ def changes(message: bytes, types: Mapping[str, str], *, hours: int) -> list[Cha
     return found
 
 
-def value(text: str, kind: str, *, hours: int) -> Any:
+def value(text: str, kind: str, *, hours: int, form: str) -> Any:
     """A text as a value of a lake type. Raises Misfit."""
     try:
+        if kind == "timestamp" and form == "drs-json":
+            return _instant(text)
         return _value(text, kind, hours=hours)
     except (ValueError, OverflowError):
         raise Misfit from None
+
+
+def _instant(text: str) -> datetime:
+    """The instant of seconds since the epoch; MySQL's TIMESTAMP begins one second behind it."""
+    if not re.fullmatch(r"[0-9]{1,12}(\.[0-9]{1,6})?", text):
+        raise Misfit
+    seconds, _, fraction = text.partition(".")
+    if int(seconds) < 1:
+        raise Misfit
+    start = datetime(1970, 1, 1, tzinfo=ZoneInfo("UTC"))
+    return start + timedelta(seconds=int(seconds), microseconds=int(fraction.ljust(6, "0")))
 
 
 def _value(text: str, kind: str, *, hours: int) -> Any:

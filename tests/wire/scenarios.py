@@ -57,12 +57,13 @@ class Scenario:
         }
         return empty | self._read("expected.yaml")
 
-    def messages(self) -> pa.RecordBatch:
+    def messages(self, *, spaced: bool = False) -> pa.RecordBatch:
+        """Its messages; ``spaced`` says that objects have blanks between their tokens, as no vendor writes them."""
         values: list[bytes | None] = []
         headers: list[list[tuple[str, bytes | None]]] = []
         for one in self._read("messages.yaml")["messages"]:
             own = [(key, value.encode()) for key, value in ({} if one is None else one.get("headers", {})).items()]
-            for value in _values(one):
+            for value in _values(one, spaced=spaced):
                 values.append(value)
                 headers.append(own)
         return messages(*values, headers=headers)
@@ -76,10 +77,10 @@ def scenarios(folder: Path = DATA) -> list[Scenario]:
     return [Scenario(one.parent) for one in sorted(folder.glob("*/*/messages.yaml"))]
 
 
-def decoded(scenario: Scenario) -> dict[str, Any]:
+def decoded(scenario: Scenario, *, spaced: bool = False) -> dict[str, Any]:
     """What the scenario's format makes of its messages, in the form of ``expected.yaml``."""
     wire = scenario.format
-    fragments = wire.fragments(scenario.messages())
+    fragments = wire.fragments(scenario.messages(spaced=spaced))
     assert fragments.schema.equals(FRAGMENTS)
     fragments.validate(full=True)
     found = wire.entries(pa.array(_joined(fragments), pa.binary()))
@@ -105,7 +106,7 @@ def decoded(scenario: Scenario) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _values(message: Mapping[str, Any] | None) -> Iterator[bytes | None]:
+def _values(message: Mapping[str, Any] | None, *, spaced: bool) -> Iterator[bytes | None]:
     if message is None:
         yield None
     elif "hex" in message:
@@ -113,7 +114,8 @@ def _values(message: Mapping[str, Any] | None) -> Iterator[bytes | None]:
     elif "text" in message:
         yield message["text"].encode()
     elif "json" in message:
-        yield json.dumps(message["json"], ensure_ascii=False).encode()
+        separators = (", ", ": ") if spaced else (",", ":")
+        yield json.dumps(message["json"], ensure_ascii=False, separators=separators).encode()
     else:
         entry_set = json_format.ParseDict({"items": _in_base64(message["entries"])}, pb.Entries()).SerializeToString()
         bounds = [0, *message.get("cut", []), len(entry_set)]

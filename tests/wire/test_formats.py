@@ -45,7 +45,9 @@ def test_traits_say_what_each_vendor_gives() -> None:
 
 @pytest.mark.parametrize("name", PLANNED_FORMATS)
 def test_a_format_that_is_still_to_come_is_refused_by_name(name: str) -> None:
-    with pytest.raises(WireFormatError, match=f"{name} .*cannot decode it yet; it decodes drs-json-c, dts-protobuf"):
+    with pytest.raises(
+        WireFormatError, match=f"{name} .*cannot decode it yet; it decodes drs-json, drs-json-c, dts-protobuf"
+    ):
         wire_format(name)
 
 

@@ -16,9 +16,10 @@ def _with_the_made_up_format(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(SITE_PACKAGES)
 
 
+@pytest.mark.parametrize("spaced", [False, True], ids=["as sent", "spaced"])
 @pytest.mark.parametrize("scenario", FOUND, ids=str)
-def test_messages_become_what_stands_beside_them(scenario: Scenario) -> None:
-    found, expected = decoded(scenario), scenario.expected
+def test_messages_become_what_stands_beside_them(scenario: Scenario, spaced: bool) -> None:
+    found, expected = decoded(scenario, spaced=spaced), scenario.expected
     assert found.keys() == expected.keys()
     for part, value in expected.items():
         assert found[part] == value, part

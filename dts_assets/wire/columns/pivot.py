@@ -89,13 +89,15 @@ class Bucket:
     """Values that are taken and cast together: one lake type, in one field of their messages.
 
     ``number_field`` is ``sv``, where numbers are; the other field is ``bv``. ``bits`` marks 64-bit BIT values, whose sign is
-    no sign. ``of_bytes`` marks binary columns that are binary at the source too, and not text that is declared to be bytes.
+    no sign. ``of_bytes`` marks binary columns that are binary at the source too, and not text that is declared to be bytes;
+    ``of_instants`` marks instants that are instants at the source too, and not wall clocks that are declared to be instants.
     """
 
     lake_type: str
     number_field: bool
     bits: bool
     of_bytes: bool
+    of_instants: bool
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,8 +149,9 @@ def layout_of(lists: tuple[ColumnList, ...], columns: tuple[Column, ...]) -> Lay
         original = place[1].original_type
         signed[number] = _UNSIGNED.search(original) is None
         bits = column.type == "decimal(20,0)" and _BIT.match(original) is not None
-        of_bytes = column.type == "binary" and mysql_type(original) == "binary"
-        bucket = Bucket(column.type, _NUMBER_TYPES.match(original) is not None, bits, of_bytes)
+        of_source = mysql_type(original) == column.type
+        of_bytes, of_instants = (of_source and column.type == one for one in ("binary", "timestamp"))
+        bucket = Bucket(column.type, _NUMBER_TYPES.match(original) is not None, bits, of_bytes, of_instants)
         members.setdefault(bucket, []).append(number)
     shares = {}
     for bucket, numbers in members.items():

@@ -1,105 +1,19 @@
 """The wire format ``drs-json-c``: Huawei Cloud DRS, MySQL or TaurusDB to Kafka, message format JSON-C.
 
-The vendor's page is "Kafka Message Format" (drs_03_0052). A message goes through these modules: ``json_messages`` (JSON to
-Python), ``json_entries`` (messages to entries), ``json_rows`` (entries to rows); then ``wire.columns`` types the values.
+The vendor's page is "Kafka Message Format" (drs_03_0052), table 5: as JSON, but a deleted row stands in ``data``, and TIMESTAMP
+values are wall clocks of the source's zone.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.metadata import version
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import ClassVar
 
-from dts_assets.model.columns import Column, mysql_type
-from dts_assets.model.formats import ChangeOrder, FormatSettings, FormatTraits
-from dts_assets.model.tables import TableId
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-    import pyarrow as pa
-
-    from dts_assets.wire.format import DecodedChanges, DecodedEntries
-
-_BARE = re.compile(r"\s*(dec(imal)?|numeric|fixed)(\s+(unsigned|zerofill))*\s*", re.I)
-_BIT = re.compile(r"\s*bit\b", re.I)
+from dts_assets.wire.flat_json.drs import DrsMessages
 
 
 @dataclass(frozen=True, slots=True)
-class DrsJsonC:
-    """The :class:`dts_assets.wire.format.WireFormat` of DRS JSON-C.
+class DrsJsonC(DrsMessages):
+    """The :class:`dts_assets.wire.format.WireFormat` of DRS JSON-C."""
 
-    ``source_time_zone`` (``+08:00`` or ``Asia/Shanghai``) is the zone of TIMESTAMP values, which the vendor writes as wall
-    clocks.
-    """
-
-    source_time_zone: str = "+00:00"
-
-    traits: ClassVar[FormatTraits] = FormatTraits(
-        kind="json", evidence=frozenset(), order=ChangeOrder.MESSAGE_ID, ignores_case=True
-    )
-
-    @classmethod
-    def of(cls, settings: FormatSettings) -> Self:
-        """Return the format for the time zone of a source."""
-        return cls(settings.source_time_zone)
-
-    @property
-    def entries_fingerprint(self) -> str:
-        """The format alone, and what is noted of its entries: times are counted from the epoch."""
-        return "drs-json-c 2"
-
-    @property
-    def changes_fingerprint(self) -> str:
-        """The format and the zone that TIMESTAMP values are read in."""
-        return f"drs-json-c {self.source_time_zone}"
-
-    @property
-    def decoder(self) -> str:
-        """The parser with its version: ``msgspec 0.22.0``."""
-        return f"msgspec {version('msgspec')}"
-
-    def fragments(self, messages: pa.RecordBatch) -> pa.RecordBatch:
-        """Return FRAGMENTS of a batch of MESSAGES, row for row: every message is whole."""
-        from dts_assets.wire.drs_json_c.json_entries import fragments_of
-
-        return fragments_of(messages)
-
-    def entries(self, sets: pa.Array) -> DecodedEntries:
-        """Return one entry per message; a message that is no JSON object is rejected whole."""
-        from dts_assets.wire.drs_json_c.json_entries import entries_of
-
-        return entries_of(sets)
-
-    def changes(self, entries: pa.RecordBatch, tables: Mapping[TableId, tuple[Column, ...]]) -> DecodedChanges:
-        """Return the row changes of DML entries; an entry whose rows cannot be used is rejected whole."""
-        from dts_assets.wire.drs_json_c.json_rows import changes_of
-
-        return changes_of(entries, tables, zone=self.source_time_zone)
-
-    def contents(self, payloads: pa.Array) -> npt.NDArray[np.int64]:
-        """Return a digest per message of all its fields but ``id``, ``es`` and ``ts``, whatever their order."""
-        from dts_assets.wire.columns.digests import digests
-        from dts_assets.wire.drs_json_c.json_messages import content_of
-
-        return digests(map(content_of, payloads.to_pylist()))
-
-    def has_key(self, payloads: pa.Array) -> npt.NDArray[np.bool_]:
-        """Tell of each message whether its ``pkNames`` names a column."""
-        import numpy as np
-
-        from dts_assets.wire.drs_json_c.json_messages import names_key
-
-        return np.fromiter(map(names_key, payloads.to_pylist()), np.bool_, len(payloads))
-
-    def column_type(self, original_type: str, *, unsigned: bool) -> str:
-        """Return the lake type of a column, wide enough without precision and sign.
-
-        The vendor's type texts have neither. Its page does not say how BIT is written: it stays text.
-        """
-        if _BARE.fullmatch(original_type) or _BIT.match(original_type):
-            return "string"
-        found = mysql_type(original_type, unsigned=unsigned) or "string"
-        return "bigint" if found == "int" and re.match(r"\s*int", original_type, re.I) else found
+    name: ClassVar[str] = "drs-json-c"

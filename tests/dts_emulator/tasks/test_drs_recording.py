@@ -1,4 +1,4 @@
-"""A real MariaDB as DRS JSON-C and back: what the decoder reads, applied in the order of ids, is the database's own content."""
+"""A real MariaDB as DRS JSON and JSON-C and back: what the decoder reads, in the order of ids, is the database's own content."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from click.testing import CliRunner
 from dts_assets.model.columns import Column
 from dts_assets.model.formats import FormatSettings
 from dts_assets.model.tables import TableId
+from dts_assets.wire.format import WireFormat
 from dts_assets.wire.formats import wire_format
 from dts_emulator.__main__ import main
-from dts_emulator.drs.drs_options import DrsOptions
+from dts_emulator.drs.drs_options import DrsJsonOptions, DrsOptions
 from dts_emulator.drs.drs_task import produce_drs
 from dts_emulator.judge.comparison import compare
 from dts_emulator.judge.dump import dump_database
@@ -28,13 +29,16 @@ from dts_emulator.source.binlog import read_transactions
 from dts_emulator.source.events import Transaction
 from dts_emulator.source.server import Server, private_server
 from dts_emulator.source.source_schema import ReplayedCatalog
+from dts_emulator.tasks.vendor_tasks import VENDOR_TASKS
 from tests.dts_emulator.source.test_binlog import WORK
 
 pytestmark = pytest.mark.database
 
 T0 = 1_767_571_200
 ZONE = timezone(timedelta(hours=8))
-WIRE = wire_format("drs-json-c", FormatSettings("+08:00"))
+SETTINGS = FormatSettings("+08:00")
+WIRES = {VENDOR_TASKS[name].options: wire_format(name, SETTINGS) for name in ("drs-json", "drs-json-c")}
+"""The format that each task's options write."""
 
 GALLERY = (
     "USE d",
@@ -80,17 +84,17 @@ def dump(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def content(values: Sequence[bytes]) -> dict[str, pa.Table]:
+def content(values: Sequence[bytes], wire: WireFormat) -> dict[str, pa.Table]:
     """The tables that messages amount to: each number once, in the order of numbers."""
-    decoded = WIRE.entries(pa.array(values, pa.binary()))
+    decoded = wire.entries(pa.array(values, pa.binary()))
     assert decoded.rejected == ()
     columns: dict[TableId, dict[str, Column]] = {}
     for shape in decoded.shapes:
         for one in shape.columns:
-            kind = DECLARED.get(f"{shape.table}.{one.name}") or WIRE.column_type(one.original_type, unsigned=False)
+            kind = DECLARED.get(f"{shape.table}.{one.name}") or wire.column_type(one.original_type, unsigned=False)
             columns.setdefault(shape.table, {})[one.name] = Column(one.name, kind, one.is_key)
     dml = decoded.batch.filter(pc.equal(decoded.batch["message_type"], "DML"))
-    changes = WIRE.changes(dml, {table: tuple(found.values()) for table, found in columns.items()})
+    changes = wire.changes(dml, {table: tuple(found.values()) for table, found in columns.items()})
     assert changes.rejected == ()
     ids = dml["position"].to_pylist()
     tables = {}
@@ -143,6 +147,7 @@ def assert_equal(found: dict[str, pa.Table], dump: Path) -> None:
 
 
 OPTIONS = DrsOptions(source_time_zone=ZONE)
+JSON_OPTIONS = DrsJsonOptions()
 
 
 @pytest.mark.parametrize(
@@ -152,6 +157,8 @@ OPTIONS = DrsOptions(source_time_zone=ZONE)
         replace(OPTIONS, partitions=4, partition_policy=2, pause_every=37, repeated=20),
         replace(OPTIONS, partitions=4, partition_policy=0, rows_per_message=50, old="changed"),
         replace(OPTIONS, partitions=8, partition_policy=1, rows_per_message=7, pause_every=5, repeated=9),
+        JSON_OPTIONS,
+        replace(JSON_OPTIONS, partitions=4, partition_policy=2, rows_per_message=20, pause_every=37, repeated=20),
     ],
 )
 def test_what_is_decoded_is_the_databases_content(
@@ -159,25 +166,28 @@ def test_what_is_decoded_is_the_databases_content(
 ) -> None:
     messages = list(produce_drs(transactions, options))
     by_partition = sorted(messages, key=lambda message: (message.partition, message.offset))
-    assert_equal(content([message.value for message in by_partition]), dump)
+    assert_equal(content([message.value for message in by_partition], WIRES[type(options)]), dump)
 
 
 def test_a_change_that_is_lost_is_noticed(transactions: list[Transaction], dump: Path) -> None:
-    messages = list(produce_drs(transactions, OPTIONS))
+    messages, wire = list(produce_drs(transactions, OPTIONS)), WIRES[DrsOptions]
     lost = next(place for place in reversed(range(len(messages))) if b'"type":"INSERT"' in messages[place].value)
     with pytest.raises(AssertionError):
-        assert_equal(content([message.value for place, message in enumerate(messages) if place != lost]), dump)
+        assert_equal(content([message.value for place, message in enumerate(messages) if place != lost], wire), dump)
 
 
-def test_a_full_load_and_what_came_after_it_are_the_same(transactions: list[Transaction], dump: Path) -> None:
+@pytest.mark.parametrize("options", [OPTIONS, JSON_OPTIONS])
+def test_a_full_load_and_what_came_after_it_are_the_same(
+    transactions: list[Transaction], dump: Path, options: DrsOptions
+) -> None:
     first_rows = next(place for place, one in enumerate(transactions) if len(one.events) > 1)
     timed = [_at(one, T0 + (place > first_rows + 1) * 100) for place, one in enumerate(transactions)]
-    messages = list(produce_drs(timed, replace(OPTIONS, full_load_until=T0 + 50)))
+    messages = list(produce_drs(timed, replace(options, full_load_until=T0 + 50)))
     kinds = Counter(
         kind for message in messages for kind in (b'"INIT_DDL"', b'"INIT"', b'"UPDATE"') if kind in message.value
     )
     assert min(kinds[b'"INIT_DDL"'], kinds[b'"INIT"'], kinds[b'"UPDATE"']) > 0
-    assert_equal(content([message.value for message in messages]), dump)
+    assert_equal(content([message.value for message in messages], WIRES[type(options)]), dump)
 
 
 def _at(transaction: Transaction, seconds: int) -> Transaction:
@@ -185,7 +195,8 @@ def _at(transaction: Transaction, seconds: int) -> Transaction:
     return Transaction(tuple(events))
 
 
-def test_the_command_writes_either_format(server: Server, tmp_path: Path, dump: Path) -> None:
+@pytest.mark.parametrize("name", ["drs-json", "drs-json-c"])
+def test_the_command_writes_every_format(server: Server, tmp_path: Path, dump: Path, name: str) -> None:
     arguments = [
         "--socket",
         str(server.socket),
@@ -196,15 +207,15 @@ def test_the_command_writes_either_format(server: Server, tmp_path: Path, dump: 
         "--partitions",
         "4",
     ]
-    ours = [*arguments, "--format", "drs-json-c", "--source-time-zone", "+08:00", "--partition-policy", "2"]
+    ours = [*arguments, "--format", name, "--source-time-zone", "+08:00", "--partition-policy", "2"]
     done = CliRunner().invoke(main, [*ours, "--pause-every", "100", "--repeat", "10"])
     assert done.exit_code == 0, done.output
     table = pq.read_table(tmp_path / "capture")
     assert set(table["partition"].to_pylist()) == {0, 1, 2, 3}
     assert set(table["topic"].to_pylist()) == {"drs-emulator"}
-    assert_equal(content(table["value"].to_pylist()), dump)
+    assert_equal(content(table["value"].to_pylist(), WIRES[VENDOR_TASKS[name].options]), dump)
     for wrong, said in (
-        (["--repeat", "5"], "--repeat is for --format drs-json-c, not for dts-protobuf"),
+        (["--repeat", "5"], "--repeat is for --format drs-json-c, drs-json, not for dts-protobuf"),
         (["--format", "drs-json-c", "--partitioning", "table"], "--partitioning is for --format dts-protobuf"),
         (["--format", "drs-json-c", "--source-time-zone", "+8"], "write an offset"),
         (["--format", "drs-json-c", "--repeat", "-5"], "must not be negative"),

@@ -1,4 +1,4 @@
-"""The fields of a DRS JSON-C message (Huawei Cloud, "Kafka Message Format", tables 2 and 5).
+"""The fields of a flat message (Huawei Cloud, "Kafka Message Format", tables 2 and 5).
 
 They are mysqlType, id, es, ts, database, table, type, isDdl, sql, sqlType, data, old, pkNames. No more is read than is asked
 for. A message of that form alone is read in one go; a message with other fields or types is read part by part.
@@ -153,19 +153,21 @@ def event_of(payload: bytes) -> Event:
 
 
 def images_of(
-    operation: int, data: Sequence[Any] | None, old: Sequence[Any] | None
+    operation: int, data: Sequence[Any] | None, old: Sequence[Any] | None, *, deleted_in_old: bool
 ) -> tuple[Sequence[Any] | None, Sequence[Any] | None]:
     """Return the before and after images of an operation's rows, None for an image that it has not.
 
-    A deleted row stands in ``data``, and in ``old`` where a message follows the sister format JSON.
+    A deleted row stands in ``old`` if ``deleted_in_old`` says so, else in ``data``. If nothing stands there, the other field is
+    looked at: there the sister format has it.
 
     Raises:
         Refused: an image is missing, or the images differ in their number of rows.
     """
     if operation == _DELETE:
-        before, after = data or old, None
+        usual, other = (old, data) if deleted_in_old else (data, old)
+        before, after = usual or other, None
         if before is None:
-            before = data if data is not None else old
+            before = usual if usual is not None else other
     else:
         before, after = (old or None) if operation == _UPDATE else None, data
         if before is not None and after is not None and len(before) != len(after):

@@ -1,4 +1,4 @@
-"""Messages of DRS JSON-C to the batch of ENTRIES ("Kafka Message Format", table 2).
+"""Flat messages to the batch of ENTRIES ("Kafka Message Format", table 2).
 
 Each message is one entry; its rows are only counted.
 """
@@ -16,7 +16,7 @@ from dts_assets.model.problems import Reason
 from dts_assets.model.tables import TableId
 from dts_assets.wire.columns.properties import Properties
 from dts_assets.wire.columns.texts import not_utf8
-from dts_assets.wire.drs_json_c.json_messages import (
+from dts_assets.wire.flat_json.messages import (
     DDL_TYPES,
     LOAD,
     OPERATIONS,
@@ -37,6 +37,7 @@ _PAIRS = pa.list_(pa.struct([("key", pa.binary()), ("value", pa.binary())]))
 class _Found:
     """The entries of a call, column by column, with their shapes and unknown fields."""
 
+    deleted_in_old: bool
     numbers: list[int] = field(default_factory=list)
     ids: list[int] = field(default_factory=list)
     times: list[int] = field(default_factory=list)
@@ -89,7 +90,7 @@ class _Found:
             raise Refused(Reason.UNKNOWN_OPERATION, "its type is not known")
         if not head.database or not head.table:
             raise Refused(Reason.UNDECODABLE_ENTRY, "it names no table")
-        before, after = images_of(operation, head.data, head.old)
+        before, after = images_of(operation, head.data, head.old, deleted_in_old=self.deleted_in_old)
         key = (head.database, head.table, bytes(head.mysqlType), bytes(head.pkNames))
         if key not in self.shapes:
             columns = described(*key[2:])
@@ -118,9 +119,12 @@ def fragments_of(messages: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(list(columns.values()), schema=FRAGMENTS)
 
 
-def entries_of(sets: pa.Array) -> DecodedEntries:
-    """Return the entries of messages, as :meth:`dts_assets.wire.format.WireFormat.entries` promises them."""
-    found = _Found()
+def entries_of(sets: pa.Array, *, deleted_in_old: bool) -> DecodedEntries:
+    """Return the entries of messages, as :meth:`dts_assets.wire.format.WireFormat.entries` promises them.
+
+    ``deleted_in_old`` says where a deleted row stands.
+    """
+    found = _Found(deleted_in_old)
     rejected: list[Rejected] = []
     # The parser does not look into the texts that it passes over.
     unreadable = not_utf8(sets).tolist()

@@ -1,7 +1,7 @@
-"""Entries of DRS JSON-C to the row changes of every wanted table ("Kafka Message Format", ``data`` and ``old``).
+"""Flat messages to the row changes of every wanted table ("Kafka Message Format", ``data`` and ``old``).
 
 Values are texts in JSON objects. A row of the usual form, all columns in the order of ``mysqlType``, is added to one long list
-with a single call; then the shared pivot takes over, with values read as this vendor writes them.
+with a single call; then the shared pivot takes over, with values read as a dialect writes them.
 """
 
 from __future__ import annotations
@@ -12,26 +12,15 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from dts_assets.model.columns import Column
 from dts_assets.model.problems import Reason
 from dts_assets.model.tables import TableId
-from dts_assets.wire.columns.buffers import Bools, binary_array, offsets_of, with_empty_last
-from dts_assets.wire.columns.casts import matches, parse
-from dts_assets.wire.columns.pivot import (
-    ABSENT,
-    FIELD,
-    NULL,
-    Bucket,
-    Image,
-    Reading,
-    pivot,
-    typed_values,
-)
+from dts_assets.wire.columns.buffers import with_empty_last
+from dts_assets.wire.columns.pivot import ABSENT, FIELD, NULL, Image, Reading, pivot
 from dts_assets.wire.columns.table_changes import Rejections, beside_images, table_codes
 from dts_assets.wire.columns.table_rows import ColumnList, table_rows
-from dts_assets.wire.drs_json_c.json_messages import (
+from dts_assets.wire.flat_json.messages import (
     OPERATIONS,
     Cells,
     Described,
@@ -111,6 +100,7 @@ class _Side:
 class _Rows:
     """The entries that can be used, grouped by table."""
 
+    deleted_in_old: bool
     numbers: list[int] = field(default_factory=list)
     tables: list[int] = field(default_factory=list)
     operations: list[int] = field(default_factory=list)
@@ -146,7 +136,7 @@ class _Rows:
         columns = described(bytes(event.mysqlType), bytes(event.pkNames))
         if columns is None:
             raise Refused(Reason.UNDECODABLE_ENTRY, "its columns or the names of its key cannot be read")
-        before, after = images_of(operation, event.data, event.old)
+        before, after = images_of(operation, event.data, event.old, deleted_in_old=self.deleted_in_old)
         self._count(len(columns.names) * (len(before or ()) + len(after or ())), len(payload))
         try:
             self.before.add(before, columns)
@@ -165,16 +155,22 @@ class _Rows:
         self.lists.append(self.groups.setdefault((table, columns.list), len(self.groups)))
 
 
-def changes_of(entries: pa.RecordBatch, tables: Mapping[TableId, tuple[Column, ...]], *, zone: str) -> DecodedChanges:
+def changes_of(
+    entries: pa.RecordBatch,
+    tables: Mapping[TableId, tuple[Column, ...]],
+    *,
+    reading: Reading,
+    deleted_in_old: bool,
+) -> DecodedChanges:
     """Return the row changes of entries, as :meth:`dts_assets.wire.format.WireFormat.changes` promises them.
 
-    ``zone`` is the zone of timestamps, which carry none.
+    ``reading`` types values as their dialect writes them; ``deleted_in_old`` says where a deleted row stands.
     """
     wanted, codes = table_codes(entries, tables)
     order = np.argsort(codes, kind="stable")
     payloads = entries["payload"].take(pa.array(wanted[order])).to_pylist()
     reject = Rejections(entries, wanted)
-    found = _Rows()
+    found = _Rows(deleted_in_old)
     for number, table, payload in zip(order.tolist(), codes[order].tolist(), payloads, strict=True):
         try:
             found.add(number, table, payload)
@@ -191,7 +187,7 @@ def changes_of(entries: pa.RecordBatch, tables: Mapping[TableId, tuple[Column, .
     beside = beside_images(entry_numbers[owners], row_numbers, operations)
     before, after = (_image(side, owners, row_numbers, widths) for side in (found.before, found.after))
     chunks = table_rows(tables, entry_tables, entry_lists, groups, owners)
-    changes, _ = pivot(chunks, before, after, beside, reading=_reading(zone))
+    changes, _ = pivot(chunks, before, after, beside, reading=reading)
     return DecodedChanges(changes, reject.all(), frozenset(), {})
 
 
@@ -212,54 +208,3 @@ def _image(
     # Two objects: one alone would have marks between its values.
     fields = with_empty_last(values), with_empty_last(values)
     return Image(starts, sizes, present, kinds, *fields, None, False, bool(side.absent), {})
-
-
-def _reading(zone: str) -> Reading:
-    def typed(
-        values: pa.Array, bucket: Bucket, image: Image, cells: npt.NDArray[np.int32]
-    ) -> tuple[pa.Array, Bools | None]:
-        if bucket.of_bytes:
-            return printed_bytes(values)
-        if bucket.lake_type == "timestamp":
-            return parse(values, "timestamp", zone=zone)
-        return typed_values(values, bucket, image, cells)
-
-    return typed
-
-
-_PRINT = r"^\[(-?\d{1,3}(, ?-?\d{1,3})*)?\]$"
-_ZERO, _MINUS = ord("0"), ord("-")
-_SMALLEST, _LARGEST = -128, 255
-"""The range of printed bytes: Java's bytes are signed, and another producer's may not be."""
-
-
-def printed_bytes(values: pa.Array) -> tuple[pa.Array, Bools | None]:
-    """Return the bytes behind texts such as ``[106, -3, 0]``, and which texts have another form.
-
-    Java prints an array of bytes so ("Kafka Message Format", types binary, varbinary and blob). Texts of another form are
-    null, as nulls are; the mask is None if there are none.
-    """
-    valid = np.asarray(values.is_valid())
-    bad = valid & ~matches(values, _PRINT)
-    if bad.any():
-        values = pc.if_else(pa.array(bad), pa.scalar(None, pa.binary()), values)
-    offsets, buffer = offsets_of(values), values.buffers()[2]
-    data = np.zeros(0, np.uint8) if buffer is None else np.frombuffer(buffer, np.uint8, count=int(offsets[-1]))
-    digits = data - np.uint8(_ZERO)  # wraps around, so that all else is more than nine
-    is_digit = digits < 10
-    # A print ends with a bracket and begins with one: no number reaches over its ends.
-    ends = np.flatnonzero(is_digit[:-1] & ~is_digit[1:])
-    ends = ends[ends >= offsets[0]]
-    tens = is_digit[ends - 1]
-    hundreds = tens & is_digit[ends - 2]
-    numbers = digits[ends].astype(np.int16)
-    numbers += np.where(tens, digits[ends - 1], 0).astype(np.int16) * np.int16(10)
-    numbers += np.where(hundreds, digits[ends - 2], 0).astype(np.int16) * np.int16(100)
-    negative = data[ends - 1 - tens - hundreds] == _MINUS
-    numbers = np.where(negative, -numbers, numbers)
-    beyond = (numbers < _SMALLEST) | (numbers > _LARGEST)
-    if beyond.any():
-        bad[np.searchsorted(offsets, ends[beyond], side="right") - 1] = True
-    bounds = np.searchsorted(ends, offsets).astype(np.int32)
-    parsed = binary_array(pa.binary(), bounds, pa.py_buffer(numbers.astype(np.uint8)), valid & ~bad)
-    return parsed, bad if bad.any() else None
