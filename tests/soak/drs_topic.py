@@ -18,13 +18,13 @@ from dts_emulator.faults.recorded_topic import Recorded, Topic
 PARTITIONS = 3
 TYPES: Mapping[str, Mapping[str, str]] = {
     "accounts": {"id": "int", "owner": "varchar", "balance": "decimal", "seen": "timestamp"},
-    "notes": {"id": "bigint unsigned", "body": "text", "done": "tinyint"},
+    "notes": {"id": "bigint unsigned", "body": "text", "done": "tinyint", "mark": "varbinary"},
     "visits": {"day": "date", "page": "varchar", "hits": "double"},
 }
 KEYS: Mapping[str, list[str] | None] = {"accounts": ["id"], "notes": ["id"], "visits": None}
 _COLUMNS = {
     "accounts": (("id", "bigint"), ("owner", "string"), ("balance", "string"), ("seen", "timestamp")),
-    "notes": (("id", "decimal(20,0)"), ("body", "string"), ("done", "int")),
+    "notes": (("id", "decimal(20,0)"), ("body", "string"), ("done", "int"), ("mark", "binary")),
     "visits": (("day", "date"), ("page", "string"), ("hits", "double")),
 }
 TABLES = {
@@ -102,7 +102,10 @@ class _Source:
             return {"id": str(self._keys), "owner": chance.choice(_WORDS), "balance": balance, "seen": seen}
         if name == "notes":
             number = self._keys if chance.random() < 0.9 else (1 << 64) - self._keys
-            return {"id": str(number), "body": chance.choice(_WORDS), "done": chance.choice(["0", "1", None])}
+            mark = str([byte - 128 for byte in chance.randbytes(chance.randrange(4))])
+            return {
+                "id": str(number), "body": chance.choice(_WORDS), "done": chance.choice(["0", "1", None]), "mark": mark,
+            }  # fmt: skip
         day = (self._now - timedelta(days=chance.randrange(3000))).strftime("%Y-%m-%d")
         return {"day": day, "page": f"/{chance.randrange(50)}", "hits": repr(chance.random() * 10**6)}
 

@@ -58,7 +58,7 @@ def changes(message: bytes, types: Mapping[str, str], *, hours: int, form: str) 
 def value(text: str, kind: str, *, hours: int, form: str) -> Any:
     """A text as a value of a lake type. Raises Misfit."""
     try:
-        if kind == "timestamp" and form == "drs-json":
+        if kind == "timestamp" and form == "drs-json" and re.fullmatch(r"[0-9]{1,12}(\.[0-9]{1,6})?", text):
             return _instant(text)
         return _value(text, kind, hours=hours)
     except (ValueError, OverflowError):
@@ -67,8 +67,6 @@ def value(text: str, kind: str, *, hours: int, form: str) -> Any:
 
 def _instant(text: str) -> datetime:
     """The instant of seconds since the epoch; MySQL's TIMESTAMP begins one second behind it."""
-    if not re.fullmatch(r"[0-9]{1,12}(\.[0-9]{1,6})?", text):
-        raise Misfit
     seconds, _, fraction = text.partition(".")
     if int(seconds) < 1:
         raise Misfit

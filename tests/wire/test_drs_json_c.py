@@ -265,6 +265,20 @@ def test_bytes_between_others_that_do_not_fit_are_their_own() -> None:
     assert [row["invalid"] for row in found] == [{}, {"after.v": "no"}, {}, {}, {"after.v": "[999, 3]"}, {}, {}]
 
 
+@pytest.mark.parametrize("damaged", ["blpb", ""])
+def test_a_type_that_nobody_knows_harms_no_other_message(damaged: str) -> None:
+    good = message(mysqlType={"id": "int", "v": "blob"}, data=[{"id": "1", "v": "[1, -1]"}])
+    bad = message(mysqlType={"id": "int", "v": damaged}, data=[{"id": "2", "v": "[2]"}], id=8)
+    for order in ((good, bad), (bad, good)):
+        decoded = entries(*order)
+        asked = {TABLE: (Column("id", "bigint", True), Column("v", "binary", False))}
+        (found,) = WIRE.changes(decoded.batch, asked).tables
+        assert sorted((row["id"], row["v"]) for row in found.batch["after"].to_pylist()) == [
+            (1, b"\x01\xff"),
+            (2, b"\x02"),
+        ]
+
+
 @pytest.mark.parametrize(
     ("text", "original", "kind", "expected"),
     [

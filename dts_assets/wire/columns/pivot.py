@@ -89,15 +89,13 @@ class Bucket:
     """Values that are taken and cast together: one lake type, in one field of their messages.
 
     ``number_field`` is ``sv``, where numbers are; the other field is ``bv``. ``bits`` marks 64-bit BIT values, whose sign is
-    no sign. ``of_bytes`` marks binary columns that are binary at the source too, and not text that is declared to be bytes;
-    ``of_instants`` marks instants that are instants at the source too, and not wall clocks that are declared to be instants.
+    no sign. ``of_bytes`` marks binary columns that are binary at the source too, and not text that is declared to be bytes.
     """
 
     lake_type: str
     number_field: bool
     bits: bool
     of_bytes: bool
-    of_instants: bool
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -142,16 +140,17 @@ def layout_of(lists: tuple[ColumnList, ...], columns: tuple[Column, ...]) -> Lay
     uncarried: list[int] = []
     signed: list[bool] = [False] * len(columns)
     for number, column in enumerate(columns):
-        place = next((place for one in reversed(lists) if (place := one.place(column)) is not None), None)
-        if place is None:
+        found = [place for one in reversed(lists) if (place := one.place(column)) is not None]
+        if not found:
             uncarried.append(number)
             continue
+        # A type that nobody knows, as a damaged message may have it, says nothing of the other messages.
+        place = next((one for one in found if mysql_type(one[1].original_type) is not None), found[0])
         original = place[1].original_type
         signed[number] = _UNSIGNED.search(original) is None
         bits = column.type == "decimal(20,0)" and _BIT.match(original) is not None
-        of_source = mysql_type(original) == column.type
-        of_bytes, of_instants = (of_source and column.type == one for one in ("binary", "timestamp"))
-        bucket = Bucket(column.type, _NUMBER_TYPES.match(original) is not None, bits, of_bytes, of_instants)
+        of_bytes = column.type == "binary" and mysql_type(original) == "binary"
+        bucket = Bucket(column.type, _NUMBER_TYPES.match(original) is not None, bits, of_bytes)
         members.setdefault(bucket, []).append(number)
     shares = {}
     for bucket, numbers in members.items():

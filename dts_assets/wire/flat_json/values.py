@@ -16,7 +16,7 @@ def drs_reading(zone: str, *, epoch_seconds: bool) -> Reading:
     """Return the reading of DRS: printed bytes, and instants as wall clocks of a zone (``+08:00``).
 
     With ``epoch_seconds`` TIMESTAMP values are numbers of seconds. Wall clocks are those of DATETIME columns then, which are
-    declared to be instants.
+    declared to be instants; each value tells by its form what it is, since a column may change its type amid the messages.
     """
 
     def typed(
@@ -24,10 +24,8 @@ def drs_reading(zone: str, *, epoch_seconds: bool) -> Reading:
     ) -> tuple[pa.Array, Bools | None]:
         if bucket.of_bytes:
             return printed_bytes(values)
-        if bucket.of_instants and epoch_seconds:
-            return instants_of_seconds(values)
         if bucket.lake_type == "timestamp":
-            return parse(values, "timestamp", zone=zone)
+            return seconds_or_clocks(values, zone) if epoch_seconds else parse(values, "timestamp", zone=zone)
         return typed_values(values, bucket, image, cells)
 
     return typed
@@ -39,19 +37,31 @@ _SECOND = 1_000_000
 _LAST_SECOND = 253_402_300_799  # of the year 9999
 
 
-def instants_of_seconds(values: pa.Array) -> tuple[pa.Array, Bools | None]:
-    """Return instants from seconds since the epoch, ``1624614713.201``, and which values are none.
+def seconds_or_clocks(values: pa.Array, zone: str) -> tuple[pa.Array, Bools | None]:
+    """Return instants from seconds since the epoch, ``1624614713.201``, or from wall clocks, and which values are neither.
 
-    Values that are none are null. So is zero, which stands for MySQL's zero timestamp: the type begins one second later.
+    Values that are neither are null. So is zero, which stands for MySQL's zero timestamp: the type begins one second later.
     """
     sent = np.asarray(values.is_valid())
-    fits = matches(values, _SECONDS)
-    decimals = pc.cast(masked(values, pa.string(), fits), pa.decimal128(18, 6))
-    words = np.zeros(0, np.int64) if not len(values) else np.frombuffer(decimals.buffers()[1], np.int64, 2 * len(values))
-    micros = np.where(fits, words[::2], 0)  # the lower half of each number, which is all of it
-    fits &= (micros >= _SECOND) & (micros < (_LAST_SECOND + 1) * _SECOND)
-    bad = sent & ~fits
-    return pa.array(micros, pa.int64(), mask=~fits).view(_UTC), bad if bad.any() else None
+    numbers = matches(values, _SECONDS)
+    instants, bad = _instants_of_seconds(values, numbers)
+    others = sent & ~numbers
+    if not others.any():
+        return instants, bad
+    clocks, wrong = parse(masked(values, pa.binary(), others), "timestamp", zone=zone)
+    instants = pc.coalesce(instants, clocks)
+    return instants, bad if wrong is None else wrong if bad is None else bad | wrong
+
+
+def _instants_of_seconds(values: pa.Array, numbers: Bools) -> tuple[pa.Array, Bools | None]:
+    """Return instants of those values that are numbers of seconds, and which numbers are beyond all instants."""
+    decimals = pc.cast(masked(values, pa.string(), numbers), pa.decimal128(18, 6))
+    words = (
+        np.zeros(0, np.int64) if not len(values) else np.frombuffer(decimals.buffers()[1], np.int64, 2 * len(values))
+    )
+    micros = np.where(numbers, words[::2], 0)  # the lower half of each number, which is all of it
+    bad = numbers & ((micros < _SECOND) | (micros >= (_LAST_SECOND + 1) * _SECOND))
+    return pa.array(micros, pa.int64(), mask=~numbers | bad).view(_UTC), bad if bad.any() else None
 
 
 _PRINT = r"^\[(-?\d{1,3}(, ?-?\d{1,3})*)?\]$"
