@@ -203,6 +203,17 @@ def _message(place: int, **changed: Any) -> tuple[bytes, list[tuple[str, bytes]]
 
 _DDL: dict[str, Any] = {"isDdl": True, "data": None, "mysqlType": None, "pkNames": None, "type": "DDL"}
 
+DRS_JSON: dict[str, Callable[[int], Stream]] = {
+    "seconds": lambda count: [_message(0, mysqlType={"id": "timestamp"}, data=[{"id": "1624614713.201"}] * count)],
+    "seconds and clocks": lambda count: [
+        _message(
+            0,
+            mysqlType={"id": "timestamp"},
+            data=[{"id": ("1624614713", "2021-06-25 17:51:53")[place % 2]} for place in range(count)],
+        )
+    ],
+}
+
 DRS: dict[str, Callable[[int], Stream]] = {
     "messages": lambda count: [_message(place) for place in range(count)],
     "falling ids": lambda count: [_message(place, id=count - place) for place in range(count)],

@@ -21,9 +21,11 @@ import pyarrow as pa
 import pytest
 
 import dts_assets
+from dts_assets.wire.drs_json import DrsJson
 from dts_assets.wire.drs_json_c import DrsJsonC
 from dts_assets.wire.dts_protobuf import DtsProtobuf
-from tests.growth.hostile_streams import DRS, DTS, Stream
+from dts_assets.wire.flat_json.drs import DrsMessages
+from tests.growth.hostile_streams import DRS, DRS_JSON, DTS, Stream
 from tests.growth.long_histories import PLANNING
 from tests.growth.small_steps import STEPS
 from tests.growth.whole_way import Way, as_messages
@@ -39,9 +41,10 @@ FEW_OF_COLUMNS = times(2_000, 10_000)
 _LEAST_SECONDS = 0.01
 _ATTEMPTS = 4
 
-STREAMS: list[tuple[DtsProtobuf | DrsJsonC, str, Callable[[int], Stream]]] = [
+STREAMS: list[tuple[DtsProtobuf | DrsMessages, str, Callable[[int], Stream]]] = [
     *((DtsProtobuf(), f"DTS: {kind}", make) for kind, make in DTS.items()),
     *((DrsJsonC(), f"DRS: {kind}", make) for kind, make in DRS.items()),
+    *((DrsJson(), f"DRS JSON: {kind}", make) for kind, make in DRS_JSON.items()),
 ]
 
 EXEMPT = {
@@ -148,7 +151,7 @@ def reached(run: Callable[[], object]) -> set[str]:
 def test_every_entry_point_is_measured_or_exempt_for_a_reason() -> None:
     def everything() -> None:
         for wire, _, make in STREAMS:
-            Way(wire).go(as_messages(make(12)))
+            Way(wire).go(as_messages(make(40)))
         for make_list, step in (*PLANNING.values(), *STEPS.values()):
             step(make_list(12))
 

@@ -24,8 +24,8 @@ from dts_assets.stages.changelog_decoder import ChangelogDecoder, EntriesWanted
 from dts_assets.stages.entry_facts import merge_shapes
 from dts_assets.stages.message_contents import CONTENT_COLUMNS, compare
 from dts_assets.stages.redelivered_entries import COPY_COLUMNS, copies_in_cell, keys_of, redelivered_in_cell
-from dts_assets.wire.drs_json_c import DrsJsonC
 from dts_assets.wire.dts_protobuf import DtsProtobuf
+from dts_assets.wire.flat_json.drs import DrsMessages
 from dts_assets.wire.format import MESSAGES
 from tests.growth.hostile_streams import Stream
 
@@ -37,7 +37,7 @@ HOUR = timedelta(hours=1)
 class Way:
     """A topic of one Kafka partition, whose messages lie in two windows; ``took`` is told the name of each step."""
 
-    wire: DtsProtobuf | DrsJsonC
+    wire: DtsProtobuf | DrsMessages
     took: Callable[[str], None] = lambda step: None
     entries: dict[Cell, list[pa.RecordBatch]] = field(default_factory=dict)
     rows: dict[Cell, IngestWindow] = field(default_factory=dict)
@@ -90,7 +90,7 @@ class Way:
         self.took("facts")
 
     def _plan(self) -> TopicMarks:
-        if isinstance(self.wire, DrsJsonC):
+        if isinstance(self.wire, DrsMessages):
             self._compare()
             self.took("compare")
         marks = TopicMarks.of(
@@ -137,7 +137,7 @@ class Way:
         self, marks: TopicMarks, cell: Cell, earlier: tuple[Cell, ...], batches: list[pa.RecordBatch], *, by_gtid: bool
     ) -> pa.Table:
         history = marks.history
-        if isinstance(self.wire, DrsJsonC):
+        if isinstance(self.wire, DrsMessages):
             return copies_in_cell(
                 (history.stretches(cell), [one.select(COPY_COLUMNS) for one in batches]),
                 [(history.stretches(one), self.entries[one]) for one in earlier], history.rules(cell), self.wire,

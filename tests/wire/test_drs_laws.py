@@ -15,6 +15,8 @@ from dts_assets.model.columns import Column
 from dts_assets.model.tables import TableId
 from dts_assets.wire.drs_json import DrsJson
 from dts_assets.wire.drs_json_c import DrsJsonC
+from dts_assets.wire.flat_json import rows
+from dts_assets.wire.flat_json.drs import DrsMessages
 from tests.tiers import examples
 from tests.wire import drs_oracle
 
@@ -98,9 +100,16 @@ def messages(draw: st.DrawFn) -> dict[str, Any]:
 
 @pytest.mark.parametrize("form", WIRES)
 @examples(60)
-@given(st.lists(messages(), max_size=6), st.booleans())
-def test_the_decoder_and_a_plain_one_agree(form: str, made: list[dict[str, Any]], spaced: bool) -> None:
-    wire = WIRES[form]
+@given(st.lists(messages(), max_size=6), st.booleans(), st.sampled_from([1, 2, 16]))
+def test_the_decoder_and_a_plain_one_agree(form: str, made: list[dict[str, Any]], spaced: bool, few: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            rows, "_FEW_MESSAGES", few
+        )  # behind so many messages of a table whole rows are read in another way
+        _agree(WIRES[form], form, made, spaced=spaced)
+
+
+def _agree(wire: DrsMessages, form: str, made: list[dict[str, Any]], *, spaced: bool) -> None:
     separators = (", ", ": ") if spaced else (",", ":")
     payloads = [json.dumps(one, ensure_ascii=spaced, separators=separators).encode() for one in made]
     decoded = wire.entries(pa.array(payloads, pa.binary()))

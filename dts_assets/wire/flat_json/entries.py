@@ -49,6 +49,7 @@ class _Found:
     sql: list[str | None] = field(default_factory=list)
     others: dict[int, dict[str, str]] = field(default_factory=dict)
     shapes: dict[tuple[str, str, bytes, bytes], TableShape] = field(default_factory=dict)
+    last: Head | None = None
     unknown: Counter[str] = field(default_factory=Counter)
 
     def add(self, number: int, message: bytes, *, readable: bool) -> None:
@@ -91,15 +92,32 @@ class _Found:
         if not head.database or not head.table:
             raise Refused(Reason.UNDECODABLE_ENTRY, "it names no table")
         before, after = images_of(operation, head.data, head.old, deleted_in_old=self.deleted_in_old)
-        key = (head.database, head.table, bytes(head.mysqlType), bytes(head.pkNames))
+        last = self.last
+        if (
+            last is None
+            or head.table != last.table
+            or head.mysqlType != last.mysqlType
+            or head.database != last.database
+            or head.pkNames != last.pkNames
+        ):
+            self._note_shape(head, head.database, head.table)
+            self.last = head
+        if before is None and head.old:
+            self.unknown[f"old rows of {head.type}"] += 1
+        return len(after if after is not None else before or ())
+
+    def _note_shape(self, head: Head, database: str, table: str) -> None:
+        """Note the columns of a message.
+
+        Raises:
+            Refused: they cannot be read.
+        """
+        key = (database, table, bytes(head.mysqlType), bytes(head.pkNames))
         if key not in self.shapes:
             columns = described(*key[2:])
             if columns is None:
                 raise Refused(Reason.UNDECODABLE_ENTRY, "its columns or the names of its key cannot be read")
-            self.shapes[key] = TableShape(TableId(head.database, "", head.table), columns.list.columns)
-        if before is None and head.old:
-            self.unknown[f"old rows of {head.type}"] += 1
-        return len(after if after is not None else before or ())
+            self.shapes[key] = TableShape(TableId(database, "", table), columns.list.columns)
 
 
 def fragments_of(messages: pa.RecordBatch) -> pa.RecordBatch:

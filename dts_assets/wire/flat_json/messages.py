@@ -10,9 +10,10 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from types import GenericAlias
 from typing import Annotated, Any, TypeAlias
 
-from msgspec import Meta, Raw, Struct
+from msgspec import Meta, Raw, Struct, defstruct
 from msgspec.json import Decoder
 
 from dts_assets.model.columns import ColumnShape
@@ -30,6 +31,7 @@ OPERATIONS: Mapping[str, int] = {"INSERT": 0, "UPDATE": 1, "DELETE": 2, LOAD: 3}
 """Types of messages with rows."""
 _UPDATE, _DELETE = OPERATIONS["UPDATE"], OPERATIONS["DELETE"]
 
+_MOST_COLUMNS = 4096
 _LAST_MILLISECOND = 253_402_300_799_999  # of the year 9999
 _NULL = Raw(b"null")
 
@@ -47,11 +49,11 @@ class Refused(Exception):
         self.detail = detail
 
 
-class Row(Struct):
+class Row(Struct, gc=False):
     """An object whose content is passed over."""
 
 
-class Head(Struct, forbid_unknown_fields=True):
+class Head(Struct, forbid_unknown_fields=True, gc=False):
     """A message without the content of its rows."""
 
     id: Id
@@ -69,14 +71,21 @@ class Head(Struct, forbid_unknown_fields=True):
     pkNames: Raw = _NULL
 
 
-class Event(Struct):
-    """The rows of a message with their types and key."""
+class Event(Struct, gc=False):
+    """The rows of a message with their types and key; a row is an object by names, or has a field for each column."""
 
     type: str
     mysqlType: Raw = _NULL
+    data: list[Any] | None = None
+    old: list[Any] | None = None
+    pkNames: Raw = _NULL
+
+
+class NamedEvent(Event, gc=False):
+    """A message whose rows are objects by names."""
+
     data: list[Cells] | None = None
     old: list[Cells] | None = None
-    pkNames: Raw = _NULL
 
 
 class KeyNames(Struct):
@@ -93,7 +102,7 @@ class Described:
     list: ColumnList
 
 
-_HEAD, _EVENT, _PARTS = Decoder(Head), Decoder(Event), Decoder(dict[str, Raw])
+_HEAD, _EVENT, _PARTS = Decoder(Head), Decoder(NamedEvent), Decoder(dict[str, Raw])
 _KEY_NAMES = Decoder(KeyNames)
 _ROWS, _TEXT, _FLAG = Decoder(list[Row] | None), Decoder(str | None), Decoder(bool | None)
 _ID, _NUMBER, _ANY = Decoder(Id), Decoder(int | float), Decoder()
@@ -175,6 +184,28 @@ def images_of(
     if (before if operation == _DELETE else after) is None:
         raise Refused(Reason.RAGGED_ROW, "it lacks the rows that its type is about")
     return before, after
+
+
+@lru_cache(maxsize=1 << 8)
+def whole_rows(names: tuple[str, ...]) -> Decoder[Event] | None:
+    """Return a decoder of messages whose rows have all columns, which it gives in the order of ``names``.
+
+    It refuses every other message. To fill fields takes less time than to make a dictionary. There is none for names that
+    msgspec cannot have, or for more of them than a table of MySQL has.
+    """
+    if len(names) > _MOST_COLUMNS:
+        return None
+    fields = [f"c{number}" for number in range(len(names))]
+    try:
+        row = defstruct(
+            "WholeRow", [(one, str | None) for one in fields], rename=dict(zip(fields, names, strict=True)),
+            forbid_unknown_fields=True, gc=False,
+        )  # fmt: skip
+    except ValueError:
+        return None
+    rows = GenericAlias(list, (row,)) | None
+    event = defstruct("WholeRows", [("data", rows, None), ("old", rows, None)], bases=(Event,), gc=False)
+    return Decoder(event)
 
 
 @lru_cache(maxsize=1 << 14)

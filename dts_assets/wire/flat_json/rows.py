@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from msgspec import Raw
+from msgspec.json import Decoder
+from msgspec.structs import astuple
 
 from dts_assets.model.columns import Column
 from dts_assets.model.problems import Reason
@@ -21,18 +25,24 @@ from dts_assets.wire.columns.pivot import ABSENT, FIELD, NULL, Image, Reading, p
 from dts_assets.wire.columns.table_changes import Rejections, beside_images, table_codes
 from dts_assets.wire.columns.table_rows import ColumnList, table_rows
 from dts_assets.wire.flat_json.messages import (
+    MALFORMED,
     OPERATIONS,
     Cells,
     Described,
+    Event,
     Refused,
     described,
     event_of,
     images_of,
+    whole_rows,
 )
 from dts_assets.wire.format import MOST_CELLS, DecodedChanges, TooLargeError
 
 _OPERATIONS = pa.array(["insert", "update", "delete", "read"])
 _NONE = -1
+_FEW_MESSAGES, _PATIENCE = 16, 64
+"""Messages before which no decoder of whole rows is made, and refusals after which it is not asked any more."""
+
 _MOST_VALUES = 1 << 14
 """The most texts that are kept as objects: a million of them would take a hundred megabytes."""
 
@@ -50,6 +60,18 @@ class _Side:
     starts: list[int] = field(default_factory=list)
     absent: list[npt.NDArray[np.int64]] = field(default_factory=list)
 
+    def add_whole(self, rows: Sequence[Any] | None) -> None:
+        """Add rows of an entry that have a field for each column; None where it has no such image."""
+        if rows is None:
+            self.starts.append(_NONE)
+            return
+        values = self.values
+        if len(values) > _MOST_VALUES:
+            self.settle()
+        self.starts.append(self.base + len(values))
+        for row in rows:
+            values += astuple(row)
+
     def add(self, rows: Sequence[Cells] | None, columns: Described) -> None:
         """Add the rows of an entry; None where it has no such image.
 
@@ -59,6 +81,8 @@ class _Side:
         if rows is None:
             self.starts.append(_NONE)
             return
+        if len(self.values) > _MOST_VALUES:
+            self.settle()
         self.starts.append(self.base + len(self.values))
         names, add = columns.names, self.values.extend
         for row in rows:
@@ -97,62 +121,111 @@ class _Side:
 
 
 @dataclass(slots=True)
+class _Usual:
+    """The columns of a table's last message, and a decoder of messages with whole rows of them.
+
+    ``types`` and ``keys`` are its mysqlType and pkNames. ``decoder`` is None until some messages have come: to make it costs as
+    much as to read a hundred messages. It is not asked any more once it has refused ``patience`` messages.
+    """
+
+    columns: Described
+    types: Raw
+    keys: Raw
+    group: int
+    seen: int = 0
+    patience: int = _PATIENCE
+    decoder: Decoder[Event] | None = None
+
+    def read(self, payload: bytes) -> Event | None:
+        """Return a message with whole rows of these columns; None for any other message."""
+        if self.decoder is None:
+            return None
+        try:
+            event = self.decoder.decode(payload)
+        except MALFORMED:
+            self.patience -= 1
+            if not self.patience:
+                self.decoder = None
+            return None
+        return event if event.mysqlType == self.types and event.pkNames == self.keys else None
+
+
+@dataclass(slots=True)
 class _Rows:
-    """The entries that can be used, grouped by table."""
+    """The entries that can be used, grouped by table.
+
+    ``entries`` has for each its number, table, operation, number of rows and column list.
+    """
 
     deleted_in_old: bool
-    numbers: list[int] = field(default_factory=list)
-    tables: list[int] = field(default_factory=list)
-    operations: list[int] = field(default_factory=list)
-    counts: list[int] = field(default_factory=list)
-    lists: list[int] = field(default_factory=list)
+    entries: list[tuple[int, int, int, int, int]] = field(default_factory=list)
     groups: dict[tuple[int, ColumnList], int] = field(default_factory=dict)
+    usual: dict[int, _Usual] = field(default_factory=dict)
     before: _Side = field(default_factory=_Side)
     after: _Side = field(default_factory=_Side)
     cells: int = 0
     size: int = 0
-
-    def _count(self, cells: int, size: int) -> None:
-        """Count the cells of an entry: a row of two bytes may have thousands.
-
-        Raises:
-            TooLargeError: the entries so far have too many cells for their bytes.
-        """
-        self.cells, self.size = self.cells + cells, self.size + size
-        if self.cells > MOST_CELLS and self.cells > self.size:
-            raise TooLargeError(f"its rows and columns make {self.cells} cells of {self.size} bytes")
 
     def add(self, number: int, table: int, payload: bytes) -> None:
         """Add an entry.
 
         Raises:
             Refused: the entry cannot be used; nothing was added.
-            TooLargeError: the entries so far have too many cells for their bytes.
+            TooLargeError: the entries so far have too many cells for their bytes: a row of two bytes may have thousands.
         """
-        event = event_of(payload)
+        usual = self.usual.get(table)
+        whole = None if usual is None else usual.read(payload)
+        event = event_of(payload) if whole is None else whole
         operation = OPERATIONS.get(event.type)
         if operation is None:
             raise Refused(Reason.UNKNOWN_OPERATION, "its type is not known")
+        if usual is None or whole is None:
+            usual = self._usual(table, event)
+        before, after = images_of(operation, event.data, event.old, deleted_in_old=self.deleted_in_old)
+        rows = len(before or ()) if after is None else len(after)
+        images = (before is not None) + (after is not None)
+        self.cells += len(usual.columns.names) * rows * images
+        self.size += len(payload)
+        if self.cells > MOST_CELLS and self.cells > self.size:
+            raise TooLargeError(f"its rows and columns make {self.cells} cells of {self.size} bytes")
+        if whole is not None:
+            self.before.add_whole(before)
+            self.after.add_whole(after)
+        else:
+            self._add_named(before, after, usual.columns)
+        self.entries.append((number, table, operation, rows, usual.group))
+
+    def _usual(self, table: int, event: Event) -> _Usual:
+        """Return the columns of a message whose rows are objects by names, and remember them for the next message of the table.
+
+        Raises:
+            Refused: the columns cannot be read.
+        """
         columns = described(bytes(event.mysqlType), bytes(event.pkNames))
         if columns is None:
             raise Refused(Reason.UNDECODABLE_ENTRY, "its columns or the names of its key cannot be read")
-        before, after = images_of(operation, event.data, event.old, deleted_in_old=self.deleted_in_old)
-        self._count(len(columns.names) * (len(before or ()) + len(after or ())), len(payload))
+        usual = self.usual.get(table)
+        if usual is None or usual.columns is not columns:
+            group = self.groups.setdefault((table, columns.list), len(self.groups))
+            usual = self.usual[table] = _Usual(columns, event.mysqlType, event.pkNames, group)
+        usual.seen += 1
+        if usual.seen == _FEW_MESSAGES:
+            usual.decoder = whole_rows(columns.names)
+        return usual
+
+    def _add_named(self, before: Sequence[Cells] | None, after: Sequence[Cells] | None, columns: Described) -> None:
+        """Add the images of an entry.
+
+        Raises:
+            Refused: a row has a column that mysqlType does not describe; nothing was added.
+        """
         try:
             self.before.add(before, columns)
             self.after.add(after, columns)
         except Refused:
-            self.before.cut(len(self.numbers))
-            self.after.cut(len(self.numbers))
+            self.before.cut(len(self.entries))
+            self.after.cut(len(self.entries))
             raise
-        for side in (self.before, self.after):
-            if len(side.values) > _MOST_VALUES:
-                side.settle()
-        self.numbers.append(number)
-        self.tables.append(table)
-        self.operations.append(operation)
-        self.counts.append(len(after if after is not None else before or ()))
-        self.lists.append(self.groups.setdefault((table, columns.list), len(self.groups)))
 
 
 def changes_of(
@@ -176,15 +249,12 @@ def changes_of(
             found.add(number, table, payload)
         except Refused as refused:
             reject.add(number, refused.reason, refused.detail)
-    counts = np.asarray(found.counts, np.int64)
+    numbers, entry_tables, operations, counts, entry_lists = np.asarray(found.entries, np.int64).reshape(-1, 5).T
     owners = np.repeat(np.arange(len(counts)), counts)
     row_numbers = np.arange(len(owners)) - np.repeat(np.cumsum(counts) - counts, counts)
-    entry_tables, entry_lists = (np.asarray(numbers, np.int64) for numbers in (found.tables, found.lists))
     groups = [columns for _, columns in found.groups]
     widths = np.asarray([len(one.columns) for one in groups], np.int64)[entry_lists]
-    entry_numbers = wanted[np.asarray(found.numbers, np.int64)]
-    operations = _OPERATIONS.take(pa.array(np.asarray(found.operations, np.int32)[owners]))
-    beside = beside_images(entry_numbers[owners], row_numbers, operations)
+    beside = beside_images(wanted[numbers][owners], row_numbers, _OPERATIONS.take(pa.array(operations[owners])))
     before, after = (_image(side, owners, row_numbers, widths) for side in (found.before, found.after))
     chunks = table_rows(tables, entry_tables, entry_lists, groups, owners)
     changes, _ = pivot(chunks, before, after, beside, reading=reading)
