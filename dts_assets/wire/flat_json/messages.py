@@ -72,7 +72,10 @@ class Head(Struct, forbid_unknown_fields=True, gc=False):
 
 
 class Event(Struct, gc=False):
-    """The rows of a message with their types and key; a row is an object by names, or has a field for each column."""
+    """The rows of a message with their types and key.
+
+    A row is a dictionary, or has a field for each column.
+    """
 
     type: str
     mysqlType: Raw = _NULL

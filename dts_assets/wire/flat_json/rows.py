@@ -41,7 +41,7 @@ from dts_assets.wire.format import MOST_CELLS, DecodedChanges, TooLargeError
 _OPERATIONS = pa.array(["insert", "update", "delete", "read"])
 _NONE = -1
 _FEW_MESSAGES, _PATIENCE = 16, 64
-"""Messages before which no decoder of whole rows is made, and refusals after which it is not asked any more."""
+"""Messages before which no decoder of whole rows is made, and refusals after which it is dropped."""
 
 _MOST_VALUES = 1 << 14
 """The most texts that are kept as objects: a million of them would take a hundred megabytes."""
@@ -61,7 +61,10 @@ class _Side:
     absent: list[npt.NDArray[np.int64]] = field(default_factory=list)
 
     def add_whole(self, rows: Sequence[Any] | None) -> None:
-        """Add rows of an entry that have a field for each column; None where it has no such image."""
+        """Add rows of an entry that have a field for each column.
+
+        None stands for an entry that has no such image.
+        """
         if rows is None:
             self.starts.append(_NONE)
             return
@@ -196,7 +199,7 @@ class _Rows:
         self.entries.append((number, table, operation, rows, usual.group))
 
     def _usual(self, table: int, event: Event) -> _Usual:
-        """Return the columns of a message whose rows are objects by names, and remember them for the next message of the table.
+        """Return the columns of a message, and remember them for the next message of its table.
 
         Raises:
             Refused: the columns cannot be read.
