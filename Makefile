@@ -81,7 +81,7 @@ broker: setup ## Run a Kafka broker in the foreground with an empty TOPIC (dts) 
 
 live: setup ## Follow a busy MariaDB through Kafka to the tables, Ctrl-C ends it (RATE=500 TABLES=20 WINDOW=5m FORMAT=dts-protobuf PORT=3000 SECONDS=)
 	@env -u DAGSTER_HOME -u DTS_ASSETS_CONFIG $(PYTHON_IN_VENV) -W ignore -m dts_assets live --port $(PORT) \
-		--rate $(or $(RATE),500) --tables $(or $(TABLES),20) --window $(or $(WINDOW),5m) --format $(or $(FORMAT),dts-protobuf) $(if $(SECONDS),--seconds $(SECONDS))
+		--rate $(or $(RATE),500) --tables $(or $(TABLES),20) --window $(or $(WINDOW),5m) $(if $(FORMAT),--format $(FORMAT)) $(if $(SECONDS),--seconds $(SECONDS))
 
 soak: setup ## A live pipeline under each fault alone, then random ones for SECONDS (900) with SEED, judged by the database (25 minutes; with HOSTILE=3600 an hour of a hostile workload instead, with FOLLOWED=3600 one of readers that follow changelogs)
 	@env -u DAGSTER_HOME -u DTS_ASSETS_CONFIG $(PYTHON_IN_VENV) -W ignore -m tests.live \

@@ -18,7 +18,7 @@ from dts_emulator.messages.message import Message
 from dts_emulator.messages.task import Task
 from dts_emulator.source.events import Transaction
 
-TaskOptions: TypeAlias = DtsOptions | DrsOptions | DrsJsonOptions
+TaskOptions: TypeAlias = DtsOptions | DrsOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +35,16 @@ class VendorTask:
         return frozenset(field.name for field in fields(self.options))
 
 
+def _drs(options: type[DrsOptions]) -> VendorTask:
+    return VendorTask(options, lambda transactions, chosen, _: produce_drs(transactions, chosen), DrsTask)
+
+
 VENDOR_TASKS: Mapping[str, VendorTask] = {
     "dts-protobuf": VendorTask(
         DtsOptions, lambda transactions, options, until: produce(transactions, options, until=until), DtsTask
     ),
-    "drs-json-c": VendorTask(DrsOptions, lambda transactions, options, _: produce_drs(transactions, options), DrsTask),
-    "drs-json": VendorTask(
-        DrsJsonOptions, lambda transactions, options, _: produce_drs(transactions, options), DrsTask
-    ),
+    "drs-json-c": _drs(DrsOptions),
+    "drs-json": _drs(DrsJsonOptions),
 }
 FORMATS = tuple(VENDOR_TASKS)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from datetime import UTC, datetime, timedelta
-from functools import cache
+from functools import cache, partial
 from itertools import count
 from multiprocessing import get_context
 
@@ -60,25 +60,17 @@ def run_of_dts_protobuf(seed: int) -> Report:
     return _report(recording, seed, _KINDS, size // _ONE_IN)
 
 
-def run_of_drs_json(seed: int) -> Report:
+def run_of_drs(wire: DrsMessages, seed: int) -> Report:
     """An hour of a task by seed, with faults in it."""
-    return _run_of_drs(seed, DrsJson())
-
-
-def run_of_drs_json_c(seed: int) -> Report:
-    """An hour of a task by seed, with faults in it."""
-    return _run_of_drs(seed, DrsJsonC())
-
-
-def _run_of_drs(seed: int, wire: DrsMessages) -> Report:
     topic = drs_topic(seed, _DRS_MESSAGES, _START, timedelta(hours=1), form=wire.name)
     recording = Recording(topic, _WINDOW, DRS_TABLES, wire)
     return _report(recording, seed, _WITHOUT_SETS, _DRS_MESSAGES // _DRS_ONE_IN)
 
 
 RUNS: Mapping[str, Callable[[int], Report]] = {
-    "dts-protobuf": run_of_dts_protobuf, "drs-json": run_of_drs_json, "drs-json-c": run_of_drs_json_c,
-}  # fmt: skip
+    "dts-protobuf": run_of_dts_protobuf,
+    **{wire.name: partial(run_of_drs, wire) for wire in (DrsJson(), DrsJsonC())},
+}
 """One run by its seed, of each format."""
 
 

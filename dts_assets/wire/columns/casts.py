@@ -29,7 +29,7 @@ _ARROW = {
 
 # Years 1 to 9999: what date types of Spark, Python and the database itself have in common.
 _DAYS = (-719162, 2932896)
-_MICROSECONDS = (_DAYS[0] * 86_400_000_000, (_DAYS[1] + 1) * 86_400_000_000 - 1)
+MICROSECONDS = (_DAYS[0] * 86_400_000_000, (_DAYS[1] + 1) * 86_400_000_000 - 1)
 
 _DATE = r"(000[1-9]|00[1-9]\d|0[1-9]\d\d|[1-9]\d{3})-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])"
 _TIME = r"([ T]([01]\d|2[0-3])(:[0-5]\d(:[0-5]\d(\.\d{1,6})?)?)?)?"
@@ -113,10 +113,10 @@ def _parser(lake_type: str, zone: str | None) -> _Parser:
     if lake_type == "date":
         return _Parser(cast, f"^{_DATE}$", _beyond(np.int32, _DAYS))
     if lake_type == "timestamp_ntz":
-        return _Parser(cast, f"^{_DATE}{_TIME}$", _beyond(np.int64, _MICROSECONDS))
+        return _Parser(cast, f"^{_DATE}{_TIME}$", _beyond(np.int64, MICROSECONDS))
     if lake_type == "timestamp":
         instants = _instants if zone is None else partial(_instants_in, zone=zone)
-        return _Parser(instants, f"^{_DATE}{_TIME} ?({_ZONE.replace('$', '')})?$", _beyond(np.int64, _MICROSECONDS))
+        return _Parser(instants, f"^{_DATE}{_TIME} ?({_ZONE.replace('$', '')})?$", _beyond(np.int64, MICROSECONDS))
     return _Parser(cast, _REAL)
 
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dts_assets.wire.columns.buffers import Bools, binary_array, masked, offsets_of
-from dts_assets.wire.columns.casts import matches, parse
+from dts_assets.wire.columns.casts import MICROSECONDS, matches, parse
 from dts_assets.wire.columns.pivot import Bucket, Image, Reading, typed_values
 
 
@@ -33,35 +33,35 @@ def drs_reading(zone: str, *, epoch_seconds: bool) -> Reading:
 
 _UTC = pa.timestamp("us", tz="UTC")
 _SECONDS = r"^\d{1,12}(\.\d{1,6})?$"
-_SECOND = 1_000_000
-_LAST_SECOND = 253_402_300_799  # of the year 9999
+_FIRST = 1_000_000
+"""The microseconds at which MySQL's TIMESTAMP begins: zero stands for its zero timestamp."""
 
 
 def seconds_or_clocks(values: pa.Array, zone: str) -> tuple[pa.Array, Bools | None]:
     """Return instants from seconds since the epoch, ``1624614713.201``, or from wall clocks, and which values are neither.
 
-    Values that are neither are null. So is zero, which stands for MySQL's zero timestamp: the type begins one second later.
+    Values that are neither are null; so are seconds before the type begins.
     """
     sent = np.asarray(values.is_valid())
     numbers = matches(values, _SECONDS)
     instants, bad = _instants_of_seconds(values, numbers)
     others = sent & ~numbers
-    if not others.any():
-        return instants, bad
-    clocks, wrong = parse(masked(values, pa.binary(), others), "timestamp", zone=zone)
-    instants = pc.coalesce(instants, clocks)
-    return instants, bad if wrong is None else wrong if bad is None else bad | wrong
+    if others.any():
+        clocks, wrong = parse(masked(values, pa.binary(), others), "timestamp", zone=zone)
+        instants = pc.coalesce(instants, clocks)
+        bad = bad if wrong is None else bad | wrong
+    return instants, bad if bad.any() else None
 
 
-def _instants_of_seconds(values: pa.Array, numbers: Bools) -> tuple[pa.Array, Bools | None]:
+def _instants_of_seconds(values: pa.Array, numbers: Bools) -> tuple[pa.Array, Bools]:
     """Return instants of those values that are numbers of seconds, and which numbers are beyond all instants."""
     decimals = pc.cast(masked(values, pa.string(), numbers), pa.decimal128(18, 6))
     words = (
         np.zeros(0, np.int64) if not len(values) else np.frombuffer(decimals.buffers()[1], np.int64, 2 * len(values))
     )
     micros = np.where(numbers, words[::2], 0)  # the lower half of each number, which is all of it
-    bad = numbers & ((micros < _SECOND) | (micros >= (_LAST_SECOND + 1) * _SECOND))
-    return pa.array(micros, pa.int64(), mask=~numbers | bad).view(_UTC), bad if bad.any() else None
+    bad = numbers & ((micros < _FIRST) | (micros > MICROSECONDS[1]))
+    return pa.array(micros, pa.int64(), mask=~numbers | bad).view(_UTC), bad
 
 
 _PRINT = r"^\[(-?\d{1,3}(, ?-?\d{1,3})*)?\]$"
