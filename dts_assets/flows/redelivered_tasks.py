@@ -83,7 +83,7 @@ def _redelivered(task: IdentityTask) -> pa.Table:
     return redelivered_in_cell(
         read_batches(task.entries_store, task.own, KEY_COLUMNS),
         (read_batches(task.entries_store, paths, KEY_COLUMNS) for _, paths in task.earlier),
-        task.rules, trust_gtids=task.trust_gtids, by_gtid=task.by_gtid,
+        task.rules, trust_gtids=task.trust_gtids, by_gtid=task.by_gtid, rows_apart=task.format.traits.rows_apart,
     )  # fmt: skip
 
 
@@ -107,6 +107,9 @@ def _listed(task: IdentityTask, found: pa.Table) -> pa.Table:
     owners = np.repeat(np.arange(len(rows)), rows)
     first = np.cumsum(rows) - rows
     each = found.take(pa.array(owners))
+    numbers = np.arange(len(owners)) - first[owners]
+    if task.format.traits.rows_apart:
+        numbers += each["entry_number"].to_numpy()
     count = len(owners)
     position = pa.StructArray.from_arrays(
         [each[name].combine_chunks() for name in ("lineage", "file", "position")], names=["lineage", "file", "position"]
@@ -120,7 +123,7 @@ def _listed(task: IdentityTask, found: pa.Table) -> pa.Table:
         "kept_partition": partition,
         "kept_offset": each["kept_offset"],
         "source_position": position,
-        "row_number": pa.array((np.arange(count) - first[owners]).astype(np.int32)),
+        "row_number": pa.array(numbers.astype(np.int32)),
         "database": each["database"],
         "schema": each["schema"],
         "table": each["table"],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-PLANNED_FORMATS = ("canal-json", "drs-avro", "dts-avro", "dts-json")
+PLANNED_FORMATS = ("canal-json", "drs-avro", "dts-json")
 """Names that the configuration promises and that no package registers yet."""
 
 
@@ -36,7 +36,7 @@ class FormatTraits:
 
     ``kind`` is the format's kind in Dagster's UI, such as ``protobuf``. ``needs_schema`` says that messages are read with a
     schema file of the customer's own, ``ignores_case`` that names of columns which differ in case only are spellings of one
-    column, as in MySQL.
+    column, as in MySQL. ``rows_apart`` says that each row of a binlog event is a message of its own.
     """
 
     kind: str
@@ -44,6 +44,7 @@ class FormatTraits:
     order: ChangeOrder
     needs_schema: bool = False
     ignores_case: bool = False
+    rows_apart: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,10 @@ A cell is read here in the same way from files in the lake (``flows/ingest_tasks
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Protocol, TypeAlias, TypeVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -21,11 +22,12 @@ from dts_assets.model.spans import Cell
 from dts_assets.stages.collecting import Tally
 from dts_assets.stages.entry_columns import EntryColumns
 from dts_assets.stages.entry_facts import EntryFacts, account_for_all, entry_rows
+from dts_assets.stages.event_rows import DecodedBatch, first_row, rows_before
 from dts_assets.stages.heads import Head, find_head, fragment_at
 from dts_assets.stages.isolation import decoded_apart, rejection_of
 from dts_assets.stages.partial_sets import MOST_SET_BYTES, Fragment
 from dts_assets.stages.quarantine import Unusable, quarantine_rows
-from dts_assets.stages.reassembly import Reassembler, whole_sets
+from dts_assets.stages.reassembly import Reassembler, sets_of, whole_sets
 from dts_assets.stages.window_state import WindowState
 from dts_assets.wire.format import ENTRIES, DecodedEntries, Rejected, WireFormat
 
@@ -86,7 +88,7 @@ class CellDecoder:
         self._format = reading.format
         state = WindowState.begin(reading.offsets) if reading.resume is None else WindowState.of_bytes(reading.resume)
         self.facts, self.runs, self.delivery, self.tables = state.facts, state.runs, state.delivery, state.tables
-        self._neighbours = state.neighbours
+        self._neighbours, self._events = state.neighbours, state.events
         self.end = reading.offsets.end
         self._joiner = Reassembler(
             self._read_head,
@@ -130,7 +132,9 @@ class CellDecoder:
         """
         if not self._reading.is_open or self._joiner.found_broken or self._joiner.waiting or self.tally.carried_out:
             return None
-        state = WindowState(self.tally, self.facts, self.runs, self.delivery, self.tables, self._neighbours)
+        state = WindowState(
+            self.tally, self.facts, self.runs, self.delivery, self.tables, self._neighbours, self._events
+        )
         return state.to_bytes()
 
     def problems(self) -> Iterator[Problem]:
@@ -215,6 +219,8 @@ class CellDecoder:
         """Decode entry sets whose bytes fit one Arrow array."""
         for sets, decoded in self._decoded(table):
             columns = EntryColumns.of(decoded.batch, sets, decoded.checkpoints)
+            if self._format.traits.rows_apart:
+                decoded, columns = self._numbered(decoded, columns)
             self.facts.add(decoded, columns)
             self.delivery.see_entries(columns)
             order = self._format.traits.order
@@ -225,6 +231,21 @@ class CellDecoder:
                 self.runs.repeated(columns, copies)
             self._sink.entries(entry_rows(decoded.batch, sets, cell=self._reading.cell, epoch=self._reading.epoch))
             self._reject([_rejected_row(rejection, sets) for rejection in decoded.rejected])
+
+    def _numbered(self, decoded: DecodedEntries, columns: EntryColumns) -> tuple[DecodedEntries, EntryColumns]:
+        """Return entries with the number of each row in its event, which may have begun in an earlier window."""
+        if not self._events.seen and (row := first_row(columns)) is not None:
+            earlier = self._reading.before(int(columns.offsets[row]))
+            self._events = rows_before(earlier, self._decoded_before, columns.place(row))
+        numbers = self._events.see(decoded.batch, columns)
+        place = decoded.batch.schema.get_field_index("entry_number")
+        batch = decoded.batch.set_column(place, ENTRIES.field(place), pa.array(numbers.astype(np.int32)))
+        return replace(decoded, batch=batch), replace(columns, numbers=numbers)
+
+    def _decoded_before(self, messages: pa.RecordBatch) -> Iterator[DecodedBatch]:
+        """Yield the entries of messages that are read again."""
+        for sets, decoded in self._decoded(sets_of(messages["offset"], self._format.fragments(messages))):
+            yield decoded.batch, EntryColumns.of(decoded.batch, sets)
 
     def _decoded(self, table: pa.Table) -> Iterator[tuple[pa.RecordBatch, DecodedEntries]]:
         """Yield entry sets with their entries; a set that nobody expected stands alone, rejected."""

@@ -342,10 +342,11 @@ class ChangelogDecoder:
     def _changes(self, entries: pa.RecordBatch) -> tuple[DecodedChanges, list[_TableRows]]:
         """Return what entries hold, and the rows of the changelogs; nothing is written yet."""
         decoded = self._format.changes(entries, self._columns)
-        return decoded, [self._rows(changes, entries) for changes in decoded.tables]
+        apart = self._format.traits.rows_apart
+        return decoded, [self._rows(changes, entries, rows_apart=apart) for changes in decoded.tables]
 
-    def _rows(self, changes: TableChanges, entries: pa.RecordBatch) -> _TableRows:
-        rows = changelog_rows(changes, entries)
+    def _rows(self, changes: TableChanges, entries: pa.RecordBatch, *, rows_apart: bool = False) -> _TableRows:
+        rows = changelog_rows(changes, entries, rows_apart=rows_apart)
         return _TableRows(changes.table, rows, row_hashes(rows), changes.keys)
 
     def _write(self, made: _TableRows) -> None:

@@ -19,15 +19,21 @@ ENTRY_COLUMNS = (
 """The columns of ``entries`` that changelog rows take over; beside them stands ``lineage``, which the ledger decides."""
 
 
-def changelog_rows(changes: TableChanges, entries: pa.RecordBatch) -> pa.RecordBatch:
-    """Return changelog rows in the order of the changes; ``entries`` is the batch that they were decoded from."""
+def changelog_rows(changes: TableChanges, entries: pa.RecordBatch, *, rows_apart: bool = False) -> pa.RecordBatch:
+    """Return changelog rows in the order of the changes; ``entries`` is the batch that they were decoded from.
+
+    ``rows_apart`` says that each row of an event is an entry, whose ``entry_number`` is its number there.
+    """
+    row_numbers = changes.batch["row_number"]
+    if rows_apart:
+        row_numbers = pc.add(row_numbers, entries["entry_number"].take(changes.batch["entry_index"]))
     taken = entries.select([*ENTRY_COLUMNS, "lineage"]).take(changes.batch["entry_index"])
     decoded = ("op", "before", "after", "absent", "invalid")
     columns = {name: changes.batch[name] for name in decoded} | {
         "event_time": taken["event_time"],
         "transaction_id": pc.coalesce(taken["gtid"], taken["transaction_id"]),
         "source_position": source_positions(taken),
-        "row_number": changes.batch["row_number"],
+        "row_number": row_numbers,
         "kafka_partition": taken["kafka_partition"],
         "kafka_offset": taken["last_offset"],
         "epoch": taken["epoch"],

@@ -118,6 +118,12 @@ class Reassembler(Collector):
                 one.passed |= len(numbers) > 0
 
 
+def sets_of(offsets: pa.Int64Array, fragments: pa.RecordBatch) -> pa.Table:
+    """Return the SETS of messages of a format that never splits any, without those that cannot be used."""
+    rows = np.flatnonzero(np.asarray(fragments["reason"].is_null()) & ~np.asarray(fragments["is_null"]))
+    return _side_by_side(offsets, fragments, rows, rows, _covered(rows, rows, len(offsets)))
+
+
 def whole_sets(fragments: pa.RecordBatch) -> int:
     """Return the number of first FRAGMENTS that leave no set unfinished.
 

@@ -38,7 +38,8 @@ EntryKeys: TypeAlias = npt.NDArray[np.int64]
 _ENTRY_BITS = 24
 """Bits of a key for the place in an entry set.
 
-A set of 10 MB has far fewer than 16 million entries, and offsets stay below 2 to the 39.
+A set of 10 MB has far fewer than 16 million entries, and offsets stay below 2 to the 39. Where rows are apart, the offset alone
+tells entries apart.
 """
 
 _Numbers = npt.NDArray[np.int64]
@@ -46,7 +47,8 @@ _Numbers = npt.NDArray[np.int64]
 
 def entry_keys(last_offsets: pa.Array, entry_numbers: pa.Array) -> EntryKeys:
     """Return one number per entry of a Kafka partition."""
-    keys: EntryKeys = (last_offsets.to_numpy() << _ENTRY_BITS) | entry_numbers.to_numpy()
+    numbers = entry_numbers.to_numpy() & ((1 << _ENTRY_BITS) - 1)
+    keys: EntryKeys = (last_offsets.to_numpy() << _ENTRY_BITS) | numbers
     return keys
 
 
@@ -95,6 +97,7 @@ def redelivered_in_cell(
     *,
     trust_gtids: bool,
     by_gtid: bool,
+    rows_apart: bool = False,
 ) -> pa.Table:
     """Return the entries of a cell that stand in ``earlier`` cells (oldest first) or before in itself.
 
@@ -106,7 +109,7 @@ def redelivered_in_cell(
     before = [
         _of_batches(relevant(batch, positions=positions, gtids=gtids) for batch in batches) for batches in earlier
     ]
-    return find_redelivered(before, mine, rules, trust_gtids=trust_gtids, by_gtid=by_gtid)
+    return find_redelivered(before, mine, rules, trust_gtids=trust_gtids, by_gtid=by_gtid, rows_apart=rows_apart)
 
 
 def _of_batches(batches: Iterable[pa.RecordBatch]) -> pa.Table:
@@ -133,6 +136,7 @@ def find_redelivered(
     *,
     trust_gtids: bool,
     by_gtid: bool,
+    rows_apart: bool = False,
 ) -> pa.Table:
     """Return the DML entries of ``own`` that stand in ``earlier`` or before in ``own``.
 
@@ -141,7 +145,8 @@ def find_redelivered(
 
     ``earlier`` are tables of KEY_COLUMNS, oldest first.
 
-    ``trust_gtids`` is False where the vendor made the GTIDs up: it may give a re-read transaction another one.
+    ``trust_gtids`` is False where the vendor made the GTIDs up: it may give a re-read transaction another one. ``rows_apart``
+    says that each row of an event is an entry, whose ``entry_number`` is its number there.
     """
     order = [("last_offset", "ascending"), ("entry_number", "ascending")]
     table = pa.concat_tables([one.sort_by(order) for one in (*earlier, own)])
@@ -152,6 +157,8 @@ def find_redelivered(
     positions = pc.fill_null(entries["position"], 0).to_numpy()
     what = [_codes(entries[name]) for name in ("shard", "database", "schema", "table")]
     what.append(pc.fill_null(entries["rows"], -1).to_numpy().astype(np.int64))
+    if rows_apart:
+        what.append(entries["entry_number"].to_numpy().astype(np.int64))
     gtids = _codes(entries["gtid"])
     placed = is_dml & ((files > 0) | (positions > 0))
     # One binlog has one place for a transaction, so that a GTID tells as much as the lineage where it is the server's own.

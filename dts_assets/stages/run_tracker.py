@@ -101,6 +101,10 @@ class RunTracker:
                     _see_ids(self.shards.setdefault(shard, _Shard()), own)
                 continue
             own = mine.take(np.flatnonzero((mine.kinds < CHECKPOINT) & mine.placed))
+            if own.numbers.any():  # one message is enough of an event: the others have its position, too
+                first = own.numbers == 0
+                first[:1] |= shard not in self.shards
+                own = own.take(np.flatnonzero(first))
             if len(own):
                 self._see(self.shards.setdefault(shard, _Shard()), _Entries(own))
 

@@ -419,7 +419,7 @@ class TestWhatIsNotThereYet:
     @pytest.mark.parametrize(
         ("before", "after"),
         [
-            ("dts-protobuf", "dts-avr"),
+            ("dts-protobuf", "drs-avr"),
             ("dts-protobuf", "canal-jsn"),
             ("./lake", "./lake\n  catalog: {type: hiv}"),
             ("./lake", "./lake\n  catalog: {type: gleu}"),
@@ -428,7 +428,7 @@ class TestWhatIsNotThereYet:
     )
     def test_it_is_never_suggested(self, write: Write, before: str, after: str) -> None:
         found = the_mistake(write(SMALLEST.replace(before, after)))
-        for refused in ("dts-avro", "canal-json", "hive", "glue", "tables?"):
+        for refused in ("drs-avro", "canal-json", "hive", "glue", "tables?"):
             assert refused not in found.fix
         assert "did you mean" in found.fix or "write one of " in found.fix
 

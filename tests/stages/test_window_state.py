@@ -128,22 +128,22 @@ def a_state() -> bytes:
 
 
 KEPT = (
-    "26zFTR?Tl4MHHXS+Jyrra>x-MB2*5MaK1`<s*q5{1qpHFV2yX)+EcG*H#@V5B7_tt4XQwu8jCAZDEnnQ0i@D<m7FU$A?3n3Xa0fkcE*k!"
-    "sz{q&tevm-@q54bd;Ts_)bn<p=3S7Iwm?>s?Y8d$8Mq;BbwMaePDJE+jmZV_$7V!BDijyMrn^Ijh9SotE=c;wFAm92MgfEp7=CBll;e{Y"
-    "c{%%h>SQ!|??;M^jDdy(bU$i_eg}kEBrbK7{D-`sVQA=2z85p9XeD!eT>IX;nbW2M^O%1z>t}qK95Zly3`ZNQ{yuv}`x>ALuSuPbB)>A|"
-    "HKd{nGz!*9v5o`{0uR$9L#GW+C%{D2e&%7i2p)-D?tz^LzQkO8@p^vo#q?UErMPx{es=}xb(gN*Te??w=u*87^`#A1Sy^&E`Iyp;)#Z(~"
-    "_2v8ZrPaa2lI&Uio88zKH=iv8#~$V&RRgvVg}*QP*FU7GY|{W_Zx5^A^k6?PFl<r@c;E-DnMw@1OOMQP>W2)=h!A^GSIEQtSkNv!=j_A}"
-    "d5a6`HPlW38A5TlUjHcNveAK^vzueG|IH%N5&pL5<t_)0)iyS)9J+zpL55ga@r4*4mWwM6BO&*SltLzZM^E(n@aeJ3L(JNDU92n_dGu;g"
-    "P4rRUer;dG#Xf#51VeLQ@h<#H?mYbYgD)RF80c5it)E`*4kUzI5H>io;-aAEAC@a-+6073o~4G(r&$OAP$lOwV^H?a7t2`cTXzyP6^XL<"
-    "i`+(27RtkeL_>9y8fd0;y}4lXi}_oS*QFiMq(9BtywyeyYM}EVge~qzQm<0OP6IjO8%uz)xxEDv$mN2v{c>PizZKEUsKEchv#xsmX7Jwm"
-    ">o!DLjtjc!HhrEm@Hmof=SjNFRhx^w1O+Kn<QEXEnwk2^$A->CQ@NVS4i5rgR#M0~Hmf<U=+nx$=2c|zW(2}P4LJIK%m;JPy52YXnRTsu"
-    "@>Yn%#cEdb5PvZqX-(Kn6335(vXVj}uz`(DTU)Wm&gYI5jt_}CjuMIfQOqY1Xku3q%nsPxM9C}0$iZz;te2>ZeKFI^<JgGlt+Ut<K<sNS"
-    "-pcQK3BL=$n|`Zfzt@0H11fQNzKT6?6{>E*#al(QRwA1D{+rR*CYsaPXzXz`)j`(}p;6#Nj6B{#1=lqZbl=a~u3poJld)JdG!5|b{9-1e"
-    "ZWBjPNzJPyMNHTj#jG#;hzuiv#Ad}nByk(3Qjhfe)?B|*8AyjJ1tGB0xDd6|)TNQ9<l&EV_W4)iKO8mRt<4a-Rz}S4uYKdY-`0xe#=ku^"
-    "u4L`g&mMmM#o0)MY`hSh5Sut}<SVml1|7)_Ccvr~_~e_UdZ5e4nk>(*r1moDaKYqms@qfU4h5hhH~lD-2RO(tV@WxCmNP$UDmU_oX}L>X"
-    "uFL-byQS^1"
+    "2Y3OUR?Tl4MHHWn?ZSZ*Ipl~B5h{mBIA0|_AtY3BK|&lkSmWKd_SEZ{&CYBh3n9fxqgJ3wjl~ryl>M@u08;6_a?TZ;kaFRiGygz%J7dQVRis"
+    "TXtDT*h_wjqb_j~&|R@C#lPqPk4Nt+-m@or0aKn89=n;qavl2aafUVVCi{IMO<fO5q+IJ2)qn+5^HFN~Aqp~yGMP=-DP5*&O_cPYawP4aU7`"
+    "pn5_dS8T!jEsT01av=Y1fmVxEMk}1O8!IMPcby~C*O-4s%Sa21+InnZfdtE$2=Ba%=?)fCMOQq0>jb9D!<Pk(Y^*~!fQ~wEy=Hr<JG023N#A"
+    "VX}%6Q^?eW1BtyFecH759)j{fEx(FVLT;@S3^M%A*1%JJ`{9<;j-c(FGKEJyLwVF%U@2%Xc*>t5=gWAd#tgWrspL|T|*81w!#^&n%+RFN1YD"
+    "xC2{>^Sm7dP)M`6nLcAXOc95QV=l**8BViEL3HWN#m<-|*ld%Q0+F3AiDAr;$huyF-u7b|L}?%ZLzrVTa43gNV}(JZH|S2w0PG>eW@(hZLc>"
+    "TdRGPFj;Ry_w44FO8=%IZ*#HBdzs6?bE;cgRt6nkb&(-fn!h2&N5$fbf{@GoJf*;qz2hf(ef0FiWdUX_To)@#MjpLdRARl=FTE~ZMEQ4oTk?"
+    "nIykZ^rliYdm^9Nr&{B)pi%|89~a&I6Z*nyzV94pETdj4UtVkQkhsN`8<*gQ@H@PR71kQ#%scfMT2Qs250qp6S=J)h?`nz2wG9mX1}<HSHSq"
+    "wCEDTU^fGg1jzmgC_krZLwwxIjDio`~Y^C2&G;nhMfj-#5a-vMRR)#B#_HFW&6dzwtmZ_nNxxPgJ)g!`pw|I^Ve;NvKr-d({1`ZbHHOrw(gT"
+    ";m#G%x`!NbqpvW)4ol0uzCm$I)6HVnxD%;HW!Lj08#<5w=Zdvb^CpE7ii?>7IHfq4}_Y*#tgVy!F(bueN-IFx~BraC7k_Gt0c%(IDGl^{xa%"
+    "IK2LSO?Mn<Z_fG;zLgqHugj)NzzZ^p9dbjX)E-9AkFiEKHTWY>XV<2E|%|x|A;FdU+BXF}-yb2_N`@=HjjVZWi#n<iF{+GVyy2=)|WIhv%!v"
+    "16QHy=3Km0G#dq?S?s?VP02(vo{y$9iKa5>hydz2KE%l5EmUw*6G8X=yzR<0eK?(nMP1VX4=*mKJnS@Z1Qpc0a-7G6jgim#qL;`p<Vb8MABZ"
+    "Gs;Z*98e&1T?m&*fbQ>7pPXB_3CHcng`dP*MsxKKL(dh)|j6>fEo*wrFpet+Xz;eJ=mn;U<7s!Yl1XP-a#;>)v<2HAKaI3c!i-pE(xs~L18G"
+    "njx=!N8~QB+&z1KGI})b|tl!ahq{R?j^cC<=&73Dsn@Ffjq=Pei=#1oM)LM!iI7~kC>Lb)aANN^q+%#tp9Gv6{pCII7Ij6v9=V5T}ib2@qdZ"
+    "E2Py"
 )
-"""A state of version 6, as it was stored once. It must be readable, and mean the same, for as long as that is the version."""
+"""A state of version 7, as it was stored once. It must be readable, and mean the same, for as long as that is the version."""
 
 
 def test_a_state_stored_earlier_is_read_as_it_was() -> None:

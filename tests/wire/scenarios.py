@@ -22,6 +22,7 @@ from dts_assets.model.tables import TableId
 from dts_assets.protocol import subscribe_pb2 as pb
 from dts_assets.wire.format import ENTRIES, FRAGMENTS, DecodedEntries, Rejected, WireFormat
 from dts_assets.wire.formats import wire_format
+from tests.wire.avro_messages import encoded
 from tests.wire.made import messages
 
 DATA = Path(__file__).parents[1] / "data"
@@ -39,10 +40,7 @@ class Scenario:
     @property
     def format(self) -> WireFormat:
         given = self._read("messages.yaml")
-        schema = given.get("schema")
-        settings = FormatSettings(
-            **given.get("settings", {}), schema=None if schema is None else json.dumps(schema).encode()
-        )
+        settings = FormatSettings(**given.get("settings", {}), schema=self._schema(given))
         return wire_format(self.folder.parent.name, settings)
 
     @property
@@ -61,12 +59,21 @@ class Scenario:
         """Its messages; ``spaced`` says that objects have blanks between their tokens, as no vendor writes them."""
         values: list[bytes | None] = []
         headers: list[list[tuple[str, bytes | None]]] = []
-        for one in self._read("messages.yaml")["messages"]:
+        given = self._read("messages.yaml")
+        schema = self._schema(given) or b""
+        for one in given["messages"]:
             own = [(key, value.encode()) for key, value in ({} if one is None else one.get("headers", {})).items()]
-            for value in _values(one, spaced=spaced):
+            for value in _values(one, schema, spaced=spaced):
                 values.append(value)
                 headers.append(own)
         return messages(*values, headers=headers)
+
+    def _schema(self, given: Mapping[str, Any]) -> bytes | None:
+        """The schema: a file of the format's folder, or the content itself."""
+        schema = given.get("schema")
+        if isinstance(schema, str):
+            return (self.folder.parent / schema).read_bytes()
+        return None if schema is None else json.dumps(schema).encode()
 
     def _read(self, name: str) -> dict[str, Any]:
         read: dict[str, Any] = yaml.safe_load((self.folder / name).read_text(encoding="utf-8"))
@@ -106,11 +113,13 @@ def decoded(scenario: Scenario, *, spaced: bool = False) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _values(message: Mapping[str, Any] | None, *, spaced: bool) -> Iterator[bytes | None]:
+def _values(message: Mapping[str, Any] | None, schema: bytes, *, spaced: bool) -> Iterator[bytes | None]:
     if message is None:
         yield None
     elif "hex" in message:
         yield bytes.fromhex(message["hex"])
+    elif "record" in message:
+        yield encoded(schema, message["record"])[: message.get("cut")]
     elif "text" in message:
         yield message["text"].encode()
     elif "json" in message:

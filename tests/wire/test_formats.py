@@ -14,15 +14,22 @@ from dts_assets.errors import WireFormatError
 from dts_assets.model.formats import PLANNED_FORMATS, ChangeOrder, Evidence, FormatSettings
 from dts_assets.settings.formats import registered_formats, traits_of
 from dts_assets.wire.formats import wire_format
+from tests.wire.scenarios import DATA
 
 SHANGHAI = FormatSettings("Asia/Shanghai")
+SCHEMA = (DATA / "dts-avro" / "Record.avsc").read_bytes()
+
+
+def settings_for(name: str, zone: str = "Asia/Shanghai") -> FormatSettings:
+    """The settings that a format can be made from."""
+    return FormatSettings(zone, schema=SCHEMA if traits_of(name).needs_schema else None)
 
 
 @pytest.mark.parametrize("name", registered_formats())
 def test_a_format_is_a_value_that_travels_with_a_task(name: str) -> None:
-    made = wire_format(name, SHANGHAI)
-    assert pickle.loads(pickle.dumps(made)) == made == wire_format(name, SHANGHAI)
-    assert hash(made) == hash(wire_format(name, SHANGHAI))
+    made = wire_format(name, settings_for(name))
+    assert pickle.loads(pickle.dumps(made)) == made == wire_format(name, settings_for(name))
+    assert hash(made) == hash(wire_format(name, settings_for(name)))
     assert made.traits is traits_of(name)
 
 
@@ -32,21 +39,23 @@ def test_a_setting_is_in_the_fingerprint_of_what_it_changes() -> None:
     assert here.entries_fingerprint == there.entries_fingerprint  # times of entries are counted from the epoch
     assert wire_format("dts-protobuf", SHANGHAI) == wire_format("dts-protobuf")  # its instants carry their zone
     names = registered_formats()
-    assert len({wire_format(name).entries_fingerprint for name in names}) == len(names)
+    assert len({wire_format(name, settings_for(name)).entries_fingerprint for name in names}) == len(names)
 
 
 def test_traits_say_what_each_vendor_gives() -> None:
-    dts, drs = traits_of("dts-protobuf"), traits_of("drs-json-c")
+    dts, drs, avro = traits_of("dts-protobuf"), traits_of("drs-json-c"), traits_of("dts-avro")
     assert (dts.kind, dts.order, dts.evidence) == ("protobuf", ChangeOrder.BINLOG_POSITION, frozenset(Evidence))
     assert (drs.kind, drs.order, drs.evidence) == ("json", ChangeOrder.MESSAGE_ID, frozenset())
     assert not dts.needs_schema
     assert not drs.needs_schema
+    assert (avro.kind, avro.order, avro.evidence, avro.needs_schema) == ("avro", dts.order, dts.evidence, True)
+    assert (dts.rows_apart, drs.rows_apart, avro.rows_apart) == (False, False, True)
 
 
 @pytest.mark.parametrize("name", PLANNED_FORMATS)
 def test_a_format_that_is_still_to_come_is_refused_by_name(name: str) -> None:
     with pytest.raises(
-        WireFormatError, match=f"{name} .*cannot decode it yet; it decodes drs-json, drs-json-c, dts-protobuf"
+        WireFormatError, match=f"{name} .*cannot decode it yet; it decodes {', '.join(registered_formats())}"
     ):
         wire_format(name)
 

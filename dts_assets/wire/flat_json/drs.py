@@ -68,9 +68,9 @@ class DrsMessages:
 
     def fragments(self, messages: pa.RecordBatch) -> pa.RecordBatch:
         """Return FRAGMENTS of a batch of MESSAGES, row for row: every message is whole."""
-        from dts_assets.wire.flat_json.entries import fragments_of
+        from dts_assets.wire.columns.whole_messages import whole_fragments
 
-        return fragments_of(messages)
+        return whole_fragments(messages)
 
     def entries(self, sets: pa.Array) -> DecodedEntries:
         """Return one entry per message; a message that is no JSON object is rejected whole."""

@@ -26,7 +26,7 @@ from dts_assets.wire.flat_json.messages import (
     head_of,
     images_of,
 )
-from dts_assets.wire.format import ENTRIES, FRAGMENTS, DecodedEntries, Rejected, TableShape
+from dts_assets.wire.format import ENTRIES, DecodedEntries, Rejected, TableShape
 
 _SOURCE_TYPE = "MYSQL"
 _NO_UTF8 = "it is no JSON object in UTF-8"
@@ -118,23 +118,6 @@ class _Found:
             if columns is None:
                 raise Refused(Reason.UNDECODABLE_ENTRY, "its columns or the names of its key cannot be read")
             self.shapes[key] = TableShape(TableId(database, "", table), columns.list.columns)
-
-
-def fragments_of(messages: pa.RecordBatch) -> pa.RecordBatch:
-    """Return FRAGMENTS of messages, row for row: every message is whole."""
-    count = messages.num_rows
-    values = messages["value"]
-    is_null = np.asarray(pc.equal(pc.fill_null(pc.binary_length(values), 0), 0))
-    columns = {
-        "shard": pa.repeat(pa.scalar(""), count),
-        "sequence": pa.nulls(count, pa.int64()),
-        "total": pa.array(np.ones(count, np.int64), mask=is_null),
-        "index": pa.array(np.zeros(count, np.int64), mask=is_null),
-        "data": pc.if_else(pa.array(is_null), pa.scalar(None, pa.binary()), values) if is_null.any() else values,
-        "is_null": pa.array(is_null),
-        "reason": pa.nulls(count, pa.string()),
-    }
-    return pa.RecordBatch.from_arrays(list(columns.values()), schema=FRAGMENTS)
 
 
 def entries_of(sets: pa.Array, *, deleted_in_old: bool) -> DecodedEntries:

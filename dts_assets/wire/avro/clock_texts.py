@@ -1,0 +1,104 @@
+"""Times that are numbers in records, as the texts that MySQL prints: ``2021-05-17 07:22:42.500``.
+
+The pivot reads texts, and a value that is no time (the zero date, the 31st of April) is kept as its text.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dts_assets.wire.columns.buffers import Bools
+
+DATETIME, DATE, TIME, YEAR = range(4)
+"""The forms of a text, by the type of its column."""
+
+Codes = npt.NDArray[np.int64]
+"""A form and its number of fractional digits: ``form * 8 + digits``; 7 digits stand for as many as are needed."""
+
+AS_NEEDED = 7
+_MILLIS, _MOST_DIGITS = 3, 6
+_CLOCK = re.compile(r"\s*(datetime|timestamp|date|time|year)\b\s*(\(\s*([0-6])\s*\))?", re.I)
+_FORMS = {"datetime": DATETIME, "timestamp": DATETIME, "date": DATE, "time": TIME, "year": YEAR}
+_LAST_SECOND = 253_402_300_799
+"""The end of the year 9999."""
+
+_ZERO = pa.scalar("0000-00-00 00:00:00")
+
+
+@lru_cache(maxsize=1 << 12)
+def clock_code(original_type: str) -> int:
+    """Return the form of a column's times: ``datetime(3)`` is ``DATETIME * 8 + 3``."""
+    found = _CLOCK.match(original_type)
+    if found is None:
+        return DATETIME * 8 + AS_NEEDED
+    form = _FORMS[found.group(1).lower()]
+    return form * 8 + int(found.group(3) or 0)
+
+
+def instant_texts(seconds: Codes, millis: Codes, codes: Codes) -> pa.Array:
+    """Return instants as texts in UTC: ``2021-05-17 07:22:42 +00:00``; the instant 0 is MySQL's zero."""
+    fits = (seconds >= 0) & (seconds <= _LAST_SECOND)
+    clocks = pc.strftime(pa.array(np.where(fits, seconds, 0)).view(pa.timestamp("s")), "%Y-%m-%d %H:%M:%S")
+    zero = (seconds == 0) & (millis == 0)
+    made = pc.if_else(pa.array(zero), _ZERO, pc.binary_join_element_wise(clocks, _fractions(millis, codes), ""))
+    made = pc.if_else(pa.array(zero), made, pc.binary_join_element_wise(made, " +00:00", ""))
+    others = pc.cast(pa.array(seconds), pa.string())
+    return pc.cast(made if fits.all() else pc.if_else(pa.array(fits), made, others), pa.binary())
+
+
+def clock_texts(parts: tuple[Codes, ...], codes: Codes) -> pa.Array:
+    """Return wall clocks as texts from year, month, day, hour, minute, second and milliseconds, 0 for a part not sent.
+
+    A time below zero has its parts below zero.
+    """
+    forms = codes >> 3
+    found = pa.nulls(len(codes), pa.string())
+    date = _joined("-", (parts[0], 4), (parts[1], 2), (parts[2], 2))
+    if (forms == DATE).any():
+        found = pc.if_else(pa.array(forms == DATE), date, found)
+    if (forms == YEAR).any():
+        found = pc.if_else(pa.array(forms == YEAR), _padded(parts[0], 4), found)
+    timed = (forms == DATETIME) | (forms == TIME)
+    if timed.any():
+        below = np.logical_or.reduce([part < 0 for part in parts[3:]]) & (forms == TIME)
+        hour, minute, second, millis = (np.where(below, -part, part) for part in parts[3:])
+        time = pc.binary_join_element_wise(
+            _joined(":", (hour, 2), (minute, 2), (second, 2)), _fractions(millis, codes), ""
+        )
+        signed = pc.if_else(pa.array(below), pc.binary_join_element_wise("-", time, ""), time)
+        moment = pc.binary_join_element_wise(date, time, " ")
+        found = pc.if_else(pa.array(timed), pc.if_else(pa.array(forms == TIME), signed, moment), found)
+    return pc.cast(found, pa.binary())
+
+
+def _fractions(millis: Codes, codes: Codes) -> pa.Array:
+    """Return ``.500`` for 500 milliseconds, as long as a column's type says, and nothing for none."""
+    digits = codes & AS_NEEDED
+    wanted = np.where(digits == AS_NEEDED, np.where(millis != 0, _MILLIS, 0), digits)
+    wanted = np.where((wanted < _MILLIS) & _has_more(millis, wanted), _MILLIS, wanted)
+    if not wanted.any():
+        return pa.repeat(pa.scalar(""), len(millis))
+    texts = pc.binary_join_element_wise(".", pc.utf8_rpad(_padded(millis, _MILLIS), _MOST_DIGITS, "0"), "")
+    shortened = [pc.utf8_slice_codeunits(texts, 0, 0 if not size else size + 1) for size in range(_MOST_DIGITS + 1)]
+    return pc.choose(pa.array(wanted), *shortened)
+
+
+def _has_more(millis: Codes, digits: Codes) -> Bools:
+    """Return which milliseconds have more digits than a type has: they are kept."""
+    unit = np.array([1000, 100, 10, 1, 1, 1, 1])[digits]
+    more: Bools = millis % unit != 0
+    return more
+
+
+def _joined(between: str, *parts: tuple[Codes, int]) -> pa.Array:
+    return pc.binary_join_element_wise(*[_padded(*part) for part in parts], between)
+
+
+def _padded(numbers: Codes, width: int) -> pa.Array:
+    return pc.utf8_lpad(pc.cast(pa.array(numbers), pa.string()), width, "0")

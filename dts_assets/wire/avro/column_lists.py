@@ -1,0 +1,97 @@
+"""The columns of a table as a record describes them: an array of fields, and the names of the primary key."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from dts_assets.model.columns import ColumnShape
+from dts_assets.wire.avro.field_values import integers, lists_of, texts
+from dts_assets.wire.avro.records import Records, RecordSchema, read_alone, texts_alone
+from dts_assets.wire.avro.schema import Type
+from dts_assets.wire.avro.side_by_side import Fields
+from dts_assets.wire.columns.buffers import joint_codes
+from dts_assets.wire.columns.table_rows import ColumnList
+
+_NAME, _TYPE, _TYPE_NUMBER, _IS_KEY = "name", "originalType", "dataTypeNumber", "isKey"
+
+_TYPE_NAMES = {
+    0: "decimal", 1: "tinyint", 2: "smallint", 3: "int", 4: "float", 5: "double", 7: "timestamp", 8: "bigint",
+    9: "mediumint", 10: "date", 11: "time", 12: "datetime", 13: "year", 14: "date", 15: "varchar", 16: "bit",
+    17: "timestamp", 18: "datetime", 19: "time", 245: "json", 246: "decimal", 247: "enum", 248: "set", 253: "varchar",
+    254: "char", 255: "geometry",
+}  # fmt: skip
+"""MySQL's types by the numbers of its protocol, for schemas without the type's text. BLOB and TEXT share theirs."""
+
+
+def column_lists(records: Records) -> tuple[npt.NDArray[np.int64], list[ColumnList | None]]:
+    """Return the number of each record's column list, and the distinct lists; None is a list that cannot be read.
+
+    Records are told apart by the bytes of their columns and keys.
+    """
+    columns, keys = records.extents("columns"), records.extents("key_names")
+    codes, first = joint_codes(columns, keys)
+    pairs = zip(columns.take(pa.array(first)).to_pylist(), keys.take(pa.array(first)).to_pylist(), strict=True)
+    return codes, [column_list(records.schema, *pair) for pair in pairs]
+
+
+@lru_cache(maxsize=1 << 14)
+def column_list(schema: RecordSchema, columns: bytes, keys: bytes) -> ColumnList | None:
+    """Return the columns that are encoded in some bytes, with the key that others name; None if they cannot be read."""
+    field, key_field = schema.fields["columns"], schema.fields.get("key_names")
+    found = read_alone(field.type, columns)
+    arrays = None if found is None else lists_of(field.type, found[0], 1)
+    if found is None or arrays is None or not isinstance(arrays[2].items, Fields):
+        return None
+    described = _Described(arrays[1], arrays[2].items, found[1], int(arrays[2].counts.sum()))
+    named = [] if key_field is None else texts_alone(key_field.type, keys) or []
+    try:
+        shapes = described.shapes(frozenset(one.decode() for one in named))
+    except UnicodeDecodeError:
+        return None
+    positions: dict[str, int] = {}
+    for number, shape in enumerate(shapes):
+        positions.setdefault(shape.name, number)
+    return ColumnList(shapes, positions) if shapes and all(positions) else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Described:
+    """The items of one array of columns: their type, the fields of all of them, and the bytes that these lie in."""
+
+    item: Type
+    fields: Fields
+    data: pa.Buffer
+    count: int
+
+    def shapes(self, of_key: frozenset[str]) -> tuple[ColumnShape, ...]:
+        """Return the columns.
+
+        Raises:
+            UnicodeDecodeError: A name or a type is not UTF-8.
+        """
+        names, kinds = self._texts(_NAME), self._texts(_TYPE)
+        coded, flags = self._numbers(_TYPE_NUMBER), self._numbers(_IS_KEY)
+        return tuple(
+            ColumnShape(name, kind or _TYPE_NAMES.get(number, ""), flag != 0 or name in of_key)
+            for name, kind, number, flag in zip(names, kinds, coded, flags, strict=True)
+        )
+
+    def _texts(self, name: str) -> list[str]:
+        field = self.item.field(name)
+        if field is None:
+            return [""] * self.count
+        found = texts(field.type, self.fields.columns[field.name], self.data, self.count).to_pylist()
+        return [(one or b"").decode() for one in found]
+
+    def _numbers(self, name: str) -> list[int]:
+        field = self.item.field(name)
+        if field is None:
+            return [0] * self.count
+        values = integers(field.type, self.fields.columns[field.name], self.data, self.count).values
+        found: list[int] = values.tolist()
+        return found

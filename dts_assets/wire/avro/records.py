@@ -1,0 +1,181 @@
+"""Messages as records of a customer's own schema: the fields that play a role, read for all messages at once.
+
+A schema file is an array of schemas in any order, or one schema. Its record is found by name, and so are the record's fields:
+the order of fields, and fields that nobody asks for, do not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from dts_assets.wire.avro.field_values import Integers, integers, is_scalar, lists_of, slices_array, texts
+from dts_assets.wire.avro.schema import Field, SchemaError, Type, named_types
+from dts_assets.wire.avro.side_by_side import ROOM, Column, Fields, Ints, Messages, Slices, Wanted, read
+from dts_assets.wire.columns.buffers import offsets_of
+
+BLOCK_BYTES = 4 << 20
+"""Bytes of messages that are read at once.
+
+The places of all their values stay in memory until the next block.
+"""
+
+Names = Mapping[str, tuple[str, ...]]
+"""The names that a field with a role may have, the usual one first: ``{"operation": ("messageType", "operation")}``."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RecordSchema:
+    """A record and its fields by role, such as ``id`` and ``after``. Fields without a role are ``others``."""
+
+    record: Type
+    fields: Mapping[str, Field]
+    others: tuple[Field, ...]
+
+
+def find_record(types: Iterable[Type], name: str) -> Type:
+    """Return the record that messages hold: the one with a name, or else the only record that is in no other one.
+
+    Raises:
+        SchemaError: There is no such record.
+    """
+    top = tuple(types)
+    records = [one for one in named_types(top) if one.kind == "record"]
+    named = [one for one in records if one.short_name == name]
+    if len(named) == 1:
+        return named[0]
+    within = {id(inner) for one in records for each in one.fields for inner in named_types((each.type,))}
+    alone = [one for one in records if id(one) not in within]
+    if len(alone) != 1:
+        raise SchemaError(f"it has no record called {name}")
+    return alone[0]
+
+
+def record_schema(record: Type, names: Names, *, needed: Sequence[str], lists: Sequence[str] = ()) -> RecordSchema:
+    """Return a record with the fields that play some roles.
+
+    Raises:
+        SchemaError: A role in ``needed`` has no field, or a role that is not in ``lists`` is no text or number.
+    """
+    found = {role: one for role, some in names.items() if (one := record.field(*some)) is not None}
+    missing = [role for role in needed if role not in found]
+    if missing:
+        looked = "; ".join(f"{role} ({', '.join(names[role])})" for role in missing)
+        raise SchemaError(f"its record {record.short_name} has no field for {looked}")
+    for role, one in found.items():
+        if role not in lists and not is_scalar(one.type):
+            raise SchemaError(f"its field {one.name} is no text or number")
+    used = {id(one) for one in found.values()}
+    return RecordSchema(record, found, tuple(one for one in record.fields if id(one) not in used))
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """Messages that were read: ``rows`` are their numbers among all, ``failed`` those of messages that are no such record."""
+
+    schema: RecordSchema
+    rows: Ints
+    failed: Ints
+    fields: Fields
+    data: pa.Buffer
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def take(self, rows: Ints) -> Records:
+        """Return some of the messages, in this order."""
+        return Records(self.schema, self.rows[rows], self.failed, self.fields.take(rows), self.data)
+
+    def column(self, role: str) -> tuple[Type, Column] | None:
+        """Return a role's type and values; None where the schema has no field for it."""
+        field = self.schema.fields.get(role)
+        return None if field is None else (field.type, self.fields.columns[field.name])
+
+    def texts(self, role: str) -> pa.Array:
+        """Return a role's values as bytes, null where there is none."""
+        found = self.column(role)
+        return pa.nulls(len(self), pa.binary()) if found is None else texts(*found, self.data, len(self))
+
+    def integers(self, role: str) -> Integers:
+        """Return a role's values as whole numbers."""
+        found = self.column(role)
+        if found is None:
+            nothing = np.zeros(len(self), np.bool_)
+            return Integers(np.zeros(len(self), np.int64), nothing, nothing)
+        return integers(*found, self.data, len(self))
+
+    def extents(self, role: str) -> pa.Array:
+        """Return a role's values as they are encoded; empty where the schema has no field for it."""
+        found = self.column(role)
+        if found is None or not isinstance(found[1], Slices):
+            return pa.repeat(pa.scalar(b""), len(self))
+        return slices_array(found[1], self.data)
+
+
+def read_records(
+    schema: RecordSchema, messages: pa.Array, wanted: Mapping[str, Wanted], *, others: bool = False
+) -> Iterator[Records]:
+    """Yield messages (a binary array without nulls) as records, block by block, with some roles.
+
+    ``wanted`` says of each role what is asked for; ``others`` asks for all fields without a role, too.
+    """
+    asked: dict[str, Wanted] = {field.name: wanted[role] for role, field in schema.fields.items() if role in wanted}
+    if others:
+        asked |= {field.name: None for field in schema.others}
+    offsets = offsets_of(messages)
+    start = 0
+    while start < len(messages):
+        end = int(np.searchsorted(offsets, int(offsets[start]) + BLOCK_BYTES, side="right")) - 1
+        end = min(max(end, start + 1), len(messages))
+        yield _block(schema, messages, (start, end), asked)
+        start = end
+
+
+def _block(schema: RecordSchema, messages: pa.Array, block: tuple[int, int], asked: Wanted) -> Records:
+    start, end = block
+    offsets = offsets_of(messages)[start : end + 1].astype(np.int64)
+    data, buffer = _with_room(messages.buffers()[2], int(offsets[0]), int(offsets[-1]))
+    bounds = offsets - offsets[0]
+    reading = Messages(data, bounds[1:])
+    column, ends = read(schema.record, reading, bounds[:-1], asked)
+    failed = reading.failed | (ends != bounds[1:])
+    rows = np.flatnonzero(~failed)
+    if not isinstance(column, Fields):
+        raise TypeError("a record is read as fields")
+    fields = column.take(rows) if len(rows) < len(failed) else column
+    return Records(schema, rows + start, np.flatnonzero(failed) + start, fields, buffer)
+
+
+def _with_room(buffer: pa.Buffer | None, first: int, last: int) -> tuple[np.ndarray, pa.Buffer]:
+    """Return bytes from ``first`` to ``last``, with room behind them."""
+    if buffer is None:
+        return np.zeros(ROOM, np.uint8), pa.py_buffer(b"")
+    if buffer.size >= last + ROOM:
+        part = buffer.slice(first, last - first + ROOM)
+        return np.frombuffer(part, np.uint8), part
+    data = np.zeros(last - first + ROOM, np.uint8)
+    data[: last - first] = np.frombuffer(buffer, np.uint8, count=last - first, offset=first)
+    return data, pa.py_buffer(data)
+
+
+def read_alone(kind: Type, raw: bytes) -> tuple[Column, pa.Buffer] | None:
+    """Return a value that has ``raw`` for itself, with its bytes; None if these are no value of the type."""
+    data = np.frombuffer(raw + bytes(ROOM), np.uint8)
+    reading = Messages(data, np.array([len(raw)]))
+    column, ends = read(kind, reading, np.zeros(1, np.int64))
+    return None if reading.failed[0] or int(ends[0]) != len(raw) else (column, pa.py_buffer(data))
+
+
+def texts_alone(kind: Type, raw: bytes) -> list[bytes] | None:
+    """Return an array of texts, encoded alone; None if it is no such array, or null."""
+    found = read_alone(kind, raw)
+    if found is None:
+        return None
+    arrays = lists_of(kind, found[0], 1)
+    if arrays is None:
+        return None
+    _, item, lists = arrays
+    return [one for one in texts(item, lists.items, found[1], int(lists.counts.sum())).to_pylist() if one is not None]

@@ -1,0 +1,281 @@
+"""Records to the batch of ENTRIES (the vendor's table of the fields of ``Record``)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dts_assets.model.positions import file_number
+from dts_assets.model.problems import Reason
+from dts_assets.model.tables import TableId
+from dts_assets.wire.avro.column_lists import column_lists
+from dts_assets.wire.avro.field_values import is_scalar, pairs, texts
+from dts_assets.wire.avro.records import Records, RecordSchema, read_records
+from dts_assets.wire.avro.side_by_side import Extent, Wanted
+from dts_assets.wire.columns.buffers import Bools, joint_codes, masked
+from dts_assets.wire.columns.properties import Properties
+from dts_assets.wire.columns.table_rows import ColumnList
+from dts_assets.wire.columns.texts import not_utf8, readable
+from dts_assets.wire.dts_avro import FIELDS, LISTS, OPERATIONS
+from dts_assets.wire.format import ENTRIES, Checkpoint, DecodedEntries, Rejected, TableShape
+
+_VERSION = 1
+_LAST_SECOND = 253_402_300_799
+"""The end of the year 9999."""
+
+_FIRST_LOAD = pa.array([b"INIT_INSERT", b"INIT_DDL"])
+_STATEMENTS = pa.array([b"DDL", b"INIT_DDL"])
+_KINDS: Mapping[bytes, str] = {
+    **dict.fromkeys((name.encode() for name in OPERATIONS), "DML"),
+    **dict.fromkeys(_STATEMENTS.to_pylist(), "DDL"),
+    **{kind.encode(): kind for kind in ("BEGIN", "COMMIT", "HEARTBEAT", "CHECKPOINT", "ROLLBACK")},
+}
+"""The message types, and what they are in ``entries``."""
+
+_ANYWHERE = pa.array([*_FIRST_LOAD.to_pylist(), b"HEARTBEAT", b"CHECKPOINT"])
+"""Message types that may have no place in a binlog."""
+
+_PLACE = r"^(?P<position>\d{1,18})@(?P<file>\d{1,18})$"
+_NAME = r"(?s)^(?P<database>[^.]+)\.(?P<table>.+)$"
+
+_HEADS: Mapping[str, Wanted] = {
+    role: Extent.BYTES if role in ("columns", "key_names") else {} if role in ("before", "after") else None
+    for role in FIELDS
+}
+"""The fields that entries are made of: all but the values of rows."""
+
+_TEXTS = tuple(role for role in FIELDS if role not in LISTS)
+_PROPERTIES = (
+    "reader_time", "safe_position", "source_version", "execution_time", "heartbeat_time", "gtid_set", "fake_gtid"
+)  # fmt: skip
+_RESERVED = ("total", "index")
+_NO_TEXT = pa.scalar(None, pa.string())
+
+
+def entries_of(sets: pa.Array, schema: RecordSchema) -> DecodedEntries:
+    """Return the entries of messages, as :meth:`dts_assets.wire.format.WireFormat.entries` promises them."""
+    found = _Found()
+    for records in read_records(schema, sets, _HEADS, others=True):
+        found.add(records, sets)
+    table = pa.Table.from_batches(found.batches, ENTRIES).combine_chunks()
+    batch = table.to_batches()[0] if table.num_rows else pa.RecordBatch.from_pylist([], ENTRIES)
+    rejected = tuple(sorted(found.rejected, key=lambda one: one.index))
+    reads = np.concatenate([np.zeros(0, np.bool_), *found.reads])
+    return DecodedEntries(batch, rejected, tuple(found.shapes), tuple(_checkpoints(batch)), dict(found.unknown), reads)
+
+
+@dataclass(slots=True)
+class _Found:
+    """The entries of a call, block by block. ``reads`` marks those with a row of a full load."""
+
+    batches: list[pa.RecordBatch] = field(default_factory=list)
+    reads: list[Bools] = field(default_factory=list)
+    rejected: list[Rejected] = field(default_factory=list)
+    shapes: dict[TableShape, None] = field(default_factory=dict)
+    unknown: Counter[str] = field(default_factory=Counter)
+
+    def add(self, records: Records, sets: pa.Array) -> None:
+        """Add a block of records, which are the messages ``records.rows`` of ``sets``."""
+
+        def reject(number: int, entry: int | None, reason: Reason, detail: str) -> None:
+            self.rejected.append(Rejected(number, entry, reason, detail, sets[number].as_py()))
+
+        for number in records.failed.tolist():
+            reject(number, None, Reason.UNDECODABLE_ENTRIES, "its bytes are no record of the schema")
+        codes, lists = column_lists(records)
+        good = np.ones(len(records), np.bool_)
+        for wrong, reason, detail in _faults(records, codes, lists):
+            for row in np.flatnonzero(wrong & good).tolist():
+                reject(int(records.rows[row]), 0, reason, detail)
+            good &= ~wrong
+        if not good.all():
+            keep = np.flatnonzero(good)
+            records, codes = records.take(keep), codes[keep]
+        heads = _Heads(records, self.unknown)
+        batch = heads.batch(sets)
+        self.batches.append(batch)
+        self.reads.append(np.asarray(pc.equal(heads.types, _FIRST_LOAD[0])))
+        self.shapes |= dict.fromkeys(_shapes(batch, codes, lists))
+
+
+def _faults(
+    records: Records, codes: npt.NDArray[np.int64], lists: list[ColumnList | None]
+) -> Iterator[tuple[Bools, Reason, str]]:
+    """Yield the faults for which records cannot be used, each with the records that have it."""
+    version, seconds, number = (records.integers(role) for role in ("version", "timestamp", "id"))
+    yield version.values != _VERSION, Reason.WRONG_VERSION, "its version is not 1"
+    types = records.texts("operation")
+    kinds = _kinds(types)
+    yield np.asarray(kinds.is_null()), Reason.UNKNOWN_MESSAGE_TYPE, "its message type is not known"
+    no_time = ~seconds.sent | (seconds.values < 0) | (seconds.values > _LAST_SECOND)
+    yield no_time, Reason.UNDECODABLE_ENTRY, "its timestamp is no time in seconds"
+    yield number.bad | (number.values < 0), Reason.UNDECODABLE_ENTRY, "its id is no number from zero on"
+    for role in _TEXTS:
+        yield not_utf8(records.texts(role)), Reason.UNDECODABLE_ENTRY, f"its {FIELDS[role][0]} is not UTF-8"
+    placed = np.asarray(_places(records.texts("position"))[0].is_valid()) | np.asarray(
+        pc.is_in(types, value_set=_ANYWHERE)
+    )
+    yield ~placed, Reason.UNDECODABLE_ENTRY, "its position is no place such as 2196@4"
+    is_dml = np.asarray(pc.fill_null(pc.equal(kinds, "DML"), False))
+    nameless = np.asarray(pc.equal(pc.fill_null(pc.binary_length(_names(records)[1]), 0), 0))
+    yield is_dml & nameless, Reason.UNDECODABLE_ENTRY, "it names no table"
+    unreadable = np.fromiter((one is None for one in lists), np.bool_, len(lists))
+    yield is_dml & unreadable[codes], Reason.UNDECODABLE_ENTRY, "its columns cannot be read"
+
+
+def _kinds(types: pa.Array) -> pa.Array:
+    """Return what records are in ``entries``, null for a type that is not known."""
+    encoded = types.dictionary_encode()
+    kinds = [_KINDS.get(name) for name in encoded.dictionary.to_pylist()]
+    return pa.array(kinds, pa.string()).take(encoded.indices)
+
+
+def _places(positions: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Return positions, and the numbers of files, null where a text is no place."""
+    position, file = pc.extract_regex(_utf8(positions), _PLACE).flatten()
+    return pc.cast(position, pa.int64()), pc.cast(file, pa.int64())
+
+
+def _names(records: Records) -> tuple[pa.Array, pa.Array]:
+    """Return the names of database and table; where no table is sent they are cut from ``objectName``."""
+    database, table, both = (records.texts(role) for role in ("database", "table", "object_name"))
+    lacking = np.asarray(pc.equal(pc.fill_null(pc.binary_length(table), 0), 0))
+    if not lacking.any() or both.null_count == len(both):
+        return database, table
+    cut = pc.extract_regex(_utf8(both), _NAME)
+    found = pa.array(lacking & np.asarray(cut.is_valid()))
+    names = (pc.cast(name, pa.binary()) for name in cut.flatten())
+    first, second = (pc.if_else(found, new, old) for new, old in zip(names, (database, table), strict=True))
+    return first, second
+
+
+def _utf8(values: pa.Array) -> pa.Array:
+    """Return bytes as text, null where they are none."""
+    wrong = not_utf8(values)
+    return pc.cast(masked(values, pa.binary(), np.asarray(values.is_valid()) & ~wrong), pa.string())
+
+
+class _Heads:
+    """Records that can be used. ``types`` are their message types; facts that nobody knows are added to ``unknown``."""
+
+    def __init__(self, records: Records, unknown: Counter[str]) -> None:
+        self._records, self._unknown = records, unknown
+        self.types = records.texts("operation")
+
+    def batch(self, sets: pa.Array) -> pa.RecordBatch:
+        """Return the entries; the messages are some of ``sets``."""
+        records, count = self._records, len(self._records)
+        kinds = _kinds(self.types)
+        is_dml = pc.equal(kinds, "DML")
+        database, table = (pc.cast(one, pa.string()) for one in _names(records))
+        file_names, positions = self._place_columns()
+        threads = self._numbers("thread_id")
+        columns = {
+            "set_index": pa.array(records.rows.astype(np.int32)),
+            "entry_number": pa.array(np.zeros(count, np.int32)),
+            "message_type": kinds,
+            "source_type": pc.utf8_upper(self._text("source_type")),
+            "event_time": pa.array(records.integers("timestamp").values * 1_000_000).view(
+                ENTRIES.field("event_time").type
+            ),
+            "gtid": self._text("gtid"),
+            "transaction_id": self._text("transaction_id"),
+            "thread_id": pc.if_else(pc.equal(threads, 0), pa.scalar(None, pa.int64()), threads),
+            "server_id": self._numbers("server_id"),
+            "seq_id": self._numbers("id"),
+            "file_name": file_names,
+            "position": positions,
+            "database": pc.if_else(is_dml, pc.fill_null(database, ""), _without_empty(database)),
+            "schema": pa.nulls(count, pa.string()),
+            "table": pc.if_else(is_dml, table, _without_empty(table)),
+            "rows": pa.array(np.ones(count, np.int32), mask=~np.asarray(is_dml)),
+            "payload": sets if count == len(sets) else sets.take(pa.array(records.rows)),
+            "properties": self._properties(),
+        }
+        return pa.RecordBatch.from_arrays(list(columns.values()), schema=ENTRIES)
+
+    def _text(self, role: str) -> pa.Array:
+        return _without_empty(pc.cast(self._records.texts(role), pa.string()))
+
+    def _numbers(self, role: str) -> pa.Array:
+        found = self._records.integers(role)
+        return pa.array(found.values, mask=~found.sent)
+
+    def _place_columns(self) -> tuple[pa.Array, pa.Array]:
+        """Return the names of binlog files, and the positions in them.
+
+        The number in ``position`` decides; a file name with another number, or none, gives way to it.
+        """
+        positions, numbers = _places(self._records.texts("position"))
+        names = self._text("file_name")
+        encoded = names.dictionary_encode()
+        told = [file_number(name) for name in encoded.dictionary.to_pylist()]
+        equal = pc.equal(pa.array(told, pa.int64()).take(encoded.indices), numbers)
+        other = np.asarray(numbers.is_valid()) & ~np.asarray(pc.fill_null(equal, False))
+        if other.any():
+            contradicted = int((other & np.asarray(names.is_valid())).sum())
+            self._unknown.update({"position in another file than fileName": contradicted} if contradicted else {})
+            names = pc.if_else(pa.array(other), pc.cast(numbers, pa.string()), names)
+        return names, positions
+
+    def _properties(self) -> pa.MapArray:
+        properties = Properties(len(self._records))
+        types = pc.cast(self.types, pa.string())
+        properties.add("type", types, np.asarray(pc.is_in(self.types, value_set=_FIRST_LOAD)))
+        sql = pc.fill_null(pc.cast(self._records.texts("sql"), pa.string()), "")
+        properties.add("sql", sql, np.asarray(pc.is_in(self.types, value_set=_STATEMENTS)))
+        for role in _PROPERTIES:
+            found = self._text(role)
+            properties.add(FIELDS[role][0], found, np.asarray(found.is_valid()))
+        for role in _RESERVED:
+            number = self._numbers(role)
+            used = np.asarray(pc.fill_null(pc.not_equal(number, 0), False))
+            self._keep(properties, FIELDS[role][0], pc.cast(number, pa.string()), used)
+        tags = self._records.column("tags")
+        if tags is not None and (found := pairs(*tags, self._records.data, len(self._records))) is not None:
+            properties.add_pairs(found)
+        for other in self._records.schema.others:
+            column = self._records.fields.columns[other.name]
+            if is_scalar(other.type):
+                found = readable(texts(other.type, column, self._records.data, len(self._records)))
+                self._keep(properties, other.name, found, np.asarray(found.is_valid()))
+        return properties.maps()
+
+    def _keep(self, properties: Properties, name: str, values: pa.Array, where: Bools) -> None:
+        """Keep a fact that the vendor's table does not have, or has for later."""
+        if where.any():
+            properties.add(name, values, where)
+            self._unknown[f"field {name}"] += int(where.sum())
+
+
+def _without_empty(found: pa.Array) -> pa.Array:
+    return pc.if_else(pc.equal(found, ""), _NO_TEXT, found)
+
+
+def _shapes(
+    batch: pa.RecordBatch, codes: npt.NDArray[np.int64], lists: list[ColumnList | None]
+) -> Iterator[TableShape]:
+    """Yield the distinct shapes of the tables of rows, in the order they came."""
+    rows = np.flatnonzero(np.asarray(batch["rows"].is_valid()))
+    names, numbers = [batch[name].take(pa.array(rows)) for name in ("database", "table")], pa.array(codes[rows])
+    _, first = joint_codes(*names, numbers)
+    distinct = (column.take(pa.array(first)).to_pylist() for column in (*names, numbers))
+    for database, table, number in zip(*distinct, strict=True):
+        group = lists[number]
+        if group is not None:
+            yield TableShape(TableId(database, "", table), group.columns)
+
+
+def _checkpoints(batch: pa.RecordBatch) -> Iterator[Checkpoint]:
+    """Yield every CHECKPOINT that names a place."""
+    is_checkpoint = pc.and_(pc.equal(batch["message_type"], "CHECKPOINT"), batch["position"].is_valid())
+    for row in np.flatnonzero(np.asarray(is_checkpoint)).tolist():
+        properties = dict(batch["properties"][row].as_py())
+        place = (batch["file_name"][row].as_py(), batch["position"][row].as_py())
+        yield Checkpoint(row, *place, properties.get("syncedGtid"), properties.get("fakeGtid") == "true")
