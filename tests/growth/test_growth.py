@@ -23,8 +23,10 @@ import pytest
 import dts_assets
 from dts_assets.wire.drs_json import DrsJson
 from dts_assets.wire.drs_json_c import DrsJsonC
+from dts_assets.wire.dts_avro import DtsAvro
 from dts_assets.wire.dts_protobuf import DtsProtobuf
-from dts_assets.wire.flat_json.drs import DrsMessages
+from dts_assets.wire.format import WireFormat
+from tests.growth.hostile_records import DTS_AVRO, SCHEMA
 from tests.growth.hostile_streams import DRS, DRS_JSON, DTS, Stream
 from tests.growth.long_histories import PLANNING
 from tests.growth.small_steps import STEPS
@@ -41,10 +43,11 @@ FEW_OF_COLUMNS = times(2_000, 10_000)
 _LEAST_SECONDS = 0.01
 _ATTEMPTS = 4
 
-STREAMS: list[tuple[DtsProtobuf | DrsMessages, str, Callable[[int], Stream]]] = [
+STREAMS: list[tuple[WireFormat, str, Callable[[int], Stream]]] = [
     *((DtsProtobuf(), f"DTS: {kind}", make) for kind, make in DTS.items()),
     *((DrsJsonC(), f"DRS: {kind}", make) for kind, make in DRS.items()),
     *((DrsJson(), f"DRS JSON: {kind}", make) for kind, make in DRS_JSON.items()),
+    *((DtsAvro(SCHEMA), f"DTS Avro: {kind}", make) for kind, make in DTS_AVRO.items()),
 ]
 
 EXEMPT = {

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 
 from dts_assets.model.columns import Column
+from dts_assets.model.formats import ChangeOrder
 from dts_assets.model.frontier import Consistency
 from dts_assets.model.ledger_rows import Comparison, IngestWindow, ServerPositions
 from dts_assets.model.offsets import OffsetRange
@@ -24,9 +25,7 @@ from dts_assets.stages.changelog_decoder import ChangelogDecoder, EntriesWanted
 from dts_assets.stages.entry_facts import merge_shapes
 from dts_assets.stages.message_contents import CONTENT_COLUMNS, compare
 from dts_assets.stages.redelivered_entries import COPY_COLUMNS, copies_in_cell, keys_of, redelivered_in_cell
-from dts_assets.wire.dts_protobuf import DtsProtobuf
-from dts_assets.wire.flat_json.drs import DrsMessages
-from dts_assets.wire.format import MESSAGES
+from dts_assets.wire.format import MESSAGES, WireFormat
 from tests.growth.hostile_streams import Stream
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
@@ -37,7 +36,7 @@ HOUR = timedelta(hours=1)
 class Way:
     """A topic of one Kafka partition, whose messages lie in two windows; ``took`` is told the name of each step."""
 
-    wire: DtsProtobuf | DrsMessages
+    wire: WireFormat
     took: Callable[[str], None] = lambda step: None
     entries: dict[Cell, list[pa.RecordBatch]] = field(default_factory=dict)
     rows: dict[Cell, IngestWindow] = field(default_factory=dict)
@@ -90,7 +89,7 @@ class Way:
         self.took("facts")
 
     def _plan(self) -> TopicMarks:
-        if isinstance(self.wire, DrsMessages):
+        if self.wire.traits.order is ChangeOrder.MESSAGE_ID:
             self._compare()
             self.took("compare")
         marks = TopicMarks.of(
@@ -137,14 +136,14 @@ class Way:
         self, marks: TopicMarks, cell: Cell, earlier: tuple[Cell, ...], batches: list[pa.RecordBatch], *, by_gtid: bool
     ) -> pa.Table:
         history = marks.history
-        if isinstance(self.wire, DrsMessages):
+        if self.wire.traits.order is ChangeOrder.MESSAGE_ID:
             return copies_in_cell(
                 (history.stretches(cell), [one.select(COPY_COLUMNS) for one in batches]),
                 [(history.stretches(one), self.entries[one]) for one in earlier], history.rules(cell), self.wire,
             )  # fmt: skip
         return redelivered_in_cell(
             batches, [self.entries[one] for one in earlier], history.rules(cell), trust_gtids=history.trusts_gtids,
-            by_gtid=by_gtid,
+            by_gtid=by_gtid, rows_apart=self.wire.traits.rows_apart,
         )  # fmt: skip
 
 
