@@ -22,7 +22,7 @@ from dts_assets.model.spans import Cell
 from dts_assets.stages.collecting import Tally
 from dts_assets.stages.entry_columns import EntryColumns
 from dts_assets.stages.entry_facts import EntryFacts, account_for_all, entry_rows
-from dts_assets.stages.event_rows import DecodedBatch, first_row, rows_before
+from dts_assets.stages.event_rows import DecodedBatch, first_placed, rows_before
 from dts_assets.stages.heads import Head, find_head, fragment_at
 from dts_assets.stages.isolation import decoded_apart, rejection_of
 from dts_assets.stages.partial_sets import MOST_SET_BYTES, Fragment
@@ -234,9 +234,9 @@ class CellDecoder:
 
     def _numbered(self, decoded: DecodedEntries, columns: EntryColumns) -> tuple[DecodedEntries, EntryColumns]:
         """Return entries with the number of each row in its event, which may have begun in an earlier window."""
-        if not self._events.seen and (row := first_row(columns)) is not None:
+        if not self._events.seen and (row := first_placed(columns)) is not None:
             earlier = self._reading.before(int(columns.offsets[row]))
-            self._events = rows_before(earlier, self._decoded_before, columns.place(row))
+            self._events = rows_before(earlier, self._decoded_before)
         numbers = self._events.see(decoded.batch, columns)
         place = decoded.batch.schema.get_field_index("entry_number")
         batch = decoded.batch.set_column(place, ENTRIES.field(place), pa.array(numbers.astype(np.int32)))

@@ -1,100 +1,184 @@
 """The number of each row in its binlog event, where every row is a message of its own.
 
 The rows of an event follow one another in a Kafka partition, at one position and with growing ids. So a row's number is its
-place in that run, and a run that a window's border cuts goes on behind it. Whatever else has a place in the binlog ends a run; so
-does a CHECKPOINT which says that the event was sent whole, and an id that does not grow: then the rows come again.
+place in that run, and a run that a window's border cuts goes on behind it. Whatever else has a place in the binlog, and a greater
+id, ends a run; so does a CHECKPOINT which says that the event was sent whole. Messages with ids that were passed are sent again:
+they have runs of their own, and the run that they interrupt goes on behind them.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from dts_assets.stages.entry_columns import CHECKPOINT, DML, EntryColumns, Numbers
 
-_FEW = 256
-"""Messages before a window that are looked at first for the begin of an event; most events have fewer rows."""
+_FEW, _MARKS = 256, 4
+"""Messages before a window, or CHECKPOINTs and HEARTBEATs among them, that are looked at to know which event is open there.
 
-DecodedBatch = tuple[pa.RecordBatch, EntryColumns]
+The last ones alone may all have been sent again. A producer sends a few messages twice, and never those of half a minute.
+"""
+
+DecodedBatch: TypeAlias = tuple[pa.RecordBatch, EntryColumns]
 """Decoded entries with their columns."""
+
+Event: TypeAlias = tuple[int, int, int, str]
+"""What all rows of an event have: number of the file, position, server id, GTID."""
+
+
+@dataclass(slots=True)
+class EventRun:
+    """The rows that have come of one event: their ``ids``, which grow; none if no event is open."""
+
+    file: int = 0
+    position: int = 0
+    server_id: int = 0
+    gtid: str = ""
+    ids: list[int] = field(default_factory=list)
+
+    @property
+    def event(self) -> Event:
+        """The event."""
+        return self.file, self.position, self.server_id, self.gtid
+
+    def is_of(self, event: Event) -> bool:
+        """Tell whether rows of an event have come."""
+        return bool(self.ids) and self.event == event
+
+    def number(self, sent: int) -> int:
+        """Take a row of the event by its id, and return its number.
+
+        An id that came before is the same row again. One between two that came is of another telling, which begins here.
+        """
+        place = bisect_left(self.ids, sent)
+        if place == len(self.ids):
+            self.ids.append(sent)
+        elif self.ids[place] != sent:
+            self.ids[:] = [sent]
+            return 0
+        return place
 
 
 @dataclass(slots=True)
 class EventRows:
     """Numbers the rows of events in one Kafka partition. Feed it every batch of entries in offset order.
 
-    ``rows`` of the event at ``file`` and ``position`` have come, the last one with ``id``; none if the last entry was no row.
-    ``seen`` says that the begin of the first event is known.
+    ``run`` is that of the last event, ``again`` that of messages which were sent again since. ``last`` is the greatest id since
+    the last event began. ``seen`` says that the begin of the first event is known.
     """
 
-    file: int = 0
-    position: int = 0
-    server_id: int = 0
-    gtid: str = ""
-    id: int = -1
-    rows: int = 0
+    run: EventRun = field(default_factory=EventRun)
+    again: EventRun = field(default_factory=EventRun)
+    last: int = -1
     seen: bool = False
 
     def see(self, batch: pa.RecordBatch, entries: EntryColumns) -> Numbers:
         """Take note of entries, and return the number of each in its event; 0 for entries that are no rows."""
         numbers = np.zeros(len(entries), np.int64)
-        rows = _ending(entries, (self.file, self.position) if self.rows else None)
-        if not len(rows):
-            return numbers
-        self.seen = True
-        is_row = entries.kinds[rows] == DML
-        keys, ids = entries.keys[rows], entries.seq_ids[rows]
-        gtids = pc.fill_null(batch["gtid"].take(pa.array(rows)), "")
-        goes_on = np.zeros(len(rows), np.bool_)
-        goes_on[1:] = is_row[1:] & is_row[:-1] & (keys[1:] == keys[:-1]) & (ids[1:] > ids[:-1])
-        goes_on[1:] &= entries.server_ids[rows[1:]] == entries.server_ids[rows[:-1]]
-        goes_on[1:] &= np.asarray(pc.equal(gtids[1:], gtids[:-1]))
-        first, last = int(rows[0]), int(rows[-1])
-        carried = self.rows if is_row[0] and self._goes_on(entries, first, gtids[0].as_py()) else 0
-        starts = np.maximum.accumulate(np.where(goes_on, 0, np.arange(len(rows))))
-        found = np.arange(len(rows)) - starts
-        found[starts == 0] += carried
-        numbers[rows[is_row]] = found[is_row]
-        self.file, self.position = entries.place(last)
-        self.server_id, self.gtid = int(entries.server_ids[last]), gtids[-1].as_py()
-        self.id, self.rows = int(ids[-1]), int(found[-1]) + 1 if is_row[-1] else 0
+        rows = _ending(entries, (self.run.file, self.run.position) if self.run.ids else None)
+        if len(rows):
+            self.seen = True
+            found = _Placed.of(batch, entries, rows)
+            grows = bool((np.diff(found.ids, prepend=self.last) > 0).all())
+            numbers[rows] = self._all_at_once(found) if grows else self._one_by_one(found)
         return numbers
 
-    def _goes_on(self, entries: EntryColumns, row: int, gtid: str) -> bool:
-        place = (self.file, self.position, self.server_id, self.gtid)
-        same = place == (*entries.place(row), int(entries.server_ids[row]), gtid)
-        return self.rows > 0 and same and int(entries.seq_ids[row]) > self.id
+    def _all_at_once(self, found: _Placed) -> Numbers:
+        """Return the numbers of entries whose ids grow, as nearly all do."""
+        count = len(found.ids)
+        starts = np.maximum.accumulate(np.where(found.goes_on(), 0, np.arange(count)))
+        before = self.run.ids if found.is_row[0] and self.run.is_of(found.event(0)) else []
+        numbers = np.arange(count) - starts
+        numbers[starts == 0] += len(before)
+        start = int(starts[-1])
+        ids = [*(before if start == 0 else ()), *found.ids[start:].tolist()] if found.is_row[-1] else []
+        self.run, self.again, self.last = EventRun(*found.event(count - 1), ids), EventRun(), int(found.ids[-1])
+        return np.where(found.is_row, numbers, 0)
+
+    def _one_by_one(self, found: _Placed) -> Numbers:
+        numbers = np.zeros(len(found.ids), np.int64)
+        for place, (sent, is_row) in enumerate(zip(found.ids.tolist(), found.is_row.tolist(), strict=True)):
+            event = found.event(place)
+            if found.is_mark[place] and self.run.ids and (event[:2] < self.run.event[:2] or sent <= self.last):
+                continue
+            if is_row and self.run.is_of(event):
+                numbers[place] = self.run.number(sent)
+            elif sent > self.last or not self.run.ids or event[:2] > self.run.event[:2]:
+                self.run, self.again = EventRun(*event, [sent] if is_row else []), EventRun()
+                self.last = sent
+                continue
+            elif is_row and self.again.is_of(event):
+                numbers[place] = self.again.number(sent)
+            else:
+                self.again = EventRun(*event, [sent] if is_row else [])
+            self.last = max(self.last, sent)
+        return numbers
 
 
-def first_row(entries: EntryColumns) -> int | None:
-    """Return the row that comes first, if it may go on with an event; None if it cannot, or nothing is known yet."""
-    placed = np.flatnonzero(entries.placed & (entries.kinds >= 0) & (entries.kinds < CHECKPOINT))
-    if not len(placed) or entries.kinds[placed[0]] != DML:
-        return None
-    row = int(placed[0])
-    return row if int(_ending(entries, entries.place(row))[0]) == row else None
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    """Entries that are rows or end an event, in columns."""
+
+    is_row: npt.NDArray[np.bool_]
+    is_mark: npt.NDArray[np.bool_]
+    ids: Numbers
+    files: Numbers
+    positions: Numbers
+    server_ids: Numbers
+    gtids: pa.Array
+
+    @classmethod
+    def of(cls, batch: pa.RecordBatch, entries: EntryColumns, rows: Numbers) -> _Placed:
+        columns = (entries.seq_ids, entries.files, entries.positions, entries.server_ids)
+        gtids = pc.fill_null(batch["gtid"].take(pa.array(rows)), "")
+        kinds = entries.kinds[rows]
+        return cls(kinds == DML, kinds == CHECKPOINT, *(column[rows] for column in columns), gtids)
+
+    def event(self, place: int) -> Event:
+        at = (int(self.files[place]), int(self.positions[place]))
+        return *at, int(self.server_ids[place]), self.gtids[place].as_py()
+
+    def goes_on(self) -> npt.NDArray[np.bool_]:
+        """Return which entries are rows of the event that the entry before is a row of."""
+        found = np.zeros(len(self.ids), np.bool_)
+        found[1:] = self.is_row[1:] & self.is_row[:-1]
+        for column in (self.files, self.positions, self.server_ids):
+            found[1:] &= column[1:] == column[:-1]
+        found[1:] &= np.asarray(pc.equal(self.gtids[1:], self.gtids[:-1]))
+        return found
+
+
+def first_placed(entries: EntryColumns) -> int | None:
+    """Return the first entry with a place in the binlog; None if there is none."""
+    rows = np.flatnonzero(entries.placed & (entries.kinds >= 0))
+    return int(rows[0]) if len(rows) else None
 
 
 def rows_before(
-    before: Iterable[pa.RecordBatch], decode: Callable[[pa.RecordBatch], Iterable[DecodedBatch]], place: tuple[int, int]
+    before: Iterable[pa.RecordBatch], decode: Callable[[pa.RecordBatch], Iterable[DecodedBatch]]
 ) -> EventRows:
-    """Return what the messages before a window say of the event at ``place``, with which the window begins.
+    """Return what the messages before a window say of the event that is open behind them.
 
-    ``before`` are the messages, last batch first; only as many are decoded as may have rows of the event.
+    ``before`` are the messages, last batch first; only as many are decoded as may say something.
     """
-    known: list[list[DecodedBatch]] = []
-    for messages in _last_first(before):
-        known.append(list(decode(messages)))
-        if any(_begins_behind(entries, place) for _, entries in known[-1]):
-            break
-    found = EventRows()
-    for decoded in reversed(known):
-        for batch, entries in decoded:
+    known: list[DecodedBatch] = []
+    messages = marks = 0
+    found = EventRows(seen=True)
+    for some in _last_first(before):
+        known[:0] = decode(some)
+        found = EventRows(seen=True)
+        for batch, entries in known:
             found.see(batch, entries)
+        messages, marks = messages + len(some), sum(int((one.kinds >= CHECKPOINT).sum()) for _, one in known)
+        if (messages >= _FEW or marks >= _MARKS) and known and _begins_outside(known[0][1], found.run):
+            break
     return found
 
 
@@ -108,11 +192,13 @@ def _last_first(before: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
             end, size = start, size * 16
 
 
-def _begins_behind(entries: EntryColumns, place: tuple[int, int]) -> bool:
-    """Tell whether entries hold anything that is no row of the event at a place, so that none before it matters."""
-    rows = _ending(entries, place)
-    files, positions = entries.files[rows], entries.positions[rows]
-    return bool(((entries.kinds[rows] != DML) | (files != place[0]) | (positions != place[1])).any())
+def _begins_outside(entries: EntryColumns, run: EventRun) -> bool:
+    """Tell whether entries begin with something else than a row of an event, so that none before them matters."""
+    rows = _ending(entries, (run.file, run.position) if run.ids else None)[:1]
+    if not len(rows):
+        return False
+    row = int(rows[0])
+    return not run.ids or entries.kinds[row] != DML or entries.place(row) != (run.file, run.position)
 
 
 def _ending(entries: EntryColumns, place: tuple[int, int] | None) -> Numbers:
