@@ -136,10 +136,16 @@ class _Placed:
 
     @classmethod
     def of(cls, batch: pa.RecordBatch, entries: EntryColumns, rows: Numbers) -> _Placed:
-        columns = (entries.seq_ids, entries.files, entries.positions, entries.server_ids)
-        gtids = pc.fill_null(batch["gtid"].take(pa.array(rows)), "")
         kinds = entries.kinds[rows]
-        return cls(kinds == DML, kinds == CHECKPOINT, *(column[rows] for column in columns), gtids)
+        return cls(
+            is_row=kinds == DML,
+            is_mark=kinds == CHECKPOINT,
+            ids=entries.seq_ids[rows],
+            files=entries.files[rows],
+            positions=entries.positions[rows],
+            server_ids=entries.server_ids[rows],
+            gtids=pc.fill_null(batch["gtid"].take(pa.array(rows)), ""),
+        )
 
     def event(self, place: int) -> Event:
         at = (int(self.files[place]), int(self.positions[place]))

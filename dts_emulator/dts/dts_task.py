@@ -39,7 +39,7 @@ class DtsTask:
 
     def __init__(self, options: DtsOptions, clock: Clock) -> None:
         self.options = options
-        self.encoder = EntryEncoder(options)
+        self.encoder = self._new_encoder()
         self.synced = GtidSet()
         self.committed: Coordinates | None = None
         self.sent = [0] * options.partitions
@@ -75,10 +75,8 @@ class DtsTask:
     def send(self, transaction: Transaction) -> Iterator[Message]:
         """Yield the messages of a transaction, as far as they do not wait for more to merge with."""
         for routed in self.encoder.transaction(transaction):
-            yield from self._add(routed.partition, as_item(routed.entry))
-        self.committed = transaction.end
-        if transaction.end.gtid is not None:
-            self.synced |= transaction.end.gtid.as_set()
+            yield from self._add(routed.partition, self._item(routed.entry))
+        self._commit(transaction)
         if not self.options.linger_ms:
             yield from self.flush()
 
@@ -99,6 +97,22 @@ class DtsTask:
         """Everything that waits for more to merge with."""
         for partition in range(self.options.partitions):
             yield from self._flush(partition)
+
+    def _commit(self, transaction: Transaction) -> None:
+        self.committed = transaction.end
+        if transaction.end.gtid is not None:
+            self.synced |= transaction.end.gtid.as_set()
+
+    def _new_encoder(self) -> EntryEncoder:
+        return EntryEncoder(self.options)
+
+    def _item(self, entry: bytes) -> bytes:
+        """Return an entry as a part of what is sent."""
+        return as_item(entry)
+
+    def _values(self, entries: bytes) -> Sequence[bytes]:
+        """Return the values of the messages that are sent for some entries."""
+        return envelopes(entries, limit=self.options.max_message_bytes)
 
     @property
     def _latency(self) -> int:
@@ -135,7 +149,7 @@ class DtsTask:
 
     def _send_everywhere(self, entry: bytes) -> Iterator[Message]:
         for partition in range(self.options.partitions):
-            yield from self._send(partition, as_item(entry))
+            yield from self._send(partition, self._item(entry))
 
     def _add(self, partition: int, item: bytes) -> Iterator[Message]:
         pending = self._pending[partition]
@@ -165,7 +179,7 @@ class DtsTask:
 
     def _send(self, partition: int, entries: bytes) -> Iterator[Message]:
         """Yield the messages of one entry set, in order and with nothing between them in their partition."""
-        for value in envelopes(entries, limit=self.options.max_message_bytes):
+        for value in self._values(entries):
             self.sent[partition] += 1
             sequence = self.sent[partition]
             headers = [("ps", str(sequence).encode("ascii"))]

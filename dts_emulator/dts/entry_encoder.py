@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 from dts_assets.protocol import subscribe_pb2 as pb
@@ -51,21 +51,23 @@ class EntryEncoder:
             split_by_partition(event.table, event.rows, self.options.routing) if isinstance(event, Rows) else {}
             for event in transaction.events
         ]
-        everyone = tuple(range(self.options.partitions))
-        touched = tuple(sorted({partition for piece in pieces for partition in piece})) or (0,)
-        boundaries = everyone if self.options.transaction_boundaries == "broadcast" else touched
-        transaction_id = next((event.transaction_id for event in transaction.events if isinstance(event, Commit)), "")
+        touched = {partition for piece in pieces for partition in piece}
+        transaction_id = transaction_id_of(transaction)
         for event, piece in zip(transaction.events, pieces, strict=True):
             self.seq_id += 1
             if isinstance(event, Rows):
                 for partition, rows in piece.items():
-                    yield Routed(partition, self._dml(event, rows).SerializeToString())
+                    yield Routed(partition, self.dml(event, rows).SerializeToString())
                 continue
-            targets = boundaries
-            if isinstance(event, Ddl):
-                targets = everyone if self.options.ddl_routing == "broadcast" else (0,)
-            encoded = self._control(event, transaction_id).SerializeToString()
-            yield from (Routed(partition, encoded) for partition in targets)
+            encoded = self.control(event, transaction_id).SerializeToString()
+            yield from (Routed(partition, encoded) for partition in self.targets(event, touched))
+
+    def targets(self, event: SourceEvent, touched: Collection[int]) -> tuple[int, ...]:
+        """Return the partitions of an event without rows; ``touched`` are those of the rows of its transaction."""
+        everyone = tuple(range(self.options.partitions))
+        if isinstance(event, Ddl):
+            return everyone if self.options.ddl_routing == "broadcast" else (0,)
+        return everyone if self.options.transaction_boundaries == "broadcast" else tuple(sorted(touched)) or (0,)
 
     def checkpoint(self, at: Coordinates, *, timestamp: int, synced: str) -> bytes:
         """Return a CHECKPOINT: everything up to the end of ``at`` has been sent."""
@@ -105,7 +107,12 @@ class EntryEncoder:
             gtid=str(at.gtid) if at.gtid else "", seqId=self.seq_id, isLast=True,
         )  # fmt: skip
 
-    def _control(self, event: SourceEvent, transaction_id: str) -> pb.Entry:
+    def control(self, event: SourceEvent, transaction_id: str) -> pb.Entry:
+        """Return the entry of an event without rows.
+
+        Raises:
+            TypeError: The event has rows.
+        """
         if isinstance(event, Begin):
             named = transaction_id if self.options.transaction_id_on_begin else ""
             body = pb.Event(beginEvent=pb.BeginEvent(transactionId=named))
@@ -123,7 +130,8 @@ class EntryEncoder:
             return pb.Entry(header=self._header(event.at, pb.DDL), event=body)
         raise TypeError(f"{type(event).__name__} is no control event")
 
-    def _dml(self, event: Rows, rows: tuple[RowChange, ...]) -> pb.Entry:
+    def dml(self, event: Rows, rows: tuple[RowChange, ...]) -> pb.Entry:
+        """Return the entry of some rows of an event."""
         known = self.tables.get(event.table)
         if known is None:
             known = self.tables[event.table] = _table_encoders(event.table, self.options)
@@ -143,6 +151,11 @@ class EntryEncoder:
         ]
         dml = pb.DMLEvent(dmlEventType=_operation(rows[0]), columns=columns, rows=changes)
         return pb.Entry(header=header, event=pb.Event(dmlEvent=dml))
+
+
+def transaction_id_of(transaction: Transaction) -> str:
+    """Return the id that a transaction's COMMIT has, empty without one."""
+    return next((event.transaction_id for event in transaction.events if isinstance(event, Commit)), "")
 
 
 def _operation(row: RowChange) -> pb.DMLType:

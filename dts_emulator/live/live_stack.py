@@ -29,7 +29,7 @@ from dts_emulator.live.supervisor import Child, Supervisor, at_once
 from dts_emulator.machine.ports import HOST, free_port, listens
 from dts_emulator.machine.waiting import wait_until
 from dts_emulator.source.server import Server, private_server
-from dts_emulator.tasks.vendor_tasks import FORMATS
+from dts_emulator.tasks.vendor_tasks import FORMATS, VENDOR_TASKS
 
 HOUSE = Path(__file__).resolve().parents[2]
 SUBSCRIPTION = "live"
@@ -59,7 +59,7 @@ lake: {{warehouse: ./lake}}
 spark: {{remote: "sc://{host}:{spark_port}"}}
 subscriptions:
   {name}:
-    format: {format}
+    format: {format}{schema}
     source:
       kafka:
         bootstrap_servers: {bootstrap}
@@ -73,6 +73,9 @@ subscriptions:
     source_time_zone: "+00:00"
     tables: {{include: ["{database}.*"]}}
 """
+
+_SCHEMA_FILE = "Record.avsc"
+"""The schema of the topic's messages, beside the configuration, for formats that are read with one."""
 
 _WITHOUT_CHECKPOINTS = ("window", ", grace: 20s")
 """The settings of a format without CHECKPOINTs.
@@ -232,6 +235,9 @@ def live_stack(
         say("Kafka is up")
         config, spark_port = folder / "pipeline.yaml", free_port()
         config.write_text(_configuration(options, broker, spark_port))
+        schema = VENDOR_TASKS[options.format].schema
+        if schema is not None:
+            (folder / _SCHEMA_FILE).write_bytes(schema())
         url = f"http://{HOST}:{port}"
         environment = {
             "DAGSTER_HOME": str(folder / "dagster_home"),
@@ -292,6 +298,7 @@ def _configuration(options: LiveOptions, broker: Broker, spark_port: int) -> str
         start=_border(duration_of(options.every)).strftime("%Y-%m-%dT%H:%MZ"),
         database=DATABASE,
         format=options.format,
+        schema="" if VENDOR_TASKS[options.format].schema is None else f"\n    schema: ./{_SCHEMA_FILE}",
         consistency=consistency,
         grace=grace,
     )

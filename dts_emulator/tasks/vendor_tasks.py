@@ -13,6 +13,8 @@ from dts_emulator.drs.drs_options import DrsJsonOptions, DrsOptions
 from dts_emulator.drs.drs_task import DrsTask, produce_drs
 from dts_emulator.dts.dts_options import DtsOptions
 from dts_emulator.dts.dts_task import DtsTask, produce
+from dts_emulator.dts_avro.avro_task import AvroOptions, AvroTask, produce_avro
+from dts_emulator.dts_avro.records import schema_file
 from dts_emulator.messages.clocks import Clock
 from dts_emulator.messages.message import Message
 from dts_emulator.messages.task import Task
@@ -23,11 +25,15 @@ TaskOptions: TypeAlias = DtsOptions | DrsOptions
 
 @dataclass(frozen=True, slots=True)
 class VendorTask:
-    """A vendor's task: its options, its recording of transactions, and the task that follows a live server."""
+    """A vendor's task: its options, its recording of transactions, and the task that follows a live server.
+
+    ``schema`` gives the file that its messages are read with, where they need one.
+    """
 
     options: type[TaskOptions]
     recording: Callable[[Iterable[Transaction], Any, int | None], Iterator[Message]]
     following: Callable[[Any, Clock], Task]
+    schema: Callable[[], bytes] | None = None
 
     @property
     def parameters(self) -> frozenset[str]:
@@ -42,6 +48,12 @@ def _drs(options: type[DrsOptions]) -> VendorTask:
 VENDOR_TASKS: Mapping[str, VendorTask] = {
     "dts-protobuf": VendorTask(
         DtsOptions, lambda transactions, options, until: produce(transactions, options, until=until), DtsTask
+    ),
+    "dts-avro": VendorTask(
+        AvroOptions,
+        lambda transactions, options, until: produce_avro(transactions, options, until=until),
+        AvroTask,
+        schema_file,
     ),
     "drs-json-c": _drs(DrsOptions),
     "drs-json": _drs(DrsJsonOptions),

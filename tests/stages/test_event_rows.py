@@ -182,13 +182,14 @@ def topics(draw: st.DrawFn) -> Topic:
             telling += [f"B{at - 5}"] if marked else []
             for number in range(rows):
                 if told < most:
-                    telling += draw(st.sampled_from([[], [], [], ["H"], [f"K{at - 6}"]]))
+                    telling += draw(st.sampled_from(["", "", "", "H", f"K{at - 6}"])).split()
                     telling.append(f"r{at}")
                     numbers.append(str(number))
                 told += 1
             telling += [f"C{at}"] if marked and told < most else []
         count = len(telling)
-        if telling and draw(st.booleans()):
+        sends_twice: bool = draw(st.booleans())
+        if telling and sends_twice:
             start = draw(st.integers(0, count - 1))
             some = range(start, draw(st.integers(start, min(start + 4, count))))
             if sum(telling[one][0] in "KH" for one in some) < 2:  # nobody sends as much twice

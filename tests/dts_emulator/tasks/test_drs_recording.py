@@ -84,8 +84,8 @@ def dump(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def content(values: Sequence[bytes], wire: WireFormat) -> dict[str, pa.Table]:
-    """The tables that messages amount to: each number once, in the order of numbers."""
+def content(values: Sequence[bytes], wire: WireFormat, *, number: str = "position") -> dict[str, pa.Table]:
+    """The tables that messages amount to: each number once, in the order of numbers, which stand in a column of entries."""
     decoded = wire.entries(pa.array(values, pa.binary()))
     assert decoded.rejected == ()
     columns: dict[TableId, dict[str, Column]] = {}
@@ -96,7 +96,7 @@ def content(values: Sequence[bytes], wire: WireFormat) -> dict[str, pa.Table]:
     dml = decoded.batch.filter(pc.equal(decoded.batch["message_type"], "DML"))
     changes = wire.changes(dml, {table: tuple(found.values()) for table, found in columns.items()})
     assert changes.rejected == ()
-    ids = dml["position"].to_pylist()
+    ids = dml[number].to_pylist()
     tables = {}
     for changed in changes.tables:
         by_number = {(ids[row["entry_index"]], row["row_number"]): row for row in changed.batch.to_pylist()}

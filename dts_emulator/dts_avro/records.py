@@ -1,0 +1,194 @@
+"""Entries of the task as records: one for each row of a rows event, with values by the vendor's table of types."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import fastavro
+from fastavro.types import Schema
+
+from dts_assets.model.positions import file_number
+from dts_assets.protocol import subscribe_pb2 as pb
+
+_SPACE = "com.tencent.subscribe.avro"
+_BASE = re.compile(r"\s*([a-z]+)", re.I)
+_ARGUMENTS = re.compile(r"\((\d+)(?:,(\d+))?\)")
+_MOMENT = re.compile(
+    r"(?:(?P<year>\d+)-(?P<month>\d+)-(?P<day>\d+))?[ ]?"
+    r"(?:(?P<sign>-?)(?P<hour>\d+):(?P<minute>\d+):(?P<second>\d+)(?:\.(?P<fraction>\d+))?)?(?: \+00:00)?"
+)
+_DATES, _TIMES = ("year", "month", "day"), ("hour", "minute", "second")
+
+_TYPE_NUMBERS = {
+    "tinyint": 1, "smallint": 2, "int": 3, "float": 4, "double": 5, "timestamp": 7, "bigint": 8, "mediumint": 9, "date": 10,
+    "time": 11, "datetime": 12, "year": 13, "bit": 16, "json": 245, "decimal": 246, "enum": 247, "set": 248, "tinytext": 249,
+    "tinyblob": 249, "mediumtext": 250, "mediumblob": 250, "longtext": 251, "longblob": 251, "text": 252, "blob": 252,
+    "varchar": 253, "varbinary": 253, "char": 254, "binary": 254, "geometry": 255, "point": 255,
+}  # fmt: skip
+"""The numbers of types in MySQL's protocol."""
+
+_EVENTS = {"beginEvent": "BEGIN", "commitEvent": "COMMIT", "ddlEvent": "DDL", "rollbackEvent": "ROLLBACK"}
+_OPERATIONS = {pb.INSERT: "INSERT", pb.UPDATE: "UPDATE", pb.DELETE: "DELETE"}
+_SOURCES = {pb.MYSQL: "MySQL", pb.MARIADB: "MariaDB"}
+_INTEGERS = frozenset({
+    pb.INT8, pb.INT16, pb.INT32, pb.INT64, pb.UINT8, pb.UINT16, pb.UINT32, pb.UINT64,
+})  # fmt: skip
+
+
+@cache
+def schema_file() -> bytes:
+    """Return the content of ``Record.avsc``."""
+    return files(__package__).joinpath("Record.avsc").read_bytes()
+
+
+@cache
+def _record_schema() -> Schema:
+    known: dict[str, Any] = {}
+    *kinds, record = json.loads(schema_file())
+    for one in kinds:
+        fastavro.parse_schema(one, known)
+    return fastavro.parse_schema(record, known)
+
+
+def encoded(record: Mapping[str, Any]) -> bytes:
+    """Return a record in bare binary encoding."""
+    out = io.BytesIO()
+    fastavro.schemaless_writer(out, _record_schema(), record)
+    return out.getvalue()
+
+
+def records_of(entry: pb.Entry, *, text_as_bytes: bool = False) -> Iterator[dict[str, Any]]:
+    """Yield the records of an entry, without ``id``, ``safePosition`` and ``readerTimestamp``.
+
+    ``text_as_bytes`` says that columns of the TEXT types are BinaryObject, as those of the BLOB types.
+    """
+    common = _common(entry.header)
+    event = entry.event
+    if event.HasField("dmlEvent"):
+        yield from _rows(common, entry.header, event.dmlEvent, text_as_bytes=text_as_bytes)
+        return
+    kind = next((name for field, name in _EVENTS.items() if event.HasField(field)), "")
+    if event.HasField("heartbeatEvent"):
+        yield common | {"messageType": "HEARTBEAT", "heartbeatTimestamp": event.heartbeatEvent.epoch}
+    elif event.HasField("checkpointEvent"):
+        mark = event.checkpointEvent
+        place = {"fileName": mark.fileName, "position": _place(mark.fileName, mark.position)}
+        yield common | place | {"messageType": "CHECKPOINT", "syncedGtid": mark.syncedGtid, "fakeGtid": mark.fakeGtid}
+    elif kind == "DDL":
+        yield common | {
+            "messageType": kind, "schemaName": event.ddlEvent.schemaName or None, "sql": event.ddlEvent.sql,
+            "executionTime": event.ddlEvent.executionTime,
+        }  # fmt: skip
+    else:
+        yield common | {"messageType": kind, "transactionId": event.commitEvent.transactionId or None}
+
+
+def _common(header: pb.Header) -> dict[str, Any]:
+    return {
+        "version": header.version, "fileName": header.fileName, "position": _place(header.fileName, header.position),
+        "timestamp": header.timestamp, "gtid": header.gtid or None, "transactionId": None, "serverId": header.serverId,
+        "threadId": 0, "sourceType": _SOURCES.get(header.sourceType, ""), "sourceVersion": "", "schemaName": None,
+        "tableName": None, "objectName": None, "columns": None, "oldColumns": None, "newColumns": None, "sql": None,
+        "executionTime": None, "heartbeatTimestamp": None, "syncedGtid": None, "fakeGtid": None, "pkNames": None,
+        "tags": {}, "total": 0, "index": 0,
+    }  # fmt: skip
+
+
+def _place(file_name: str, position: int) -> str:
+    """Return a place as the vendor writes it: ``2196@4`` in ``mysql-bin.000004``."""
+    return f"{position}@{file_number(file_name)}"
+
+
+def _rows(
+    common: Mapping[str, Any], header: pb.Header, event: pb.DMLEvent, *, text_as_bytes: bool
+) -> Iterator[dict[str, Any]]:
+    columns = [
+        {"name": one.name, "dataTypeNumber": _TYPE_NUMBERS.get(_base(one.originalType), 0), "isKey": one.isKey,
+         "originalType": one.originalType} for one in event.columns
+    ]  # fmt: skip
+    keys = [one.name for one in event.columns if one.isKey]
+    types = [one.originalType for one in event.columns]
+    table = dict(common) | {
+        "messageType": _OPERATIONS[event.dmlEventType], "schemaName": header.schemaName, "tableName": header.tableName,
+        "objectName": f"{header.schemaName}.{header.tableName}", "columns": ("array", columns),
+        "pkNames": ("array", keys) if keys else None,
+    }  # fmt: skip
+    for row in event.rows:
+        images = {
+            side: ("array", [
+                _value(value, kind, text_as_bytes=text_as_bytes) for value, kind in zip(image, types, strict=True)
+            ]) if image else None
+            for side, image in (("oldColumns", row.oldColumns), ("newColumns", row.newColumns))
+        }  # fmt: skip
+        yield table | images
+
+
+def _value(value: pb.Data, original_type: str, *, text_as_bytes: bool) -> tuple[str, Any]:
+    """Return a value as the record of its kind."""
+    kind, base = value.dataType, _base(original_type)
+    if kind in (pb.NIL, pb.NA):
+        return f"{_SPACE}.EmptyObject", "NULL" if kind == pb.NIL else "NONE"
+    if kind in _INTEGERS:
+        if base == "year":
+            return _of("DateTime", _moment(value.sv.zfill(4) + "-0-0") | {"month": None, "day": None})
+        return _of("Integer", {"precision": len(value.sv.lstrip("-")), "value": value.sv})
+    if kind in (pb.FLOAT32, pb.FLOAT64):
+        return _of("Float", {"value": float(value.sv), "precision": 0, "scale": 0})
+    if kind == pb.DECIMAL:
+        precision, scale = _arguments(original_type)
+        return _of("Decimal", {"value": value.sv, "precision": precision, "scale": scale})
+    if base == "timestamp":
+        return _of("Timestamp", _instant(value.bv.decode()))
+    if base in ("date", "datetime", "time"):
+        return _of("DateTime", _moment(value.bv.decode()))
+    if base in ("enum", "set", "json"):
+        return _of("TextObject", {"type": base, "value": value.bv.decode()})
+    is_text = kind == pb.STRING and base not in ("binary", "varbinary")
+    if is_text and not (text_as_bytes and base.endswith("text")):
+        return _of("Character", {"charset": value.charset, "value": value.bv})
+    return _of("BinaryObject", {"type": base, "value": value.bv})
+
+
+def _of(name: str, fields: dict[str, Any]) -> tuple[str, Any]:
+    return f"{_SPACE}.{name}", fields
+
+
+def _base(original_type: str) -> str:
+    found = _BASE.match(original_type)
+    return "" if found is None else found.group(1).lower()
+
+
+def _arguments(original_type: str) -> tuple[int, int]:
+    found = _ARGUMENTS.search(original_type)
+    return (10, 0) if found is None else (int(found.group(1)), int(found.group(2) or 0))
+
+
+def _moment(text: str) -> dict[str, int | None]:
+    """Return the parts of a date, a time or both; a time below zero has all its parts below zero.
+
+    Raises:
+        ValueError: The text is none of them.
+    """
+    found = _MOMENT.fullmatch(text)
+    if found is None:
+        raise ValueError("a value of a date or time type has another form")
+    parts: dict[str, int | None] = {name: None if found[name] is None else int(found[name]) for name in _DATES}
+    sign = -1 if found["sign"] else 1
+    parts |= {name: None if found[name] is None else sign * int(found[name]) for name in _TIMES}
+    parts["millis"] = None if found["hour"] is None else sign * int((found["fraction"] or "0").ljust(3, "0")[:3])
+    return parts
+
+
+def _instant(text: str) -> dict[str, int]:
+    """Return seconds and milliseconds of ``2021-05-17 07:22:42.500 +00:00``; zero for the zero timestamp."""
+    if text.startswith("0000"):
+        return {"timestamp": 0, "millis": 0}
+    moment = datetime.fromisoformat(text.removesuffix(" +00:00")).replace(tzinfo=UTC)
+    return {"timestamp": int(moment.timestamp()), "millis": moment.microsecond // 1000}
