@@ -1,0 +1,93 @@
+"""One workload in DTS Avro and in Protobuf gives one changelog and one snapshot, but for what Avro cannot carry."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dts_assets.flows.find_work import find_work
+from dts_assets.model.problems import Completeness
+from tests.flows.avro_topic import in_avro
+from tests.flows.harness import Bench, Harness
+from tests.flows.history import WINDOWS, History
+from tests.flows.source import write_capture
+from tests.flows.test_any_order import assert_equal
+from tests.wire.scenarios import DATA
+
+pytestmark = pytest.mark.spark
+
+SETTINGS = {"format": "dts-avro", "schema": str(DATA / "dts-avro" / "Record.avsc")}
+
+
+@pytest.fixture
+def capture(bank: History, tmp_path: Path) -> Path:
+    return write_capture(tmp_path / "capture", in_avro(bank.source.messages))
+
+
+def changes(harness: Harness, table: str) -> list[Any]:
+    """The rows of a changelog with milliseconds, without the coordinates of Kafka."""
+    names = (
+        "op",
+        "before",
+        "after",
+        "absent",
+        "invalid",
+        "event_time",
+        "transaction_id",
+        "row_number",
+        "kafka_partition",
+    )
+    found = []
+    for row in harness.rows("changelog", "bank", table):
+        place = tuple(row["source_position"].values())
+        found.append((place, repr([in_millis(row[name]) for name in names])))
+    return sorted(found)
+
+
+def in_millis(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: in_millis(inner) for name, inner in value.items()}
+    if isinstance(value, datetime):
+        return value.replace(microsecond=value.microsecond // 1000 * 1000)
+    return value
+
+
+def test_avro_tells_what_protobuf_tells_in_any_order(
+    bench: Bench, bank: History, bank_capture: Path, capture: Path
+) -> None:
+    protobuf = bench.open(bank_capture)
+    protobuf.all()
+    forwards = bench.open(capture, **SETTINGS)
+    for number in range(WINDOWS):
+        forwards.all(number)
+    assert find_work(forwards.pipeline).nothing
+    for name in bank.source.tables:
+        assert changes(forwards, name) == changes(protobuf, name), name
+    shown = {name: {key: in_millis(row) for key, row in rows.items()} for name, rows in bank.final().items()}
+    assert forwards.snapshots(bank.source.tables) == shown
+    counted = [
+        [(row.table, row.kept, row.redelivered) for row in one.pipeline.ledger.window_tables()]
+        for one in (forwards, protobuf)
+    ]
+    assert _totals(counted[0]) == _totals(counted[1])
+    levels = [sorted(row.completeness for row in one.pipeline.ledger.windows()) for one in (forwards, protobuf)]
+    assert Completeness.INCOMPLETE not in levels[0]
+    assert {row.consistency for row in forwards.pipeline.ledger.cuts()} == {
+        row.consistency for row in protobuf.pipeline.ledger.cuts()
+    }
+    backwards = bench.open(capture, **SETTINGS)
+    for number in reversed(range(WINDOWS)):
+        backwards.all(number)
+    backwards.settle()
+    assert_equal(backwards, forwards)
+
+
+def _totals(counted: list[tuple[Any, int, int]]) -> dict[Any, tuple[int, int]]:
+    found: dict[Any, tuple[int, int]] = {}
+    for table, kept, redelivered in counted:
+        before = found.get(table, (0, 0))
+        found[table] = (before[0] + kept, before[1] + redelivered)
+    return found
