@@ -31,7 +31,7 @@ def in_avro(messages: Iterable[Message]) -> list[Message]:
     lanes: dict[int, _Lane] = {}
     number = 0
     made: list[Message] = []
-    for message in sorted(messages, key=lambda one: (one.time, one.partition, one.offset)):
+    for message in sorted(messages, key=lambda one: (one.partition, one.offset)):
         lane = lanes.setdefault(message.partition, _Lane())
         envelope = pb.Envelope.FromString(message.value or b"")
         lane.parts = [*([] if envelope.index == 0 else lane.parts), message]

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dts_assets.flows.find_work import find_work
 from dts_assets.model.problems import Completeness
 from tests.flows.avro_topic import in_avro
 from tests.flows.harness import Bench, Harness
-from tests.flows.history import WINDOWS, History
+from tests.flows.history import WINDOWS, History, border
+from tests.flows.redelivery import again
 from tests.flows.source import write_capture
 from tests.flows.test_any_order import assert_equal
 from tests.wire.scenarios import DATA
@@ -20,11 +20,6 @@ from tests.wire.scenarios import DATA
 pytestmark = pytest.mark.spark
 
 SETTINGS = {"format": "dts-avro", "schema": str(DATA / "dts-avro" / "Record.avsc")}
-
-
-@pytest.fixture
-def capture(bank: History, tmp_path: Path) -> Path:
-    return write_capture(tmp_path / "capture", in_avro(bank.source.messages))
 
 
 def changes(harness: Harness, table: str) -> list[Any]:
@@ -55,15 +50,21 @@ def in_millis(value: Any) -> Any:
     return value
 
 
+@pytest.mark.parametrize("told_again", [False, True], ids=["told once", "told again"])
 def test_avro_tells_what_protobuf_tells_in_any_order(
-    bench: Bench, bank: History, bank_capture: Path, capture: Path
+    bench: Bench, bank: History, tmp_path: Path, told_again: bool
 ) -> None:
-    protobuf = bench.open(bank_capture)
+    late = border(2) + timedelta(minutes=3)
+    retold = again(bank.source.messages, bank.source.changes, 5, late=late)
+    messages = retold.messages if told_again else bank.source.messages
+    protobuf = bench.open(write_capture(tmp_path / "protobuf", messages))
     protobuf.all()
+    protobuf.settle()
+    capture = write_capture(tmp_path / "avro", in_avro(messages))
     forwards = bench.open(capture, **SETTINGS)
     for number in range(WINDOWS):
         forwards.all(number)
-    assert find_work(forwards.pipeline).nothing
+    forwards.settle()
     for name in bank.source.tables:
         assert changes(forwards, name) == changes(protobuf, name), name
     shown = {name: {key: in_millis(row) for key, row in rows.items()} for name, rows in bank.final().items()}
