@@ -80,10 +80,12 @@ def find_in_cell(task: IdentityTask, attempt: str) -> IdentityResult:
 
 
 def _redelivered(task: IdentityTask) -> pa.Table:
+    said = task.format.contents if task.format.traits.rows_apart else None
+    columns = KEY_COLUMNS if said is None else COPY_COLUMNS
     return redelivered_in_cell(
-        read_batches(task.entries_store, task.own, KEY_COLUMNS),
-        (read_batches(task.entries_store, paths, KEY_COLUMNS) for _, paths in task.earlier),
-        task.rules, trust_gtids=task.trust_gtids, by_gtid=task.by_gtid, rows_apart=task.format.traits.rows_apart,
+        read_batches(task.entries_store, task.own, columns),
+        (read_batches(task.entries_store, paths, columns) for _, paths in task.earlier),
+        task.rules, trust_gtids=task.trust_gtids, by_gtid=task.by_gtid, said=said,
     )  # fmt: skip
 
 

@@ -219,10 +219,13 @@ class CellDecoder:
         """Decode entry sets whose bytes fit one Arrow array."""
         for sets, decoded in self._decoded(table):
             columns = EntryColumns.of(decoded.batch, sets, decoded.checkpoints)
+            told = columns
             if self._format.traits.rows_apart:
                 decoded, columns = self._numbered(decoded, columns)
+                sequences = sets["sequence"].take(decoded.batch["set_index"])
+                told = columns.take(np.flatnonzero(~self._events.repeats(sequences)))
             self.facts.add(decoded, columns)
-            self.delivery.see_entries(columns)
+            self.delivery.see_entries(told)
             order = self._format.traits.order
             self.runs.see(columns, order=order)
             if order is ChangeOrder.MESSAGE_ID:
@@ -237,10 +240,10 @@ class CellDecoder:
         if not self._events.seen and (row := first_placed(columns)) is not None:
             earlier = self._reading.before(int(columns.offsets[row]))
             self._events = rows_before(earlier, self._decoded_before)
-        numbers = self._events.see(decoded.batch, columns)
+        numbers, goes_on = self._events.see(decoded.batch, columns)
         place = decoded.batch.schema.get_field_index("entry_number")
         batch = decoded.batch.set_column(place, ENTRIES.field(place), pa.array(numbers.astype(np.int32)))
-        return replace(decoded, batch=batch), replace(columns, numbers=numbers)
+        return replace(decoded, batch=batch), replace(columns, goes_on=goes_on)
 
     def _decoded_before(self, messages: pa.RecordBatch) -> Iterator[DecodedBatch]:
         """Yield the entries of messages that are read again."""

@@ -37,8 +37,8 @@ class EntryColumns:
     A number that is not there is 0, a GTID that is not there has the code -1.
 
     ``offsets`` are those of the last message of each entry's set, ``times`` microseconds since 1970. ``shard_codes`` index
-    ``shards``, None where all entries are of one shard. ``checkpoints`` index the rows. ``numbers`` are those of rows in their
-    event where each row is a message of its own, else 0.
+    ``shards``, None where all entries are of one shard. ``checkpoints`` index the rows. ``goes_on`` marks rows that go on with
+    the event of the row before, where each row is a message of its own.
     """
 
     kinds: npt.NDArray[np.int32]
@@ -54,7 +54,7 @@ class EntryColumns:
     shards: tuple[str, ...]
     shard_codes: Numbers | None
     checkpoints: tuple[Checkpoint, ...]
-    numbers: Numbers
+    goes_on: npt.NDArray[np.bool_]
 
     @classmethod
     def of(cls, batch: pa.RecordBatch, sets: pa.RecordBatch, checkpoints: tuple[Checkpoint, ...] = ()) -> EntryColumns:
@@ -81,7 +81,7 @@ class EntryColumns:
             shards=names,
             shard_codes=shards.indices.to_numpy()[index].astype(np.int64) if len(names) > 1 else None,
             checkpoints=checkpoints,
-            numbers=np.zeros(len(kinds), np.int64),
+            goes_on=np.zeros(len(kinds), np.bool_),
         )
 
     def __len__(self) -> int:
@@ -116,7 +116,7 @@ class EntryColumns:
         return SourcePosition(0, int(self.files[row]), int(self.positions[row]))
 
 
-_BY_ROW = ("kinds", "offsets", "files", "positions", "keys", "times", "server_ids", "seq_ids", "placed", "numbers")
+_BY_ROW = ("kinds", "offsets", "files", "positions", "keys", "times", "server_ids", "seq_ids", "placed", "goes_on")
 
 
 def rows_by_shard(shards: pa.StringArray, *, among: npt.NDArray[np.bool_]) -> Iterator[tuple[str, Numbers]]:

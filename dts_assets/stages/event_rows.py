@@ -26,8 +26,16 @@ _FEW, _MARKS = 256, 4
 The last ones alone may all have been sent again. A producer sends a few messages twice, and never those of half a minute.
 """
 
+_FIRST_SEQUENCE = 1
+"""The number with which a vendor's task begins to count its messages."""
+
+_MOST_NUMBERINGS = 64
+"""Numberings that are told apart in one batch."""
+
 DecodedBatch: TypeAlias = tuple[pa.RecordBatch, EntryColumns]
 """Decoded entries with their columns."""
+
+Mask: TypeAlias = npt.NDArray[np.bool_]
 
 Event: TypeAlias = tuple[int, int, int, str]
 """What all rows of an event have: number of the file, position, server id, GTID."""
@@ -52,18 +60,20 @@ class EventRun:
         """Tell whether rows of an event have come."""
         return bool(self.ids) and self.event == event
 
-    def number(self, sent: int) -> int:
+    def number(self, sent: int, *, told_anew: bool = False) -> int:
         """Take a row of the event by its id, and return its number.
 
-        An id that came before is the same row again. One between two that came is of another telling, which begins here.
+        An id that came before is the same row again. A smaller one that did not come is out of its order, or if the event is
+        ``told_anew`` the first of another telling.
         """
         place = bisect_left(self.ids, sent)
-        if place == len(self.ids):
-            self.ids.append(sent)
-        elif self.ids[place] != sent:
+        if place < len(self.ids) and self.ids[place] == sent:
+            return place
+        if told_anew and place < len(self.ids):
             self.ids[:] = [sent]
             return 0
-        return place
+        self.ids.insert(place, sent)
+        return len(self.ids) - 1
 
 
 @dataclass(slots=True)
@@ -71,26 +81,48 @@ class EventRows:
     """Numbers the rows of events in one Kafka partition. Feed it every batch of entries in offset order.
 
     ``run`` is that of the last event, ``again`` that of messages which were sent again since. ``last`` is the greatest id since
-    the last event began. ``seen`` says that the begin of the first event is known.
+    the last event began. ``seen`` says that the begin of the first event is known. ``sequence`` is the greatest ``ps``.
     """
 
     run: EventRun = field(default_factory=EventRun)
     again: EventRun = field(default_factory=EventRun)
     last: int = -1
     seen: bool = False
+    sequence: int = -1
 
-    def see(self, batch: pa.RecordBatch, entries: EntryColumns) -> Numbers:
-        """Take note of entries, and return the number of each in its event; 0 for entries that are no rows."""
-        numbers = np.zeros(len(entries), np.int64)
+    def repeats(self, sequences: pa.Int64Array) -> Mask:
+        """Return which entries come in messages whose numbers were passed, so that a producer has sent them again.
+
+        ``sequences`` are their ``ps`` headers, in offset order.
+        """
+        if sequences.null_count == len(sequences):
+            return np.zeros(len(sequences), np.bool_)
+        numbers = pc.fill_null(sequences, -1).to_numpy()
+        repeated: list[Mask] = []
+        # Each numbering that begins anew stands for itself.
+        for part in np.split(numbers, np.flatnonzero(numbers == _FIRST_SEQUENCE)[:_MOST_NUMBERINGS]):
+            before = -1 if part[:1].tolist() == [_FIRST_SEQUENCE] else self.sequence
+            greatest = np.maximum.accumulate(np.append(before, part))
+            repeated.append((part >= 0) & (part <= greatest[:-1]))
+            self.sequence = int(greatest[-1])
+        found: Mask = np.concatenate(repeated)
+        return found
+
+    def see(self, batch: pa.RecordBatch, entries: EntryColumns) -> tuple[Numbers, Mask]:
+        """Take note of entries, and return the number of each in its event, and which go on with it.
+
+        An entry that is no row has the number 0. A row that is sent again goes on with nothing.
+        """
+        numbers, goes_on = np.zeros(len(entries), np.int64), np.zeros(len(entries), np.bool_)
         rows = _ending(entries, (self.run.file, self.run.position) if self.run.ids else None)
         if len(rows):
             self.seen = True
             found = _Placed.of(batch, entries, rows)
             grows = bool((np.diff(found.ids, prepend=self.last) > 0).all())
-            numbers[rows] = self._all_at_once(found) if grows else self._one_by_one(found)
-        return numbers
+            numbers[rows], goes_on[rows] = self._all_at_once(found) if grows else self._one_by_one(found)
+        return numbers, goes_on
 
-    def _all_at_once(self, found: _Placed) -> Numbers:
+    def _all_at_once(self, found: _Placed) -> tuple[Numbers, Mask]:
         """Return the numbers of entries whose ids grow, as nearly all do."""
         count = len(found.ids)
         starts = np.maximum.accumulate(np.where(found.goes_on(), 0, np.arange(count)))
@@ -100,16 +132,17 @@ class EventRows:
         start = int(starts[-1])
         ids = [*(before if start == 0 else ()), *found.ids[start:].tolist()] if found.is_row[-1] else []
         self.run, self.again, self.last = EventRun(*found.event(count - 1), ids), EventRun(), int(found.ids[-1])
-        return np.where(found.is_row, numbers, 0)
+        return np.where(found.is_row, numbers, 0), found.is_row & (numbers > 0)
 
-    def _one_by_one(self, found: _Placed) -> Numbers:
-        numbers = np.zeros(len(found.ids), np.int64)
+    def _one_by_one(self, found: _Placed) -> tuple[Numbers, Mask]:
+        numbers, goes_on = np.zeros(len(found.ids), np.int64), np.zeros(len(found.ids), np.bool_)
         for place, (sent, is_row) in enumerate(zip(found.ids.tolist(), found.is_row.tolist(), strict=True)):
             event = found.event(place)
             if found.is_mark[place] and self.run.ids and (event[:2] < self.run.event[:2] or sent <= self.last):
                 continue
             if is_row and self.run.is_of(event):
-                numbers[place] = self.run.number(sent)
+                goes_on[place] = sent > self.run.ids[-1]
+                numbers[place] = self.run.number(sent, told_anew=self.again != EventRun())
             elif sent > self.last or not self.run.ids or event[:2] > self.run.event[:2]:
                 self.run, self.again = EventRun(*event, [sent] if is_row else []), EventRun()
                 self.last = sent
@@ -119,15 +152,15 @@ class EventRows:
             else:
                 self.again = EventRun(*event, [sent] if is_row else [])
             self.last = max(self.last, sent)
-        return numbers
+        return numbers, goes_on
 
 
 @dataclass(frozen=True, slots=True)
 class _Placed:
     """Entries that are rows or end an event, in columns."""
 
-    is_row: npt.NDArray[np.bool_]
-    is_mark: npt.NDArray[np.bool_]
+    is_row: Mask
+    is_mark: Mask
     ids: Numbers
     files: Numbers
     positions: Numbers
@@ -151,7 +184,7 @@ class _Placed:
         at = (int(self.files[place]), int(self.positions[place]))
         return *at, int(self.server_ids[place]), self.gtids[place].as_py()
 
-    def goes_on(self) -> npt.NDArray[np.bool_]:
+    def goes_on(self) -> Mask:
         """Return which entries are rows of the event that the entry before is a row of."""
         found = np.zeros(len(self.ids), np.bool_)
         found[1:] = self.is_row[1:] & self.is_row[:-1]

@@ -7,7 +7,7 @@ positions of its own; there the same GTID and the same place among the transacti
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -24,7 +24,7 @@ from dts_assets.stages.reassembly import SETS
 from dts_assets.wire.format import ENTRIES, WireFormat
 
 KEY_COLUMNS = (
-    "last_offset", "entry_number", "message_type", "event_time", "gtid", "file_name", "position",
+    "last_offset", "entry_number", "message_type", "event_time", "gtid", "seq_id", "file_name", "position",
     "database", "schema", "table", "rows", "shard", "sequence",
 )  # fmt: skip
 """The columns of ``entries`` that identity rests on; payloads are not read."""
@@ -58,7 +58,12 @@ def keys_of(found: pa.Table) -> EntryKeys:
 
 
 COPY_COLUMNS = (*KEY_COLUMNS, "payload")
-"""The columns of ``entries`` by which copies are found where messages carry ids."""
+"""The columns of ``entries`` by which copies are found where contents are compared, too."""
+
+Contents: TypeAlias = Callable[[pa.Array], npt.NDArray[np.int64]]
+"""The digests of what entries say, from their payloads."""
+
+_CONTENT = "content"
 
 
 def copies_in_cell(
@@ -97,23 +102,34 @@ def redelivered_in_cell(
     *,
     trust_gtids: bool,
     by_gtid: bool,
-    rows_apart: bool = False,
+    said: Contents | None = None,
 ) -> pa.Table:
     """Return the entries of a cell that stand in ``earlier`` cells (oldest first) or before in itself.
 
-    All are batches of KEY_COLUMNS; of the earlier cells only entries that can be the same as one of the cell are kept.
+    All are batches of KEY_COLUMNS; of the earlier cells only entries that can be the same as one of the cell are kept. ``said``
+    tells what entries say, where each row of an event is an entry; then the batches are of COPY_COLUMNS.
     """
-    mine = _of_batches(relevant(batch, positions=None, gtids=_NO_TEXTS if by_gtid else None) for batch in own)
+    mine = _of_batches((relevant(batch, positions=None, gtids=_NO_TEXTS if by_gtid else None) for batch in own), said)
     positions = pc.unique(mine["position"])
     gtids = pc.unique(mine["gtid"]).drop_null() if by_gtid else None
     before = [
-        _of_batches(relevant(batch, positions=positions, gtids=gtids) for batch in batches) for batches in earlier
+        _of_batches((relevant(batch, positions=positions, gtids=gtids) for batch in batches), said)
+        for batches in earlier
     ]
-    return find_redelivered(before, mine, rules, trust_gtids=trust_gtids, by_gtid=by_gtid, rows_apart=rows_apart)
+    return find_redelivered(before, mine, rules, trust_gtids=trust_gtids, by_gtid=by_gtid, rows_apart=said is not None)
 
 
-def _of_batches(batches: Iterable[pa.RecordBatch]) -> pa.Table:
-    found = [batch.select(KEY_COLUMNS) for batch in batches]
+def _ordinals_in_events(entries: pa.RecordBatch) -> Sequence[_Numbers]:
+    """Return the numbers and the ids of rows that come apart."""
+    return entries["entry_number"].to_numpy().astype(np.int64), pc.fill_null(entries["seq_id"], 0).to_numpy()
+
+
+def _of_batches(batches: Iterable[pa.RecordBatch], said: Contents | None) -> pa.Table:
+    """Return the columns that identity rests on; payloads give way to what they say."""
+    found = []
+    for batch in batches:
+        contents = pa.array(np.zeros(batch.num_rows, np.int64) if said is None else said(batch["payload"]))
+        found.append(batch.select(KEY_COLUMNS).append_column(_CONTENT, contents))
     return pa.Table.from_batches(found) if found else _NO_ENTRIES
 
 
@@ -143,10 +159,11 @@ def find_redelivered(
     A row has the entry's ``last_offset`` and ``entry_number``, ``kept_offset`` (where the copy stands that is kept), its
     ``lineage``, ``file``, ``position`` and ``rows``, ``database``, ``schema``, ``table``, and the ``reason``.
 
-    ``earlier`` are tables of KEY_COLUMNS, oldest first.
+    ``earlier`` are tables of KEY_COLUMNS with digests of what entries say, oldest first.
 
     ``trust_gtids`` is False where the vendor made the GTIDs up: it may give a re-read transaction another one. ``rows_apart``
-    says that each row of an event is an entry, whose ``entry_number`` is its number there.
+    says that each row of an event is an entry: copies of it say the same, under its id or under its number in the event. Where a
+    message of the event was lost or damaged those behind it have other numbers, and a task that restarts may give other ids.
     """
     order = [("last_offset", "ascending"), ("entry_number", "ascending")]
     table = pa.concat_tables([one.sort_by(order) for one in (*earlier, own)])
@@ -158,19 +175,22 @@ def find_redelivered(
     what = [_codes(entries[name]) for name in ("shard", "database", "schema", "table")]
     what.append(pc.fill_null(entries["rows"], -1).to_numpy().astype(np.int64))
     if rows_apart:
-        what.append(entries["entry_number"].to_numpy().astype(np.int64))
+        what.append(entries[_CONTENT].to_numpy())
     gtids = _codes(entries["gtid"])
     placed = is_dml & ((files > 0) | (positions > 0))
     # One binlog has one place for a transaction, so that a GTID tells as much as the lineage where it is the server's own.
     numbered = np.asarray(entries["gtid"].is_valid()) & trust_gtids
     of = np.where(numbered, gtids, -1 - lineages.astype(np.int64))
-    kept = _first_of(placed, [*what, of, files, positions])
+    kept = np.arange(len(entries))
+    in_event = _ordinals_in_events(entries) if rows_apart else [np.zeros(len(entries), np.int64)]
+    for one in in_event:
+        kept = np.minimum(kept, _first_of(placed, [*what, of, files, positions, one]))
     if by_gtid and trust_gtids:
         copies = _copies(gtids, ~is_dml, _dense([files, positions]))
         ordinals = _ordinals(_dense([gtids, what[0], copies]), _dense([files, positions]))
         # Places are counted from BEGIN, so a copy that came without it cannot be compared.
         comparable = is_dml & (copies >= 0) & np.asarray(entries["gtid"].is_valid())
-        kept = np.minimum(kept, _first_of(comparable, [*what, gtids, ordinals]))
+        kept = np.minimum(kept, _first_of(comparable, [*what, gtids, ordinals, in_event[0]]))
     while (further := kept[kept] < kept).any():
         kept = np.where(further, kept[kept], kept)
     rows = np.flatnonzero(kept < np.arange(len(kept)))
@@ -245,6 +265,6 @@ def _codes(column: pa.Array) -> _Numbers:
 
 _DECLARED = {field.name: field for schema in (SETS, ENTRIES) for field in schema}
 _COPY_SCHEMA = pa.schema([_DECLARED[name] for name in COPY_COLUMNS])
-_NO_ENTRIES = pa.schema([_DECLARED[name] for name in KEY_COLUMNS]).empty_table()
+_NO_ENTRIES = pa.schema([*(_DECLARED[name] for name in KEY_COLUMNS), pa.field(_CONTENT, pa.int64())]).empty_table()
 
 _NO_TEXTS = pa.array([], pa.string())

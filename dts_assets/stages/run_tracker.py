@@ -101,8 +101,8 @@ class RunTracker:
                     _see_ids(self.shards.setdefault(shard, _Shard()), own)
                 continue
             own = mine.take(np.flatnonzero((mine.kinds < CHECKPOINT) & mine.placed))
-            if own.numbers.any():  # one message is enough of an event: the others have its position, too
-                first = own.numbers == 0
+            if own.goes_on.any():  # one message is enough of an event: the others have its position, too
+                first = ~own.goes_on
                 first[:1] |= shard not in self.shards
                 own = own.take(np.flatnonzero(first))
             if len(own):

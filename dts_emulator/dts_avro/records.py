@@ -34,6 +34,9 @@ _TYPE_NUMBERS = {
 }  # fmt: skip
 """The numbers of types in MySQL's protocol."""
 
+_CODECS = {"latin1": "cp1252", "gbk": "gbk", "big5": "big5", "gb18030": "gb18030"}
+"""Python's codecs of MySQL's character sets, for labels of ENUM and SET; all others are UTF-8."""
+
 _EVENTS = {"beginEvent": "BEGIN", "commitEvent": "COMMIT", "ddlEvent": "DDL", "rollbackEvent": "ROLLBACK"}
 _OPERATIONS = {pb.INSERT: "INSERT", pb.UPDATE: "UPDATE", pb.DELETE: "DELETE"}
 _SOURCES = {pb.MYSQL: "MySQL", pb.MARIADB: "MariaDB"}
@@ -49,7 +52,8 @@ def schema_file() -> bytes:
 
 
 @cache
-def _record_schema() -> Schema:
+def record_schema() -> Schema:
+    """Return fastavro's form of the record of ``Record.avsc``."""
     known: dict[str, Any] = {}
     *kinds, record = json.loads(schema_file())
     for one in kinds:
@@ -60,7 +64,7 @@ def _record_schema() -> Schema:
 def encoded(record: Mapping[str, Any]) -> bytes:
     """Return a record in bare binary encoding."""
     out = io.BytesIO()
-    fastavro.schemaless_writer(out, _record_schema(), record)
+    fastavro.schemaless_writer(out, record_schema(), record)
     return out.getvalue()
 
 
@@ -149,7 +153,7 @@ def _value(value: pb.Data, original_type: str, *, text_as_bytes: bool) -> tuple[
     if base in ("date", "datetime", "time"):
         return _of("DateTime", _moment(value.bv.decode()))
     if base in ("enum", "set", "json"):
-        return _of("TextObject", {"type": base, "value": value.bv.decode()})
+        return _of("TextObject", {"type": base, "value": value.bv.decode(_CODECS.get(value.charset, "utf-8"))})
     is_text = kind == pb.STRING and base not in ("binary", "varbinary")
     if is_text and not (text_as_bytes and base.endswith("text")):
         return _of("Character", {"charset": value.charset, "value": value.bv})

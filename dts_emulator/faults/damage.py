@@ -14,6 +14,7 @@ from google.protobuf.message import DecodeError, Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from dts_assets.protocol import subscribe_pb2 as pb
+from dts_emulator.faults.avro_entries import entries_of_records
 
 
 class FoundBy(StrEnum):
@@ -74,10 +75,11 @@ def found_by(before: Sequence[bytes | None], after: Sequence[bytes | None]) -> t
 
     ``(FoundBy.GTID, "a GTID")``, for instance; None if a reader finds nothing changed in them.
     """
-    old = entries_of(before)
+    read = entries_of if entries_of(before) is not None else entries_of_records
+    old = read(before)
     if old is None:
         return _of_text(before, after)
-    new = entries_of(after)
+    new = read(after)
     if new is None:
         return FoundBy.DECODING, "it does not parse"
     envelopes = [envelope for value in after if (envelope := envelope_of(value)) is not None]

@@ -7,13 +7,14 @@ from contextlib import suppress
 
 from dts_assets.model.gtids import parse_gtid
 from dts_assets.protocol import subscribe_pb2 as pb
+from dts_emulator.faults.avro_entries import entries_of_records
 from dts_emulator.faults.damage import FoundBy, entries_of
 from dts_emulator.faults.recorded_topic import Recorded
 
 
 def _entries(message: Recorded) -> Sequence[pb.Entry]:
-    """Return the entries of a message that is a whole entry set; none of any other."""
-    return entries_of([message.value]) or ()
+    """Return the entries of a message that is a whole entry set or a record; none of any other."""
+    return entries_of([message.value]) or entries_of_records([message.value]) or ()
 
 
 def boundaries(message: Recorded) -> Iterator[int]:

@@ -143,7 +143,7 @@ class Way:
             )  # fmt: skip
         return redelivered_in_cell(
             batches, [self.entries[one] for one in earlier], history.rules(cell), trust_gtids=history.trusts_gtids,
-            by_gtid=by_gtid, rows_apart=self.wire.traits.rows_apart,
+            by_gtid=by_gtid, said=self.wire.contents if self.wire.traits.rows_apart else None,
         )  # fmt: skip
 
 

@@ -1,6 +1,7 @@
 """Very many mutated messages of each format, with faults of all kinds at once, in several processes.
 
-For ``dts-protobuf`` they are slices of the example's recording, for the formats of DRS topics that are made by seed.
+For ``dts-protobuf`` and ``dts-avro`` they are slices of the example's recording, for the formats of DRS topics that are made by
+seed.
 """
 
 from __future__ import annotations
@@ -14,9 +15,12 @@ from multiprocessing import get_context
 
 from dts_assets.wire.drs_json import DrsJson
 from dts_assets.wire.drs_json_c import DrsJsonC
+from dts_assets.wire.dts_avro import DtsAvro
 from dts_assets.wire.flat_json.drs import DrsMessages
+from dts_emulator.dts_avro.records import schema_file
 from dts_emulator.faults.injection import Kind
 from dts_emulator.faults.recorded_topic import Topic
+from tests.soak.avro_topic import in_avro
 from tests.soak.drs_topic import TABLES as DRS_TABLES
 from tests.soak.drs_topic import drs_topic
 from tests.soak.mutations import Recording, Report, shop, slice_of
@@ -60,6 +64,13 @@ def run_of_dts_protobuf(seed: int) -> Report:
     return _report(recording, seed, _KINDS, size // _ONE_IN)
 
 
+def run_of_dts_avro(seed: int) -> Report:
+    """An hour of the recording, told in records, with faults in it."""
+    recording = _hour_in_avro(seed % _HOURS)
+    size = sum(map(len, recording.topic.partitions.values()))
+    return _report(recording, seed, _WITHOUT_SETS, size // _ONE_IN)
+
+
 def run_of_drs(wire: DrsMessages, seed: int) -> Report:
     """An hour of a task by seed, with faults in it."""
     topic = drs_topic(seed, _DRS_MESSAGES, _START, timedelta(hours=1), form=wire.name)
@@ -69,6 +80,7 @@ def run_of_drs(wire: DrsMessages, seed: int) -> Report:
 
 RUNS: Mapping[str, Callable[[int], Report]] = {
     "dts-protobuf": run_of_dts_protobuf,
+    "dts-avro": run_of_dts_avro,
     **{wire.name: partial(run_of_drs, wire) for wire in (DrsJson(), DrsJsonC())},
 }
 """One run by its seed, of each format."""
@@ -86,6 +98,12 @@ def _report(recording: Recording, seed: int, kinds: tuple[Kind, ...], count: int
 def _hour(number: int) -> Recording:
     start = _START + timedelta(hours=number)
     return Recording.of(slice_of(_whole(), start, start + timedelta(hours=1)), _WINDOW)
+
+
+@cache
+def _hour_in_avro(number: int) -> Recording:
+    plain = _hour(number)
+    return Recording(in_avro(plain.topic), _WINDOW, plain.tables, DtsAvro(schema_file()))
 
 
 @cache

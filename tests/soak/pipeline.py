@@ -109,6 +109,14 @@ class Rows:
     partitions: npt.NDArray[np.int64]
     offsets: npt.NDArray[np.int64]
 
+    @property
+    def firsts(self) -> npt.NDArray[np.int64]:
+        """The offset of the first row that stands at the same place, as rows of one event do."""
+        _, places = np.unique(self.identities, return_inverse=True)
+        found = np.full(int(places.max(initial=-1)) + 1, np.iinfo(np.int64).max)
+        np.minimum.at(found, places, self.offsets)
+        return found[places]
+
 
 @dataclass(slots=True)
 class Outcome:
@@ -277,7 +285,7 @@ def _tables(cells: dict[Cell, Ingested], quarantine: list[Rejection], tables: Ta
         for row in found.select(("database", "schema", "table", "rows")).to_pylist():
             if TableId(row["database"] or "", row["schema"] or "", row["table"] or "") in tables:
                 outcome.redelivered_changes += row["rows"] or 0
-    sink = _Changelogs(outcome)
+    sink = _Changelogs(outcome, numbered=not wire.traits.rows_apart)
     rules = {key_of(cell): history.rules(cell) for cell in cells}
     loads = {key_of(cell): loads for cell, loads in history.loads.items()}
     decoder = ChangelogDecoder(wire, tables, EntriesWanted(rules, redelivered, {}, loads), sink)
@@ -287,7 +295,20 @@ def _tables(cells: dict[Cell, Ingested], quarantine: list[Rejection], tables: Ta
     outcome.kept = sum(tally.changes for tally in decoder.tallies.values())
     names = ("identities", "contents", "partitions", "offsets")
     outcome.rows = Rows(*(np.concatenate([getattr(one, name) for one in (_NO_ROWS, *sink.found)]) for name in names))
+    if not sink.numbered:
+        outcome.rows.contents = _told_apart(outcome.rows)
     return outcome
+
+
+def _told_apart(rows: Rows) -> npt.NDArray[np.uint64]:
+    """What rows say, with the number of each among equal ones: a lost message moves the numbers of those behind it."""
+    order = np.lexsort((rows.offsets, rows.partitions, rows.contents))
+    found = rows.contents[order]
+    begins = np.flatnonzero(np.append(True, found[1:] != found[:-1])) if len(found) else np.zeros(0, np.int64)
+    lengths = np.diff(np.append(begins, len(found)))
+    contents = rows.contents.copy()
+    contents[order] = found * np.uint64(31) + (np.arange(len(found)) - np.repeat(begins, lengths)).astype(np.uint64)
+    return contents
 
 
 def _history(cells: Mapping[Cell, Ingested], tables: Tables, wire: WireFormat) -> TopicHistory:
@@ -317,6 +338,7 @@ def _redelivered(cell: Cell, cells: Mapping[Cell, Ingested], history: TopicHisto
         cells[cell].parts,
         [cells[one].parts for one in suspicion.earlier],
         rules, trust_gtids=history.trusts_gtids, by_gtid=suspicion.by_gtid,
+        said=wire.contents if wire.traits.rows_apart else None,
     )  # fmt: skip
 
 
@@ -330,10 +352,11 @@ class _Changelogs:
     """The rows of all tables, kept in memory."""
 
     outcome: Outcome
+    numbered: bool = True
     found: list[Rows] = field(default_factory=list)
 
     def rows(self, table: TableId, rows: pa.RecordBatch, *, compared: bool = False) -> None:
-        self.found.append(_rows(rows, str(table)))
+        self.found.append(_rows(rows, str(table), numbered=self.numbered))
         doubtful = rows.filter(pa.array(np.diff(offsets_of(rows["invalid"])) > 0))
         for partition, at in zip(
             *(doubtful[name].to_pylist() for name in ("kafka_partition", "kafka_offset")), strict=True
@@ -352,14 +375,15 @@ class _Changelogs:
         """Statements are not asked for."""
 
 
-def _rows(rows: pa.RecordBatch, table: str) -> Rows:
+def _rows(rows: pa.RecordBatch, table: str, *, numbered: bool) -> Rows:
     position = rows["source_position"]
     place = {"file": position.field("file"), "position": position.field("position")}
     beside = {name: rows[name] for name in ("kafka_partition", "row_number")}
     named = {"table": pa.array([table] * rows.num_rows, pa.string())}
     said = {name: rows[name] for name in ("op", "before", "after", "absent", "invalid", "event_time", "transaction_id")}
-    identities = row_hashes(pa.RecordBatch.from_pydict(named | place | beside))
-    contents = row_hashes(pa.RecordBatch.from_pydict(named | place | beside | said))
+    known = beside if numbered else {"kafka_partition": beside["kafka_partition"]}
+    identities = row_hashes(pa.RecordBatch.from_pydict(named | place | known))
+    contents = row_hashes(pa.RecordBatch.from_pydict(named | place | known | said))
     partitions = rows["kafka_partition"].to_numpy().astype(np.int64)
     return Rows(identities, contents, partitions, rows["kafka_offset"].to_numpy())
 

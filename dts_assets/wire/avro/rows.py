@@ -18,6 +18,7 @@ from dts_assets.wire.avro.images import ClockColumns, ImageParts
 from dts_assets.wire.avro.records import Records, RecordSchema, read_records
 from dts_assets.wire.avro.side_by_side import Extent, Ints, Wanted
 from dts_assets.wire.columns.buffers import Bools
+from dts_assets.wire.columns.digests import digests
 from dts_assets.wire.columns.pivot import pivot
 from dts_assets.wire.columns.table_changes import Rejections, beside_images, table_codes
 from dts_assets.wire.columns.table_rows import ColumnList, table_rows
@@ -67,6 +68,21 @@ def changes_of(
     changes, unsigned = pivot(chunks, before, after, beside)
     counts = found.before.unknown + found.after.unknown + Counter(before.unknown) + Counter(after.unknown)
     return DecodedChanges(changes, reject.all(), unsigned, dict(sorted(counts.items())))
+
+
+_SAID: Mapping[str, Wanted] = dict.fromkeys(("operation", "database", "table", "before", "after"), Extent.BYTES)
+
+
+def contents_of(payloads: pa.Array, schema: RecordSchema) -> npt.NDArray[np.int64]:
+    """Return a digest per record of what it says of its row; a message that is no record is its own content."""
+    said: list[bytes] = [b""] * len(payloads)
+    for records in read_records(schema, payloads, _SAID):
+        parts = zip(*(records.extents(role).to_pylist() for role in _SAID), strict=True)
+        for row, part in zip(records.rows.tolist(), parts, strict=True):
+            said[row] = b"\0".join(part)
+        for row in records.failed.tolist():
+            said[row] = payloads[row].as_py()
+    return digests(said)
 
 
 class _Found:

@@ -123,13 +123,10 @@ class DtsAvro:
         return changes_of(entries, tables, self.record(), OPERATIONS)
 
     def contents(self, payloads: pa.Array) -> npt.NDArray[np.int64]:
-        """Return a digest per entry of its own bytes.
+        """Return a digest per entry of its operation, its table and its images, as they are encoded."""
+        from dts_assets.wire.avro.rows import contents_of
 
-        Nobody compares them: binlog positions tell copies.
-        """
-        from dts_assets.wire.columns.digests import digests
-
-        return digests(payloads.to_pylist())
+        return contents_of(payloads, self.record())
 
     def has_key(self, payloads: pa.Array) -> npt.NDArray[np.bool_]:
         """Tell of no entry that it names a key. Nobody asks: binlog positions tell copies."""
