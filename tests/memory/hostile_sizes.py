@@ -12,8 +12,11 @@ from collections.abc import Callable
 
 from dts_assets.protocol import subscribe_pb2 as pb
 from dts_assets.wire.drs_json_c import DrsJsonC
+from dts_assets.wire.dts_avro import DtsAvro
 from dts_assets.wire.dts_protobuf import DtsProtobuf
+from dts_assets.wire.format import WireFormat
 from tests.dts_messages import dml, entry_set, fragments, number
+from tests.growth.hostile_records import SCHEMA, record
 from tests.growth.hostile_streams import Stream
 from tests.growth.whole_way import Way, as_messages
 
@@ -57,7 +60,14 @@ def sets(*datas: bytes) -> Stream:
     return [(one, []) for data in (good_set(1), *datas, good_set(2)) for one in fragments(data)]
 
 
-CASES: dict[str, tuple[DtsProtobuf | DrsJsonC, Callable[[], Stream]]] = {
+def records(values: int, columns: int, *, count: int = 1) -> Stream:
+    """Records with so many empty values each, of a table with so many columns, between two good ones."""
+    shape = [{"name": f"c{number}", "originalType": "int"} for number in range(columns)]
+    bad = [record(5 + place, columns=shape, newColumns=[{"EmptyObject": "NULL"}] * values) for place in range(count)]
+    return [record(1), *bad, record(900)]
+
+
+CASES: dict[str, tuple[WireFormat, Callable[[], Stream]]] = {
     "nothing": (DrsJsonC(), with_good),
     "DRS: 64 KB of empty rows": (DrsJsonC(), lambda: with_good(drs(600, empty_rows(56 * KILO), number=2))),
     "DRS: 64 KB of empty rows of 4,000 columns": (
@@ -87,6 +97,9 @@ CASES: dict[str, tuple[DtsProtobuf | DrsJsonC, Callable[[], Stream]]] = {
         DtsProtobuf(),
         lambda: [(one, []) for data in (wide_set(), narrow_set(8 * KILO), wide_set()) for one in fragments(data)],
     ),
+    "Avro: 1 MB of empty values": (DtsAvro(SCHEMA), lambda: records(500_000, 1)),
+    "Avro: messages of 16,000 empty values": (DtsAvro(SCHEMA), lambda: records(16_000, 1, count=40)),
+    "Avro: rows of 4,000 columns": (DtsAvro(SCHEMA), lambda: records(4_000, 4_000, count=60)),
 }
 
 
@@ -115,7 +128,8 @@ def peak() -> float:
 
 def main(case: str) -> None:
     wire, make = CASES[case]
-    Way(wire).go(as_messages(CASES["nothing"][1]()) if isinstance(wire, DrsJsonC) else as_messages(sets()))  # imports
+    usual = {"json": with_good(), "protobuf": sets(), "avro": records(1, 1)}[wire.traits.kind]
+    Way(wire).go(as_messages(usual))  # imports
     messages = as_messages(make())
     before = peak()
     way = Way(wire).go(messages)

@@ -19,7 +19,8 @@ MOST = 120
 MOST_OF_A_CALL = 300
 """Megabytes of as many cells as a call decodes; there were no bounds before."""
 
-QUICK = {"DRS: 64 KB of empty rows", "DTS: 1 MB of empty entries", "DTS: rows of one column of a table of 4,000"}
+QUICK = {"DRS: 64 KB of empty rows", "DTS: 1 MB of empty entries", "DTS: rows of one column of a table of 4,000",
+         "Avro: messages of 16,000 empty values"}  # fmt: skip
 FOUND = {
     "nothing": (2, 0),
     "DRS: 64 KB of empty rows": (2, 1),
@@ -32,6 +33,9 @@ FOUND = {
     "DTS: 1 MB of empty entries in small sets": (1, 64 * 8192),
     "DTS: 1 MB of empty rows": (1, 1),
     "DTS: rows of one column of a table of 4,000": (1, 1),
+    "Avro: 1 MB of empty values": (2, 1),
+    "Avro: messages of 16,000 empty values": (2, 40),
+    "Avro: rows of 4,000 columns": (62, 0),
 }
 """The changes of the good messages beside, and the rows of quarantine. Equal rows of a DTS topic are copies."""
 
