@@ -15,6 +15,7 @@ HOUSE = Path(__file__).parents[2]
 TINY: dict[str, list[str]] = {
     "decode": ["--case", "2t-30c-20r", "--megabytes", "1", "--turns", "1"],
     "decode_json": ["--case", "15c-20r", "--megabytes", "1", "--turns", "1"],
+    "decode_avro": ["--case", "15c-1t", "--megabytes", "1", "--turns", "1"],
     "reassembly": ["--case", "split", "--megabytes", "2", "--turns", "1"],
     "truth": ["--megabytes", "1", "--tables", "2", "--turns", "1"],
     "memory": ["--case", "chunk-16", "--megabytes", "1"],

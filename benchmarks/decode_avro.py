@@ -1,0 +1,267 @@
+"""The speed from DTS Avro to typed columns, compared with fastavro and a Python loop.
+
+``python -m benchmarks.decode_avro`` prints a table and, as its last line, one JSON object. What is timed, in processor time of
+one thread, decoder and loop in turns on the same bytes, the least of several turns each: from messages to the numbers, places and
+tables of entries and to the typed row changes. Ours is ``entries()`` and then ``changes()``, which reads the messages again, as
+the product does in two steps; the loop makes both in one pass over messages that it parses once. That both make equal tables of
+changes is checked first.
+
+A case ``15c-1t`` has 15 columns and messages of 1 table; each message holds one row, as the format has it.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import fastavro
+import numpy as np
+import pyarrow as pa
+
+from benchmarks.command import Options, finish, least_in_turns
+from dts_assets.model.columns import Column
+from dts_assets.model.tables import TableId
+from dts_assets.stages.changelog_decoder import CHUNK_BYTES
+from dts_assets.wire.columns.casts import arrow_type
+from dts_assets.wire.dts_avro import DtsAvro
+from dts_emulator.dts_avro.records import encoded, record_schema, schema_file
+
+_SPACE = "com.tencent.subscribe.avro"
+_DATABASE = "shopdb"
+_TYPES = (
+    "bigint(20)", "varchar(80)", "int(11)", "datetime", "decimal(12,2)", "timestamp", "tinyint(4)", "double", "varchar(40)",
+    "date", "text", "varbinary(8)", "float", "char(9)", "smallint(6)",
+)  # fmt: skip
+_START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """Messages of some tables."""
+
+    columns: int
+    tables: int
+
+    @property
+    def name(self) -> str:
+        """Such as ``15c-1t``."""
+        return f"{self.columns}c-{self.tables}t"
+
+    @property
+    def table_ids(self) -> tuple[TableId, ...]:
+        """The tables."""
+        return tuple(TableId(_DATABASE, "", f"orders_{number}") for number in range(self.tables))
+
+
+CASES = (Case(5, 1), Case(15, 1), Case(30, 1), Case(15, 20))
+
+
+def messages(case: Case, *, size: int, seed: int) -> pa.Array:
+    """Messages of a case, as many as have ``size`` bytes."""
+    random = np.random.default_rng(seed)
+    types = [_TYPES[number % len(_TYPES)] for number in range(case.columns)]
+    columns = [
+        {"name": f"c{number}", "dataTypeNumber": 3, "isKey": number == 0, "originalType": kind}
+        for number, kind in enumerate(types)
+    ]
+    made: list[bytes] = []
+    total = 0
+    while total < size:
+        kind = str(random.choice(["INSERT", "UPDATE", "DELETE"], p=[0.3, 0.5, 0.2]))
+        place, table = len(made), f"orders_{random.integers(case.tables)}"
+        images = [("array", _row(types, random)) for _ in range(2)]
+        record = {
+            "id": place + 1, "version": 1, "messageType": kind, "fileName": "mysql-bin.000004",
+            "position": f"{1000 + 80 * place}@4", "safePosition": f"{1000 + 80 * place - 60}@4", "timestamp": 1_767_225_600 + place // 100,
+            "gtid": f"c7c98333-6006-11ed-bfc9-b8cef6e1a231:{place}", "transactionId": None, "serverId": 98, "threadId": 7,
+            "sourceType": "MySQL", "sourceVersion": "8.0.30", "schemaName": _DATABASE, "tableName": table,
+            "objectName": f"{_DATABASE}.{table}", "columns": ("array", columns),
+            "oldColumns": None if kind == "INSERT" else images[0], "newColumns": None if kind == "DELETE" else images[1],
+            "sql": None, "executionTime": None, "heartbeatTimestamp": None, "syncedGtid": None, "fakeGtid": None,
+            "pkNames": ("array", ["c0"]), "readerTimestamp": 1_767_225_600_123 + place, "tags": {}, "total": 0, "index": 0,
+        }  # fmt: skip
+        made.append(encoded(record))
+        total += len(made[-1])
+    return pa.array(made, pa.binary())
+
+
+def _row(types: Sequence[str], random: np.random.Generator) -> list[tuple[str, Any]]:
+    numbers = random.integers(0, 1 << 31, len(types)).tolist()
+    return [
+        (f"{_SPACE}.EmptyObject", "NULL") if place and number % 20 == 0 else _value(kind, number)
+        for place, (kind, number) in enumerate(zip(types, numbers, strict=True))
+    ]
+
+
+def _value(kind: str, number: int) -> tuple[str, Any]:
+    base = kind.partition("(")[0]
+    if base == "timestamp":
+        return f"{_SPACE}.Timestamp", {"timestamp": 1_700_000_000 + number % 10**7, "millis": 0}
+    if base in ("datetime", "date"):
+        moment = _START + timedelta(seconds=number % 10**7)
+        parts = {"year": moment.year, "month": moment.month, "day": moment.day}
+        clock = {"hour": moment.hour, "minute": moment.minute, "second": moment.second, "millis": 0}
+        return f"{_SPACE}.DateTime", parts | (clock if base == "datetime" else dict.fromkeys(clock))
+    if base == "decimal":
+        return f"{_SPACE}.Decimal", {"value": f"{number / 100:.2f}", "precision": 12, "scale": 2}
+    if base in ("double", "float"):
+        return f"{_SPACE}.Float", {"value": number % 10**6 / 8, "precision": 0, "scale": 0}
+    if base in ("bigint", "int", "smallint", "tinyint"):
+        value = number % 128 if base in ("smallint", "tinyint") else number
+        return f"{_SPACE}.Integer", {"precision": 11, "value": str(value)}
+    if base == "varbinary":
+        return f"{_SPACE}.BinaryObject", {"type": base, "value": number.to_bytes(8, "big")}
+    text = f"Lorem ipsum dolor sit amet {number}, consectetur " * 3 if base == "text" else f"value {number}"
+    return f"{_SPACE}.Character", {"charset": "utf8mb4", "value": text.encode()}
+
+
+_MOMENT = ("year", "month", "day", "hour", "minute", "second")
+_CONVERT: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
+    "int": lambda value: int(value["value"]),
+    "bigint": lambda value: int(value["value"]),
+    "float": lambda value: value["value"],
+    "double": lambda value: value["value"],
+    "decimal(12,2)": lambda value: Decimal(value["value"]),
+    "string": lambda value: value["value"].decode(),
+    "binary": lambda value: value["value"],
+    "date": lambda value: date(value["year"], value["month"], value["day"]),
+    "timestamp_ntz": lambda value: datetime(*(value[part] for part in _MOMENT)),
+    "timestamp": lambda value: datetime.fromtimestamp(value["timestamp"] + value["millis"] / 1000, UTC),
+}
+_OPERATIONS = {"INSERT": "insert", "UPDATE": "update", "DELETE": "delete"}
+
+
+@dataclass(slots=True)
+class _Lists:
+    """What a loop gathers of a table: a list per column and image."""
+
+    entries: list[int]
+    operations: list[str]
+    images: tuple[list[list[Any]], list[list[Any]]]
+    present: tuple[list[bool], list[bool]]
+
+    def batch(self, columns: Sequence[Column]) -> pa.RecordBatch:
+        """One Arrow array per list."""
+        structs = [
+            pa.StructArray.from_arrays(
+                [pa.array(values, arrow_type(column.type)) for values, column in zip(lists, columns, strict=True)],
+                [column.name for column in columns],
+                mask=pa.array([not flag for flag in flags]),
+            )
+            for lists, flags in zip(self.images, self.present, strict=True)
+        ]
+        made = {"entry_index": pa.array(self.entries, pa.int32()), "op": self.operations}
+        return pa.record_batch(made | {"before": structs[0], "after": structs[1]})
+
+
+def plain(
+    payloads: Sequence[bytes], columns: Sequence[Column]
+) -> tuple[list[tuple[Any, ...]], dict[str, pa.RecordBatch]]:
+    """Decode entries and changes in a loop over the records that fastavro reads."""
+    convert = [_CONVERT[column.type] for column in columns]
+    heads: list[tuple[Any, ...]] = []
+    tables: dict[str, _Lists] = {}
+    schema = record_schema()
+    for entry, payload in enumerate(payloads):
+        record: Any = fastavro.schemaless_reader(io.BytesIO(payload), schema, None)
+        position, _, file = record["position"].partition("@")
+        head = ("id", "timestamp", "gtid", "serverId", "schemaName", "tableName", "messageType", "readerTimestamp")
+        heads.append((int(position), int(file), *(record[name] for name in head)))
+        found = tables.get(record["tableName"])
+        if found is None:
+            before, after = ([list[Any]() for _ in columns] for _ in range(2))
+            found = tables[record["tableName"]] = _Lists([], [], (before, after), ([], []))
+        found.entries.append(entry)
+        found.operations.append(_OPERATIONS[record["messageType"]])
+        images = (record["oldColumns"], record["newColumns"])
+        for image, lists_of, flags in zip(images, found.images, found.present, strict=True):
+            flags.append(image is not None)
+            for place, values in enumerate(lists_of):
+                value = None if image is None else image[place]
+                values.append(None if value is None or value == "NULL" else convert[place](value))
+    return heads, {name: found.batch(columns) for name, found in tables.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Least seconds of processor time per way, and how much was decoded."""
+
+    case: Case
+    megabytes: float
+    changes: int
+    seconds: Mapping[str, float]
+
+    @property
+    def ratio(self) -> float:
+        """The loop's time by ours."""
+        return self.seconds["loop"] / self.seconds["ours"]
+
+
+def measure(case: Case, *, turns: int, seed: int, size: int) -> Measured:
+    """Check that both ways agree, then time them in turns.
+
+    Raises:
+        SystemExit: They made different tables.
+    """
+    array = messages(case, size=size, seed=seed)
+    payloads, wire = array.to_pylist(), DtsAvro(schema_file())
+    columns = tuple(
+        Column(one.name, wire.column_type(one.original_type, unsigned=False), one.is_key)
+        for one in wire.entries(array).shapes[0].columns
+    )
+    tables = dict.fromkeys(case.table_ids, columns)
+
+    def ours() -> Any:
+        return wire.changes(wire.entries(array).batch, tables)
+
+    ways: dict[str, Callable[[], Any]] = {"loop": lambda: plain(payloads, columns), "ours": ours}
+    expected = ways["loop"]()[1]
+    for one in ours().tables:
+        theirs = expected[one.table.table]
+        for name in theirs.schema.names:
+            if one.batch[name].to_pylist() != theirs[name].to_pylist():
+                raise SystemExit(f"{case.name}: the decoder and the plain loop made different tables")
+    seconds = least_in_turns(ways, turns)
+    return Measured(case, sum(map(len, payloads)) / 1e6, sum(one.num_rows for one in expected.values()), seconds)
+
+
+def main() -> int:
+    """Run the command."""
+    options = Options("decode_avro", __doc__)
+    options.add_cases(case.name for case in CASES)
+    options.add_turns(5)
+    options.add_seed()
+    options.add_megabytes(CHUNK_BYTES >> 20, "decoded in one call")
+    chosen = options.parse_args()
+    print(f"decode_avro: seed {chosen.seed}; MB/s of messages, processor time of one thread")
+    print(f"{'case':>12} {'MB':>6} {'changes':>8} {'loop':>9} {'ours':>9} {'ratio':>8}")
+    measured = []
+    for case in CASES:
+        if not chosen.case or case.name in chosen.case:
+            one = measure(case, turns=chosen.turns, seed=chosen.seed, size=chosen.megabytes << 20)
+            measured.append(one)
+            speeds = {name: one.megabytes / seconds for name, seconds in one.seconds.items()}
+            print(
+                f"{case.name:>12} {one.megabytes:6.1f} {one.changes:8,} {speeds['loop']:9.0f} {speeds['ours']:9.0f} "
+                f"{one.ratio:7.1f}x",
+                flush=True,
+            )
+    figures = {
+        one.case.name: {
+            "megabytes": round(one.megabytes, 2),
+            "changes": one.changes,
+            "seconds": {name: round(seconds, 4) for name, seconds in one.seconds.items()},
+        }
+        for one in measured
+    }
+    finish("decode_avro", {one.case.name: round(one.ratio, 2) for one in measured}, figures)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
