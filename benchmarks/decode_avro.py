@@ -77,7 +77,8 @@ def messages(case: Case, *, size: int, seed: int) -> pa.Array:
         images = [("array", _row(types, random)) for _ in range(2)]
         record = {
             "id": place + 1, "version": 1, "messageType": kind, "fileName": "mysql-bin.000004",
-            "position": f"{1000 + 80 * place}@4", "safePosition": f"{1000 + 80 * place - 60}@4", "timestamp": 1_767_225_600 + place // 100,
+            "position": f"{1000 + 80 * place}@4", "safePosition": f"{1000 + 80 * place - 60}@4",
+            "timestamp": 1_767_225_600 + place // 100,
             "gtid": f"c7c98333-6006-11ed-bfc9-b8cef6e1a231:{place}", "transactionId": None, "serverId": 98, "threadId": 7,
             "sourceType": "MySQL", "sourceVersion": "8.0.30", "schemaName": _DATABASE, "tableName": table,
             "objectName": f"{_DATABASE}.{table}", "columns": ("array", columns),

@@ -74,7 +74,7 @@ def _looks(settings: Settings, config: Path, *, port: int | None, connect: bool)
     for subscription in settings.subscriptions.values():
         yield partial(_look_at_source, subscription)
         if subscription.schema_file is not None:
-            yield partial(getattr, subscription, "format_settings")
+            yield partial(_look_at_schema, subscription)
         if connect:
             yield partial(_ask_source, subscription)
     yield partial(_look_at_lake, settings)
@@ -86,6 +86,17 @@ def _looks(settings: Settings, config: Path, *, port: int | None, connect: bool)
     yield partial(require_home, config)
     if port is not None:
         yield partial(require_free_port, port, what="Dagster")
+
+
+def _look_at_schema(subscription: Subscription) -> None:
+    """Make the format from its schema file.
+
+    Raises:
+        WireFormatError: The file cannot be read, or does not describe the format's messages.
+    """
+    from dts_assets.wire.formats import wire_format
+
+    wire_format(subscription.format, subscription.format_settings)
 
 
 def _look_at_source(subscription: Subscription) -> None:

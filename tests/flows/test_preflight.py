@@ -14,6 +14,7 @@ from dts_assets.flows.preflight import find_troubles, require_spark
 from dts_assets.settings import load_settings
 from dts_assets.sources.kafka_source import KafkaSource
 from tests.made_up_format.place import SITE_PACKAGES
+from tests.wire.scenarios import DATA
 
 SUBSCRIPTION = """\
   {name}:
@@ -104,3 +105,13 @@ def test_a_cluster_is_asked_on_demand_and_by_a_run(tmp_path: Path) -> None:
         require_spark(settings)
     config.write_text(head.replace("spark://", "sc://").replace("master", "remote") + subscription)
     require_spark(load_settings(config, environment={}))
+
+
+def test_a_schema_that_lacks_a_field_is_named_before_anything_runs(tmp_path: Path) -> None:
+    schema = (DATA / "dts-avro" / "Record.avsc").read_bytes()
+    (tmp_path / "Record.avsc").write_bytes(schema)
+    assert troubles(tmp_path, f"{GROWING}\n    schema: ./Record.avsc", kind="dts-avro") == []
+    (tmp_path / "Record.avsc").write_bytes(schema.replace(b'"oldColumns"', b'"beforeImages"'))
+    (found,) = troubles(tmp_path, f"{GROWING}\n    schema: ./Record.avsc", kind="dts-avro")
+    assert isinstance(found, WireFormatError)
+    assert "its record Record has no field for before (oldColumns)" in str(found)

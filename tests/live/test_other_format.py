@@ -1,10 +1,13 @@
-"""A topic of Huawei DRS followed live: no CHECKPOINTs, no heartbeats, and all that has arrived is shown."""
+"""Topics in other formats followed live: DRS without CHECKPOINTs and heartbeats, of which all is shown, and DTS Avro."""
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from dts_emulator.judge.comparison import differences
@@ -47,4 +50,41 @@ def test_a_drs_topic_shows_what_has_arrived(tmp_path: Path, form: str, seconds: 
             closed = {row.closed_by for row in stack.pipeline.ledger.windows()}
             assert closed >= {"message", "grace"}
         assert not any(row.checkpoint for row in stack.pipeline.ledger.windows())
+        assert visible(stack) > 100
+
+
+def in_millis(content: Path) -> None:
+    """Cut the fractions of a dump's times to the milliseconds that a record of DTS Avro holds."""
+    for file in content.glob("*.parquet"):
+        table = pq.read_table(file)
+        columns = [
+            pa.array(
+                [
+                    one if one is None else re.sub(r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3})\d{3}$", r"\g<1>000", one)
+                    for one in column.to_pylist()
+                ],
+                column.type,
+            )
+            if pa.types.is_string(column.type)
+            else column
+            for column in table.columns
+        ]
+        pq.write_table(pa.Table.from_arrays(columns, schema=table.schema), file)
+
+
+@pytest.mark.timeout(900)
+def test_an_avro_topic_shows_the_database_at_its_checkpoints(tmp_path: Path) -> None:
+    options = LiveOptions(tmp_path / "live", rate=50, tables=4, every="1m", format="dts-avro")
+    with live_stack(options, say=lambda _: None) as stack:
+        assert stack.wait_until(lambda: visible(stack) > 0, seconds=_PATIENCE), "no rows are visible"
+        time.sleep(70)  # over the end of a window
+        stack.supervisor.stop(WORKLOAD)
+        dump_database(stack.server, DATABASE, tmp_path / "now")
+        in_millis(tmp_path / "now")
+        stack.wait_until(lambda: not unequal(stack, tmp_path / "now"), seconds=_PATIENCE, every=2)
+        assert unequal(stack, tmp_path / "now") == []
+        rows = stack.pipeline.ledger.windows()
+        assert {row.closed_by for row in rows} >= {"message"}
+        assert any(row.checkpoint for row in rows)
+        assert not any(problem.code != "ddl" for row in rows for problem in row.problems)
         assert visible(stack) > 100
