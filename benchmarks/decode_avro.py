@@ -139,7 +139,7 @@ _OPERATIONS = {"INSERT": "insert", "UPDATE": "update", "DELETE": "delete"}
 
 @dataclass(slots=True)
 class _Lists:
-    """What a loop gathers of a table: a list per column and image."""
+    """The values that a loop gathers of a table: a list per column and image."""
 
     entries: list[int]
     operations: list[str]

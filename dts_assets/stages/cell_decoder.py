@@ -236,7 +236,10 @@ class CellDecoder:
             self._reject([_rejected_row(rejection, sets) for rejection in decoded.rejected])
 
     def _numbered(self, decoded: DecodedEntries, columns: EntryColumns) -> tuple[DecodedEntries, EntryColumns]:
-        """Return entries with the number of each row in its event, which may have begun in an earlier window."""
+        """Return entries with the number of each row in its event.
+
+        The event may have begun in an earlier window.
+        """
         if not self._events.seen and (row := first_placed(columns)) is not None:
             earlier = self._reading.before(int(columns.offsets[row]))
             self._events = rows_before(earlier, self._decoded_before)

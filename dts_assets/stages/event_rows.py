@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from dts_assets.stages.entry_columns import CHECKPOINT, DML, EntryColumns, Numbers
 
 _FEW, _MARKS = 256, 4
-"""Messages before a window, or CHECKPOINTs and HEARTBEATs among them, that are looked at to know which event is open there.
+"""Messages that are looked at before a window, or CHECKPOINTs and HEARTBEATs among them.
 
 The last ones alone may all have been sent again. A producer sends a few messages twice, and never those of half a minute.
 """
@@ -38,7 +38,7 @@ DecodedBatch: TypeAlias = tuple[pa.RecordBatch, EntryColumns]
 Mask: TypeAlias = npt.NDArray[np.bool_]
 
 Event: TypeAlias = tuple[int, int, int, str]
-"""What all rows of an event have: number of the file, position, server id, GTID."""
+"""The facts that all rows of an event share: number of the file, position, server id, GTID."""
 
 
 @dataclass(slots=True)
@@ -109,7 +109,7 @@ class EventRows:
         return found
 
     def see(self, batch: pa.RecordBatch, entries: EntryColumns) -> tuple[Numbers, Mask]:
-        """Take note of entries, and return the number of each in its event, and which go on with it.
+        """Take note of entries; return the number of each in its event, and which go on with it.
 
         An entry that is no row has the number 0. A row that is sent again goes on with nothing.
         """
@@ -232,7 +232,10 @@ def _last_first(before: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
 
 
 def _begins_outside(entries: EntryColumns, run: EventRun) -> bool:
-    """Tell whether entries begin with something else than a row of an event, so that none before them matters."""
+    """Tell whether entries begin with something else than a row of an event.
+
+    Then none before them matters.
+    """
     rows = _ending(entries, (run.file, run.position) if run.ids else None)[:1]
     if not len(rows):
         return False
@@ -241,7 +244,10 @@ def _begins_outside(entries: EntryColumns, run: EventRun) -> bool:
 
 
 def _ending(entries: EntryColumns, place: tuple[int, int] | None) -> Numbers:
-    """Return the entries that are rows or end an event; ``place`` is that of the event before them, if one is open."""
+    """Return the entries that are rows or end an event.
+
+    ``place`` is that of the event before them, if one is open.
+    """
     placed = entries.placed & (entries.kinds >= 0)
     ends = placed & (entries.kinds < CHECKPOINT)
     marks = np.flatnonzero(placed & (entries.kinds == CHECKPOINT))

@@ -1,4 +1,4 @@
-"""The task in Avro: the same schedule and routing as in Protobuf, with each row change a message of its own."""
+"""The task in Avro: scheduled and routed as in Protobuf, with a message for each row change."""
 
 from __future__ import annotations
 
@@ -80,7 +80,10 @@ class RecordEncoder(EntryEncoder):
     safe_position: str = ""
 
     def transaction(self, transaction: Transaction) -> Iterator[Routed]:
-        """Yield the records of a transaction in order; rows of one event come in its order, each with its own id."""
+        """Yield the records of a transaction in order.
+
+        Rows of one event come in its order, each with its own id.
+        """
         routing, transaction_id = self.options.routing, transaction_id_of(transaction)
         places = [
             [partition_of_row(event.table, row, routing) for row in event.rows] if isinstance(event, Rows) else []

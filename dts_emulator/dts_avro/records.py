@@ -1,4 +1,4 @@
-"""Entries of the task as records: one for each row of a rows event, with values by the vendor's table of types."""
+"""Entries of the task as records, one for each row, by the vendor's table of types."""
 
 from __future__ import annotations
 
@@ -175,7 +175,9 @@ def _arguments(original_type: str) -> tuple[int, int]:
 
 
 def _moment(text: str) -> dict[str, int | None]:
-    """Return the parts of a date, a time or both; a time below zero has all its parts below zero.
+    """Return the parts of a date, a time or both.
+
+    A time below zero has all its parts below zero.
 
     Raises:
         ValueError: The text is none of them.

@@ -13,7 +13,10 @@ from dts_emulator.faults.recorded_topic import Recorded
 
 
 def _entries(message: Recorded) -> Sequence[pb.Entry]:
-    """Return the entries of a message that is a whole entry set or a record; none of any other."""
+    """Return the entries of a message that is a whole entry set or a record.
+
+    Any other message has none.
+    """
     return entries_of([message.value]) or entries_of_records([message.value]) or ()
 
 

@@ -1,1 +1,1 @@
-"""Avro as messages carry it: schemas of the customer's own, and values of many messages read side by side."""
+"""Avro as messages carry it: a customer's own schemas, and values of many messages side by side."""

@@ -19,7 +19,10 @@ DATETIME, DATE, TIME, YEAR = range(4)
 """The forms of a text, by the type of its column."""
 
 Codes = npt.NDArray[np.int64]
-"""A form and its number of fractional digits: ``form * 8 + digits``; 7 digits stand for as many as are needed."""
+"""A form and its number of fractional digits: ``form * 8 + digits``.
+
+7 digits stand for as many as are needed.
+"""
 
 AS_NEEDED = 7
 _MILLIS, _MOST_DIGITS = 3, 6
@@ -53,9 +56,9 @@ def instant_texts(seconds: Codes, millis: Codes, codes: Codes) -> pa.Array:
 
 
 def clock_texts(parts: tuple[Codes, ...], codes: Codes) -> pa.Array:
-    """Return wall clocks as texts from year, month, day, hour, minute, second and milliseconds, 0 for a part not sent.
+    """Return wall clocks as texts from their parts: year, month, day, hour, minute, second, milliseconds.
 
-    A time below zero has its parts below zero.
+    A part that was not sent is 0. A time below zero has its parts below zero.
     """
     forms = codes >> 3
     found = pa.nulls(len(codes), pa.string())

@@ -1,4 +1,4 @@
-"""The columns of a table as a record describes them: an array of fields, and the names of the primary key."""
+"""The columns of a table as a record describes them: fields, and the names of the key."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _TYPE_NAMES = {
 
 
 def column_lists(records: Records) -> tuple[npt.NDArray[np.int64], list[ColumnList | None]]:
-    """Return the number of each record's column list, and the distinct lists; None is a list that cannot be read.
+    """Return the number of each record's column list, and the distinct lists.
 
-    Records are told apart by the bytes of their columns and keys.
+    None is a list that cannot be read. Records are told apart by the bytes of their columns and keys.
     """
     columns, keys = records.extents("columns"), records.extents("key_names")
     codes, first = joint_codes(columns, keys)
@@ -41,7 +41,10 @@ def column_lists(records: Records) -> tuple[npt.NDArray[np.int64], list[ColumnLi
 
 @lru_cache(maxsize=1 << 14)
 def column_list(schema: RecordSchema, columns: bytes, keys: bytes) -> ColumnList | None:
-    """Return the columns that are encoded in some bytes, with the key that others name; None if they cannot be read."""
+    """Return the columns that are encoded in ``columns``, with the key that ``keys`` name.
+
+    None stands for bytes that cannot be read.
+    """
     field, key_field = schema.fields["columns"], schema.fields.get("key_names")
     found = read_alone(field.type, columns)
     arrays = None if found is None else lists_of(field.type, found[0], 1)
@@ -61,7 +64,7 @@ def column_list(schema: RecordSchema, columns: bytes, keys: bytes) -> ColumnList
 
 @dataclass(frozen=True, slots=True)
 class _Described:
-    """The items of one array of columns: their type, the fields of all of them, and the bytes that these lie in."""
+    """The items of one array of columns: type, fields, and the bytes that these lie in."""
 
     item: Type
     fields: Fields

@@ -39,7 +39,7 @@ def is_scalar(kind: Type) -> bool:
 
 
 def branches(kind: Type, column: Column, count: int) -> Iterator[tuple[Ints, Type, Column]]:
-    """Yield the values of each type that a column has: their numbers, the type, and a column of them alone."""
+    """Yield the values of each type in a column: their numbers, the type, and themselves."""
     if isinstance(column, Choices):
         for place, inside in column.columns.items():
             rows = np.flatnonzero(column.branches == place)
@@ -50,7 +50,10 @@ def branches(kind: Type, column: Column, count: int) -> Iterator[tuple[Ints, Typ
 
 
 def lists_of(kind: Type, column: Column, count: int) -> tuple[Ints, Type, Lists] | None:
-    """Return the rows of a column that hold an array, the type of its items, and the arrays; None if there are none."""
+    """Return the rows that hold an array, the type of its items, and the arrays.
+
+    None stands for a column without arrays.
+    """
     for rows, found, inside in branches(kind, column, count):
         if found.kind == "array" and isinstance(inside, Lists):
             return rows, found.items[0], inside
@@ -58,7 +61,7 @@ def lists_of(kind: Type, column: Column, count: int) -> tuple[Ints, Type, Lists]
 
 
 def texts(kind: Type, column: Column, data: pa.Buffer, count: int) -> pa.Array:
-    """Return a scalar column as bytes: texts as they are, numbers in digits, symbols by name; null for null."""
+    """Return a scalar column as bytes: texts as they are, numbers in digits, symbols by name."""
     rows: list[Ints] = []
     parts: list[pa.Array] = []
     for numbers, found, inside in branches(kind, column, count):
@@ -96,7 +99,10 @@ def integers(kind: Type, column: Column, data: pa.Buffer, count: int) -> Integer
 
 
 def pairs(kind: Type, column: Column, data: pa.Buffer, count: int) -> pa.ListArray | None:
-    """Return the maps of a column as lists of key and value in UTF-8; None if there are none."""
+    """Return the maps of a column as lists of key and value in UTF-8.
+
+    None stands for a column without maps.
+    """
     for rows, found, inside in branches(kind, column, count):
         if found.kind != "map" or not isinstance(inside, Lists) or inside.keys is None or not is_scalar(found.items[0]):
             continue

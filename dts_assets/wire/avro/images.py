@@ -1,4 +1,4 @@
-"""Row images as arrays of values, each in a record of its own kind: Integer, Character, DateTime and others.
+"""Row images as arrays of values, each a record of its kind: Integer, Character, DateTime and others.
 
 The kinds are those of Tencent's ``Record.avsc`` (document 571/55396 and its Avro sibling): twelve records, told by their names.
 Values become bytes side by side, kind by kind, as a database prints them; then the shared pivot types them.
@@ -98,7 +98,10 @@ class ClockColumns:
     widths: Ints
 
     def of_values(self, owners: Ints, counts: Ints) -> Ints:
-        """Return the form of each value; ``counts`` are the values of each message that has some, ``owners`` its numbers."""
+        """Return the form of each value.
+
+        ``counts`` are the values of each message that has some, ``owners`` the number of the message of each value.
+        """
         if not len(self.codes):
             return np.full(len(owners), DATETIME * 8 + AS_NEEDED)
         places = np.arange(len(owners)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -166,7 +169,7 @@ class _Values:
             self._text(rows, kind, column)
 
     def _text(self, rows: Ints, kind: Type, column: Fields) -> None:
-        """Take values that are a text, bytes or a number in a field ``value``, perhaps with a character set."""
+        """Take values that stand in a field ``value``, perhaps with a character set."""
         value = kind.field(_VALUE)
         if value is None or not is_scalar(value.type):
             self.unusable[rows] = True

@@ -1,4 +1,4 @@
-"""Messages as records of a customer's own schema: the fields that play a role, read for all messages at once.
+"""Messages as records of a customer's own schema: the fields that play a role.
 
 A schema file is an array of schemas in any order, or one schema. Its record is found by name, and so are the record's fields:
 the order of fields, and fields that nobody asks for, do not matter.
@@ -37,7 +37,7 @@ class RecordSchema:
 
 
 def find_record(types: Iterable[Type], name: str) -> Type:
-    """Return the record that messages hold: the one with a name, or else the only record that is in no other one.
+    """Return the record with a name, or else the only record that is in no other one.
 
     Raises:
         SchemaError: There is no such record.
@@ -74,7 +74,10 @@ def record_schema(record: Type, names: Names, *, needed: Sequence[str], lists: S
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """Messages that were read: ``rows`` are their numbers among all, ``failed`` those of messages that are no such record."""
+    """Messages that were read.
+
+    ``rows`` are their numbers among all messages, ``failed`` those of messages that are no such record.
+    """
 
     schema: RecordSchema
     rows: Ints
@@ -162,7 +165,7 @@ def _with_room(buffer: pa.Buffer | None, first: int, last: int) -> tuple[np.ndar
 
 
 def read_alone(kind: Type, raw: bytes) -> tuple[Column, pa.Buffer] | None:
-    """Return a value that has ``raw`` for itself, with its bytes; None if these are no value of the type."""
+    """Return the value that ``raw`` is, with its bytes; None if it is none of the type."""
     data = np.frombuffer(raw + bytes(ROOM), np.uint8)
     reading = Messages(data, np.array([len(raw)]))
     column, ends = read(kind, reading, np.zeros(1, np.int64))

@@ -74,7 +74,10 @@ _SAID: Mapping[str, Wanted] = dict.fromkeys(("operation", "database", "table", "
 
 
 def contents_of(payloads: pa.Array, schema: RecordSchema) -> npt.NDArray[np.int64]:
-    """Return a digest per record of what it says of its row; a message that is no record is its own content."""
+    """Return a digest per record of what it says of its row.
+
+    A message that is no record is its own content.
+    """
     said: list[bytes] = [b""] * len(payloads)
     for records in read_records(schema, payloads, _SAID):
         parts = zip(*(records.extents(role).to_pylist() for role in _SAID), strict=True)
@@ -127,7 +130,7 @@ class _Found:
         self.after.add(records, "after", clocks)
 
     def usable(self) -> tuple[Ints, list[tuple[Ints, Reason, str]]]:
-        """Return the places of records that can be used, and those of others with the first fault of each."""
+        """Return the places of records that can be used, and the faults of all others."""
         codes, rows = self.codes, len(self.rows)
         widths = np.asarray([-1 if one is None else len(one.columns) for one in self.groups], np.int64)
         width = widths[self.lists] if len(widths) else np.zeros(0, np.int64)

@@ -1,4 +1,4 @@
-"""Avro values of many messages, read side by side: one step reads the next value of all messages at once.
+"""Avro values of many messages side by side: one step reads the next value of all messages.
 
 An Avro value says neither its type nor its length, so that a message has to be read from its beginning. A parser does so message
 by message and makes an object for each value. Messages of one schema have their fields in one order, so here each step over whole
@@ -26,7 +26,7 @@ Bytes: TypeAlias = npt.NDArray[np.uint8]
 
 _BITS, _MOST_BITS = 7, 70
 _MORE, _DIGITS = 0x80, np.uint64(0x7F)
-"""The bits of a number in a byte and in all ten, the mark of a byte that another one follows, and the mask of its bits."""
+"""The mark of a byte that another one follows, and the mask of its bits."""
 
 _MOST_ITEMS = 1 << 14
 """Items of an array or map, beyond which a message counts as failed: each takes a step.
@@ -94,7 +94,7 @@ class Fields:
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """Values of a union: the branch of each, and for each branch the values that have it, in their order."""
+    """Values of a union: the branch of each, and the values of each branch in their order."""
 
     branches: Ints
     columns: Mapping[int, Column]
@@ -140,9 +140,10 @@ class Nothing:
 
 Column: TypeAlias = Numbers | Slices | Fields | Choices | Lists | Nothing
 Wanted: TypeAlias = "Mapping[str, Wanted] | Extent | None"
-"""The fields of a record that are asked for, by name, each with what is asked for of its value; None asks for all of it.
+"""The fields of a record that are asked for, by name; None asks for all.
 
-What is asked for of an array or a union is asked for of each item or branch. A field that is not named is passed over.
+With each field stands what is asked for of its value. What is asked for of an array or a union is asked for of each item or
+branch. A field that is not named is passed over.
 """
 
 
@@ -156,7 +157,10 @@ _NOTHING: Mapping[str, Wanted] = {}
 
 
 def read(kind: Type, messages: Messages, starts: Ints, wanted: Wanted = None) -> tuple[Column, Ints]:
-    """Return a value of a type from each message, and where it ends; of a failed message the value means nothing."""
+    """Return a value of a type from each message, and where it ends.
+
+    Of a failed message the value means nothing.
+    """
     return _read(kind, messages, np.arange(len(starts)), starts, wanted, 0)
 
 

@@ -47,7 +47,10 @@ NEEDED = (
 LISTS = ("columns", "before", "after", "key_names", "tags")
 
 OPERATIONS: Mapping[str, str] = {"INSERT": "insert", "UPDATE": "update", "DELETE": "delete", "INIT_INSERT": "read"}
-"""The message types with a row, and what became of it; the last one is the synchronization to Kafka's."""
+"""The message types with a row, and what became of it.
+
+The last one is the synchronization to Kafka's.
+"""
 
 
 @dataclass(frozen=True, slots=True)
