@@ -23,10 +23,10 @@ import fastavro
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.command import Options, finish, least_in_turns
+from benchmarks.against_loops import Measured, compare
+from benchmarks.command import least_in_turns
 from dts_assets.model.columns import Column
 from dts_assets.model.tables import TableId
-from dts_assets.stages.changelog_decoder import CHUNK_BYTES
 from dts_assets.wire.columns.casts import arrow_type
 from dts_assets.wire.dts_avro import DtsAvro
 from dts_emulator.dts_avro.records import encoded, record_schema, schema_file
@@ -188,21 +188,6 @@ def plain(
     return heads, {name: found.batch(columns) for name, found in tables.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """Least seconds of processor time per way, and how much was decoded."""
-
-    case: Case
-    megabytes: float
-    changes: int
-    seconds: Mapping[str, float]
-
-    @property
-    def ratio(self) -> float:
-        """The loop's time by ours."""
-        return self.seconds["loop"] / self.seconds["ours"]
-
-
 def measure(case: Case, *, turns: int, seed: int, size: int) -> Measured:
     """Check that both ways agree, then time them in turns.
 
@@ -228,40 +213,14 @@ def measure(case: Case, *, turns: int, seed: int, size: int) -> Measured:
             if one.batch[name].to_pylist() != theirs[name].to_pylist():
                 raise SystemExit(f"{case.name}: the decoder and the plain loop made different tables")
     seconds = least_in_turns(ways, turns)
-    return Measured(case, sum(map(len, payloads)) / 1e6, sum(one.num_rows for one in expected.values()), seconds)
+    return Measured(case.name, sum(map(len, payloads)) / 1e6, sum(one.num_rows for one in expected.values()), seconds)
 
 
 def main() -> int:
     """Run the command."""
-    options = Options("decode_avro", __doc__)
-    options.add_cases(case.name for case in CASES)
-    options.add_turns(5)
-    options.add_seed()
-    options.add_megabytes(CHUNK_BYTES >> 20, "decoded in one call")
-    chosen = options.parse_args()
-    print(f"decode_avro: seed {chosen.seed}; MB/s of messages, processor time of one thread")
-    print(f"{'case':>12} {'MB':>6} {'changes':>8} {'loop':>9} {'ours':>9} {'ratio':>8}")
-    measured = []
-    for case in CASES:
-        if not chosen.case or case.name in chosen.case:
-            one = measure(case, turns=chosen.turns, seed=chosen.seed, size=chosen.megabytes << 20)
-            measured.append(one)
-            speeds = {name: one.megabytes / seconds for name, seconds in one.seconds.items()}
-            print(
-                f"{case.name:>12} {one.megabytes:6.1f} {one.changes:8,} {speeds['loop']:9.0f} {speeds['ours']:9.0f} "
-                f"{one.ratio:7.1f}x",
-                flush=True,
-            )
-    figures = {
-        one.case.name: {
-            "megabytes": round(one.megabytes, 2),
-            "changes": one.changes,
-            "seconds": {name: round(seconds, 4) for name, seconds in one.seconds.items()},
-        }
-        for one in measured
-    }
-    finish("decode_avro", {one.case.name: round(one.ratio, 2) for one in measured}, figures)
-    return 0
+    return compare(
+        "decode_avro", __doc__, CASES, measure, decoder=lambda: f"fastavro {fastavro.__version__} in the loop"
+    )
 
 
 if __name__ == "__main__":

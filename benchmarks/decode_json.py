@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.command import Options, finish, least_in_turns
+from benchmarks.against_loops import Measured, compare
+from benchmarks.command import least_in_turns
 from dts_assets.model.columns import Column
 from dts_assets.model.tables import TableId
-from dts_assets.stages.changelog_decoder import CHUNK_BYTES
 from dts_assets.wire.columns.casts import arrow_type
 from dts_assets.wire.drs_json_c import DrsJsonC
 
@@ -158,21 +158,6 @@ def plain(payloads: Sequence[bytes], columns: Sequence[Column]) -> tuple[list[tu
     return heads, pa.record_batch(made | {"before": structs[0], "after": structs[1]})
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """Least seconds of processor time per way, and how much was decoded."""
-
-    case: Case
-    megabytes: float
-    changes: int
-    seconds: Mapping[str, float]
-
-    @property
-    def ratio(self) -> float:
-        """The loop's time by ours."""
-        return self.seconds["loop"] / self.seconds["ours"]
-
-
 def measure(case: Case, *, turns: int, seed: int, size: int) -> Measured:
     """Check that both ways agree, then time them in turns.
 
@@ -194,45 +179,12 @@ def measure(case: Case, *, turns: int, seed: int, size: int) -> Measured:
     for name in expected.schema.names:
         if mine.batch[name].to_pylist() != expected[name].to_pylist():
             raise SystemExit(f"{case.name}: the decoder and the plain loop made different tables")
-    return Measured(case, sum(map(len, payloads)) / 1e6, expected.num_rows, least_in_turns(ways, turns))
-
-
-def report(measured: Sequence[Measured]) -> None:
-    """Print the last line: ratios by case, and their figures in seconds of processor time."""
-    figures = {
-        one.case.name: {
-            "megabytes": round(one.megabytes, 2),
-            "changes": one.changes,
-            "seconds": {name: round(seconds, 4) for name, seconds in one.seconds.items()},
-        }
-        for one in measured
-    }
-    finish("decode_json", {one.case.name: round(one.ratio, 2) for one in measured}, figures)
+    return Measured(case.name, sum(map(len, payloads)) / 1e6, expected.num_rows, least_in_turns(ways, turns))
 
 
 def main() -> int:
     """Run the command."""
-    options = Options("decode_json", __doc__)
-    options.add_cases(case.name for case in CASES)
-    options.add_turns(5)
-    options.add_seed()
-    options.add_megabytes(CHUNK_BYTES >> 20, "decoded in one call")
-    chosen = options.parse_args()
-    print(f"decode_json: {DrsJsonC().decoder}, seed {chosen.seed}; MB/s of messages, processor time of one thread")
-    print(f"{'case':>12} {'MB':>6} {'changes':>8} {'loop':>9} {'ours':>9} {'ratio':>8}")
-    measured = []
-    for case in CASES:
-        if not chosen.case or case.name in chosen.case:
-            one = measure(case, turns=chosen.turns, seed=chosen.seed, size=chosen.megabytes << 20)
-            measured.append(one)
-            speeds = {name: one.megabytes / seconds for name, seconds in one.seconds.items()}
-            print(
-                f"{case.name:>12} {one.megabytes:6.1f} {one.changes:8,} {speeds['loop']:9.0f} {speeds['ours']:9.0f} "
-                f"{one.ratio:7.1f}x",
-                flush=True,
-            )
-    report(measured)
-    return 0
+    return compare("decode_json", __doc__, CASES, measure, decoder=lambda: DrsJsonC().decoder)
 
 
 if __name__ == "__main__":

@@ -24,8 +24,12 @@ def produce(transactions: Iterable[Transaction], options: DtsOptions, *, until: 
 
     ``until`` is the time in seconds since the epoch up to which CHECKPOINTs and HEARTBEATs go on after the last transaction.
     """
-    task = DtsTask(options, SourceClock(options.bytes_per_second))
-    latency = options.latency_ms * 1000
+    yield from tell(DtsTask(options, SourceClock(options.bytes_per_second)), transactions, until=until)
+
+
+def tell(task: DtsTask, transactions: Iterable[Transaction], *, until: int | None) -> Iterator[Message]:
+    """Yield the messages of a new task, see :func:`produce`."""
+    latency = task.latency_ms * 1000
     for transaction in transactions:
         yield from task.advance(transaction.end.timestamp * SECOND + latency)
         yield from task.send(transaction)

@@ -8,10 +8,10 @@ from typing import Literal
 
 from dts_assets.protocol import subscribe_pb2 as pb
 from dts_emulator.dts.dts_options import DtsOptions
-from dts_emulator.dts.dts_task import DtsTask
+from dts_emulator.dts.dts_task import DtsTask, tell
 from dts_emulator.dts.entry_encoder import EntryEncoder, Routed, transaction_id_of
 from dts_emulator.dts_avro.records import encoded, records_of
-from dts_emulator.messages.clocks import SECOND, Clock, SourceClock
+from dts_emulator.messages.clocks import Clock, SourceClock
 from dts_emulator.messages.message import Message
 from dts_emulator.messages.routing import partition_of_row
 from dts_emulator.source.events import Coordinates, Rows, Transaction
@@ -35,13 +35,7 @@ def produce_avro(
 
     ``until`` is the time in seconds since the epoch up to which CHECKPOINTs and HEARTBEATs go on after the last transaction.
     """
-    task = AvroTask(options, SourceClock(options.bytes_per_second))
-    latency = options.latency_ms * 1000
-    for transaction in transactions:
-        yield from task.advance(transaction.end.timestamp * SECOND + latency)
-        yield from task.send(transaction)
-    if until is not None and task.committed is not None:
-        yield from task.advance(until * SECOND + latency)
+    yield from tell(AvroTask(options, SourceClock(options.bytes_per_second)), transactions, until=until)
 
 
 class AvroTask(DtsTask):
