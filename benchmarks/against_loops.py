@@ -1,4 +1,4 @@
-"""The common frame of benchmarks that time a decoder and a plain loop over the same messages, case by case."""
+"""The frame of benchmarks that time a decoder and a plain loop over equal messages, case by case."""
 
 from __future__ import annotations
 
