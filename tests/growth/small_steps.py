@@ -24,6 +24,7 @@ from dts_assets.stages.repeated_keys import repeated_keys
 from dts_assets.wire.columns.casts import parse
 from dts_assets.wire.dts_avro import DtsAvro
 from dts_assets.wire.dts_protobuf import DtsProtobuf
+from tests.growth.hostile_records import SCHEMA
 from tests.growth.hostile_streams import DTS
 from tests.growth.long_histories import Case
 from tests.growth.whole_way import as_messages
@@ -183,8 +184,11 @@ STEPS: dict[str, Case] = {
     "messages": (lambda count: as_messages(DTS["empty messages"](count)), _digest),
     "contents": (lambda count: pa.array([b"x"] * count), lambda payloads: DtsProtobuf().contents(payloads)),
     "names of keys": (lambda count: pa.array([b"x"] * count), lambda payloads: DtsProtobuf().has_key(payloads)),
-    "contents of Avro": (lambda count: pa.array([b"x"] * count), lambda payloads: DtsAvro(b"").contents(payloads)),
-    "names of keys of Avro": (lambda count: pa.array([b"x"] * count), lambda payloads: DtsAvro(b"").has_key(payloads)),
+    "contents of Avro": (lambda count: pa.array([b"x"] * count), lambda payloads: DtsAvro(SCHEMA).contents(payloads)),
+    "names of keys of Avro": (
+        lambda count: pa.array([b"x"] * count),
+        lambda payloads: DtsAvro(SCHEMA).has_key(payloads),
+    ),
     "values that do not fit": (lambda count: pa.array([b"2026-02-30"] * count), lambda values: parse(values, "date")),
     "every other value does not fit": (
         lambda count: pa.array([b"2026-02-30", b"2026-02-01"] * (count // 2)),

@@ -35,6 +35,8 @@ _START, _HOURS = datetime(2026, 1, 5, tzinfo=UTC), 8
 _WINDOW = timedelta(minutes=10)
 _ONE_IN = 6
 """Messages for each fault: as many as leave two untouched ones between any two."""
+_AVRO_ONE_IN = 18
+"""A window has three times as many messages as in Protobuf, and names as many places of a kind."""
 _DRS_MESSAGES, _DRS_ONE_IN = 1_500, 15
 """Without CHECKPOINTs a task that resumes sends more again, so that there is room for fewer faults."""
 _WORST = 50
@@ -68,7 +70,7 @@ def run_of_dts_avro(seed: int) -> Report:
     """An hour of the recording, told in records, with faults in it."""
     recording = _hour_in_avro(seed % _HOURS)
     size = sum(map(len, recording.topic.partitions.values()))
-    return _report(recording, seed, _WITHOUT_SETS, size // _ONE_IN)
+    return _report(recording, seed, _WITHOUT_SETS, size // _AVRO_ONE_IN)
 
 
 def run_of_drs(wire: DrsMessages, seed: int) -> Report:
