@@ -280,8 +280,8 @@ class Mutated:
             if one.found_by is FoundBy.NOTHING or named.near(one) or named.of_cell(one)
         }
         apart = self.recording.wire.traits.rows_apart  # of equal rows of one event any may be the one that is gone
-        places = (values[gone].tolist() for values in (clean.partitions, clean.offsets, clean.firsts))
-        begins = {(partition, at): first for partition, at, first in zip(*places, strict=True)} if apart else {}
+        rows = (values[gone].tolist() for values in (clean.partitions, clean.offsets, clean.firsts))
+        begins = {(partition, at): first for partition, at, first in zip(*rows, strict=True)} if apart else {}
         for partition, last in _pairs(clean.partitions[gone], clean.offsets[gone]):
             first = min(self.recording.sets[partition, last], begins.get((partition, last), last))
             if any((partition, at) in explained for at in range(first, last + 1)):

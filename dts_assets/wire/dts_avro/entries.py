@@ -233,6 +233,10 @@ class _Heads:
         for role in _PROPERTIES:
             found = self._text(role)
             properties.add(FIELDS[role][0], found, np.asarray(found.is_valid()))
+        beating = self._numbers("heartbeat_time")
+        foreign = pc.and_(pc.not_equal(beating, 0), pc.not_equal(types, "HEARTBEAT"))
+        if strange := pc.sum(pc.fill_null(foreign, False)).as_py():
+            self._unknown["heartbeatTimestamp of another message type"] += strange
         for role in _RESERVED:
             number = self._numbers(role)
             used = np.asarray(pc.fill_null(pc.not_equal(number, 0), False))
