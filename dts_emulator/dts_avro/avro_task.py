@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from dts_assets.protocol import subscribe_pb2 as pb
 from dts_emulator.dts.dts_options import DtsOptions
 from dts_emulator.dts.dts_task import DtsTask, tell
 from dts_emulator.dts.entry_encoder import EntryEncoder, Routed, transaction_id_of
-from dts_emulator.dts_avro.records import encoded, records_of
+from dts_emulator.dts_avro.records import encoded, place_of, records_of
 from dts_emulator.messages.clocks import Clock, SourceClock
 from dts_emulator.messages.message import Message
 from dts_emulator.messages.routing import partition_of_row
@@ -42,11 +42,11 @@ class AvroTask(DtsTask):
     """A task of the vendor, whose messages are records."""
 
     def __init__(self, options: AvroOptions, clock: Clock) -> None:
-        self._avro, self._now = options, clock
+        self._records = RecordEncoder(options, clock=clock)
         super().__init__(options, clock)
 
     def _new_encoder(self) -> EntryEncoder:
-        return RecordEncoder(self._avro, clock=self._now)
+        return self._records
 
     def _item(self, entry: bytes) -> bytes:
         return entry
@@ -56,13 +56,12 @@ class AvroTask(DtsTask):
 
     def send(self, transaction: Transaction) -> Iterator[Message]:
         """Yield the messages of a transaction: records never wait for one another."""
-        records = self.encoder.transaction(transaction)
-        while True:
-            yield from self._overdue()  # what falls due has its id before the next record gets one
-            routed = next(records, None)
-            if routed is None:
-                break
-            yield from self._send(routed.partition, routed.entry)
+        for partitions, record in self._records.records(transaction):
+            # Before the record gets its id, and not between its copies, so that ids grow in every partition.
+            yield from self._overdue()
+            value = self._records.numbered(record)
+            for partition in partitions:
+                yield from self._send(partition, value)
         self._commit(transaction)
 
 
@@ -71,13 +70,20 @@ class RecordEncoder(EntryEncoder):
     """Encodes events as records. ``seq_id`` is the last record's id; copies of a broadcast share it."""
 
     clock: Clock | None = None
-    safe_position: str = ""
 
     def transaction(self, transaction: Transaction) -> Iterator[Routed]:
-        """Yield the records of a transaction in order.
+        """Yield the records of a transaction in order, each copy of a broadcast by itself."""
+        for partitions, record in self.records(transaction):
+            value = self.numbered(record)
+            yield from (Routed(partition, value) for partition in partitions)
 
-        Rows of one event come in its order, each with its own id.
+    def records(self, transaction: Transaction) -> Iterator[tuple[tuple[int, ...], dict[str, Any]]]:
+        """Yield the records of a transaction in order with the partitions of each; they have no ids yet.
+
+        Rows of one event come in its order.
         """
+        begin = transaction.events[0].at
+        start = {"safePosition": place_of(begin.file_name, begin.start)}
         routing, transaction_id = self.options.routing, transaction_id_of(transaction)
         places = [
             [partition_of_row(event.table, row, routing) for row in event.rows] if isinstance(event, Rows) else []
@@ -86,11 +92,17 @@ class RecordEncoder(EntryEncoder):
         touched = {partition for some in places for partition in some}
         for event, partitions in zip(transaction.events, places, strict=True):
             if isinstance(event, Rows):
-                values = self._records(self.dml(event, event.rows))
-                yield from (Routed(*one) for one in zip(partitions, values, strict=True))
+                found = self._records_of(self.dml(event, event.rows))
+                yield from (((place,), one | start) for place, one in zip(partitions, found, strict=True))
                 continue
-            (value,) = self._records(self.control(event, transaction_id))
-            yield from (Routed(partition, value) for partition in self.targets(event, touched))
+            (record,) = self._records_of(self.control(event, transaction_id))
+            yield self.targets(event, touched), record | start
+
+    def numbered(self, record: Mapping[str, Any]) -> bytes:
+        """Return the bytes of a record, which gets the next id and the time now."""
+        self.seq_id += 1
+        now = 0 if self.clock is None else self.clock.now // 1000
+        return encoded({**record, "id": self.seq_id, "readerTimestamp": now})
 
     def checkpoint(self, at: Coordinates, *, timestamp: int, synced: str) -> bytes:
         """Return a CHECKPOINT: everything up to the end of ``at`` has been sent."""
@@ -102,15 +114,9 @@ class RecordEncoder(EntryEncoder):
 
     def _only(self, entry: bytes) -> bytes:
         self.seq_id -= 1  # the entry has taken the number that its record gets
-        (value,) = self._records(pb.Entry.FromString(entry))
-        return value
+        (record,) = self._records_of(pb.Entry.FromString(entry))
+        return self.numbered(record | {"safePosition": record["position"]})  # between two transactions
 
-    def _records(self, entry: pb.Entry) -> Iterator[bytes]:
+    def _records_of(self, entry: pb.Entry) -> Iterator[dict[str, Any]]:
         options = self.options
-        as_bytes = isinstance(options, AvroOptions) and options.text_as == "binary"
-        now = 0 if self.clock is None else self.clock.now // 1000
-        for record in records_of(entry, text_as_bytes=as_bytes):
-            if record["messageType"] == "BEGIN":
-                self.safe_position = record["position"]
-            self.seq_id += 1
-            yield encoded(record | {"id": self.seq_id, "safePosition": self.safe_position, "readerTimestamp": now})
+        return records_of(entry, text_as_bytes=isinstance(options, AvroOptions) and options.text_as == "binary")

@@ -16,6 +16,7 @@ from fastavro.types import Schema
 
 from dts_assets.model.positions import file_number
 from dts_assets.protocol import subscribe_pb2 as pb
+from dts_emulator.source.source_schema import codec_of
 
 _SPACE = "com.tencent.subscribe.avro"
 _BASE = re.compile(r"\s*([a-z]+)", re.I)
@@ -30,12 +31,11 @@ _TYPE_NUMBERS = {
     "tinyint": 1, "smallint": 2, "int": 3, "float": 4, "double": 5, "timestamp": 7, "bigint": 8, "mediumint": 9, "date": 10,
     "time": 11, "datetime": 12, "year": 13, "bit": 16, "json": 245, "decimal": 246, "enum": 247, "set": 248, "tinytext": 249,
     "tinyblob": 249, "mediumtext": 250, "mediumblob": 250, "longtext": 251, "longblob": 251, "text": 252, "blob": 252,
-    "varchar": 253, "varbinary": 253, "char": 254, "binary": 254, "geometry": 255, "point": 255,
+    "varchar": 253, "varbinary": 253, "char": 254, "binary": 254,
 }  # fmt: skip
 """The numbers of types in MySQL's protocol."""
-
-_CODECS = {"latin1": "cp1252", "gbk": "gbk", "big5": "big5", "gb18030": "gb18030"}
-"""Python's codecs of MySQL's character sets, for labels of ENUM and SET; all others are UTF-8."""
+_GEOMETRY = 255
+"""The number that all kinds of geometries share."""
 
 _EVENTS = {"beginEvent": "BEGIN", "commitEvent": "COMMIT", "ddlEvent": "DDL", "rollbackEvent": "ROLLBACK"}
 _OPERATIONS = {pb.INSERT: "INSERT", pb.UPDATE: "UPDATE", pb.DELETE: "DELETE"}
@@ -83,7 +83,7 @@ def records_of(entry: pb.Entry, *, text_as_bytes: bool = False) -> Iterator[dict
         yield common | {"messageType": "HEARTBEAT", "heartbeatTimestamp": event.heartbeatEvent.epoch}
     elif event.HasField("checkpointEvent"):
         mark = event.checkpointEvent
-        place = {"fileName": mark.fileName, "position": _place(mark.fileName, mark.position)}
+        place = {"fileName": mark.fileName, "position": place_of(mark.fileName, mark.position)}
         yield common | place | {"messageType": "CHECKPOINT", "syncedGtid": mark.syncedGtid, "fakeGtid": mark.fakeGtid}
     elif kind == "DDL":
         yield common | {
@@ -96,7 +96,7 @@ def records_of(entry: pb.Entry, *, text_as_bytes: bool = False) -> Iterator[dict
 
 def _common(header: pb.Header) -> dict[str, Any]:
     return {
-        "version": header.version, "fileName": header.fileName, "position": _place(header.fileName, header.position),
+        "version": header.version, "fileName": header.fileName, "position": place_of(header.fileName, header.position),
         "timestamp": header.timestamp, "gtid": header.gtid or None, "transactionId": None, "serverId": header.serverId,
         "threadId": 0, "sourceType": _SOURCES.get(header.sourceType, ""), "sourceVersion": "", "schemaName": None,
         "tableName": None, "objectName": None, "columns": None, "oldColumns": None, "newColumns": None, "sql": None,
@@ -105,7 +105,7 @@ def _common(header: pb.Header) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _place(file_name: str, position: int) -> str:
+def place_of(file_name: str, position: int) -> str:
     """Return a place as the vendor writes it: ``2196@4`` in ``mysql-bin.000004``."""
     return f"{position}@{file_number(file_name)}"
 
@@ -114,7 +114,7 @@ def _rows(
     common: Mapping[str, Any], header: pb.Header, event: pb.DMLEvent, *, text_as_bytes: bool
 ) -> Iterator[dict[str, Any]]:
     columns = [
-        {"name": one.name, "dataTypeNumber": _TYPE_NUMBERS.get(_base(one.originalType), 0), "isKey": one.isKey,
+        {"name": one.name, "dataTypeNumber": _TYPE_NUMBERS.get(_base(one.originalType), _GEOMETRY), "isKey": one.isKey,
          "originalType": one.originalType} for one in event.columns
     ]  # fmt: skip
     keys = [one.name for one in event.columns if one.isKey]
@@ -153,7 +153,7 @@ def _value(value: pb.Data, original_type: str, *, text_as_bytes: bool) -> tuple[
     if base in ("date", "datetime", "time"):
         return _of("DateTime", _moment(value.bv.decode()))
     if base in ("enum", "set", "json"):
-        return _of("TextObject", {"type": base, "value": value.bv.decode(_CODECS.get(value.charset, "utf-8"))})
+        return _of("TextObject", {"type": base, "value": value.bv.decode(codec_of(value.charset))})
     is_text = kind == pb.STRING and base not in ("binary", "varbinary")
     if is_text and not (text_as_bytes and base.endswith("text")):
         return _of("Character", {"charset": value.charset, "value": value.bv})

@@ -223,6 +223,30 @@ def test_a_task_that_goes_on_has_the_next_id_the_next_number_and_the_old_gtids()
     assert GtidSet.parse(last["syncedGtid"]) == Gtid(0, 1, 1).as_set() | Gtid(0, 1, 2).as_set()
 
 
+def test_the_safe_position_is_the_start_of_the_transaction() -> None:
+    """The vendor's page: the start offset of the current transaction. Between two of them it is the end of the last."""
+    work = [transaction(1, 3, inserts(1)), statement(2, 4), transaction(3, 14, inserts(2))]
+    found = read_all(list(produce_avro(work, QUIET)))
+    assert [(one["messageType"], one["safePosition"]) for one in found] == [
+        ("BEGIN", "1000@4"), ("INSERT", "1000@4"), ("COMMIT", "1000@4"), ("DDL", "2000@4"),
+        ("CHECKPOINT", "2100@4"), ("BEGIN", "3000@4"), ("INSERT", "3000@4"), ("COMMIT", "3000@4"),
+    ]  # fmt: skip
+
+
+def test_ids_grow_in_every_partition_and_no_checkpoint_comes_late() -> None:
+    """A slow line, so that marks fall due between the copies of a broadcast."""
+    options = replace(QUIET, partitions=4, bytes_per_second=700, checkpoint_seconds=1)
+    messages = list(produce_avro([transaction(number, number, inserts(number)) for number in range(1, 9)], options))
+    for partition in range(4):
+        found = read_all([m for m in messages if m.partition == partition])
+        assert [one["id"] for one in found] == sorted({one["id"] for one in found})
+        ends = 0
+        for one in found:
+            position = int(one["position"].partition("@")[0])
+            ends = position if one["messageType"] == "COMMIT" else ends
+            assert one["messageType"] != "CHECKPOINT" or position >= ends
+
+
 @examples(40)
 @given(
     st.lists(st.tuples(st.integers(-20, 40), st.lists(st.integers(1, 5), max_size=3)), max_size=8), st.integers(1, 8)

@@ -177,6 +177,8 @@ def test_bytes_are_objects_with_the_name_of_their_type(kind: Kind, column_type: 
     [
         (Kind.TEXT, "enum('a','中')", "gbk", "中".encode("gbk"), "enum", "中"),
         (Kind.TEXT, "enum('é')", "latin1", b"\xe9", "enum", "é"),
+        (Kind.TEXT, "enum('ř')", "latin2", "ř".encode("iso8859-2"), "enum", "ř"),
+        (Kind.TEXT, "enum('x')", "ucs2", b"\0x", "enum", "x"),
         (Kind.TEXT, "set('a','b')", "utf8mb4", b"a,b", "set", "a,b"),
         (Kind.TEXT, "set('a')", "utf8mb4", b"", "set", ""),
         (Kind.JSON, "longtext", "utf8mb4", '{"a": "中"}'.encode(), "json", '{"a": "中"}'),
@@ -215,6 +217,12 @@ def test_columns_are_described_with_their_numbers_types_and_keys() -> None:
     assert found["pkNames"] == ["id", "at"]
     unsigned = record(columns, [1, "5.000", b"{}"], AvroOptions(original_type_sign=False))
     assert unsigned["columns"][0]["originalType"] == "int(11)"
+
+
+@pytest.mark.parametrize("column_type", ["geometry", "point", "linestring", "multipolygon"])
+def test_all_kinds_of_geometries_have_one_number(column_type: str) -> None:
+    (described,) = record([column(Kind.BLOB, column_type)], [b""], AvroOptions())["columns"]
+    assert described["dataTypeNumber"] == 255
 
 
 def test_the_schema_file_has_fourteen_schemas_with_record_last() -> None:
