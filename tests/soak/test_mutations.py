@@ -107,7 +107,8 @@ def test_many_mutated_messages_make_no_wrong_row(format_name: str) -> None:
         seen = report.kinds[kind]
         assert seen.located >= (seen.faults - seen.harmless) * 0.97
     if numbered:
-        assert {kind for kind, seen in report.kinds.items() if seen.harmless == seen.faults} == set(REDELIVERIES)
+        harmless = {kind for kind, seen in report.kinds.items() if seen.harmless == seen.faults}
+        assert harmless == report.kinds.keys() & set(REDELIVERIES)
         return
     assert report.kinds[Kind.DROP].not_knowable == report.kinds[Kind.DROP].faults
     for kind in (Kind.REPEAT, Kind.REREAD):  # of some nobody can tell whether they are pieces of one event
