@@ -86,7 +86,7 @@ def _makes_sense(record: Mapping[str, Any]) -> bool:
     if place is not None and record["fileName"] and (not digits.isdigit() or int(digits) != int(place[2])):
         return False
     if kind not in _OPERATIONS:
-        return True
+        return not (record["oldColumns"] or record["newColumns"])
     if not (record["tableName"] or record["objectName"]) or not record["columns"]:
         return False
     if any(isinstance(record[side], str) for side in ("oldColumns", "newColumns")):

@@ -15,7 +15,7 @@ from dts_assets.model.positions import file_number
 from dts_assets.model.problems import Reason
 from dts_assets.model.tables import TableId
 from dts_assets.wire.avro.column_lists import column_lists
-from dts_assets.wire.avro.field_values import is_scalar, pairs, texts
+from dts_assets.wire.avro.field_values import is_scalar, lists_of, pairs, texts
 from dts_assets.wire.avro.records import Records, RecordSchema, read_records
 from dts_assets.wire.avro.side_by_side import Extent, Wanted
 from dts_assets.wire.columns.buffers import Bools, joint_codes, masked
@@ -123,10 +123,22 @@ def _faults(
     )
     yield ~placed, Reason.UNDECODABLE_ENTRY, "its position is no place such as 2196@4"
     is_dml = np.asarray(pc.fill_null(pc.equal(kinds, "DML"), False))
+    yield ~is_dml & _hold_rows(records), Reason.UNDECODABLE_ENTRY, "it holds a row that its message type does not have"
     nameless = np.asarray(pc.equal(pc.fill_null(pc.binary_length(_names(records)[1]), 0), 0))
     yield is_dml & nameless, Reason.UNDECODABLE_ENTRY, "it names no table"
     unreadable = np.fromiter((one is None for one in lists), np.bool_, len(lists))
     yield is_dml & unreadable[codes], Reason.UNDECODABLE_ENTRY, "its columns cannot be read"
+
+
+def _hold_rows(records: Records) -> Bools:
+    """Return which records hold an image of a row, with a value at least."""
+    found = np.zeros(len(records), np.bool_)
+    for role in ("before", "after"):
+        column = records.column(role)
+        arrays = None if column is None else lists_of(*column, len(records))
+        if arrays is not None:
+            found[arrays[0]] |= arrays[2].counts > 0
+    return found
 
 
 def _kinds(types: pa.Array) -> pa.Array:
