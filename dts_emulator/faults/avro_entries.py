@@ -7,10 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-import fastavro
-
 from dts_assets.protocol import subscribe_pb2 as pb
-from dts_emulator.dts_avro.records import record_schema
 
 _PLACE = re.compile(r"(\d{1,18})@(\d{1,18})")
 _UNKNOWN = 99
@@ -24,8 +21,12 @@ _LAST_SECOND = 253_402_300_799
 
 def record_of(value: bytes | None) -> Mapping[str, Any] | None:
     """Return the record that a message is; None if it is none."""
-    if not value:
+    if not value or value.startswith(b"{"):  # JSON is read without the packages of the extra
         return None
+    import fastavro
+
+    from dts_emulator.dts_avro.records import record_schema
+
     source = io.BytesIO(value)
     try:
         found = fastavro.schemaless_reader(source, record_schema(), None, return_record_name=True)
