@@ -63,6 +63,8 @@ TABLE: tuple[Row, ...] = (
     Row("window", "messages to changelogs, two cores", "a plain Spark job, its time by ours",
         lambda case: case == "plain", ">= 3"),
     Row("window", "the same", "the same bytes written undecoded, our time by its time", lambda case: case == "floor", "<= 1.6"),
+    Row("window", "other formats with a row a message, messages to changelogs (`--format`)",
+        "the same bytes written undecoded, our time by its time", lambda case: case not in ("plain", "floor"), "<= 2.5"),
     Row("truth", "ledger, identity and proof of a window without faults", "the same without them, our time by its time",
         lambda case: case == "clean", "<= 1.15"),
     Row("truth", "a tenth of the messages delivered twice", "each once, our time by that",

@@ -115,7 +115,7 @@ def write_capture(
     Every partition has a CHECKPOINT in the last second of every window, so that cuts exist. One file per partition.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    kafka = [_PartitionFile(folder, number) for number in range(partitions)]
+    kafka = [PartitionFile(folder, number) for number in range(partitions)]
     written, window, turn = 0, 0, 0
     begin, length = int(START.timestamp() * 1000), int(every.total_seconds() * 1000)
     last = b""
@@ -151,7 +151,7 @@ def _blocks(maker: _Maker, size: int, windows: int, later: int | None) -> Iterat
         maker.changing = later
 
 
-class _PartitionFile:
+class PartitionFile:
     """The messages of one Kafka partition, written in row groups of some megabytes."""
 
     def __init__(self, folder: Path, number: int) -> None:
@@ -163,6 +163,7 @@ class _PartitionFile:
         self._bytes = 0
 
     def add(self, values: Sequence[bytes], milliseconds: int) -> None:
+        """Add messages of one time, in milliseconds since the epoch."""
         self._values += values
         self._times += [milliseconds] * len(values)
         self._bytes += sum(map(len, values))
@@ -170,6 +171,7 @@ class _PartitionFile:
             self._flush()
 
     def close(self) -> None:
+        """Write what is left."""
         self._flush()
         self._writer.close()
 

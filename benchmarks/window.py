@@ -11,6 +11,8 @@ Kafka partitions, sets cut over messages among whole ones) goes three ways, in t
 
 Times are wall times, the least of several turns. Before them every way runs once on a megabyte, and the plain job's changelogs
 are compared with ours.
+
+Messages of other formats follow, a quarter as many bytes; each message has one row. For them there is no plain job.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ import pyarrow as pa
 
 from benchmarks import floor, plain_job, traffic
 from benchmarks.command import Options, finish, load
+from benchmarks.format_traffic import FORMATS
 from benchmarks.workbench import Recording, Workbench, all_windows, whole, workbench
 from dts_assets.flows.entries import materialize_entries
 from dts_assets.flows.known_tables import known_tables
@@ -35,6 +38,7 @@ from dts_assets.flows.raw import materialize_raw
 from dts_assets.flows.tables import materialize_tables
 
 PARTITIONS, WINDOWS, ROWS = 4, 2, 20
+PROTOBUF = "dts-protobuf"
 CHANGELOGS = Selection({"snapshot": ()})
 
 
@@ -52,6 +56,35 @@ def ours(bench: Workbench, name: str, recording: Recording) -> dict[str, float]:
         work(spark=lambda: bench.spark, progress=lambda _: None)
         seconds[flow] = time.perf_counter() - start
     return seconds
+
+
+def measure_format(bench: Workbench, chosen: str, *, size: int, turns: int, seed: int) -> dict[str, Any]:
+    """Ours and the floor in turns, for messages of a format; the figures."""
+    where = {"partitions": PARTITIONS, "windows": WINDOWS}
+    small = bench.record_format("small", chosen, size=1 << 20, seed=seed + 1, **where)
+    large = bench.record_format("large", chosen, size=size, seed=seed + 2, **where)
+    ours(bench, "small_ours", small)
+    best: dict[str, float] = {}
+    template: floor.Template | None = None
+    for turn in range(turns):
+        name = f"ours_{turn}"
+        flows = ours(bench, name, large)
+        pipeline = bench.pipeline(name, large)
+        template = template or floor.make_template(pipeline, bench.folder / "template")
+        start = time.perf_counter()
+        floor.run(bench, f"floor_{turn}", pipeline, template)
+        took = {"ours": sum(flows.values()), "floor": time.perf_counter() - start, **flows}
+        best = {way: min(seconds, best.get(way, seconds)) for way, seconds in took.items()}
+        print(
+            f"{chosen}, turn {turn + 1}: " + ", ".join(f"{way} {seconds:.2f} s" for way, seconds in took.items()),
+            flush=True,
+        )
+        for folder in (name, f"floor_{turn}"):
+            shutil.rmtree(Path(bench.lake.warehouse) / folder)
+    return {
+        "payload_megabytes": round(large.payload / 1e6, 1), "seconds": {way: round(value, 2) for way, value in best.items()},
+        "megabytes_per_second": round(large.payload / best["ours"] / 1e6, 1), "load": load(),
+    }  # fmt: skip
 
 
 def measure(bench: Workbench, *, tables: int, columns: int, size: int, turns: int, seed: int) -> dict[str, Any]:
@@ -130,6 +163,17 @@ def _line(turn: int, flows: Mapping[str, float], seconds: Mapping[str, float]) -
     )
 
 
+def _protobuf(bench: Workbench, chosen: Any) -> dict[str, Any]:
+    print(
+        f"window: {chosen.megabytes} MB, {chosen.tables} tables of about {chosen.columns} columns, seed {chosen.seed}",
+        flush=True,
+    )
+    return measure(
+        bench, tables=chosen.tables, columns=chosen.columns, size=chosen.megabytes << 20, turns=chosen.turns,
+        seed=chosen.seed,
+    )  # fmt: skip
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command."""
     options = Options("window", __doc__)
@@ -137,24 +181,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options.add_tables(8, columns=15)
     options.add_turns(2)
     options.add_seed()
+    options.add_argument("--format", choices=[PROTOBUF, *FORMATS], action="append", help="only this format; repeatable")
     chosen = options.parse_args(arguments)
-    print(
-        f"window: {chosen.megabytes} MB, {chosen.tables} tables of about {chosen.columns} columns, seed {chosen.seed}",
-        flush=True,
-    )
-    with workbench() as bench:
-        figures = measure(
-            bench, tables=chosen.tables, columns=chosen.columns, size=chosen.megabytes << 20, turns=chosen.turns,
-            seed=chosen.seed,
-        )  # fmt: skip
-    seconds = figures["seconds"]
-    ratios = {
-        "plain": round(seconds["plain"] / seconds["ours"], 2),
-        "floor": round(seconds["ours"] / seconds["floor"], 2),
-    }
-    print(
-        f"plain: {ratios['plain']}x our time; ours: {ratios['floor']}x the floor; {figures['megabytes_per_second']} MB/s"
-    )
+    ratios: dict[str, float] = {}
+    figures: dict[str, Any] = {}
+    for name in chosen.format or [PROTOBUF, *FORMATS]:
+        with workbench() as bench:
+            if name == PROTOBUF:
+                figures |= (found := _protobuf(bench, chosen))
+                ratios |= {
+                    "plain": round(found["seconds"]["plain"] / found["seconds"]["ours"], 2),
+                    "floor": round(found["seconds"]["ours"] / found["seconds"]["floor"], 2),
+                }
+            else:
+                found = measure_format(bench, name, size=chosen.megabytes << 18, turns=chosen.turns, seed=chosen.seed)
+                figures[name] = found
+                ratios[name] = round(found["seconds"]["ours"] / found["seconds"]["floor"], 2)
+        print(f"{name}: {found['megabytes_per_second']} MB/s", flush=True)
     finish("window", ratios, figures)
     return 0
 

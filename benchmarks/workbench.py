@@ -10,6 +10,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from benchmarks import format_traffic
 from benchmarks.traffic import START, Shape, Table, write_capture
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.model.spans import Span
@@ -38,13 +39,15 @@ NO_SPARK: Any = _NoSpark({"spark.master": "local[1]"})
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """A capture on disk: ``payload`` bytes of message values in all."""
+    """A capture on disk: ``payload`` bytes of message values in all, in a format that may need a schema file."""
 
     folder: Path
     partitions: int
     windows: int
     payload: int
     every: timedelta = timedelta(hours=1)
+    format: str = "dts-protobuf"
+    schema: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +86,26 @@ class Workbench:
         )  # fmt: skip
         return Recording(folder, partitions, windows, payload)
 
+    def record_format(
+        self, name: str, chosen: str, *, size: int, seed: int, partitions: int, windows: int
+    ) -> Recording:
+        """Record a capture of fresh traffic in a format whose messages stand alone."""
+        folder = self.folder / name
+        payload = format_traffic.write_capture(
+            folder, chosen, size=size, seed=seed, partitions=partitions, windows=windows
+        )
+        content, schema = format_traffic.FORMATS[chosen].schema, None
+        if content is not None:
+            schema = self.folder / f"{name}.avsc"
+            schema.write_bytes(content())
+        return Recording(folder, partitions, windows, payload, format=chosen, schema=schema)
+
     def pipeline(self, name: str, recording: Recording) -> Pipeline:
         """Open a subscription over a capture, under a name of its own in the lake."""
         subscription = Subscription.model_validate(
             {
-                "format": "dts-protobuf",
+                "format": recording.format,
+                **({} if recording.schema is None else {"schema": str(recording.schema)}),
                 "source": {"capture": {"path": str(recording.folder), "complete": True}},
                 "partitions": recording.partitions,
                 "window": {

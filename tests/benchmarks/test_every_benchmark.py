@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from benchmarks.format_traffic import FORMATS
+
 HOUSE = Path(__file__).parents[2]
 TINY: dict[str, list[str]] = {
     "decode": ["--case", "2t-30c-20r", "--megabytes", "1", "--turns", "1"],
@@ -19,7 +21,18 @@ TINY: dict[str, list[str]] = {
     "reassembly": ["--case", "split", "--megabytes", "2", "--turns", "1"],
     "truth": ["--megabytes", "1", "--tables", "2", "--turns", "1"],
     "memory": ["--case", "chunk-16", "--megabytes", "1"],
-    "window": ["--megabytes", "1", "--tables", "1", "--turns", "1"],
+    "window": [
+        "--megabytes",
+        "1",
+        "--tables",
+        "1",
+        "--turns",
+        "1",
+        "--format",
+        "dts-protobuf",
+        "--format",
+        "drs-json-c",
+    ],
     "backfill": ["--megabytes", "1", "--tables", "1", "--windows", "2"],
     "source": ["--megabytes", "1", "--turns", "1"],
     "startup": ["--case", "assets-20", "--turns", "1"],
@@ -79,6 +92,13 @@ def test_one_with_a_live_pipeline_runs(name: str) -> None:
 
 @pytest.mark.long
 @pytest.mark.spark
+@SPARK
+@LONG
+def test_a_window_of_each_format_is_timed() -> None:
+    chosen = [option for name in sorted(FORMATS) for option in ("--format", name)]
+    assert run("window", [*chosen, "--megabytes", "1", "--turns", "1"])["ratios"].keys() == FORMATS.keys()
+
+
 def test_a_cold_window_is_timed() -> None:
     found = run("startup", ["--case", "cold-window", "--turns", "1"])
     assert found["ratios"].keys() == {"cold-window"}
