@@ -92,13 +92,13 @@ def test_one_with_a_live_pipeline_runs(name: str) -> None:
 
 @pytest.mark.long
 @pytest.mark.spark
-@SPARK
-@LONG
 def test_a_window_of_each_format_is_timed() -> None:
     chosen = [option for name in sorted(FORMATS) for option in ("--format", name)]
     assert run("window", [*chosen, "--megabytes", "1", "--turns", "1"])["ratios"].keys() == FORMATS.keys()
 
 
+@pytest.mark.long
+@pytest.mark.spark
 def test_a_cold_window_is_timed() -> None:
     found = run("startup", ["--case", "cold-window", "--turns", "1"])
     assert found["ratios"].keys() == {"cold-window"}
