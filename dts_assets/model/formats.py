@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-PLANNED_FORMATS = ("canal-json", "drs-avro", "dts-json")
+PLANNED_FORMATS = ("drs-avro", "dts-json")
 """Names that the configuration promises and that no package registers yet."""
 
 
@@ -27,6 +27,11 @@ class ChangeOrder(StrEnum):
     """Numbers of the vendor's task, which go on whichever server it reads.
 
     A task that is made anew begins a lineage.
+    """
+    ARRIVAL = "window and source time"
+    """No numbers of the source: a change stands where it came, in its window by the greatest source time before it.
+
+    No change is a copy of another one, and there is one lineage.
     """
 
 

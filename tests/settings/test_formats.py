@@ -79,17 +79,19 @@ def test_a_schema_file_is_wanted_exactly_where_the_format_needs_one(
 
 
 def test_a_planned_format_is_named_as_such(tmp_path: Path) -> None:
-    found = refused(tmp_path, "canal-json")
+    found = refused(tmp_path, "dts-json")
     assert (found.message, found.fix) == (
         "this format is not supported by this version yet",
-        "use one of drs-json, drs-json-c, dts-avro, dts-protobuf",
+        "use one of canal-json, drs-json, drs-json-c, dts-avro, dts-protobuf",
     )
 
 
 def test_a_missing_format_shows_what_there_is(tmp_path: Path) -> None:
     file = tmp_path / "pipeline.yaml"
     file.write_text(CONFIGURATION.replace("    format: {format}\n", "").format())
-    with pytest.raises(ConfigErrors, match="write format: and one of drs-json, drs-json-c, dts-avro, dts-protobuf"):
+    with pytest.raises(
+        ConfigErrors, match="write format: and one of canal-json, drs-json, drs-json-c, dts-avro, dts-protobuf"
+    ):
         load_settings(file, environment={})
 
 

@@ -406,7 +406,7 @@ class TestTheEnvironment:
 class TestWhatIsNotThereYet:
     ASKED_FOR = (
         ("./lake", "./lake\n  catalog: {type: glue}", "lake.catalog.type"),
-        ("dts-protobuf", "canal-json", "subscriptions.shop.format"),
+        ("dts-protobuf", "dts-json", "subscriptions.shop.format"),
         ("partitions: 4", 'partitions: 4\n    sql: {tables: ["a.b"]}', "subscriptions.shop.sql.tables"),
     )
 
@@ -420,7 +420,7 @@ class TestWhatIsNotThereYet:
         ("before", "after"),
         [
             ("dts-protobuf", "drs-avr"),
-            ("dts-protobuf", "canal-jsn"),
+            ("dts-protobuf", "dts-jsn"),
             ("./lake", "./lake\n  catalog: {type: hiv}"),
             ("./lake", "./lake\n  catalog: {type: gleu}"),
             ("partitions: 4", 'partitions: 4\n    sql: {table: ["a.b"]}'),
@@ -428,7 +428,7 @@ class TestWhatIsNotThereYet:
     )
     def test_it_is_never_suggested(self, write: Write, before: str, after: str) -> None:
         found = the_mistake(write(SMALLEST.replace(before, after)))
-        for refused in ("drs-avro", "canal-json", "hive", "glue", "tables?"):
+        for refused in ("drs-avro", "dts-json", "hive", "glue", "tables?"):
             assert refused not in found.fix
         assert "did you mean" in found.fix or "write one of " in found.fix
 

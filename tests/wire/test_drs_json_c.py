@@ -442,5 +442,7 @@ def test_nothing_gives_nothing() -> None:
 
 def test_formats_are_known_by_name() -> None:
     assert wire_format("drs-json-c", FormatSettings("+08:00")) == WIRE
-    with pytest.raises(WireFormatError, match="this version decodes drs-json, drs-json-c, dts-avro, dts-protobuf"):
+    with pytest.raises(
+        WireFormatError, match="this version decodes canal-json, drs-json, drs-json-c, dts-avro, dts-protobuf"
+    ):
         wire_format("drs-xml")

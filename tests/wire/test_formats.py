@@ -43,9 +43,10 @@ def test_a_setting_is_in_the_fingerprint_of_what_it_changes() -> None:
 
 
 def test_traits_say_what_each_vendor_gives() -> None:
-    dts, drs, avro = traits_of("dts-protobuf"), traits_of("drs-json-c"), traits_of("dts-avro")
+    dts, drs, avro, canal = map(traits_of, ("dts-protobuf", "drs-json-c", "dts-avro", "canal-json"))
     assert (dts.kind, dts.order, dts.evidence) == ("protobuf", ChangeOrder.BINLOG_POSITION, frozenset(Evidence))
     assert (drs.kind, drs.order, drs.evidence) == ("json", ChangeOrder.MESSAGE_ID, frozenset())
+    assert (canal.kind, canal.order, canal.evidence) == ("json", ChangeOrder.ARRIVAL, frozenset())
     assert not dts.needs_schema
     assert not drs.needs_schema
     assert (avro.kind, avro.order, avro.evidence, avro.needs_schema) == ("avro", dts.order, dts.evidence, True)

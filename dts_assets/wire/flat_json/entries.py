@@ -1,4 +1,4 @@
-"""Flat messages to the batch of ENTRIES ("Kafka Message Format", table 2).
+"""Flat messages to the batch of ENTRIES ("Kafka Message Format", table 2; Canal, ``FlatMessage.java``).
 
 Each message is one entry; its rows are only counted.
 """
@@ -6,6 +6,7 @@ Each message is one entry; its rows are only counted.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,19 +17,14 @@ from dts_assets.model.problems import Reason
 from dts_assets.model.tables import TableId
 from dts_assets.wire.columns.properties import Properties
 from dts_assets.wire.columns.texts import not_utf8
-from dts_assets.wire.flat_json.messages import (
-    DDL_TYPES,
-    LOAD,
-    OPERATIONS,
-    Head,
-    Refused,
-    described,
-    head_of,
-    images_of,
-)
+from dts_assets.wire.flat_json.dialect import DML, Dialect
+from dts_assets.wire.flat_json.messages import LOAD, OPERATIONS, Head, Refused, described
 from dts_assets.wire.format import ENTRIES, DecodedEntries, Rejected, TableShape
 
 _SOURCE_TYPE = "MYSQL"
+_ONE_GTID = r"^([0-9A-Fa-f-]{36}:|\d+-\d+-)\d+$"
+"""One GTID of MySQL or MariaDB: ``3e11fa47-71ca-11e1-9e33-c80aa9429562:23``, and not a set of them."""
+
 _NO_UTF8 = "it is no JSON object in UTF-8"
 _PAIRS = pa.list_(pa.struct([("key", pa.binary()), ("value", pa.binary())]))
 
@@ -37,9 +33,11 @@ _PAIRS = pa.list_(pa.struct([("key", pa.binary()), ("value", pa.binary())]))
 class _Found:
     """The entries of a call, column by column, with their shapes and unknown fields."""
 
-    deleted_in_old: bool
+    dialect: Dialect
     numbers: list[int] = field(default_factory=list)
-    ids: list[int] = field(default_factory=list)
+    kinds: list[str] = field(default_factory=list)
+    ids: list[int | None] = field(default_factory=list)
+    gtids: list[str | None] = field(default_factory=list)
     times: list[int] = field(default_factory=list)
     sent: list[int | None] = field(default_factory=list)
     types: list[str] = field(default_factory=list)
@@ -60,18 +58,19 @@ class _Found:
         """
         if not readable:
             raise Refused(Reason.UNDECODABLE_ENTRIES, _NO_UTF8)
-        head, others = head_of(message)
-        if head.type in DDL_TYPES:
-            rows, database, table = None, head.database or None, head.table or None
-        else:
+        head, others = self.dialect.head(message)
+        kind = self.dialect.message_type(head)
+        if kind == DML:
             rows, database, table = self._data(head), head.database, head.table
-        if head.isDdl is not None and head.isDdl != (rows is None):
-            raise Refused(Reason.UNKNOWN_OPERATION, "its type contradicts its isDdl")
+        else:
+            rows, database, table = None, head.database or None, head.table or None
         if others:
             self.others[len(self.numbers)] = dict(others)
             self.unknown.update(f"field {name}" for name in others if name != "ts")
         self.numbers.append(number)
+        self.kinds.append(kind)
         self.ids.append(head.id)
+        self.gtids.append(self.dialect.gtid(head))
         self.times.append(head.es)
         self.sent.append(head.ts)
         self.types.append(head.type)
@@ -86,12 +85,9 @@ class _Found:
         Raises:
             Refused: the rows or their columns make no sense.
         """
-        operation = OPERATIONS.get(head.type)
-        if operation is None:
-            raise Refused(Reason.UNKNOWN_OPERATION, "its type is not known")
         if not head.database or not head.table:
             raise Refused(Reason.UNDECODABLE_ENTRY, "it names no table")
-        before, after = images_of(operation, head.data, head.old, deleted_in_old=self.deleted_in_old)
+        before, after = self.dialect.images(OPERATIONS[head.type], head.data, head.old)
         last = self.last
         if (
             last is None
@@ -120,12 +116,12 @@ class _Found:
             self.shapes[key] = TableShape(TableId(database, "", table), columns.list.columns)
 
 
-def entries_of(sets: pa.Array, *, deleted_in_old: bool) -> DecodedEntries:
+def entries_of(sets: pa.Array, dialect: Dialect) -> DecodedEntries:
     """Return the entries of messages, as :meth:`dts_assets.wire.format.WireFormat.entries` promises them.
 
-    ``deleted_in_old`` says where a deleted row stands.
+    ``dialect`` is the way in which they are written.
     """
-    found = _Found(deleted_in_old)
+    found = _Found(dialect)
     rejected: list[Rejected] = []
     # The parser does not look into the texts that it passes over.
     unreadable = not_utf8(sets).tolist()
@@ -143,32 +139,39 @@ def entries_of(sets: pa.Array, *, deleted_in_old: bool) -> DecodedEntries:
 def _batch(found: _Found, sets: pa.Array) -> pa.RecordBatch:
     count = len(found.numbers)
     numbers = pa.array(found.numbers, pa.int32())
-    rows = pa.array(found.rows, pa.int32())
-    is_ddl = np.asarray(rows.is_null())
+    ids, gtids = pa.array(found.ids, pa.int64()), pa.array(found.gtids, pa.string())
     columns = {name: pa.nulls(count, ENTRIES.field(name).type) for name in ENTRIES.names}
     columns |= {
         "set_index": numbers,
         "entry_number": pa.array(np.zeros(count, np.int32)),
-        "message_type": pc.if_else(pa.array(is_ddl), "DDL", "DML"),
+        "message_type": pa.array(found.kinds, pa.string()),
         "source_type": pa.repeat(pa.scalar(_SOURCE_TYPE), count),
         "event_time": pa.array(np.asarray(found.times, np.int64) * 1000).view(ENTRIES.field("event_time").type),
-        "position": pa.array(found.ids, pa.int64()),
+        "transaction_id": pc.if_else(pc.match_substring_regex(gtids, _ONE_GTID), gtids, None),
         "database": pa.array(found.databases, pa.string()),
         "table": pa.array(found.tables, pa.string()),
-        "rows": rows,
+        "rows": pa.array(found.rows, pa.int32()),
         "payload": sets if count == len(sets) else sets.take(numbers),
-        "properties": _properties(found),
     }
+    told: dict[str, pa.Array] = {}
+    if found.dialect.ids_are_places:
+        columns["position"] = ids
+    else:
+        told["id"] = pc.cast(ids, pa.string())
+    if gtids.null_count < count:
+        told["gtid"] = gtids
+    columns["properties"] = _properties(found, told)
     return pa.RecordBatch.from_arrays(list(columns.values()), schema=ENTRIES)
 
 
-def _properties(found: _Found) -> pa.MapArray:
+def _properties(found: _Found, told: Mapping[str, pa.Array]) -> pa.MapArray:
     count = len(found.numbers)
     properties = Properties(count)
     properties.add("type", pa.array(found.types, pa.string()), np.ones(count, np.bool_))
     for name, values in (
         ("ts", pa.array([None if sent is None else str(sent) for sent in found.sent], pa.string())),
         ("sql", pa.array(found.sql, pa.string())),
+        *told.items(),
     ):
         properties.add(name, values, np.asarray(values.is_valid()))
     if found.others:

@@ -1,7 +1,7 @@
-"""The fields of a flat message (Huawei Cloud, "Kafka Message Format", tables 2 and 5).
+"""The fields of a flat message (Huawei Cloud, "Kafka Message Format", tables 2 and 5; Canal, ``FlatMessage.java``).
 
-They are mysqlType, id, es, ts, database, table, type, isDdl, sql, sqlType, data, old, pkNames. No more is read than is asked
-for. A message of that form alone is read in one go; a message with other fields or types is read part by part.
+They are mysqlType, id, es, ts, database, table, type, isDdl, sql, sqlType, data, old, pkNames, and gtid of Canal. No more is read
+than is asked for. A message of that form alone is read in one go; a message with other fields or types is read part by part.
 """
 
 from __future__ import annotations
@@ -105,25 +105,39 @@ class Described:
     list: ColumnList
 
 
-_HEAD, _EVENT, _PARTS = Decoder(Head), Decoder(NamedEvent), Decoder(dict[str, Raw])
+_EVENT, _PARTS = Decoder(NamedEvent), Decoder(dict[str, Raw])
 _KEY_NAMES = Decoder(KeyNames)
 _ROWS, _TEXT, _FLAG = Decoder(list[Row] | None), Decoder(str | None), Decoder(bool | None)
-_ID, _NUMBER, _ANY = Decoder(Id), Decoder(int | float), Decoder()
+_NUMBER, _ANY = Decoder(int | float), Decoder()
 _TYPES, _KEYS = Decoder(dict[str, str]), Decoder(list[str] | None)
-_KNOWN = frozenset(Head.__struct_fields__)
 _BESIDE_CONTENT = frozenset({"id", "es", "ts"})
 
 
-def head_of(message: bytes) -> tuple[Head, Mapping[str, str]]:
-    """Return a message's head, and as text the fields that the vendor's table does not have.
+@dataclass(frozen=True, slots=True)
+class HeadForm:
+    """The head that a dialect's messages have: its class, the decoders of it and of its ``id``, and what an id must be."""
+
+    head: type[Head]
+    whole: Decoder[Any]
+    ids: Decoder[Any]
+    wanted_id: str
+
+    @classmethod
+    def of(cls, head: type[Head], ids: Any, *, wanted_id: str) -> HeadForm:
+        """Return the form of a class of heads; ``ids`` is the type of their ``id``, ``wanted_id`` its description."""
+        return cls(head, Decoder(head), Decoder(ids), wanted_id)
+
+
+def head_of(message: bytes, form: HeadForm) -> tuple[Head, Mapping[str, str]]:
+    """Return a message's head, and as text the fields that it does not have.
 
     Raises:
         Refused: the message is no JSON object, or a field of it makes no sense.
     """
     try:
-        return _HEAD.decode(message), {}
+        return form.whole.decode(message), {}
     except MALFORMED:
-        return _head_by_parts(message)
+        return _head_by_parts(message, form)
 
 
 def content_of(message: bytes) -> bytes:
@@ -190,11 +204,12 @@ def images_of(
 
 
 @lru_cache(maxsize=1 << 8)
-def whole_rows(names: tuple[str, ...]) -> Decoder[Event] | None:
+def whole_rows(names: tuple[str, ...], *, changed_only: bool) -> Decoder[Event] | None:
     """Return a decoder of messages whose rows have all columns, which it gives in the order of ``names``.
 
     It refuses every other message. To fill fields takes less time than to make a dictionary. There is none for names that
-    msgspec cannot have, or for more of them than a table of MySQL has.
+    msgspec cannot have, or for more of them than a table of MySQL has. ``changed_only`` says that rows of ``old`` have changed
+    columns only; these are dictionaries.
     """
     if len(names) > _MOST_COLUMNS:
         return None
@@ -207,7 +222,8 @@ def whole_rows(names: tuple[str, ...]) -> Decoder[Event] | None:
     except ValueError:
         return None
     rows = GenericAlias(list, (row,)) | None
-    event = defstruct("WholeRows", [("data", rows, None), ("old", rows, None)], bases=(Event,), gc=False)
+    old = list[Cells] | None if changed_only else rows
+    event = defstruct("WholeRows", [("data", rows, None), ("old", old, None)], bases=(Event,), gc=False)
     return Decoder(event)
 
 
@@ -225,13 +241,16 @@ def described(mysql_type: bytes, pk_names: bytes) -> Described | None:
     return Described(tuple(types), ColumnList(columns, {name: place for place, name in enumerate(types)}))
 
 
-def _head_by_parts(message: bytes) -> tuple[Head, Mapping[str, str]]:
+def _head_by_parts(message: bytes, form: HeadForm) -> tuple[Head, Mapping[str, str]]:
     parts = _parts(message, Reason.UNDECODABLE_ENTRIES)
     es = _part(parts, "es", _NUMBER, "its es is no number")
     if not 0 <= es <= _LAST_MILLISECOND:
         raise Refused(Reason.UNDECODABLE_ENTRY, "its es is no time in milliseconds")
-    head = Head(
-        id=_part(parts, "id", _ID, "its id is no whole number from zero on"),
+    known = form.head.__struct_fields__
+    beyond = [name for name in known if name not in Head.__struct_fields__]
+    more = {name: _part(parts, name, _TEXT, f"its {name} is no text") for name in beyond}
+    head = form.head(
+        id=_part(parts, "id", form.ids, f"its id is no {form.wanted_id}"),
         es=int(es),
         type=_part(parts, "type", _TEXT, "its type is no text") or "",
         database=_part(parts, "database", _TEXT, "its database is no text"),
@@ -242,8 +261,9 @@ def _head_by_parts(message: bytes) -> tuple[Head, Mapping[str, str]]:
         data=_part(parts, "data", _ROWS, "its data is no list of rows"),
         old=_part(parts, "old", _ROWS, "its old is no list of rows"),
         pkNames=parts.get("pkNames", _NULL),
+        **more,
     )
-    others = {name: _plain_text(raw) for name, raw in parts.items() if name == "ts" or name not in _KNOWN}
+    others = {name: _plain_text(raw) for name, raw in parts.items() if name == "ts" or name not in known}
     return head, {name: text for name, text in others.items() if text is not None}
 
 

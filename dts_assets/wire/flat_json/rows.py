@@ -24,6 +24,7 @@ from dts_assets.wire.columns.buffers import with_empty_last
 from dts_assets.wire.columns.pivot import ABSENT, FIELD, NULL, Image, Reading, pivot
 from dts_assets.wire.columns.table_changes import Rejections, beside_images, table_codes
 from dts_assets.wire.columns.table_rows import ColumnList, table_rows
+from dts_assets.wire.flat_json.dialect import Dialect
 from dts_assets.wire.flat_json.messages import (
     MALFORMED,
     OPERATIONS,
@@ -33,13 +34,13 @@ from dts_assets.wire.flat_json.messages import (
     Refused,
     described,
     event_of,
-    images_of,
     whole_rows,
 )
 from dts_assets.wire.format import MOST_CELLS, DecodedChanges, TooLargeError
 
 _OPERATIONS = pa.array(["insert", "update", "delete", "read"])
 _NONE = -1
+_UNDESCRIBED = "a row has a column that mysqlType does not describe"
 _FEW_MESSAGES, _PATIENCE = 16, 64
 """Messages before which no decoder of whole rows is made, and refusals after which it is dropped."""
 
@@ -94,11 +95,30 @@ class _Side:
                 add(row.values())
                 continue
             if not row.keys() <= columns.list.positions.keys():
-                raise Refused(Reason.RAGGED_ROW, "a row has a column that mysqlType does not describe")
+                raise Refused(Reason.RAGGED_ROW, _UNDESCRIBED)
             if len(keys) < len(names):
                 missing = [place for place, name in enumerate(names) if name not in row]
                 self.absent.append(self.base + len(self.values) + np.asarray(missing, np.int64))
             add(map(row.get, names))
+
+    def add_changed(self, rows: Sequence[Any], changed: Sequence[Cells], columns: Described) -> None:
+        """Add what whole rows were before the values of their changed columns became the present ones.
+
+        Raises:
+            Refused: a changed column is none that mysqlType describes.
+        """
+        values, positions = self.values, columns.list.positions
+        if len(values) > _MOST_VALUES:
+            self.settle()
+        self.starts.append(self.base + len(values))
+        for row, cells in zip(rows, changed, strict=True):
+            start = len(values)
+            values += astuple(row)
+            for name, text in cells.items():
+                place = positions.get(name)
+                if place is None:
+                    raise Refused(Reason.RAGGED_ROW, _UNDESCRIBED)
+                values[start + place] = text
 
     def cut(self, entries: int) -> None:
         """Remove the values, still in ``values``, that were added behind so many entries."""
@@ -160,7 +180,7 @@ class _Rows:
     ``entries`` has for each its number, table, operation, number of rows and column list.
     """
 
-    deleted_in_old: bool
+    dialect: Dialect
     entries: list[tuple[int, int, int, int, int]] = field(default_factory=list)
     groups: dict[tuple[int, ColumnList], int] = field(default_factory=dict)
     usual: dict[int, _Usual] = field(default_factory=dict)
@@ -184,18 +204,20 @@ class _Rows:
             raise Refused(Reason.UNKNOWN_OPERATION, "its type is not known")
         if usual is None or whole is None:
             usual = self._usual(table, event)
-        before, after = images_of(operation, event.data, event.old, deleted_in_old=self.deleted_in_old)
+        before, after = self.dialect.images(operation, event.data, event.old)
         rows = len(before or ()) if after is None else len(after)
         images = (before is not None) + (after is not None)
         self.cells += len(usual.columns.names) * rows * images
         self.size += len(payload)
         if self.cells > MOST_CELLS and self.cells > self.size:
             raise TooLargeError(f"its rows and columns make {self.cells} cells of {self.size} bytes")
-        if whole is not None:
+        if whole is None:
+            self._add_named(before, after, usual.columns)
+        elif self.dialect.changed_only and before is not None and after is not None:
+            self._add_changed(before, after, usual.columns)
+        else:
             self.before.add_whole(before)
             self.after.add_whole(after)
-        else:
-            self._add_named(before, after, usual.columns)
         self.entries.append((number, table, operation, rows, usual.group))
 
     def _usual(self, table: int, event: Event) -> _Usual:
@@ -213,7 +235,7 @@ class _Rows:
             usual = self.usual[table] = _Usual(columns, event.mysqlType, event.pkNames, group)
         usual.seen += 1
         if usual.seen == _FEW_MESSAGES:
-            usual.decoder = whole_rows(columns.names)
+            usual.decoder = whole_rows(columns.names, changed_only=self.dialect.changed_only)
         return usual
 
     def _add_named(self, before: Sequence[Cells] | None, after: Sequence[Cells] | None, columns: Described) -> None:
@@ -222,13 +244,34 @@ class _Rows:
         Raises:
             Refused: a row has a column that mysqlType does not describe; nothing was added.
         """
+        if self.dialect.changed_only and before is not None and after is not None:
+            before = [row | changed for row, changed in zip(after, before, strict=True)]
         try:
             self.before.add(before, columns)
             self.after.add(after, columns)
         except Refused:
-            self.before.cut(len(self.entries))
-            self.after.cut(len(self.entries))
+            self._cut()
             raise
+
+    def _add_changed(self, changed: Sequence[Cells], after: Sequence[Any], columns: Described) -> None:
+        """Add the images of an entry whose rows are whole.
+
+        ``changed`` has what their changed columns were.
+
+        Raises:
+            Refused: a changed column is none that mysqlType describes; nothing was added.
+        """
+        try:
+            self.before.add_changed(after, changed, columns)
+        except Refused:
+            self._cut()
+            raise
+        self.after.add_whole(after)
+
+    def _cut(self) -> None:
+        """Remove what was added of an entry that is refused."""
+        self.before.cut(len(self.entries))
+        self.after.cut(len(self.entries))
 
 
 def changes_of(
@@ -236,17 +279,17 @@ def changes_of(
     tables: Mapping[TableId, tuple[Column, ...]],
     *,
     reading: Reading,
-    deleted_in_old: bool,
+    dialect: Dialect,
 ) -> DecodedChanges:
     """Return the row changes of entries, as :meth:`dts_assets.wire.format.WireFormat.changes` promises them.
 
-    ``reading`` types values as their dialect writes them; ``deleted_in_old`` says where a deleted row stands.
+    ``dialect`` is the way in which their messages are written, ``reading`` types its values.
     """
     wanted, codes = table_codes(entries, tables)
     order = np.argsort(codes, kind="stable")
     payloads = entries["payload"].take(pa.array(wanted[order])).to_pylist()
     reject = Rejections(entries, wanted)
-    found = _Rows(deleted_in_old)
+    found = _Rows(dialect)
     for number, table, payload in zip(order.tolist(), codes[order].tolist(), payloads, strict=True):
         try:
             found.add(number, table, payload)
@@ -258,15 +301,29 @@ def changes_of(
     groups = [columns for _, columns in found.groups]
     widths = np.asarray([len(one.columns) for one in groups], np.int64)[entry_lists]
     beside = beside_images(wanted[numbers][owners], row_numbers, _OPERATIONS.take(pa.array(operations[owners])))
-    before, after = (_image(side, owners, row_numbers, widths) for side in (found.before, found.after))
+    spread = _Spread(owners, row_numbers, widths, entry_lists[owners], groups)
+    before, after = (_image(side, spread, dialect) for side in (found.before, found.after))
     chunks = table_rows(tables, entry_tables, entry_lists, groups, owners)
     changes, _ = pivot(chunks, before, after, beside, reading=reading)
     return DecodedChanges(changes, reject.all(), frozenset(), {})
 
 
-def _image(
-    side: _Side, owners: npt.NDArray[np.int64], row_numbers: npt.NDArray[np.int64], widths: npt.NDArray[np.int64]
-) -> Image:
+@dataclass(frozen=True, slots=True)
+class _Spread:
+    """The rows of all entries.
+
+    For each there is its entry, its number there, and the number of its column list among ``lists``. ``widths`` are those of
+    entries.
+    """
+
+    owners: npt.NDArray[np.int64]
+    row_numbers: npt.NDArray[np.int64]
+    widths: npt.NDArray[np.int64]
+    list_numbers: npt.NDArray[np.int64]
+    lists: Sequence[ColumnList]
+
+
+def _image(side: _Side, rows: _Spread, dialect: Dialect) -> Image:
     values = side.array()
     kinds = np.full(len(values) + 1, FIELD, np.uint8)  # a text is found in whichever field it is looked for
     kinds[-1] = NULL
@@ -274,10 +331,11 @@ def _image(
         kinds[:-1][np.asarray(values.is_null())] = NULL
     if side.absent:
         kinds[np.concatenate(side.absent)] = ABSENT
-    first = np.asarray(side.starts, np.int64)[owners]
-    present = first != _NONE
-    starts = np.where(present, first + row_numbers * widths[owners], len(values)).astype(np.int32)
-    sizes = np.where(present, widths[owners], 0).astype(np.int32)
+    first = np.asarray(side.starts, np.int64)[rows.owners]
+    present, widths = first != _NONE, rows.widths[rows.owners]
+    starts = np.where(present, first + rows.row_numbers * widths, len(values)).astype(np.int32)
+    sizes = np.where(present, widths, 0).astype(np.int32)
+    values = dialect.restored(values, starts, np.where(present, rows.list_numbers, -1), rows.lists)
     # Two objects: one alone would have marks between its values.
     fields = with_empty_last(values), with_empty_last(values)
     return Image(starts, sizes, present, kinds, *fields, None, False, bool(side.absent), {})
