@@ -97,6 +97,9 @@ class TopicHistory:
             statements = _kept_statements(once, lineages, trust_gtids=False, lives=lives)
             suspicions = find_copies(lives.values())
             return cls(by_cell, lineages, suspicions, statements, real, digest, lives, loads.begins, past, known)
+        if order is ChangeOrder.ARRIVAL:  # nothing is a copy of anything
+            statements = {row.cell: frozenset(mark.offset for mark in row.statements) for row in once if row.statements}
+            return cls(by_cell, Lineages((), {}, {}), {}, statements, real, digest, past=past, known=known)
         lineages = find_lineages(once, trust_gtids=real)
         return cls(
             by_cell, lineages, find_suspicions(once, lineages), _kept_statements(once, lineages, trust_gtids=real), real,

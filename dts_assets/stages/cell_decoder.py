@@ -88,7 +88,7 @@ class CellDecoder:
         self._format = reading.format
         state = WindowState.begin(reading.offsets) if reading.resume is None else WindowState.of_bytes(reading.resume)
         self.facts, self.runs, self.delivery, self.tables = state.facts, state.runs, state.delivery, state.tables
-        self._neighbours, self._events = state.neighbours, state.events
+        self._neighbours, self._events, self._arrivals = state.neighbours, state.events, state.arrivals
         self.end = reading.offsets.end
         self._joiner = Reassembler(
             self._read_head,
@@ -133,7 +133,14 @@ class CellDecoder:
         if not self._reading.is_open or self._joiner.found_broken or self._joiner.waiting or self.tally.carried_out:
             return None
         state = WindowState(
-            self.tally, self.facts, self.runs, self.delivery, self.tables, self._neighbours, self._events
+            self.tally,
+            self.facts,
+            self.runs,
+            self.delivery,
+            self.tables,
+            self._neighbours,
+            self._events,
+            self._arrivals,
         )
         return state.to_bytes()
 
@@ -217,7 +224,10 @@ class CellDecoder:
 
     def _decode_together(self, table: pa.Table) -> None:
         """Decode entry sets whose bytes fit one Arrow array."""
+        order = self._format.traits.order
         for sets, decoded in self._decoded(table):
+            if order is ChangeOrder.ARRIVAL:
+                decoded = replace(decoded, batch=self._arrivals.placed(decoded.batch, self._reading.cell))
             columns = EntryColumns.of(decoded.batch, sets, decoded.checkpoints)
             told = columns
             if self._format.traits.rows_apart:
@@ -226,7 +236,6 @@ class CellDecoder:
                 told = columns.take(np.flatnonzero(~self._events.repeats(sequences)))
             self.facts.add(decoded, columns)
             self.delivery.see_entries(told)
-            order = self._format.traits.order
             self.runs.see(columns, order=order)
             if order is ChangeOrder.MESSAGE_ID:
                 self.tables.see(decoded.batch, columns, decoded.reads)

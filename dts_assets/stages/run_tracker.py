@@ -84,7 +84,7 @@ class RunTracker:
     seen_statements: list[SeenStatement] = field(default_factory=list)
 
     def see(self, entries: EntryColumns, *, order: ChangeOrder = ChangeOrder.BINLOG_POSITION) -> None:
-        """Take note of the entries of a decoded batch."""
+        """Take note of the entries of a decoded batch; of entries in the order of their arrival nothing but statements."""
         for checkpoint in entries.checkpoints:
             shard, offset = entries.shard(checkpoint.index), int(entries.offsets[checkpoint.index])
             position = SourcePosition(0, file_number(checkpoint.file_name), checkpoint.position)
@@ -94,6 +94,8 @@ class RunTracker:
             gtid, time = entries.gtids.text(int(entries.gtids.codes[row])), _instant(int(entries.times[row]))
             statement = SeenStatement(entries.shard(row), int(entries.offsets[row]), entries.position(row), gtid, time)
             self.seen_statements.append(statement)
+        if order is ChangeOrder.ARRIVAL:  # their places are made here, and tell nothing of the source
+            return
         for shard, mine in entries.of_shards():
             if order is ChangeOrder.MESSAGE_ID:
                 own = mine.take(np.flatnonzero((mine.kinds == DML) | (mine.kinds == DDL)))

@@ -19,6 +19,7 @@ import numpy as np
 
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.type_reading import READING_TYPES
+from dts_assets.stages.arrivals import ArrivalTracker
 from dts_assets.stages.collecting import Tally
 from dts_assets.stages.delivery_tracker import Delivery
 from dts_assets.stages.entry_facts import EntryFacts
@@ -27,7 +28,7 @@ from dts_assets.stages.repeated_neighbours import NeighbourTracker
 from dts_assets.stages.run_tracker import RunTracker
 from dts_assets.stages.table_tracker import TableTracker
 
-STATE_VERSION = 7
+STATE_VERSION = 8
 """The first byte of every state. Raised when a field of a tracker gets another name, type or meaning."""
 
 MOST_STORED_BYTES = 2 << 20
@@ -52,13 +53,15 @@ class WindowState:
     tables: TableTracker
     neighbours: NeighbourTracker
     events: EventRows
+    arrivals: ArrivalTracker
 
     @classmethod
     def begin(cls, offsets: OffsetRange) -> WindowState:
         """Return the state before the first message of a cell with these offsets."""
         return cls(
-            Tally(), EntryFacts(), RunTracker(), Delivery(offsets), TableTracker(), NeighbourTracker(), EventRows()
-        )
+            Tally(), EntryFacts(), RunTracker(), Delivery(offsets), TableTracker(), NeighbourTracker(), EventRows(),
+            ArrivalTracker(),
+        )  # fmt: skip
 
     def to_bytes(self) -> bytes | None:
         """Return the bytes that :meth:`of_bytes` reads, or None if they would be too many. No message and no row is in them."""

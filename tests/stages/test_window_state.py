@@ -128,22 +128,21 @@ def a_state() -> bytes:
 
 
 KEPT = (
-    "2Y3OUR=sZ{MHHWny$1yqDN^DhLPrq^=j+H-2nn5NkPsz>HQs$|&v`w&*_lmbA*49Dh!g0f#G*wCm;JJx0Mc>&$*E6JA*G>C%|Bq?&e*ZTDbn"
-    "Ve)y~e$`}n=z`@Q`>meh4S&$2cMK^q{<c(>`fK>AKV8*SiHkaHfoZf$yi{IMO<fO5$=*t4$#iv|J1FN~Aqv6pX>fe3vF1lahV?ox(V8sz2t^"
-    "_i35^u8BLGSmiY0?_@i9(XO_dJ#L+lHwooeu|-?Kk;5<Q%TFI<>A_M-%YJ1<(S9fi+Mkj!{p2c%foP#G4uENBg$7FO}KSxwFLRqw%wYLRDwd"
-    "mIM3H1r@rrEnq*)#!D{)Ks60qrOc%i;k;7alWxgjcSC7A5Tz)Y-R%=M69ADmFgKE{G>kn2QR4uwvtwMEW3)a?FtWQ3sbZdQeYh!cuVRdD_Ke"
-    "Z&fM(=hvrK{Wbmi#jpa}cryJBY&HWA@FDNg|rm2hrWf>epR3$Z`zpQ~+*xzFkiQhTWzodOPs~8_S3gyJ4G)<AaFPHautcxfieo<J7Imjt?n9"
-    "alcyqC}E=3g3iV5F_r#JL*C-vF7IXz1J|x>Z5bJ~ec3^V7-{~77#|mlD+)p`_VbhiTXavJs`c@+GlvD3wdXikSu%9#^}>wRR<HEBbQR^_@om"
-    "W;=<|}b;ZJh!(Jvo-_4w1ix;6Xs^UJ-yfM5rL8ncZkFX-im#fq8K0ihBXiDvUC4ZsH~#X_nLitgod5lcPeUW}$fUi5sP+i=E0aeNpns7?|M&"
-    "5W+M7i@7kdkgY9v;~UvqqNByP2`{gI`aeAVO}WID$(rJkR!g404SQ<TOfg4&MDg~2Db5A9?hHz{2x5yy4P<9@14KyLX_1gr<-ci=a~&IL$Y<"
-    "ACc8{F8Q+glkOE0gf!k)P>nEOQIuk`@GZii7`(PV!F5}p&dbg~0%afX$$l~n~xP=;U^23A=`k-;MZ`3v8M)zcm0Evs$G_wGo7>_WfY$mbgg<"
-    "KkOt`OM3+Ga^vDNUR&oJkxX0(BfE68)o?Pa{yoF2|T1*b7r7FKZ)*cR{gQpf07Wxn7>cMs#moM4k`)KymR-em4vFUGm@bYfk*$06Ouhz~T8S"
-    "a>0?Px;Yo`6wO9~Xcl{KMpM$!jOL>$O`<XTZ7+aYjt|lDcn1~SR76mHKX2Q-p%3R1v8X8;;NivPl!xs)j-Y~?SB~?TurcykU-S|ggdB-&=L3"
-    ";MO`J+y((4%uy>huPEGi`gV2`3))JBOzLsyF9pB74&Ur&BGDxOoBBX*^Tm_OY3)^onA<jsx0JryQJ<+INpeevbRP=Tzy5S$R(IB&!&{Z$V-l"
-    "4(r9HZkz&J4w_)7f%#fj;^J49Jd&^#a^P?Q|t{mpd#13Fc610$j6bO%s$F&FRV)^bct@cu`1U%QGX8N@DvB_q58!k*Tf<-_7K&eC#M+cQA`_"
-    "@6+NuIsE9||RG7y90dMmn=l"
+    "2zUXVR?TZ0M--p6v`G&=)dwG|g9+)uQ28r$PN7gjFNM-$4`Q_YR+?xvyWW|#F{NPHF_@NsEqX1u@qS6N+d`Uqkk6q#6@2O0=l%og+ZoA{8w~4QmYt"
+    "oM_wjqb_j`L7OX|8iFS0fWK^q{<c)RJjKzdF<8*SiHkaHfoZf$aa{IMC*fO5$=*we3liv|J1FN~AqnU`;pz6gB?1lahVZc~O=8szot^{JD=<h~b5G"
+    "SCKU0?_@S9(XO_dJ#L+lHwooQHr6VKk;E?Q%TFI<>A_MKS-@6<(S9(t64we!{p2c%foP#G4uD?Bg$6~O}KSxwFLRqw%wYLRDwdmIM3H1r@rrEnxt<"
+    "v!D{)KsN7FoOc%i;k;7alWxgjcSC7A)Uwkz^R%=M69A7?Mfoj#EtB;l*RV}(ytwMEa16Ed+tj|8BbYpdSV{Lu;adm06H?br-M)!6%rK{Wb7W^|8a}"
+    "cryTZqEnBlhi&Ng|rm2hrKX>epS^&vFdwQ~+*xzFkiQhTWzodOPs~8_S3gyJ4G)<Nb)!HoRo^xfieo<J7Im9UoGJ;$gM=Ny0>}1v?kF$5i?^4S9=u"
+    "+q{!G3|zaiv0-G;_T>&T#7Ofu#Q3;aTu~5mv6rV5*rIcCsMg0X&KwqC)}G^FWy!#$*9$XNTiw#z(p8jy$F~K)ug^=?hCj)@r@wss^|L2Eb!+<R=hw"
+    "SE0l^joHD()8UeL=2#fq8K0ihBXiDvUK4ZsH~#ayZliq7R?5lda;UW}$fUi5sP+hEE<aeNRfs7?|M&6KXU7i@kpdk^wDv;~Uv!?ej7P2`{gI`aeAV"
+    "qPfJD$(rJkR!g404SQ<dmw>a&MDh12Db5A9?gsj{2x5yy4P<9@BUwRA<A-;(@nMM%ghFsA=!2glWiuOjPJ!LNP#4$z-=?t^%KuEor$8dnTi(keXxx"
+    "<mvL-Xy<1kh<#EkTWbtMQ+(HdF`C-flebBhsH|m;kqkFPOfW*aWnpuEPj7Jy~Hj~)$LN1LsR|sriZL_4Tl*Z2I&LoZxfjW*7iT+W{ClM%Omt)Kh?7"
+    "4}Om$i|DyP#MtP?yrxOfQdPBf7UPBF_iDuef+8zv~73F8J^IHOGE$0G;?$;P8ACx!_1t-JFYeie{}qH1pkeqbccVhO^O>#?hF)wiiGx$A@Tnyn_m^"
+    "D<Y`ApS5k?(1-J}Skx2^@bLU%%ENXYM^Hh{E5~_E*ckb&FM5geLyp9@^MOdBCQhXe>2{5|Zn@kO7L^hLu!m7DYQw~#p)1AlPjjWqZ^l0y70;>65W7"
+    "-D%pb3P=Q-b3^5(|ho(hwq^7$7}zx?WApg`7M2u_GioHyc){;CHZ$uuTln;7`yog`|Yi|2|gN7qt2id&4^VmDFkDR%oDP?76i7>ENL<fBMXW*=p?7"
+    "uKZ{x<t3!NR?}ps6PjBaEgQWK>gy7YhsZpdx&b#lT(cJD5ed{iXPTpRK&w<B21$!|DW8VuIT9f{{ZOQD$M"
 )
-"""A state of version 7, as it was stored once. It must be readable, and mean the same, for as long as that is the version."""
+"""A state of version 8, as it was stored once. It must be readable, and mean the same, for as long as that is the version."""
 
 
 def test_a_state_stored_earlier_is_read_as_it_was() -> None:

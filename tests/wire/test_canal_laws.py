@@ -138,9 +138,10 @@ def _agree(made: list[dict[str, Any]], *, spaced: bool) -> None:
     changes = WIRE.changes(decoded.batch, asked)
     assert changes.rejected == ()
     found: dict[TableId, list[dict[str, Any]]] = {}
-    for one in changes.tables:
-        one.batch.validate(full=True)
-        found[one.table] = [_sorted(row | {"invalid": dict(row["invalid"])}) for row in one.batch.to_pylist()]
+    for made_of in changes.tables:
+        made_of.batch.validate(full=True)
+        rows_found = made_of.batch.to_pylist()
+        found[made_of.table] = [_sorted(row | {"invalid": dict(row["invalid"])}) for row in rows_found]
     expected: dict[TableId, list[dict[str, Any]]] = {}
     for number, payload in enumerate(payloads):
         table = TableId("d", "", made[number]["table"])
