@@ -18,6 +18,7 @@ from zoneinfo import ZoneInfo
 
 import click
 
+from dts_emulator.canal.canal_options import CanalOptions
 from dts_emulator.drs.drs_options import DrsOptions
 from dts_emulator.dts.dts_options import DtsOptions
 from dts_emulator.errors import EmulatorError
@@ -65,7 +66,10 @@ def _number(_context: click.Context, _parameter: click.Parameter, text: str) -> 
 @server_options
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="The capture's folder.")
 @click.option("--format", "chosen", type=click.Choice(FORMATS), default=FORMATS[0], show_default=True)
-@click.option("--topic", help=f"Default: {DtsOptions().topic}, {DrsOptions().topic} for drs-json and drs-json-c.")
+@click.option(
+    "--topic",
+    help=f"Default: {DtsOptions().topic}; {DrsOptions().topic} for drs-json and drs-json-c; {CanalOptions().topic} for Canal.",
+)
 @click.option("--partitions", type=click.Choice(["1", "4", "8"]), default="1", callback=_number, show_default=True)
 @click.option("--partitioning", type=click.Choice(["table", "table+key"]), default="table+key", show_default=True)
 @click.option("--max-message-bytes", default=DtsOptions().max_message_bytes, show_default=True)
@@ -75,10 +79,14 @@ def _number(_context: click.Context, _parameter: click.Parameter, text: str) -> 
     default="0",
     callback=_number,
     show_default=True,
-    help="drs-json, drs-json-c: by table, all to partition 0, or by primary key.",
+    help="drs-json, drs-json-c, canal-json: by table, all to partition 0, or by primary key.",
 )
 @click.option(
-    "--source-time-zone", default="+00:00", callback=_zone, show_default=True, help="drs-json-c: of TIMESTAMP values."
+    "--source-time-zone",
+    default="+00:00",
+    callback=_zone,
+    show_default=True,
+    help="drs-json-c, canal-json: of TIMESTAMP values.",
 )
 @click.option(
     "--full-load-until",
@@ -89,13 +97,13 @@ def _number(_context: click.Context, _parameter: click.Parameter, text: str) -> 
 @click.option(
     "--pause-every",
     type=click.IntRange(1),
-    help="drs-json, drs-json-c: pause and resume the task after so many messages.",
+    help="drs-json, drs-json-c, canal-json: pause and resume the task after so many messages.",
 )
 @click.option(
     "--repeat",
     "repeated",
     default=0,
-    help="drs-json, drs-json-c: messages that a resumed task sends again.",
+    help="drs-json, drs-json-c, canal-json: messages that a resumed task sends again.",
 )
 def main(
     *,

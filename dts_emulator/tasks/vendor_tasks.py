@@ -9,6 +9,8 @@ from typing import Any, TypeAlias
 import click
 from click.core import ParameterSource
 
+from dts_emulator.canal.canal_options import CanalOptions
+from dts_emulator.canal.canal_task import CanalTask, produce_canal
 from dts_emulator.drs.drs_options import DrsJsonOptions, DrsOptions
 from dts_emulator.drs.drs_task import DrsTask, produce_drs
 from dts_emulator.dts.dts_options import DtsOptions
@@ -20,7 +22,7 @@ from dts_emulator.messages.message import Message
 from dts_emulator.messages.task import Task
 from dts_emulator.source.events import Transaction
 
-TaskOptions: TypeAlias = DtsOptions | DrsOptions
+TaskOptions: TypeAlias = DtsOptions | DrsOptions | CanalOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,9 @@ VENDOR_TASKS: Mapping[str, VendorTask] = {
     ),
     "drs-json-c": _drs(DrsOptions),
     "drs-json": _drs(DrsJsonOptions),
+    "canal-json": VendorTask(
+        CanalOptions, lambda transactions, options, _: produce_canal(transactions, options), CanalTask
+    ),
 }
 FORMATS = tuple(VENDOR_TASKS)
 
