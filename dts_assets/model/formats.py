@@ -29,9 +29,9 @@ class ChangeOrder(StrEnum):
     A task that is made anew begins a lineage.
     """
     ARRIVAL = "window and source time"
-    """No numbers of the source: a change stands where it came, in its window by the greatest source time before it.
+    """No numbers of the source: a change stands where it came.
 
-    No change is a copy of another one, and there is one lineage.
+    In its window it stands by the greatest source time so far. No change is a copy of another one, and there is one lineage.
     """
 
 

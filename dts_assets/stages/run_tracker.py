@@ -84,7 +84,10 @@ class RunTracker:
     seen_statements: list[SeenStatement] = field(default_factory=list)
 
     def see(self, entries: EntryColumns, *, order: ChangeOrder = ChangeOrder.BINLOG_POSITION) -> None:
-        """Take note of the entries of a decoded batch; of entries in the order of their arrival nothing but statements."""
+        """Take note of the entries of a decoded batch.
+
+        Of entries that stand where they came nothing but statements is noted.
+        """
         for checkpoint in entries.checkpoints:
             shard, offset = entries.shard(checkpoint.index), int(entries.offsets[checkpoint.index])
             position = SourcePosition(0, file_number(checkpoint.file_name), checkpoint.position)

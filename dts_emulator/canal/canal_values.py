@@ -32,7 +32,10 @@ def type_name(column: SourceColumn) -> str:
 
 
 def type_text(column: SourceColumn) -> str:
-    """Return a column's type as Canal shows it: ``int(11) unsigned``, and labels with nothing but quotes doubled in them."""
+    """Return a column's type as Canal shows it: ``int(11) unsigned``.
+
+    In labels nothing but quotes is doubled.
+    """
     labels = labels_of(column.column_type)
     quoted = ",".join("'" + label.replace("'", "''") + "'" for label in labels)
     return f"{type_name(column)}({quoted})" if labels else column.column_type
@@ -78,7 +81,10 @@ def object_of(row: tuple[Value, ...], columns: tuple[tuple[str, ToText], ...]) -
 
 
 def _enum_number(label: str, places: dict[str, int]) -> int:
-    """Return the number of a label from one on, 0 for the text that stands for a value the column could not take."""
+    """Return the number of a label from one on.
+
+    The text of a value that the column could not take is no label, and has 0.
+    """
     return places[label] + 1 if label in places else 0
 
 

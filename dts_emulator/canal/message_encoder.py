@@ -63,7 +63,10 @@ class CanalEncoder:
 
 
 def _changed(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the old values of columns that changed, in this row or in one before it of the message, as Canal does."""
+    """Return the old values of columns that changed, in their row or in one before.
+
+    Canal collects the names of changed columns row by row.
+    """
     names: set[str] = set()
     found = []
     for old, new in zip(before, after, strict=True):

@@ -1,8 +1,9 @@
-"""The wire format ``canal-json``: the JSON that Canal sends to Kafka (``FlatMessage``), and Tencent Cloud DTS in that form.
+"""The wire format ``canal-json``: the JSON that Canal sends to Kafka (``FlatMessage``).
 
-Facts are those of Canal's source (github.com/alibaba/canal) and of Tencent Cloud's document 571/102285. A deleted row stands in
-``data``; ``old`` has the columns that an UPDATE changed. ``id`` is the number of a batch: it begins again when Canal is started,
-and Canal sends again what was not acknowledged before, so nothing tells a copy from an equal change.
+Tencent Cloud DTS sends it too, when it synchronizes to Kafka in the format Canal JSON. Facts are those of Canal's source
+(github.com/alibaba/canal) and of Tencent Cloud's document 571/102285. A deleted row stands in ``data``; ``old`` has the columns
+that an UPDATE changed. ``id`` is the number of a batch: it begins again when Canal is started, and Canal sends again what was
+not acknowledged before, so nothing tells a copy from an equal change.
 """
 
 from __future__ import annotations

@@ -44,7 +44,10 @@ BatchNumber: TypeAlias = Annotated[int, Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
 
 
 class CanalHead(Head, kw_only=True, forbid_unknown_fields=True, gc=False):
-    """A message of Canal without the content of its rows; ``id`` is the number of a batch, which several messages share."""
+    """A message of Canal without the content of its rows.
+
+    ``id`` is the number of a batch, which several messages share.
+    """
 
     id: BatchNumber | None = None  # type: ignore[assignment]
     gtid: str | None = None
@@ -70,7 +73,10 @@ class CanalDialect:
         return head_of(message, _FORM)
 
     def gtid(self, head: Head) -> str | None:
-        """Return the GTIDs that a message tells: of Canal all up to it, of Tencent Cloud its own; None where there is none."""
+        """Return the GTIDs that a message tells, None where there are none.
+
+        Canal tells all up to the message, Tencent Cloud its own.
+        """
         return (head.gtid if isinstance(head, CanalHead) else None) or None
 
     def message_type(self, head: Head) -> str:
@@ -107,7 +113,10 @@ class CanalDialect:
         list_numbers: npt.NDArray[np.int64],
         lists: Sequence[ColumnList],
     ) -> pa.Array:
-        """Return values with labels of ENUM and SET, of which Canal sends numbers, and with all bytes of BINARY."""
+        """Return values with the labels of ENUM and SET and all bytes of BINARY.
+
+        Canal sends numbers of labels, and no zero bytes at the end.
+        """
         places: list[npt.NDArray[np.int64]] = []
         found: list[pa.Array] = []
         for number, rows in rows_by_code(list_numbers):
@@ -124,10 +133,11 @@ class CanalDialect:
 
 
 def canal_reading(zone: str) -> Reading:
-    """Return the reading of Canal: bytes as ISO-8859-1 text, and instants as wall clocks of a zone (``+08:00``).
+    """Return the reading of Canal: bytes are ISO-8859-1 text, and instants wall clocks.
 
-    Canal makes text of a BLOB by ``new String(bytes, ISO_8859_1)``, and of a TIMESTAMP by Java's ``Timestamp.toString``, in the
-    zone of its own process. A clock that says its zone, ``2021-05-17 07:22:42 +00:00`` of Tencent Cloud, is followed.
+    ``zone`` (``+08:00``) is that of the clocks. Canal makes text of a BLOB by ``new String(bytes, ISO_8859_1)``, and of a
+    TIMESTAMP by Java's ``Timestamp.toString``, in the zone of its own process. A clock that says its zone is followed:
+    ``2021-05-17 07:22:42 +00:00`` of Tencent Cloud.
     """
 
     def typed(
@@ -143,7 +153,7 @@ def canal_reading(zone: str) -> Reading:
 
 
 def latin_bytes(values: pa.Array) -> tuple[pa.Array, Bools | None]:
-    """Return the bytes behind texts in which each character stands for one byte, and which texts have other characters.
+    """Return the bytes behind texts in which each character is one byte, and which texts are others.
 
     ``values`` are the texts in UTF-8. Texts with characters beyond U+00FF are null, as nulls are; the mask is None if there are
     none.
@@ -175,17 +185,21 @@ _MOST_DIGITS = 20
 
 @lru_cache(maxsize=1 << 13)
 def _restorers(columns: ColumnList) -> tuple[tuple[int, Restorer], ...]:
-    """Return the places of columns whose values Canal sends otherwise than the server shows them, each with its way back."""
+    """Return the places of columns whose values Canal sends otherwise than the server shows them.
+
+    Beside each stands the way back.
+    """
     found = ((place, restorer_of(column.original_type)) for place, column in enumerate(columns.columns))
     return tuple((place, restorer) for place, restorer in found if restorer is not None)
 
 
 @lru_cache(maxsize=1 << 13)
 def restorer_of(mysql_type: str) -> Restorer | None:
-    """Return what makes a column's values those of the server, ``b"2"`` of ``enum('a','b')`` to ``b"b"``.
+    """Return the function that makes a column's values those of the server; None where they are.
 
-    None where they are. Canal takes a column's type from its definition, with the labels of ENUM and SET; of their values it
-    sends the numbers that the binlog has. The binlog has BINARY values without their last zero bytes, and so has Canal.
+    Of ``enum('a','b')`` it makes ``b"b"`` of ``b"2"``. Canal takes a column's type from its definition, with the labels of ENUM
+    and SET; of their values it sends the numbers that the binlog has. The binlog has BINARY values without their last zero
+    bytes, and so has Canal.
     """
     labelled = _LABELS.match(mysql_type)
     if labelled is not None:
@@ -211,7 +225,10 @@ def _renamed(values: pa.Array, labels: Sequence[str], name: Callable[[int, Seque
 
 
 def _enum_label(number: int, labels: Sequence[str]) -> str | None:
-    """Return the label of a number, the empty text for 0: it stands for a value that the column could not take."""
+    """Return the label of a number, the empty text for 0.
+
+    Zero stands for a value that the column could not take.
+    """
     return None if number > len(labels) else labels[number - 1] if number else ""
 
 

@@ -60,7 +60,9 @@ class Dialect(Protocol):
         ...
 
     def message_type(self, head: Head) -> str:
-        """Return the message type of a message's entry: ``DML`` if it has rows, which its ``type`` then has an operation for.
+        """Return the message type of a message's entry, ``DML`` if it has rows.
+
+        There is an operation for the ``type`` of such a message.
 
         Raises:
             Refused: the type is not known, or contradicts ``isDdl``.

@@ -115,7 +115,10 @@ _BESIDE_CONTENT = frozenset({"id", "es", "ts"})
 
 @dataclass(frozen=True, slots=True)
 class HeadForm:
-    """The head that a dialect's messages have: its class, the decoders of it and of its ``id``, and what an id must be."""
+    """The class of heads that a dialect's messages have.
+
+    Beside it stand the decoders of the head and of its ``id``, and a description of ids.
+    """
 
     head: type[Head]
     whole: Decoder[Any]
