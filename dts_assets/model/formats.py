@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-PLANNED_FORMATS = ("drs-avro", "dts-json")
+PLANNED_FORMATS = ("dts-json",)
 """Names that the configuration promises and that no package registers yet."""
 
 
@@ -35,13 +35,28 @@ class ChangeOrder(StrEnum):
     """
 
 
+class Framing(StrEnum):
+    """The frames that Avro records may stand in; the value is the word in ``framing``."""
+
+    AUTO = "auto"
+    """Each message tells by its bytes."""
+    RAW = "raw"
+    """A record and nothing else."""
+    CONFLUENT = "confluent"
+    """A zero byte and the number of a schema in four bytes stand before the record."""
+    CONTAINER = "container"
+    """An object container with the writer's own schema and any number of records."""
+
+
 @dataclass(frozen=True, slots=True)
 class FormatTraits:
     """The facts about a format that other rooms must know; each format class has them as ``traits``.
 
     ``kind`` is the format's kind in Dagster's UI, such as ``protobuf``. ``needs_schema`` says that messages are read with a
     schema file of the customer's own, ``ignores_case`` that names of columns which differ in case only are spellings of one
-    column, as in MySQL. ``rows_apart`` says that each row of a binlog event is a message of its own.
+    column, as in MySQL. ``rows_apart`` says that each row of a binlog event is a message of its own. ``roles`` are those that a
+    configuration may name fields for, where no vendor's document fixes them: ``("operation", "table")``; such a format takes a
+    framing, too.
     """
 
     kind: str
@@ -50,6 +65,7 @@ class FormatTraits:
     needs_schema: bool = False
     ignores_case: bool = False
     rows_apart: bool = False
+    roles: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +73,11 @@ class FormatSettings:
     """The settings of a subscription that a format is made from.
 
     ``source_time_zone`` (``+08:00`` or ``Asia/Shanghai``) is the zone of instants that carry none; ``schema`` is the content
-    of the schema file, so that workers need no file.
+    of the schema file, so that workers need no file. ``fields`` are pairs of a role and the field that plays it:
+    ``("operation", "header.op")``.
     """
 
     source_time_zone: str = "+00:00"
     schema: bytes | None = None
+    framing: Framing = Framing.AUTO
+    fields: tuple[tuple[str, str], ...] = ()

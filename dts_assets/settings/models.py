@@ -17,7 +17,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 from dts_assets.errors import WireFormatError
 from dts_assets.model.added_columns import AUDIT, DELETED_AT, AuditColumn
-from dts_assets.model.formats import FormatSettings, FormatTraits
+from dts_assets.model.formats import FormatSettings, FormatTraits, Framing
 from dts_assets.model.layouts import UNPARTITIONED, Layout, column_name, partition_transform
 from dts_assets.model.tables import EMPTY, TableId
 from dts_assets.model.windows import WindowGrid
@@ -35,6 +35,7 @@ from dts_assets.settings.values import (
     PartitionField,
     SortColumn,
     divides_a_day,
+    instead,
     is_aligned,
     mistake,
     zone_name,
@@ -153,6 +154,16 @@ class Subscription(Part):
         alias="schema",
         description="The customer's own schema file, for formats that are read with one.",
     )
+    framing: Literal["auto", "raw", "confluent", "container"] | None = Field(
+        None,
+        description="The frame of Avro records, where it is not fixed: auto (the default), raw, confluent or container.",
+        json_schema_extra={"default": "auto"},
+    )
+    avro: dict[str, Annotated[str, Field(min_length=1)]] = Field(
+        default_factory=dict,
+        description="The fields of Avro records by their roles, where a schema has other names than the documented ones: "
+        "operation: header.op.",
+    )
     source: Source = Field(description="Where messages come from.")
     partitions: int = Field(ge=1, le=100, description="How many Kafka partitions the topics have together.")
     window: WindowSettings = Field(description="How time is cut into windows.")
@@ -219,6 +230,22 @@ class Subscription(Part):
             raise mistake(f"messages in {name} are read without a schema file", "remove the key")
         return schema
 
+    @field_validator("framing", "avro")
+    @classmethod
+    def _avro_where_it_is_open(cls, value: Any, info: ValidationInfo) -> Any:
+        name = info.data.get("format")
+        if not value or name not in registered_formats():
+            return value
+        roles = traits_of(name).roles
+        if not roles:
+            what = "frame" if info.field_name == "framing" else "names of fields"
+            raise mistake(f"the {what} of messages in {name} cannot be chosen", "remove the key")
+        if isinstance(value, Mapping):
+            for role in value:
+                if role not in roles:
+                    raise mistake("no such role of a field", instead(role, roles), at=(role,))
+        return value
+
     @property
     def grid(self) -> WindowGrid:
         """All windows of the subscription."""
@@ -241,7 +268,9 @@ class Subscription(Part):
         except OSError as error:
             what = f"its schema file {self.schema_file} cannot be read ({error.strerror})"
             raise WireFormatError(self.format, what) from None
-        return FormatSettings(self.source_time_zone, schema)
+        return FormatSettings(
+            self.source_time_zone, schema, Framing(self.framing or Framing.AUTO), tuple(sorted(self.avro.items()))
+        )
 
     @property
     def registry_path(self) -> Path:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dts_assets.errors import ConfigErrors, ConfigMistake, WireFormatError
-from dts_assets.model.formats import PLANNED_FORMATS
+from dts_assets.model.formats import PLANNED_FORMATS, Framing
 from dts_assets.settings import Subscription, json_schema, load_settings
 from dts_assets.settings.formats import format_class, known_formats, registered_formats, traits_of
 from tests.made_up_format.place import NAME, SITE_PACKAGES
@@ -78,11 +78,37 @@ def test_a_schema_file_is_wanted_exactly_where_the_format_needs_one(
     assert subscription.format_settings.schema == b"{}"
 
 
+def test_frames_and_names_of_fields_are_for_the_format_whose_schema_is_open(tmp_path: Path) -> None:
+    avro = "    schema: a.json\n    framing: confluent\n    avro: {operation: header.op, id: number}\n"
+    subscription = configured(tmp_path, "drs-avro", avro)
+    (tmp_path / "a.json").write_bytes(b"{}")
+    settings = subscription.format_settings
+    assert (settings.framing, settings.fields) == (
+        Framing.CONFLUENT,
+        (("id", "number"), ("operation", "header.op")),
+    )
+    assert configured(tmp_path, "drs-avro", "    schema: a.json\n").format_settings.framing is Framing.AUTO
+    for key in ("framing: raw", "avro: {id: number}"):
+        found = refused(tmp_path, "dts-protobuf", f"    {key}\n")
+        assert (found.path, found.fix) == (f"subscriptions.shop.{key.partition(':')[0]}", "remove the key")
+        assert "of messages in dts-protobuf cannot be chosen" in found.message
+    found = refused(tmp_path, "drs-avro", "    schema: a.json\n    avro: {operatoin: op}\n")
+    assert (found.path, found.message, found.fix) == (
+        "subscriptions.shop.avro.operatoin",
+        "no such role of a field",
+        "did you mean operation?",
+    )
+    found = refused(tmp_path, "drs-avro", "    schema: a.json\n    framing: registry\n")
+    assert found.fix == "write one of auto, raw, confluent, container"
+    found = refused(tmp_path, "drs-avro")
+    assert found.message == "messages in drs-avro are read with a schema, and none is named"
+
+
 def test_a_planned_format_is_named_as_such(tmp_path: Path) -> None:
     found = refused(tmp_path, "dts-json")
     assert (found.message, found.fix) == (
         "this format is not supported by this version yet",
-        "use one of canal-json, drs-json, drs-json-c, dts-avro, dts-protobuf",
+        "use one of canal-json, drs-avro, drs-json, drs-json-c, dts-avro, dts-protobuf",
     )
 
 
@@ -90,7 +116,7 @@ def test_a_missing_format_shows_what_there_is(tmp_path: Path) -> None:
     file = tmp_path / "pipeline.yaml"
     file.write_text(CONFIGURATION.replace("    format: {format}\n", "").format())
     with pytest.raises(
-        ConfigErrors, match="write format: and one of canal-json, drs-json, drs-json-c, dts-avro, dts-protobuf"
+        ConfigErrors, match="write format: and one of canal-json, drs-avro, drs-json, drs-json-c, dts-avro, dts-protobuf"
     ):
         load_settings(file, environment={})
 

@@ -23,7 +23,8 @@ class TestTheSchemaForEditors:
         schema = json_schema()
         shop = schema["$defs"]["Subscription"]["properties"]
         assert set(shop) == {
-            "format", "schema", "source", "partitions", "window", "consistency", "epoch", "retention", "source_time_zone",
+            "format", "schema", "framing", "avro",
+            "source", "partitions", "window", "consistency", "epoch", "retention", "source_time_zone",
             "tables", "history", "history_retention", "deletes", "audit_columns", "layout", "sql", "types",
             "on_incomplete", "automation",
         }  # fmt: skip

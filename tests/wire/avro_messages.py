@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, cast
 
@@ -46,13 +46,26 @@ def encoded(schema: bytes, fields: Mapping[str, Any]) -> bytes:
     A field that is not given is null, or empty where it cannot be null. A value of a union is ``{"Integer": {...}}``, a text, or
     null; bytes may be a text, or ``{"hex": "c3"}``.
     """
-    record, names = parsed(schema)
+    record, _ = parsed(schema)
     out = io.BytesIO()
+    fastavro.schemaless_writer(out, record, _whole(schema, fields))
+    return out.getvalue()
+
+
+def container(schema: bytes, records: Iterable[Mapping[str, Any]], *, codec: str = "null") -> bytes:
+    """Return an object container with records, which are given as to :func:`encoded`."""
+    record, _ = parsed(schema)
+    out = io.BytesIO()
+    fastavro.writer(out, record, [_whole(schema, one) for one in records], codec=codec)
+    return out.getvalue()
+
+
+def _whole(schema: bytes, fields: Mapping[str, Any]) -> Any:
+    record, names = parsed(schema)
     declared = next(
         one for one in names.values() if one["name"] == cast("dict[str, Any]", record)["name"].rpartition(".")[2]
     )
-    fastavro.schemaless_writer(out, record, _made(declared, fields, names))
-    return out.getvalue()
+    return _made(declared, fields, names)
 
 
 def _made(kind: Any, value: Any, names: Mapping[str, Any]) -> Any:

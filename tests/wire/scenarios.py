@@ -22,7 +22,7 @@ from dts_assets.model.tables import TableId
 from dts_assets.protocol import subscribe_pb2 as pb
 from dts_assets.wire.format import ENTRIES, FRAGMENTS, DecodedEntries, Rejected, WireFormat
 from dts_assets.wire.formats import wire_format
-from tests.wire.avro_messages import encoded
+from tests.wire.avro_messages import container, encoded
 from tests.wire.made import messages
 
 DATA = Path(__file__).parents[1] / "data"
@@ -40,7 +40,9 @@ class Scenario:
     @property
     def format(self) -> WireFormat:
         given = self._read("messages.yaml")
-        settings = FormatSettings(**given.get("settings", {}), schema=self._schema(given))
+        told = dict(given.get("settings", {}))
+        told["fields"] = tuple(told.get("fields", {}).items())
+        settings = FormatSettings(**told, schema=self._schema(given))
         return wire_format(self.folder.parent.name, settings)
 
     @property
@@ -119,7 +121,12 @@ def _values(message: Mapping[str, Any] | None, schema: bytes, *, spaced: bool) -
     elif "hex" in message:
         yield bytes.fromhex(message["hex"])
     elif "record" in message:
-        yield encoded(schema, message["record"])[: message.get("cut")]
+        old, new = map(bytes.fromhex, message.get("replace", ("", "")))
+        head = b"" if "confluent" not in message else bytes(1) + message["confluent"].to_bytes(4, "big")
+        yield head + encoded(schema, message["record"])[: message.get("cut")].replace(old, new)
+    elif "container" in message:
+        own = json.dumps(message["schema"]).encode() if "schema" in message else schema
+        yield container(own, message["container"], codec=message.get("codec", "null"))[: message.get("cut")]
     elif "text" in message:
         yield message["text"].encode()
     elif "json" in message:

@@ -44,12 +44,16 @@ def test_a_setting_is_in_the_fingerprint_of_what_it_changes() -> None:
 
 def test_traits_say_what_each_vendor_gives() -> None:
     dts, drs, avro, canal = map(traits_of, ("dts-protobuf", "drs-json-c", "dts-avro", "canal-json"))
+    open_avro = traits_of("drs-avro")
     assert (dts.kind, dts.order, dts.evidence) == ("protobuf", ChangeOrder.BINLOG_POSITION, frozenset(Evidence))
     assert (drs.kind, drs.order, drs.evidence) == ("json", ChangeOrder.MESSAGE_ID, frozenset())
     assert (canal.kind, canal.order, canal.evidence) == ("json", ChangeOrder.ARRIVAL, frozenset())
     assert not dts.needs_schema
     assert not drs.needs_schema
     assert (avro.kind, avro.order, avro.evidence, avro.needs_schema) == ("avro", dts.order, dts.evidence, True)
+    assert (open_avro.kind, open_avro.order, open_avro.evidence) == ("avro", drs.order, drs.evidence)
+    assert open_avro.needs_schema
+    assert (bool(open_avro.roles), dts.roles, drs.roles, avro.roles) == (True, (), (), ())
     assert (dts.rows_apart, drs.rows_apart, avro.rows_apart) == (False, False, True)
 
 

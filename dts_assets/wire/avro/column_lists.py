@@ -17,7 +17,10 @@ from dts_assets.wire.avro.side_by_side import Fields
 from dts_assets.wire.columns.buffers import joint_codes
 from dts_assets.wire.columns.table_rows import ColumnList
 
-_NAME, _TYPE, _TYPE_NUMBER, _IS_KEY = "name", "originalType", "dataTypeNumber", "isKey"
+NAMES = ("name", "columnName", "column")
+"""The names of the field with a column's name, in a record that describes the column."""
+
+_TYPES, _TYPE_NUMBERS, _KEY_FLAGS = ("originalType", "columnType", "type"), ("dataTypeNumber",), ("isKey", "isPk")
 
 _TYPE_NAMES = {
     0: "decimal", 1: "tinyint", 2: "smallint", 3: "int", 4: "float", 5: "double", 7: "timestamp", 8: "bigint",
@@ -56,6 +59,11 @@ def column_list(schema: RecordSchema, columns: bytes, keys: bytes) -> ColumnList
         shapes = described.shapes(frozenset(one.decode() for one in named))
     except UnicodeDecodeError:
         return None
+    return list_of(shapes)
+
+
+def list_of(shapes: tuple[ColumnShape, ...]) -> ColumnList | None:
+    """Return columns as a list; None where there are none, or where a column has no name."""
     positions: dict[str, int] = {}
     for number, shape in enumerate(shapes):
         positions.setdefault(shape.name, number)
@@ -77,22 +85,22 @@ class _Described:
         Raises:
             UnicodeDecodeError: A name or a type is not UTF-8.
         """
-        names, kinds = self._texts(_NAME), self._texts(_TYPE)
-        coded, flags = self._numbers(_TYPE_NUMBER), self._numbers(_IS_KEY)
+        names, kinds = self._texts(NAMES), self._texts(_TYPES)
+        coded, flags = self._numbers(_TYPE_NUMBERS), self._numbers(_KEY_FLAGS)
         return tuple(
             ColumnShape(name, kind or _TYPE_NAMES.get(number, ""), flag != 0 or name in of_key)
             for name, kind, number, flag in zip(names, kinds, coded, flags, strict=True)
         )
 
-    def _texts(self, name: str) -> list[str]:
-        field = self.item.field(name)
+    def _texts(self, names: tuple[str, ...]) -> list[str]:
+        field = self.item.field(*names)
         if field is None:
             return [""] * self.count
         found = texts(field.type, self.fields.columns[field.name], self.data, self.count).to_pylist()
         return [(one or b"").decode() for one in found]
 
-    def _numbers(self, name: str) -> list[int]:
-        field = self.item.field(name)
+    def _numbers(self, names: tuple[str, ...]) -> list[int]:
+        field = self.item.field(*names)
         if field is None:
             return [0] * self.count
         values = integers(field.type, self.fields.columns[field.name], self.data, self.count).values

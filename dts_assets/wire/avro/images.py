@@ -29,6 +29,7 @@ _CLOCK_PARTS = ("year", "month", "day", "hour", "minute", "second", "millis")
 _EMPTY = "EmptyObject"
 _ABSENT_SYMBOLS = frozenset({"NONE", "NA"})
 _VALUE = "value"
+_TEXT_KINDS = ("string", "enum")
 
 
 @dataclass(slots=True)
@@ -56,7 +57,7 @@ class ImageParts:
             rows, item, lists = arrays
             sizes[rows] = lists.counts
             owners = np.repeat(rows, lists.counts)
-            values = _Values(records.data, owners, clocks.of_values(owners, lists.counts))
+            values = Values(records.data, owners, clocks.of_values(owners, lists.counts))
             values.read(item, lists.items)
             texts_found, kinds, charsets = values.result()
             self.values.append(texts_found)
@@ -82,7 +83,7 @@ class ImageParts:
         fields = with_empty_last(values), with_empty_last(values)
         is_absent = bool((kinds == ABSENT).any())
         sizes, kinds = np.where(present, held[rows], 0).astype(np.int32), np.append(kinds, np.uint8(NULL))
-        unknown = _unknown_charsets(charsets)
+        unknown = unknown_charsets(charsets)
         return Image(starts, sizes, present, kinds, *fields, charsets, False, is_absent, unknown)
 
 
@@ -110,14 +111,15 @@ class ClockColumns:
         return found
 
 
-class _Values:
-    """The values of a block's images, gathered kind by kind."""
+class Values:
+    """The values of a block's images, gathered kind by kind. ``bare`` marks texts that stand in no record of a kind."""
 
     def __init__(self, data: pa.Buffer, owners: Ints, clocks: Ints) -> None:
         self.data, self.clocks = data, clocks
         self.count = len(owners)
         self.kinds = np.full(self.count, NULL, np.uint8)
         self.unusable = np.zeros(self.count, np.bool_)
+        self.bare = np.zeros(self.count, np.bool_)
         self.unknown: Counter[str] = Counter()
         self._rows: list[Ints] = []
         self._parts: list[pa.Array] = []
@@ -133,6 +135,7 @@ class _Values:
                 self._empty(rows, kind, column)
             elif is_scalar(kind):
                 self._add(rows, texts(kind, column, self.data, len(rows)))
+                self.bare[rows] = kind.kind in _TEXT_KINDS
             elif isinstance(column, Fields):
                 self._record(rows, kind, column)
             else:
@@ -211,7 +214,7 @@ _KNOWN = frozenset(
 )
 
 
-def _unknown_charsets(charsets: Charsets | None) -> dict[str, int]:
+def unknown_charsets(charsets: Charsets | None) -> dict[str, int]:
     """Count values in character sets without a known codec."""
     if charsets is None:
         return {}

@@ -8,13 +8,35 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from dts_assets.wire.avro.field_values import Integers, integers, is_scalar, lists_of, slices_array, texts
+from dts_assets.wire.avro.field_values import (
+    Integers,
+    branches,
+    integers,
+    is_scalar,
+    lists_of,
+    slices_array,
+    spread,
+    texts,
+)
 from dts_assets.wire.avro.schema import Field, SchemaError, Type, named_types
-from dts_assets.wire.avro.side_by_side import ROOM, Column, Fields, Ints, Messages, Slices, Wanted, read
+from dts_assets.wire.avro.side_by_side import (
+    ROOM,
+    Choices,
+    Column,
+    Fields,
+    Ints,
+    Messages,
+    Nothing,
+    Slices,
+    Wanted,
+    read,
+)
 from dts_assets.wire.columns.buffers import offsets_of
 
 BLOCK_BYTES = 4 << 20
@@ -27,13 +49,33 @@ Names = Mapping[str, tuple[str, ...]]
 """The names that a field with a role may have, the usual one first: ``{"operation": ("messageType", "operation")}``."""
 
 
+_NULL = Type("null")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Place:
+    """A field of a record, or of a record inside it: the fields on the way to it, itself last."""
+
+    path: tuple[Field, ...]
+
+    @property
+    def name(self) -> str:
+        """The names of the fields on the way: ``header.op``."""
+        return ".".join(one.name for one in self.path)
+
+    @property
+    def type(self) -> Type:
+        """The type of the field."""
+        return self.path[-1].type
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class RecordSchema:
     """A record and its fields by role, such as ``id`` and ``after``. Fields without a role are ``others``."""
 
     record: Type
-    fields: Mapping[str, Field]
-    others: tuple[Field, ...]
+    fields: Mapping[str, Place]
+    others: tuple[Place, ...]
 
 
 def find_record(types: Iterable[Type], name: str) -> Type:
@@ -60,16 +102,36 @@ def record_schema(record: Type, names: Names, *, needed: Sequence[str], lists: S
     Raises:
         SchemaError: A role in ``needed`` has no field, or a role that is not in ``lists`` is no text or number.
     """
-    found = {role: one for role, some in names.items() if (one := record.field(*some)) is not None}
+    found = {role: Place((one,)) for role, some in names.items() if (one := record.field(*some)) is not None}
     missing = [role for role in needed if role not in found]
     if missing:
         looked = "; ".join(f"{role} ({', '.join(names[role])})" for role in missing)
         raise SchemaError(f"its record {record.short_name} has no field for {looked}")
-    for role, one in found.items():
-        if role not in lists and not is_scalar(one.type):
-            raise SchemaError(f"its field {one.name} is no text or number")
-    used = {id(one) for one in found.values()}
-    return RecordSchema(record, found, tuple(one for one in record.fields if id(one) not in used))
+    for role, place in found.items():
+        if role not in lists and not is_scalar(place.type):
+            raise SchemaError(f"its field {place.name} is no text or number")
+    return RecordSchema(record, found, fields_beside(record, found.values()))
+
+
+def fields_beside(record: Type, places: Iterable[Place]) -> tuple[Place, ...]:
+    """Return the fields of a record that are no places; of a record on the way to a place its other fields."""
+    used = {one.path for one in places}
+    on_the_way = {path[:length] for path in used for length in range(1, len(path))}
+    found: list[Place] = []
+    left: list[tuple[Field, ...]] = [(one,) for one in reversed(record.fields)]
+    while left:
+        path = left.pop()
+        if path in on_the_way:
+            left += [(*path, one) for one in reversed(fields_of(path[-1].type))]
+        elif path not in used:
+            found.append(Place(path))
+    return tuple(found)
+
+
+def fields_of(kind: Type) -> tuple[Field, ...]:
+    """Return the fields of a record, or of the only record among the branches of a union."""
+    records = [one for one in (kind.items if kind.kind == "union" else (kind,)) if one.kind == "record"]
+    return records[0].fields if len(records) == 1 else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +156,19 @@ class Records:
 
     def column(self, role: str) -> tuple[Type, Column] | None:
         """Return a role's type and values; None where the schema has no field for it."""
-        field = self.schema.fields.get(role)
-        return None if field is None else (field.type, self.fields.columns[field.name])
+        place = self.schema.fields.get(role)
+        return None if place is None else self.at(place)
+
+    def at(self, place: Place) -> tuple[Type, Column]:
+        """Return the type and the values of a field.
+
+        A value whose record is null, or another branch of its union, is null.
+        """
+        first, *inside = place.path
+        found = (first.type, self.fields.columns[first.name])
+        for one in inside:
+            found = _inside(*found, one)
+        return found
 
     def texts(self, role: str) -> pa.Array:
         """Return a role's values as bytes, null where there is none."""
@@ -112,22 +185,47 @@ class Records:
 
     def extents(self, role: str) -> pa.Array:
         """Return a role's values as they are encoded; empty where the schema has no field for it."""
-        found = self.column(role)
-        if found is None or not isinstance(found[1], Slices):
-            return pa.repeat(pa.scalar(b""), len(self))
-        return slices_array(found[1], self.data)
+        place = self.schema.fields.get(role)
+        return pa.repeat(pa.scalar(b""), len(self)) if place is None else self.extents_at(place)
+
+    def extents_at(self, place: Place) -> pa.Array:
+        """Return the values of a field as they are encoded; empty where its record is null."""
+        found = [
+            (rows, slices_array(column, self.data))
+            for rows, _, column in branches(*self.at(place), len(self))
+            if isinstance(column, Slices)
+        ]
+        return pc.fill_null(spread([rows for rows, _ in found], [part for _, part in found], len(self)), b"")
+
+
+def _inside(kind: Type, column: Column, field: Field) -> tuple[Type, Column]:
+    """Return the type and the values of a field of records, which may be the branch of a union."""
+    if isinstance(column, Fields):
+        return field.type, column.columns[field.name]
+    if isinstance(column, Choices):
+        for branch, inside in column.columns.items():
+            if any(one is field for one in fields_of(kind.items[branch])):
+                type_of, values = _inside(kind.items[branch], inside, field)
+                there = (column.branches == branch).astype(np.int64)
+                return Type("union", items=(_NULL, type_of)), Choices(there, {1: values})
+    return _NULL, Nothing()
 
 
 def read_records(
-    schema: RecordSchema, messages: pa.Array, wanted: Mapping[str, Wanted], *, others: bool = False
+    schema: RecordSchema, messages: pa.Array, wanted: Mapping[str, Wanted], *, others: Wanted | bool = False
 ) -> Iterator[Records]:
     """Yield messages (a binary array without nulls) as records, block by block, with some roles.
 
-    ``wanted`` says of each role what is asked for; ``others`` asks for all fields without a role, too.
+    ``wanted`` says of each role what is asked for. ``others`` says so of all fields without a role, False that they are passed
+    over.
     """
-    asked: dict[str, Wanted] = {field.name: wanted[role] for role, field in schema.fields.items() if role in wanted}
-    if others:
-        asked |= {field.name: None for field in schema.others}
+    asked: dict[str, Any] = {}
+    for role, place in schema.fields.items():
+        if role in wanted:
+            _ask(asked, place, wanted[role])
+    if not isinstance(others, bool):
+        for place in schema.others:
+            _ask(asked, place, others)
     offsets = offsets_of(messages)
     start = 0
     while start < len(messages):
@@ -135,6 +233,12 @@ def read_records(
         end = min(max(end, start + 1), len(messages))
         yield _block(schema, messages, (start, end), asked)
         start = end
+
+
+def _ask(asked: dict[str, Any], place: Place, wanted: Wanted) -> None:
+    for one in place.path[:-1]:
+        asked = asked.setdefault(one.name, {})
+    asked[place.path[-1].name] = wanted
 
 
 def _block(schema: RecordSchema, messages: pa.Array, block: tuple[int, int], asked: Wanted) -> Records:

@@ -61,7 +61,7 @@ _NO_TEXT = pa.scalar(None, pa.string())
 def entries_of(sets: pa.Array, schema: RecordSchema) -> DecodedEntries:
     """Return the entries of messages, as :meth:`dts_assets.wire.format.WireFormat.entries` promises them."""
     found = _Found()
-    for records in read_records(schema, sets, _HEADS, others=True):
+    for records in read_records(schema, sets, _HEADS, others=None):
         found.add(records, sets)
     table = pa.Table.from_batches(found.batches, ENTRIES).combine_chunks()
     batch = table.to_batches()[0] if table.num_rows else pa.RecordBatch.from_pylist([], ENTRIES)
@@ -257,9 +257,8 @@ class _Heads:
         if tags is not None and (found := pairs(*tags, self._records.data, len(self._records))) is not None:
             properties.add_pairs(found)
         for other in self._records.schema.others:
-            column = self._records.fields.columns[other.name]
             if is_scalar(other.type):
-                found = readable(texts(other.type, column, self._records.data, len(self._records)))
+                found = readable(texts(*self._records.at(other), self._records.data, len(self._records)))
                 self._keep(properties, other.name, found, np.asarray(found.is_valid()))
         return properties.maps()
 
