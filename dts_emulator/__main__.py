@@ -68,7 +68,7 @@ def _number(_context: click.Context, _parameter: click.Parameter, text: str) -> 
 @click.option("--format", "chosen", type=click.Choice(FORMATS), default=FORMATS[0], show_default=True)
 @click.option(
     "--topic",
-    help=f"Default: {DtsOptions().topic}; {DrsOptions().topic} for drs-json and drs-json-c; {CanalOptions().topic} for Canal.",
+    help=f"Default: {DtsOptions().topic}; {DrsOptions().topic} for the formats of DRS; {CanalOptions().topic} for Canal.",
 )
 @click.option("--partitions", type=click.Choice(["1", "4", "8"]), default="1", callback=_number, show_default=True)
 @click.option("--partitioning", type=click.Choice(["table", "table+key"]), default="table+key", show_default=True)
@@ -79,7 +79,7 @@ def _number(_context: click.Context, _parameter: click.Parameter, text: str) -> 
     default="0",
     callback=_number,
     show_default=True,
-    help="drs-json, drs-json-c, canal-json: by table, all to partition 0, or by primary key.",
+    help="The formats of DRS, canal-json: by table, all to partition 0, or by primary key.",
 )
 @click.option(
     "--source-time-zone",
@@ -89,21 +89,26 @@ def _number(_context: click.Context, _parameter: click.Parameter, text: str) -> 
     help="drs-json-c, canal-json: of TIMESTAMP values.",
 )
 @click.option(
+    "--framing",
+    type=click.Choice(["raw", "confluent", "container"]),
+    help="drs-avro: the frame of each record; raw by default.",
+)
+@click.option(
     "--full-load-until",
     type=click.DateTime(),
     callback=_seconds,
-    help="drs-json, drs-json-c: the full load holds what was committed by then (UTC).",
+    help="The formats of DRS: the full load holds what was committed by then (UTC).",
 )
 @click.option(
     "--pause-every",
     type=click.IntRange(1),
-    help="drs-json, drs-json-c, canal-json: pause and resume the task after so many messages.",
+    help="The formats of DRS, canal-json: pause and resume the task after so many messages.",
 )
 @click.option(
     "--repeat",
     "repeated",
     default=0,
-    help="drs-json, drs-json-c, canal-json: messages that a resumed task sends again.",
+    help="The formats of DRS, canal-json: messages that a resumed task sends again.",
 )
 def main(
     *,

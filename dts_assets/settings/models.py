@@ -154,10 +154,9 @@ class Subscription(Part):
         alias="schema",
         description="The customer's own schema file, for formats that are read with one.",
     )
-    framing: Literal["auto", "raw", "confluent", "container"] | None = Field(
-        None,
-        description="The frame of Avro records, where it is not fixed: auto (the default), raw, confluent or container.",
-        json_schema_extra={"default": "auto"},
+    framing: Literal["auto", "raw", "confluent", "container"] = Field(
+        "auto",
+        description="The frame of Avro records, where the format fixes none; auto: each message tells.",
     )
     avro: dict[str, Annotated[str, Field(min_length=1)]] = Field(
         default_factory=dict,
@@ -234,7 +233,7 @@ class Subscription(Part):
     @classmethod
     def _avro_where_it_is_open(cls, value: Any, info: ValidationInfo) -> Any:
         name = info.data.get("format")
-        if not value or name not in registered_formats():
+        if value in ("auto", {}) or name not in registered_formats():
             return value
         roles = traits_of(name).roles
         if not roles:
@@ -268,9 +267,7 @@ class Subscription(Part):
         except OSError as error:
             what = f"its schema file {self.schema_file} cannot be read ({error.strerror})"
             raise WireFormatError(self.format, what) from None
-        return FormatSettings(
-            self.source_time_zone, schema, Framing(self.framing or Framing.AUTO), tuple(sorted(self.avro.items()))
-        )
+        return FormatSettings(self.source_time_zone, schema, Framing(self.framing), tuple(sorted(self.avro.items())))
 
     @property
     def registry_path(self) -> Path:

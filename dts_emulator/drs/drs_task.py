@@ -25,7 +25,16 @@ def produce_drs(transactions: Iterable[Transaction], options: DrsOptions) -> Ite
     Raises:
         UnsupportedSource: The full load cannot be computed, see :class:`FullLoad`.
     """
-    task = DrsTask(options, SourceClock(options.bytes_per_second))
+    yield from tell(DrsTask(options, SourceClock(options.bytes_per_second)), transactions)
+
+
+def tell(task: DrsTask, transactions: Iterable[Transaction]) -> Iterator[Message]:
+    """Yield the messages of a task that is given ``transactions``, the full load first where there is one.
+
+    Raises:
+        UnsupportedSource: The full load cannot be computed, see :class:`FullLoad`.
+    """
+    options = task.options
     load = None if options.full_load_until is None else FullLoad()
     for transaction in transactions:
         if load is not None and transaction.end.timestamp <= (options.full_load_until or 0):
@@ -131,8 +140,11 @@ class DrsTask:
 
     def _message(self, partition: int, number: int, fields: Fields) -> Message:
         milliseconds = self._clock.now // 1000
-        value = encoded(fields, number=number, milliseconds=milliseconds)
+        value = self._encoded(fields, number=number, milliseconds=milliseconds)
         offset = self.options.first_offset + self.sent[partition]
         self.sent[partition] += 1
         self._clock.sent(len(value))
         return Message(partition, offset, milliseconds, None, value, ())
+
+    def _encoded(self, fields: Fields, *, number: int, milliseconds: int) -> bytes:
+        return encoded(fields, number=number, milliseconds=milliseconds)

@@ -11,6 +11,7 @@ from click.core import ParameterSource
 
 from dts_emulator.canal.canal_options import CanalOptions
 from dts_emulator.canal.canal_task import CanalTask, produce_canal
+from dts_emulator.drs.drs_avro_task import DrsAvroOptions, DrsAvroTask, drs_schema_file, produce_drs_avro
 from dts_emulator.drs.drs_options import DrsJsonOptions, DrsOptions
 from dts_emulator.drs.drs_task import DrsTask, produce_drs
 from dts_emulator.dts.dts_options import DtsOptions
@@ -56,6 +57,12 @@ VENDOR_TASKS: Mapping[str, VendorTask] = {
         lambda transactions, options, until: produce_avro(transactions, options, until=until),
         AvroTask,
         schema_file,
+    ),
+    "drs-avro": VendorTask(
+        DrsAvroOptions,
+        lambda transactions, options, _: produce_drs_avro(transactions, options),
+        DrsAvroTask,
+        drs_schema_file,
     ),
     "drs-json-c": _drs(DrsOptions),
     "drs-json": _drs(DrsJsonOptions),

@@ -1,8 +1,16 @@
-"""The example's recording told in DTS Avro: a record for each row, under numbers of their own."""
+"""Topics told in Avro: the example's recording in DTS Avro, a record for each row, and a task of DRS."""
 
 from __future__ import annotations
 
+import io
+import json
+from dataclasses import replace
+from typing import Any
+
+import fastavro
+
 from dts_assets.protocol import subscribe_pb2 as pb
+from dts_emulator.drs.drs_avro_task import encoded_record, record_schema
 from dts_emulator.dts_avro.records import encoded, records_of
 from dts_emulator.faults.damage import entries_of
 from dts_emulator.faults.recorded_topic import Recorded, Topic
@@ -36,3 +44,25 @@ def _values(entry: pb.Entry, number: int) -> list[bytes]:
 def _message(message: Recorded, place: int, value: bytes) -> Recorded:
     headers = (("ps", str(place + 1).encode()),)
     return Recorded(message.partition, 1000 + place, message.timestamp, None, value, headers, place + 1, None)
+
+
+FRAMES = ("raw", "confluent", "container")
+
+
+def in_drs_avro(topic: Topic, seed: int) -> Topic:
+    """The messages of a task in JSON as records in a frame, which the seed decides."""
+    frame = FRAMES[seed % len(FRAMES)]
+    lanes = {
+        partition: [replace(message, value=_framed(json.loads(message.value or b"{}"), frame)) for message in lane]
+        for partition, lane in topic.partitions.items()
+    }
+    return Topic(topic.name, lanes)
+
+
+def _framed(record: dict[str, Any], frame: str) -> bytes:
+    record["sqlType"] = None
+    if frame == "container":
+        out = io.BytesIO()
+        fastavro.writer(out, record_schema(), [record])
+        return out.getvalue()
+    return (bytes(4) + b"\x07" if frame == "confluent" else b"") + encoded_record(record)

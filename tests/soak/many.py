@@ -13,14 +13,17 @@ from functools import cache, partial
 from itertools import count
 from multiprocessing import get_context
 
+from dts_assets.wire.drs_avro import DrsAvro
 from dts_assets.wire.drs_json import DrsJson
 from dts_assets.wire.drs_json_c import DrsJsonC
 from dts_assets.wire.dts_avro import DtsAvro
 from dts_assets.wire.flat_json.drs import DrsMessages
+from dts_assets.wire.format import WireFormat
+from dts_emulator.drs.drs_avro_task import drs_schema_file
 from dts_emulator.dts_avro.records import schema_file
 from dts_emulator.faults.injection import Kind
 from dts_emulator.faults.recorded_topic import Topic
-from tests.soak.avro_topic import in_avro
+from tests.soak.avro_topic import in_avro, in_drs_avro
 from tests.soak.drs_topic import TABLES as DRS_TABLES
 from tests.soak.drs_topic import drs_topic
 from tests.soak.mutations import Recording, Report, shop, slice_of
@@ -75,7 +78,16 @@ def run_of_dts_avro(seed: int) -> Report:
 
 def run_of_drs(wire: DrsMessages, seed: int) -> Report:
     """An hour of a task by seed, with faults in it."""
-    topic = drs_topic(seed, _DRS_MESSAGES, _START, timedelta(hours=1), form=wire.name)
+    return _drs_report(drs_topic(seed, _DRS_MESSAGES, _START, timedelta(hours=1), form=wire.name), wire, seed)
+
+
+def run_of_drs_avro(seed: int) -> Report:
+    """An hour of a task by seed in Avro, in one frame after the other, with faults in it."""
+    topic = drs_topic(seed, _DRS_MESSAGES, _START, timedelta(hours=1), form=DrsJson.name)
+    return _drs_report(in_drs_avro(topic, seed), DrsAvro(drs_schema_file()), seed)
+
+
+def _drs_report(topic: Topic, wire: WireFormat, seed: int) -> Report:
     recording = Recording(topic, _WINDOW, DRS_TABLES, wire)
     return _report(recording, seed, _WITHOUT_SETS, _DRS_MESSAGES // _DRS_ONE_IN)
 
@@ -83,6 +95,7 @@ def run_of_drs(wire: DrsMessages, seed: int) -> Report:
 RUNS: Mapping[str, Callable[[int], Report]] = {
     "dts-protobuf": run_of_dts_protobuf,
     "dts-avro": run_of_dts_avro,
+    "drs-avro": run_of_drs_avro,
     **{wire.name: partial(run_of_drs, wire) for wire in (DrsJson(), DrsJsonC())},
 }
 """One run by its seed, of each format."""

@@ -26,7 +26,10 @@ _SYNC = 16
 _MOST_BITS = 63
 _DEEPEST = 64
 _MOST_ITEMS = 1 << 14
-"""Items of an array or map, beyond which it is not read, as when records are read side by side."""
+"""Items of an array or map, beyond which it is not read.
+
+Records that are read side by side have this bound, too.
+"""
 
 _WIDTHS = {"null": 0, "boolean": 1, "float": 4, "double": 8}
 

@@ -54,7 +54,10 @@ _NULL = Type("null")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Place:
-    """A field of a record, or of a record inside it: the fields on the way to it, itself last."""
+    """A field of a record, or of a record inside it.
+
+    ``path`` has the fields on the way to it, itself last.
+    """
 
     path: tuple[Field, ...]
 
@@ -114,7 +117,10 @@ def record_schema(record: Type, names: Names, *, needed: Sequence[str], lists: S
 
 
 def fields_beside(record: Type, places: Iterable[Place]) -> tuple[Place, ...]:
-    """Return the fields of a record that are no places; of a record on the way to a place its other fields."""
+    """Return the fields of a record that are no places.
+
+    Of a record on the way to a place they are its other fields.
+    """
     used = {one.path for one in places}
     on_the_way = {path[:length] for path in used for length in range(1, len(path))}
     found: list[Place] = []
@@ -199,7 +205,10 @@ class Records:
 
 
 def _inside(kind: Type, column: Column, field: Field) -> tuple[Type, Column]:
-    """Return the type and the values of a field of records, which may be the branch of a union."""
+    """Return the type and the values of a field.
+
+    The records that have it may be the branch of a union.
+    """
     if isinstance(column, Fields):
         return field.type, column.columns[field.name]
     if isinstance(column, Choices):

@@ -87,7 +87,7 @@ class DrsAvro:
 
     @property
     def changes_fingerprint(self) -> str:
-        """What entries depend on, and the zone that wall clocks are read in."""
+        """The fingerprint of entries, and the zone that wall clocks are read in."""
         return f"{self.entries_fingerprint} {self.source_time_zone}"
 
     @property
@@ -114,7 +114,10 @@ class DrsAvro:
         return changes_of(entries, tables, self._schemas(), self.source_time_zone)
 
     def contents(self, payloads: pa.Array) -> npt.NDArray[np.int64]:
-        """Return a digest per record of all its fields but its id, its time, and when it was sent."""
+        """Return a digest per record of what it says.
+
+        Its id, its time, and when it was sent are left aside.
+        """
         from dts_assets.wire.drs_avro.rows import contents_of
 
         return contents_of(payloads, self._schemas())

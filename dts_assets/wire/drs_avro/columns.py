@@ -1,4 +1,7 @@
-"""The columns of a record's table: from a list that describes them, from a map of types, or else from the names in its rows."""
+"""The columns of a record's table.
+
+A list describes them, or a map of types; else the names in the record's rows are all that is known.
+"""
 
 from __future__ import annotations
 
@@ -22,21 +25,24 @@ _NOTHING: Wanted = {}
 
 
 def describes_columns(schema: RecordSchema) -> bool:
-    """Tell whether records say which columns their table has; else the names in their rows are all that is known."""
+    """Tell whether records say which columns their table has."""
     return not {"columns", "types"}.isdisjoint(schema.fields)
 
 
 def image_wish(schema: RecordSchema) -> Wanted:
-    """Return what is asked for of images where only their columns are looked at: nothing, unless they alone have the names."""
+    """Return the parts of images that their columns are found by: none, unless they alone have the names."""
     return _NOTHING if describes_columns(schema) else None
 
 
 COLUMN_WISHES: dict[str, Wanted] = dict.fromkeys(("columns", "types", "key_names"), Extent.BYTES)
-"""What is asked for of the fields that describe columns."""
+"""The fields that describe columns, of which the bytes are asked for."""
 
 
 def columns_of(records: Records) -> tuple[Ints, list[ColumnList | None]]:
-    """Return the number of each record's column list, and the distinct lists; None is a list that cannot be read."""
+    """Return the number of each record's column list, and the distinct lists.
+
+    None is a list that cannot be read.
+    """
     if "columns" in records.schema.fields:
         return column_lists(records)
     if "types" not in records.schema.fields:
@@ -49,7 +55,10 @@ def columns_of(records: Records) -> tuple[Ints, list[ColumnList | None]]:
 
 @lru_cache(maxsize=1 << 14)
 def _by_types(schema: RecordSchema, types: bytes, keys: bytes) -> ColumnList | None:
-    """Return the columns of a map from names to types, with the key that ``keys`` name; None if they cannot be read."""
+    """Return the columns of a map from names to types, with the key that ``keys`` name.
+
+    None stands for columns that cannot be read.
+    """
     kind = schema.fields["types"].type
     found = read_alone(kind, types)
     for _, inside, column in () if found is None else branches(kind, found[0], 1):
@@ -77,7 +86,10 @@ def _key_names(schema: RecordSchema, keys: bytes) -> frozenset[bytes]:
 
 
 def _by_names(records: Records) -> tuple[Ints, list[ColumnList | None]]:
-    """Return columns without types, as the rows of each record name them: first the new row's, then what the old one adds."""
+    """Return columns without types, as the rows of each record name them.
+
+    The new row comes first, and then what the old one adds.
+    """
     found = [(items.owners, items.names) for role in ("after", "before") for items in items_of(records, role)]
     named = [(owners, names) for owners, names in found if names is not None]
     owners = np.concatenate([np.zeros(0, np.int64), *(one for one, _ in named)])
@@ -106,7 +118,7 @@ def _untyped(names: tuple[bytes, ...], keys: frozenset[bytes]) -> ColumnList | N
 def with_columns_of(
     tables: Sequence[tuple[Column, ...]], of_table: Ints, codes: Ints, lists: Sequence[ColumnList | None]
 ) -> tuple[Ints, list[ColumnList | None]]:
-    """Return the lists of records that describe no columns, with the columns of their tables that they do not name.
+    """Return the lists of records that describe no columns, widened by the other columns of their tables.
 
     A row that leaves a known column out does not say that it is NULL. ``of_table`` has the number of each record's table.
     """

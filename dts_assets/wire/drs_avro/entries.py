@@ -102,7 +102,10 @@ class _Found:
         self.shapes |= dict.fromkeys(heads.shapes(batch))
 
     def in_order(self) -> tuple[pa.RecordBatch, Bools]:
-        """Return all entries in the order of their messages, and which of them have rows of a full load."""
+        """Return all entries in the order of their messages.
+
+        The mask says which of them have rows of a full load.
+        """
         table = pa.Table.from_batches(self.batches, ENTRIES).combine_chunks()
         batch = table.to_batches()[0] if table.num_rows else pa.RecordBatch.from_pylist([], ENTRIES)
         reads = np.concatenate([np.zeros(0, np.bool_), *self.reads])
@@ -115,7 +118,10 @@ class _Found:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Heads:
-    """Records without their rows: operations by number, and for each its column list and the names of its table."""
+    """Records without their rows.
+
+    ``operations`` are numbers; ``codes`` say which of ``lists`` each record has, and ``names`` are those of its table.
+    """
 
     records: Records
     operations: Ints

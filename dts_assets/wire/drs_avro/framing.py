@@ -1,4 +1,4 @@
-"""The frames that a record may stand in: none, Confluent's five bytes, or an object container with its own schema.
+"""The frames of records: none, Confluent's five bytes, or an object container with its own schema.
 
 What a frame holds becomes one form that can be read alone: the bytes of a record of the customer's schema, or a container with
 one record where the writer's schema is another one.

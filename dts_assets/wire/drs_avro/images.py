@@ -94,7 +94,7 @@ def _is_map(kind: Type) -> bool:
 
 
 def _pair_of(kind: Type) -> Type | None:
-    """Return the record of a name and a value that all items are; None for items of any other kind."""
+    """Return the record of a name and a value that all items are, else None."""
     some = branches_of(kind)
     return some[0] if len(some) == 1 and is_pair(some[0]) else None
 
@@ -150,9 +150,10 @@ class Store:
         self.unknown.update(block.unknown)
 
     def images(self, sides: Sequence[tuple[Ints, Ints, Bools]]) -> tuple[tuple[Image, ...], Bools]:
-        """Return images that lie in the store, and which of its values are texts that stand in no record of a kind.
+        """Return images that lie in the store, and which of its values are bare texts.
 
-        Each is given by the number of its rows' first value, their widths, and which rows have the image.
+        A bare text stands in no record of a kind. Each image is given by the number of its rows' first value, their widths, and
+        which rows have it.
         """
         values = pa.concat_arrays([pa.array([], pa.binary()), *self.values])
         kinds = np.append(np.concatenate([np.zeros(0, np.uint8), *self.kinds]), np.uint8(NULL))
@@ -245,7 +246,7 @@ class _Block:
 
 
 def _places(names: pa.Array, codes: Ints, lists: Sequence[ColumnList | None]) -> Ints:
-    """Return the place of each name among the columns of its list, -1 where it is none of them."""
+    """Return the place of each name among the columns of its list, -1 for another name."""
     encoded = names.dictionary_encode()
     distinct = len(encoded.dictionary)
     pairs = pa.array(codes * distinct + encoded.indices.to_numpy()).dictionary_encode()

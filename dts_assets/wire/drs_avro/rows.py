@@ -173,9 +173,9 @@ def _joined(parts: list[npt.NDArray[np.int64]]) -> Ints:
 
 
 def contents_of(payloads: pa.Array, schemas: Schemas) -> npt.NDArray[np.int64]:
-    """Return a digest per record of all its fields, but for its id, its time, and when it was sent.
+    """Return a digest per record of all its fields that its copies share.
 
-    A payload that is no record is its own content.
+    Its id, its time, and when it was sent are left aside. A payload that is no record is its own content.
     """
     said: list[bytes] = [b""] * len(payloads)
     for schema, rows, messages in unframed(payloads, schemas):

@@ -13,9 +13,10 @@ from dts_assets.wire.flat_json.values import printed_bytes, seconds_or_clocks
 
 
 def drs_avro_reading(zone: str, bare: Bools) -> Reading:
-    """Return the reading of DRS records: instants are seconds, or wall clocks of a zone (``+08:00``) unless they say theirs.
+    """Return the reading of DRS records.
 
-    ``bare`` marks texts that stand in no record of a kind: there bytes are printed as in the vendor's JSON.
+    Instants are seconds, or wall clocks of ``zone`` (``+08:00``) unless they say their own. ``bare`` marks texts that stand in
+    no record of a kind: there bytes are printed as in the vendor's JSON.
     """
 
     def typed(

@@ -1,4 +1,4 @@
-"""A real MariaDB as DRS JSON and JSON-C and back: what the decoder reads, in the order of ids, is the database's own content."""
+"""A real MariaDB as DRS JSON, JSON-C and Avro and back: what is read, in the order of ids, is the database's own content."""
 
 from __future__ import annotations
 
@@ -21,15 +21,16 @@ from dts_assets.model.tables import TableId
 from dts_assets.wire.format import WireFormat
 from dts_assets.wire.formats import wire_format
 from dts_emulator.__main__ import main
+from dts_emulator.drs.drs_avro_task import DrsAvroOptions
 from dts_emulator.drs.drs_options import DrsJsonOptions, DrsOptions
-from dts_emulator.drs.drs_task import produce_drs
 from dts_emulator.judge.comparison import compare
 from dts_emulator.judge.dump import dump_database
+from dts_emulator.messages.message import Message
 from dts_emulator.source.binlog import read_transactions
 from dts_emulator.source.events import Transaction
 from dts_emulator.source.server import Server, private_server
 from dts_emulator.source.source_schema import ReplayedCatalog
-from dts_emulator.tasks.vendor_tasks import VENDOR_TASKS
+from dts_emulator.tasks.vendor_tasks import VENDOR_TASKS, vendor_of
 from tests.dts_emulator.source.test_binlog import WORK
 
 pytestmark = pytest.mark.database
@@ -37,7 +38,11 @@ pytestmark = pytest.mark.database
 T0 = 1_767_571_200
 ZONE = timezone(timedelta(hours=8))
 SETTINGS = FormatSettings("+08:00")
-WIRES = {VENDOR_TASKS[name].options: wire_format(name, SETTINGS) for name in ("drs-json", "drs-json-c")}
+NAMES = ("drs-json", "drs-json-c", "drs-avro")
+WIRES = {
+    task.options: wire_format(name, replace(SETTINGS, schema=task.schema() if task.schema else None))
+    for name, task in ((name, VENDOR_TASKS[name]) for name in NAMES)
+}
 """The format that each task's options write."""
 
 GALLERY = (
@@ -148,6 +153,7 @@ def assert_equal(found: dict[str, pa.Table], dump: Path) -> None:
 
 OPTIONS = DrsOptions(source_time_zone=ZONE)
 JSON_OPTIONS = DrsJsonOptions()
+AVRO_OPTIONS = DrsAvroOptions()
 
 
 @pytest.mark.parametrize(
@@ -159,35 +165,41 @@ JSON_OPTIONS = DrsJsonOptions()
         replace(OPTIONS, partitions=8, partition_policy=1, rows_per_message=7, pause_every=5, repeated=9),
         JSON_OPTIONS,
         replace(JSON_OPTIONS, partitions=4, partition_policy=2, rows_per_message=20, pause_every=37, repeated=20),
+        replace(AVRO_OPTIONS, partitions=4, partition_policy=2, rows_per_message=20, pause_every=37, repeated=20),
+        replace(AVRO_OPTIONS, partitions=2, old="changed", framing="confluent"),
+        replace(AVRO_OPTIONS, rows_per_message=3, framing="container"),
     ],
 )
 def test_what_is_decoded_is_the_databases_content(
     transactions: list[Transaction], dump: Path, options: DrsOptions
 ) -> None:
-    messages = list(produce_drs(transactions, options))
+    messages = recorded(transactions, options)
     by_partition = sorted(messages, key=lambda message: (message.partition, message.offset))
     assert_equal(content([message.value for message in by_partition], WIRES[type(options)]), dump)
 
 
 def test_a_change_that_is_lost_is_noticed(transactions: list[Transaction], dump: Path) -> None:
-    messages, wire = list(produce_drs(transactions, OPTIONS)), WIRES[DrsOptions]
+    messages, wire = recorded(transactions, OPTIONS), WIRES[DrsOptions]
     lost = next(place for place in reversed(range(len(messages))) if b'"type":"INSERT"' in messages[place].value)
     with pytest.raises(AssertionError):
         assert_equal(content([message.value for place, message in enumerate(messages) if place != lost], wire), dump)
 
 
-@pytest.mark.parametrize("options", [OPTIONS, JSON_OPTIONS])
+@pytest.mark.parametrize("options", [OPTIONS, JSON_OPTIONS, AVRO_OPTIONS])
 def test_a_full_load_and_what_came_after_it_are_the_same(
     transactions: list[Transaction], dump: Path, options: DrsOptions
 ) -> None:
     first_rows = next(place for place, one in enumerate(transactions) if len(one.events) > 1)
     timed = [_at(one, T0 + (place > first_rows + 1) * 100) for place, one in enumerate(transactions)]
-    messages = list(produce_drs(timed, replace(options, full_load_until=T0 + 50)))
-    kinds = Counter(
-        kind for message in messages for kind in (b'"INIT_DDL"', b'"INIT"', b'"UPDATE"') if kind in message.value
-    )
-    assert min(kinds[b'"INIT_DDL"'], kinds[b'"INIT"'], kinds[b'"UPDATE"']) > 0
+    messages = recorded(timed, replace(options, full_load_until=T0 + 50))
+    entries = WIRES[type(options)].entries(pa.array([message.value for message in messages], pa.binary())).batch
+    kinds = {dict(properties)["type"] for properties in entries["properties"].to_pylist()}
+    assert kinds >= {"INIT_DDL", "INIT", "UPDATE"}
     assert_equal(content([message.value for message in messages], WIRES[type(options)]), dump)
+
+
+def recorded(transactions: Sequence[Transaction], options: DrsOptions) -> list[Message]:
+    return list(vendor_of(options).recording(transactions, options, None))
 
 
 def _at(transaction: Transaction, seconds: int) -> Transaction:
@@ -195,7 +207,7 @@ def _at(transaction: Transaction, seconds: int) -> Transaction:
     return Transaction(tuple(events))
 
 
-@pytest.mark.parametrize("name", ["drs-json", "drs-json-c"])
+@pytest.mark.parametrize("name", NAMES)
 def test_the_command_writes_every_format(server: Server, tmp_path: Path, dump: Path, name: str) -> None:
     arguments = [
         "--socket",
@@ -215,9 +227,10 @@ def test_the_command_writes_every_format(server: Server, tmp_path: Path, dump: P
     assert set(table["topic"].to_pylist()) == {"drs-emulator"}
     assert_equal(content(table["value"].to_pylist(), WIRES[VENDOR_TASKS[name].options]), dump)
     for wrong, said in (
-        (["--repeat", "5"], "--repeat is for --format drs-json-c, drs-json, not for dts-protobuf"),
+        (["--repeat", "5"], "--repeat is for --format drs-avro, drs-json-c, drs-json, not for dts-protobuf"),
         (["--format", "drs-json-c", "--partitioning", "table"], "--partitioning is for --format dts-protobuf"),
         (["--format", "drs-json-c", "--source-time-zone", "+8"], "write an offset"),
+        (["--format", "drs-json-c", "--framing", "raw"], "--framing is for --format drs-avro, not for drs-json-c"),
         (["--format", "drs-json-c", "--repeat", "-5"], "must not be negative"),
     ):
         refused = CliRunner().invoke(main, [*arguments, *wrong])
