@@ -6,8 +6,7 @@ what its neighbours deny; a value, a name or a position that was changed into an
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
 from google.protobuf.message import DecodeError, Message
@@ -15,6 +14,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 from dts_assets.protocol import subscribe_pb2 as pb
 from dts_emulator.faults.avro_entries import entries_of_records
+from dts_emulator.faults.drs_messages import WRITER, message_of
 
 
 class FoundBy(StrEnum):
@@ -111,11 +111,7 @@ def time_of(value: bytes | None) -> int | None:
 
 
 def _number(value: bytes | None, name: str) -> int | None:
-    try:
-        message = json.loads(value or b"")
-    except (ValueError, RecursionError):
-        return None
-    number = message.get(name) if isinstance(message, dict) else None
+    number = (message_of(value) or {}).get(name)
     return number if type(number) is int else None
 
 
@@ -127,7 +123,7 @@ def is_doubtful_copy(value: bytes | None, before: Sequence[bytes | None]) -> boo
     number = id_of(value)
     if number is None:
         return False
-    message = json.loads(value or b"")
+    message = message_of(value) or {}
     if message.get("pkNames") or message.get("type") in _STATEMENTS:
         return False
     for one in reversed(before):
@@ -139,14 +135,12 @@ def is_doubtful_copy(value: bytes | None, before: Sequence[bytes | None]) -> boo
 
 
 def _of_text(before: Sequence[bytes | None], after: Sequence[bytes | None]) -> tuple[FoundBy, str] | None:
-    """Return the evidence of damage in JSON text; nothing is known of any other format."""
-    try:
-        old = [json.loads(value or b"") for value in before]
-    except ValueError:
+    """Return the evidence of damage in messages of DRS; nothing is known of any other format."""
+    old = [message_of(value) for value in before]
+    if None in old:
         return None if list(before) == list(after) else (FoundBy.NOTHING, "unknown")
-    try:
-        new = [json.loads(value or b"") for value in after]
-    except (ValueError, RecursionError):
+    new = [message_of(value) for value in after]
+    if None in new:
         return FoundBy.DECODING, "it does not parse"
     if old == new:
         return None
@@ -160,8 +154,12 @@ _DRS_TYPES = {"INSERT", "UPDATE", "DELETE", "INIT", *_STATEMENTS}
 
 
 def _is_drs(message: object) -> bool:
-    """Return True if a JSON text has the fields that a message of DRS cannot lack."""
-    if not isinstance(message, dict) or message.get("type") not in _DRS_TYPES:
+    """Return True if a message has the fields that one of DRS cannot lack."""
+    if not isinstance(message, Mapping):
+        return False
+    if WRITER in message:
+        return True
+    if not isinstance(message.get("type"), str) or message["type"] not in _DRS_TYPES:
         return False
     return all(type(message.get(name)) is int and message[name] >= 0 for name in ("id", "es"))
 
