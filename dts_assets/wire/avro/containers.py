@@ -21,6 +21,9 @@ MAGIC = b"Obj\x01"
 MOST_BYTES = 64 << 20
 """The most bytes that the blocks of a message may unfold to: Kafka's messages are far smaller."""
 
+_MOST_MEMORY = 128 << 20
+"""The most bytes that unfolding xz may take, whatever a block asks for."""
+
 _SCHEMA, _CODEC = b"avro.schema", b"avro.codec"
 _SYNC = 16
 _MOST_BITS = 63
@@ -226,7 +229,7 @@ def _bzip2(data: bytes, most: int) -> bytes:
 
 
 def _xz(data: bytes, most: int) -> bytes:
-    folded = lzma.LZMADecompressor(memlimit=2 * MOST_BYTES)
+    folded = lzma.LZMADecompressor(memlimit=_MOST_MEMORY)
     return _whole(folded.decompress(data, most + 1), most, at_end=folded.eof)
 
 
