@@ -17,7 +17,10 @@ _COLUMNS, _TABLES = 15, 8
 
 @dataclass(frozen=True, slots=True)
 class FormatTraffic:
-    """Messages of one format: a function from a size in bytes and a seed, and the schema file that they are read with."""
+    """Messages of one format, and the schema file that they are read with.
+
+    ``messages`` makes them from a size in bytes and a seed.
+    """
 
     messages: Callable[[int, int], pa.Array]
     schema: Callable[[], bytes] | None = None
@@ -38,7 +41,7 @@ FORMATS: Mapping[str, FormatTraffic] = {
 
 
 def write_capture(folder: Path, chosen: str, *, size: int, seed: int, partitions: int, windows: int) -> int:
-    """Write a capture of about ``size`` bytes of messages in a format, and return the bytes of all messages.
+    """Write a capture of about ``size`` bytes in a format, and return the bytes of its messages.
 
     Messages go to the Kafka partitions in turn, windows are of about the same size, and each Kafka partition has one file.
     """

@@ -39,7 +39,7 @@ NO_SPARK: Any = _NoSpark({"spark.master": "local[1]"})
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """A capture on disk: ``payload`` bytes of message values in all, in a format that may need a schema file."""
+    """A capture on disk, with ``payload`` bytes of message values, in a format that may need a schema file."""
 
     folder: Path
     partitions: int

@@ -116,7 +116,8 @@ def test_a_missing_format_shows_what_there_is(tmp_path: Path) -> None:
     file = tmp_path / "pipeline.yaml"
     file.write_text(CONFIGURATION.replace("    format: {format}\n", "").format())
     with pytest.raises(
-        ConfigErrors, match="write format: and one of canal-json, drs-avro, drs-json, drs-json-c, dts-avro, dts-protobuf"
+        ConfigErrors,
+        match="write format: and one of canal-json, drs-avro, drs-json, drs-json-c, dts-avro, dts-protobuf",
     ):
         load_settings(file, environment={})
 
