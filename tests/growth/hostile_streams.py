@@ -249,3 +249,39 @@ DRS: dict[str, Callable[[int], Stream]] = {
     "messages that are none": lambda count: [(b"{", [])] * count,
     "numbers that are none": lambda count: [_message(place, data=[{"id": "x"}]) for place in range(count)],
 }
+
+CANAL: dict[str, Callable[[int], Stream]] = {
+    "messages": lambda count: [_message(place) for place in range(count)],
+    "falling times": lambda count: [_message(place, es=1_648_110_060_000 - 1000 * place) for place in range(count)],
+    "one time": lambda count: [_message(place, es=1_648_110_060_000) for place in range(count)],
+    "updates": lambda count: [_message(place, type="UPDATE", old=[{"id": "0"}]) for place in range(count)],
+    "rows of an update": lambda count: [
+        _message(0, type="UPDATE", data=[{"id": "1"}] * count, old=[{"id": "0"}, {}] * (count // 2))
+    ],
+    "statements": lambda count: [_message(place, **_DDL, sql=_SQL) for place in range(count)],
+    "control": lambda count: [_message(place, type="QUERY", sql=_SQL) for place in range(count)],
+    "GTIDs": lambda count: [_message(place, gtid=f"{SERVER}:1-{place + 1}") for place in range(count)],
+    "labels of a type": lambda count: [
+        _message(
+            0, mysqlType={"id": "enum(" + ",".join(f"'{place}'" for place in range(count)) + ")"}, data=[{"id": "1"}]
+        )
+    ],
+    "numbers of labels": lambda count: [
+        _message(0, mysqlType={"id": "set('a','b')"}, data=[{"id": str(place)} for place in range(count)])
+    ],
+    "types with labels": lambda count: [
+        _message(place, mysqlType={"id": f"enum('{place}')"}, data=[{"id": "1"}]) for place in range(count)
+    ],
+    "columns with labels": lambda count: [
+        _message(
+            0,
+            mysqlType={f"c{place}": f"enum('{place}')" for place in range(count)},
+            pkNames=None,
+            data=[{f"c{place}": "1" for place in range(count)}],
+        )
+    ],
+    "bytes": lambda count: [_message(0, mysqlType={"id": "blob"}, data=[{"id": "aé"}] * count)],
+    "characters that are no bytes": lambda count: [_message(0, mysqlType={"id": "blob"}, data=[{"id": "€"}] * count)],
+    "binary values": lambda count: [_message(0, mysqlType={"id": "binary(4)"}, data=[{"id": "a"}] * count)],
+    "messages that are none": lambda count: [(b"{", [])] * count,
+}

@@ -21,13 +21,14 @@ import pyarrow as pa
 import pytest
 
 import dts_assets
+from dts_assets.wire.canal_json import CanalJson
 from dts_assets.wire.drs_json import DrsJson
 from dts_assets.wire.drs_json_c import DrsJsonC
 from dts_assets.wire.dts_avro import DtsAvro
 from dts_assets.wire.dts_protobuf import DtsProtobuf
 from dts_assets.wire.format import WireFormat
 from tests.growth.hostile_records import DTS_AVRO, SCHEMA
-from tests.growth.hostile_streams import DRS, DRS_JSON, DTS, Stream
+from tests.growth.hostile_streams import CANAL, DRS, DRS_JSON, DTS, Stream
 from tests.growth.long_histories import PLANNING
 from tests.growth.small_steps import STEPS
 from tests.growth.whole_way import Way, as_messages
@@ -47,12 +48,14 @@ STREAMS: list[tuple[WireFormat, str, Callable[[int], Stream]]] = [
     *((DtsProtobuf(), f"DTS: {kind}", make) for kind, make in DTS.items()),
     *((DrsJsonC(), f"DRS: {kind}", make) for kind, make in DRS.items()),
     *((DrsJson(), f"DRS JSON: {kind}", make) for kind, make in DRS_JSON.items()),
+    *((CanalJson(), f"Canal: {kind}", make) for kind, make in CANAL.items()),
     *((DtsAvro(SCHEMA), f"DTS Avro: {kind}", make) for kind, make in DTS_AVRO.items()),
 ]
 
 EXEMPT = {
     "planning.executors.*": "settings of Spark and the answers of four tasks, whatever a topic holds",
     "wire.format.WireFormat.*": "an interface",
+    "wire.flat_json.dialect.Dialect.*": "an interface",
     "stages.cell_decoder.EntriesSink.*": "an interface",
     "stages.changelog_decoder.ChangelogSink.*": "an interface",
     "wire.dts_protobuf.protobuf_parser.reshaped": "the forms of our own protocol, made when the module is loaded",

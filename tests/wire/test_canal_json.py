@@ -14,7 +14,7 @@ from dts_assets.model.problems import Reason
 from dts_assets.model.tables import TableId
 from dts_assets.wire.canal_json import CanalJson
 from dts_assets.wire.flat_json.canal import latin_bytes, restorer_of
-from dts_assets.wire.format import DecodedEntries
+from dts_assets.wire.format import DecodedEntries, TooLargeError
 from tests.tiers import times
 
 WIRE = CanalJson("+08:00")
@@ -272,6 +272,35 @@ def test_of_duplicate_names_the_last_counts_as_in_every_reader() -> None:
     decoded = entries(raw)
     changes = WIRE.changes(decoded.batch, {TABLE: (Column("id", "int", True), Column("note", "string", False))})
     assert changes.tables[0].batch["after"].to_pylist() == [{"id": 1, "note": "y"}]
+
+
+LONG_SET = "set(" + ",".join(f"'{number:0254}'" for number in range(64)) + ")"
+
+
+@pytest.mark.parametrize(
+    ("kind", "texts"),
+    [
+        ("enum('" + "x" * 255 + "')", ["1"]),
+        (LONG_SET, [str((1 << 64) - 1)]),
+        (LONG_SET, [str((1 << 64) - 1 - number) for number in range(40_000)]),
+        ("binary(255)", [""]),
+    ],
+    ids=["one label", "a set", "many sets", "zero bytes"],
+)
+def test_few_bytes_that_stand_for_very_many_are_refused_until_they_come_alone(kind: str, texts: list[str]) -> None:
+    count = 1_100_000 // len(texts)
+    one = message(mysqlType={"v": kind}, pkNames=None, data=[{"v": text} for text in texts] * count)
+    decoded = entries(one)
+    asked = {TABLE: (Column("v", WIRE.column_type(kind, unsigned=False), False),)}
+    with pytest.raises(TooLargeError, match="labels"):
+        WIRE.changes(decoded.batch, asked)
+    few = entries(one | {"data": one["data"][:100]})
+    assert WIRE.changes(few.batch, asked).tables[0].batch.num_rows == 100
+
+
+def test_a_label_that_no_server_takes_is_none() -> None:
+    assert restorer_of("enum('" + "x" * 256 + "')") is None
+    assert restorer_of("binary(256)") is None
 
 
 def test_a_type_of_very_many_labels_is_read_once() -> None:

@@ -26,6 +26,7 @@ from dts_assets.wire.columns.pivot import Bucket, Image, Reading, typed_values
 from dts_assets.wire.columns.table_rows import ColumnList
 from dts_assets.wire.flat_json.dialect import DDL, DML, Images
 from dts_assets.wire.flat_json.messages import OPERATIONS, Head, HeadForm, Refused, head_of, images_of
+from dts_assets.wire.format import TooLargeError
 
 STATEMENTS = frozenset({"CREATE", "ALTER", "ERASE", "TRUNCATE", "RENAME", "CINDEX", "DINDEX", "INIT_DDL"})
 """Types of messages that are statements, whatever they say else. Canal's ERASE is DROP TABLE, C and DINDEX are indexes."""
@@ -116,13 +117,19 @@ class CanalDialect:
         """Return values with the labels of ENUM and SET and all bytes of BINARY.
 
         Canal sends numbers of labels, and no zero bytes at the end.
+
+        Raises:
+            TooLargeError: labels and zero bytes make very many bytes of few.
         """
         places: list[npt.NDArray[np.int64]] = []
         found: list[pa.Array] = []
+        size = 0
         for number, rows in rows_by_code(list_numbers):
             for place, restore in _restorers(lists[number]):
                 places.append(starts[rows].astype(np.int64) + place)
                 found.append(restore(values.take(pa.array(places[-1]))))
+                size += found[-1].nbytes
+                _check(size)
         if not places:
             return values
         at = np.concatenate(places)
@@ -177,6 +184,12 @@ def latin_bytes(values: pa.Array) -> tuple[pa.Array, Bools | None]:
 
 Restorer = Callable[[pa.Array], pa.Array]
 
+_MOST_BYTES = 1 << 28
+"""The most bytes that labels and zero bytes may make in a call: a number of three bytes may stand for 16 kilobytes."""
+_LONGEST_LABEL = 255
+"""Characters of the longest label that a server takes (MySQL Reference Manual, "String Type Overview")."""
+_LONGEST_BINARY = 255
+
 _LABELS = re.compile(r"\s*(enum|set)\s*\(\s*('(?:[^']|'')*'(?:\s*,\s*'(?:[^']|'')*')*)\s*\)", re.I)
 _LABEL = re.compile(r"'((?:[^']|'')*)'")
 _BINARY = re.compile(r"\s*binary\s*\(\s*(\d{1,3})\s*\)", re.I | re.ASCII)
@@ -205,22 +218,44 @@ def restorer_of(mysql_type: str) -> Restorer | None:
     if labelled is not None:
         # The server drops blanks at the end of labels when it makes the table.
         labels = [one.replace("''", "'").rstrip(" ") for one in _LABEL.findall(labelled.group(2))]
+        if max(map(len, labels)) > _LONGEST_LABEL:
+            return None
         name = _enum_label if labelled.group(1).lower() == "enum" else _set_labels
         return lambda values: _renamed(values, labels, name)
     width = _BINARY.match(mysql_type)
-    if width is not None:
-        count = int(width.group(1))
-        return lambda values: pc.utf8_rpad(values.cast(pa.string()), width=count, padding="\0").cast(pa.binary())
+    if width is not None and int(width.group(1)) <= _LONGEST_BINARY:
+        return lambda values: _filled(values, int(width.group(1)))
     return None
+
+
+def _filled(values: pa.Array, width: int) -> pa.Array:
+    """Return texts with so many characters at least, zeros behind what was sent."""
+    _check(len(values) * width)
+    return pc.utf8_rpad(values.cast(pa.string()), width=width, padding="\0").cast(pa.binary())
+
+
+def _check(size: int) -> None:
+    """Refuse to make too many bytes.
+
+    Raises:
+        TooLargeError: they are more than a call may make.
+    """
+    if size > _MOST_BYTES:
+        raise TooLargeError(f"its numbers of labels and its BINARY values make more than {_MOST_BYTES} bytes")
 
 
 def _renamed(values: pa.Array, labels: Sequence[str], name: Callable[[int, Sequence[str]], str | None]) -> pa.Array:
     """Return the labels for numbers; a text that is no number of a label stays."""
     encoded = values.dictionary_encode()
     made: list[bytes] = []
+    size = 0
     for text in encoded.dictionary.to_pylist():
         label = name(int(text), labels) if text.isdigit() and len(text) <= _MOST_DIGITS else None
         made.append(text if label is None else label.encode())
+        size += len(made[-1])
+        _check(size)
+    counts = np.bincount(encoded.indices.drop_null().to_numpy(), minlength=len(made))
+    _check(int(counts @ np.fromiter(map(len, made), np.int64, len(made))))
     return pa.array(made, pa.binary()).take(encoded.indices)
 
 
