@@ -1,7 +1,6 @@
 """Very many mutated messages of each format, with faults of all kinds at once, in several processes.
 
-For ``dts-protobuf`` and ``dts-avro`` they are slices of the example's recording, for the formats of DRS topics that are made by
-seed.
+For ``dts-protobuf`` and ``dts-avro`` they are slices of the example's recording, for all others topics that are made by seed.
 """
 
 from __future__ import annotations
@@ -23,7 +22,9 @@ from dts_emulator.drs.drs_avro_task import drs_schema_file
 from dts_emulator.dts_avro.records import schema_file
 from dts_emulator.faults.injection import Kind
 from dts_emulator.faults.recorded_topic import Topic
+from tests.soak import canal_mutations
 from tests.soak.avro_topic import in_avro, in_drs_avro
+from tests.soak.canal_topic import canal_topic
 from tests.soak.drs_topic import TABLES as DRS_TABLES
 from tests.soak.drs_topic import drs_topic
 from tests.soak.mutations import Recording, Report, shop, slice_of
@@ -92,11 +93,22 @@ def _drs_report(topic: Topic, wire: WireFormat, seed: int) -> Report:
     return _report(recording, seed, _WITHOUT_SETS, _DRS_MESSAGES // _DRS_ONE_IN)
 
 
+def run_of_canal(seed: int) -> Report:
+    """An hour of a Canal by seed, with faults in it."""
+    topic = canal_topic(seed, _DRS_MESSAGES, _START, timedelta(hours=1))
+    report = canal_mutations.mutated_report(
+        topic, _WINDOW, seed=seed, kinds=canal_mutations.KINDS, count=_DRS_MESSAGES // _ONE_IN
+    )
+    report.violations = [f"seed {seed}: {one}" for one in report.violations]
+    return report
+
+
 RUNS: Mapping[str, Callable[[int], Report]] = {
     "dts-protobuf": run_of_dts_protobuf,
     "dts-avro": run_of_dts_avro,
     "drs-avro": run_of_drs_avro,
     **{wire.name: partial(run_of_drs, wire) for wire in (DrsJson(), DrsJsonC())},
+    "canal-json": run_of_canal,
 }
 """One run by its seed, of each format."""
 

@@ -102,6 +102,12 @@ def test_many_mutated_messages_make_no_wrong_row(format_name: str) -> None:
     for kind, seen in report.kinds.items():
         assert seen.missed == 0, kind
         assert seen.harmless + seen.found + seen.not_knowable == seen.faults
+    if format_name == "canal-json":  # where each message counts as it is, and bytes alone can be wrong
+        assert all(report.kinds[kind].harmless == report.kinds[kind].faults for kind in (Kind.REPEAT, Kind.REREAD))
+        assert all(report.kinds[kind].not_knowable == report.kinds[kind].faults for kind in (Kind.DROP, Kind.REORDER))
+        assert report.kinds[Kind.TRUNCATE].located == report.kinds[Kind.TRUNCATE].faults
+        assert report.kinds[Kind.FLIP].located > report.kinds[Kind.FLIP].faults / 4
+        return
     numbered = format_name in ("dts-protobuf", "dts-avro")
     for kind in (Kind.REORDER, Kind.TRUNCATE, *([Kind.DROP] if numbered else [])):
         seen = report.kinds[kind]

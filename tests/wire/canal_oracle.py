@@ -19,6 +19,14 @@ class Misfit(Exception):
     """A text that is no value of its type."""
 
 
+def row_messages(message: bytes) -> list[tuple[str, str, bytes]]:
+    """The message with its database and table, if it has rows; none for a statement or a mark."""
+    read = json.loads(message)
+    if read["type"] not in _OPERATIONS:
+        return []
+    return [(read["database"], read["table"], message)]
+
+
 def changes(message: bytes, types: Mapping[str, str], *, hours: int) -> list[Change]:
     """The row changes of a message for columns of some lake types; wall clocks are ``hours`` ahead of UTC."""
     read = json.loads(message, parse_int=str, parse_float=str)
