@@ -27,7 +27,7 @@ from dts_assets.flows.removal import add_tables, remove_tables
 from dts_assets.flows.settling import settle_days
 from dts_assets.model.ledger_rows import IngestWindow, MissingTable, PausedBy, PausedTable, RawWindow, SettledDay
 from dts_assets.model.positions import SourcePosition
-from dts_assets.model.runs import SeenStatement, ServerRange
+from dts_assets.model.runs import Run, SeenStatement, ServerRange
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import ClosedBy, Window, WindowGrid
@@ -45,6 +45,8 @@ EVERY = timedelta(hours=6)
 A_DAY = 4
 DAYS = 6
 PARTITIONS = 2
+A_RUN = Run("", 0, 1, SourcePosition(0, 1, 4), SourcePosition(0, 1, 9), START, START, 1, None, False, (), False, 0)
+"""Where a format has none, it must mean nothing."""
 
 
 @dataclass
@@ -58,7 +60,8 @@ class Aged:
 
     @property
     def entries_mark_of(self) -> Callable[..., IngestWindow]:
-        return entries_mark_with_ids if self.format == "drs-json-c" else entries_mark_of
+        makers = {"drs-json-c": entries_mark_with_ids, "canal-json": entries_mark_without_numbers}
+        return makers.get(self.format, entries_mark_of)
 
     @property
     def pipeline(self) -> Pipeline:
@@ -113,13 +116,20 @@ class Aged:
         self.ledger.replace_windows([cell], [replace(row, **facts)])
 
 
+def entries_mark_without_numbers(*given: Any, **settings: Any) -> IngestWindow:
+    """A mark of entries that stand where they came: nothing is noted of the source."""
+    return replace(entries_mark_of(*given, **settings), runs=(), checkpoints=(), checkpoint=None, positions=())
+
+
 def known(pipeline: Pipeline) -> list[TableId]:
     from dts_assets.flows.known_tables import known_tables
 
     return list(known_tables(pipeline))
 
 
-@pytest.fixture(params=["dts-protobuf", pytest.param("drs-json-c", marks=pytest.mark.long)])
+@pytest.fixture(
+    params=["dts-protobuf", *(pytest.param(name, marks=pytest.mark.long) for name in ("drs-json-c", "canal-json"))]
+)
 def aged(tmp_path: Path, request: pytest.FixtureRequest) -> Aged:
     """A lake of six days and a half, all of whose days are settled."""
     topic = RegularTopic(WindowGrid(EVERY, START), PARTITIONS, START + (DAYS + 0.4) * A_DAY * EVERY)
@@ -243,12 +253,13 @@ def a_head_came_back_changed(aged: Aged) -> None:
 
 def _with_run(aged: Aged, number: int, **facts: Any) -> None:
     (row,) = [row for row in aged.ledger.windows([cell(number).window]) if row.cell == cell(number)]
-    aged.change_entries(cell(number), runs=(*row.runs, replace(row.runs[0], **facts)))
+    run = row.runs[0] if row.runs else A_RUN
+    aged.change_entries(cell(number), runs=(*row.runs, replace(run, **facts)))
 
 
 def positions_of_days_ago_are_sent_again(aged: Aged) -> None:
     (old,) = [row for row in aged.ledger.windows([cell(2).window]) if row.cell == cell(2)]
-    run = old.runs[0]
+    run = old.runs[0] if old.runs else A_RUN
     _with_run(aged, DAYS * A_DAY, first=run.first, last=run.last, gtid=run.gtid, servers=run.servers)
 
 
