@@ -1,4 +1,4 @@
-"""Topics in other formats followed live: DRS without CHECKPOINTs and heartbeats, of which all is shown, and DTS Avro."""
+"""Topics in other formats followed live: DRS and Canal without CHECKPOINTs, of which all is shown, and DTS Avro."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def unequal(stack: LiveStack, content: Path) -> list[str]:
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     ("form", "seconds"),
-    [("drs-json-c", 0), ("drs-json", 0), ("drs-json-c", 70)],
-    ids=["JSON-C at once", "JSON at once", "JSON-C over a window's end"],
+    [("drs-json-c", 0), ("drs-json", 0), ("drs-json-c", 70), ("canal-json", 70)],
+    ids=["JSON-C at once", "JSON at once", "JSON-C over a window's end", "Canal over a window's end"],
 )
-def test_a_drs_topic_shows_what_has_arrived(tmp_path: Path, form: str, seconds: float) -> None:
+def test_a_topic_without_checkpoints_shows_what_has_arrived(tmp_path: Path, form: str, seconds: float) -> None:
     options = LiveOptions(tmp_path / "live", rate=50, tables=4, every="1m", format=form)
     with live_stack(options, say=lambda _: None) as stack:
         assert stack.wait_until(lambda: visible(stack) > 0, seconds=_PATIENCE), "no rows are visible"

@@ -72,17 +72,38 @@ def _column(
 def as_the_server_has_it(text: str, original: str) -> str:
     """Canal's number of an ENUM or SET as its labels, and its text of a BINARY with all its bytes."""
     name, _, rest = original.partition("(")
-    if name == "binary":
-        return text.ljust(int(rest.rstrip(")")), "\0")
-    if name not in ("enum", "set") or not re.fullmatch(r"[0-9]{1,20}", text):
+    name = name.lower()
+    if name == "binary" and re.match(r"[0-9]{1,3}\)", rest) and int(rest.partition(")")[0]) <= 255:
+        return text.ljust(int(rest.partition(")")[0]), "\0")
+    labels = _labels(rest) if name in ("enum", "set") else []
+    if not labels or not re.fullmatch(r"[0-9]{1,20}", text):
         return text
-    labels = rest.rstrip(")")[1:-1].split("','")
     number = int(text)
     if name == "enum":
         return text if number > len(labels) else ["", *labels][number]
     if number >= 2 ** len(labels):
         return text
     return ",".join(label for place, label in enumerate(labels) if number // 2**place % 2)
+
+
+def _labels(rest: str) -> list[str]:
+    """The labels in ``'a','it''s')``, character by character; none if they are written otherwise."""
+    found: list[str] = []
+    place = 0
+    while True:
+        if rest[place : place + 1] != "'":
+            return []
+        place, label = place + 1, ""
+        while place < len(rest) and (rest[place] != "'" or rest[place : place + 2] == "''"):
+            label += rest[place]
+            place += 1 + (rest[place] == "'")
+        found.append(label)
+        following = rest[place + 1 : place + 2]
+        if following == ")":
+            return [one.rstrip(" ") for one in found]
+        if following != ",":
+            return []
+        place += 2
 
 
 def value(text: str, kind: str, *, original: str, hours: int) -> Any:
