@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from dts_assets.model.problems import Completeness
+from tests.flows.drs_avro_topic import in_drs_avro
+from tests.flows.drs_avro_topic import settings as avro_settings
 from tests.flows.drs_task import DrsTask, Row
 from tests.flows.harness import Bench, Harness
 from tests.flows.history import border
@@ -30,9 +32,9 @@ def shown(harness: Harness) -> dict[str, Row]:
     return found
 
 
-@pytest.mark.parametrize("form", ["drs-json-c", "drs-json"])
+@pytest.mark.parametrize("form", ["drs-json-c", "drs-json", "drs-avro"])
 def test_a_resumed_task_and_one_made_anew_in_any_order(bench: Bench, tmp_path: Path, form: str) -> None:
-    task = DrsTask(4, form=form)
+    task = DrsTask(4, form="drs-json" if form == "drs-avro" else form)
     task.work(border(0) + timedelta(seconds=5), 40)
     task.work(border(1) + timedelta(seconds=5), 40)
     task.resume(border(2) + timedelta(seconds=5), 30)  # into the window before: after an empty stretch
@@ -41,9 +43,12 @@ def test_a_resumed_task_and_one_made_anew_in_any_order(bench: Bench, tmp_path: P
     task.begin_anew(border(2) + timedelta(seconds=400))
     task.work(border(2) + timedelta(seconds=410), 20)
     task.resume(border(2) + timedelta(seconds=500), 10)
-    capture = write_capture(tmp_path / "capture", task.messages)
+    messages, named = task.messages, {"format": form}
+    if form == "drs-avro":  # a schema with names of its own, and several frames in one topic
+        messages, named = in_drs_avro(task.messages, seed=4), avro_settings(tmp_path)
+    capture = write_capture(tmp_path / "capture", messages)
     settings: dict[str, Any] = {
-        "format": form, "partitions": 2, "source_time_zone": "+08:00", "window": {"end": border(3)},
+        **named, "partitions": 2, "source_time_zone": "+08:00", "window": {"end": border(3)},
     }  # fmt: skip
     forwards = bench.open(capture, **settings)
     for number in range(3):

@@ -8,17 +8,21 @@ from __future__ import annotations
 import json
 import resource
 import sys
+import zlib
 from collections.abc import Callable
 
 from dts_assets.protocol import subscribe_pb2 as pb
+from dts_assets.wire.drs_avro import DrsAvro
 from dts_assets.wire.drs_json_c import DrsJsonC
 from dts_assets.wire.dts_avro import DtsAvro
 from dts_assets.wire.dts_protobuf import DtsProtobuf
 from dts_assets.wire.format import WireFormat
 from tests.dts_messages import dml, entry_set, fragments, number
+from tests.growth.hostile_drs_records import FLAT
 from tests.growth.hostile_records import SCHEMA, record
 from tests.growth.hostile_streams import Stream
 from tests.growth.whole_way import Way, as_messages
+from tests.wire.avro_messages import container, encoded
 
 KILO, MEGA = 1 << 10, 1 << 20
 
@@ -67,6 +71,30 @@ def records(values: int, columns: int, *, count: int = 1) -> Stream:
     return [record(1), *bad, record(900)]
 
 
+def drs_records(columns: int, rows: int, *, count: int = 1, zeros: int = 0) -> Stream:
+    """Records of DRS with empty rows of so many columns, and a container that unfolds to zeros, between two good ones."""
+    types = {f"c{one}": "int" for one in range(columns)}
+    common = {"mysqlType": types, "es": 1, "database": "shopdb", "table": "orders", "type": "INSERT", "pkNames": ["c0"]}
+    bad = [encoded(FLAT, {**common, "id": 5 + place, "data": [{}] * rows}) for place in range(count)]
+    if zeros:
+        folder = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
+        folded = folder.compress(bytes(zeros)) + folder.flush()
+        empty = container(FLAT, [], codec="deflate")
+        bad.append(empty + long(1) + long(len(folded)) + folded + empty[-16:])
+    usual = {**common, "mysqlType": {"c0": "int", "c1": "int"}, "data": [{"c0": "1", "c1": "2"}]}
+    good = [encoded(FLAT, {**usual, "id": number}) for number in (1, 900)]
+    return [(one, []) for one in (good[0], *bad, good[1])]
+
+
+def long(value: int) -> bytes:
+    """A number from zero on as Avro writes it."""
+    made, left = [], value << 1
+    while left > 0x7F:
+        made.append(left & 0x7F | 0x80)
+        left >>= 7
+    return bytes([*made, left])
+
+
 CASES: dict[str, tuple[WireFormat, Callable[[], Stream]]] = {
     "nothing": (DrsJsonC(), with_good),
     "DRS: 64 KB of empty rows": (DrsJsonC(), lambda: with_good(drs(600, empty_rows(56 * KILO), number=2))),
@@ -100,6 +128,9 @@ CASES: dict[str, tuple[WireFormat, Callable[[], Stream]]] = {
     "Avro: 1 MB of empty values": (DtsAvro(SCHEMA), lambda: records(500_000, 1)),
     "Avro: messages of 16,000 empty values": (DtsAvro(SCHEMA), lambda: records(16_000, 1, count=40)),
     "Avro: rows of 4,000 columns": (DtsAvro(SCHEMA), lambda: records(4_000, 4_000, count=60)),
+    "DRS Avro: empty rows of 4,000 columns": (DrsAvro(FLAT), lambda: drs_records(4_000, 9_000)),
+    "DRS Avro: many messages of empty rows": (DrsAvro(FLAT), lambda: drs_records(600, KILO, count=40)),
+    "DRS Avro: a container of zeros": (DrsAvro(FLAT), lambda: drs_records(1, 1, zeros=256 * MEGA)),
 }
 
 
@@ -129,6 +160,7 @@ def peak() -> float:
 def main(case: str) -> None:
     wire, make = CASES[case]
     usual = {"json": with_good(), "protobuf": sets(), "avro": records(1, 1)}[wire.traits.kind]
+    usual = drs_records(1, 1) if isinstance(wire, DrsAvro) else usual
     Way(wire).go(as_messages(usual))  # imports
     messages = as_messages(make())
     before = peak()

@@ -36,6 +36,9 @@ FOUND = {
     "Avro: 1 MB of empty values": (2, 1),
     "Avro: messages of 16,000 empty values": (2, 40),
     "Avro: rows of 4,000 columns": (62, 0),
+    "DRS Avro: empty rows of 4,000 columns": (2, 1),
+    "DRS Avro: many messages of empty rows": (2 + 40 * 1024, 0),
+    "DRS Avro: a container of zeros": (3, 1),
 }
 """The changes of the good messages beside, and the rows of quarantine. Equal rows of a DTS topic are copies."""
 

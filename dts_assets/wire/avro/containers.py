@@ -18,7 +18,7 @@ import pyarrow as pa
 from dts_assets.wire.avro.schema import Type
 
 MAGIC = b"Obj\x01"
-MOST_BYTES = 64 << 20
+MOST_BYTES = 32 << 20
 """The most bytes that the blocks of a message may unfold to: Kafka's messages are far smaller."""
 
 _MOST_MEMORY = 128 << 20

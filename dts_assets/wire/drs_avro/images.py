@@ -25,7 +25,7 @@ from dts_assets.wire.avro.side_by_side import Column, Fields, Ints, Lists
 from dts_assets.wire.columns.buffers import Bools, with_empty_last
 from dts_assets.wire.columns.pivot import ABSENT, NULL, Image
 from dts_assets.wire.columns.table_rows import ColumnList
-from dts_assets.wire.columns.texts import charsets_of
+from dts_assets.wire.columns.texts import Charsets, charsets_of
 from dts_assets.wire.drs_avro.roles import VALUE_NAMES, branches_of, is_pair
 from dts_assets.wire.format import MOST_CELLS, TooLargeError
 
@@ -112,7 +112,7 @@ class Store:
 
     values: list[pa.Array] = field(default_factory=list)
     kinds: list[npt.NDArray[np.uint8]] = field(default_factory=list)
-    charsets: list[pa.Array] = field(default_factory=list)
+    charsets: list[pa.Array | None] = field(default_factory=list)
     bare: list[Bools] = field(default_factory=list)
     unknown: Counter[str] = field(default_factory=Counter)
     end: int = 0
@@ -155,19 +155,29 @@ class Store:
         A bare text stands in no record of a kind. Each image is given by the number of its rows' first value, their widths, and
         which rows have it.
         """
-        values = pa.concat_arrays([pa.array([], pa.binary()), *self.values])
-        kinds = np.append(np.concatenate([np.zeros(0, np.uint8), *self.kinds]), np.uint8(NULL))
-        charsets = charsets_of(pa.concat_arrays([pa.array([], pa.binary()), *self.charsets]))
+        values = (
+            self.values[0] if len(self.values) == 1 else pa.concat_arrays([pa.array([], pa.binary()), *self.values])
+        )
+        kinds = np.concatenate([*self.kinds, np.full(1, NULL, np.uint8)])
+        charsets = self._charsets()
         self.unknown.update(unknown_charsets(charsets))
+        # Two objects: one alone would have marks between its values.
+        fields = with_empty_last(values), with_empty_last(values)
+        is_absent = bool((kinds == ABSENT).any())
         found = []
         for starts, widths, present in sides:
             first = np.where(present, starts, len(values)).astype(np.int32)
             sizes = np.where(present, widths, 0).astype(np.int32)
-            # Two objects: one alone would have marks between its values.
-            fields = with_empty_last(values), with_empty_last(values)
-            is_absent = bool((kinds == ABSENT).any())
             found.append(Image(first, sizes, present, kinds, *fields, charsets, False, is_absent, {}))
-        return tuple(found), np.append(np.concatenate([np.zeros(0, np.bool_), *self.bare]), False)
+        return tuple(found), np.concatenate([*self.bare, np.zeros(1, np.bool_)])
+
+    def _charsets(self) -> Charsets | None:
+        """Return the character sets of all values; None where no value names one, as in nearly every stream."""
+        if all(one is None for one in self.charsets):
+            return None
+        pairs = zip(self.charsets, self.values, strict=True)
+        named = [pa.repeat(pa.scalar(b""), len(values)) if one is None else one for one, values in pairs]
+        return charsets_of(pa.concat_arrays(named))
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,30 +229,27 @@ class _Block:
         self._cells.append(cells)
         self._parts.append((values, kinds, charsets, found.bare[good]))
 
-    def result(self) -> tuple[pa.Array, npt.NDArray[np.uint8], pa.Array, Bools]:
+    def result(self) -> tuple[pa.Array, npt.NDArray[np.uint8], pa.Array | None, Bools]:
         """Return the values of all cells: bytes, kinds, names of character sets, and which are bare texts.
 
-        A record that gives a cell twice is ragged.
+        There are no character sets where no value names one. A record that gives a cell twice is ragged.
         """
         cells = np.concatenate([np.zeros(0, np.int64), *self._cells])
         values = pa.concat_arrays([pa.array([], pa.binary()), *(part[0] for part in self._parts)])
         kinds = np.concatenate([np.zeros(0, np.uint8), *(part[1] for part in self._parts)])
         charsets = pa.concat_arrays([pa.array([], pa.binary()), *(part[2] for part in self._parts)])
         bare = np.concatenate([np.zeros(0, np.bool_), *(part[3] for part in self._parts)])
+        named = None if not len(charsets) or pc.max(pc.binary_length(charsets)).as_py() == 0 else charsets
         if len(cells) == self.count and bool((cells == np.arange(self.count)).all()):
-            return values, kinds, charsets, bare
+            return values, kinds, named, bare
         twice = np.flatnonzero(np.bincount(cells, minlength=self.count) > 1)
         self._side.ragged[np.searchsorted(self._firsts, twice, side="right") - 1] = True
-        source = np.full(self.count, -1, np.int64)
-        source[cells] = np.arange(len(cells))
+        source = np.full(self.count, -1, np.int32)
+        source[cells] = np.arange(len(cells), dtype=np.int32)
         taken = pa.array(source, mask=source < 0)
-        there = source >= 0
-        return (
-            values.take(taken),
-            np.where(there, kinds[source] if len(kinds) else np.uint8(ABSENT), np.uint8(ABSENT)),
-            pc.fill_null(charsets.take(taken), b""),
-            there & (bare[source] if len(bare) else False),
-        )
+        sent, plain = np.full(self.count, ABSENT, np.uint8), np.zeros(self.count, np.bool_)
+        sent[cells], plain[cells] = kinds, bare
+        return values.take(taken), sent, None if named is None else pc.fill_null(named.take(taken), b""), plain
 
 
 def _places(names: pa.Array, codes: Ints, lists: Sequence[ColumnList | None]) -> Ints:
