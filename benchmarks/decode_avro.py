@@ -1,4 +1,4 @@
-"""The speed from DTS Avro to typed columns, compared with fastavro and a Python loop.
+"""The speed from DTS Avro and DRS Avro to typed columns, compared with fastavro and a Python loop.
 
 ``python -m benchmarks.decode_avro`` prints a table and, as its last line, one JSON object. What is timed, in processor time of
 one thread, decoder and loop in turns on the same bytes, the least of several turns each: from messages to the numbers, places and
@@ -6,7 +6,8 @@ tables of entries and to the typed row changes. Ours is ``entries()`` and then `
 the product does in two steps; the loop makes both in one pass over messages that it parses once. That both make equal tables of
 changes is checked first.
 
-A case ``15c-1t`` has 15 columns and messages of 1 table; each message holds one row, as the format has it.
+A case ``15c-1t`` has 15 columns and messages of 1 table; each message holds one row, as the format has it. ``drs-15c-1t`` is
+DRS Avro with the emulator's schema.
 """
 
 from __future__ import annotations
@@ -25,10 +26,14 @@ import pyarrow as pa
 
 from benchmarks.against_loops import Measured, compare
 from benchmarks.command import least_in_turns
+from benchmarks.drs_avro_messages import drs_messages, plain_drs
 from dts_assets.model.columns import Column
 from dts_assets.model.tables import TableId
 from dts_assets.wire.columns.casts import arrow_type
+from dts_assets.wire.drs_avro import DrsAvro
 from dts_assets.wire.dts_avro import DtsAvro
+from dts_assets.wire.format import WireFormat
+from dts_emulator.drs.drs_avro_task import drs_schema_file
 from dts_emulator.dts_avro.records import encoded, record_schema, schema_file
 
 _SPACE = "com.tencent.subscribe.avro"
@@ -46,11 +51,12 @@ class Case:
 
     columns: int
     tables: int
+    drs: bool = False
 
     @property
     def name(self) -> str:
         """Such as ``15c-1t``."""
-        return f"{self.columns}c-{self.tables}t"
+        return f"{'drs-' if self.drs else ''}{self.columns}c-{self.tables}t"
 
     @property
     def table_ids(self) -> tuple[TableId, ...]:
@@ -58,7 +64,7 @@ class Case:
         return tuple(TableId(_DATABASE, "", f"orders_{number}") for number in range(self.tables))
 
 
-CASES = (Case(5, 1), Case(15, 1), Case(30, 1), Case(15, 20))
+CASES = (Case(5, 1), Case(15, 1), Case(30, 1), Case(15, 20), Case(5, 1, drs=True), Case(15, 1, drs=True))
 
 
 def messages(case: Case, *, size: int, seed: int) -> pa.Array:
@@ -194,8 +200,12 @@ def measure(case: Case, *, turns: int, seed: int, size: int) -> Measured:
     Raises:
         SystemExit: They made different tables.
     """
-    array = messages(case, size=size, seed=seed)
-    payloads, wire = array.to_pylist(), DtsAvro(schema_file())
+    wire: WireFormat = DrsAvro(drs_schema_file()) if case.drs else DtsAvro(schema_file())
+    if case.drs:
+        array = drs_messages(case.columns, table=case.table_ids[0].table, size=size, seed=seed)
+    else:
+        array = messages(case, size=size, seed=seed)
+    payloads = array.to_pylist()
     columns = tuple(
         Column(one.name, wire.column_type(one.original_type, unsigned=False), one.is_key)
         for one in wire.entries(array).shapes[0].columns
@@ -205,8 +215,11 @@ def measure(case: Case, *, turns: int, seed: int, size: int) -> Measured:
     def ours() -> Any:
         return wire.changes(wire.entries(array).batch, tables)
 
-    ways: dict[str, Callable[[], Any]] = {"loop": lambda: plain(payloads, columns), "ours": ours}
-    expected = ways["loop"]()[1]
+    def loop() -> Mapping[str, pa.RecordBatch]:
+        return plain_drs(payloads, columns) if case.drs else plain(payloads, columns)[1]
+
+    ways: dict[str, Callable[[], Any]] = {"loop": loop, "ours": ours}
+    expected = loop()
     for one in ours().tables:
         theirs = expected[one.table.table]
         for name in theirs.schema.names:
