@@ -56,7 +56,7 @@ TABLE: tuple[Row, ...] = (
     Row("decode_json", "DRS JSON-C to typed columns, one row a message, one core",
         "json.loads and a loop over every value, its time by ours", lambda case: case.endswith("-1r"), ">= 2.5"),
     Row("decode_json", "the same, 20 rows a message", "the same", lambda case: case.endswith("-20r"), ">= 4"),
-    Row("decode_avro", "DTS Avro to typed columns, one core", "fastavro and a loop over every value, its time by ours",
+    Row("decode_avro", "DTS Avro and DRS Avro to typed columns, one core", "fastavro and a loop over every value, its time by ours",
         lambda _: True, ">= 2"),
     Row("reassembly", "fragments to entry sets, one core", "reading the same messages, speed by its speed",
         lambda _: True, ">= 0.7"),

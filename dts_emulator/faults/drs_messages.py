@@ -1,4 +1,7 @@
-"""Messages of DRS as objects, in which faults are looked for: JSON, or records of the assumed schema in any frame."""
+"""Messages of DRS as objects, in which faults are looked for.
+
+They are JSON, or records of the assumed schema in any frame.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,10 @@ from typing import Any
 Fields = Mapping[str, Any]
 
 WRITER = "the writer's schema"
-"""The key of a container's own schema where it is not the assumed one; what such a record says nobody can tell."""
+"""The key of a container's own schema where it is not the assumed one.
+
+Nobody can tell what such a record says.
+"""
 
 _MAGIC = b"Obj\x01"
 _HEADER = 5
@@ -67,7 +73,7 @@ def _of_container(value: bytes) -> Fields | None:
 
 
 def _in_capitals(record: dict[str, Any]) -> Fields:
-    """Return a record with its type in the letters of the vendor's table: a record tells it in any."""
+    """Return a record with its type in capitals: a record tells it in any letters."""
     return record | {"type": record["type"].upper()}
 
 

@@ -34,8 +34,8 @@ def unequal(stack: LiveStack, content: Path) -> list[str]:
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     ("form", "seconds"),
-    [("drs-json-c", 0), ("drs-json", 0), ("drs-json-c", 70), ("canal-json", 70)],
-    ids=["JSON-C at once", "JSON at once", "JSON-C over a window's end", "Canal over a window's end"],
+    [("drs-json-c", 0), ("drs-json", 0), ("drs-avro", 0), ("drs-json-c", 70), ("canal-json", 70)],
+    ids=["JSON-C at once", "JSON at once", "Avro at once", "JSON-C over a window's end", "Canal over a window's end"],
 )
 def test_a_topic_without_checkpoints_shows_what_has_arrived(tmp_path: Path, form: str, seconds: float) -> None:
     options = LiveOptions(tmp_path / "live", rate=50, tables=4, every="1m", format=form)
