@@ -240,7 +240,7 @@ def _folded(plain: bytes, codec: str) -> bytes:
     """A container without a codec, as one whose only block is folded."""
     read = containers.read_container(plain)
     ((count, data),) = read.blocks
-    folded = pa.compress(data, "zstd" if codec == "zstandard" else codec, asbytes=True)
+    folded: bytes = pa.compress(data, "zstd" if codec == "zstandard" else codec, asbytes=True)
     if codec == "snappy":
         folded += zlib.crc32(data).to_bytes(4, "big")
     sync = plain[-16:]
