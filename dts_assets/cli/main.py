@@ -156,7 +156,7 @@ def config_commands() -> None:
 @click.option(
     "--connect",
     is_flag=True,
-    help="Also ask Kafka brokers, a Spark master and catalogs that are servers, and read recordings.",
+    help="Also ask Kafka brokers, a Spark master and catalogs that are servers, and look at messages of each source.",
 )
 @click.option("--port", type=click.IntRange(1, 65535), help="Also look whether Dagster's UI can listen on this port.")
 @config_option

@@ -11,9 +11,9 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from dts_assets.errors import DtsAssetsError, UnwritableLakeError
+from dts_assets.errors import ConfigErrors, DtsAssetsError, UnwritableLakeError
 from dts_assets.errors.machine import UnwritableHomeError
-from dts_assets.settings.load import dagster_home
+from dts_assets.settings.load import dagster_home, mistake_at
 from dts_assets.settings.models import Settings, Subscription
 from dts_assets.sources.capture_folder import capture_files, require_recording
 from dts_assets.store.machine import require_free_port, require_java, require_master
@@ -25,8 +25,9 @@ def find_troubles(
 ) -> list[DtsAssetsError]:
     """Return every trouble that a run with these settings would meet: sources, the lake, then this machine.
 
-    ``port`` is one on which a server is to start. With ``connect`` brokers are asked for their topics, recordings are read, a
-    catalog that is a server is asked for its namespaces, and a Spark master is connected to.
+    ``port`` is one on which a server is to start. With ``connect`` brokers are asked for their topics, recordings are read,
+    the newest messages of both are looked at, a catalog that is a server is asked for its namespaces, and a Spark master is
+    connected to.
     """
     found = []
     for look in _looks(settings, config, port=port, connect=connect):
@@ -76,7 +77,7 @@ def _looks(settings: Settings, config: Path, *, port: int | None, connect: bool)
         if subscription.schema_file is not None:
             yield partial(_look_at_schema, subscription)
         if connect:
-            yield partial(_ask_source, subscription)
+            yield partial(_ask_source, subscription, config)
     yield partial(_look_at_lake, settings)
     if connect and settings.lake.catalog_file is None:
         yield partial(_ask_catalog, settings)
@@ -110,22 +111,27 @@ def _look_at_source(subscription: Subscription) -> None:
         (require_recording if capture.complete else capture_files)(capture.path)
 
 
-def _ask_source(subscription: Subscription) -> None:
-    """Ask a broker for its topics, and read the offsets of a capture.
+def _ask_source(subscription: Subscription, config: Path) -> None:
+    """Ask a source for its offsets, and look at its newest messages.
 
     Raises:
         SourceError: The source is not what the settings describe.
+        ConfigErrors: The messages look like another format.
     """
     from dts_assets.flows.pipeline import open_source
+    from dts_assets.flows.recognition import recognise_source, way_out
 
     kafka = subscription.source.kafka
-    if kafka is None:
-        with suppress(FileNotFoundError):  # a growing capture whose files move while they are listed
-            open_source(subscription).watermarks()
-        return
-    from dts_assets.sources.kafka_source import KafkaSource
+    if kafka is not None:
+        from dts_assets.sources.kafka_source import KafkaSource
 
-    KafkaSource.of(kafka, subscription.partitions).check()
+        KafkaSource.of(kafka, subscription.partitions).check()
+    with suppress(FileNotFoundError):  # a growing capture whose files move while they are listed
+        found = recognise_source(open_source(subscription), subscription)
+        if found.contradicts(subscription.format):
+            place = ("subscriptions", subscription.name, "format")
+            said = f"the newest messages are not of the format {subscription.format}: {found.sentence}"
+            raise ConfigErrors((mistake_at(config, place, said, way_out(found)),))
 
 
 def _look_at_lake(settings: Settings) -> None:

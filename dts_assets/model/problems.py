@@ -20,6 +20,8 @@ class ProblemCode(StrEnum):
     """Offsets that the source no longer has, or never had where contiguity was promised."""
     CLOCK = "clock"
     """Messages dated beyond now plus the allowed clock skew; passed over when window boundaries are found."""
+    FORMAT = "format"
+    """Nearly all messages are in quarantine, and they look like messages of another format."""
     ROLLBACK = "rollback"
     """A ROLLBACK entry, which the vendor documents as unused."""
     UNENDED = "unended"

@@ -13,9 +13,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from dts_assets.errors import ConfigErrors
+from dts_assets.errors import ConfigErrors, ConfigMistake
 from dts_assets.errors.machine import UnwritableHomeError
-from dts_assets.settings.document import read_document
+from dts_assets.settings.document import Place, read_document
 from dts_assets.settings.mistakes import mistake_of
 from dts_assets.settings.models import Settings
 from dts_assets.settings.unsupported import unsupported_in
@@ -45,6 +45,15 @@ def load_settings(path: Path | None = None, *, environment: Mapping[str, str] | 
         each_once = dict.fromkeys(mistake for _, mistake in found)
         raise ConfigErrors(tuple(sorted(each_once, key=lambda mistake: (mistake.line or 0, mistake.path))))
     return settings
+
+
+def mistake_at(file: Path, place: Place, message: str, fix: str) -> ConfigMistake:
+    """Return a mistake that was found behind the checks of a file, with the line of its place.
+
+    Raises:
+        ConfigErrors: the file cannot be read any more.
+    """
+    return read_document(file, os.environ).mistake(place, message, fix)
 
 
 def config_file(path: Path | None = None) -> Path:

@@ -88,7 +88,8 @@ class CellDecoder:
         self._format = reading.format
         state = WindowState.begin(reading.offsets) if reading.resume is None else WindowState.of_bytes(reading.resume)
         self.facts, self.runs, self.delivery, self.tables = state.facts, state.runs, state.delivery, state.tables
-        self._neighbours, self._events, self._arrivals = state.neighbours, state.events, state.arrivals
+        self._neighbours, self._events = state.neighbours, state.events
+        self._arrivals, self._forms = state.arrivals, state.forms
         self.end = reading.offsets.end
         self._joiner = Reassembler(
             self._read_head,
@@ -141,6 +142,7 @@ class CellDecoder:
             self._neighbours,
             self._events,
             self._arrivals,
+            self._forms,
         )
         return state.to_bytes()
 
@@ -166,6 +168,8 @@ class CellDecoder:
         ):
             if count:
                 yield Problem(code, None, None, f"{count} {of_what}")
+        rejected = lost + facts.quarantined_sets + facts.quarantined_entries
+        yield from self._forms.problems(rejected, self.tally.messages - self.tally.null_messages, self._format)
         for what, count in sorted(facts.unknown.items()):
             yield Problem(ProblemCode.UNKNOWN, None, None, f"{what}: {count}")
 
@@ -274,6 +278,7 @@ class CellDecoder:
 
     def _reject(self, found: Sequence[Unusable]) -> None:
         """Hand rows of quarantine to the sink."""
+        self._forms.see(one.data for one in found)
         partition, start = self._reading.cell.kafka_partition, self._reading.cell.window.start
         for some in _at_most(found, MOST_SET_BYTES, lambda one: len(one.data or b"")):
             rows = quarantine_rows(some, kafka_partition=partition, window_start=start, stage="entries")

@@ -24,6 +24,7 @@ from dts_assets.stages.collecting import Tally
 from dts_assets.stages.delivery_tracker import Delivery
 from dts_assets.stages.entry_facts import EntryFacts
 from dts_assets.stages.event_rows import EventRows
+from dts_assets.stages.form_tracker import FormTracker
 from dts_assets.stages.repeated_neighbours import NeighbourTracker
 from dts_assets.stages.run_tracker import RunTracker
 from dts_assets.stages.table_tracker import TableTracker
@@ -54,13 +55,14 @@ class WindowState:
     neighbours: NeighbourTracker
     events: EventRows
     arrivals: ArrivalTracker
+    forms: FormTracker
 
     @classmethod
     def begin(cls, offsets: OffsetRange) -> WindowState:
         """Return the state before the first message of a cell with these offsets."""
         return cls(
             Tally(), EntryFacts(), RunTracker(), Delivery(offsets), TableTracker(), NeighbourTracker(), EventRows(),
-            ArrivalTracker(),
+            ArrivalTracker(), FormTracker(),
         )  # fmt: skip
 
     def to_bytes(self) -> bytes | None:

@@ -23,6 +23,7 @@ LEVELS = {
     ProblemCode.GTIDS: INCOMPLETE,
     ProblemCode.SEQUENCE: OBSERVED,
     ProblemCode.CLOCK: OBSERVED,
+    ProblemCode.FORMAT: OBSERVED,
     ProblemCode.ROLLBACK: OBSERVED,
     ProblemCode.LINEAGES: OBSERVED,
     ProblemCode.ID: Completeness.INCOMPLETE,

@@ -60,6 +60,7 @@ def decoded(topic: Topic, sets: Sequence[Message]) -> DecodedEntries:
 def see(state: WindowState, topic: Topic, messages: Sequence[Message]) -> None:
     """Show some messages to all trackers, as the reading of a window does."""
     state.tally.messages += len(messages)
+    state.forms.see(b'{"op": "c", "source": {}}' if one.sequence % 3 else b"no message" for one in messages)
     state.delivery.see_messages(
         pa.array([one.offset for one in messages], pa.int64()),
         pa.RecordBatch.from_pydict(
@@ -83,7 +84,7 @@ def results(state: WindowState) -> tuple[Any, ...]:
     runs, delivery = state.runs, state.delivery
     facts = {name: getattr(state.facts, name) for name in state.facts.__slots__ if name != "unknown"}
     found = (state.tally, facts, runs.runs(), runs.checkpoints(), runs.statements(), delivery.result())
-    return (*found, list(delivery.problems()))
+    return (*found, list(delivery.problems()), state.forms)
 
 
 def read(topic: Topic, messages: Sequence[Message], cuts: Sequence[int] = (), *, stored: bool = False) -> WindowState:

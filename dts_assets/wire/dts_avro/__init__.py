@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from dts_assets.wire.avro.records import RecordSchema
     from dts_assets.wire.format import DecodedChanges, DecodedEntries
+    from dts_assets.wire.recognition.samples import Sample, Signs
 
 NAME = "dts-avro"
 
@@ -67,6 +68,13 @@ class DtsAvro:
         ignores_case=True,
         rows_apart=True,
     )
+
+    @classmethod
+    def signs_in(cls, sample: Sample) -> Signs | None:
+        """Return the signs of a record of DTS in a message that is read without a schema."""
+        from dts_assets.wire.dts_avro.signs import avro_signs
+
+        return avro_signs(sample)
 
     @classmethod
     def of(cls, settings: FormatSettings) -> Self:

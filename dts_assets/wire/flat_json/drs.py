@@ -16,6 +16,7 @@ from dts_assets.wire.flat_json.formats import FlatMessages
 if TYPE_CHECKING:
     from dts_assets.wire.columns.pivot import Reading
     from dts_assets.wire.flat_json.dialect import Dialect
+    from dts_assets.wire.recognition.samples import Sample, Signs
 
 BARE_DECIMAL = re.compile(r"\s*(dec(imal)?|numeric|fixed)(\s+(unsigned|zerofill))*\s*", re.I)
 """The type text of decimals of which nobody says how many digits they have."""
@@ -37,6 +38,16 @@ class DrsMessages(FlatMessages):
     traits: ClassVar[FormatTraits] = FormatTraits(
         kind="json", evidence=frozenset(), order=ChangeOrder.MESSAGE_ID, ignores_case=True
     )
+
+    @classmethod
+    def signs_in(cls, sample: Sample) -> Signs | None:
+        """Return the signs of the format in a message.
+
+        None if it is of the sister format, of Canal, or of another form.
+        """
+        from dts_assets.wire.flat_json.signs import FlatForm, flat_signs
+
+        return flat_signs(sample).get(FlatForm.JSON if cls.deleted_in_old else FlatForm.JSON_C)
 
     @property
     def entries_fingerprint(self) -> str:

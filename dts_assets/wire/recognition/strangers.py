@@ -1,0 +1,92 @@
+"""Signs of forms that no class of a format tells: planned formats, and messages of other products.
+
+A name is that of a planned format, so that it is called readable once a package registers it. Forms that will never be read
+have no name, only a title.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dts_assets.wire.flat_json.signs import FlatForm, flat_signs
+from dts_assets.wire.recognition.samples import Sample, Signs
+
+
+@dataclass(frozen=True, slots=True)
+class Stranger:
+    """A form that is recognised by simple signs. ``name`` is empty where no format will have it."""
+
+    name: str
+    title: str
+    signs_in: Callable[[Sample], Signs | None]
+
+
+def _by_fields(test: Callable[[Mapping[str, Any]], bool], sign: str) -> Callable[[Sample], Signs | None]:
+    """Return signs of JSON objects whose fields pass a test."""
+    found = frozenset({sign})
+    return lambda sample: found if sample.fields is not None and test(sample.fields) else None
+
+
+def _is_debezium(fields: Mapping[str, Any]) -> bool:
+    payload = fields.get("payload", fields)
+    if not isinstance(payload, dict):
+        return False
+    return isinstance(payload.get("op"), str) and isinstance(payload.get("source"), dict)
+
+
+def _is_maxwell(fields: Mapping[str, Any]) -> bool:
+    kind = fields.get("type")
+    named = {"database", "type", "ts"} <= fields.keys() and "mysqlType" not in fields
+    return named and isinstance(kind, str) and kind.islower()
+
+
+def _is_dts_json(fields: Mapping[str, Any]) -> bool:
+    return "messageType" in fields and bool({"fileName", "position", "safePosition"} & fields.keys())
+
+
+def _is_postgresql_json(fields: Mapping[str, Any]) -> bool:
+    return {"id", "es", "type", "columnType"} <= fields.keys() and bool({"opType", "dbType", "schema"} & fields.keys())
+
+
+def _is_mongodb_json(fields: Mapping[str, Any]) -> bool:
+    return {"id", "op", "coll"} <= fields.keys() and bool({"clusterTime", "recordType"} & fields.keys())
+
+
+def _is_ticdc(fields: Mapping[str, Any]) -> bool:
+    return "_tidb" in fields and "mysqlType" in fields
+
+
+def _canal(sample: Sample) -> Signs | None:
+    return flat_signs(sample).get(FlatForm.CANAL)
+
+
+def _confluent(sample: Sample) -> Signs | None:
+    """Return the sign of a zero and a small number of four bytes.
+
+    Registries count schemas from 1.
+    """
+    framed = sample.value[:2] == b"\0\0" and len(sample.value) > 5 and sample.value[1:5] != bytes(4)
+    return frozenset({"a zero and the number of a schema in front"}) if framed else None
+
+
+def _container(sample: Sample) -> Signs | None:
+    return frozenset({"Obj in front"}) if sample.value[:4] == b"Obj\x01" else None
+
+
+STRANGERS = (
+    Stranger("canal-json", "Canal JSON", _canal),
+    Stranger("dts-json", "DTS JSON", _by_fields(_is_dts_json, "messageType, fileName, position")),
+    Stranger("", "Debezium JSON", _by_fields(_is_debezium, "op, source, before and after")),
+    Stranger("", "Maxwell JSON", _by_fields(_is_maxwell, "type in small letters, ts")),
+    Stranger("", "Canal JSON of TiCDC", _by_fields(_is_ticdc, "_tidb")),
+    Stranger("", "DRS JSON of MongoDB (DDS)", _by_fields(_is_mongodb_json, "op, coll, clusterTime")),
+    Stranger(
+        "",
+        "DRS JSON of PostgreSQL, GaussDB, SQL Server or Oracle",
+        _by_fields(_is_postgresql_json, "columnType, opType"),
+    ),
+    Stranger("", "Avro behind the number of a schema (Confluent)", _confluent),
+    Stranger("", "Avro containers", _container),
+)
