@@ -51,6 +51,7 @@ CHEAP = (
     "dts-assets config check",
     "dts-assets config check --connect",
     "dts-assets config schema",
+    "dts-assets sniff examples/shop",
     "dts-assets faults examples/shop damaged",
 )
 """Commands that need no lake. They run in the first tier."""
@@ -82,10 +83,19 @@ IN_ORDER = (
 )
 """Commands that make the lake of the example, and commands that read it. They run one after the other, in the long tier."""
 
-NAMED = ("dts-assets faults", "dts-assets inspect", "dts-assets inspect window", "dts-assets spark-server")
+NAMED = (
+    "dts-assets faults",
+    "dts-assets inspect",
+    "dts-assets inspect window",
+    "dts-assets spark-server",
+)
 """Names of commands that want arguments, or that do not end. Their help is asked for."""
 
 NOT_RUN = {
+    "dts-assets run --config FILE": "names a file of the reader's",
+    "dts-assets sniff --bootstrap-servers broker:9092 --topic shop --topic shop-ddl --setting security.protocol=sasl_ssl "
+    "--setting sasl.mechanism=SCRAM-SHA-512 --setting sasl.username=reader --setting 'sasl.password=${SHOP_PASSWORD}' "
+    "--out pipeline.yaml": "reads a broker of the reader's; tests/cli/test_sniff.py does",
     "dts-assets freshness commits.jsonl --last 600": "reads the log of a live pipeline; make live shows it",
     "python -m dts_emulator.tasks --socket /run/mysqld/mysqld.sock --bootstrap-servers 127.0.0.1:9092 --topic dts "
     "--partitions 4 --checkpoint task.json": "follows a server and a broker of the reader's; tests/dts_emulator/tasks does",

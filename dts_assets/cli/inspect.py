@@ -72,7 +72,9 @@ class _Place:
         """The place to look: the capture that was named, else the lake."""
         if self.capture is None:
             return LakeStock(self.pipeline)
-        source = CaptureSource(str(self.capture), self.pipeline.settings.partitions)
+        configured = self.pipeline.settings.source.capture
+        topics = () if configured is None else tuple(configured.topics.items())
+        source = CaptureSource(str(self.capture), self.pipeline.settings.partitions, topics=topics)
         return CaptureStock(source, self.pipeline.format)
 
     @property

@@ -34,6 +34,7 @@ COMMANDS_IN_MODULES = {
     "keys": "dts_assets.cli.keys:keys",
     "run": "dts_assets.cli.run:run",
     "redrive": "dts_assets.cli.redrive:redrive",
+    "sniff": "dts_assets.cli.sniff:sniff_command",
     "spark-server": "dts_assets.cli.spark_server:spark_server",
     "tables": "dts_assets.cli.tables:tables",
 }
@@ -197,7 +198,10 @@ def _summary(subscription: Subscription) -> tuple[str, ...]:
 def _source(subscription: Subscription) -> str:
     capture, kafka = subscription.source.capture, subscription.source.kafka
     if kafka is None:
-        return "" if capture is None else f"the {'' if capture.complete else 'growing '}capture {capture.path}"
+        if capture is None:
+            return ""
+        topics = f" of {', '.join(capture.topics)}" if capture.topics else ""
+        return f"the {'' if capture.complete else 'growing '}capture {capture.path}{topics}"
     protocol = kafka.config.get("security.protocol", "plaintext").lower()
     return f"the Kafka topic{'s' * (len(kafka.topics) > 1)} {', '.join(kafka.topics)} at {kafka.bootstrap_servers} ({protocol})"
 

@@ -268,7 +268,8 @@ def open_source(subscription: Subscription) -> Source:
     """
     capture, kafka = subscription.source.capture, subscription.source.kafka
     if capture is not None:
-        return CaptureSource(str(capture.path), subscription.partitions, complete=capture.complete)
+        topics = tuple(capture.topics.items())
+        return CaptureSource(str(capture.path), subscription.partitions, complete=capture.complete, topics=topics)
     assert kafka is not None, "the settings refuse a source that is neither"
     from dts_assets.sources.kafka_source import KafkaSource  # not needed, and so not loaded, where a capture is read
 

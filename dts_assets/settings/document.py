@@ -176,6 +176,15 @@ def read_document(file: Path, environment: Mapping[str, str]) -> Document:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         fix = "make it a readable UTF-8 text file"
         raise ConfigErrors(_unreadable(name, f"it cannot be read ({reason})", fix)) from None
+    return document_of(text, name, environment)
+
+
+def document_of(text: str, name: str, environment: Mapping[str, str]) -> Document:
+    """Return the document of a text; messages call it by ``name``.
+
+    Raises:
+        ConfigErrors: the text is no YAML.
+    """
     try:
         root = YAML(typ="rt", pure=True).compose(text)
     except MarkedYAMLError as error:

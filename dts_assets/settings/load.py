@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from dts_assets.errors import ConfigErrors, ConfigMistake
 from dts_assets.errors.machine import UnwritableHomeError
-from dts_assets.settings.document import Place, read_document
+from dts_assets.settings.document import Document, Place, document_of, read_document
 from dts_assets.settings.mistakes import mistake_of
 from dts_assets.settings.models import Settings
 from dts_assets.settings.unsupported import unsupported_in
@@ -30,14 +30,33 @@ def load_settings(path: Path | None = None, *, environment: Mapping[str, str] | 
         ConfigErrors: the file has mistakes; it holds every one.
     """
     file = config_file(path)
-    document = read_document(file, os.environ if environment is None else environment)
+    return _settings_of(read_document(file, os.environ if environment is None else environment), file.parent)
+
+
+def settings_of_text(text: str, *, name: str, folder: Path) -> Settings:
+    """Return the settings of a text that is to be a file in ``folder``.
+
+    Messages call it by ``name``.
+
+    Raises:
+        ConfigErrors: the text has mistakes; it holds every one.
+    """
+    return _settings_of(document_of(text, name, os.environ), folder)
+
+
+def _settings_of(document: Document, folder: Path) -> Settings:
+    """Return the settings of a document whose relative paths begin at ``folder``.
+
+    Raises:
+        ConfigErrors: it has mistakes.
+    """
     found = [
         *document.mistakes,
         *((place, document.mistake(place, message, fix)) for place, message, fix in unsupported_in(document.values)),
     ]
     settings = None
     try:
-        settings = Settings.model_validate(document.values, context={"folder": file.parent})
+        settings = Settings.model_validate(document.values, context={"folder": folder})
     except ValidationError as error:
         details = error.errors(include_url=False, include_input=False)
         found += [pair for pair in (mistake_of(one, document) for one in details) if pair[0] not in document.spoiled]

@@ -214,6 +214,18 @@ class Subscription(Part):
             )
         return name
 
+    @field_validator("partitions")
+    @classmethod
+    def _of_all_topics(cls, partitions: int, info: ValidationInfo) -> int:
+        source: Source | None = info.data.get("source")
+        topics = {} if source is None or source.capture is None else source.capture.topics
+        if topics and sum(topics.values()) != partitions:
+            raise mistake(
+                f"the topics of the capture have {sum(topics.values())} Kafka partitions together, not {VALUE}",
+                f"write partitions: {sum(topics.values())}, or mend the numbers below topics",
+            )
+        return partitions
+
     @field_validator("schema_file")
     @classmethod
     def _schema_where_needed(cls, schema: Path | None, info: ValidationInfo) -> Path | None:

@@ -159,6 +159,10 @@ class Capture(Part):
 
     path: AbsolutePath = Field(description="The folder with the Parquet files.")
     complete: bool = Field(True, description="false while it is still being recorded: its end closes no window.")
+    topics: dict[Annotated[str, Field(min_length=1)], Annotated[int, Field(ge=1, le=100)]] = Field(
+        default_factory=dict,
+        description="The topics of a recording of several, each with its number of partitions; numbered in this order.",
+    )
 
 
 def _bare_path_is_complete(values: object) -> object:

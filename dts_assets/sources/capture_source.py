@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 from dts_assets.errors.sources import CaptureError
 from dts_assets.model.offsets import OffsetRange, Watermark
 from dts_assets.sources.capture_folder import capture_files, require_recording
+from dts_assets.sources.layouts import first_number, located
 from dts_assets.sources.milliseconds import ceiling_of, column_of, floor_of, instant_of, milliseconds_of
 
 MESSAGE_SCHEMA = pa.schema(
@@ -56,6 +57,7 @@ The longest durations of the settings can be added to it.
 _OFFSETS = (0, (1 << 63) - 2)
 """The least and the greatest offset: the one behind it fits 64 bits."""
 
+_MOST_PARTITIONS = 1 << 20
 _Integers: TypeAlias = npt.NDArray[np.int64]
 
 
@@ -91,12 +93,15 @@ class _Index:
 class CaptureSource:
     """The messages of a capture folder.
 
-    It may grow while it is read, and one that does not exist yet is empty. One that is ``complete`` has to be there.
+    It may grow while it is read, and one that does not exist yet is empty. One that is ``complete`` has to be there. ``topics``
+    are its topics with their numbers of partitions, ``(("shop", 4), ("shop-ddl", 1))``, in the order in which Kafka partitions
+    are numbered; a capture of one topic needs no name.
     """
 
     path: str
     partitions: int
     complete: bool = False
+    topics: tuple[tuple[str, int], ...] = ()
 
     def watermarks(self) -> Mapping[int, Watermark]:
         """Return the offsets recorded so far and their times, by Kafka partition."""
@@ -153,7 +158,10 @@ class CaptureSource:
         table = _row_group(file, stat.st_size, stat.st_mtime_ns, group)
         if table.nbytes > _KEPT_BYTES:
             _row_group.cache_clear()
-        return _only(table, pc.equal(table["partition"], kafka_partition))
+        if not self.topics:
+            return _only(table, pc.equal(table["partition"], kafka_partition))
+        topic, partition = located(self.topics, kafka_partition)
+        return _only(table, pc.and_(pc.equal(table["topic"], topic), pc.equal(table["partition"], partition)))
 
     def _index(self) -> _Index:
         folder = Path(self.path)
@@ -161,7 +169,7 @@ class CaptureSource:
             require_recording(folder)
         stats = [(str(file), file.stat()) for file in capture_files(folder)]
         state = tuple((name, stat.st_size, stat.st_mtime_ns) for name, stat in stats)
-        return _build_index(self.path, self.partitions, state)
+        return _build_index(self.path, self.partitions, self.topics, state)
 
 
 @lru_cache(maxsize=1)
@@ -179,7 +187,9 @@ def _row_group(file: str, size: int, modified: int, group: int) -> pa.Table:
 
 
 @lru_cache(maxsize=16)
-def _build_index(path: str, partitions: int, state: tuple[tuple[str, int, int], ...]) -> _Index:
+def _build_index(
+    path: str, partitions: int, topics: tuple[tuple[str, int], ...], state: tuple[tuple[str, int, int], ...]
+) -> _Index:
     """Return the index of a capture as it stood at ``state``: name, size and modification time of files.
 
     Raises:
@@ -187,7 +197,7 @@ def _build_index(path: str, partitions: int, state: tuple[tuple[str, int, int], 
     """
     columns: list[tuple[_Integers, ...]] = []
     row_groups: list[tuple[str, int]] = []
-    topics: set[str] = set()
+    names: set[str] = set()
     for file, _, _ in state:
         with _open(path, file) as parquet:
             for group in range(parquet.metadata.num_row_groups):
@@ -196,19 +206,25 @@ def _build_index(path: str, partitions: int, state: tuple[tuple[str, int, int], 
                     raise CaptureError(
                         path, f"{Path(file).name} has rows without {', '.join(unnumbered)}; record it anew"
                     )
-                topics.update(str(topic) for topic in pc.unique(table["topic"]).to_pylist())
+                names.update(str(topic) for topic in pc.unique(table["topic"]).to_pylist())
                 columns.append(
                     (
-                        _numbers(table["partition"], (0, partitions - 1), path, _OTHER_PARTITION.format(partitions)),
+                        _numbered(table, topics, path)
+                        if topics
+                        else _numbers(
+                            table["partition"], (0, partitions - 1), path, _OTHER_PARTITION.format(partitions)
+                        ),
                         _numbers(table["offset"], _OFFSETS, path, f"{Path(file).name} {_NO_OFFSET}"),
                         milliseconds_of(table["timestamp"]),
                         np.full(table.num_rows, len(row_groups), dtype=np.int64),
                     )
                 )
                 row_groups.append((file, group))
-    if len(topics) > 1:
+    if len(names) > 1 and not topics:
         raise CaptureError(
-            path, f"it holds {len(topics)} topics ({', '.join(sorted(topics))}); record one topic a folder"
+            path,
+            f"it holds {len(names)} topics ({', '.join(sorted(names))}); write below capture how many Kafka partitions each has, "
+            f"in the order in which they are to be numbered, topics: {{{': ..., '.join(sorted(names))}: ...}}",
         )
     if not columns:
         return _Index({}, (), None)
@@ -239,6 +255,30 @@ def _numbers(column: pa.ChunkedArray, bounds: tuple[int, int], path: str, proble
             raise CaptureError(path, problem.replace("{}", str(number)))  # names of files may have braces
     numbers: _Integers = column.to_numpy().astype(np.int64)
     return numbers
+
+
+def _numbered(table: pa.Table, topics: tuple[tuple[str, int], ...], path: str) -> _Integers:
+    """Return the number of the Kafka partition of each message, counted over all topics.
+
+    Raises:
+        CaptureError: A message is of another topic, or of a partition that its topic does not have.
+    """
+    partition = _numbers(table["partition"], (0, _MOST_PARTITIONS), path, "it holds Kafka partition {}; record it anew")
+    found = np.full(table.num_rows, -1, dtype=np.int64)
+    for topic in pc.unique(table["topic"]).to_pylist():
+        count = dict(topics).get(topic)
+        if count is None:
+            there = ", ".join(name for name, _ in topics)
+            raise CaptureError(
+                path, f"it holds topic {topic}, and topics names {there}; add it at the end, with its partitions"
+            )
+        mine = np.asarray(pc.equal(table["topic"], topic).combine_chunks())
+        greatest = int(partition[mine].max())
+        if greatest >= count:
+            what = f"it holds Kafka partition {greatest} of topic {topic}, and topics says {count}"
+            raise CaptureError(path, f"{what}; set it to what the topic has")
+        found[mine] = partition[mine] + first_number(topics, topic)
+    return found
 
 
 def _open(path: str, file: str) -> pq.ParquetFile:

@@ -87,12 +87,7 @@ class Client:
             UnknownTopicError: There is no such topic.
             BrokerError: See :meth:`ask`.
         """
-        topics = self.place.topics
-        found = self.ask(
-            lambda admin, seconds: admin.describe_topics(TopicCollection(list(topics)), request_timeout=seconds),
-            "read topic {}",
-        )
-        counts = {topic: len(found[topic].partitions) for topic in topics}
+        topics, counts = self.place.topics, self.counts()
         if sum(counts.values()) != self.place.partitions:
             listed = ", ".join(f"{topic} ({number})" for topic, number in counts.items())
             what = f"topic {topics[0]}" if len(topics) == 1 else f"the topics {listed} together"
@@ -100,6 +95,20 @@ class Client:
                 self.place.servers, what, configured=self.place.partitions, found=sum(counts.values())
             )
         return tuple((topic, number) for topic in topics for number in range(counts[topic]))
+
+    def counts(self) -> dict[str, int]:
+        """Ask the broker how many partitions each topic has, and return that in the order of the topics.
+
+        Raises:
+            UnknownTopicError: There is no such topic.
+            BrokerError: See :meth:`ask`.
+        """
+        topics = self.place.topics
+        found = self.ask(
+            lambda admin, seconds: admin.describe_topics(TopicCollection(list(topics)), request_timeout=seconds),
+            "read topic {}",
+        )
+        return {topic: len(found[topic].partitions) for topic in topics}
 
     def located(self, kafka_partition: int) -> Place:
         """Return the topic and partition of one of our Kafka partitions. With one topic nobody has to be asked."""

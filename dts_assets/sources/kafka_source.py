@@ -6,6 +6,7 @@ ended, although no reader ever gets them. So a boundary may be the offset of a m
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -48,6 +49,20 @@ class KafkaSource:
     def check(self) -> None:
         """Ask the broker for the topics, so that a fault of broker or settings is raised."""
         client_of(self.place).look()
+
+    def counts(self) -> dict[str, int]:
+        """Ask the broker how many partitions each topic has, whatever the settings say."""
+        return client_of(self.place).counts()
+
+    def topics(self) -> tuple[tuple[str, int], ...]:
+        """Return the topics with their numbers of partitions, in the order listed: ``(("shop", 4), ("shop-ddl", 1))``.
+
+        A single topic has as many as the settings say, and nobody is asked.
+        """
+        if len(self.place.topics) == 1:
+            return ((self.place.topics[0], self.place.partitions),)
+        numbered = Counter(topic for topic, _ in client_of(self.place).layout())
+        return tuple((topic, numbered[topic]) for topic in self.place.topics)
 
     def watermarks(self) -> Mapping[int, Watermark]:
         """Return the offsets, the time of the first message and the greatest time, by Kafka partition."""

@@ -69,10 +69,15 @@ def test_what_is_no_offset_and_no_time_is_refused(config: Path, tmp_path: Path) 
     assert (code, "there are shop" in output) == (2, True)
 
 
-def test_the_configuration_can_be_checked_with_the_broker(config: Path) -> None:
+def test_the_configuration_can_be_checked_with_the_broker(config: Path, kafka_broker: Broker) -> None:
+    code, output = run("config", "check", "--connect", config=config)
+    assert code == 2, "its messages are numbers"
+    assert "none of 14 messages looks like a format that is known here" in output
+    kafka_broker.create_topic(f"{TOPIC}-empty", 2)
+    config.write_text(config.read_text().replace(TOPIC, f"{TOPIC}-empty"))
     code, output = run("config", "check", "--connect", config=config)
     assert code == 0, output
-    assert f"the Kafka topic {TOPIC} at 127.0.0.1" in " ".join(output.split())
+    assert f"the Kafka topic {TOPIC}-empty at 127.0.0.1" in " ".join(output.split())
     config.write_text(config.read_text().replace("partitions: 2", "partitions: 3"))
     code, output = run("config", "check", config=config)
     assert code == 0
