@@ -30,9 +30,10 @@ from dts_emulator.tasks.recording import record
 from dts_emulator.tasks.vendor_tasks import FORMATS, options_of
 
 
-def counted(messages: Iterable[Message], counts: list[int]) -> Iterator[Message]:
-    """Yield the messages as they come, and add to ``counts`` (messages, bytes) on the way."""
+def counted(messages: Iterable[Message], counts: list[int], topics: set[str]) -> Iterator[Message]:
+    """Yield the messages as they come, and add to ``counts`` (messages, bytes) and ``topics`` on the way."""
     for message in messages:
+        topics.update(filter(None, [message.topic]))
         counts[0] += 1
         counts[1] += len(message.value)
         yield message
@@ -82,6 +83,18 @@ def _number(_context: click.Context, _parameter: click.Parameter, text: str) -> 
     help="The formats of DRS, canal-json: by table, all to partition 0, or by primary key.",
 )
 @click.option(
+    "--topic-policy",
+    type=click.Choice(["0", "1", "2", "3"]),
+    default="0",
+    callback=_number,
+    show_default=True,
+    help="The formats of DRS: one topic, or one for each table, each database, each database and schema.",
+)
+@click.option(
+    "--topic-template",
+    help="The formats of DRS: the names of topics, $database$-$tablename$. A statement's has an empty table name.",
+)
+@click.option(
     "--source-time-zone",
     default="+00:00",
     callback=_zone,
@@ -123,12 +136,15 @@ def main(
         click.ClickException: The server cannot be read.
     """
     options = options_of(chosen, given)
-    counts = [0, 0]
+    counts, topics = [0, 0], set[str]()
     try:
-        files = write_capture(counted(record(server, options), counts), out, topic=options.topic)
+        files = write_capture(counted(record(server, options), counts, topics), out, topic=options.topic)
     except EmulatorError as error:
         raise click.ClickException(str(error)) from error
     click.echo(f"{counts[0]} messages, {counts[1] / 1e6:.1f} MB of values, in {len(files)} files in {out}")
+    if topics:
+        written = ", ".join(f"{topic}: {given['partitions']}" for topic in sorted(topics))
+        click.echo(f"below capture: topics: {{{written}}}")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import click
 from rich.console import Console
 
 from dts_assets.cli.main import config_option, settings_of, subscription_of, table_of
-from dts_assets.flows.pipeline import open_source
+from dts_assets.flows.pipeline import open_source, topics_of
 from dts_assets.sources.recorder import Recorded, record
 
 
@@ -42,16 +43,19 @@ def _offset_or_time(context: click.Context, option: click.Parameter, value: str 
 )
 @config_option
 def capture(subscription: str, folder: Path, since: int | datetime | None, seconds: float, config: Path | None) -> None:
-    """Record the topic of a SUBSCRIPTION into FOLDER.
+    """Record the topics of a SUBSCRIPTION into FOLDER.
 
     A recording that FOLDER holds already is continued at its end.
     """
     chosen = subscription_of(settings_of(config), subscription)
-    recorded = record(open_source(chosen), chosen.partitions, folder, since=since, seconds=seconds)
-    _show(recorded, folder)
+    source = open_source(chosen)
+    topics = topics_of(chosen, source)
+    several = topics if len(topics) > 1 else ()
+    recorded = record(source, chosen.partitions, folder, topics=several, since=since, seconds=seconds)
+    _show(recorded, folder, several)
 
 
-def _show(recorded: Recorded, folder: Path) -> None:
+def _show(recorded: Recorded, folder: Path, topics: tuple[tuple[str, int], ...]) -> None:
     console = Console(highlight=False)
     for number, offsets in recorded.gone.items():
         console.print(
@@ -64,3 +68,7 @@ def _show(recorded: Recorded, folder: Path) -> None:
     for number in sorted(recorded.messages):
         table.add_row(str(number), f"{recorded.messages[number]:,}", f"{recorded.bytes[number] / 1e6:,.1f}")
     console.print(table)
+    if topics:
+        written = ", ".join(f"{json.dumps(name)}: {partitions}" for name, partitions in topics)
+        line = f"To read it, write below capture: topics: {{{written}}}"
+        console.print(line, markup=False, soft_wrap=True)

@@ -33,6 +33,7 @@ commands, such as a failed check, and no errors::
     │  ├─ SetBackTableError                 a table was set back to an earlier version than the ledger speaks of
     │  ├─ LakeFormatError                   tables were made by another version of dts-assets, which lays them out otherwise
     │  └─ IncompatibleLakeError             a setting that an existing lake cannot change
+    │     └─ OtherTopicsError                   topics whose Kafka partitions would have other numbers than in the lake
     ├─ WindowError                      12  windows that are not ready
     │  ├─ NotClosedError                    windows that nothing has closed yet
     │  ├─ NotReadyError                     the inputs of a window are not there yet
@@ -357,6 +358,24 @@ class IncompatibleLakeError(LakeError):
         return (
             f"{self.setting} of subscription {self.subscription} is {self.configured} in the configuration, but the lake was "
             f"built with {self.stored}: set it back, or use another subscription name, whose tables start empty."
+        )
+
+
+@dataclass(eq=False)
+class OtherTopicsError(IncompatibleLakeError):
+    """Topics that are not those of the lake, with others added at the end.
+
+    ``stored`` and ``configured`` name them with their numbers of partitions: "shop (4), shop-ddl (1)".
+    """
+
+    setting: str = "topics"
+
+    def message(self) -> str:
+        """Return both lists and the way out."""
+        return (
+            f"The topics of subscription {self.subscription} are {self.configured}, but the lake was built with {self.stored}, "
+            f"and its Kafka partitions are numbered through them. List these first, in this order and with as many partitions as "
+            f"then; others may follow. For other topics use another subscription name, whose tables start empty."
         )
 
 

@@ -13,8 +13,9 @@ from typing import TypeAlias, TypeVar
 
 from pyspark.sql import SparkSession
 
-from dts_assets.errors import IncompatibleLakeError, NotReadyError
+from dts_assets.errors import NotReadyError
 from dts_assets.flows.first_times import first_times
+from dts_assets.flows.lake_shape import LakeShape, Topics
 from dts_assets.flows.layers import LAYERS, Layer
 from dts_assets.model.formats import ChangeOrder
 from dts_assets.model.frontier import Consistency
@@ -32,7 +33,6 @@ from dts_assets.sources.source import Source
 from dts_assets.store.catalog import LakeLocation
 from dts_assets.store.lake import Lake
 from dts_assets.store.ledger import Ledger
-from dts_assets.store.schemas import RAW_WINDOWS
 from dts_assets.wire.format import WireFormat
 from dts_assets.wire.formats import wire_format
 
@@ -40,9 +40,6 @@ SparkProvider: TypeAlias = Callable[[], SparkSession]
 """Gives the session at first use: flows that find nothing to do start no JVM."""
 
 Row = TypeVar("Row", RawWindow, IngestWindow)
-
-_SHAPE_PROPERTY = "dts-assets.shape"
-_FIRST_WINDOW_PROPERTY = "dts-assets.first-window"
 
 
 @dataclass(frozen=True)  # without slots, for the cached property
@@ -205,22 +202,12 @@ class Pipeline:
     def check_shape(self) -> None:
         """Refuse settings that an existing lake was not built with; remember them in a new one.
 
-        Stored offsets and windows would mean something else under another grid.
+        Stored offsets and windows would mean something else under another grid, or another numbering of Kafka partitions.
 
         Raises:
-            IncompatibleLakeError: The lake was built with another setting.
+            IncompatibleLakeError: The lake was built with another setting, or other topics.
         """
-        table = self.lake.ensure(self.path("raw_windows"), RAW_WINDOWS)
-        shape = self._shape()
-        stored_text = table.properties.get(_SHAPE_PROPERTY)
-        if stored_text is None:
-            self._remember(_SHAPE_PROPERTY, json.dumps(shape))
-            return
-        stored = json.loads(stored_text)
-        for setting, configured in shape.items():
-            found = stored.get(setting)
-            if found != configured:
-                raise IncompatibleLakeError(self.name, setting, stored=str(found), configured=str(configured))
+        self._lake_shape.check(self._first_window_of)
 
     def first_window(self) -> datetime | None:
         """Return the start of the first window that counts; None while there is no message.
@@ -228,23 +215,28 @@ class Pipeline:
         It is the window of the first message ever seen, or the grid's first. It is found once and stored, so that a topic
         that forgets its beginning does not move the frontier.
         """
-        table = self.lake.table(self.path("raw_windows"))
-        stored = None if table is None else table.properties.get(_FIRST_WINDOW_PROPERTY)
+        stored = self._lake_shape.first_window()
         if stored is not None:
-            return datetime.fromisoformat(stored)
-        skew = self.settings.window.max_clock_skew
-        times = first_times(self.source, self.source.watermarks(), since=self.grid.start, skew=skew).values()
-        if not times:
-            return None
-        number = max(0, self.grid.number(min(times)))
-        first = self.grid.at(number).start
-        if table is not None:
-            self._remember(_FIRST_WINDOW_PROPERTY, first.isoformat())
+            return stored
+        first = self._first_window_of(self.kafka_partitions)
+        if first is not None and self.lake.table(self.path("raw_windows")) is not None:
+            self._lake_shape.remember_first_window(first)
         return first
 
-    def _remember(self, name: str, value: str) -> None:
-        """Keep a fact in the properties of the raw ledger. The first writer wins."""
-        self.lake.remember(self.path("raw_windows"), RAW_WINDOWS, name=name, value=value)
+    def topics(self) -> Topics:
+        """Return the topics with their numbers of partitions, as :func:`topics_of` does."""
+        return topics_of(self.settings, self.source)
+
+    def _first_window_of(self, kafka_partitions: range) -> datetime | None:
+        """Return the start of the first window in which some Kafka partitions have messages now."""
+        skew = self.settings.window.max_clock_skew
+        marks = {number: mark for number, mark in self.source.watermarks().items() if number in kafka_partitions}
+        times = first_times(self.source, marks, since=self.grid.start, skew=skew).values()
+        return self.grid.at(max(0, self.grid.number(min(times)))).start if times else None
+
+    @property
+    def _lake_shape(self) -> LakeShape:
+        return LakeShape(self.lake, self.name, self._shape(), self.topics)
 
     def _shape(self) -> dict[str, str | int]:
         return {
@@ -274,6 +266,21 @@ def open_source(subscription: Subscription) -> Source:
     from dts_assets.sources.kafka_source import KafkaSource  # not needed, and so not loaded, where a capture is read
 
     return KafkaSource.of(kafka, subscription.partitions)
+
+
+def topics_of(subscription: Subscription, source: Source) -> Topics:
+    """Return the topics of a subscription with their numbers of partitions, in the order of numbering.
+
+    There are none where the source is a recording of one topic without a message. A broker is asked if there are several.
+    """
+    kafka = subscription.source.kafka
+    if isinstance(source, CaptureSource):
+        return source.named_topics()
+    if kafka is None or len(kafka.topics) == 1:
+        return () if kafka is None else ((kafka.topics[0], subscription.partitions),)
+    from dts_assets.sources.kafka_source import KafkaSource  # not needed, and so not loaded, where a capture is read
+
+    return source.topics() if isinstance(source, KafkaSource) else ()
 
 
 def lake_location(settings: Settings) -> LakeLocation:

@@ -78,6 +78,7 @@ class _Index:
     partitions: Mapping[int, _PartitionIndex]
     row_groups: tuple[tuple[str, int], ...]
     latest: int | None
+    names: tuple[str, ...] = ()
 
     def of(self, kafka_partition: int) -> _PartitionIndex:
         return self.partitions.get(kafka_partition, _EMPTY)
@@ -102,6 +103,10 @@ class CaptureSource:
     partitions: int
     complete: bool = False
     topics: tuple[tuple[str, int], ...] = ()
+
+    def named_topics(self) -> tuple[tuple[str, int], ...]:
+        """Return the topics with their numbers of partitions; none where a single topic has no name and no message yet."""
+        return self.topics or tuple((name, self.partitions) for name in self._index().names)
 
     def watermarks(self) -> Mapping[int, Watermark]:
         """Return the offsets recorded so far and their times, by Kafka partition."""
@@ -234,7 +239,7 @@ def _build_index(
         mine = partition == number
         offsets, first = np.unique(offset[mine], return_index=True)
         index[int(number)] = _PartitionIndex(offsets, stamp[mine][first], group_number[mine][first])
-    return _Index(index, tuple(row_groups), int(stamp.max()) if stamp.size else None)
+    return _Index(index, tuple(row_groups), int(stamp.max()) if stamp.size else None, tuple(sorted(names)))
 
 
 _OTHER_PARTITION = (

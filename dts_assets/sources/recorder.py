@@ -41,12 +41,14 @@ def record(
     partitions: int,
     folder: Path,
     *,
+    topics: tuple[tuple[str, int], ...] = (),
     since: int | datetime | None = None,
     seconds: float = 0.0,
     progress: Callable[[Recorded], None] = lambda recorded: None,
 ) -> Recorded:
-    """Record a source of one topic into a folder: the present messages, then new ones for ``seconds``.
+    """Record a source into a folder: the present messages, then new ones for ``seconds``.
 
+    ``topics`` are those of a source of several, with their numbers of partitions; none where it has one.
     A Kafka partition that the folder lacks begins at ``since``: an offset, the first message at a time, or by default the first
     message that is there. ``progress`` is called with the additions so far. SourceErrors of the source go through.
 
@@ -56,14 +58,14 @@ def record(
     recorded = Recorded()
     deadline = time.monotonic() + seconds
     marks = source.watermarks()
-    following = _starts(source, partitions, folder, since, marks, recorded)
-    topic = _topic_of(folder, partitions)
+    held = CaptureSource(str(folder), partitions, topics=topics)
+    following = _starts(source, held, folder, since, marks, recorded)
+    topic = None if topics else _topic_of(held)
     while True:
         for number, mark in marks.items():
             if mark.high > following[number]:
-                topic = _record_range(
-                    source, folder, number, OffsetRange(following[number], mark.high), topic, recorded
-                )
+                offsets = OffsetRange(following[number], mark.high)
+                topic = _record_range(source, folder, number, offsets, None if topics else topic, recorded)
                 following[number] = mark.high
                 progress(recorded)
         left = deadline - time.monotonic()
@@ -75,13 +77,13 @@ def record(
 
 def _starts(
     source: Source,
-    partitions: int,
+    held: CaptureSource,
     folder: Path,
     since: int | datetime | None,
     marks: Mapping[int, Watermark],
     recorded: Recorded,
 ) -> dict[int, int]:
-    there = CaptureSource(str(folder), partitions).watermarks()
+    there = held.watermarks()
     starts = {}
     for number, mark in marks.items():
         if there[number].latest is not None:
@@ -147,9 +149,8 @@ def _only_topic(folder: Path, topics: object, topic: str | None) -> str:
     return topic
 
 
-def _topic_of(folder: Path, partitions: int) -> str | None:
+def _topic_of(there: CaptureSource) -> str | None:
     """Return the topic that a folder holds; None while it is empty."""
-    there = CaptureSource(str(folder), partitions)
     for number, mark in there.watermarks().items():
         for batch in there.read(number, OffsetRange(mark.high - 1, mark.high)):
             return str(batch["topic"][0].as_py())

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
 from typing import ClassVar, Literal
 
 PartitionPolicy = Literal[0, 1, 2]
+TopicPolicy = Literal[0, 1, 2, 3]
+TEMPLATES: Mapping[int, str] = {1: "$database$-$schema$-$tablename$", 2: "$database$", 3: "$database$-$schema$"}
+"""The templates of topics by policy, where none is given. MySQL has no schemas: that part is empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +27,10 @@ class DrsOptions:
     """Kafka partitions of the customer's topic."""
     partition_policy: PartitionPolicy = 0
     """The vendor's numbers. 0: by database and table; 1: everything to partition 0; 2: by primary key, without one by table."""
+    topic_policy: TopicPolicy = 0
+    """The vendor's numbers. 0: one topic; 1: one for each table; 2: for each database; 3: for each database and schema."""
+    topic_template: str | None = None
+    """The name of a topic, ``$database$-$tablename$``, for every policy but 0. A statement's has an empty table name."""
     source_time_zone: tzinfo = UTC
     """The zone that TIMESTAMP values are written in."""
     full_load_until: int | None = None
@@ -48,6 +56,8 @@ class DrsOptions:
     def __post_init__(self) -> None:
         if self.partitions < 1 or self.rows_per_message < 1 or self.bytes_per_second < 1:
             raise ValueError("partitions, rows_per_message and bytes_per_second must be at least 1")
+        if self.topic_template is not None and not self.topic_policy:
+            raise ValueError("a template of topics is for the topic policies 1, 2 and 3")
         if self.latency_ms < 0 or self.repeated < 0 or (self.pause_every is not None and self.pause_every < 1):
             raise ValueError("latency_ms and repeated must not be negative, and pause_every must be at least 1")
 

@@ -6,17 +6,21 @@ the whole task, and a task that is resumed sends some messages again with the id
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 
 from dts_assets.model.gtids import GtidSet
 from dts_emulator.drs.drs_options import DrsOptions
 from dts_emulator.drs.full_load import FullLoad
 from dts_emulator.drs.message_encoder import DrsEncoder, Fields, encoded
+from dts_emulator.drs.topics import topic_of
 from dts_emulator.messages.clocks import SECOND, Clock, SourceClock
 from dts_emulator.messages.message import Message
 from dts_emulator.messages.routing import Routing, split_by_partition
 from dts_emulator.source.events import Coordinates, Ddl, RowChange, Rows, SourceTable, Transaction
+
+Place = tuple[str | None, int]
+"""A topic, None for the only one, and a partition of it."""
 
 
 def produce_drs(transactions: Iterable[Transaction], options: DrsOptions) -> Iterator[Message]:
@@ -58,11 +62,12 @@ class DrsTask:
         partitions = 1 if options.partition_policy == 1 else options.partitions
         self.routing = Routing(partitions, by_key=options.partition_policy == 2)
         self.sent = [0] * options.partitions
-        """By partition, how many messages were sent."""
+        """By partition, how many messages were sent, to all topics together."""
+        self._sent_to: Counter[tuple[str | None, int]] = Counter()
         self.synced = GtidSet()
         self.number = 0
         """Of the last message of the task."""
-        self.recent: deque[tuple[int, int, Fields]] = deque(maxlen=options.repeated)
+        self.recent: deque[tuple[Place, int, Fields]] = deque(maxlen=options.repeated)
 
     @property
     def latency_ms(self) -> int:
@@ -77,6 +82,7 @@ class DrsTask:
     def resume(self, at: Coordinates, *, synced: GtidSet, number: int, sent: Sequence[int]) -> None:
         """Go on with the ids behind ``number``; where the source stood is in no message."""
         self.number, self.sent = number, list(sent)
+        self._sent_to = Counter({(None, partition): count for partition, count in enumerate(sent)})
 
     def advance(self, instant: int) -> Iterator[Message]:
         """Yield nothing: time alone sends no message."""
@@ -91,7 +97,7 @@ class DrsTask:
         self._wait_for(load.seconds)
         for statement in load.statements:
             fields = self.encoder.statement(statement.database, statement.sql, seconds=load.seconds, load=True)
-            yield from self._numbered(0, fields)
+            yield from self._numbered((topic_of(self.options, statement.database), 0), fields)
         for table, rows in load.tables():
             yield from self._rows(table, rows, seconds=load.seconds, load=True)
 
@@ -104,7 +110,8 @@ class DrsTask:
                 yield from self._rows(event.table, event.rows, seconds=seconds)
             elif isinstance(event, Ddl):
                 # With a topic for all tables a statement's own key is not documented.
-                yield from self._numbered(0, self.encoder.statement(event.database, event.sql, seconds=seconds))
+                fields = self.encoder.statement(event.database, event.sql, seconds=seconds)
+                yield from self._numbered((topic_of(self.options, event.database), 0), fields)
 
     def _wait_for(self, seconds: int) -> None:
         self._clock.reach(seconds * SECOND + self.options.latency_ms * 1000)
@@ -113,9 +120,10 @@ class DrsTask:
         self, table: SourceTable, rows: tuple[RowChange, ...], *, seconds: int, load: bool = False
     ) -> Iterator[Message]:
         """Messages of rows in their order: neighbours that go to the same partition may share one."""
+        topic = topic_of(self.options, table.database, table.table)
         for partition, piece in self._pieces(table, rows):
             for fields in self.encoder.rows(table, piece, seconds=seconds, load=load):
-                yield from self._numbered(partition, fields)
+                yield from self._numbered((topic, partition), fields)
 
     def _pieces(self, table: SourceTable, rows: tuple[RowChange, ...]) -> Iterator[tuple[int, list[RowChange]]]:
         piece: list[RowChange] = []
@@ -130,21 +138,23 @@ class DrsTask:
         if piece:
             yield last, piece
 
-    def _numbered(self, partition: int, fields: Fields) -> Iterator[Message]:
+    def _numbered(self, place: Place, fields: Fields) -> Iterator[Message]:
         self.number += 1
-        yield self._message(partition, self.number, fields)
-        self.recent.append((partition, self.number, fields))
+        yield self._message(place, self.number, fields)
+        self.recent.append((place, self.number, fields))
         if self.options.pause_every is not None and self.number % self.options.pause_every == 0:
             for again in tuple(self.recent):
                 yield self._message(*again)
 
-    def _message(self, partition: int, number: int, fields: Fields) -> Message:
+    def _message(self, place: Place, number: int, fields: Fields) -> Message:
+        topic, partition = place
         milliseconds = self._clock.now // 1000
         value = self._encoded(fields, number=number, milliseconds=milliseconds)
-        offset = self.options.first_offset + self.sent[partition]
+        offset = self.options.first_offset + self._sent_to[place]
+        self._sent_to[place] += 1
         self.sent[partition] += 1
         self._clock.sent(len(value))
-        return Message(partition, offset, milliseconds, None, value, ())
+        return Message(partition, offset, milliseconds, None, value, (), topic)
 
     def _encoded(self, fields: Fields, *, number: int, milliseconds: int) -> bytes:
         return encoded(fields, number=number, milliseconds=milliseconds)

@@ -39,8 +39,8 @@ def write_capture(
 ) -> tuple[Path, ...]:
     """Write messages as a capture and return its files in sending order.
 
-    Inside each file messages are sorted by partition and offset. The folder is created if need be; files of an earlier one are
-    removed first.
+    Inside each file messages are sorted by topic, partition and offset; ``topic`` is that of messages which
+    name none. The folder is created if need be; files of an earlier one are removed first.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for stale in folder.glob("part-*.parquet"):
@@ -48,14 +48,15 @@ def write_capture(
     files = []
     for number, chunk in enumerate(_chunks(messages, messages_per_file, _FILE_BYTES)):
         path = folder / f"part-{number:05d}.parquet"
-        _write_file(sorted(chunk, key=lambda message: (message.partition, message.offset)), path, topic=topic)
+        ordered = sorted(chunk, key=lambda message: (message.topic or topic, message.partition, message.offset))
+        _write_file(ordered, path, topic=topic)
         files.append(path)
     return tuple(files)
 
 
 def _write_file(messages: Sequence[Message], path: Path, *, topic: str) -> None:
     with pq.ParquetWriter(path, CAPTURE_SCHEMA, compression="zstd", compression_level=_COMPRESSION_LEVEL) as writer:
-        for _, mine in groupby(messages, key=lambda message: message.partition):
+        for _, mine in groupby(messages, key=lambda message: (message.topic, message.partition)):
             for group in _chunks(mine, _GROUP_MESSAGES, _GROUP_BYTES):
                 writer.write_table(_table(group, topic), row_group_size=len(group))
 
@@ -77,7 +78,7 @@ def _chunks(messages: Iterable[Message], most: int, most_bytes: int) -> Iterator
 def _table(messages: Sequence[Message], topic: str) -> pa.Table:
     return pa.table(
         {
-            "topic": [topic] * len(messages),
+            "topic": [message.topic or topic for message in messages],
             "partition": [message.partition for message in messages],
             "offset": [message.offset for message in messages],
             "timestamp": [message.timestamp for message in messages],

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A Kafka message; ``timestamp`` in milliseconds since the epoch."""
+    """A Kafka message; ``timestamp`` in milliseconds since the epoch. A message without ``topic`` is of the task's only topic."""
 
     partition: int
     offset: int
@@ -15,3 +15,4 @@ class Message:
     key: bytes | None
     value: bytes
     headers: tuple[tuple[str, bytes], ...]
+    topic: str | None = None

@@ -74,6 +74,11 @@ EXAMPLES: tuple[tuple[errors.DtsAssetsError, str, str], ...] = (
         "another folder under lake.warehouse",
     ),
     (
+        errors.OtherTopicsError("shop", stored="a (2), b (1)", configured="b (1), a (2)"),
+        "the lake was built with a (2), b (1)",
+        "use another subscription name",
+    ),
+    (
         errors.IncompatibleLakeError("shop", "window.every", stored="1h", configured="30m"),
         "window.every of subscription shop",
         "set it back",

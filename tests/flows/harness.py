@@ -176,15 +176,16 @@ class Bench:
         if name is None:
             self.made += 1
             name = f"{self.prefix}_{self.made}"
-        partitions = settings.setdefault("partitions", PARTITIONS)
+        topics: dict[str, int] = settings.pop("topics", {})
+        partitions = settings.setdefault("partitions", sum(topics.values()) or PARTITIONS)
         values = {
             "format": settings.pop("format", "dts-protobuf"),
-            "source": {"capture": {"path": str(capture), "complete": settings.pop("complete", True)}},
+            "source": {"capture": {"path": str(capture), "complete": settings.pop("complete", True), "topics": topics}},
             "window": {"every": EVERY, "start": START, "end": END, **settings.pop("window", {})},
             **settings,
         }
         subscription = Subscription.model_validate({**values, NAME_KEY: name, FOLDER_KEY: self.folder / name})
-        source = CaptureSource(str(capture), partitions)
+        source = CaptureSource(str(capture), partitions, topics=tuple(topics.items()))
         return Harness(Pipeline(subscription, source, Lake(self.location)), self.session)
 
 
