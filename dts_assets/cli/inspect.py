@@ -35,7 +35,16 @@ def _partition(_context: click.Context, _parameter: click.Parameter, value: str)
         raise click.BadParameter(f"{value} is no Kafka partition; write p02 or 2") from None
 
 
-def _window_start(_context: click.Context, _parameter: click.Parameter, value: str) -> datetime:
+def window_start(_context: click.Context, _parameter: click.Parameter, value: str | None) -> datetime | None:
+    """Return the start, in UTC, of the window that an option or an argument names.
+
+    It is None where the option is not given.
+
+    Raises:
+        click.BadParameter: The text is no instant.
+    """
+    if value is None:
+        return None
     for form in (KEY_FORMAT, "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%MZ", "%Y-%m-%d"):
         with contextlib.suppress(ValueError):
             return datetime.strptime(value, form).replace(tzinfo=UTC)
@@ -161,7 +170,7 @@ def transaction(place: _Place, gtid: str) -> None:
 
 
 @inspect.command("window")
-@click.argument("start", callback=_window_start)
+@click.argument("start", callback=window_start)
 @_places
 def window(place: _Place, start: datetime) -> None:
     """Show the evidence of a window.

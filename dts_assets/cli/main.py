@@ -35,6 +35,7 @@ COMMANDS_IN_MODULES = {
     "run": "dts_assets.cli.run:run",
     "redrive": "dts_assets.cli.redrive:redrive",
     "sniff": "dts_assets.cli.sniff:sniff_command",
+    "statements": "dts_assets.cli.statements:statements",
     "spark-server": "dts_assets.cli.spark_server:spark_server",
     "tables": "dts_assets.cli.tables:tables",
 }

@@ -21,9 +21,16 @@ from dts_assets.defs.checks import (
     schema_result,
     window_balance_result,
 )
-from dts_assets.defs.metadata import Metadata, changelog_metadata, history_metadata, of_run, snapshot_metadata
+from dts_assets.defs.metadata import (
+    Metadata,
+    changelog_metadata,
+    history_metadata,
+    of_run,
+    snapshot_metadata,
+    statement_metadata,
+)
 from dts_assets.defs.policies import asset_key
-from dts_assets.flows.layers import CHANGELOG, HISTORY, SNAPSHOT, Layer
+from dts_assets.flows.layers import CHANGELOG, HISTORY, SNAPSHOT, SQL, Layer
 from dts_assets.model.tables import TableId
 
 if TYPE_CHECKING:
@@ -117,6 +124,11 @@ LAYERS = (
         HISTORY,
         "Every version of every row of {table}: from when to when it was so, and the operation that made it so.",
         history_metadata,
+    ),
+    AssetLayer(
+        SQL,
+        "Every row change of {table} as a statement of SQL; dts-assets statements prints those of all tables in source order.",
+        statement_metadata,
     ),
 )
 """All layers, each after the layer that it is made from."""

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
-from dts_assets.flows.layers import HISTORY, SNAPSHOT
+from dts_assets.flows.layers import HISTORY, SNAPSHOT, SQL
 from dts_assets.model.problems import Problem
 from dts_assets.model.windows import ClosedBy
 
@@ -132,6 +132,26 @@ def snapshot_metadata(report: TableReport, window: WindowReport) -> Metadata:
 def history_metadata(report: TableReport, window: WindowReport) -> Metadata:
     """Return the metadata of one window of a history, as that of a snapshot; its rows are versions."""
     return _of_rows(report, window, report.layers[HISTORY.name])
+
+
+def statement_metadata(report: TableReport, window: WindowReport) -> Metadata:
+    """Return the metadata of one window of statements.
+
+    ``without_statement`` is known where the run has written the window: a change that the dialect cannot write is a comment.
+    """
+    start, outcome = window.row.window.start, report.layers[SQL.name]
+    return {
+        "row_changes": report.changes.get(start, 0),
+        "committed": outcome.committed,
+        "still_open": window.judgement.still_open,
+        **known(
+            event_lag_seconds=report.event_lag_seconds(window.row.window),
+            without_statement=outcome.refused.get(start),
+            stored_bytes=outcome.bytes,
+            **{"dagster/row_count": outcome.rows},
+        ),
+        **_problems(window.row.problems),
+    }
 
 
 def _not_removed(counts: NotRemoved | None) -> Metadata:

@@ -180,6 +180,14 @@ def known_tables(pipeline: Pipeline) -> dict[TableId, tuple[Column, ...]]:
     }
 
 
+def source_types(pipeline: Pipeline) -> dict[TableId, dict[str, str]]:
+    """Return the types that columns had at the source last, by table and by name in the lake."""
+    return {
+        table: {column.name: column.original_type for column in entry.columns}
+        for table, entry in (_registered_tables(pipeline) or {}).items()
+    }
+
+
 def register_removed(pipeline: Pipeline) -> None:
     """Note in the registry file which tables the ledger calls removed."""
     removed = {row.table for row in pipeline.ledger.paused_tables() if row.is_removed}

@@ -27,6 +27,7 @@ from dts_assets.store.columns import (
     flat_name,
     history_columns,
     snapshot_columns,
+    statement_columns,
 )
 
 if TYPE_CHECKING:
@@ -219,6 +220,18 @@ def _compact_rows(
     compact_rows(pipeline, _layer(name), tables, spark=spark, progress=progress)
 
 
+def _make_statements(work: LayerWork) -> Mapping[TableId, LayerOutcome]:
+    from dts_assets.flows.statement_layer import write_layer
+
+    return write_layer(work)
+
+
+def _statement_versions(pipeline: Pipeline, table: TableId) -> Collection[int]:
+    from dts_assets.flows.statement_layer import changelog_versions
+
+    return changelog_versions(pipeline, table)
+
+
 def _layer(name: str) -> Layer:
     return next(layer for layer in LAYERS if layer.name == name)
 
@@ -246,6 +259,15 @@ HISTORY = Layer(
     needed_versions=partial(_changelog_versions, "history"),
     compact=partial(_compact_rows, "history"),
 )
+SQL = Layer(
+    "sql",
+    statement_columns,
+    made_from=CHANGELOG,
+    asked_for=lambda settings: settings.sql.tables,
+    requests=lambda settings: (settings.sql.dialect,) if settings.sql.tables else (),
+    make=_make_statements,
+    needed_versions=_statement_versions,
+)
 
-LAYERS = (CHANGELOG, SNAPSHOT, HISTORY)
+LAYERS = (CHANGELOG, SNAPSHOT, HISTORY, SQL)
 """All layers, each after the layer that it is made from."""

@@ -120,7 +120,7 @@ class LayerOutcome:
     columns that do not hold what they have become at the source. ``fault`` is that of a table that could not be brought up to
     date, None where all went well. ``not_removed`` counts the removals that removed nothing from a table without a key.
     ``waits`` says that the changelog may have changes that the layer does not hold yet, ``worn`` that its files wait to be put
-    in order.
+    in order. ``refused`` counts the changes of which no statement could be made, by window start.
     """
 
     committed: bool = False
@@ -131,6 +131,7 @@ class LayerOutcome:
     not_removed: NotRemoved | None = None
     waits: bool = True
     worn: bool = False
+    refused: Mapping[datetime, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,12 +17,25 @@ from dts_assets.model.positions import SourcePosition
 class KeyPeriod:
     """The source positions from ``first`` to ``last`` at which all changes of a table told one primary key.
 
-    ``columns`` are the columns of the key, sorted, such as ``("id",)``; none where the table had no key.
+    ``columns`` are the columns of the key, sorted, such as ``("id",)``; none where the table had no key. Periods of one list of
+    columns have these, in the order of the source.
     """
 
     first: SourcePosition
     last: SourcePosition
     columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ToldColumns:
+    """The columns that events of a table told in one Kafka partition and window.
+
+    ``keys`` are the primary keys, ``lists`` the columns that the events carried, each with its positions and in their order; none
+    where nothing is known of them.
+    """
+
+    keys: tuple[KeyPeriod, ...] = ()
+    lists: tuple[KeyPeriod, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -212,7 +212,9 @@ class WindowTable:
 
     ``quarantined`` counts changes, ``quarantined_entries`` the entries that hold them, each a row of ``quarantine``.
     ``partial_moves`` are updates that move a row to another key and lack columns. ``invalid_columns`` has the ``invalid_values``
-    by column. ``keys`` are the primary keys that the changes told, in order. ``run`` names the run that wrote the counts last.
+    by column. ``keys`` are the primary keys that the changes told, in order. ``lists`` are the columns that their events carried,
+    in order; they are left out where all had one list and no run may add to the counts, since ``table_shapes`` tells it then.
+    ``run`` names the run that wrote the counts last.
     """
 
     kafka_partition: int
@@ -230,6 +232,7 @@ class WindowTable:
     invalid_columns: tuple[InvalidColumn, ...] = field(default=(), kw_only=True)
     partial_moves: int = field(default=0, kw_only=True)
     keys: tuple[KeyPeriod, ...] = field(default=(), kw_only=True)
+    lists: tuple[KeyPeriod, ...] = field(default=(), kw_only=True)
     first_position: SourcePosition | None
     last_position: SourcePosition | None
     run: str = ""

@@ -133,7 +133,7 @@ class Sql(Part):
     """Tables whose changes are also written out as statements."""
 
     tables: tuple[Glob, ...] = Field((), description="Globs, as in tables.")
-    dialect: Literal["mysql"] = Field("mysql", description="The dialect of the statements.")
+    dialect: Literal["mysql", "postgresql"] = Field("mysql", description="The dialect of the statements.")
 
 
 def _any_names(globs: tuple[str, ...], table: TableId) -> bool:

@@ -38,7 +38,6 @@ UNSUPPORTED: tuple[Unsupported, ...] = (
         "this format",
         lambda: f"use one of {', '.join(registered_formats())}",
     ),
-    Unsupported((*_SUBSCRIPTION, "sql", "tables"), bool, "sql", "remove the key"),
 )
 
 

@@ -87,6 +87,7 @@ class TableTally:
     quarantined_entries: int = 0
     invalid_columns: Counter[str] = field(default_factory=Counter)
     keys: tuple[KeyPeriod, ...] = ()
+    lists: tuple[KeyPeriod, ...] = ()
 
     def add(self, made: _TableRows, columns: Sequence[Column]) -> None:
         """Count changelog rows of one Kafka partition and window (at least one)."""
@@ -102,7 +103,8 @@ class TableTally:
             absent_rows=pc.sum(pc.greater(pc.list_value_length(absent), 0)).as_py() or 0,
             invalid_values=int(invalid[-1] - invalid[0]),
             partial_moves=count_partial_moves(rows, sorted(keys)),
-            keys=made.key_periods(first, last),
+            keys=made.periods(made.keys, first, last),
+            lists=made.periods(made.carried, first, last),
             first=first,
             last=last,
             latest_event=pc.max(rows["event_time"]).as_py(),
@@ -117,6 +119,7 @@ class TableTally:
         self.row_hash = signed(self.row_hash + other.row_hash)
         self.invalid_columns.update(other.invalid_columns)
         self.keys = joined_periods((*self.keys, *other.keys))
+        self.lists = joined_periods((*self.lists, *other.lists))
         self.first = min(filter(None, (self.first, other.first)), default=None)
         self.last = max(filter(None, (self.last, other.last)), default=None)
         self.latest_event = max(filter(None, (self.latest_event, other.latest_event)), default=None)
@@ -148,28 +151,31 @@ class EntriesWanted:
 
 @dataclass(frozen=True, slots=True)
 class _TableRows:
-    """Rows of the changelog of one table, their hashes, and the primary keys that events told."""
+    """Rows of the changelog of one table, their hashes, and the keys and columns that events told."""
 
     table: TableId
     rows: pa.RecordBatch
     hashes: Hashes
     keys: ToldKeys
+    carried: ToldKeys
 
     def part(self, start: int, end: int) -> _TableRows:
         """Return the rows from ``start`` on and before ``end``."""
         some = slice(start, end)
-        return _TableRows(self.table, self.rows.slice(start, end - start), self.hashes[some], self.keys.of_rows(some))
+        rows = self.rows.slice(start, end - start)
+        return _TableRows(self.table, rows, self.hashes[some], self.keys.of_rows(some), self.carried.of_rows(some))
 
     def chosen(self, mask: npt.NDArray[np.bool_]) -> _TableRows:
         """Return the rows of a mask."""
-        return _TableRows(self.table, self.rows.filter(pa.array(mask)), self.hashes[mask], self.keys.of_rows(mask))
+        rows = self.rows.filter(pa.array(mask))
+        return _TableRows(self.table, rows, self.hashes[mask], self.keys.of_rows(mask), self.carried.of_rows(mask))
 
-    def key_periods(self, first: SourcePosition, last: SourcePosition) -> tuple[KeyPeriod, ...]:
-        """Return the primary keys of the rows (at least one), and where events told them.
+    def periods(self, told: ToldKeys, first: SourcePosition, last: SourcePosition) -> tuple[KeyPeriod, ...]:
+        """Return the primary keys of the rows (at least one), or their columns, and where events told them.
 
         The rows stand at the positions from ``first`` to ``last``.
         """
-        numbers, keys = self.keys.numbers, self.keys.distinct
+        numbers, keys = told.numbers, told.distinct
         if numbers is None:
             return tuple(KeyPeriod(first, last, key) for key in keys[:1])
         position = self.rows["source_position"]
@@ -347,7 +353,7 @@ class ChangelogDecoder:
 
     def _rows(self, changes: TableChanges, entries: pa.RecordBatch, *, rows_apart: bool = False) -> _TableRows:
         rows = changelog_rows(changes, entries, rows_apart=rows_apart)
-        return _TableRows(changes.table, rows, row_hashes(rows), changes.keys)
+        return _TableRows(changes.table, rows, row_hashes(rows), changes.keys, changes.carried)
 
     def _write(self, made: _TableRows) -> None:
         rows = made.rows

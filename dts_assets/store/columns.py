@@ -172,6 +172,16 @@ DDL: tuple[NamedType, ...] = (
 ``effect`` is null for a statement that was not understood.
 """
 
+STATEMENTS: tuple[NamedType, ...] = (
+    ("statement", "string"),
+    ("source_position", POSITION),
+    ("row_number", "int"),
+    ("kafka_partition", "int"),
+    ("kafka_offset", "bigint"),
+    ("window_start", "timestamp"),
+)
+"""The changes of a source table as statements of SQL, one row each."""
+
 SNAPSHOT_SYSTEM: tuple[NamedType, ...] = (
     ("_event_time", "timestamp"),
     ("_kafka_partition", "int"),
@@ -274,6 +284,11 @@ def history_columns(columns: Sequence[Column]) -> tuple[NamedType, ...]:
     They are its own, flat and typed, then begin and end of the version and its values that do not fit.
     """
     return (*_flat_columns(columns), *HISTORY_SYSTEM)
+
+
+def statement_columns(columns: Sequence[Column]) -> tuple[NamedType, ...]:
+    """Return the columns of the statements of a source table, which are the same for every table."""
+    return STATEMENTS
 
 
 def _flat_columns(columns: Sequence[Column]) -> tuple[NamedType, ...]:

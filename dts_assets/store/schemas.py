@@ -116,6 +116,16 @@ def changelog_layout(table: TableId, columns: Sequence[Column]) -> TableLayout:
     )
 
 
+def statement_layout(table: TableId) -> TableLayout:
+    """Return the layout of the statements of a table, which are replaced window by window."""
+    return layout(
+        iceberg_schema(declared.STATEMENTS),
+        partition_by=("window_start",),
+        metrics=("window_start", "kafka_partition", "kafka_offset", *POSITION_COLUMNS),
+        extra=_source_name(table),
+    )
+
+
 def snapshot_layout(table: TableId, columns: Sequence[Column]) -> TableLayout:
     """Return the layout of a snapshot, which is unpartitioned."""
     return _flat_layout(table, columns, snapshot_columns(columns))

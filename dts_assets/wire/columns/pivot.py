@@ -23,7 +23,7 @@ from dts_assets.model.tables import TableId
 from dts_assets.wire.columns.buffers import Bools, bitmap, masked
 from dts_assets.wire.columns.casts import arrow_type, parse, two_complement
 from dts_assets.wire.columns.table_changes import ValueNotes, table_changes
-from dts_assets.wire.columns.table_rows import ColumnList, TableRows, keys_of
+from dts_assets.wire.columns.table_rows import ColumnList, TableRows, carried_by, keys_of
 from dts_assets.wire.columns.texts import Charsets, text_of
 from dts_assets.wire.format import TableChanges
 
@@ -124,13 +124,14 @@ class Share:
 class Layout:
     """The columns of a table by bucket, the columns that no event carries, and the images' Arrow type.
 
-    ``keys`` has the primary key that each column list tells.
+    ``keys`` has the primary key that each column list tells, ``carried`` the columns that it has.
     """
 
     struct: pa.StructType
     shares: Mapping[Bucket, Share]
     uncarried: tuple[int, ...]
     keys: tuple[tuple[str, ...], ...]
+    carried: tuple[tuple[str, ...], ...]
 
 
 @lru_cache(maxsize=1 << 13)
@@ -159,7 +160,7 @@ def layout_of(lists: tuple[ColumnList, ...], columns: tuple[Column, ...]) -> Lay
         shares[bucket] = Share(
             np.asarray(numbers, np.int32), np.asarray(positions, np.int32), np.asarray([signed[one] for one in numbers])
         )
-    return Layout(struct_type(columns), shares, tuple(uncarried), keys_of(lists, columns))
+    return Layout(struct_type(columns), shares, tuple(uncarried), keys_of(lists, columns), carried_by(lists, columns))
 
 
 @lru_cache(maxsize=1 << 13)
@@ -310,7 +311,8 @@ def pivot(
             (_struct(one, 0, before), _struct(one, 1, after)),
             one.notes,
             beside.slice(one.rows.start, one.count),
-            one.rows.told_keys(one.layout.keys),
+            one.rows.told(one.layout.keys),
+            one.rows.told(one.layout.carried),
         )
         for one in made
     )

@@ -67,8 +67,9 @@ def table_changes(
     notes: ValueNotes,
     beside: pa.RecordBatch,
     keys: ToldKeys,
+    carried: ToldKeys,
 ) -> TableChanges:
-    """Return the changes of a table: images, their keys, and its slice of the columns beside them."""
+    """Return the changes of a table: its images, told keys and columns, and the columns beside them."""
     entries, rows, operations, no_absent, no_invalid = beside.columns
     absent, invalid = notes.absent_lists(len(beside)), notes.invalid_maps(len(beside))
     columns = [
@@ -76,7 +77,7 @@ def table_changes(
         no_absent if absent is None else absent,
         no_invalid if invalid is None else invalid,
     ]
-    return TableChanges(table, pa.RecordBatch.from_arrays(columns, names=_COLUMNS), keys)
+    return TableChanges(table, pa.RecordBatch.from_arrays(columns, names=_COLUMNS), keys, carried)
 
 
 class ValueNotes:

@@ -46,8 +46,8 @@ class TableRows:
     lists: tuple[ColumnList, ...]
     list_numbers: npt.NDArray[np.int64] | None
 
-    def told_keys(self, keys: Sequence[tuple[str, ...]]) -> ToldKeys:
-        """Return the primary keys of the rows; ``keys`` has that of each column list."""
+    def told(self, keys: Sequence[tuple[str, ...]]) -> ToldKeys:
+        """Return the primary keys of the rows, or their columns; ``keys`` has those of each column list."""
         distinct = {key: number for number, key in enumerate(dict.fromkeys(keys))}
         if len(distinct) == 1 or self.list_numbers is None:
             return ToldKeys(tuple(distinct))
@@ -60,6 +60,17 @@ def keys_of(lists: Iterable[ColumnList], columns: Iterable[Column]) -> tuple[tup
         tuple(sorted(column.name for column in columns if (place := one.place(column)) and place[1].is_key))
         for one in lists
     )
+
+
+def carried_by(lists: Iterable[ColumnList], columns: Iterable[Column]) -> tuple[tuple[str, ...], ...]:
+    """Return the columns of a table that each column list has, in its order: ``(("id", "note"),)``."""
+    columns = tuple(columns)
+    return tuple(_carried(one, columns) for one in lists)
+
+
+def _carried(some: ColumnList, columns: Iterable[Column]) -> tuple[str, ...]:
+    places = ((some.place(column), column.name) for column in columns)
+    return tuple(name for _, name in sorted((place[0], name) for place, name in places if place is not None))
 
 
 def table_rows(

@@ -1,0 +1,204 @@
+"""The statements of a subscription in the order of the source, with its DDL between them.
+
+They are made from changelogs, whichever tables have the layer ``sql``. Windows are read one after the other. A row is given once
+no later window can have an earlier one, as the counts of the windows tell. So little is held, however much there is.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+import pyarrow as pa
+
+from dts_assets.flows.known_tables import known_tables
+from dts_assets.flows.layers import CHANGELOG
+from dts_assets.flows.pipeline import Pipeline
+from dts_assets.flows.reports import Progress
+from dts_assets.flows.sorted_spool import SortedSpool
+from dts_assets.flows.statement_layer import WrittenColumns
+from dts_assets.flows.statement_tasks import BATCH_BYTES
+from dts_assets.model.columns import Column
+from dts_assets.model.positions import SourcePosition
+from dts_assets.model.tables import TableId
+from dts_assets.model.windows import Window
+from dts_assets.planning.pauses import windows_lacking
+from dts_assets.stages.event_order import in_possible_order
+from dts_assets.stages.sql_dialect import Dialect
+from dts_assets.stages.statement_script import Script, ddl_script_rows, statement_script_rows, without_truncations
+from dts_assets.stages.statements import READ_COLUMNS, moved_keys, statement_rows
+from dts_assets.store.files import read_batches
+
+_WINDOWS_AT_ONCE = 50
+"""Windows whose counts and files are looked up together."""
+
+_DDL_COLUMNS = ("source_position", "kafka_partition", "kafka_offset", "database", "sql", "stage")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The statements that a person asks for.
+
+    ``tables`` are globs, none for all tables.
+    ``since`` is the first window that counts, ``until`` the first that does not; None stands for no bound.
+    """
+
+    dialect: Dialect
+    tables: tuple[str, ...] = ()
+    since: datetime | None = None
+    until: datetime | None = None
+
+    def takes(self, table: TableId) -> bool:
+        """Tell whether statements of a table are asked for."""
+        return not self.tables or any(table.matches(glob) for glob in self.tables)
+
+    def holds(self, window: Window) -> bool:
+        """Tell whether a window is in the range."""
+        return (self.since is None or window.start >= self.since) and (self.until is None or window.start < self.until)
+
+
+@dataclass(slots=True)
+class Exported:
+    """The outcome of an export, which grows while it is read.
+
+    ``refused`` are changes of which no statement can be made, ``quarantined`` those that could not be decoded. ``lacking`` are
+    the tables that some windows lack.
+    """
+
+    windows: int = 0
+    changes: int = 0
+    ddl: int = 0
+    refused: int = 0
+    quarantined: int = 0
+    lacking: set[TableId] = field(default_factory=set)
+
+    @property
+    def whole(self) -> bool:
+        """True if the statements are all changes."""
+        return not (self.refused or self.quarantined or self.lacking)
+
+
+def export_statements(pipeline: Pipeline, wanted: Wanted, exported: Exported, *, progress: Progress) -> Iterator[str]:
+    """Yield a script in pieces that end with a line; ``exported`` counts them.
+
+    Only windows count whose tables are made.
+
+    Raises:
+        LakeFormatError: Another version of dts-assets made the lake.
+    """
+    tables = {table: columns for table, columns in known_tables(pipeline).items() if wanted.takes(table)}
+    marks = [mark for mark in pipeline.ledger.cuts() if wanted.holds(mark.window)]
+    exported.lacking = {table for table in windows_lacking(marks) if wanted.takes(table)}
+    windows = [mark.window for mark in marks]
+    script = Script(wanted.dialect)
+    yield script.opening(f"{pipeline.name}, {len(windows)} windows, {wanted.dialect.name}")
+    reading = _Reading(pipeline, wanted, tables, exported)
+    floors = reading.floors(windows)
+    with tempfile.TemporaryDirectory(prefix="dts-assets-") as folder:
+        spool = SortedSpool(Path(folder))
+        for some in _parts(windows):
+            files = reading.files(some)
+            for window in some:
+                for rows in reading.rows(window, files):
+                    spool.add(rows)
+                for rows in in_possible_order(spool.until(floors[window.start])):
+                    yield script.text(rows)
+                exported.changes, exported.ddl = script.changes, script.ddl
+            exported.windows += len(some)
+            progress(f"statements: {exported.windows:,} of {len(windows):,} windows, {script.changes:,} changes")
+        for rows in in_possible_order(spool.until(None)):
+            yield script.text(rows)
+    exported.changes, exported.ddl = script.changes, script.ddl
+
+
+def _parts(windows: Sequence[Window]) -> Iterator[Sequence[Window]]:
+    for first in range(0, len(windows), _WINDOWS_AT_ONCE):
+        yield windows[first : first + _WINDOWS_AT_ONCE]
+
+
+@dataclass(frozen=True, slots=True)
+class _Files:
+    """The changelog files of some windows, by window start and table, and the columns of their statements."""
+
+    paths: Mapping[datetime, Mapping[TableId, Sequence[str]]]
+    written: WrittenColumns
+
+
+@dataclass(slots=True)
+class _Reading:
+    """The reading of changelogs and DDL, window by window."""
+
+    pipeline: Pipeline
+    wanted: Wanted
+    tables: Mapping[TableId, Sequence[Column]]
+    exported: Exported
+    statements_at: dict[datetime, list[tuple[int, int, int]]] = field(default_factory=dict)
+
+    def floors(self, windows: Sequence[Window]) -> dict[datetime, SourcePosition | None]:
+        """Return, for each window, the least position in all later ones; None behind the last row."""
+        ddl = self._ddl_positions({window.start for window in windows})
+        firsts: dict[datetime, SourcePosition] = {}
+        for some in _parts(windows):
+            for row in self.pipeline.ledger.window_tables(some):
+                if row.table not in self.tables:
+                    continue
+                self.exported.quarantined += row.quarantined
+                if row.first_position is not None:
+                    known = firsts.get(row.window_start, row.first_position)
+                    firsts[row.window_start] = min(known, row.first_position)
+        for start, places in ddl.items():
+            least = SourcePosition(*min(places))
+            firsts[start] = min(firsts.get(start, least), least)
+        found: dict[datetime, SourcePosition | None] = {}
+        floor: SourcePosition | None = None
+        for window in reversed(windows):
+            found[window.start] = floor
+            floor = min(filter(None, (floor, firsts.get(window.start))), default=None)
+        return found
+
+    def _ddl_positions(self, starts: Collection[datetime]) -> Mapping[datetime, list[tuple[int, int, int]]]:
+        """Read the positions of all statements that will be written, by window start."""
+        for start, rows in self._ddl(starts):
+            kept = ddl_script_rows(rows, self.wanted.takes if self.wanted.tables else None)
+            places = zip(*(kept[name].to_pylist() for name in ("lineage", "file", "position")), strict=True)
+            self.statements_at.setdefault(start, []).extend(places)
+        return {start: places for start, places in self.statements_at.items() if places}
+
+    def _ddl(self, starts: Collection[datetime]) -> Iterator[tuple[datetime, pa.RecordBatch]]:
+        """Yield the statements of the source in some windows, with the start of their window."""
+        path = self.pipeline.path("ddl")
+        files = self.pipeline.lake.data_files(path, {"window_start": set(starts), "stage": {"tables"}})
+        store = self.pipeline.lake.file_store(path)
+        for file in files:
+            for rows in read_batches(store, [file.path], _DDL_COLUMNS):
+                yield file.partition["window_start"], rows
+
+    def files(self, windows: Iterable[Window]) -> _Files:
+        """Look up the changelog files of some windows, and the columns that are written of them."""
+        pipeline, starts = self.pipeline, {window.start for window in windows}
+        found: dict[datetime, dict[TableId, list[str]]] = {}
+        for table in self.tables:
+            path = pipeline.table_path(CHANGELOG.name, table)
+            for file in pipeline.lake.data_files(path, {"window_start": starts}):
+                found.setdefault(file.partition["window_start"], {}).setdefault(table, []).append(file.path)
+        return _Files(found, WrittenColumns.of(pipeline, starts, self.tables, self.wanted.dialect))
+
+    def rows(self, window: Window, files: _Files) -> Iterator[pa.Table]:
+        """Yield the rows of a script for a window: its DDL, then all changes of its tables."""
+        if self.statements_at.get(window.start):
+            for _, rows in self._ddl({window.start}):
+                yield ddl_script_rows(rows, self.wanted.takes if self.wanted.tables else None)
+        # A truncation that a statement of the source has made is made by that statement here, too.
+        at = frozenset(self.statements_at.get(window.start, ())) if self.wanted.dialect.runs_ddl else frozenset()
+        for table, paths in files.paths.get(window.start, {}).items():
+            store = self.pipeline.lake.file_store(self.pipeline.table_path(CHANGELOG.name, table))
+            told = files.written.told.get((window.start, table), {})
+            shape = files.written.table(table, window.start)
+            for changes in read_batches(store, paths, READ_COLUMNS, batch_bytes=BATCH_BYTES):
+                kept = without_truncations(changes, at)
+                made, refused = statement_rows(kept, shape, told)
+                self.exported.refused += refused
+                yield statement_script_rows(made, moved_keys(kept, shape, told))

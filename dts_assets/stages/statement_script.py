@@ -1,0 +1,140 @@
+"""A script of statements: rows of changes and of DDL that can be sorted, and their lines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dts_assets.model.tables import TableId
+from dts_assets.stages.change_columns import POSITION, TRUNCATE, is_operation, positions_of
+from dts_assets.stages.keys import Numbers
+from dts_assets.stages.sql_dialect import Dialect
+from dts_assets.wire.ddl.effects import EffectKind
+from dts_assets.wire.ddl.reading import effects_of
+
+SCRIPT = pa.schema(
+    [
+        ("lineage", pa.int64()),
+        ("file", pa.int64()),
+        ("position", pa.int64()),
+        ("kind", pa.int64()),  # DDL stands before the rows of its position
+        ("row_number", pa.int64()),
+        ("kafka_partition", pa.int64()),
+        ("kafka_offset", pa.int64()),
+        ("old_key", pa.int64()),  # hashes of the keys between which a row moves
+        ("new_key", pa.int64()),
+        ("text", pa.string()),
+        ("database", pa.string()),  # of DDL, its default database
+    ]
+)
+"""The rows of a script."""
+
+DDL_KIND, ROW_KIND = 0, 1
+
+_OF_DATABASES = (EffectKind.CREATE_DATABASE, EffectKind.DROP_DATABASE)
+
+
+def statement_script_rows(rows: pa.RecordBatch, moved: tuple[Numbers, Numbers]) -> pa.Table:
+    """Return the rows of a script for rows of statements.
+
+    ``moved`` are the hashes of the keys between which rows move.
+    """
+    keys = tuple(map(pa.array, moved))
+    return _script_rows(rows, ROW_KIND, (rows.column("row_number"), *keys), rows.column("statement"), None)
+
+
+def ddl_script_rows(rows: pa.RecordBatch, wanted: Callable[[TableId], bool] | None) -> pa.Table:
+    """Return the rows of a script for rows of ``ddl``.
+
+    Statements are left out that are known to be about other tables than ``wanted`` ones; None stands for all tables.
+    """
+    rows = rows.filter(pc.is_valid(rows.column("sql")))
+    if wanted is not None:
+        texts = zip(rows.column("sql").to_pylist(), rows.column("database").to_pylist(), strict=True)
+        rows = rows.filter(pa.array([_concerns(sql, database or "", wanted) for sql, database in texts], pa.bool_()))
+    nothing = pa.array(np.zeros(rows.num_rows, np.int64))
+    return _script_rows(rows, DDL_KIND, (nothing, nothing, nothing), rows.column("sql"), rows.column("database"))
+
+
+def _concerns(sql: str, database: str, wanted: Callable[[TableId], bool]) -> bool:
+    """Tell whether a statement may be about a wanted table."""
+    parsed = effects_of(sql, database)
+    tables = [table for effect in parsed.effects for table in effect.tables]
+    return not (parsed.parsed and tables) or any(map(wanted, tables))
+
+
+def _script_rows(
+    rows: pa.RecordBatch, kind: int, numbers: Sequence[pa.Array], texts: pa.Array, databases: pa.Array | None
+) -> pa.Table:
+    """Return the rows of a script; ``numbers`` are those of the rows, and the hashes of their keys."""
+    position = rows.column("source_position")
+    parts = [pc.struct_field(position, name) for name in POSITION]
+    kinds = pa.array(np.full(rows.num_rows, kind, np.int64))
+    beside = [rows.column(name) for name in ("kafka_partition", "kafka_offset")]
+    databases = pa.nulls(rows.num_rows, pa.string()) if databases is None else databases
+    columns = [*parts, kinds, numbers[0], *beside, *numbers[1:], texts, databases]
+    arrays = [column.cast(one.type) for column, one in zip(columns, SCRIPT, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=SCRIPT)
+
+
+def without_truncations(changes: pa.RecordBatch, at: Collection[tuple[int, int, int]]) -> pa.RecordBatch:
+    """Return changelog rows without the truncations that stand at some positions, where a statement does their work."""
+    truncations = np.flatnonzero(is_operation(changes, TRUNCATE))
+    if not len(truncations) or not at:
+        return changes
+    places = zip(*(part[truncations].tolist() for part in positions_of(changes)), strict=True)
+    gone = [row for row, place in zip(truncations.tolist(), places, strict=True) if place in at]
+    mask = np.ones(changes.num_rows, np.bool_)
+    mask[gone] = False
+    return changes.filter(pa.array(mask))
+
+
+@dataclass(slots=True)
+class Script:
+    """The lines of a script in a dialect, and how many statements it has so far.
+
+    ``database`` is the default database of the session that runs it.
+    """
+
+    dialect: Dialect
+    database: str = ""
+    changes: int = field(default=0, init=False)
+    ddl: int = field(default=0, init=False)
+
+    def opening(self, title: str) -> str:
+        """Return the first lines: a title, and the statements that prepare the session."""
+        return "".join(f"{line}\n" for line in (f"-- {title}", *(f"{one};" for one in self.dialect.preamble)))
+
+    def text(self, rows: pa.Table) -> str:
+        """Return the lines of rows of a script, in their order."""
+        return "".join(f"{line}\n" for line in self._lines(rows))
+
+    def _lines(self, rows: pa.Table) -> Iterator[str]:
+        kinds, texts, databases = (rows[name].to_pylist() for name in ("kind", "text", "database"))
+        for kind, text, database in zip(kinds, texts, databases, strict=True):
+            if kind == ROW_KIND:
+                self.changes += 1
+                yield text if text.startswith("--") else f"{text};"
+            elif text.strip():
+                self.ddl += 1
+                yield from self._use(text, database or "")
+                yield from self.dialect.statement(text)
+
+    def _use(self, sql: str, database: str) -> Iterator[str]:
+        """Yield the line that makes a statement's database the default, if it is another one.
+
+        A statement that makes or drops a database needs none, and after a drop the session may have none.
+        """
+        effects = effects_of(sql, database).effects
+        if any(effect.kind in _OF_DATABASES for effect in effects):
+            dropped = {effect.database for effect in effects if effect.kind is EffectKind.DROP_DATABASE}
+            self.database = "" if self.database in dropped else self.database
+        elif database and database != self.database:
+            self.database = database
+            line = self.dialect.use(database)
+            if line is not None:
+                yield line
