@@ -20,6 +20,7 @@ from dts_assets.stages.change_columns import TRUNCATE, Changes, RowShape, is_ope
 from dts_assets.stages.keys import Mask, Numbers, as_mask, as_numbers, hash_keys
 from dts_assets.stages.sql_dialect import Comparison, Dialect, Literals, SqlColumn, Writer, table_name
 from dts_assets.stages.sql_text import joined, with_nulls
+from dts_assets.wire.columns.buffers import rows_by_code
 from dts_assets.wire.columns.casts import arrow_type
 
 READ_COLUMNS = (
@@ -150,19 +151,22 @@ def _parted(
     changes: pa.RecordBatch, rows: Numbers, periods: Sequence[KeyPeriod]
 ) -> Iterator[tuple[tuple[str, ...] | None, Numbers]]:
     """Yield the columns of each period with its rows; None for rows of no period."""
-    distinct = {period.columns for period in periods}
+    distinct = list(dict.fromkeys(period.columns for period in periods))
     if len(distinct) < 2:
         yield next(iter(distinct), None), rows
         return
-    lineages, files, offsets = positions_of(changes.take(pa.array(rows)))
     # Which period begins last at or before each row: periods are in order and do not overlap.
-    numbers = np.full(len(rows), -1)
-    for number, period in enumerate(periods):
-        first = period.first
-        later = (files > first.file) | ((files == first.file) & (offsets >= first.position))
-        numbers[(lineages > first.lineage) | ((lineages == first.lineage) & later)] = number
-    for number in np.unique(numbers).tolist():
-        yield None if number < 0 else periods[number].columns, rows[numbers == number]
+    firsts = np.array([(one.first.lineage, one.first.file, one.first.position) for one in periods], np.int64)
+    places = np.stack(positions_of(changes.take(pa.array(rows))), axis=1)
+    order = np.lexsort(
+        [np.append(np.zeros(len(firsts)), np.ones(len(rows))), *np.concatenate([firsts, places]).T[::-1]]
+    )
+    begun = np.empty(len(order), np.int64)
+    begun[order] = np.cumsum(order < len(firsts)) - 1
+    numbers = {columns: number for number, columns in enumerate(distinct, start=1)}
+    codes = np.array([*(numbers[one.columns] for one in periods), 0], np.int64)[begun[len(firsts) :]]
+    for code, mine in rows_by_code(codes):
+        yield distinct[code - 1] if code else None, rows[mine]
 
 
 def _places(columns: Sequence[SqlColumn], names: Iterable[str]) -> tuple[int, ...]:

@@ -27,6 +27,7 @@ from dts_assets.wire.dts_protobuf import DtsProtobuf
 from tests.growth.hostile_records import SCHEMA
 from tests.growth.hostile_streams import DTS
 from tests.growth.long_histories import Case
+from tests.growth.statement_steps import STATEMENT_STEPS
 from tests.growth.whole_way import as_messages
 from tests.stages.merging import CHANGES, NAMES, SNAPSHOT, again, emptied_at, merged
 from tests.stages.test_soft_deletes import SOFT, SOFT_BAG
@@ -159,6 +160,7 @@ def _digest(messages: pa.RecordBatch) -> str:
 
 
 STEPS: dict[str, Case] = {
+    **STATEMENT_STEPS,
     "moves in order": (lambda count: _pairs(count, shuffled=False), connected),
     "moves in any order": (lambda count: _pairs(count, shuffled=True), connected),
     "changes of many rows": (lambda count: _changes(count, keys=count), _merge),

@@ -60,6 +60,7 @@ EXEMPT = {
     "planning.executors.*": "settings of Spark and the answers of four tasks, whatever a topic holds",
     "wire.format.WireFormat.*": "an interface",
     "wire.flat_json.dialect.Dialect.*": "an interface",
+    "stages.sql_dialect.Dialect.*": "an interface",
     "stages.cell_decoder.EntriesSink.*": "an interface",
     "stages.changelog_decoder.ChangelogSink.*": "an interface",
     "wire.dts_protobuf.protobuf_parser.reshaped": "the forms of our own protocol, made when the module is loaded",
