@@ -129,19 +129,19 @@ def a_state() -> bytes:
 
 
 KEPT = (
-    "2zUXVR?TZ0M--p6v`G&=)dwG|g9+)uQ28r$PN7gjFNM-$4`Q_YR+?xvyWW|#F{NPHF_@NsEqX1u@qS6N+d`Uqkk6q#6@2O0=l%og+ZoA{8w~4QmYt"
-    "oM_wjqb_j`L7OX|8iFS0fWK^q{<c)RJjKzdF<8*SiHkaHfoZf$aa{IMC*fO5$=*we3liv|J1FN~AqnU`;pz6gB?1lahVZc~O=8szot^{JD=<h~b5G"
-    "SCKU0?_@S9(XO_dJ#L+lHwooQHr6VKk;E?Q%TFI<>A_MKS-@6<(S9(t64we!{p2c%foP#G4uD?Bg$6~O}KSxwFLRqw%wYLRDwdmIM3H1r@rrEnxt<"
-    "v!D{)KsN7FoOc%i;k;7alWxgjcSC7A)Uwkz^R%=M69A7?Mfoj#EtB;l*RV}(ytwMEa16Ed+tj|8BbYpdSV{Lu;adm06H?br-M)!6%rK{Wb7W^|8a}"
-    "cryTZqEnBlhi&Ng|rm2hrKX>epS^&vFdwQ~+*xzFkiQhTWzodOPs~8_S3gyJ4G)<Nb)!HoRo^xfieo<J7Im9UoGJ;$gM=Ny0>}1v?kF$5i?^4S9=u"
-    "+q{!G3|zaiv0-G;_T>&T#7Ofu#Q3;aTu~5mv6rV5*rIcCsMg0X&KwqC)}G^FWy!#$*9$XNTiw#z(p8jy$F~K)ug^=?hCj)@r@wss^|L2Eb!+<R=hw"
-    "SE0l^joHD()8UeL=2#fq8K0ihBXiDvUK4ZsH~#ayZliq7R?5lda;UW}$fUi5sP+hEE<aeNRfs7?|M&6KXU7i@kpdk^wDv;~Uv!?ej7P2`{gI`aeAV"
-    "qPfJD$(rJkR!g404SQ<dmw>a&MDh12Db5A9?gsj{2x5yy4P<9@BUwRA<A-;(@nMM%ghFsA=!2glWiuOjPJ!LNP#4$z-=?t^%KuEor$8dnTi(keXxx"
-    "<mvL-Xy<1kh<#EkTWbtMQ+(HdF`C-flebBhsH|m;kqkFPOfW*aWnpuEPj7Jy~Hj~)$LN1LsR|sriZL_4Tl*Z2I&LoZxfjW*7iT+W{ClM%Omt)Kh?7"
-    "4}Om$i|DyP#MtP?yrxOfQdPBf7UPBF_iDuef+8zv~73F8J^IHOGE$0G;?$;P8ACx!_1t-JFYeie{}qH1pkeqbccVhO^O>#?hF)wiiGx$A@Tnyn_m^"
-    "D<Y`ApS5k?(1-J}Skx2^@bLU%%ENXYM^Hh{E5~_E*ckb&FM5geLyp9@^MOdBCQhXe>2{5|Zn@kO7L^hLu!m7DYQw~#p)1AlPjjWqZ^l0y70;>65W7"
-    "-D%pb3P=Q-b3^5(|ho(hwq^7$7}zx?WApg`7M2u_GioHyc){;CHZ$uuTln;7`yog`|Yi|2|gN7qt2id&4^VmDFkDR%oDP?76i7>ENL<fBMXW*=p?7"
-    "uKZ{x<t3!NR?}ps6PjBaEgQWK>gy7YhsZpdx&b#lT(cJD5ed{iXPTpRK&w<B21$!|DW8VuIT9f{{ZOQD$M"
+    "2zUXVR?Tl4MHHWny@dlOa>x-MB2*5MaK1`<LI_mBp$PTJ!5Z(rwWnUsZg*xA1%wnQjZ{FD5{oNRX!gr?0!XFz$~jkXLdu16&in)B?Tj5eRFO8lSe~7k"
+    "_wjqb_j~hwEUD{mKh4@81Z{vY<E^IW0_iycZM1<)K~8z-y0ysx^2ei)29!(2!JdBYTQmq5eqo#>550Vo^hM}HAi&1|=@w;pr9ocIUY|M{OzwN3Bm-@r"
+    "CIH<J>Vek+t{1UGEh+vX@1__U`V;R&HkGuTS{|-F_wCebQjU4dKcDq8K1@z*usjS$88d&MJ)(T|(1cs3R!fjyZQHF0NhK&0jMID_a_ajorb+r%6Rehx"
+    "iORjy#dHxo5;@F;Qs#RCbM^SE`NikcW3`54%JKQ_6{uDnx_W2nPSv7I)hbk%Heh9C$@=I+N;g)QH`dmd?^c&qdlO5dV|1@~Q@Xf*Z^1utF$W=Qu!$)A"
+    "Jz`(~m?WY}eGr{ptbW~vy)4JDP6gnG=iBu}VAySXq_-0<u(6B?u^YCzINXakZNoEWpLzjnFizc?-1Z?wC~jA)A0$lFTCja~eN3f)(~!5gx5Yb|!@#vG"
+    "8yiLjZC`F9LyR>4hZr9giz^C3E_U;j0$X&Bo~ZTV(-VgUn6>9PSXnY~>E*(V)mFFks&o<M-|^pq-`D3QYr~)9*1cce`|9DxJ#}mP>E{<aJpsWc1T|(G"
+    "QC`sV_lp%XsRKeK&JxY$VH$uBREoJ&8x)=M#Uhrv#;q7lg}mtbJh#D=h2n5OR!|)!8k#9xuP@mAV)h2)b!ZC|>4#~PHJZpl1$5>Iu*tkos8yobsUb&v"
+    "BLPq}w>LlnxtvqBTMTUDw>+8|75G1R#$~Tx58hjU-GnI1QBF72rq41PT!v)Zev)i4*<^e-MnMWBIR<W<sji=Rtm#Y?mCaPNnD2va#JP-Pv+CWl+AWW3"
+    "ZX$~xg}^P;fTJJAe9#Att9_%c8CSX|YXnGKtfrX-_>1ufW5Q+<TVBYe5$6hl4XkaJl$Fxh`P_-b@gY#hQ6kYliuoi0MeK5n*?~PbQS!1jvVRj4s|D&("
+    "x|r$Zaco5Q)>-8F!1ojvZ{&BqfZqlGb-(7=?-igEp9&nFFC!NmiK?4(@kY_C6^LfO`+77b9nEkyn$kELv)A?lsO9(&Esr-)!F5Fh)%UZu%`5tFIu?tX"
+    "q5&SBUrc$}uHy(QsCnf$j|m$ipY=sAk$%XL*mgb;Nz}xt)FIujG1o1Zd%~hpLICzK%0+FMI5c#nIQ(g@bpBxc;HY>`Wro<5B4U1b?OV_Ju97!5K6@%m"
+    "ipnRS-TVCh*+7A;y%3xbk8s|Im-?$7bR^T5fNf&nlm8@916@2;WI4E$+ELtM+!i~DYEQA#=YWb__rgHz;~*bJf-?Icv%Rn`ozNw^<wmMpqeQ(N#Qrf3"
+    "+I{uJA(zA=Q}z(mphw3T=|M~zlodU!y{L$X*+iH|S^l2fq^{`b{n+t>w%F~t9=-<c8kJ`1FquCoJExyQ9ll{<yYj_@FYlZG0fd=5+5"
 )
 """A state of version 8, as it was stored once. It must be readable, and mean the same, for as long as that is the version."""
 
