@@ -38,12 +38,15 @@ class Scenario:
         return f"{self.folder.parent.name}/{self.folder.name}"
 
     @property
-    def format(self) -> WireFormat:
+    def settings(self) -> FormatSettings:
         given = self._read("messages.yaml")
         told = dict(given.get("settings", {}))
         told["fields"] = tuple(told.get("fields", {}).items())
-        settings = FormatSettings(**told, schema=self._schema(given))
-        return wire_format(self.folder.parent.name, settings)
+        return FormatSettings(**told, schema=self._schema(given))
+
+    @property
+    def format(self) -> WireFormat:
+        return wire_format(self.folder.parent.name, self.settings)
 
     @property
     def expected(self) -> dict[str, Any]:

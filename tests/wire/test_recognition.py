@@ -71,14 +71,14 @@ OTHER_PRODUCTS: dict[str, tuple[bytes, ...]] = {
 
 @pytest.mark.parametrize("scenario", READABLE, ids=str)
 def test_messages_of_every_scenario_never_contradict_their_own_format(scenario: Scenario) -> None:
-    assert not recognise(scenario.messages()).contradicts(scenario.folder.parent.name)
+    assert not recognise(scenario.messages(), scenario.settings).contradicts(scenario.folder.parent.name)
 
 
 @pytest.mark.parametrize("scenario", READABLE, ids=str)
 def test_whole_messages_of_a_scenario_are_recognised_as_its_format(scenario: Scenario) -> None:
     if scenario.expected["rejected"] or scenario.expected["fragments"]:
         return  # messages that are wrong on purpose need not look like any format
-    assert scenario.folder.parent.name in recognise(scenario.messages()).formats
+    assert scenario.folder.parent.name in recognise(scenario.messages(), scenario.settings).formats
 
 
 def test_scenarios_were_found() -> None:

@@ -19,6 +19,7 @@ from dts_assets.wire.flat_json.formats import FlatMessages
 if TYPE_CHECKING:
     from dts_assets.wire.columns.pivot import Reading
     from dts_assets.wire.flat_json.dialect import Dialect
+    from dts_assets.wire.recognition.samples import Sample, Signs
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,13 @@ class CanalJson(FlatMessages):
     traits: ClassVar[FormatTraits] = FormatTraits(
         kind="json", evidence=frozenset(), order=ChangeOrder.ARRIVAL, ignores_case=True
     )
+
+    @classmethod
+    def signs_in(cls, sample: Sample) -> Signs | None:
+        """Return the signs of Canal in a message; None if it is of DRS, or of another form."""
+        from dts_assets.wire.flat_json.signs import FlatForm, flat_signs
+
+        return flat_signs(sample).get(FlatForm.CANAL)
 
     @property
     def entries_fingerprint(self) -> str:

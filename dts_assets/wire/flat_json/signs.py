@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import Any
 
-from dts_assets.wire.flat_json.messages import DDL_TYPES
 from dts_assets.wire.recognition.samples import Sample, Signs
 
 
@@ -64,17 +63,20 @@ def _is_flat(fields: Mapping[str, Any]) -> bool:
 def _evidence(fields: Mapping[str, Any]) -> Iterator[tuple[frozenset[FlatForm], str]]:
     """Yield signs of a message, each with the forms that it leaves possible."""
     kind = fields["type"]
-    if kind in DDL_TYPES:
+    if kind == "DDL":
         yield _DRS, "statements of the type DDL"
     elif kind in _CANAL_STATEMENTS:
         yield frozenset({FlatForm.CANAL}), "statements of the types CREATE, ALTER, ..."
-    if isinstance(fields.get("gtid"), str):
+    has_gtid = isinstance(fields.get("gtid"), str)
+    if has_gtid:
         yield frozenset({FlatForm.CANAL}), "gtid"
     types = fields["mysqlType"] if isinstance(fields["mysqlType"], dict) else {}
     texts = [text.lower() for text in types.values() if isinstance(text, str)]
     if any("(" in text or " unsigned" in text for text in texts):
         yield frozenset({FlatForm.CANAL}), _LENGTHS
-    elif any(_SIZED.fullmatch(text) for text in texts):
+    elif (
+        any(_SIZED.fullmatch(text) for text in texts) and not has_gtid
+    ):  # Tencent Cloud writes Canal's form without them
         yield _DRS, _NO_LENGTHS
     data, old = (_rows(fields.get(name)) for name in ("data", "old"))
     if kind == "DELETE" and bool(data) != bool(old):

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from dts_assets.errors import WireFormatError
 from dts_assets.model.formats import FormatSettings
-from dts_assets.settings.formats import format_class, registered_formats
+from dts_assets.settings.formats import format_class, registered_formats, traits_of
 from dts_assets.wire.format import TooLargeError
 from dts_assets.wire.formats import wire_format
 from dts_assets.wire.recognition.samples import Sample, Signs
@@ -95,6 +95,8 @@ class Recognition:
             return bool(self.messages) and not fits.any()
         if any(one.name == name for one in best):
             return False
+        if 2 * fits.sum() >= self.messages and not self.formats:
+            return False  # the format reads them in a frame that is known by signs
         return all((one.fits & ~fits).sum() > (fits & ~one.fits).sum() for one in best)
 
     @property
@@ -133,9 +135,17 @@ def recognise(messages: pa.RecordBatch, settings: FormatSettings = _NO_SETTINGS)
         *(_of_format(name, filled, samples, settings) for name in names),
         *(_of_signs(one.name, one.title, samples, one.signs_in) for one in STRANGERS if one.name not in names),
     ]
-    kept = sorted((one for one in found if one is not None), key=lambda one: (-one.fitting, not one.readable, one.name))
+    kept = sorted(
+        (one for one in found if one is not None),
+        key=lambda one: (-one.fitting, not one.readable, _is_open(one.name), one.name),
+    )
     objects = sum(sample.fields is not None for sample in samples)
     return Recognition(len(samples), len(values) - len(samples), objects, tuple(kept))
+
+
+def _is_open(name: str) -> bool:
+    """Tell whether a format takes any schema with fields for its roles, so that others fit more closely."""
+    return name in registered_formats() and bool(traits_of(name).roles)
 
 
 def _of_format(

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dts_assets.wire.flat_json.signs import FlatForm, flat_signs
 from dts_assets.wire.recognition.samples import Sample, Signs
 
 
@@ -58,10 +57,6 @@ def _is_ticdc(fields: Mapping[str, Any]) -> bool:
     return "_tidb" in fields and "mysqlType" in fields
 
 
-def _canal(sample: Sample) -> Signs | None:
-    return flat_signs(sample).get(FlatForm.CANAL)
-
-
 def _confluent(sample: Sample) -> Signs | None:
     """Return the sign of a zero and a small number of four bytes.
 
@@ -76,7 +71,6 @@ def _container(sample: Sample) -> Signs | None:
 
 
 STRANGERS = (
-    Stranger("canal-json", "Canal JSON", _canal),
     Stranger("dts-json", "DTS JSON", _by_fields(_is_dts_json, "messageType, fileName, position")),
     Stranger("", "Debezium JSON", _by_fields(_is_debezium, "op, source, before and after")),
     Stranger("", "Maxwell JSON", _by_fields(_is_maxwell, "type in small letters, ts")),
