@@ -185,7 +185,10 @@ def latin_bytes(values: pa.Array) -> tuple[pa.Array, Bools | None]:
 Restorer = Callable[[pa.Array], pa.Array]
 
 _MOST_BYTES = 1 << 28
-"""The most bytes that labels and zero bytes may make in a call: a number of three bytes may stand for 16 kilobytes."""
+"""The most bytes that labels and zero bytes may make in a call.
+
+A number of twenty digits may stand for 16 kilobytes of labels.
+"""
 _LONGEST_LABEL = 255
 """Characters of the longest label that a server takes (MySQL Reference Manual, "String Type Overview")."""
 _LONGEST_BINARY = 255
