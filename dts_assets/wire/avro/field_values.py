@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dts_assets.wire.avro.logical_types import decimal_texts, number_texts
 from dts_assets.wire.avro.schema import Type
 from dts_assets.wire.avro.side_by_side import Choices, Column, Ints, Lists, Numbers, Slices
 from dts_assets.wire.columns.buffers import Bools, binary_array, masked, run_lengths
@@ -137,11 +138,14 @@ def slices_array(slices: Slices, data: pa.Buffer) -> pa.Array:
 def _texts(kind: Type, column: Column, data: pa.Buffer) -> pa.Array | None:
     """Return values of one type as bytes; None for nulls, and for types that are no scalars."""
     if isinstance(column, Slices):
-        return slices_array(column, data)
+        found = slices_array(column, data)
+        return decimal_texts(kind, found) if kind.logical == "decimal" and kind.kind in ("bytes", "fixed") else found
     if not isinstance(column, Numbers):
         return None
     if kind.kind == "enum":
         return pa.array([one.encode() for one in kind.symbols], pa.binary()).take(pa.array(column.values))
     if kind.kind == "boolean":
         return _FLAGS.take(pa.array(column.values.astype(np.int64)))
+    if kind.logical and kind.kind in ("int", "long") and (told := number_texts(kind, column.values)) is not None:
+        return told
     return pc.cast(pc.cast(pa.array(column.values), pa.string()), pa.binary())

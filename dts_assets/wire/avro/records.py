@@ -24,7 +24,7 @@ from dts_assets.wire.avro.field_values import (
     spread,
     texts,
 )
-from dts_assets.wire.avro.schema import Field, SchemaError, Type, named_types
+from dts_assets.wire.avro.schema import Field, SchemaError, Type, every_type, named_types
 from dts_assets.wire.avro.side_by_side import (
     ROOM,
     Choices,
@@ -92,7 +92,7 @@ def find_record(types: Iterable[Type], name: str) -> Type:
     named = [one for one in records if one.short_name == name]
     if len(named) == 1:
         return named[0]
-    within = {id(inner) for one in records for each in one.fields for inner in named_types((each.type,))}
+    within = {id(inner) for inner in every_type(*(each.type for one in records for each in one.fields))}
     alone = [one for one in records if id(one) not in within]
     if len(alone) != 1:
         raise SchemaError(f"it has no record called {name}")

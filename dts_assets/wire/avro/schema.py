@@ -6,12 +6,18 @@ A schema file is one schema, or an array of named schemas in any order. Names in
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 _NAMED = frozenset({"record", "error", "enum", "fixed"})
+
+
+_MOST_BYTES, _MOST_DIGITS = 1 << 31, 1 << 10
+_MOST_VALUES = 1 << 16
+"""Values that a record may have at the most, but for items of lists: each takes a step of reading."""
 
 
 class SchemaError(Exception):
@@ -24,7 +30,8 @@ class Type:
 
     ``kind`` is a primitive, or ``record``, ``enum``, ``fixed``, ``array``, ``map``, ``union``. ``name`` is the full name of a
     named type. ``fields`` belong to a record, ``symbols`` to an enum, ``size`` to a fixed; ``items`` are the types inside: one of
-    an array or map, the branches of a union.
+    an array or map, the branches of a union. ``logical`` is the logical type, such as ``decimal``, whose digits behind the point
+    are ``scale``.
     """
 
     kind: str
@@ -33,6 +40,8 @@ class Type:
     symbols: tuple[str, ...] = ()
     size: int = 0
     items: tuple[Type, ...] = ()
+    logical: str = ""
+    scale: int = 0
 
     @property
     def short_name(self) -> str:
@@ -108,6 +117,8 @@ class _Names:
         if kind in ("array", "map"):
             inside = schema.get("items" if kind == "array" else "values")
             return Type(kind, items=(self.type_of(inside, namespace),))
+        if kind in PRIMITIVES:
+            return Type(kind, logical=_logical(schema), scale=_scale(schema))
         return self.type_of(kind, namespace)
 
     def _named(self, name: str, namespace: str) -> Type:
@@ -125,6 +136,7 @@ class _Names:
             made.symbols = tuple(_texts(schema.get("symbols"), f"the symbols of {full}"))
         elif kind == "fixed":
             made.size = _size(schema.get("size"), full)
+            made.logical, made.scale = _logical(schema), _scale(schema)
         else:
             fields = schema.get("fields")
             if not isinstance(fields, list):
@@ -162,15 +174,19 @@ def parse_schema(content: bytes) -> tuple[Type, ...]:
 
 def named_types(types: tuple[Type, ...]) -> Iterator[Type]:
     """Yield every named type that can be reached, each once."""
+    return (one for one in every_type(*types) if one.name)
+
+
+def every_type(*types: Type) -> Iterator[Type]:
+    """Yield every type that can be reached, each once."""
     seen: set[int] = set()
-    left = list(types)
+    left = deque(types)
     while left:
-        one = left.pop(0)
+        one = left.popleft()
         if id(one) in seen:
             continue
         seen.add(id(one))
-        if one.name:
-            yield one
+        yield one
         left += [*one.items, *(each.type for each in one.fields)]
 
 
@@ -188,6 +204,73 @@ def _texts(value: Any, what: str) -> list[str]:
 
 
 def _size(value: Any, name: str) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise SchemaError(f"the size of {name} is no number")
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= _MOST_BYTES:
+        raise SchemaError(f"the size of {name} is no number of bytes that a message may have")
     return value
+
+
+def _logical(schema: Mapping[str, Any]) -> str:
+    """Return the logical type; one that is no text is none, as the specification has readers ignore what they do not know."""
+    found = schema.get("logicalType")
+    return found if isinstance(found, str) else ""
+
+
+def _scale(schema: Mapping[str, Any]) -> int:
+    found = schema.get("scale", 0)
+    return found if isinstance(found, int) and not isinstance(found, bool) and 0 <= found <= _MOST_DIGITS else 0
+
+
+def require_bounds(top: Type) -> None:
+    """Look for types that let a few bytes cost any time.
+
+    Raises:
+        SchemaError: An array has items without bytes, a record holds itself in each of its values, or types that hold one another
+            several times make too many values.
+    """
+    bounds = _Bounds()
+    try:
+        if bounds.values(top) > _MOST_VALUES:
+            raise SchemaError(f"its types make more than {_MOST_VALUES} values")
+        for one in every_type(top):
+            if one.kind == "array" and not bounds.least(one.items[0]):
+                raise SchemaError("an array in it has items without bytes")
+    except RecursionError:
+        raise SchemaError("its types lie too deep in one another") from None
+
+
+@dataclass(slots=True)
+class _Bounds:
+    """The fewest bytes of a value of each type, and how many values stand in it, by the type's identity."""
+
+    bytes_of: dict[int, int] = field(default_factory=dict)
+    values_of: dict[int, int] = field(default_factory=dict)
+
+    def least(self, kind: Type) -> int:
+        """Return the fewest bytes of a value, 1 for one or more."""
+        if kind.kind not in ("record", "null", "fixed"):
+            return 1
+        if id(kind) not in self.bytes_of:
+            self.bytes_of[id(kind)] = 1  # for a record that holds itself
+            within = (
+                kind.size if kind.kind == "fixed" else max((self.least(one.type) for one in kind.fields), default=0)
+            )
+            self.bytes_of[id(kind)] = min(1, within)
+        return self.bytes_of[id(kind)]
+
+    def values(self, kind: Type, within: frozenset[int] = frozenset()) -> int:
+        """Return how many values a value of the type is at most, counted once for each way to a type.
+
+        ``within`` are the records that each value of the type stands in.
+
+        Raises:
+            SchemaError: A record holds itself in each of its values.
+        """
+        if id(kind) in within:
+            raise SchemaError(f"its record {kind.short_name} holds itself in each of its values")
+        if id(kind) not in self.values_of:
+            self.values_of[id(kind)] = 1  # for a type that holds itself in some of its values
+            mine = within | {id(kind)} if kind.kind == "record" else frozenset[int]()
+            inside = (*kind.items, *(one.type for one in kind.fields))
+            found = 1 + sum(self.values(one, mine) for one in inside)
+            self.values_of[id(kind)] = min(_MOST_VALUES + 1, found)
+        return self.values_of[id(kind)]

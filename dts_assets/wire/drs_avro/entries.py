@@ -39,8 +39,8 @@ from dts_assets.wire.format import ENTRIES, DecodedEntries, Rejected, TableShape
 _LAST_MICROSECOND = 253_402_300_799_999_999
 """The end of the year 9999."""
 
-_SECONDS, _MILLISECONDS = 100_000_000_000, 100_000_000_000_000
-"""Numbers below which a time counts seconds, and milliseconds: in each unit they lie in the year 5138.
+_SECONDS, _MILLISECONDS, _MICROSECONDS = 10**11, 10**14, 10**17
+"""Numbers below which a time counts seconds, milliseconds, microseconds: in each unit they lie in the year 5138.
 
 The vendor's JSON has milliseconds, the records of other vendors seconds.
 """
@@ -226,10 +226,9 @@ class _Heads:
 
 
 def _micros(times: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return times in microseconds; their size says whether they are seconds, milliseconds or microseconds."""
-    found: npt.NDArray[np.int64] = np.where(
-        times < _SECONDS, times * 1_000_000, np.where(times < _MILLISECONDS, times * 1000, times)
-    )
+    """Return times in microseconds; their size says which unit they count."""
+    below = [times < _SECONDS, times < _MILLISECONDS, times < _MICROSECONDS]
+    found: npt.NDArray[np.int64] = np.select(below, [times * 1_000_000, times * 1000, times], times // 1000)
     return found
 
 

@@ -27,7 +27,7 @@ from dts_assets.wire.avro.containers import (
 )
 from dts_assets.wire.avro.field_values import slices_array
 from dts_assets.wire.avro.records import RecordSchema, find_record, read_records
-from dts_assets.wire.avro.schema import SchemaError, Type, parse_schema
+from dts_assets.wire.avro.schema import SchemaError, Type, parse_schema, require_bounds
 from dts_assets.wire.avro.side_by_side import Ints, Slices
 from dts_assets.wire.columns.buffers import Bools, offsets_of
 from dts_assets.wire.drs_avro.roles import drs_record
@@ -70,7 +70,9 @@ class Schemas:
 
 @lru_cache(maxsize=64)
 def _record(content: bytes, declared: tuple[tuple[str, str], ...]) -> RecordSchema:
-    return drs_record(find_record(parse_schema(content), RECORD_NAME), dict(declared))
+    record = find_record(parse_schema(content), RECORD_NAME)
+    require_bounds(record)
+    return drs_record(record, dict(declared))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -49,7 +49,8 @@ def drs_record(record: Type, declared: Mapping[str, str]) -> RecordSchema:
             if fitting is not None:
                 found[role] = fitting
                 taken.add(fitting.path)
-    missing = [role for role in NEEDED if role not in found]
+    in_order = any(_has_values_in_order(found[role].type) for role in ("before", "after") if role in found)
+    missing = [role for role in (*NEEDED, *(["columns"] if in_order else [])) if role not in found]
     if missing:
         looked = "; ".join(f"{role} (looked for {', '.join(ROLES[role])})" for role in missing)
         raise SchemaError(f"its record {record.short_name} has no field for {looked}; name it under avro:")
@@ -103,6 +104,12 @@ def is_pair(kind: Type) -> bool:
 
 def _is_image(kind: Type) -> bool:
     return any(one.kind in ("array", "map") for one in branches_of(kind))
+
+
+def _has_values_in_order(kind: Type) -> bool:
+    """Tell whether rows are values without names, which only a list of columns gives an order."""
+    items = [one.items[0] for one in branches_of(kind) if one.kind == "array"]
+    return any(one.kind != "map" and not is_pair(one) for item in items for one in (branches_of(item) or (item,)))
 
 
 def _is_column_list(kind: Type) -> bool:
