@@ -21,6 +21,8 @@ from dts_assets.stages.keys import DistinctKeys, hash_keys, twin_hashes
 from dts_assets.stages.moved_rows import connected
 from dts_assets.stages.raw_rows import ContentDigest
 from dts_assets.stages.repeated_keys import repeated_keys
+from dts_assets.wire.avro.logical_types import decimal_texts
+from dts_assets.wire.avro.schema import Type
 from dts_assets.wire.columns.casts import parse
 from dts_assets.wire.dts_avro import DtsAvro
 from dts_assets.wire.dts_protobuf import DtsProtobuf
@@ -190,6 +192,14 @@ STEPS: dict[str, Case] = {
     "names of keys of Avro": (
         lambda count: pa.array([b"x"] * count),
         lambda payloads: DtsAvro(SCHEMA).has_key(payloads),
+    ),
+    "decimals of Avro": (
+        lambda count: pa.array([bytes([1]) * 500] * count),
+        lambda values: decimal_texts(Type("bytes", logical="decimal", scale=2), values),
+    ),
+    "one long decimal of Avro": (
+        lambda count: pa.array([bytes([1]) * 100 * count]),
+        lambda values: decimal_texts(Type("bytes", logical="decimal"), values),
     ),
     "values that do not fit": (lambda count: pa.array([b"2026-02-30"] * count), lambda values: parse(values, "date")),
     "every other value does not fit": (

@@ -17,7 +17,10 @@ _NAMED = frozenset({"record", "error", "enum", "fixed"})
 
 _MOST_BYTES, _MOST_DIGITS = 1 << 31, 1 << 10
 _MOST_VALUES = 1 << 16
-"""Values that a record may have at the most, but for items of lists: each takes a step of reading."""
+"""Values that a record may have at the most, items of lists left out.
+
+Each takes a step of reading.
+"""
 
 
 class SchemaError(Exception):
@@ -210,7 +213,10 @@ def _size(value: Any, name: str) -> int:
 
 
 def _logical(schema: Mapping[str, Any]) -> str:
-    """Return the logical type; one that is no text is none, as the specification has readers ignore what they do not know."""
+    """Return the logical type, empty without one.
+
+    One that is no text is none: the specification has readers ignore what they do not know.
+    """
     found = schema.get("logicalType")
     return found if isinstance(found, str) else ""
 
@@ -240,7 +246,7 @@ def require_bounds(top: Type) -> None:
 
 @dataclass(slots=True)
 class _Bounds:
-    """The fewest bytes of a value of each type, and how many values stand in it, by the type's identity."""
+    """The fewest bytes of a value of each type, and how many values stand in it."""
 
     bytes_of: dict[int, int] = field(default_factory=dict)
     values_of: dict[int, int] = field(default_factory=dict)
@@ -258,9 +264,10 @@ class _Bounds:
         return self.bytes_of[id(kind)]
 
     def values(self, kind: Type, within: frozenset[int] = frozenset()) -> int:
-        """Return how many values a value of the type is at most, counted once for each way to a type.
+        """Return how many values a value of the type is at most.
 
-        ``within`` are the records that each value of the type stands in.
+        A type that values reach in several ways counts several times. ``within`` are the records that each value of the type
+        stands in.
 
         Raises:
             SchemaError: A record holds itself in each of its values.
