@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from datetime import timedelta
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
 from dts_assets.model.problems import Completeness
 from tests.flows.canal_task import Canal
-from tests.flows.harness import Bench, Harness
+from tests.flows.harness import Bench, Harness, refresh, settle_open
 from tests.flows.history import border
-from tests.flows.source import write_capture
+from tests.flows.source import Message, write_capture
 from tests.flows.test_any_order import assert_equal
+from tests.flows.test_live import content
+from tests.tiers import times
 
 pytestmark = pytest.mark.spark
 
@@ -93,6 +96,45 @@ def test_every_change_has_a_place_of_its_own_in_the_order_of_its_arrival(bench: 
             (row["window_start"], latest[of], of[1], row["kafka_offset"], row["row_number"], place[changes.index(row)])
         )
     assert [one[-1] for one in sorted(expected)] == sorted(place)
+
+
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in (2, 3, 4))])
+def test_open_windows_that_are_refreshed_end_as_if_read_at_once(bench: Bench, tmp_path: Path, seed: int) -> None:
+    """Kafka partitions lag behind each other, so that what comes later may stand before what is there."""
+    canal, twice = stream()
+    last = {one.partition: one for one in canal.messages}
+    ends = [Message(one.partition, one.offset + 1, border(3) + timedelta(seconds=1), None, 0) for one in last.values()]
+    messages = [*canal.messages, *ends]
+    whole = bench.open(write_capture(tmp_path / "whole", messages), **SETTINGS, complete=False)
+    whole.settle()
+    settings = SETTINGS | {
+        "window": {"live": True, "end": border(3), "grace": timedelta(hours=1)},
+        "consistency": "window",
+        "complete": False,
+    }
+    harness = bench.open(tmp_path / "pieces", **settings)
+    random, sent = Random(seed), [0, 0]
+    lanes = [[one for one in messages if one.partition == partition] for partition in range(2)]
+    pieces = times(3, 7)
+    for number in range(pieces):
+        until = [
+            random.randint(start, min(len(lane), start + 1000 // pieces))
+            for start, lane in zip(sent, lanes, strict=True)
+        ]
+        until = [len(lane) for lane in lanes] if number == pieces - 1 else until
+        some = [one for lane, start, end in zip(lanes, sent, until, strict=True) for one in lane[start:end]]
+        write_capture(tmp_path / "pieces", some, name=f"piece{number}")
+        sent = until
+        refresh(harness)
+    settle_open(harness, rounds=10)
+    assert (accounts(harness), shift(harness), lines(harness)) == (canal.accounts, canal.shift, canal.lines + twice)
+    found, expected = content(harness), content(whole)
+    for name in ("entries", "ddl", "quarantine"):
+        assert found[name] == expected[name]
+    for name in ("accounts", "lines", "shift"):
+        assert sorted(map(repr, harness.rows("changelog", "bank", name))) == sorted(
+            map(repr, whole.rows("changelog", "bank", name))
+        )
 
 
 def test_the_same_messages_cut_into_other_windows_give_the_same_tables(bench: Bench, tmp_path: Path) -> None:
