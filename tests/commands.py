@@ -53,6 +53,7 @@ CHEAP = (
     "dts-assets config schema",
     "dts-assets sniff examples/shop",
     "dts-assets faults examples/shop damaged",
+    "dts-assets statements --capture examples/shop --format dts-protobuf --table shopdb.coupons",
 )
 """Commands that need no lake. They run in the first tier."""
 
@@ -69,6 +70,7 @@ IN_ORDER = (
     "dagster job backfill -j shop_tables --noprompt --from 2026-01-05-02:00 --to 2026-01-05-04:00",
     "dts-assets inspect window 2026-01-05T07:00",
     "dts-assets keys shop",
+    "dts-assets statements shop --out shop.sql",
     "dts-assets redrive shop",
     "dts-assets redrive shop --from 2026-01-05T02:00 --reason undecodable_entry",
     "dts-assets tables",
