@@ -57,7 +57,7 @@ commands, such as a failed check, and no errors::
 
 SourceError and the classes below it are in :mod:`dts_assets.errors.sources`, MachineError and those below it in
 :mod:`dts_assets.errors.machine` and, if they are of Spark, in :mod:`dts_assets.errors.spark`, SharedFaultError in
-:mod:`dts_assets.errors.tables`, all others here.
+:mod:`dts_assets.errors.tables`, OtherTopicsError in :mod:`dts_assets.errors.topics`, all others here.
 
 An error is made from facts, keeps them as attributes and builds its sentence itself: what is wrong, where, and what to do. All of
 them survive pickling, because Spark and Dagster carry them between processes. None ever holds a payload or a secret.
@@ -358,24 +358,6 @@ class IncompatibleLakeError(LakeError):
         return (
             f"{self.setting} of subscription {self.subscription} is {self.configured} in the configuration, but the lake was "
             f"built with {self.stored}: set it back, or use another subscription name, whose tables start empty."
-        )
-
-
-@dataclass(eq=False)
-class OtherTopicsError(IncompatibleLakeError):
-    """Topics that are not those of the lake, with others added at the end.
-
-    ``stored`` and ``configured`` name them with their numbers of partitions: "shop (4), shop-ddl (1)".
-    """
-
-    setting: str = "topics"
-
-    def message(self) -> str:
-        """Return both lists and the way out."""
-        return (
-            f"The topics of subscription {self.subscription} are {self.configured}, but the lake was built with {self.stored}, "
-            f"and its Kafka partitions are numbered through them. List these first, in this order and with as many partitions as "
-            f"then; others may follow. For other topics use another subscription name, whose tables start empty."
         )
 
 

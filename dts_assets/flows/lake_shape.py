@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import count
 
-from dts_assets.errors import IncompatibleLakeError, OtherTopicsError
+from dts_assets.errors import IncompatibleLakeError
+from dts_assets.errors.topics import OtherTopicsError
 from dts_assets.store.lake import Lake
 from dts_assets.store.schemas import RAW_WINDOWS
 
@@ -69,7 +70,7 @@ class LakeShape:
             self._add(topics, known, first_of)
 
     def first_window(self) -> datetime | None:
-        """Return the stored start of the first window that counts, the earliest of all topics; None where none is stored."""
+        """Return the stored start of the first window that counts, the earliest of all topics."""
         table = self.lake.table(self._path)
         found = [] if table is None else [table.properties.get(name) for name in self._first_names(table.properties)]
         return min((datetime.fromisoformat(text) for text in found if text is not None), default=None)

@@ -105,7 +105,10 @@ class CaptureSource:
     topics: tuple[tuple[str, int], ...] = ()
 
     def named_topics(self) -> tuple[tuple[str, int], ...]:
-        """Return the topics with their numbers of partitions; none where a single topic has no name and no message yet."""
+        """Return the topics with their numbers of partitions.
+
+        There are none where a single topic has no name and no message yet.
+        """
         return self.topics or tuple((name, self.partitions) for name in self._index().names)
 
     def watermarks(self) -> Mapping[int, Watermark]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka import Message as Delivered
-from confluent_kafka.admin import ClusterMetadata
+from confluent_kafka.admin import AdminClient, ClusterMetadata, NewTopic
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from dts_emulator.errors import BrokerUnavailable
@@ -44,7 +44,10 @@ _UNTIL_ANSWERED: dict[str, Any] = {
 
 @dataclass(slots=True)
 class Topic:
-    """Sends messages to one topic."""
+    """Sends messages to one topic, or to the topics that messages name.
+
+    Such a topic is made when its first message comes. Numbers of messages are counted over all topics together.
+    """
 
     name: str
     partitions: int
@@ -54,12 +57,15 @@ class Topic:
     """The event that lets messages be given up that cannot be sent because the broker is away."""
     skew: Callable[[int], int] | None = None
     """From a message's own time to the one that it is given, in milliseconds since the epoch."""
+    several: bool = False
+    """True if messages name topics of their own."""
     acknowledged: list[int] = field(init=False)
     """By partition, how many messages the broker has."""
     sent: list[int] = field(init=False)
     """By partition, how many were given to :meth:`send`."""
     _producer: Producer = field(init=False)
     _failed: KafkaError | None = field(default=None, init=False)
+    _made: set[str] = field(default_factory=set, init=False)
 
     def __post_init__(self) -> None:
         self.acknowledged = [0] * self.partitions
@@ -72,6 +78,9 @@ class Topic:
         Raises:
             BrokerUnavailable: It cannot be used, has other partitions, or nobody answers.
         """
+        if self.several:
+            self._metadata()
+            return
         found = self._metadata().topics[self.name]
         if found.error is not None:
             raise BrokerUnavailable(f"the topic {self.name} cannot be used: {found.error.str()}")
@@ -102,6 +111,8 @@ class Topic:
         Raises:
             BrokerUnavailable: There is no answer in time.
         """
+        if self.several:  # a task with several topics sends no such header
+            return list(otherwise)
         config = {"log_level": 2, **self.config, "group.id": "emulator", "enable.auto.commit": False}
         consumer = Consumer({**config, "auto.offset.reset": "earliest", "isolation.level": "read_uncommitted"})
         try:
@@ -135,10 +146,13 @@ class Topic:
             BrokerUnavailable: The task is to end while the broker is away, or the broker refuses the message.
         """
         timestamp = message.timestamp if self.skew is None else self.skew(message.timestamp)
+        name = message.topic or self.name
+        if message.topic is not None and name not in self._made:
+            self._make(name)
         while True:
             try:
                 self._producer.produce(
-                    self.name, message.value, message.key, message.partition, self._delivered,
+                    name, message.value, message.key, message.partition, self._delivered,
                     timestamp=timestamp, headers=list(message.headers),
                 )  # fmt: skip
             except BufferError:
@@ -148,6 +162,21 @@ class Topic:
                 continue
             self.sent[message.partition] += 1
             return
+
+    def _make(self, name: str) -> None:
+        """Make a topic that is not there, as a task of the vendor does.
+
+        Raises:
+            BrokerUnavailable: The broker does not make it.
+        """
+        admin = AdminClient({"log_level": 2, **self.config})  # it must live until its answer is there
+        made = admin.create_topics([NewTopic(name, num_partitions=self.partitions)])
+        try:
+            made[name].result(_ANSWER_SECONDS)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise BrokerUnavailable(f"the topic {name} cannot be made: {error.args[0].str()}") from error
+        self._made.add(name)
 
     def poll(self, seconds: float = 0.0) -> None:
         """Take the answers of the broker.

@@ -56,7 +56,7 @@ _DTS = DtsOptions()
 @click.command(name="python -m dts_emulator.tasks", help=__doc__, context_settings={"show_default": True})
 @server_options
 @click.option("--bootstrap-servers", required=True)
-@click.option("--topic", required=True, help="Must be there.")
+@click.option("--topic", required=True, help="Must be there, unless --topic-policy names others.")
 @click.option("--partitions", default=1, type=click.IntRange(1), help="Of the topic.")
 @click.option(
     "--config", multiple=True, metavar="KEY=VALUE", help="A setting of the Kafka client, in librdkafka's names."
@@ -66,6 +66,14 @@ _DTS = DtsOptions()
 )
 @click.option("--checkpoint", type=click.Path(dir_okay=False, path_type=Path), help="The task's own progress.")
 @click.option("--format", "chosen", type=click.Choice(FORMATS), default=FORMATS[0])
+@click.option(
+    "--topic-policy",
+    type=click.Choice(["0", "1", "2", "3"]),
+    default="0",
+    callback=lambda _context, _parameter, text: int(text),
+    help="drs-json, drs-json-c: one topic, or one for each table, each database, each database and schema.",
+)
+@click.option("--topic-template", help="drs-json, drs-json-c: the names of topics, $database$-$tablename$.")
 @click.option("--partitioning", type=click.Choice(["table", "table+key"]), default=_DTS.partitioning)
 @click.option("--max-message-bytes", default=_DTS.max_message_bytes)
 @click.option(
@@ -98,7 +106,8 @@ def main(
     settings = _config(bootstrap_servers, (*(config_file or ()), *config))
     skew = jumping(clock_jump, clock_jump_every) if clock_jump else None
     task = VENDOR_TASKS[chosen].following(options_of(chosen, given), clock)
-    follower = Follower(task, Topic(given["topic"], given["partitions"], settings, ended, skew), clock, checkpoint)
+    topic = Topic(given["topic"], given["partitions"], settings, ended, skew, several=bool(given["topic_policy"]))
+    follower = Follower(task, topic, clock, checkpoint)
     _listen(follower)
     try:
         follow(server, follower, checkpoint)

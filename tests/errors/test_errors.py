@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from dts_assets import errors
-from dts_assets.errors import machine, sources, spark, tables
+from dts_assets.errors import machine, sources, spark, tables, topics
 
 PACKAGES = [Path(__file__).parents[2] / name for name in ("dts_assets", "dts_emulator")]
 
@@ -74,7 +74,7 @@ EXAMPLES: tuple[tuple[errors.DtsAssetsError, str, str], ...] = (
         "another folder under lake.warehouse",
     ),
     (
-        errors.OtherTopicsError("shop", stored="a (2), b (1)", configured="b (1), a (2)"),
+        topics.OtherTopicsError("shop", stored="a (2), b (1)", configured="b (1), a (2)"),
         "the lake was built with a (2), b (1)",
         "use another subscription name",
     ),
@@ -126,7 +126,7 @@ EXAMPLES: tuple[tuple[errors.DtsAssetsError, str, str], ...] = (
 def below(cls: type[errors.DtsAssetsError]) -> Iterator[type[errors.DtsAssetsError]]:
     """Each class of the package below one; what other packages add for themselves is theirs."""
     for child in cls.__subclasses__():
-        if child.__module__ in (errors.__name__, machine.__name__, sources.__name__, spark.__name__, tables.__name__):
+        if child.__module__ in {one.__name__ for one in (errors, machine, sources, spark, tables, topics)}:
             yield child
             yield from below(child)
 

@@ -16,7 +16,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from dts_assets.errors import IncompatibleLakeError, OtherTopicsError
+from dts_assets.errors import IncompatibleLakeError
+from dts_assets.errors.topics import OtherTopicsError
 from dts_assets.model.problems import ProblemCode
 from dts_assets.model.tables import TableId
 from dts_emulator.drs.drs_options import DrsJsonOptions, DrsOptions
@@ -99,17 +100,20 @@ def _at(transaction: Transaction, seconds: int) -> Transaction:
 
 
 OPTIONS = DrsOptions(partitions=2, partition_policy=2)
+JSON = DrsJsonOptions(partitions=2, partition_policy=2)
 
 
-def capture_of(folder: Path, messages: Sequence[Message]) -> tuple[Path, dict[str, int]]:
+def capture_of(
+    folder: Path, messages: Sequence[Message], *, partitions: int = OPTIONS.partitions
+) -> tuple[Path, dict[str, int]]:
     """Messages as a capture, and its topics by name, each with its Kafka partitions."""
     write_capture(messages, folder, topic="only")
     names = sorted({one.topic for one in messages if one.topic is not None})
-    return folder, dict.fromkeys(names, OPTIONS.partitions)
+    return folder, dict.fromkeys(names, partitions)
 
 
 def opened(bench: Bench, folder: Path, topics: dict[str, int], *, form: str = "drs-json-c", **settings: Any) -> Harness:
-    given = {"topics": topics, "partitions": sum(topics.values()) or OPTIONS.partitions}
+    given: dict[str, Any] = {"topics": topics, "partitions": sum(topics.values()) or OPTIONS.partitions}
     return bench.open(folder, format=form, source_time_zone="+00:00", **given, **settings)
 
 
@@ -153,8 +157,14 @@ def _parts(name: str) -> tuple[str, str, str]:
     return database, "", table
 
 
-@pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("options", [OPTIONS, DrsJsonOptions(partitions=2, partition_policy=2)], ids=["json-c", "json"])
+@pytest.mark.parametrize(
+    ("policy", "options"),
+    [
+        ("a topic for each table", OPTIONS),
+        ("a topic for each database", JSON),
+        *(pytest.param(policy, options, marks=pytest.mark.long) for policy in POLICIES for options in (OPTIONS, JSON)),
+    ],
+)
 def test_every_topic_policy_gives_the_tables_of_a_single_topic(
     bench: Bench, tmp_path: Path, transactions: list[Transaction], dump: Path, options: DrsOptions, policy: str
 ) -> None:
@@ -180,7 +190,8 @@ def test_every_topic_policy_gives_the_tables_of_a_single_topic(
 def test_any_order_of_windows_and_kafka_partitions_of_several_topics(
     bench: Bench, tmp_path: Path, transactions: list[Transaction], dump: Path
 ) -> None:
-    folder, topics = capture_of(tmp_path / "capture", list(produce_drs(transactions, replace(OPTIONS, topic_policy=1))))
+    messages = list(produce_drs(transactions, replace(OPTIONS, partitions=1, topic_policy=1)))
+    folder, topics = capture_of(tmp_path / "capture", messages, partitions=1)
     forwards, shuffled = opened(bench, folder, topics), opened(bench, folder, topics)
     forwards.settle()
     cells = [(number, partition) for number in range(WINDOWS) for partition in shuffled.pipeline.kafka_partitions]
@@ -270,7 +281,16 @@ class TestTopicsThatChange:
         assert first <= before
         assert first == new.pipeline.first_window()
 
-    @pytest.mark.parametrize("kind", ["another order", "a topic less", "another topic", "a partition more"])
+    @pytest.mark.parametrize(
+        "kind",
+        [
+            "another order",
+            *(
+                pytest.param(one, marks=pytest.mark.long)
+                for one in ("a topic less", "another topic", "a partition more")
+            ),
+        ],
+    )
     def test_any_other_change_is_refused_before_anything_is_written(
         self, bench: Bench, recorded: tuple[Path, dict[str, int]], kind: str
     ) -> None:

@@ -9,13 +9,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from dts_assets.protocol import subscribe_pb2 as pb
 from dts_emulator.drs.drs_options import DrsOptions
@@ -272,17 +273,37 @@ def test_message_times_jump_where_they_are_told_to(server: Server, place: Place,
     assert min(steps) < 0 < max(steps)
 
 
+def told(value: bytes) -> dict[str, object]:
+    """A message of DRS without the time at which it was sent."""
+    return {name: found for name, found in json.loads(value).items() if name != "ts"}
+
+
 def test_the_other_format_is_followed_too(server: Server, place: Place) -> None:
     with following(server, place, "--format", "drs-json-c", "--latency-ms", "200") as task:
         wait_for(has_all(server, place), task)
-
-    def told(value: bytes) -> dict[str, object]:
-        return {name: found for name, found in json.loads(value).items() if name != "ts"}
 
     wanted: list[list[dict[str, object]]] = [[] for _ in range(PARTITIONS)]
     for message in record(server, DrsOptions(partitions=PARTITIONS)):
         wanted[message.partition].append(told(message.value))
     assert [[told(message.value) for message in partition] for partition in place.read()] == wanted
+
+
+@pytest.mark.long
+def test_a_topic_for_each_table_is_made_and_holds_what_a_recording_says(server: Server, place: Place) -> None:
+    prefix = uuid4().hex[:8]
+    template = f"{prefix}.$database$.$tablename$"
+    ours = ("--format", "drs-json-c", "--topic-policy", "1", "--topic-template", template, "--topic", "never-made")
+    with following(server, place, *ours) as task:
+        wait_for(has_all(server, place), task)
+    wanted: dict[str | None, list[list[dict[str, object]]]] = {}
+    for message in record(server, DrsOptions(partitions=PARTITIONS, topic_policy=1, topic_template=template)):
+        lanes = wanted.setdefault(message.topic, [[] for _ in range(PARTITIONS)])
+        lanes[message.partition].append(told(message.value))
+    assert len(wanted) > 8
+    for topic, lanes in wanted.items():
+        assert topic is not None
+        assert [[told(one.value) for one in lane] for lane in replace(place, topic=topic).read()] == lanes
+    assert "never-made" not in AdminClient({**place.broker.client_config()}).list_topics(timeout=10).topics
 
 
 @pytest.mark.parametrize(
