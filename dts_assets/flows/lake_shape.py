@@ -30,44 +30,73 @@ Topics = tuple[tuple[str, int], ...]
 class LakeShape:
     """The facts of one subscription that its lake keeps for ever, as properties of ``raw_windows``.
 
-    ``settings`` are the configured ones that may not change. ``source_topics`` asks the source for its topics, of which it may
-    tell none.
+    ``settings`` are the configured ones that may not change. ``names`` are the topics that the configuration names, none where it
+    names none, and ``told`` says with how many partitions each, if it does.
     """
 
     lake: Lake
     subscription: str
     settings: Mapping[str, str | int]
-    source_topics: Callable[[], Topics]
+    names: tuple[str, ...]
+    told: Topics
 
-    def check(self, first_of: Callable[[range], datetime | None]) -> None:
-        """Refuse settings that an existing lake was not built with; remember them in a new one.
-
-        Topics that were added are remembered, with the start of the first window in which they have messages. ``first_of``
-        finds that of some Kafka partitions.
+    def check_settings(self) -> None:
+        """Refuse settings that an existing lake was not built with; remember them in a new one. No source is asked.
 
         Raises:
             IncompatibleLakeError: The lake was built with another setting.
             OtherTopicsError: The lake was built with other topics.
         """
         properties = self.lake.ensure(self._path, RAW_WINDOWS).properties
-        text, topics = properties.get(_SHAPE), self.source_topics()
+        text = properties.get(_SHAPE)
         if text is None:
             self._remember(_SHAPE, json.dumps(self.settings))
-            self._remember_topics(topics, 0)
             return
         stored, known = json.loads(text), tuple(_topics(properties))
-        grown = [name for name, _ in known] == [name for name, _ in topics] and len(known) == 1
-        if known and topics and topics[: len(known)] != known and not grown:
-            raise OtherTopicsError(self.subscription, stored=_named(known), configured=_named(topics))
+        names = tuple(name for name, _ in known)
+        if self.names and names != self.names[: len(names)]:
+            raise OtherTopicsError(
+                self.subscription, stored=_named(known), configured=_named(self.told) or ", ".join(self.names)
+            )
+        if len(self.told) > 1:
+            self._compare(known, self.told)
         if known:
-            stored[_PARTITIONS] = sum(partitions for _, partitions in (known if grown else topics or known))
-        for setting, configured in self.settings.items():
-            if stored.get(setting) != configured:
+            configured = int(self.settings[_PARTITIONS])
+            total = sum(partitions for _, partitions in known)
+            # Topics that are added bring their partitions; how many, the source says.
+            added = len(self.names) > len(known) and configured > total
+            if len(known) > 1 and configured != total and not added:
+                said = f"{', '.join(self.names or names)} with {configured} Kafka partitions in all"
+                raise OtherTopicsError(self.subscription, stored=_named(known), configured=said)
+            stored[_PARTITIONS] = configured if added else total
+        for setting, configured_value in self.settings.items():
+            if stored.get(setting) != configured_value:
                 raise IncompatibleLakeError(
-                    self.subscription, setting, stored=str(stored.get(setting)), configured=str(configured)
+                    self.subscription, setting, stored=str(stored.get(setting)), configured=str(configured_value)
                 )
+
+    def check_topics(self, topics: Topics, first_of: Callable[[range], datetime | None]) -> None:
+        """Refuse topics of the source that are not those of the lake, behind :meth:`check_settings`.
+
+        Topics that were added are remembered, with the start of the first window in which they have messages. ``first_of``
+        finds that of some Kafka partitions.
+
+        Raises:
+            OtherTopicsError: The lake was built with other topics.
+        """
+        known = tuple(_topics(self.lake.ensure(self._path, RAW_WINDOWS).properties))
+        self._compare(known, topics)
         if len(known) < len(topics):
             self._add(topics, known, first_of)
+
+    def _compare(self, known: Topics, topics: Topics) -> None:
+        """Refuse topics that do not begin with the known ones.
+
+        Raises:
+            OtherTopicsError: They do not.
+        """
+        if topics and topics[: len(known)] != known:
+            raise OtherTopicsError(self.subscription, stored=_named(known), configured=_named(topics))
 
     def first_window(self) -> datetime | None:
         """Return the stored start of the first window that counts, the earliest of all topics."""

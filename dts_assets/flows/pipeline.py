@@ -202,12 +202,21 @@ class Pipeline:
     def check_shape(self) -> None:
         """Refuse settings that an existing lake was not built with; remember them in a new one.
 
-        Stored offsets and windows would mean something else under another grid, or another numbering of Kafka partitions.
+        Stored offsets and windows would mean something else under another grid. The source is not asked.
 
         Raises:
             IncompatibleLakeError: The lake was built with another setting, or other topics.
         """
-        self._lake_shape.check(self._first_window_of)
+        self._lake_shape.check_settings()
+
+    def check_topics(self) -> None:
+        """Refuse topics whose Kafka partitions have other numbers in the lake; remember added ones.
+
+        Raises:
+            OtherTopicsError: The lake was built with other topics.
+            SourceError: The source does not tell its topics.
+        """
+        self._lake_shape.check_topics(self.topics(), self._first_window_of)
 
     def first_window(self) -> datetime | None:
         """Return the start of the first window that counts; None while there is no message.
@@ -236,7 +245,10 @@ class Pipeline:
 
     @property
     def _lake_shape(self) -> LakeShape:
-        return LakeShape(self.lake, self.name, self._shape(), self.topics)
+        kafka, capture = self.settings.source.kafka, self.settings.source.capture
+        told: Topics = () if capture is None else tuple(capture.topics.items())
+        names = tuple(name for name, _ in told) if kafka is None else kafka.topics
+        return LakeShape(self.lake, self.name, self._shape(), names, told)
 
     def _shape(self) -> dict[str, str | int]:
         return {

@@ -18,7 +18,10 @@ def ingest_turn(pipeline: Pipeline, span: Span, progress: Progress) -> Iterator[
 
     Raises:
         IncompatibleLakeError: The lake was built with other settings.
+        OtherTopicsError: The lake was built with other topics.
     """
+    pipeline.check_shape()  # first: it makes the table that names the lake's format
+    pipeline.check_topics()
     with _turn(pipeline, [partition_key(partition) for partition in span.kafka_partitions], progress) as turn:
         yield turn
 
@@ -30,12 +33,12 @@ def tables_turn(pipeline: Pipeline, progress: Progress) -> Iterator[Turn]:
     Raises:
         IncompatibleLakeError: The lake was built with other settings.
     """
+    pipeline.check_shape()  # first: it makes the table that names the lake's format
     with _turn(pipeline, [TABLES_TURN], progress) as turn:
         yield turn
 
 
 @contextmanager
 def _turn(pipeline: Pipeline, parts: Sequence[str], progress: Progress) -> Iterator[Turn]:
-    pipeline.check_shape()  # first: it makes the table that names the lake's format
     with keeper(pipeline.lake, pipeline.name).hold(parts, progress) as turn:
         yield turn
