@@ -39,7 +39,10 @@ NO_SPARK: Any = _NoSpark({"spark.master": "local[1]"})
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """A capture on disk, with ``payload`` bytes of message values, in a format that may need a schema file."""
+    """A capture on disk, with ``payload`` bytes of message values.
+
+    ``format`` is how they are encoded, ``schema`` the file that they are read with.
+    """
 
     folder: Path
     partitions: int
