@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from datetime import timedelta
 from itertools import groupby
 from pathlib import Path
 from random import Random
@@ -31,7 +30,6 @@ ROLES = {
 }  # fmt: skip
 
 _MOST = 3
-_NEAR = timedelta(minutes=1)
 
 
 def settings(folder: Path) -> dict[str, Any]:
@@ -42,7 +40,7 @@ def settings(folder: Path) -> dict[str, Any]:
 
 
 def in_drs_avro(messages: Iterable[Message], seed: int) -> list[Message]:
-    """Messages of DRS JSON as records: bare, behind Confluent's header, or up to three in a container.
+    """Messages of DRS JSON as records: bare, behind Confluent's header, or up to three of one run in a container.
 
     What a task sends again it puts together otherwise.
     """
@@ -59,9 +57,13 @@ def _framed(lane: list[Message], chance: Random) -> Iterator[tuple[Message, byte
     while lane:
         frame = chance.choice(["raw", "confluent", "container"])
         count = chance.randint(1, _MOST) if frame == "container" else 1
-        some = [one for one in lane[:count] if one.time - lane[0].time < _NEAR]
-        del lane[: len(some)]
-        records = [_record(json.loads(one.value or b"")) for one in some]
+        bodies = [json.loads(one.value or b"") for one in lane[:count]]
+        together = 1
+        while together < count and together < len(bodies) and bodies[together]["id"] >= bodies[together - 1]["id"]:
+            together += 1
+        some = lane[:together]
+        del lane[:together]
+        records = [_record(body) for body in bodies[:together]]
         if frame == "container":
             yield some[-1], container(OWN, records, codec="deflate")
         else:

@@ -45,7 +45,7 @@ def test_a_resumed_task_and_one_made_anew_in_any_order(bench: Bench, tmp_path: P
     task.resume(border(2) + timedelta(seconds=500), 10)
     messages, named = task.messages, {"format": form}
     if form == "drs-avro":  # a schema with names of its own, and several frames in one topic
-        messages, named = in_drs_avro(task.messages, seed=4), avro_settings(tmp_path)
+        messages, named = in_drs_avro(task.messages, seed=6), avro_settings(tmp_path)
     capture = write_capture(tmp_path / "capture", messages)
     settings: dict[str, Any] = {
         **named, "partitions": 2, "source_time_zone": "+08:00", "window": {"end": border(3)},

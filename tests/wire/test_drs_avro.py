@@ -258,6 +258,25 @@ def _long(value: int) -> bytes:
     return bytes([*made, left])
 
 
+def test_a_container_whose_ids_fall_is_refused_whole() -> None:
+    fields = {
+        "mysqlType": {"id": "int"},
+        "es": 1,
+        "database": "d",
+        "table": "t",
+        "type": "INSERT",
+        "data": [{"id": "7"}],
+    }
+    sent = [
+        container(FLAT, [{**fields, "id": number} for number in ids]) for ids in ([1, 2, 2, 3], [4, 3, 5], [5, 5], [1])
+    ]
+    found = WIRE.entries(pa.array(sent, pa.binary()))
+    assert [(one.index, one.entry_number, one.reason) for one in found.rejected] == [
+        (1, None, Reason.UNDECODABLE_ENTRIES)
+    ]
+    assert found.batch["set_index"].to_pylist() == [0, 0, 0, 0, 2, 2, 3]
+
+
 def test_a_container_that_unfolds_to_too_much_is_refused_before_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
     fields = {
         "mysqlType": {"id": "int"},

@@ -7,7 +7,7 @@ one record where the writer's schema is another one.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -36,6 +36,7 @@ RECORD_NAME = "Record"
 _HEADER = 5
 """Bytes of Confluent's header: a zero, and the number of the schema in four bytes, the greatest first."""
 
+FALLING = "its ids fall, and a container is of one run of a task"
 NO_RECORD = "its bytes are no record of the schema"
 AMBIGUOUS = "it is a record both with and without Confluent's header; declare framing:"
 
@@ -91,6 +92,17 @@ class Framed:
     schema_ids: Ints
     header: bytes | None = None
     alone: bool = True
+
+    def without(self, sets: Ints) -> Framed:
+        """Return the records of all messages but some."""
+        rows = np.flatnonzero(~np.isin(self.sets, sets))
+        return replace(
+            self,
+            records=self.records.take(pa.array(rows)),
+            sets=self.sets[rows],
+            numbers=self.numbers[rows],
+            schema_ids=self.schema_ids[rows],
+        )
 
     def payloads(self, schemas: Schemas) -> pa.Array:
         """Return the records in the form that entries keep."""
@@ -214,7 +226,25 @@ def _add_containers(messages: pa.Array, rows: Ints, schemas: Schemas, found: lis
                 faults.append((row, Reason.UNDECODABLE_ENTRIES, "it holds no record"))
             groups.setdefault(container.schema, []).extend((one, row, place) for place, one in enumerate(mine))
     for content, records in groups.items():
-        found.append(_of_writer(content, records, schemas))
+        group = _of_writer(content, records, schemas)
+        falling = _with_falling_ids(group)
+        faults += [(row, Reason.UNDECODABLE_ENTRIES, FALLING) for row in falling.tolist()]
+        found.append(group.without(falling) if len(falling) else group)
+
+
+def _with_falling_ids(group: Framed) -> Ints:
+    """Return the messages in which an id is below one before it.
+
+    Where ids fall a task was resumed or made anew, and records are told apart by their messages' offsets alone.
+    """
+    sets, ids = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    for records in read_records(group.schema, group.records, {"id": None}):
+        told = records.integers("id")
+        sets.append(group.sets[records.rows[told.sent]])
+        ids.append(told.values[told.sent])
+    of_set, numbers = np.concatenate(sets), np.concatenate(ids)
+    found: Ints = np.unique(of_set[1:][(of_set[1:] == of_set[:-1]) & (numbers[1:] < numbers[:-1])])
+    return found
 
 
 def _of_writer(content: bytes, records: list[tuple[bytes, int, int]], schemas: Schemas) -> Framed:
