@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 from dts_assets.protocol import subscribe_pb2 as pb
 from dts_assets.wire.drs_avro import DrsAvro
+from dts_assets.wire.canal_json import CanalJson
 from dts_assets.wire.drs_json_c import DrsJsonC
 from dts_assets.wire.dts_avro import DtsAvro
 from dts_assets.wire.dts_protobuf import DtsProtobuf
@@ -35,6 +36,17 @@ def drs(
     text = (
         f'{{"mysqlType":{types},"id":{number},"es":1648110060000,"ts":1,"database":"shopdb","table":"orders","type":"{kind}",'
         f'"isDdl":false,"sql":"","sqlType":{{}},"data":[{rows}],"old":{old},"pkNames":["c0"]}}'
+    )
+    return text.encode(), []
+
+
+def canal(kind: str, value: str, size: int, *, number: int) -> tuple[bytes, list[tuple[str, bytes]]]:
+    """A message of Canal with so many bytes of rows of one column of a type, all with one value."""
+    row = json.dumps({"c0": value}).replace(" ", "")
+    rows = ",".join([row] * (size // (len(row) + 1)))
+    text = (
+        f'{{"data":[{rows}],"database":"shopdb","es":1648110060000,"id":{number},"isDdl":false,'
+        f'"mysqlType":{{"c0":{json.dumps(kind)}}},"old":null,"pkNames":null,"sql":"","table":"orders","type":"INSERT"}}'
     )
     return text.encode(), []
 
@@ -94,6 +106,7 @@ def long(value: int) -> bytes:
         left >>= 7
     return bytes([*made, left])
 
+LONG_SET = "set(" + ",".join(f"'{number:0254}'" for number in range(64)) + ")"
 
 CASES: dict[str, tuple[WireFormat, Callable[[], Stream]]] = {
     "nothing": (DrsJsonC(), with_good),
@@ -109,6 +122,14 @@ CASES: dict[str, tuple[WireFormat, Callable[[], Stream]]] = {
     "DRS: 64 KB of empty old rows": (
         DrsJsonC(),
         lambda: with_good(drs(600, empty_rows(28 * KILO), number=2, kind="UPDATE", old=f"[{empty_rows(28 * KILO)}]")),
+    ),
+    "Canal: many numbers that stand for long texts": (
+        CanalJson(),
+        lambda: [
+            canal("set('a','b')", "1", 12, number=1),
+            canal(LONG_SET, str((1 << 64) - 1), 8 * MEGA, number=2),
+            canal("set('a','b')", "2", 12, number=3),
+        ],
     ),
     "DTS: 1 MB of empty entries": (DtsProtobuf(), lambda: sets(repeated(EMPTY_ENTRY, MEGA))),
     "DTS: 8 MB of empty entries": (DtsProtobuf(), lambda: sets(*(repeated(EMPTY_ENTRY, MEGA) for _ in range(8)))),

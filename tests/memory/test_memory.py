@@ -28,6 +28,7 @@ FOUND = {
     "DRS: many messages of empty rows": (2 + 40 * 1024, 0),
     "DRS: 64 KB of empty old rows": (2, 1),
     "DRS: rows of one column of a table of 4,000": (2, 1),
+    "Canal: many numbers that stand for long texts": (2, 1),
     "DTS: 1 MB of empty entries": (1, 1),
     "DTS: 8 MB of empty entries": (1, 8),
     "DTS: 1 MB of empty entries in small sets": (1, 64 * 8192),

@@ -333,6 +333,15 @@ def test_a_statement_that_another_server_tells_again_counts_once() -> None:
     assert history.statements == {cells[0]: frozenset({1})}
 
 
+def test_where_nothing_tells_a_copy_every_statement_counts() -> None:
+    cells = [Cell(0, window(0)), Cell(1, window(0)), Cell(0, window(1))]
+    same = SeenStatement("", 1, SourcePosition(0, 3, 500), "server-0:7", EPOCH)
+    rows = [ingest_row(cell, statements=(same, replace(same, offset=2))) for cell in cells]
+    history = TopicHistory.of(rows, (), order=ChangeOrder.ARRIVAL)
+    assert history.statements == dict.fromkeys(cells, frozenset({1, 2}))
+    assert (history.suspicions, history.lineages, history.lives) == ({}, Lineages((), {}, {}), {})
+
+
 @examples(200)
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 9)), max_size=30))
 def test_two_kafka_partitions_tell_what_all_others_have(places: list[tuple[int, int]]) -> None:

@@ -184,7 +184,7 @@ def latin_bytes(values: pa.Array) -> tuple[pa.Array, Bools | None]:
 
 Restorer = Callable[[pa.Array], pa.Array]
 
-_MOST_BYTES = 1 << 28
+_MOST_BYTES = 1 << 26
 """The most bytes that labels and zero bytes may make in a call.
 
 A number of twenty digits may stand for 16 kilobytes of labels.
