@@ -21,6 +21,7 @@ from dts_assets.flows.pipeline import Pipeline, open_pipeline
 from dts_assets.flows.statement_export import Exported, Wanted, export_statements
 from dts_assets.settings import Settings, Subscription
 from dts_assets.settings.formats import registered_formats, traits_of
+from dts_assets.settings.values import zone_name
 from dts_assets.stages.sql_dialects import DIALECTS, dialect_of
 
 
@@ -35,6 +36,7 @@ from dts_assets.stages.sql_dialects import DIALECTS, dialect_of
 @click.option(
     "--schema", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="The schema file of an Avro format."
 )
+@click.option("--time-zone", help="The zone of values of a bare capture that carry none: +00:00. Default: +08:00.")
 @click.option("--table", "tables", multiple=True, help="Only tables that match a glob, shopdb.*; may be given again.")
 @click.option("--from", "since", callback=window_start, help="The first window, by its start: 2026-01-05T10:00.")
 @click.option("--to", "until", callback=window_start, help="The first window that is left out.")
@@ -48,6 +50,7 @@ def statements(
     capture: Path | None,
     wire_format: str | None,
     schema: Path | None,
+    time_zone: str | None,
     tables: tuple[str, ...],
     since: datetime | None,
     until: datetime | None,
@@ -61,12 +64,12 @@ def statements(
     """
     with ExitStack() as opened:
         if capture is None:
-            _refuse_of_captures(wire_format, schema)
+            _refuse_of_captures(wire_format, schema, time_zone)
             pipeline = _of_lake(settings_of(config), subscription)
         else:
             folder = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="dts-assets-")))
             settings = None if subscription is None else subscription_of(settings_of(config), subscription)
-            pipeline = open_capture(capture, folder, **_settings(settings, wire_format, schema))
+            pipeline = open_capture(capture, folder, **_settings(settings, wire_format, schema, time_zone))
             make_changelogs(pipeline, progress=say)
         chosen = dialect_of(dialect or pipeline.settings.sql.dialect)
         exported = Exported()
@@ -77,14 +80,14 @@ def statements(
     sys.exit(0 if exported.whole else CHECK_FAILED)
 
 
-def _refuse_of_captures(wire_format: str | None, schema: Path | None) -> None:
+def _refuse_of_captures(*options: object) -> None:
     """Refuse options that describe a bare capture.
 
     Raises:
         click.UsageError: There is such an option.
     """
-    if wire_format is not None or schema is not None:
-        raise click.UsageError("--format and --schema describe a bare capture; name it by --capture")
+    if any(one is not None for one in options):
+        raise click.UsageError("--format, --schema and --time-zone describe a bare capture; name it by --capture")
 
 
 def _of_lake(settings: Settings, subscription: str | None) -> Pipeline:
@@ -100,22 +103,40 @@ def _of_lake(settings: Settings, subscription: str | None) -> Pipeline:
     return open_pipeline(settings, name)
 
 
-def _settings(settings: Subscription | None, wire_format: str | None, schema: Path | None) -> dict[str, Any]:
+def _settings(
+    settings: Subscription | None, wire_format: str | None, schema: Path | None, time_zone: str | None
+) -> dict[str, Any]:
     """Return the keys of a subscription for a bare capture.
 
     Raises:
         click.UsageError: Nothing says how the capture is encoded, or a schema is missing or not needed.
+        click.BadParameter: There is no such time zone.
     """
+    zone = {} if time_zone is None else {"source_time_zone": _zone(time_zone)}
     if settings is not None:
         names = ("format", "source_time_zone", "tables", "types", "sql", "partitions")
         given = settings.model_dump(include=set(names))
-        return {**given, **({} if settings.schema_file is None else {"schema": settings.schema_file})}
+        return {**given, **({} if settings.schema_file is None else {"schema": settings.schema_file}), **zone}
     if wire_format is None:
         raise click.UsageError("Say how the capture is encoded: --format, or a subscription of the configuration.")
     if traits_of(wire_format).needs_schema != (schema is not None):
         needs = "with a schema file: --schema" if schema is None else "without a schema file"
         raise click.UsageError(f"Messages in {wire_format} are read {needs}.")
-    return {"format": wire_format, **({} if schema is None else {"schema": schema.resolve()})}
+    return {"format": wire_format, **({} if schema is None else {"schema": schema.resolve()}), **zone}
+
+
+def _zone(text: str) -> str:
+    """Return a time zone as the settings write it.
+
+    Raises:
+        click.BadParameter: There is no such time zone.
+    """
+    try:
+        return zone_name(text)
+    except ValueError:
+        raise click.BadParameter(
+            f"{text} is no time zone; write +08:00 or Asia/Shanghai", param_hint="--time-zone"
+        ) from None
 
 
 def _write(pieces: Iterable[str], out: Path | None) -> bool:

@@ -18,14 +18,13 @@ from dts_assets.flows.reports import Progress, rate
 from dts_assets.flows.tables_decode import Decoded
 from dts_assets.flows.tables_plan import MARKED, TablesPlan
 from dts_assets.flows.tables_tasks import TablesResult
-from dts_assets.model.ledger_rows import TableShapeRow, WindowTable
+from dts_assets.model.ledger_rows import WindowTable
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
 from dts_assets.planning.appends import tables_as_stored
 from dts_assets.planning.outgrown_types import invalid_columns, outgrown
 from dts_assets.planning.pauses import Fault
-from dts_assets.planning.told_columns import described_twice
 from dts_assets.stages.changelog_decoder import TableTally, TallyKey
 from dts_assets.store.commit import Rectangle, stands_at
 from dts_assets.store.files import WrittenFile
@@ -72,13 +71,11 @@ def commit_tables(pipeline: Pipeline, plan: TablesPlan, decoded: Decoded, *, pro
             tallies.setdefault(key, TableTally()).merge(tally)
     if plan.selection.whole or plan.changelogs:
         appended_next = dict.fromkeys(plan.appends.of_next_run(plan.again, plan.ingested), plan.run)
-        shapes = pipeline.ledger.table_shapes(plan.windows_again) if plan.windows_again else []
         rows = window_tables_of(
             tallies,
             decoded.before.changes([table for table in plan.changelogs if table not in still]),
             appended_next,
-            outgrown=_outgrown_here(pipeline, shapes),
-            listed=described_twice(shapes, decoded.tables),
+            outgrown=outgrown_here(pipeline, plan.windows_again),
         )
         chosen = None if plan.selection.whole else plan.selection.of(CHANGELOG)
         pipeline.ledger.replace_window_tables(plan.windows_again, rows, tables=chosen, besides=still, turn=plan.turn)
@@ -200,10 +197,10 @@ def _stored_tallies(
     }  # fmt: skip
 
 
-def _outgrown_here(pipeline: Pipeline, shapes: Iterable[TableShapeRow]) -> dict[TallyKey, dict[str, str]]:
-    """Return the columns of some shapes that outgrew their types, with those at the source."""
+def outgrown_here(pipeline: Pipeline, windows: Sequence[Window]) -> dict[TallyKey, dict[str, str]]:
+    """Return the columns of some windows that outgrew their types, with those at the source."""
     known, found = known_tables(pipeline), dict[TallyKey, dict[str, str]]()
-    for row in shapes:
+    for row in pipeline.ledger.table_shapes(windows) if windows else ():
         declared = pipeline.settings.types_of(row.table)
         columns = [column for column in known.get(row.table, ()) if not declared.keys() & column.source_names]
         wider = outgrown(columns, row.columns, pipeline.format.column_type)
@@ -227,13 +224,11 @@ def window_tables_of(
     runs: Mapping[datetime, str],
     *,
     outgrown: Mapping[TallyKey, Mapping[str, str]],
-    listed: Collection[TallyKey],
 ) -> list[WindowTable]:
     """Return the ledger's rows of the counts.
 
     ``before`` counts the changes that were delivered before. ``runs`` has, by window start, the run whose count the next one
     may add to. ``outgrown`` has the columns whose type at the source is no longer held by the one in the lake, with that type.
-    ``listed`` are the cells in which events carried several lists of columns.
     """
     found = {key: tallies.get(key, TableTally()) for key in tallies.keys() | before.keys()}
     return [
@@ -253,7 +248,7 @@ def window_tables_of(
             invalid_columns=invalid_columns(tally.invalid_columns, outgrown.get((start, partition, table), {})),
             partial_moves=tally.partial_moves,
             keys=tally.keys,
-            lists=tally.lists if start in runs or (start, partition, table) in listed else (),
+            lists=tally.lists,
             first_position=tally.first,
             last_position=tally.last,
             run=runs.get(start, ""),

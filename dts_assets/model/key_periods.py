@@ -5,6 +5,7 @@ Each change tells the key of its moment, and its row is found by that key: of tw
 
 from __future__ import annotations
 
+import hashlib
 import heapq
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -17,8 +18,8 @@ from dts_assets.model.positions import SourcePosition
 class KeyPeriod:
     """The source positions from ``first`` to ``last`` at which all changes of a table told one primary key.
 
-    ``columns`` are the columns of the key, sorted, such as ``("id",)``; none where the table had no key. Periods of one list of
-    columns have these, in the order of the source.
+    ``columns`` are the columns of the key, sorted, such as ``("id",)``; none where the table had no key. A period in which events
+    carried one list of columns has these, in the order of the source, or the digest of their names: ``("5d41402abc4b",)``.
     """
 
     first: SourcePosition
@@ -48,6 +49,11 @@ class KeySpan:
     columns: tuple[str, ...]
     since: SourcePosition | None = None
     until: SourcePosition | None = None
+
+
+def list_digest(names: Iterable[str]) -> str:
+    """Return a digest of the columns that an event carries: of their names at the source, in order."""
+    return hashlib.sha256("\0".join(names).encode(errors="surrogatepass")).hexdigest()[:12]
 
 
 def joined_periods(periods: Iterable[KeyPeriod]) -> tuple[KeyPeriod, ...]:

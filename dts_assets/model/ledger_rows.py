@@ -212,9 +212,8 @@ class WindowTable:
 
     ``quarantined`` counts changes, ``quarantined_entries`` the entries that hold them, each a row of ``quarantine``.
     ``partial_moves`` are updates that move a row to another key and lack columns. ``invalid_columns`` has the ``invalid_values``
-    by column. ``keys`` are the primary keys that the changes told, in order. ``lists`` are the columns that their events carried,
-    in order; they are left out where all had one list and no run may add to the counts, since ``table_shapes`` tells it then.
-    ``run`` names the run that wrote the counts last.
+    by column. ``keys`` are the primary keys that the changes told, in order. ``lists`` are the lists of columns that their events
+    carried, in order, each as a digest; ``table_shapes`` has their names. ``run`` names the run that wrote the counts last.
     """
 
     kafka_partition: int

@@ -72,7 +72,11 @@ class MySql:
     @property
     def preamble(self) -> tuple[str, ...]:
         """The character set, the time zone, and a mode that takes dates such as ``0000-00-00``."""
-        return "SET NAMES utf8mb4", "SET time_zone = '+00:00'", "SET sql_mode = 'NO_AUTO_VALUE_ON_ZERO'"
+        return (
+            "SET NAMES utf8mb4",
+            "SET time_zone = '+00:00'",
+            "SET sql_mode = 'NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES'",
+        )
 
     def quoted(self, name: str) -> str:
         """Return a name in backticks, which are doubled inside it."""

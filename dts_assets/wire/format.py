@@ -142,10 +142,10 @@ class DecodedEntries:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ToldKeys:
-    """The primary keys that events told of a table's rows, or the columns that they carried.
+    """The primary keys that events told of a table's rows, or the lists of columns that they carried.
 
-    ``distinct`` has each key as its columns, sorted: ``("id",)``, and no columns where the table had no key. Carried columns
-    stand in the order of the event. ``numbers`` says which of them each row has, None where there is one. There are none where
+    ``distinct`` has each key as its columns, sorted: ``("id",)``, and no columns where the table had no key; of a list it has the
+    digest of the event's columns. ``numbers`` says which of them each row has, None where there is one. There are none where
     events tell nothing of keys.
     """
 
@@ -166,8 +166,8 @@ class TableChanges:
 
     ``batch`` has the columns ``entry_index`` int32 (row of the entry batch), ``row_number`` int32 (in its event), ``op`` string
     (``insert``, ``update``, ``delete``), ``before`` and ``after`` structs with one field per column of the table asked for
-    (a missing image is a null struct), ``absent`` list<string>, ``invalid`` map<string, string>. ``carried`` has the columns
-    of the table that the event of each row had.
+    (a missing image is a null struct), ``absent`` list<string>, ``invalid`` map<string, string>. ``carried`` has the list of
+    columns that the event of each row had.
     """
 
     table: TableId

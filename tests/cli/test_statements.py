@@ -73,7 +73,7 @@ def test_the_script_is_a_line_for_each_change_and_stdout_has_the_same(script: Pa
         "-- capture, 1 windows, mysql",
         "SET NAMES utf8mb4;",
         "SET time_zone = '+00:00';",
-        "SET sql_mode = 'NO_AUTO_VALUE_ON_ZERO';",
+        "SET sql_mode = 'NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES';",
     ]
     changes = [line for line in lines if line.startswith(("INSERT INTO ", "UPDATE ", "DELETE FROM "))]
     assert len(changes) == 25_787
@@ -117,6 +117,7 @@ def test_a_reader_that_has_enough_ends_the_command_in_silence() -> None:
     [
         (("--capture", str(EXAMPLE)), "Say how the capture is encoded"),
         (("--format", "dts-protobuf"), "name it by --capture"),
+        ((*BARE, "--time-zone", "Mars"), "Mars is no time zone"),
         (("nobody",), "there is no subscription nobody"),
         ((*BARE, "--from", "tomorrow"), "tomorrow is no window"),
         ((*BARE, "--dialect", "oracle"), "'oracle' is not one of"),

@@ -129,8 +129,8 @@ def test_a_window_that_grows_gets_the_statements_of_new_rows(bench_of: Bench, tm
     left = sorted(source.messages, key=lambda one: (one.time, one.partition, one.offset))
     added: list[bool] = []
     while left:
-        write_capture(capture, left[:5], name=f"left{len(left)}")
-        left = left[5:]
+        write_capture(capture, left[:3], name=f"left{len(left)}")
+        left = left[3:]
         settle_open(harness, rounds=8)
         added.append(bool(statements(harness, "one")))
     assert assert_layer_holds(harness, ["one"]) == 41

@@ -12,7 +12,7 @@ from dts_assets.model.key_periods import KeyPeriod, ToldColumns
 from dts_assets.model.ledger_rows import TableShapeRow, WindowTable
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
-from dts_assets.planning.told_columns import described_twice, told_columns
+from dts_assets.planning.told_columns import told_columns
 from dts_assets.stages.event_order import in_possible_order
 from dts_assets.stages.sorted_merge import SortedPart, merged, sorted_rows
 from dts_assets.stages.sql_dialects import DIALECTS
@@ -137,8 +137,7 @@ def _ledger(count: int) -> tuple[list[WindowTable], list[TableShapeRow], dict[Ta
 
 
 def _told(given: tuple[list[WindowTable], list[TableShapeRow], dict[TableId, list[Column]]]) -> object:
-    counts, shapes, tables = given
-    return told_columns(counts, shapes, tables), described_twice(shapes, tables)
+    return told_columns(*given)
 
 
 STATEMENT_STEPS: dict[str, Case] = {

@@ -12,8 +12,8 @@ import zlib
 from collections.abc import Callable
 
 from dts_assets.protocol import subscribe_pb2 as pb
-from dts_assets.wire.drs_avro import DrsAvro
 from dts_assets.wire.canal_json import CanalJson
+from dts_assets.wire.drs_avro import DrsAvro
 from dts_assets.wire.drs_json_c import DrsJsonC
 from dts_assets.wire.dts_avro import DtsAvro
 from dts_assets.wire.dts_protobuf import DtsProtobuf
@@ -105,6 +105,7 @@ def long(value: int) -> bytes:
         made.append(left & 0x7F | 0x80)
         left >>= 7
     return bytes([*made, left])
+
 
 LONG_SET = "set(" + ",".join(f"'{number:0254}'" for number in range(64)) + ")"
 

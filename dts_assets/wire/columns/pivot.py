@@ -124,7 +124,7 @@ class Share:
 class Layout:
     """The columns of a table by bucket, the columns that no event carries, and the images' Arrow type.
 
-    ``keys`` has the primary key that each column list tells, ``carried`` the columns that it has.
+    ``keys`` has the primary key that each column list tells, ``carried`` the digest of its columns.
     """
 
     struct: pa.StructType
@@ -160,7 +160,7 @@ def layout_of(lists: tuple[ColumnList, ...], columns: tuple[Column, ...]) -> Lay
         shares[bucket] = Share(
             np.asarray(numbers, np.int32), np.asarray(positions, np.int32), np.asarray([signed[one] for one in numbers])
         )
-    return Layout(struct_type(columns), shares, tuple(uncarried), keys_of(lists, columns), carried_by(lists, columns))
+    return Layout(struct_type(columns), shares, tuple(uncarried), keys_of(lists, columns), carried_by(lists))
 
 
 @lru_cache(maxsize=1 << 13)

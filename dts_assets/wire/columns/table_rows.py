@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from dts_assets.model.columns import Column, ColumnShape
+from dts_assets.model.key_periods import list_digest
 from dts_assets.model.tables import TableId
 from dts_assets.wire.format import ToldKeys
 
@@ -62,15 +63,9 @@ def keys_of(lists: Iterable[ColumnList], columns: Iterable[Column]) -> tuple[tup
     )
 
 
-def carried_by(lists: Iterable[ColumnList], columns: Iterable[Column]) -> tuple[tuple[str, ...], ...]:
-    """Return the columns of a table that each column list has, in its order: ``(("id", "note"),)``."""
-    columns = tuple(columns)
-    return tuple(_carried(one, columns) for one in lists)
-
-
-def _carried(some: ColumnList, columns: Iterable[Column]) -> tuple[str, ...]:
-    places = ((some.place(column), column.name) for column in columns)
-    return tuple(name for _, name in sorted((place[0], name) for place, name in places if place is not None))
+def carried_by(lists: Iterable[ColumnList]) -> tuple[tuple[str, ...], ...]:
+    """Return the digest of the columns of each column list: ``(("5d41402abc4b",),)``."""
+    return tuple((list_digest(column.name for column in one.columns),) for one in lists)
 
 
 def table_rows(
