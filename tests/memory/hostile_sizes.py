@@ -98,6 +98,11 @@ def drs_records(columns: int, rows: int, *, count: int = 1, zeros: int = 0) -> S
     return [(one, []) for one in (good[0], *bad, good[1])]
 
 
+def _many(stream: Stream, count: int) -> Stream:
+    """A stream whose last message but one comes so many times."""
+    return [*stream[:-2], *[stream[-2]] * count, stream[-1]]
+
+
 def long(value: int) -> bytes:
     """A number from zero on as Avro writes it."""
     made, left = [], value << 1
@@ -153,6 +158,7 @@ CASES: dict[str, tuple[WireFormat, Callable[[], Stream]]] = {
     "DRS Avro: empty rows of 4,000 columns": (DrsAvro(FLAT), lambda: drs_records(4_000, 9_000)),
     "DRS Avro: many messages of empty rows": (DrsAvro(FLAT), lambda: drs_records(600, KILO, count=40)),
     "DRS Avro: a container of zeros": (DrsAvro(FLAT), lambda: drs_records(1, 1, zeros=256 * MEGA)),
+    "DRS Avro: many containers of zeros": (DrsAvro(FLAT), lambda: _many(drs_records(1, 1, zeros=31 * MEGA), 40)),
 }
 
 

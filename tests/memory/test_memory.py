@@ -40,6 +40,7 @@ FOUND = {
     "DRS Avro: empty rows of 4,000 columns": (2, 1),
     "DRS Avro: many messages of empty rows": (2 + 40 * 1024, 0),
     "DRS Avro: a container of zeros": (3, 1),
+    "DRS Avro: many containers of zeros": (3, 40),
 }
 """The changes of the good messages beside, and the rows of quarantine. Equal rows of a DTS topic are copies."""
 

@@ -19,7 +19,7 @@ from dts_assets.model.problems import Reason
 from dts_assets.model.tables import TableId
 from dts_assets.wire.avro import containers, records
 from dts_assets.wire.avro.schema import parse_schema
-from dts_assets.wire.drs_avro import DrsAvro
+from dts_assets.wire.drs_avro import DrsAvro, framing
 from dts_assets.wire.drs_json import DrsJson
 from dts_assets.wire.format import DecodedEntries, TooLargeError, WireFormat
 from tests.tiers import examples
@@ -132,10 +132,10 @@ def test_rows_of_kinds_are_what_another_decoder_makes_of_them(
 @examples(300)
 @given(flat_messages(), frames, st.sampled_from(list(Framing)), st.data())
 def test_damage_harms_no_other_message_and_makes_rows_of_records_alone(
-    fields: list[dict[str, Any]], frame: str, framing: Framing, data: st.DataObject
+    fields: list[dict[str, Any]], frame: str, declared: Framing, data: st.DataObject
 ) -> None:
-    assume(framing in (Framing.AUTO, frame))
-    wire, sent = DrsAvro(FLAT, "+08:00", framing), [in_frame(FLAT, frame, one) for one in fields]
+    assume(declared in (Framing.AUTO, frame))
+    wire, sent = DrsAvro(FLAT, "+08:00", declared), [in_frame(FLAT, frame, one) for one in fields]
     clean = changes(wire, wire.entries(pa.array(sent, pa.binary())))
     place = data.draw(st.integers(0, len(sent) - 1))
     good = sent[place]
@@ -186,12 +186,12 @@ def test_a_record_that_begins_as_a_container_is_kept_as_what_it_is() -> None:
     schema = json.dumps(odd_first).encode()
     fields = {"op": "INSERT", "id": 1, "db": "d", "table": "t", "after": {"id": "1"}}
     bare = containers.MAGIC + encoded(AMBIGUOUS, fields)
-    for framing, message in (
+    for declared, message in (
         (Framing.RAW, bare),
         (Framing.CONFLUENT, b"\0\0\0\0\x09" + bare),
         (Framing.AUTO, b"\0\0\0\0\x09" + bare),
     ):
-        wire = DrsAvro(schema, framing=framing)
+        wire = DrsAvro(schema, framing=declared)
         found = wire.entries(pa.array([message], pa.binary()))
         assert found.rejected == ()
         assert [one["after"] for one in changes(wire, found, COLUMNS[:2])] == [{"id": 1, "body": None}]
@@ -292,6 +292,21 @@ def test_a_container_that_unfolds_to_too_much_is_refused_before_it_does(monkeypa
     monkeypatch.setattr(containers, "MOST_BYTES", 1_000)
     found = WIRE.entries(pa.array(sent, pa.binary()))
     assert [(one.index, one.reason) for one in found.rejected] == [(number, Reason.TOO_LARGE) for number in range(5)]
+
+
+def test_containers_that_hold_far_more_than_their_bytes_are_given_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    fields = {"mysqlType": {"id": "int"}, "id": 1, "es": 1, "database": "d", "table": "t", "type": "INSERT"}
+    folded = container(FLAT, [{**fields, "data": [{"id": "7" * 20_000}]}], codec="deflate")
+    other = FLAT.replace(b'"name": "ts"', b'"name": "written"')
+    many = container(other, [{**fields, "data": [{"id": "7"}]}] * 40)
+    monkeypatch.setattr(framing, "_MOST_KEPT", 30_000)
+    for message in (folded, many):
+        with pytest.raises(TooLargeError, match="its containers hold"):
+            WIRE.entries(pa.array([message, message], pa.binary()))
+    assert WIRE.entries(pa.array([folded], pa.binary())).rejected == ()
+    assert (
+        WIRE.entries(pa.array([container(FLAT, [fields | {"data": [{"id": "7"}]}] * 40)], pa.binary())).rejected == ()
+    )
 
 
 def test_rows_of_far_more_cells_than_bytes_are_too_large() -> None:

@@ -51,7 +51,11 @@ _NO_TEXT = pa.scalar(None, pa.string())
 
 
 def entries_of(sets: pa.Array, framing: Framing, schemas: Schemas) -> DecodedEntries:
-    """Return the entries of messages, as :meth:`dts_assets.wire.format.WireFormat.entries` promises them."""
+    """Return the entries of messages, as :meth:`dts_assets.wire.format.WireFormat.entries` promises them.
+
+    Raises:
+        TooLargeError: Containers hold far more than their bytes.
+    """
     found = _Found()
     groups, faults = framed(sets, framing, schemas)
     found.rejected += [Rejected(row, None, reason, detail, sets[row].as_py()) for row, reason, detail in faults]

@@ -31,10 +31,14 @@ from dts_assets.wire.avro.schema import SchemaError, Type, parse_schema, require
 from dts_assets.wire.avro.side_by_side import Ints, Slices
 from dts_assets.wire.columns.buffers import Bools, offsets_of
 from dts_assets.wire.drs_avro.roles import drs_record
+from dts_assets.wire.format import TooLargeError
 
 RECORD_NAME = "Record"
 _HEADER = 5
 """Bytes of Confluent's header: a zero, and the number of the schema in four bytes, the greatest first."""
+
+_MOST_KEPT = 64 << 20
+"""The most bytes that the containers of a call hold, where they have fewer themselves."""
 
 FALLING = "its ids fall, and a container is of one run of a task"
 NO_RECORD = "its bytes are no record of the schema"
@@ -127,6 +131,9 @@ def framed(messages: pa.Array, framing: Framing, schemas: Schemas) -> tuple[list
     With ``Framing.AUTO`` each message tells its frame: one that begins as a container is one; another is a bare record, or
     else, if it begins with a zero, a record behind Confluent's header. A message that is both is refused: any choice might make a
     wrong row.
+
+    Raises:
+        TooLargeError: Containers hold far more than their bytes.
     """
     found: list[Framed] = []
     faults: list[Fault] = []
@@ -208,13 +215,21 @@ def _confluent(messages: pa.Array, rows: Ints, schema: RecordSchema) -> Framed:
 
 
 def _add_containers(messages: pa.Array, rows: Ints, schemas: Schemas, found: list[Framed], faults: list[Fault]) -> None:
-    """Add the records of containers, those of one schema together; a container with any damage is refused whole."""
+    """Add the records of containers, those of one schema together; a container with any damage is refused whole.
+
+    Raises:
+        TooLargeError: They unfold to far more bytes than they have, or so many records would keep a schema of their own.
+    """
     groups: dict[bytes, list[tuple[bytes, int, int]]] = {}
+    kept = 0
     for row in rows.tolist():
         try:
             container = read_container(messages[row].as_py())
             record = schemas.of_writer(container.schema).record
             mine = list(records_of(container, record))
+            kept += sum(len(data) for _, data in container.blocks)
+            if not _is_one_layout(record, schemas.record().record):
+                kept += len(mine) * len(container.schema)
         except TooMuchError as error:
             faults.append((row, Reason.TOO_LARGE, str(error)))
         except ContainerError as error:
@@ -225,6 +240,8 @@ def _add_containers(messages: pa.Array, rows: Ints, schemas: Schemas, found: lis
             if not mine:
                 faults.append((row, Reason.UNDECODABLE_ENTRIES, "it holds no record"))
             groups.setdefault(container.schema, []).extend((one, row, place) for place, one in enumerate(mine))
+        if kept > _MOST_KEPT and kept > messages.nbytes:
+            raise TooLargeError(f"its containers hold {kept} bytes")
     for content, records in groups.items():
         group = _of_writer(content, records, schemas)
         falling = _with_falling_ids(group)
