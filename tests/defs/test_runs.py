@@ -282,7 +282,7 @@ def test_some_tables_are_asked_for_alone(run: Run, flows: Flows) -> None:
     )
     ran = run("tables", partition_key="2026-01-05-00:00", selection=[snapshot, changelog])
     (selection,) = flows.selections
-    assert selection.tables == {"changelog": {ODD}, "snapshot": {ORDERS}, "history": set()}
+    assert selection.tables == {"changelog": {ODD}, "snapshot": {ORDERS}, "history": set(), "sql": set()}
     assert set(ran.metadata("snapshot", "shopdb", "orders")) == {"2026-01-05-00:00"}
     assert ran.metadata("changelog", "shopdb", "orders") == {}
 

@@ -164,4 +164,7 @@ def test_the_command_records_canal(server: Server, tmp_path: Path) -> None:
     assert set(table["partition"].to_pylist()) == {0, 1, 2, 3}
     assert set(table["topic"].to_pylist()) == {"canal-emulator"}
     refused = CliRunner().invoke(main, [*arguments, "--full-load-until", "2026-01-05"])
-    assert (refused.exit_code, "--full-load-until is for --format drs-json-c, drs-json" in refused.output) == (2, True)
+    assert (
+        refused.exit_code,
+        "--full-load-until is for --format drs-avro, drs-json-c, drs-json" in refused.output,
+    ) == (2, True)

@@ -227,7 +227,10 @@ def test_the_command_writes_every_format(server: Server, tmp_path: Path, dump: P
     assert set(table["topic"].to_pylist()) == {"drs-emulator"}
     assert_equal(content(table["value"].to_pylist(), WIRES[VENDOR_TASKS[name].options]), dump)
     for wrong, said in (
-        (["--repeat", "5"], "--repeat is for --format drs-avro, drs-json-c, drs-json, not for dts-protobuf"),
+        (
+            ["--repeat", "5"],
+            "--repeat is for --format drs-avro, drs-json-c, drs-json, canal-json, not for dts-protobuf",
+        ),
         (["--format", "drs-json-c", "--partitioning", "table"], "--partitioning is for --format dts-protobuf"),
         (["--format", "drs-json-c", "--source-time-zone", "+8"], "write an offset"),
         (["--format", "drs-json-c", "--framing", "raw"], "--framing is for --format drs-avro, not for drs-json-c"),
