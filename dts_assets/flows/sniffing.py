@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 
+from dts_assets.flows.first_times import first_times
 from dts_assets.model.columns import Column
 from dts_assets.model.formats import FormatSettings
 from dts_assets.model.offsets import OffsetRange, Watermark
@@ -36,6 +37,7 @@ RECOGNISED = 64
 As many of them are its first as its last.
 """
 
+_EARLIEST, _SKEW = datetime(1970, 1, 1, tzinfo=UTC), timedelta(minutes=5)
 _OF_A_CUT_SAMPLE = frozenset({Reason.MISSING_HEAD.value, Reason.MISSING_FRAGMENT.value})
 _NOWHERE = Window(datetime(2000, 1, 1, tzinfo=UTC), datetime(2000, 1, 2, tzinfo=UTC))
 
@@ -121,7 +123,8 @@ def sniff(
     partitions = tuple(
         SniffedPartition(number, *located(topics, number), mark, counts[number]) for number, mark in marks.items()
     )
-    times = [mark.earliest for mark in marks.values() if mark.earliest is not None]
+    # A message that is dated in the future is not believed to be the first, as in the windows of a run.
+    times = first_times(source, marks, since=_EARLIEST, skew=_SKEW).values()
     latest = [mark.latest for mark in marks.values() if mark.latest is not None]
     now = source.now()
     return Sniffed(

@@ -14,7 +14,10 @@ _MANY = 24
 """The most windows of a span, as long as a window has less than a day."""
 
 _MIDNIGHT = datetime(2000, 1, 1, tzinfo=UTC)
-"""Messages without a time are dated 1970, and windows would go on from then."""
+"""The least start of windows, if there are later messages.
+
+Messages without a time are dated 1970, and windows would go on from then.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +39,7 @@ def suggest_windows(first: datetime, last: datetime, *, goes_on: bool) -> Sugges
     They are the shortest of which there are no more than 24, but at least an hour long where the topic ``goes_on``, and at most
     a day. The start and the end are borders between windows of that length.
     """
-    begin = max(first, _MIDNIGHT)
+    begin = max(first, _MIDNIGHT) if last >= _MIDNIGHT else first
     last = max(last, begin)
     least = _HOUR if goes_on else _LENGTHS[0]
     fitting = (every for every in _LENGTHS if every >= least and last - _floor(begin, every) < _MANY * every)

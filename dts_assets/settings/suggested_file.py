@@ -77,7 +77,8 @@ def _source(one: SuggestedSubscription) -> Iterator[str]:
         yield "        complete: true"
         if len(one.topics) > 1:
             yield "        topics:  # each with its number of Kafka partitions, numbered in this order"
-            yield from (f"          {_text(topic)}: {count}" for topic, count in one.topics)
+            # In keys nothing stands for a value of the environment.
+            yield from (f"          {json.dumps(topic)}: {count}" for topic, count in one.topics)
         return
     yield "      kafka:"
     yield f"        bootstrap_servers: {_text(one.servers)}"

@@ -182,6 +182,28 @@ def test_a_folder_of_several_topics_is_numbered_by_name(drs: Path, tmp_path: Pat
     assert one.partitions == 3
 
 
+def test_a_first_message_of_the_future_does_not_begin_the_windows(drs: Path, tmp_path: Path) -> None:
+    for file in drs.glob("*.parquet"):
+        rows = pq.read_table(file).to_pylist()
+        rows = [one | {"timestamp": datetime(2900, 1, 1, tzinfo=UTC)} if one["offset"] < 2 else one for one in rows]
+        pq.write_table(pa.Table.from_pylist(rows, MESSAGE_SCHEMA), file)
+    code, output = run(str(drs), "--out", str(tmp_path / "found.yaml"))
+    assert code == 0, output
+    (one,) = load_settings(tmp_path / "found.yaml").subscriptions.values()
+    assert one.window.start == border(0)
+
+
+def test_a_topic_is_named_as_it_is_and_takes_nothing_from_the_environment(drs: Path, tmp_path: Path) -> None:
+    table = pq.read_table(drs)
+    odd = table.set_column(0, "topic", pa.array(['${HOME} "x" 中'] * len(table)))
+    pq.write_table(odd, drs / "odd.parquet")
+    code, output = run(str(drs), "--out", str(tmp_path / "found.yaml"))
+    assert code == 0, output
+    (one,) = load_settings(tmp_path / "found.yaml").subscriptions.values()
+    assert one.source.capture is not None
+    assert dict(one.source.capture.topics) == {"subscription": 2, '${HOME} "x" 中': 2}
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -45,6 +45,13 @@ def test_messages_without_a_time_do_not_begin_windows_in_1970() -> None:
     assert found.start.year == 2000
 
 
+def test_a_topic_of_messages_without_a_time_has_a_window_for_them() -> None:
+    none = datetime(1969, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC)
+    found = suggest_windows(none, none, goes_on=False)
+    assert not found.early
+    assert found.start <= none < (found.end or none)
+
+
 @given(TIMES, TIMES, st.booleans())
 @example(MORNING, MORNING - timedelta(days=1), False)
 @examples(300)
@@ -57,4 +64,4 @@ def test_every_answer_is_one_that_the_configuration_takes(first: datetime, last:
         assert is_aligned(found.end, found.every)
         inside = [instant for instant in (first, last) if instant.year >= 2000 and first <= last]
         assert all(grid.containing(instant) is not None for instant in inside)
-    assert found.early == (first.year < 2000)
+    assert found.early == (first.year < 2000 <= last.year)
