@@ -61,18 +61,22 @@ def joined_periods(periods: Iterable[KeyPeriod]) -> tuple[KeyPeriod, ...]:
 
     Periods come from several Kafka partitions and windows. One that lies in another one with another key interrupts it.
     """
-    left = list(periods)
+    left = [(period, False) for period in periods]
     heapq.heapify(left)
     found: list[KeyPeriod] = []
     while left:
-        period = heapq.heappop(left)
+        period, is_rest = heapq.heappop(left)
         last = found[-1] if found else None
         if last is not None and last.columns == period.columns:
             found[-1] = replace(last, last=max(last.last, period.last))
             continue
         if last is not None and last.last >= period.first:
+            if is_rest:  # what interrupted the period has become longer since
+                first = min(_behind(last.last), period.last)
+                heapq.heappush(left, (replace(period, first=first), first < period.last))
+                continue
             if last.last > period.last:
-                heapq.heappush(left, replace(last, first=_behind(period.last)))
+                heapq.heappush(left, (replace(last, first=_behind(period.last)), True))
             if last.first == period.first:
                 found.pop()  # a moment has one key
             else:

@@ -81,3 +81,13 @@ def test_a_period_inside_another_one_interrupts_it() -> None:
     assert [(one.columns, one.first) for one in joined_periods([outer, inner])] == [
         (("id",), at(0)), ((), at(10)), (("id",), SourcePosition(0, 0, at(12).position + 1)),
     ]  # fmt: skip
+
+
+def test_a_period_that_is_interrupted_goes_on_behind_all_that_interrupts_it() -> None:
+    outer, first, second = (
+        KeyPeriod(at(0), at(8), ("id",)),
+        KeyPeriod(at(1), at(3), ()),
+        KeyPeriod(at(2), at(7), ()),
+    )
+    spans = spans_of([outer, first, second])
+    assert [key_of(spans, at(place)) for place in (0, 1, 3, 7, 8)] == [[("id",)], [()], [()], [()], [("id",)]]
