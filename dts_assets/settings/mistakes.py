@@ -17,7 +17,7 @@ from dts_assets.errors import ConfigMistake
 from dts_assets.settings.document import Document, Place
 from dts_assets.settings.formats import registered_formats
 from dts_assets.settings.models import HIDDEN_KEYS, Settings
-from dts_assets.settings.unsupported import supported_keys, supported_values
+from dts_assets.settings.unsupported import supported_values
 from dts_assets.settings.values import VALUE, instead
 
 _MAPPING = ("a mapping is wanted here", "write one `key: value` a line below it")
@@ -56,7 +56,7 @@ def mistake_of(error: ErrorDetails, document: Document) -> tuple[Place, ConfigMi
     elif error["type"] == "missing":
         message, fix = f"{place[-1]} is missing", _example(place)
     elif error["type"] == "extra_forbidden":
-        message, fix = "no such key", instead(str(place[-1]), supported_keys(place[:-1], keys_at(place[:-1])))
+        message, fix = "no such key", instead(str(place[-1]), keys_at(place[:-1]))
     elif error["type"] == "literal_error":
         # Values within a list or a mapping of tables have no field of their own.
         named = tuple(_EXPECTED.findall(context["expected"]))

@@ -56,15 +56,6 @@ def supported_values(place: Place, values: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(value for value in values if not any(asks(value) for asks in refused))
 
 
-def supported_keys(place: Place, keys: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the keys of a mapping that this version can use with some value."""
-    return tuple(
-        key
-        for key in keys
-        if not any(entry.asks_for_it is bool and _is_at(entry.place, (*place, key)) for entry in UNSUPPORTED)
-    )
-
-
 def _is_at(pattern: tuple[str, ...], place: Place) -> bool:
     return len(pattern) == len(place) and all(part in (ANY, found) for part, found in zip(pattern, place, strict=True))
 
