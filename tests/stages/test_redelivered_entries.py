@@ -93,7 +93,10 @@ def check(stream: Stream, borders: Sequence[int], chunk: int, *, lineages_expect
     for partition in range(stream.partitions):
         mine = [one.event.identity for _, one in sorted(kept, key=lambda pair: pair[0]) if one.partition == partition]
         assert mine == sorted(mine), "positions order changes as they were committed"
-    if stream.broadcast:
+    if stream.partitions == 1 or len(lineages.all) == 1:
+        assert not lineages.doubts
+    # Runs know nothing of the windows before theirs, so that Kafka partitions may see breaks at different transactions.
+    if stream.broadcast and not lineages.doubts:
         assert [one.event.identity for _, one in sorted(kept, key=lambda pair: pair[0])] == sent
 
 
