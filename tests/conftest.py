@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
+import os
+import shutil
 import signal
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +25,8 @@ if TYPE_CHECKING:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if not ALL and not hasattr(config, "workerinput") and "TMPDIR" not in os.environ:
+        _keep_temporary_files_in_memory()
     # An example's time says how busy the machine is, not whether the code is right.
     settings.register_profile("dts-assets", deadline=None, max_examples=times(20, 100))
     settings.load_profile("dts-assets")
@@ -29,6 +35,25 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     # py4j leaves its loopback sockets to the garbage collector, which may strike in any test after the first with Spark.
     config.addinivalue_line("filterwarnings", "ignore:unclosed <socket.*127\\.0\\.0\\.1:ResourceWarning")
+
+
+_MEMORY = Path("/dev/shm")
+_ROOM = 8 << 30
+"""Bytes that must be free there; the tests of ``make test`` use less than three gigabytes at a time."""
+
+
+def _keep_temporary_files_in_memory() -> None:
+    """Let this process, and all that it starts, put temporary files into memory where there is room; they go at its end.
+
+    Lakes, databases and brokers of tests wait for a disk half of their time, and no test is about a machine that loses power.
+    """
+    if not _MEMORY.is_dir() or not os.access(_MEMORY, os.W_OK) or shutil.disk_usage(_MEMORY).free < _ROOM:
+        return
+    folder = tempfile.mkdtemp(prefix="tests-", dir=_MEMORY)
+    Path(folder).chmod(0o1777)  # as /tmp is: a database that root starts runs as another user
+    # Before pytest registers its own cleaning of the folder: what is registered first runs last.
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    os.environ["TMPDIR"] = tempfile.tempdir = folder
 
 
 @pytest.hookimpl(tryfirst=True)  # before groups become parts of names, and before -m looks
@@ -58,6 +83,8 @@ _DEAREST = (
     "tests/defs",
     "tests/cli",
     "tests/store",
+    "tests/dts_emulator",
+    "tests/sources",
 )
 """Rooms whose tests take long, the longest first."""
 

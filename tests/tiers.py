@@ -7,8 +7,12 @@ repetitions are read where tests are defined, and because processes that tests s
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from typing import TypeVar
 
 from hypothesis import settings
+
+Value = TypeVar("Value")
 
 ALL = os.environ.get("DTS_ASSETS_TESTS") == "all"
 
@@ -16,6 +20,11 @@ ALL = os.environ.get("DTS_ASSETS_TESTS") == "all"
 def times(few: int, many: int) -> int:
     """Return how often something is repeated: ``few`` in ``make test``, ``many`` in ``make test-all``."""
     return many if ALL else few
+
+
+def chosen(values: Sequence[Value], few: int) -> Sequence[Value]:
+    """Return what a test is repeated with: the first ``few`` of the values in ``make test``, all in ``make test-all``."""
+    return values if ALL else values[:few]
 
 
 def examples(count: int) -> settings:

@@ -21,18 +21,7 @@ TINY: dict[str, list[str]] = {
     "reassembly": ["--case", "split", "--megabytes", "2", "--turns", "1"],
     "truth": ["--megabytes", "1", "--tables", "2", "--turns", "1"],
     "memory": ["--case", "chunk-16", "--megabytes", "1"],
-    "window": [
-        "--megabytes",
-        "1",
-        "--tables",
-        "1",
-        "--turns",
-        "1",
-        "--format",
-        "dts-protobuf",
-        "--format",
-        "drs-json-c",
-    ],
+    "window": ["--megabytes", "1", "--tables", "1", "--turns", "1", "--format", "dts-protobuf"],
     "backfill": ["--megabytes", "1", "--tables", "1", "--windows", "2"],
     "source": ["--megabytes", "1", "--turns", "1"],
     "startup": ["--case", "assets-20", "--turns", "1"],
@@ -45,6 +34,7 @@ TINY: dict[str, list[str]] = {
 SPARK, KAFKA = pytest.mark.spark, pytest.mark.kafka
 LONG = pytest.mark.long
 MARKS = {
+    "memory": [LONG],
     "window": [SPARK],
     "backfill": [SPARK, LONG],
     "snapshot": [SPARK, LONG],

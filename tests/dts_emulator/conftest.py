@@ -13,6 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from dts_assets.protocol import subscribe_pb2 as pb
+from dts_emulator.source.events import Transaction
+from dts_emulator.source.server import Server
+from tests.dts_emulator.worked_databases import GALLERY, WORK, dump_of, transactions_of, worked_server
 
 Cell = str | None
 Row = tuple[tuple[str, Cell], ...]
@@ -201,3 +204,20 @@ def replayed() -> Callable[[Path], Replay]:
 @pytest.fixture(scope="session")
 def differences() -> Callable[[Replay, Path], list[str]]:
     return unequal
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Server]:
+    """A database that has done some work. Tests of the group ``gallery`` share it and leave it as it is."""
+    with worked_server((*WORK, *GALLERY)) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def transactions(server: Server) -> list[Transaction]:
+    return transactions_of(server)
+
+
+@pytest.fixture(scope="session")
+def dump(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return dump_of(server, tmp_path_factory.mktemp("dump"), tables=4)

@@ -16,6 +16,7 @@ from tests.flows.harness import Bench, Harness
 from tests.flows.history import border
 from tests.flows.source import write_capture
 from tests.flows.test_any_order import assert_equal
+from tests.tiers import chosen
 
 pytestmark = pytest.mark.spark
 
@@ -32,7 +33,7 @@ def shown(harness: Harness) -> dict[str, Row]:
     return found
 
 
-@pytest.mark.parametrize("form", ["drs-json-c", "drs-json", "drs-avro"])
+@pytest.mark.parametrize("form", chosen(["drs-json-c", "drs-json", "drs-avro"], 1))
 def test_a_resumed_task_and_one_made_anew_in_any_order(bench: Bench, tmp_path: Path, form: str) -> None:
     task = DrsTask(4, form="drs-json" if form == "drs-avro" else form)
     task.work(border(0) + timedelta(seconds=5), 40)

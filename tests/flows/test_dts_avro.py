@@ -15,6 +15,7 @@ from tests.flows.history import WINDOWS, History, border
 from tests.flows.redelivery import again
 from tests.flows.source import write_capture
 from tests.flows.test_any_order import assert_equal
+from tests.tiers import chosen
 from tests.wire.scenarios import DATA
 
 pytestmark = pytest.mark.spark
@@ -50,7 +51,7 @@ def in_millis(value: Any) -> Any:
     return value
 
 
-@pytest.mark.parametrize("told_again", [False, True], ids=["told once", "told again"])
+@pytest.mark.parametrize("told_again", chosen([True, False], 1))
 def test_avro_tells_what_protobuf_tells_in_any_order(
     bench: Bench, bank: History, tmp_path: Path, told_again: bool
 ) -> None:

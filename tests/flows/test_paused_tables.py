@@ -136,7 +136,7 @@ def test_a_table_whose_metadata_are_lost_at_any_moment_stops_no_other(
         assert {row.table for row in harness.pipeline.ledger.paused_tables()} <= {TWO}
         assert [row["id"] for row in harness.rows("snapshot", DATABASE, "one")], after
         assert len(harness.pipeline.ledger.cuts()) == 2
-        after += times(3, 1)
+        after += times(6, 1)
     assert after > 3
 
 

@@ -21,6 +21,7 @@ from tests.flows.in_process import bench_in_process
 from tests.flows.short import open_short
 from tests.flows.test_paused_tables import broken, of_layer
 from tests.flows.test_row_histories import lives, made
+from tests.tiers import chosen
 
 ONE, TWO = table_id("one"), table_id("two")
 
@@ -63,7 +64,7 @@ def spoil(harness: Harness, layer: str, table: TableId, *, keep_state: bool) -> 
     lake.replace(path, {}, [], properties=properties)
 
 
-@pytest.mark.parametrize("layer", ["snapshot", "history"])
+@pytest.mark.parametrize("layer", chosen(["history", "snapshot"], 1))
 def test_rows_that_are_lost_without_a_trace_come_back(layer: str, bench_of: Bench, tmp_path: Path) -> None:
     harness = made(bench_of, tmp_path / "capture", lives(3), history=["*"])
     whole, before = rows(harness), versions(harness, "changelog", "snapshot", "history")
@@ -78,7 +79,7 @@ def test_rows_that_are_lost_without_a_trace_come_back(layer: str, bench_of: Benc
     assert find_work(harness.pipeline).nothing
 
 
-@pytest.mark.parametrize("layer", ["snapshot", "history"])
+@pytest.mark.parametrize("layer", chosen(["history", "snapshot"], 1))
 def test_a_commit_of_another_program_is_followed_by_a_rebuild(layer: str, bench_of: Bench, tmp_path: Path) -> None:
     """The next run that looks at the table makes all its rows again, though nothing is said of them."""
     source, folder = lives(4), tmp_path / "capture"

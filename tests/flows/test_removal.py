@@ -26,6 +26,7 @@ from tests.flows.short import LANES, SECOND, items, three_windows
 from tests.flows.source import DATABASE, Message, write_capture
 from tests.flows.test_paused_tables import ONE, TWO, broken, of_layer, of_rows, opened, rows_of
 from tests.flows.test_row_histories import lives, made
+from tests.tiers import chosen
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +64,7 @@ def files_of(folder: Path) -> list[Path]:
     return [path for path in found if path.is_file() and path.name != ".commit-lock"]
 
 
-@pytest.mark.parametrize("first", [0, 1, 3])
+@pytest.mark.parametrize("first", chosen([1, 0, 3], 1))
 def test_a_removed_table_comes_back_as_if_it_had_been_there(
     first: int, messages: list[Message], undisturbed: dict[str, list[str]], tmp_path: Path
 ) -> None:
@@ -126,7 +127,7 @@ def bench_of(tmp_path: Path) -> Bench:
     return bench_in_process(tmp_path, "removed")
 
 
-@pytest.mark.parametrize("layer", ["changelog", "snapshot"])
+@pytest.mark.parametrize("layer", chosen(["snapshot", "changelog"], 1))
 def test_a_removal_that_was_stopped_goes_on(
     layer: str, messages: list[Message], undisturbed: dict[str, list[str]], tmp_path: Path
 ) -> None:
@@ -143,7 +144,7 @@ def test_a_removal_that_was_stopped_goes_on(
     assert of_rows(harness) == undisturbed
 
 
-@pytest.mark.parametrize("step", ["replace_cuts", "change_paused_tables"])
+@pytest.mark.parametrize("step", chosen(["replace_cuts", "change_paused_tables"], 1))
 def test_an_addition_that_was_stopped_goes_on(
     step: str, messages: list[Message], undisturbed: dict[str, list[str]], tmp_path: Path
 ) -> None:

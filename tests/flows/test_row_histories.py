@@ -23,7 +23,7 @@ from tests.flows.short import LANES, SECOND, delete, insert, items, open_short, 
 from tests.flows.source import Contents, Ddl, Position, Source, write_capture
 from tests.flows.source_tables import Table
 from tests.flows.test_paused_tables import broken, of_layer
-from tests.tiers import times
+from tests.tiers import chosen, times
 
 ALL = ["*"]
 DAY = timedelta(days=1)
@@ -103,7 +103,7 @@ def test_the_order_of_windows_does_not_matter(seed: int, bench_of: Bench, bank: 
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("share", [7, 500_000])
+@pytest.mark.parametrize("share", chosen([7, 500_000], 1))
 def test_spark_makes_the_same_versions(
     share: int, bench: Bench, bank_capture: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -181,7 +181,7 @@ def test_a_person_materializes_the_history_alone(bench_of: Bench, tmp_path: Path
     assert assert_histories_hold(harness.pipeline) == 16
 
 
-@pytest.mark.parametrize("place", ["evolve", "replace"])
+@pytest.mark.parametrize("place", chosen(["replace", "evolve"], 1))
 def test_a_history_that_fails_stands_still_alone(place: str, bench_of: Bench, tmp_path: Path) -> None:
     source, folder = lives(3), tmp_path / "capture"
     harness = open_short(bench_of, folder, source.messages, history=ALL)

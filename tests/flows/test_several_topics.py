@@ -33,6 +33,7 @@ from dts_emulator.source.source_schema import ReplayedCatalog
 from tests.flows.harness import Bench, Harness
 from tests.flows.history import EVERY, WINDOWS, border
 from tests.flows.test_any_order import assert_equal
+from tests.tiers import times
 
 pytestmark = [pytest.mark.spark, pytest.mark.database]
 
@@ -194,11 +195,13 @@ def test_any_order_of_windows_and_kafka_partitions_of_several_topics(
     folder, topics = capture_of(tmp_path / "capture", messages, partitions=1)
     forwards, shuffled = opened(bench, folder, topics), opened(bench, folder, topics)
     forwards.settle()
-    cells = [(number, partition) for number in range(WINDOWS) for partition in shuffled.pipeline.kafka_partitions]
+    partitions = shuffled.pipeline.kafka_partitions
+    pieces = [partitions[place :: times(2, len(partitions))] for place in range(times(2, len(partitions)))]
+    cells = [(number, piece) for number in range(WINDOWS) for piece in pieces]
     Random(5).shuffle(cells)
-    for number, partition in cells:
-        shuffled.raw(number, partitions=[partition])
-        shuffled.entries(number, partitions=[partition])
+    for number, piece in cells:
+        shuffled.raw(number, partitions=piece)
+        shuffled.entries(number, partitions=piece)
     for number in (2, 0, 3, 1):
         shuffled.tables(number)
     shuffled.settle()

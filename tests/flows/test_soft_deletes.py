@@ -17,7 +17,7 @@ from tests.flows.history import WINDOWS, History
 from tests.flows.in_process import bench_in_process
 from tests.flows.short import open_short
 from tests.flows.test_row_histories import lives, made
-from tests.tiers import times
+from tests.tiers import chosen, times
 
 ALL: dict[str, Any] = {"deletes": "soft", "audit_columns": list(AUDIT)}
 
@@ -57,7 +57,7 @@ def test_the_order_of_windows_does_not_matter(seed: int, bench_of: Bench, bank_c
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("share", [7, 500_000])
+@pytest.mark.parametrize("share", chosen([7, 500_000], 1))
 def test_spark_keeps_the_same_rows(
     share: int, bench: Bench, bank_capture: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -76,7 +76,14 @@ def test_a_truncation_deletes_the_rows_of_its_table_alone(bench_of: Bench, tmp_p
     assert deleted.count(emptied) == 10
 
 
-@pytest.mark.parametrize("columns", [{"deletes": "soft"}, {"audit_columns": ["op"]}, ALL], ids=["soft", "audit", "all"])
+ASKED = [
+    pytest.param(ALL, id="all"),
+    pytest.param({"deletes": "soft"}, id="soft"),
+    pytest.param({"audit_columns": ["op"]}, id="audit"),
+]
+
+
+@pytest.mark.parametrize("columns", chosen(ASKED, 1))
 def test_columns_that_are_asked_for_later_are_filled_for_all_rows(
     columns: dict[str, Any], bench_of: Bench, tmp_path: Path
 ) -> None:

@@ -16,7 +16,7 @@ from tests.soak.mutations import Recording, Report, equations, shop, slice_of
 from tests.tiers import times
 
 MIDNIGHT = datetime(2026, 1, 5, tzinfo=UTC)
-MESSAGES = times(1_000, 100_000)
+MESSAGES = times(500, 100_000)
 SINGLE_FAULTS = times(5, 25)
 REDELIVERIES = (Kind.REPEAT, Kind.REREAD, Kind.CUT)
 LOSSES = (Kind.DROP, Kind.TRUNCATE, Kind.REORDER, Kind.FLIP)

@@ -44,6 +44,7 @@ from dts_assets.sources.kafka_place import KafkaPlace
 from dts_assets.sources.kafka_source import KafkaSource
 from dts_emulator.kafka.private_broker import Broker, private_broker
 from tests.sources.kafka_topics import Sent, numbered, offsets, place, send, source
+from tests.tiers import chosen
 
 pytestmark = pytest.mark.kafka
 SECRET = "hunter2-and-more"
@@ -88,10 +89,20 @@ def asked(wanted: KafkaPlace) -> tuple[BrokerError, float]:
     return caught.value, time.monotonic() - began
 
 
+WRONG = [
+    ("SASL_SSL", "SCRAM-SHA-512", {"sasl_password": "not-the-password"}),
+    ("SASL_PLAINTEXT", "PLAIN", {"sasl_username": "nobody"}),
+    ("SASL_SSL", "PLAIN", {"sasl_password": "not-the-password"}),
+    ("SASL_PLAINTEXT", "SCRAM-SHA-512", {"sasl_username": "nobody"}),
+    ("SASL_PLAINTEXT", "SCRAM-SHA-512", {"sasl_password": "not-the-password"}),
+    ("SASL_SSL", "PLAIN", {"sasl_username": "nobody"}),
+    ("SASL_PLAINTEXT", "PLAIN", {"sasl_password": "not-the-password"}),
+    ("SASL_SSL", "SCRAM-SHA-512", {"sasl_username": "nobody"}),
+]
+
+
 class TestConnecting:
-    @pytest.mark.parametrize("listener", ["SASL_PLAINTEXT", "SASL_SSL"])
-    @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-512", "PLAIN"])
-    @pytest.mark.parametrize("change", [{"sasl_password": "not-the-password"}, {"sasl_username": "nobody"}])
+    @pytest.mark.parametrize(("listener", "mechanism", "change"), chosen(WRONG, 2))
     def test_a_wrong_user_or_password(
         self, guarded: Broker, topic: str, listener: str, mechanism: str, change: dict[str, str]
     ) -> None:
@@ -117,7 +128,7 @@ class TestConnecting:
         assert type(error) is BrokerMechanismError
         assert "this port takes no login" in str(error)
 
-    @pytest.mark.parametrize("listener", ["SASL_SSL", "SSL"])
+    @pytest.mark.parametrize("listener", chosen(["SASL_SSL", "SSL"], 1))
     def test_a_certificate_that_is_not_trusted(self, guarded: Broker, topic: str, listener: str) -> None:
         wanted = place(guarded, topic, partitions=2, listener=listener)
         config = tuple(pair for pair in wanted.config if pair[0] != "ssl.ca.location")
@@ -158,7 +169,7 @@ class TestConnecting:
         assert "resolve" in str(error)
 
     @pytest.mark.usefixtures("quick")
-    @pytest.mark.parametrize("listener", ["SASL_PLAINTEXT", "SSL"])
+    @pytest.mark.parametrize("listener", chosen(["SSL", "SASL_PLAINTEXT"], 1))
     def test_a_bare_client_on_a_port_that_wants_more_gets_a_hint(
         self, guarded: Broker, topic: str, listener: str
     ) -> None:

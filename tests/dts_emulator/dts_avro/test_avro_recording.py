@@ -19,14 +19,11 @@ from dts_assets.wire.dts_avro import DtsAvro
 from dts_emulator.__main__ import main
 from dts_emulator.dts_avro.avro_task import AvroOptions, AvroTask, produce_avro
 from dts_emulator.dts_avro.records import schema_file
-from dts_emulator.judge.dump import dump_database
 from dts_emulator.messages.clocks import SourceClock
-from dts_emulator.source.binlog import read_transactions
 from dts_emulator.source.events import Rows, Transaction
-from dts_emulator.source.server import Server, private_server
-from dts_emulator.source.source_schema import ReplayedCatalog
-from tests.dts_emulator.source.test_binlog import WORK
-from tests.dts_emulator.tasks.test_drs_recording import GALLERY, assert_equal, content
+from dts_emulator.source.server import Server
+from tests.dts_emulator.tasks.test_drs_recording import assert_equal, content
+from tests.dts_emulator.worked_databases import GALLERY, WORK, dump_of, transactions_of, worked_server
 from tests.wire.avro_messages import parsed
 from tests.wire.scenarios import DATA
 
@@ -40,24 +37,18 @@ MILLIS = tuple(one.replace("(6)", "(3)").replace("INTERVAL seq MICROSECOND", "IN
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    with private_server() as running:
-        with running.connect() as connection, connection.cursor() as cursor:
-            for statement in (*WORK, *MILLIS):
-                cursor.execute(statement)
+    with worked_server((*WORK, *MILLIS)) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def transactions(server: Server) -> list[Transaction]:
-    with private_server(server_id=2) as history, history.connect() as connection:
-        return list(read_transactions(server, ReplayedCatalog(connection)))
+    return transactions_of(server)
 
 
 @pytest.fixture(scope="module")
 def dump(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("dump")
-    assert len(dump_database(server, "d", folder)) == 4
-    return folder
+    return dump_of(server, tmp_path_factory.mktemp("dump"), tables=4)
 
 
 def read(value: bytes) -> dict[str, Any]:

@@ -22,49 +22,15 @@ from dts_emulator.messages.capture_files import write_capture
 from dts_emulator.source.binlog import read_transactions
 from dts_emulator.source.events import Transaction
 from dts_emulator.source.server import Server, private_server
-from dts_emulator.source.source_schema import CatalogColumn, ReplayedCatalog
+from dts_emulator.source.source_schema import CatalogColumn
+from tests.dts_emulator.worked_databases import WORK, transactions_of, worked_server
 
 pytestmark = pytest.mark.database
-
-WORK = (
-    "CREATE DATABASE d",
-    "USE d",
-    "SET TIMESTAMP = 1767571200",
-    """CREATE TABLE t (id INT PRIMARY KEY, note VARCHAR(40) CHARACTER SET gbk, doc JSON, kind ENUM('a', 'it''s') NOT NULL,
-       raw BINARY(4), amount DECIMAL(12,3) UNSIGNED, seen TIMESTAMP(3) NULL, part FLOAT, flags SET('x', 'y'),
-       wide BIGINT UNSIGNED)""",
-    "CREATE TABLE bag (word VARCHAR(10), n INT)",
-    "CREATE TABLE pairs (a INT, b CHAR(8), c LONGTEXT, PRIMARY KEY (b, a))",
-    "INSERT INTO t (id, note, kind) SELECT seq, CONCAT('第', seq), IF(seq % 2, 'a', 'it''s') FROM seq_1_to_300",
-    "BEGIN",
-    """UPDATE t SET doc = '{"k": [1, 2]}', raw = X'61', amount = id / 7, seen = NOW(3), part = id / 3, flags = 'x,y',
-       wide = 18446744073709551615""",
-    "UPDATE t SET id = id + 1 WHERE id > 100 ORDER BY id DESC",
-    "DELETE FROM t WHERE id % 10 = 3",
-    "INSERT INTO pairs SELECT seq % 5, CONCAT('k', seq), REPEAT('lorem ipsum ', seq * 200) FROM seq_1_to_60",
-    "COMMIT",
-    "ALTER TABLE t ADD COLUMN late INT(5) ZEROFILL NULL AFTER id, DROP COLUMN part",
-    "UPDATE t SET late = id WHERE id < 50",
-    "FLUSH BINARY LOGS",
-    "UPDATE pairs SET b = CONCAT(b, '!'), a = -a WHERE a > 2",
-    "INSERT INTO bag VALUES ('x', 1), ('x', 1), (NULL, 2)",
-    "DELETE FROM bag LIMIT 1",
-    "BEGIN",
-    "INSERT INTO bag VALUES ('kept', 1)",
-    "SAVEPOINT s",
-    "INSERT INTO bag VALUES ('undone', 1)",
-    "ROLLBACK TO s",
-    "COMMIT",
-    "REPLACE INTO t (id, kind) VALUES (1, 'a'), (1, 'it''s')",
-    "INSERT INTO t (id, kind) VALUES (2, 'a') ON DUPLICATE KEY UPDATE id = 9001",
-)
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    with private_server() as running:
-        with running.connect() as connection, connection.cursor() as cursor:
-            run(cursor, WORK)
+    with worked_server(WORK) as running:
         yield running
 
 
@@ -75,8 +41,7 @@ def run(cursor: Cursor, statements: tuple[str, ...]) -> None:
 
 @pytest.fixture(scope="module")
 def transactions(server: Server) -> list[Transaction]:
-    with private_server(server_id=2) as history, history.connect() as connection:
-        return list(read_transactions(server, ReplayedCatalog(connection)))
+    return transactions_of(server)
 
 
 @pytest.mark.parametrize("partitions", [1, 4, 8])

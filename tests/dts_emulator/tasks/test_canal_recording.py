@@ -22,14 +22,11 @@ from dts_emulator.__main__ import main
 from dts_emulator.canal.canal_options import CanalOptions
 from dts_emulator.canal.canal_task import produce_canal
 from dts_emulator.judge.comparison import differences
-from dts_emulator.judge.dump import dump_database
 from dts_emulator.messages.capture_files import write_capture
-from dts_emulator.source.binlog import read_transactions
 from dts_emulator.source.events import Transaction
-from dts_emulator.source.server import Server, private_server
-from dts_emulator.source.source_schema import ReplayedCatalog
-from tests.dts_emulator.source.test_binlog import WORK
-from tests.dts_emulator.tasks.test_drs_recording import GALLERY, assert_equal, content
+from dts_emulator.source.server import Server
+from tests.dts_emulator.tasks.test_drs_recording import assert_equal, content
+from tests.dts_emulator.worked_databases import GALLERY, WORK, dump_of, transactions_of, worked_server
 from tests.flows.harness import Harness
 from tests.flows.in_process import bench_in_process
 
@@ -61,24 +58,18 @@ DROPPED = {"part"}
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    with private_server() as running:
-        with running.connect() as connection, connection.cursor() as cursor:
-            for statement in (*WORK, *GALLERY, *MORE):
-                cursor.execute(statement)
+    with worked_server((*WORK, *GALLERY, *MORE)) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def transactions(server: Server) -> list[Transaction]:
-    with private_server(server_id=2) as history, history.connect() as connection:
-        return list(read_transactions(server, ReplayedCatalog(connection)))
+    return transactions_of(server)
 
 
 @pytest.fixture(scope="module")
 def dump(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("dump")
-    assert len(dump_database(server, "d", folder)) == 6
-    return folder
+    return dump_of(server, tmp_path_factory.mktemp("dump"), tables=6)
 
 
 def opened(capture: Path, folder: Path, every: timedelta) -> Harness:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta, timezone
 from pathlib import Path
@@ -24,16 +24,12 @@ from dts_emulator.__main__ import main
 from dts_emulator.drs.drs_avro_task import DrsAvroOptions
 from dts_emulator.drs.drs_options import DrsJsonOptions, DrsOptions
 from dts_emulator.judge.comparison import compare
-from dts_emulator.judge.dump import dump_database
 from dts_emulator.messages.message import Message
-from dts_emulator.source.binlog import read_transactions
 from dts_emulator.source.events import Transaction
-from dts_emulator.source.server import Server, private_server
-from dts_emulator.source.source_schema import ReplayedCatalog
+from dts_emulator.source.server import Server
 from dts_emulator.tasks.vendor_tasks import VENDOR_TASKS, vendor_of
-from tests.dts_emulator.source.test_binlog import WORK
 
-pytestmark = pytest.mark.database
+pytestmark = [pytest.mark.database, pytest.mark.xdist_group("gallery")]
 
 T0 = 1_767_571_200
 ZONE = timezone(timedelta(hours=8))
@@ -45,48 +41,10 @@ WIRES = {
 }
 """The format that each task's options write."""
 
-GALLERY = (
-    "USE d",
-    "SET sql_mode = 'STRICT_ALL_TABLES,NO_UNSIGNED_SUBTRACTION'",
-    """CREATE TABLE gallery (id BIGINT PRIMARY KEY, t TINYINT, s SMALLINT UNSIGNED, m MEDIUMINT, i INT UNSIGNED, b BIT(12),
-       y YEAR, f FLOAT, e DOUBLE, n DECIMAL(50,20), c CHAR(9), v VARCHAR(99) CHARACTER SET latin1, x LONGTEXT,
-       g VARBINARY(40), o BLOB, d DATE, w DATETIME(6), z TIMESTAMP(6) NULL, h TIME(3))""",
-    """INSERT INTO gallery SELECT seq, seq - 128, seq * 250, -seq * 30000, 4294967295 - seq, seq * 15, 1901 + seq % 250,
-       seq / 7 * POW(10, seq % 40 - 20), seq / 3 * POW(-10, seq % 300 - 150), seq / 11, CONCAT('<', seq, '>'),
-       CONCAT('café = ', seq, '&''"\\\\'), CONCAT('𠀀', CHAR(9, 10, 0 USING utf8mb4), seq), UNHEX(SHA1(seq)),
-       REPEAT(CHAR(seq), seq), DATE_ADD('1000-01-01', INTERVAL seq * 30 MONTH), DATE_ADD('2026-01-05 10:11:12.000001',
-       INTERVAL seq MICROSECOND), FROM_UNIXTIME(seq * 8000000.000123), SEC_TO_TIME((seq - 120) * 22000.125) FROM seq_1_to_255""",
-    "INSERT INTO gallery (id) VALUES (1000), (1001)",
-    "UPDATE gallery SET o = NULL, x = '', g = '' WHERE id % 9 = 0",
-    "UPDATE gallery SET id = -id WHERE id % 5 = 0",
-    "DELETE FROM gallery WHERE id % 11 = 3",
-)
 ALTERED = {"part", "late"}
 """Columns that came or went on the way: not in every message, so an old image may have NULL for what is not there."""
 DECLARED = {"d.t.wide": "decimal(20,0)", "d.t.amount": "decimal(12,3)", "d.gallery.b": "bigint"}
 """What the message has no word for: a sign, a precision, the meaning of BIT."""
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    with private_server() as running:
-        with running.connect() as connection, connection.cursor() as cursor:
-            for statement in (*WORK, *GALLERY):
-                cursor.execute(statement)
-        yield running
-
-
-@pytest.fixture(scope="module")
-def transactions(server: Server) -> list[Transaction]:
-    with private_server(server_id=2) as history, history.connect() as connection:
-        return list(read_transactions(server, ReplayedCatalog(connection)))
-
-
-@pytest.fixture(scope="module")
-def dump(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("dump")
-    assert len(dump_database(server, "d", folder)) == 4
-    return folder
 
 
 def content(values: Sequence[bytes], wire: WireFormat, *, number: str = "position") -> dict[str, pa.Table]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -16,19 +16,14 @@ from dts_assets.model.problems import Completeness
 from dts_assets.settings.formats import traits_of
 from dts_assets.stages.row_hash import row_hashes, summed
 from dts_emulator.judge.comparison import differences
-from dts_emulator.judge.dump import dump_database
 from dts_emulator.messages.capture_files import write_capture
-from dts_emulator.source.binlog import read_transactions
 from dts_emulator.source.events import Transaction
-from dts_emulator.source.server import Server, private_server
-from dts_emulator.source.source_schema import ReplayedCatalog
 from dts_emulator.tasks.vendor_tasks import FORMATS, VENDOR_TASKS
-from tests.dts_emulator.source.test_binlog import WORK
-from tests.dts_emulator.tasks.test_drs_recording import DECLARED, GALLERY
+from tests.dts_emulator.tasks.test_drs_recording import DECLARED
 from tests.flows.harness import Harness
 from tests.flows.in_process import bench_in_process
 
-pytestmark = pytest.mark.database
+pytestmark = [pytest.mark.database, pytest.mark.xdist_group("gallery")]
 
 HOUR = timedelta(hours=1)
 COLUMNS = ("op", "before", "after", "absent", "invalid")
@@ -36,28 +31,6 @@ IN_MILLIS = ("dts-avro",)
 """Formats without microseconds, which the table ``gallery`` has."""
 DROPPED = {"part"}
 """Columns that an ALTER took away: no difference, whether they are still shown or not."""
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    with private_server() as running:
-        with running.connect() as connection, connection.cursor() as cursor:
-            for statement in (*WORK, *GALLERY):
-                cursor.execute(statement)
-        yield running
-
-
-@pytest.fixture(scope="module")
-def transactions(server: Server) -> list[Transaction]:
-    with private_server(server_id=2) as history, history.connect() as connection:
-        return list(read_transactions(server, ReplayedCatalog(connection)))
-
-
-@pytest.fixture(scope="module")
-def dump(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("dump")
-    assert len(dump_database(server, "d", folder)) == 4
-    return folder
 
 
 @pytest.fixture(scope="module")
