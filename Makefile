@@ -20,7 +20,7 @@ BUDGET ?=
 
 # Dagster wants an absolute home; it holds the runs of this checkout.
 INSTANCE := DAGSTER_HOME="$(CURDIR)/dagster_home" DTS_ASSETS_CONFIG="$(CONFIG)"
-SHARED_OUT = -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
+SHARED_OUT = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .PHONY: help setup demo test test-all check dev screenshots live-screenshots example kills bench mutations effects matrix broker live soak stateful year clean lock format proto
 

@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
+from xdist.scheduler import LoadScopeScheduling
 
 from tests.tiers import ALL, times
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from xdist.remote import Producer
 
     from dts_assets.store.catalog import LakeLocation
     from dts_emulator.kafka.private_broker import Broker
@@ -56,23 +58,34 @@ def _keep_temporary_files_in_memory() -> None:
     os.environ["TMPDIR"] = tempfile.tempdir = folder
 
 
-@pytest.hookimpl(tryfirst=True)  # before groups become parts of names, and before -m looks
+@pytest.hookimpl(tryfirst=True)  # before -m looks
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if not ALL:
         left_out = [item for item in items if item.get_closest_marker("long")]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if not item.get_closest_marker("long")]
-    # Workers share files out, the dearest first: what is cheap fills the end. What shares dear fixtures names its own group.
+    # Workers share files out, the dearest first: what is cheap fills the end.
     items.sort(key=lambda item: (_place(item), item.path))
-    for item in items:
-        if not item.get_closest_marker("xdist_group"):
-            room = _room(item.nodeid, 2)
-            item.add_marker(pytest.mark.xdist_group(room if room == _ONE_BY_ONE else _room(item.nodeid, 3)))
+
+
+class _FilesTogether(LoadScopeScheduling):  # type: ignore[misc]  # a class without types
+    """Gives all tests of a file to one worker. The marks of xdist's own groups are without effect since pytest 9.2."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        room, file = _room(nodeid, 2), _room(nodeid, 3)
+        return room if room == _ONE_BY_ONE else _TOGETHER.get(file, file)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:
+    return _FilesTogether(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 _ONE_BY_ONE = "tests/live"
 """The room whose tests may not run side by side: each is a whole pipeline, with deadlines by the clock."""
 
+_TOGETHER = {"tests/flows/test_any_order.py": "tests/flows/test_rectangle.py"}
+"""Files with a dear fixture of the session in common."""
 
 _DEAREST = (
     "tests/live",

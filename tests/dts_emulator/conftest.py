@@ -208,7 +208,7 @@ def differences() -> Callable[[Replay, Path], list[str]]:
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[Server]:
-    """A database that has done some work. Tests of the group ``gallery`` share it and leave it as it is."""
+    """A database that has done some work. Modules share it and leave it as it is."""
     with worked_server((*WORK, *GALLERY)) as running:
         yield running
 

@@ -11,7 +11,7 @@ from dts_assets.flows.find_work import find_work
 from tests.flows.harness import Bench, Harness
 from tests.flows.history import WINDOWS, History
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("the bank in one rectangle")]
+pytestmark = pytest.mark.spark
 
 
 def assert_equal(one: Harness, other: Harness) -> None:

@@ -11,7 +11,7 @@ from tests.flows.harness import Harness, changelog_row, in_order
 from tests.flows.history import END, History, border
 from tests.flows.source import DATABASE
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("the bank in one rectangle")]
+pytestmark = pytest.mark.spark
 
 
 def test_snapshots_equal_the_source(bank: History, rectangle: Harness) -> None:

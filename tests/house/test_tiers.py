@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import ast
+import re
+import subprocess
+import sys
+from collections import defaultdict
 from pathlib import Path
 
 HOUSE = Path(__file__).parents[2]
@@ -62,3 +66,21 @@ def test_every_long_test_has_a_smaller_one() -> None:
     assert any(any(tests.values()) for name, tests in modules.items() if name not in alone)
     for elsewhere in SMALLER_ELSEWHERE.values():
         assert not all(modules[elsewhere].values())
+
+
+def test_all_tests_of_a_file_are_given_to_one_process() -> None:
+    """As ``make test`` shares them out: otherwise each process makes the fixtures of every module."""
+    shared_out = [
+        "-n",
+        "2",
+        *re.findall(r"^SHARED_OUT = -n \$\(WORKERS\) (.*)$", (HOUSE / "Makefile").read_text(), re.M),
+    ]
+    command = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", *" ".join(shared_out).split()]
+    done = subprocess.run([*command, "tests/errors"], cwd=HOUSE, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    workers = defaultdict(set)
+    for worker, file in re.findall(r"^\[(gw\d)\].* PASSED (.*?)::", done.stdout, re.M):
+        workers[file].add(worker)
+    assert len(workers) > 1
+    assert all(len(some) == 1 for some in workers.values())
+    assert len(set().union(*workers.values())) == 2

@@ -29,7 +29,7 @@ from dts_emulator.source.events import Transaction
 from dts_emulator.source.server import Server
 from dts_emulator.tasks.vendor_tasks import VENDOR_TASKS, vendor_of
 
-pytestmark = [pytest.mark.database, pytest.mark.xdist_group("gallery")]
+pytestmark = pytest.mark.database
 
 T0 = 1_767_571_200
 ZONE = timezone(timedelta(hours=8))

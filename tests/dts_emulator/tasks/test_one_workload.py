@@ -23,7 +23,7 @@ from tests.dts_emulator.tasks.test_drs_recording import DECLARED
 from tests.flows.harness import Harness
 from tests.flows.in_process import bench_in_process
 
-pytestmark = [pytest.mark.database, pytest.mark.xdist_group("gallery")]
+pytestmark = pytest.mark.database
 
 HOUR = timedelta(hours=1)
 COLUMNS = ("op", "before", "after", "absent", "invalid")
