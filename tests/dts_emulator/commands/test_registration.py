@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from dts_assets.cli.main import cli
+from tests.tiers import chosen
 
 HOUSE = Path(__file__).parents[3]
 NAMES = ("demo", "faults", "freshness", "live")
@@ -52,7 +53,7 @@ def test_help_lists_the_commands_without_the_packages_of_the_extra() -> None:
     assert set(NAMES) <= listed
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", chosen(NAMES, 2))
 def test_help_of_a_command_needs_no_package_of_the_extra(name: str) -> None:
     done = without_the_extra(name, "--help")
     assert (done.returncode, done.stderr) == (0, "")
