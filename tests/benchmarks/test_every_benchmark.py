@@ -35,7 +35,7 @@ SPARK, KAFKA = pytest.mark.spark, pytest.mark.kafka
 LONG = pytest.mark.long
 MARKS = {
     "memory": [LONG],
-    "window": [SPARK],
+    "window": [SPARK, LONG],
     "backfill": [SPARK, LONG],
     "snapshot": [SPARK, LONG],
     "many_tables": [SPARK, LONG],
