@@ -39,6 +39,11 @@ def is_scalar(kind: Type) -> bool:
     return all(is_scalar(one) for one in kind.items) if kind.kind == "union" else kind.kind in SCALARS
 
 
+def holds_bytes(kind: Type) -> bool:
+    """Return whether a type has values whose bytes are a sender's own: they may be no UTF-8, as no number is."""
+    return any(map(holds_bytes, kind.items)) if kind.kind == "union" else kind.kind in ("bytes", "string", "fixed")
+
+
 def branches(kind: Type, column: Column, count: int) -> Iterator[tuple[Ints, Type, Column]]:
     """Yield the values of each type in a column: their numbers, the type, and themselves."""
     if isinstance(column, Choices):

@@ -7,7 +7,7 @@ the order of fields, and fields that nobody asks for, do not matter.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -152,13 +152,15 @@ class Records:
     failed: Ints
     fields: Fields
     data: pa.Buffer
+    _texts: dict[str, pa.Array] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def take(self, rows: Ints) -> Records:
         """Return some of the messages, in this order."""
-        return Records(self.schema, self.rows[rows], self.failed, self.fields.take(rows), self.data)
+        taken = {role: found.take(pa.array(rows)) for role, found in self._texts.items()}
+        return Records(self.schema, self.rows[rows], self.failed, self.fields.take(rows), self.data, taken)
 
     def column(self, role: str) -> tuple[Type, Column] | None:
         """Return a role's type and values; None where the schema has no field for it."""
@@ -177,9 +179,13 @@ class Records:
         return found
 
     def texts(self, role: str) -> pa.Array:
-        """Return a role's values as bytes, null where there is none."""
-        found = self.column(role)
-        return pa.nulls(len(self), pa.binary()) if found is None else texts(*found, self.data, len(self))
+        """Return a role's values as bytes, null where there is none; they are gathered once."""
+        made = self._texts.get(role)
+        if made is None:
+            found = self.column(role)
+            made = pa.nulls(len(self), pa.binary()) if found is None else texts(*found, self.data, len(self))
+            self._texts[role] = made
+        return made
 
     def integers(self, role: str) -> Integers:
         """Return a role's values as whole numbers."""

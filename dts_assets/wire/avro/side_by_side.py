@@ -153,7 +153,11 @@ class Extent(Enum):
     BYTES = "bytes"
 
 
-_NOTHING: Mapping[str, Wanted] = {}
+LENGTHS: Mapping[str, Wanted] = {}
+"""What is asked for of a value that is passed over.
+
+Of an array or a map its length is told all the same, and nothing of its items.
+"""
 
 
 def read(kind: Type, messages: Messages, starts: Ints, wanted: Wanted = None) -> tuple[Column, Ints]:
@@ -168,40 +172,55 @@ def _read(kind: Type, messages: Messages, rows: Ints, at: Ints, wanted: Wanted, 
     if depth > _DEEPEST:
         return Nothing(), messages.fail(rows, np.ones(len(rows), np.bool_), at)
     if isinstance(wanted, Extent):
-        _, end = _read(kind, messages, rows, at, _NOTHING, depth)
+        _, end = _read(kind, messages, rows, at, LENGTHS, depth)
         return Slices(at, np.maximum(at, end)), end
     return _READERS[kind.kind](kind, messages, rows, at, wanted, depth + 1)
 
 
 def varint(messages: Messages, rows: Ints, at: Ints) -> tuple[Ints, Ints]:
     """Return the zigzag number that begins at each place, and where it ends."""
+    first = messages.data.take(at)
+    end = at + 1
+    if len(first) and first.max() >= _MORE:
+        values, end = _long_varint(messages, rows, first, end)
+    else:
+        values = _ONE_BYTE.take(first)
+    return values, messages.fail(rows, end > messages.ends.take(rows), end)
+
+
+def _long_varint(messages: Messages, rows: Ints, first: Bytes, at: Ints) -> tuple[Ints, Ints]:
+    """Return numbers of any length from their first bytes and the places behind these, and where they end."""
     data = messages.data
-    first = data[at]
     numbers = first.astype(np.uint64)
-    at = at + 1
     going = np.flatnonzero(first >= _MORE)
+    numbers[going] &= _DIGITS
+    places = at[going]
+    for shift in range(
+        _BITS, _MOST_BITS, _BITS
+    ):  # a number that does not end in its message ends in the room behind it
+        digits = data[places]
+        numbers[going] |= (digits.astype(np.uint64) & _DIGITS) << np.uint64(shift)
+        places = places + 1
+        at[going] = places
+        more = np.flatnonzero(digits >= (_MORE if shift + _BITS < _MOST_BITS else 2))  # the last one has one bit left
+        going, places = going[more], places[more]
+        if not len(going):
+            break
     if len(going):
-        numbers[going] &= _DIGITS
-        places = at[going]
-        for shift in range(
-            _BITS, _MOST_BITS, _BITS
-        ):  # a number that does not end in its message ends in the room behind it
-            digits = data[places]
-            numbers[going] |= (digits.astype(np.uint64) & _DIGITS) << np.uint64(shift)
-            places = places + 1
-            at[going] = places
-            more = np.flatnonzero(
-                digits >= (_MORE if shift + _BITS < _MOST_BITS else 2)
-            )  # the last one has one bit left
-            going, places = going[more], places[more]
-            if not len(going):
-                break
         endless = np.zeros(len(rows), np.bool_)
         endless[going] = True
         at = messages.fail(rows, endless, at)
-    at = messages.fail(rows, at > messages.ends[rows], at)
+    return _signed(numbers), at
+
+
+def _signed(numbers: npt.NDArray[np.uint64]) -> Ints:
+    """Return the numbers that zigzag numbers stand for: 0, -1, 1 and -2 for 0 to 3."""
     values: Ints = (numbers >> np.uint64(1)).view(np.int64) ^ -(numbers & np.uint64(1)).view(np.int64)
-    return values, at
+    return values
+
+
+_ONE_BYTE = _signed(np.arange(256, dtype=np.uint64))
+"""The number that each byte stands for which no other byte follows."""
 
 
 def _null(kind: Type, messages: Messages, rows: Ints, at: Ints, wanted: Wanted, depth: int) -> tuple[Column, Ints]:
@@ -257,7 +276,7 @@ def _record(kind: Type, messages: Messages, rows: Ints, at: Ints, wanted: Wanted
     columns: dict[str, Column] = {}
     for field in kind.fields:
         passed = isinstance(wanted, Mapping) and field.name not in wanted
-        inside = _NOTHING if passed else wanted[field.name] if isinstance(wanted, Mapping) else None
+        inside = LENGTHS if passed else wanted[field.name] if isinstance(wanted, Mapping) else None
         column, at = _read(field.type, messages, rows, at, inside, depth)
         if not passed:
             columns[field.name] = column
@@ -307,7 +326,7 @@ def _list(kind: Type, messages: Messages, rows: Ints, at: Ints, wanted: Wanted, 
             key, at[going] = _bytes(kind, messages, rows[going], at[going], None, depth)
             keys.append(key)
         column, at[going] = _read(kind.items[0], messages, rows[going], at[going], wanted, depth)
-        if wanted is not _NOTHING:
+        if wanted is not LENGTHS:
             parts.append((going, counts[going], column))
         counts[going] += 1
         left[going] -= 1

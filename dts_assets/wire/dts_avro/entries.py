@@ -15,9 +15,9 @@ from dts_assets.model.positions import file_number
 from dts_assets.model.problems import Reason
 from dts_assets.model.tables import TableId
 from dts_assets.wire.avro.column_lists import column_lists
-from dts_assets.wire.avro.field_values import is_scalar, lists_of, pairs, texts
+from dts_assets.wire.avro.field_values import holds_bytes, is_scalar, lists_of, pairs, texts
 from dts_assets.wire.avro.records import Records, RecordSchema, read_records
-from dts_assets.wire.avro.side_by_side import Extent, Wanted
+from dts_assets.wire.avro.side_by_side import LENGTHS, Extent, Wanted
 from dts_assets.wire.columns.buffers import Bools, joint_codes, masked
 from dts_assets.wire.columns.properties import Properties
 from dts_assets.wire.columns.table_rows import ColumnList
@@ -45,7 +45,7 @@ _PLACE = r"^(?P<position>\d{1,18})@(?P<file>\d{1,18})$"
 _NAME = r"(?s)^(?P<database>[^.]+)\.(?P<table>.+)$"
 
 _HEADS: Mapping[str, Wanted] = {
-    role: Extent.BYTES if role in ("columns", "key_names") else {} if role in ("before", "after") else None
+    role: Extent.BYTES if role in ("columns", "key_names") else LENGTHS if role in ("before", "after") else None
     for role in FIELDS
 }
 """The fields that entries are made of: all but the values of rows."""
@@ -55,6 +55,8 @@ _PROPERTIES = (
     "reader_time", "safe_position", "source_version", "execution_time", "heartbeat_time", "gtid_set", "fake_gtid"
 )  # fmt: skip
 _RESERVED = ("total", "index")
+_PAYLOAD = ENTRIES.get_field_index("payload")
+_BESIDE_PAYLOAD = ENTRIES.remove(_PAYLOAD)
 _NO_TEXT = pa.scalar(None, pa.string())
 
 
@@ -63,8 +65,7 @@ def entries_of(sets: pa.Array, schema: RecordSchema) -> DecodedEntries:
     found = _Found()
     for records in read_records(schema, sets, _HEADS, others=None):
         found.add(records, sets)
-    table = pa.Table.from_batches(found.batches, ENTRIES).combine_chunks()
-    batch = table.to_batches()[0] if table.num_rows else pa.RecordBatch.from_pylist([], ENTRIES)
+    batch = found.batch(sets)
     rejected = tuple(sorted(found.rejected, key=lambda one: one.index))
     reads = np.concatenate([np.zeros(0, np.bool_), *found.reads])
     return DecodedEntries(batch, rejected, tuple(found.shapes), tuple(_checkpoints(batch)), dict(found.unknown), reads)
@@ -72,7 +73,10 @@ def entries_of(sets: pa.Array, schema: RecordSchema) -> DecodedEntries:
 
 @dataclass(slots=True)
 class _Found:
-    """The entries of a call, block by block. ``reads`` marks those with a row of a full load."""
+    """The entries of a call, block by block.
+
+    ``batches`` have no payloads yet; ``reads`` marks entries with a row of a full load.
+    """
 
     batches: list[pa.RecordBatch] = field(default_factory=list)
     reads: list[Bools] = field(default_factory=list)
@@ -98,10 +102,19 @@ class _Found:
             keep = np.flatnonzero(good)
             records, codes = records.take(keep), codes[keep]
         heads = _Heads(records, self.unknown)
-        batch = heads.batch(sets)
+        batch = heads.batch()
         self.batches.append(batch)
         self.reads.append(np.asarray(pc.equal(heads.types, _FIRST_LOAD[0])))
         self.shapes |= dict.fromkeys(_shapes(batch, codes, lists))
+
+    def batch(self, sets: pa.Array) -> pa.RecordBatch:
+        """Return all entries, each with its message among ``sets``."""
+        table = pa.Table.from_batches(self.batches, _BESIDE_PAYLOAD).combine_chunks()
+        if not table.num_rows:
+            return pa.RecordBatch.from_pylist([], ENTRIES)
+        (beside,) = table.to_batches()
+        payload = sets if len(beside) == len(sets) else sets.take(beside["set_index"])
+        return beside.add_column(_PAYLOAD, ENTRIES.field(_PAYLOAD), payload)
 
 
 def _faults(
@@ -116,7 +129,8 @@ def _faults(
     no_time = ~seconds.sent | (seconds.values < 0) | (seconds.values > _LAST_SECOND)
     yield no_time, Reason.UNDECODABLE_ENTRY, "its timestamp is no time in seconds"
     yield number.bad | (number.values < 0), Reason.UNDECODABLE_ENTRY, "its id is no number from zero on"
-    for role in _TEXTS:
+    places = records.schema.fields
+    for role in [role for role in _TEXTS if role in places and holds_bytes(places[role].type)]:
         yield not_utf8(records.texts(role)), Reason.UNDECODABLE_ENTRY, f"its {FIELDS[role][0]} is not UTF-8"
     placed = np.asarray(_places(records.texts("position"))[0].is_valid()) | np.asarray(
         pc.is_in(types, value_set=_ANYWHERE)
@@ -180,8 +194,8 @@ class _Heads:
         self._records, self._unknown = records, unknown
         self.types = records.texts("operation")
 
-    def batch(self, sets: pa.Array) -> pa.RecordBatch:
-        """Return the entries; the messages are some of ``sets``."""
+    def batch(self) -> pa.RecordBatch:
+        """Return the entries without their payloads."""
         records, count = self._records, len(self._records)
         kinds = _kinds(self.types)
         is_dml = pc.equal(kinds, "DML")
@@ -207,10 +221,9 @@ class _Heads:
             "schema": pa.nulls(count, pa.string()),
             "table": pc.if_else(is_dml, table, _without_empty(table)),
             "rows": pa.array(np.ones(count, np.int32), mask=~np.asarray(is_dml)),
-            "payload": sets if count == len(sets) else sets.take(pa.array(records.rows)),
             "properties": self._properties(),
         }
-        return pa.RecordBatch.from_arrays(list(columns.values()), schema=ENTRIES)
+        return pa.RecordBatch.from_arrays(list(columns.values()), schema=_BESIDE_PAYLOAD)
 
     def _text(self, role: str) -> pa.Array:
         return _without_empty(pc.cast(self._records.texts(role), pa.string()))
