@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dts_assets.wire.columns.buffers import Bools
+from dts_assets.wire.columns.buffers import Bools, binary_array, run_lengths
 
 DATETIME, DATE, TIME, YEAR = range(4)
 """The forms of a text, by the type of its column."""
@@ -32,6 +32,14 @@ _LAST_SECOND = 253_402_300_799
 """The end of the year 9999."""
 
 _ZERO = pa.scalar("0000-00-00 00:00:00")
+_UTC_MARK = b" +00:00"
+_SECONDS_OF_DAY = 86_400
+_MOST_YEAR, _MOST_PART = 9999, 99
+"""The greatest year of four digits, and the greatest part of two."""
+
+_DATE_WIDTH = len("2021-05-17")
+_TENS, _ONES = (np.array([number // unit % 10 for number in range(100)], np.uint8) + ord("0") for unit in (10, 1))
+"""The two digits of numbers below a hundred."""
 
 
 @lru_cache(maxsize=1 << 12)
@@ -47,6 +55,8 @@ def clock_code(original_type: str) -> int:
 def instant_texts(seconds: Codes, millis: Codes, codes: Codes) -> pa.Array:
     """Return instants as texts in UTC: ``2021-05-17 07:22:42 +00:00``; the instant 0 is MySQL's zero."""
     fits = (seconds >= 0) & (seconds <= _LAST_SECOND)
+    if bool((fits & (seconds > 0)).all()) and _without_fractions(millis, codes):
+        return _digit_by_digit(_civil(seconds), _UTC_MARK)
     clocks = pc.strftime(pa.array(np.where(fits, seconds, 0)).view(pa.timestamp("s")), "%Y-%m-%d %H:%M:%S")
     zero = (seconds == 0) & (millis == 0)
     made = pc.if_else(pa.array(zero), _ZERO, pc.binary_join_element_wise(clocks, _fractions(millis, codes), ""))
@@ -61,10 +71,13 @@ def clock_texts(parts: tuple[Codes, ...], codes: Codes) -> pa.Array:
     A part that was not sent is 0. A time below zero has its parts below zero.
     """
     forms = codes >> 3
+    is_date = forms == DATE
+    if bool((is_date | (forms == DATETIME)).all()) and _without_fractions(parts[-1], codes) and _are_short(parts[:-1]):
+        return _digit_by_digit(parts[:-1], b"", is_date)
     found = pa.nulls(len(codes), pa.string())
     date = _joined("-", (parts[0], 4), (parts[1], 2), (parts[2], 2))
-    if (forms == DATE).any():
-        found = pc.if_else(pa.array(forms == DATE), date, found)
+    if is_date.any():
+        found = pc.if_else(pa.array(is_date), date, found)
     if (forms == YEAR).any():
         found = pc.if_else(pa.array(forms == YEAR), _padded(parts[0], 4), found)
     timed = (forms == DATETIME) | (forms == TIME)
@@ -78,6 +91,46 @@ def clock_texts(parts: tuple[Codes, ...], codes: Codes) -> pa.Array:
         moment = pc.binary_join_element_wise(date, time, " ")
         found = pc.if_else(pa.array(timed), pc.if_else(pa.array(forms == TIME), signed, moment), found)
     return pc.cast(found, pa.binary())
+
+
+def _civil(seconds: Codes) -> tuple[Codes, ...]:
+    """Return the year, month, day, hour, minute and second of instants in UTC."""
+    dates = seconds.view("datetime64[s]").astype("datetime64[D]")
+    months = dates.astype("datetime64[M]")
+    of_day, month = seconds % _SECONDS_OF_DAY, months.astype(np.int64)
+    day = (dates - months.astype("datetime64[D]")).astype(np.int64) + 1
+    return month // 12 + 1970, month % 12 + 1, day, of_day // 3600, of_day // 60 % 60, of_day % 60
+
+
+def _are_short(parts: tuple[Codes, ...]) -> bool:
+    """Tell whether a year has at most four digits and all other parts have two, and none is below zero."""
+    bounds = (_MOST_YEAR, *(_MOST_PART for _ in parts[1:]))
+    return all(
+        part.min(initial=0) >= 0 and part.max(initial=0) <= most for part, most in zip(parts, bounds, strict=True)
+    )
+
+
+def _digit_by_digit(parts: tuple[Codes, ...], mark: bytes, is_date: Bools | None = None) -> pa.Array:
+    """Return wall clocks as texts, ``2021-05-17 07:22:42``, each with a mark behind it, and dates without their time.
+
+    Each digit is written in all texts at once.
+    """
+    year, *others = parts
+    pattern = np.frombuffer(b"0000-00-00 00:00:00" + mark, np.uint8)
+    made = np.tile(pattern, (len(year), 1))
+    for place, number in zip((0, 2, 5, 8, 11, 14, 17), (year // 100, year % 100, *others), strict=True):
+        made[:, place], made[:, place + 1] = _TENS[number], _ONES[number]
+    widths = np.full(len(year), len(pattern))
+    if is_date is not None and is_date.any():
+        widths[is_date] = _DATE_WIDTH
+        made = made[np.arange(len(pattern)) < widths[:, None]]
+    return binary_array(pa.binary(), run_lengths(widths), pa.py_buffer(made), None)
+
+
+def _without_fractions(millis: Codes, codes: Codes) -> bool:
+    """Tell whether no text has a fraction: no type asks for digits, and no value has some."""
+    digits = codes & AS_NEEDED
+    return not bool(millis.any()) and bool(((digits == 0) | (digits == AS_NEEDED)).all())
 
 
 def _fractions(millis: Codes, codes: Codes) -> pa.Array:
