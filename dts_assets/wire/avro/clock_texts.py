@@ -111,9 +111,9 @@ def _are_short(parts: tuple[Codes, ...]) -> bool:
 
 
 def _digit_by_digit(parts: tuple[Codes, ...], mark: bytes, is_date: Bools | None = None) -> pa.Array:
-    """Return wall clocks as texts, ``2021-05-17 07:22:42``, each with a mark behind it, and dates without their time.
+    """Return wall clocks as texts, such as ``2021-05-17 07:22:42``, and dates without their time.
 
-    Each digit is written in all texts at once.
+    ``mark`` stands behind each text. Each digit is written in all texts at once.
     """
     year, *others = parts
     pattern = np.frombuffer(b"0000-00-00 00:00:00" + mark, np.uint8)

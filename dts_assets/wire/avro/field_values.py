@@ -40,7 +40,7 @@ def is_scalar(kind: Type) -> bool:
 
 
 def holds_bytes(kind: Type) -> bool:
-    """Return whether a type has values whose bytes are a sender's own: they may be no UTF-8, as no number is."""
+    """Return whether a type has values whose bytes may be no UTF-8: a number has none."""
     return any(map(holds_bytes, kind.items)) if kind.kind == "union" else kind.kind in ("bytes", "string", "fixed")
 
 

@@ -154,7 +154,7 @@ class Extent(Enum):
 
 
 LENGTHS: Mapping[str, Wanted] = {}
-"""What is asked for of a value that is passed over.
+"""The wish for a value that is passed over.
 
 Of an array or a map its length is told all the same, and nothing of its items.
 """
