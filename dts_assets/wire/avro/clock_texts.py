@@ -103,7 +103,7 @@ def _civil(seconds: Codes) -> tuple[Codes, ...]:
 
 
 def _are_short(parts: tuple[Codes, ...]) -> bool:
-    """Tell whether a year has at most four digits and all other parts have two, and none is below zero."""
+    """Tell whether years have four digits at most, other parts two, and no part is negative."""
     bounds = (_MOST_YEAR, *(_MOST_PART for _ in parts[1:]))
     return all(
         part.min(initial=0) >= 0 and part.max(initial=0) <= most for part, most in zip(parts, bounds, strict=True)
