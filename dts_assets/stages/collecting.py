@@ -164,11 +164,19 @@ class Collector:
         if len(waiting) > MOST_ASIDE:
             self._settle(shard, waiting.pop(0))
 
-    def see_whole(self, shard: str, total: int, data_of: Callable[[int], bytes | pa.Buffer]) -> None:
-        """Take note of a whole set: sets put aside before that are equal to it were copies."""
+    def see_whole(
+        self, shard: str, total: int, data_of: Callable[[int], bytes | pa.Buffer], *, head: Sequence[Fragment] = ()
+    ) -> None:
+        """Take note of a whole set: sets put aside before that are equal to it were copies.
+
+        ``head`` are fragments that were read again for it: where one of them was put aside, it is part of the set and no copy.
+        """
+        own = {one.offset for one in head}
         for one in list(self.aside.get(shard, ())):
             if one.total == total and one.equals(data_of):
-                self.tally.superseded += len(one.parts)
+                joined = sum(part.offset in own for part in one.parts.values())
+                self.tally.joined += joined
+                self.tally.superseded += len(one.parts) - joined
                 self._forget(shard, one)
 
     def let_go(self) -> None:
@@ -278,7 +286,7 @@ class Collector:
         del self.current[shard]
         self.tally.joined += len(current.parts)
         self.tally.joined_sets += 1
-        self.see_whole(shard, current.total, lambda index: parts[index].data)
+        self.see_whole(shard, current.total, lambda index: parts[index].data, head=parts[: current.low])
         offsets = [one.offset for one in parts]
         return Joined(min(offsets), max(offsets), shard or None, parts[-1].sequence, tuple(one.data for one in parts))
 

@@ -282,6 +282,18 @@ def test_windows_decoded_in_any_order_come_out_alike_and_carry_what_they_should(
     assert all(decoder.counts().quarantine_rows == len(kept.rejections()) for decoder, kept in windows)
 
 
+def test_a_set_that_another_interrupts_under_its_own_number_is_joined_and_no_part_of_it_counts_as_a_copy() -> None:
+    """The tail of another set claims the number of the second fragment, and the head stands before a border."""
+    claims, mine = a_set(5, 2)[1], a_set(4, 3)
+    values = [*a_set(0), mine[0], claims, *mine[1:], *a_set(1)]
+    numbers = [1, 2, 3, 3, 4, 5]
+    for windows in ([0, 2, 6], [0, 6]):
+        for found in (in_order(values, numbers, windows), settled(values, numbers, windows)):
+            assert sum(decoder.counts().joined for decoder, _ in found) == 3
+            assert [decoder.counts().superseded for decoder, _ in found] == [0] * len(found)
+            assert [row["reason"] for _, kept in found for row in kept.rejections()] == ["contradictory_fragment"]
+
+
 def test_an_open_window_does_not_give_up_a_set_before_it_has_closed() -> None:
     numbers = [[("ps", str(number).encode())] for number in (1, 2, 3, 4, 5)]
     head, other = a_set(1, 3)[:2], [*a_set(2), *a_set(3), *a_set(4)]
