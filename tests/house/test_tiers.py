@@ -70,12 +70,8 @@ def test_every_long_test_has_a_smaller_one() -> None:
 
 def test_all_tests_of_a_file_are_given_to_one_process() -> None:
     """As ``make test`` shares them out: otherwise each process makes the fixtures of every module."""
-    shared_out = [
-        "-n",
-        "2",
-        *re.findall(r"^SHARED_OUT = -n \$\(WORKERS\) (.*)$", (HOUSE / "Makefile").read_text(), re.M),
-    ]
-    command = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", *" ".join(shared_out).split()]
+    (options,) = re.findall(r"^SHARED_OUT = -n \$\(WORKERS\) (.*)$", (HOUSE / "Makefile").read_text(), re.M)
+    command = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", "-n", "2", *options.split()]
     done = subprocess.run([*command, "tests/errors"], cwd=HOUSE, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
     workers = defaultdict(set)

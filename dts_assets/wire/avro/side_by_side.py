@@ -195,9 +195,8 @@ def _long_varint(messages: Messages, rows: Ints, first: Bytes, at: Ints) -> tupl
     going = np.flatnonzero(first >= _MORE)
     numbers[going] &= _DIGITS
     places = at[going]
-    for shift in range(
-        _BITS, _MOST_BITS, _BITS
-    ):  # a number that does not end in its message ends in the room behind it
+    # A number that does not end in its message ends in the room behind it.
+    for shift in range(_BITS, _MOST_BITS, _BITS):
         digits = data[places]
         numbers[going] |= (digits.astype(np.uint64) & _DIGITS) << np.uint64(shift)
         places = places + 1
