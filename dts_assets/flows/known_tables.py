@@ -201,11 +201,10 @@ def widen_unsigned(pipeline: Pipeline, columns: Iterable[tuple[TableId, str]], *
     """
     registered = _registered_tables(pipeline) or {}
     changed: dict[TableId, dict[str, RegisteredColumn]] = {}
-    wire = pipeline.format
     for table, name in columns:
         column = next(one for one in registered[table].columns if one.name == name)
         declared = pipeline.settings.types_of(table)
-        wanted = wire.column_type(column.original_type, unsigned=True)
+        wanted = pipeline.lake_type(table, column.original_type, unsigned=True)
         wide = wanted if table in empty else widened(column.type, wanted)
         if wide is not None and wide != column.type and not declared.keys() & column.column.source_names:
             changed.setdefault(table, {})[name] = replace(column, type=wide)
@@ -224,14 +223,25 @@ def _merge(pipeline: Pipeline, found: Mapping[TableId, Mapping[str, RegisteredCo
     merge_registry(pipeline.settings.registry_path, tables, lake=pipeline.lake.identity(pipeline.name))
 
 
+def _is_remapped(pipeline: Pipeline, table: TableId, column: ColumnShape, known: RegisteredColumn) -> bool:
+    """Tell whether ``type_mapping`` gives another type to what a column has always been at the source."""
+
+    def mapped(original_type: str) -> str | None:
+        usual = pipeline.format.column_type(original_type, unsigned=False)
+        return pipeline.settings.mapped_type(table, original_type, usual)
+
+    wanted = mapped(column.original_type)
+    return wanted is not None and wanted == mapped(known.original_type)
+
+
 def _registered(
     pipeline: Pipeline, table: TableId, column: ColumnShape, names: ColumnNames, known: RegisteredColumn | None
 ) -> RegisteredColumn:
     declared = pipeline.settings.types_of(table)
     kind = next((declared[name] for name in reversed(names.source) if name in declared), None)
     if kind is None:
-        kind = pipeline.format.column_type(column.original_type, unsigned=False)
-        if known is not None:
+        kind = pipeline.lake_type(table, column.original_type)
+        if known is not None and not _is_remapped(pipeline, table, column, known):
             kind = widened(known.type, kind) or known.type
     spellings = () if names.source == (names.lake,) else names.source
     return RegisteredColumn(names.lake, column.original_type, kind, column.is_key, spellings)

@@ -22,6 +22,7 @@ from dts_assets.model.frontier import Consistency
 from dts_assets.model.ledger_rows import Comparison, IngestWindow, RawWindow
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
+from dts_assets.model.type_mappings import TypeMapping
 from dts_assets.model.version import CODE_VERSION
 from dts_assets.model.windows import Window, WindowGrid
 from dts_assets.planning.boundaries import Closing
@@ -175,6 +176,14 @@ class Pipeline:
         """Return a digest of the format and its settings, as far as they decide what entries look like."""
         return hashlib.sha256(self.format.entries_fingerprint.encode()).hexdigest()[:12]
 
+    def lake_type(self, table: TableId, original_type: str, *, unsigned: bool = False) -> str:
+        """Return the lake type of a source type: the format's, or what ``type_mapping`` asks for.
+
+        ``unsigned`` says that a value was unsigned although the type's text does not say so.
+        """
+        usual = self.format.column_type(original_type, unsigned=unsigned)
+        return self.settings.mapped_type(table, original_type, usual) or usual
+
     def shaping_settings(self) -> str:
         """Return a digest of the settings that decide what rows of tables look like."""
         settings = self.settings
@@ -184,7 +193,15 @@ class Pipeline:
             "exclude": list(settings.tables.exclude),
             "format": self.format.changes_fingerprint,
             "consistency": settings.consistency,
+            **(
+                {"mapping": {glob: list(some) for glob, some in settings.type_mapping.items()}}
+                if settings.type_mapping
+                else {}
+            ),
         }
+        mapped = any(TypeMapping.DATETIME_TO_TIMESTAMP in some for some in settings.type_mapping.values())
+        if mapped or "timestamp" in settings.types.values():
+            facts["zone"] = settings.source_time_zone
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:12]
 
     def judging_settings(self) -> str:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 
 from dts_assets.flows.apart import do_apart
 from dts_assets.flows.judged import quarantine_rows, unbalanced_windows
@@ -203,7 +204,7 @@ def outgrown_here(pipeline: Pipeline, windows: Sequence[Window]) -> dict[TallyKe
     for row in pipeline.ledger.table_shapes(windows) if windows else ():
         declared = pipeline.settings.types_of(row.table)
         columns = [column for column in known.get(row.table, ()) if not declared.keys() & column.source_names]
-        wider = outgrown(columns, row.columns, pipeline.format.column_type)
+        wider = outgrown(columns, row.columns, partial(pipeline.lake_type, row.table))
         if wider:
             found.setdefault((row.window_start, row.kafka_partition, row.table), {}).update(wider)
     return found

@@ -57,7 +57,7 @@ def mistake_of(error: ErrorDetails, document: Document) -> tuple[Place, ConfigMi
         message, fix = f"{place[-1]} is missing", _example(place)
     elif error["type"] == "extra_forbidden":
         message, fix = "no such key", instead(str(place[-1]), keys_at(place[:-1]))
-    elif error["type"] == "literal_error":
+    elif error["type"] in ("literal_error", "enum"):
         # Values within a list or a mapping of tables have no field of their own.
         named = tuple(_EXPECTED.findall(context["expected"]))
         allowed = supported_values(place, choices_at(place) or named)

@@ -20,6 +20,7 @@ from dts_assets.model.added_columns import AUDIT, DELETED_AT, AuditColumn
 from dts_assets.model.formats import FormatSettings, FormatTraits, Framing
 from dts_assets.model.layouts import UNPARTITIONED, Layout, column_name, partition_transform
 from dts_assets.model.tables import EMPTY, TableId
+from dts_assets.model.type_mappings import mapped_type
 from dts_assets.model.windows import WindowGrid
 from dts_assets.settings.environment import writable_folder
 from dts_assets.settings.formats import format_name, known_formats, registered_formats, traits_of
@@ -34,6 +35,7 @@ from dts_assets.settings.values import (
     LakeType,
     PartitionField,
     SortColumn,
+    TypeMappings,
     divides_a_day,
     instead,
     is_aligned,
@@ -197,6 +199,11 @@ class Subscription(Part):
         default_factory=dict,
         description="Types of columns, db.table.column, that the source does not declare or that are to be others.",
     )
+    type_mapping: TypeMappings = Field(
+        default_factory=dict,
+        description="Lake types that are to be others than usual; or lists by globs, of which the first that matches counts.",
+        json_schema_extra={"default": []},
+    )
     on_incomplete: Literal["continue", "block"] = Field(
         "continue", description="block: tables are not made from a window that is incomplete."
     )
@@ -311,6 +318,11 @@ class Subscription(Part):
         """Return the layout of a table's snapshot."""
         found = next((one for glob, one in self.layout.items() if table.matches(glob)), None)
         return UNPARTITIONED if found is None else found.layout
+
+    def mapped_type(self, table: TableId, original_type: str, lake_type: str) -> str | None:
+        """Return the lake type that ``type_mapping`` gives a source type; None where the usual one stays."""
+        mappings = next((some for glob, some in self.type_mapping.items() if table.matches(glob)), ())
+        return mapped_type(original_type, lake_type, mappings)
 
     def types_of(self, table: TableId) -> Mapping[str, str]:
         """Return the declared lake types of a table's columns, by column name."""

@@ -24,6 +24,7 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from dts_assets.model.columns import SIMPLE_TYPES, is_lake_type
 from dts_assets.model.layouts import TRANSFORMS, column_name, partition_transform
+from dts_assets.model.type_mappings import TypeMapping
 from dts_assets.settings.document import WrittenFlag, WrittenFraction, WrittenWhole
 
 _DURATION = re.compile(r"(\d+)(d|h|m|s)", re.ASCII)
@@ -309,6 +310,27 @@ def _of_every_table(value: object) -> object:
     return {"*": value}
 
 
+_MAPPINGS: dict[str, object] = {"type": "array", "items": {"enum": [str(one) for one in TypeMapping]}}
+
+
+def _mappings_of_every_table(value: object) -> object:
+    """Return a list as that of every table: ``[to-string]`` as ``{"*": ["to-string"]}``.
+
+    Raises:
+        mistake: the value is neither a list nor a mapping.
+    """
+    if isinstance(value, str):
+        raise mistake(
+            f"{VALUE} is one word", f"write a list, [{', '.join(TypeMapping)}], or a mapping of tables to lists"
+        )
+    return {"*": value} if isinstance(value, list | tuple) else value
+
+
+TypeMappings = Annotated[
+    dict[Glob, tuple[TypeMapping, ...]],
+    BeforeValidator(_mappings_of_every_table),
+    WithJsonSchema({"anyOf": [_MAPPINGS, {"type": "object", "additionalProperties": _MAPPINGS}]}),
+]
 Deletes = Annotated[
     dict[Glob, Literal["hard", "soft"]],
     BeforeValidator(_of_every_table),

@@ -11,7 +11,7 @@ from datetime import datetime, tzinfo
 
 from dts_emulator.messages.float_texts import java_double_text, java_single_text
 from dts_emulator.source.events import ABSENT, Kind, SourceColumn, Value, bytes_of, float_of
-from dts_emulator.source.source_schema import codec_of, labels_of
+from dts_emulator.source.source_schema import labels_of, text_of
 
 ToText = Callable[[Value], str]
 
@@ -49,11 +49,11 @@ def sql_type(column: SourceColumn) -> int:
 def to_text(column: SourceColumn, zone: tzinfo) -> ToText:
     """Return a function from the values of a column, other than NULL and absent ones, to texts."""
     kind, name = column.kind, type_name(column)
-    codec = codec_of(column.charset)
+    decode = text_of(column.charset)
     if name in ("enum", "set"):
         numbers = {label: place for place, label in enumerate(labels_of(column.column_type))}
         number = _enum_number if name == "enum" else _set_bits
-        return lambda value: str(number(bytes_of(value).decode(codec), numbers))
+        return lambda value: str(number(decode(bytes_of(value)), numbers))
     if kind is Kind.FLOAT32:
         return lambda value: java_single_text(float_of(value))
     if kind is Kind.FLOAT64:
@@ -63,7 +63,7 @@ def to_text(column: SourceColumn, zone: tzinfo) -> ToText:
     if kind in (Kind.BINARY, Kind.BLOB):
         return lambda value: bytes_of(value).decode("iso-8859-1")
     if kind in (Kind.TEXT, Kind.JSON):
-        return lambda value: bytes_of(value).decode(codec)
+        return lambda value: decode(bytes_of(value))
     if kind is Kind.YEAR:
         return lambda value: f"{value!s:>04}"
     if kind is Kind.INSTANT:

@@ -12,7 +12,7 @@ from datetime import datetime, tzinfo
 from dts_emulator.drs.drs_options import DrsOptions
 from dts_emulator.messages.float_texts import java_double_text, java_single_text
 from dts_emulator.source.events import ABSENT, Kind, SourceColumn, Value, bytes_of, float_of
-from dts_emulator.source.source_schema import codec_of
+from dts_emulator.source.source_schema import text_of
 
 ToText = Callable[[Value], str]
 
@@ -50,8 +50,8 @@ def to_text(column: SourceColumn, options: DrsOptions) -> ToText:
     if kind in (Kind.BINARY, Kind.BLOB):
         return lambda value: str([byte - 256 if byte > 127 else byte for byte in bytes_of(value)])
     if kind in (Kind.TEXT, Kind.JSON):
-        codec = codec_of(column.charset)
-        return lambda value: bytes_of(value).decode(codec)
+        decode = text_of(column.charset)
+        return lambda value: decode(bytes_of(value))
     if kind is Kind.INSTANT:
         if options.epoch_seconds:
             return _epoch_seconds

@@ -16,7 +16,7 @@ from fastavro.types import Schema
 
 from dts_assets.model.positions import file_number
 from dts_assets.protocol import subscribe_pb2 as pb
-from dts_emulator.source.source_schema import codec_of
+from dts_emulator.source.source_schema import text_of
 
 _SPACE = "com.tencent.subscribe.avro"
 _BASE = re.compile(r"\s*([a-z]+)", re.I)
@@ -153,7 +153,7 @@ def _value(value: pb.Data, original_type: str, *, text_as_bytes: bool) -> tuple[
     if base in ("date", "datetime", "time"):
         return _of("DateTime", _moment(value.bv.decode()))
     if base in ("enum", "set", "json"):
-        return _of("TextObject", {"type": base, "value": value.bv.decode(codec_of(value.charset))})
+        return _of("TextObject", {"type": base, "value": text_of(value.charset)(value.bv)})
     is_text = kind == pb.STRING and base not in ("binary", "varbinary")
     if is_text and not (text_as_bytes and base.endswith("text")):
         return _of("Character", {"charset": value.charset, "value": value.bv})

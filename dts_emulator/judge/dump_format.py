@@ -18,6 +18,10 @@ BINARY_TYPES = (
     "point",
     "linestring",
     "polygon",
+    "multipoint",
+    "multilinestring",
+    "multipolygon",
+    "geometrycollection",
 )
 """MySQL types whose values are bytes: a dump holds their hexadecimal digits."""
 

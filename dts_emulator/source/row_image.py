@@ -10,9 +10,11 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address
 from typing import Protocol
+from uuid import UUID
 
-from dts_emulator.source.events import ABSENT, Image, Kind, Value
+from dts_emulator.source.events import ABSENT, Image, Kind, Value, bytes_of
 from dts_emulator.source.source_schema import CatalogColumn
 
 Reader = Callable[[bytes, int], tuple[Value, int]]
@@ -31,7 +33,8 @@ _KINDS = {
     "tinyblob": Kind.BLOB, "blob": Kind.BLOB, "mediumblob": Kind.BLOB, "longblob": Kind.BLOB, "geometry": Kind.BLOB,
     "point": Kind.BLOB, "linestring": Kind.BLOB, "polygon": Kind.BLOB, "multipoint": Kind.BLOB,
     "multilinestring": Kind.BLOB, "multipolygon": Kind.BLOB, "geometrycollection": Kind.BLOB, "date": Kind.PLAIN,
-    "time": Kind.PLAIN, "datetime": Kind.PLAIN, "timestamp": Kind.INSTANT,
+    "time": Kind.PLAIN, "datetime": Kind.PLAIN, "timestamp": Kind.INSTANT, "inet4": Kind.PLAIN, "inet6": Kind.PLAIN,
+    "uuid": Kind.PLAIN,
 }  # fmt: skip
 
 _DIGITS = 9
@@ -156,16 +159,34 @@ def _counted(size: int) -> Reader:
 
 def _string(binlog: BinlogColumn, catalog: CatalogColumn) -> Reader:
     counted = _counted(2 if binlog.max_length > 255 else 1)
-    if not catalog.column_type.lower().startswith("binary("):
+    shown = _SHOWN.get(catalog.column_type.lower())
+    if shown is None and not catalog.column_type.lower().startswith("binary("):
         return counted
     width = binlog.max_length
 
     def padded(data: bytes, at: int) -> tuple[Value, int]:
-        # The server packs BINARY(n) without its trailing zero bytes, which belong to the value.
-        value, end = counted(data, at)
-        return (value.ljust(width, b"\0") if isinstance(value, bytes) else value), end
+        # The server packs BINARY(n), and what it stores as such, without trailing zero bytes, which belong to the value.
+        packed, end = counted(data, at)
+        value = bytes_of(packed).ljust(width, b"\0")
+        return (value if shown is None else shown(value)), end
 
     return padded
+
+
+def _inet6(address: bytes) -> str:
+    """Return an address as the server prints it: one that holds an IPv4 address ends with that."""
+    v6 = IPv6Address(address)
+    if v6.ipv4_mapped is not None:
+        return f"::ffff:{v6.ipv4_mapped}"
+    if not any(address[:12]) and any(address[12:14]):
+        return f"::{IPv4Address(address[12:])}"
+    return str(v6)
+
+
+_SHOWN: dict[str, Callable[[bytes], str]] = {
+    "inet4": lambda address: str(IPv4Address(address)), "inet6": _inet6, "uuid": lambda value: str(UUID(bytes=value)),
+}  # fmt: skip
+"""Types of MariaDB that it stores as bytes, with the text that it shows of them."""
 
 
 def _enum(binlog: BinlogColumn, catalog: CatalogColumn) -> Reader:

@@ -7,8 +7,9 @@ order, on a second server of the same kind, whose catalog then is the one that t
 
 from __future__ import annotations
 
+import codecs
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -34,6 +35,25 @@ They are needed for ENUM and SET labels, and where a format has no text but Unic
 def codec_of(charset: str | None) -> str:
     """Python's name of a MySQL charset; UTF-8 for None."""
     return _CODECS.get(charset or "utf8mb4", "utf-8")
+
+
+def _itself(error: UnicodeError) -> tuple[str, int]:
+    """Return bytes without a character as those of the same numbers, and the next place.
+
+    MySQL's latin1 is cp1252 with its five empty places filled in this way (MySQL manual, "West European Character Sets").
+    """
+    assert isinstance(error, UnicodeDecodeError)
+    return error.object[error.start : error.end].decode("iso-8859-1"), error.end
+
+
+codecs.register_error("bytes-as-they-are", _itself)
+
+
+def text_of(charset: str | None) -> Callable[[bytes], str]:
+    """Return the function that turns bytes of a MySQL charset into text; UTF-8 for None."""
+    codec = codec_of(charset)
+    errors = "bytes-as-they-are" if codec == "cp1252" else "strict"
+    return lambda data: data.decode(codec, errors)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import permutations
 from pathlib import Path
 from types import SimpleNamespace
@@ -39,6 +40,7 @@ def pipeline_of(
             registry_path=registry,
             tables=SimpleNamespace(takes=lambda _: True),
             types_of=lambda _: {},
+            mapped_type=lambda _, original_type, lake_type: None,
             traits=SimpleNamespace(ignores_case=ignores_case),
         ),
         name="bank",
@@ -46,6 +48,7 @@ def pipeline_of(
         ledger=SimpleNamespace(table_shapes=lambda: rows, paused_tables=list),
         format=SimpleNamespace(column_type=lambda original, *, unsigned: kinds[original]),
     )
+    made.lake_type = partial(Pipeline.lake_type, made)
     return cast(Pipeline, made)
 
 

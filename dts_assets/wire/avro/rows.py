@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +20,7 @@ from dts_assets.wire.avro.records import Records, RecordSchema, read_records
 from dts_assets.wire.avro.side_by_side import Extent, Ints, Wanted
 from dts_assets.wire.columns.buffers import Bools
 from dts_assets.wire.columns.digests import digests
-from dts_assets.wire.columns.pivot import pivot
+from dts_assets.wire.columns.pivot import pivot, typed_values
 from dts_assets.wire.columns.table_changes import Rejections, beside_images, table_codes
 from dts_assets.wire.columns.table_rows import ColumnList, table_rows
 from dts_assets.wire.format import DecodedChanges
@@ -40,10 +41,13 @@ def changes_of(
     tables: Mapping[TableId, tuple[Column, ...]],
     schema: RecordSchema,
     operations: Mapping[str, str],
+    *,
+    zone: str,
 ) -> DecodedChanges:
     """Return the row changes of entries, as :meth:`dts_assets.wire.format.WireFormat.changes` promises them.
 
-    ``operations`` says which of :data:`OPERATIONS` each text in the field ``operation`` stands for.
+    ``operations`` says which of :data:`OPERATIONS` each text in the field ``operation`` stands for. ``zone`` (``+08:00``) is that
+    of wall clocks that are declared to be instants.
     """
     wanted, codes = table_codes(entries, tables)
     order = np.argsort(codes, kind="stable")
@@ -65,7 +69,7 @@ def changes_of(
     chunks = table_rows(tables, codes[numbers], found.lists[usable], found.groups, owners)
     before = found.before.image(usable, (done == _UPDATE) | (done == _DELETE))
     after = found.after.image(usable, done != _DELETE)
-    changes, unsigned = pivot(chunks, before, after, beside)
+    changes, unsigned = pivot(chunks, before, after, beside, reading=partial(typed_values, zone=zone))
     counts = found.before.unknown + found.after.unknown + Counter(before.unknown) + Counter(after.unknown)
     return DecodedChanges(changes, reject.all(), unsigned, dict(sorted(counts.items())))
 

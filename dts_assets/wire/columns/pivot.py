@@ -74,6 +74,7 @@ _NUMBER_TYPES = re.compile(
     r"\s*(tiny|small|medium|big)?int|\s*(integer|decimal|numeric|dec|fixed|float|double|real|bit|year)\b", re.I
 )
 _BIT = re.compile(r"\s*bit\b", re.I)
+_CLOCK = re.compile(r"\s*(datetime|date)\b", re.I)
 _UNSIGNED = re.compile(r"unsigned|zerofill", re.I)
 
 
@@ -90,12 +91,14 @@ class Bucket:
 
     ``number_field`` is ``sv``, where numbers are; the other field is ``bv``. ``bits`` marks 64-bit BIT values, whose sign is
     no sign. ``of_bytes`` marks binary columns that are binary at the source too, and not text that is declared to be bytes.
+    ``clocks`` marks instants that are wall clocks at the source.
     """
 
     lake_type: str
     number_field: bool
     bits: bool
     of_bytes: bool
+    clocks: bool
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -151,7 +154,8 @@ def layout_of(lists: tuple[ColumnList, ...], columns: tuple[Column, ...]) -> Lay
         signed[number] = _UNSIGNED.search(original) is None
         bits = column.type == "decimal(20,0)" and _BIT.match(original) is not None
         of_bytes = column.type == "binary" and mysql_type(original) == "binary"
-        bucket = Bucket(column.type, _NUMBER_TYPES.match(original) is not None, bits, of_bytes)
+        clocks = column.type == "timestamp" and _CLOCK.match(original) is not None
+        bucket = Bucket(column.type, _NUMBER_TYPES.match(original) is not None, bits, of_bytes, clocks)
         members.setdefault(bucket, []).append(number)
     shares = {}
     for bucket, numbers in members.items():
@@ -260,17 +264,18 @@ class _Work:
 
 
 def typed_values(
-    values: pa.Array, bucket: Bucket, image: Image, cells: npt.NDArray[np.int32]
+    values: pa.Array, bucket: Bucket, image: Image, cells: npt.NDArray[np.int32], *, zone: str | None = None
 ) -> tuple[pa.Array, Bools | None]:
     """Return the values of a bucket as DTS Protobuf sends them, typed, and which do not fit.
 
-    The mask is None where all fit.
+    The mask is None where all fit. ``zone`` (``+08:00``) is that of wall clocks that are declared to be instants.
     """
     if bucket.lake_type == "binary":
         return values, None
     if bucket.lake_type == "string":
         return text_of(values, image.charsets, cells)
-    return parse(two_complement(values) if bucket.bits else values, bucket.lake_type)
+    zone = zone if bucket.clocks else None
+    return parse(two_complement(values) if bucket.bits else values, bucket.lake_type, zone=zone)
 
 
 Reading: TypeAlias = Callable[[pa.Array, Bucket, Image, npt.NDArray[np.int32]], tuple[pa.Array, Bools | None]]

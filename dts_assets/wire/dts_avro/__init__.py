@@ -56,9 +56,13 @@ The last one is the synchronization to Kafka's.
 
 @dataclass(frozen=True, slots=True)
 class DtsAvro:
-    """The :class:`dts_assets.wire.format.WireFormat` of DTS Avro; ``schema`` is the content of the customer's Record.avsc."""
+    """The :class:`dts_assets.wire.format.WireFormat` of DTS Avro; ``schema`` is the content of the customer's Record.avsc.
+
+    ``source_time_zone`` is the zone of DATETIME columns that are declared to be instants; TIMESTAMP values carry theirs.
+    """
 
     schema: bytes
+    source_time_zone: str = "+00:00"
 
     traits: ClassVar[FormatTraits] = FormatTraits(
         kind="avro",
@@ -85,7 +89,7 @@ class DtsAvro:
         """
         from dts_assets.wire.avro.schema import SchemaError
 
-        made = cls(settings.schema or b"")
+        made = cls(settings.schema or b"", settings.source_time_zone)
         try:
             made.record()
         except SchemaError as error:
@@ -131,7 +135,7 @@ class DtsAvro:
         """Return the row changes of DML entries; an entry whose row cannot be used is rejected."""
         from dts_assets.wire.avro.rows import changes_of
 
-        return changes_of(entries, tables, self.record(), OPERATIONS)
+        return changes_of(entries, tables, self.record(), OPERATIONS, zone=self.source_time_zone)
 
     def contents(self, payloads: pa.Array) -> npt.NDArray[np.int64]:
         """Return a digest per entry of its operation, its table and its images, as they are encoded."""

@@ -31,10 +31,12 @@ class DtsProtobuf:
     """The :class:`dts_assets.wire.format.WireFormat` of DTS Protobuf.
 
     ``engine`` is the parser: ptars, in columns, or protobuf's own, which every call of ptars that fails falls back to; None
-    is the best that is installed. Both give the same tables.
+    is the best that is installed. Both give the same tables. ``source_time_zone`` is the zone of DATETIME columns that are
+    declared to be instants; TIMESTAMP values carry theirs.
     """
 
     engine: Engine | None = None
+    source_time_zone: str = "+00:00"
 
     traits: ClassVar[FormatTraits] = FormatTraits(
         kind="protobuf", evidence=frozenset(Evidence), order=ChangeOrder.BINLOG_POSITION, ignores_case=True
@@ -42,8 +44,8 @@ class DtsProtobuf:
 
     @classmethod
     def of(cls, settings: FormatSettings) -> Self:
-        """Return the format; no setting changes it, since every instant carries its zone."""
-        return cls()
+        """Return the format for the time zone of a source."""
+        return cls(source_time_zone=settings.source_time_zone)
 
     @property
     def entries_fingerprint(self) -> str:
@@ -82,7 +84,7 @@ class DtsProtobuf:
         """Return the row changes of DML entries; an entry whose rows cannot be used is rejected whole."""
         from dts_assets.wire.dts_protobuf.row_changes import changes_of
 
-        return changes_of(entries, tables, engine=self.engine)
+        return changes_of(entries, tables, engine=self.engine, zone=self.source_time_zone)
 
     def contents(self, payloads: pa.Array) -> npt.NDArray[np.int64]:
         """Return a digest per entry of its own bytes.

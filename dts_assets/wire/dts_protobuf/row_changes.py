@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +16,7 @@ from dts_assets.model.problems import Reason
 from dts_assets.model.tables import TableId
 from dts_assets.protocol import subscribe_pb2 as pb
 from dts_assets.wire.columns.buffers import Bools, binary_array, numbers_of, offsets_of, valid, varints, with_empty_last
-from dts_assets.wire.columns.pivot import ABSENT, BYTES, NULL, NUMBER, UNSIGNED, Image, pivot
+from dts_assets.wire.columns.pivot import ABSENT, BYTES, NULL, NUMBER, UNSIGNED, Image, pivot, typed_values
 from dts_assets.wire.columns.table_changes import Rejections, beside_images, table_codes
 from dts_assets.wire.columns.table_rows import ColumnList, table_rows
 from dts_assets.wire.columns.texts import Charsets, charsets_of
@@ -56,9 +57,12 @@ class _Entries:
 
 
 def changes_of(
-    entries: pa.RecordBatch, tables: Mapping[TableId, tuple[Column, ...]], *, engine: Engine | None
+    entries: pa.RecordBatch, tables: Mapping[TableId, tuple[Column, ...]], *, engine: Engine | None, zone: str
 ) -> DecodedChanges:
-    """Return the row changes of entries, as :meth:`dts_assets.wire.format.WireFormat.changes` promises them."""
+    """Return the row changes of entries, as :meth:`dts_assets.wire.format.WireFormat.changes` promises them.
+
+    ``zone`` (``+08:00``) is that of wall clocks that are declared to be instants.
+    """
     wanted, codes = table_codes(entries, tables)
     payloads = entries["payload"]
     if len(wanted) < entries.num_rows:
@@ -80,7 +84,7 @@ def changes_of(
         found.after.take_rows(rows)
     operations = _OPERATIONS.take(pa.array(found.operations[owners]))
     beside = beside_images(wanted[found.numbers[owners]], rows - found.row_offsets[owners], operations)
-    changes, unsigned = pivot(chunks, found.before, found.after, beside)
+    changes, unsigned = pivot(chunks, found.before, found.after, beside, reading=partial(typed_values, zone=zone))
     counts = Counter(unknown) + Counter(found.before.unknown) + Counter(found.after.unknown)
     return DecodedChanges(changes, reject.all(), unsigned, dict(sorted(counts.items())))
 

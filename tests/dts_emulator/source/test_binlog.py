@@ -126,17 +126,17 @@ def test_transactions_are_whole_and_in_order(entries: list[pb.Entry]) -> None:
 
 
 class ForeignCatalog:
-    """A catalog that calls every column an address."""
+    """A catalog that calls every column a vector."""
 
     def columns(self, database: str, table: str) -> Mapping[str, CatalogColumn]:
-        return {name: CatalogColumn(name, "inet6", None, False, False) for name in ("id", "note")}
+        return {name: CatalogColumn(name, "vector(3)", None, False, False) for name in ("id", "note")}
 
     def apply(self, database: str, sql: str) -> None:
         pass
 
 
 def test_a_type_without_a_word_in_the_wire_format_is_refused_by_name(server: Server) -> None:
-    with pytest.raises(UnsupportedSource, match=r"d\.t: column id is of type inet6.*mysql-bin\.000001, position \d+"):
+    with pytest.raises(UnsupportedSource, match=r"d\.t: column id is of type vector.*mysql-bin\.000001, position \d+"):
         list(read_transactions(server, ForeignCatalog()))
 
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 import pytest
 
 from dts_assets.flows.known_tables import known_tables
@@ -16,16 +14,14 @@ from dts_assets.model.problems import Completeness
 from dts_assets.settings.formats import traits_of
 from dts_assets.stages.row_hash import row_hashes, summed
 from dts_emulator.judge.comparison import differences
-from dts_emulator.messages.capture_files import write_capture
 from dts_emulator.source.events import Transaction
-from dts_emulator.tasks.vendor_tasks import FORMATS, VENDOR_TASKS
+from dts_emulator.tasks.vendor_tasks import FORMATS
+from tests.dts_emulator.recorded_lakes import recorded_lake
 from tests.dts_emulator.tasks.test_drs_recording import DECLARED
 from tests.flows.harness import Harness
-from tests.flows.in_process import bench_in_process
 
 pytestmark = pytest.mark.database
 
-HOUR = timedelta(hours=1)
 COLUMNS = ("op", "before", "after", "absent", "invalid")
 IN_MILLIS = ("dts-avro",)
 """Formats without microseconds, which the table ``gallery`` has."""
@@ -36,25 +32,9 @@ DROPPED = {"part"}
 @pytest.fixture(scope="module")
 def made(transactions: list[Transaction], tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Harness]:
     """The lakes that the flows make of the workload, by format."""
-    return {name: _lake(name, transactions, tmp_path_factory.mktemp("lake")) for name in FORMATS}
-
-
-def _lake(name: str, transactions: list[Transaction], folder: Path) -> Harness:
-    vendor = VENDOR_TASKS[name]
-    until = transactions[-1].end.timestamp + 60
-    write_capture(vendor.recording(transactions, vendor.options(), until), folder / "capture", topic="one")
-    times = pq.read_table(folder / "capture", columns=["timestamp"])["timestamp"].to_pylist()
-    first, last = (datetime.fromtimestamp(one.timestamp() // 3600 * 3600, UTC) for one in (min(times), max(times)))
-    schema = {}
-    if traits_of(name).needs_schema and vendor.schema is not None:
-        (folder / "Record.avsc").write_bytes(vendor.schema())
-        schema = {"schema": str(folder / "Record.avsc")}
-    harness = bench_in_process(folder, name.replace("-", "_")).open(
-        folder / "capture", format=name, partitions=1, source_time_zone="+00:00", tables={"include": ["d.*"]},
-        types=DECLARED, window={"every": HOUR, "start": first, "end": last + HOUR}, **schema,
-    )  # fmt: skip
-    harness.settle()
-    return harness
+    return {
+        name: recorded_lake(name, transactions, tmp_path_factory.mktemp("lake"), types=DECLARED) for name in FORMATS
+    }
 
 
 def hashes(harness: Harness) -> dict[str, tuple[int, int]]:
