@@ -88,9 +88,9 @@ def column_definition(tokens: Sequence[Token]) -> ColumnDefinition:
     if odd or "AutoIncrementColumnConstraint" in kinds or is_key or type_text.startswith("serial"):
         fill, value = Fill.UNKNOWN, None
     elif default is not None:
-        fill, value = _of_default(default, type_text)
+        fill, value = fill_of_default(default, type_text)
     elif not_null:
-        fill, value = _implicit(type_text, body)
+        fill, value = fill_without_default(type_text, _labels(type_text, body))
     elif type_text.startswith("timestamp") and null is None:
         fill, value = Fill.UNKNOWN, None  # NOT NULL unless the server has explicit_defaults_for_timestamp
     else:
@@ -159,15 +159,19 @@ def _default_text(body: list[Token]) -> str | None:
         depth += {"(": 1, ")": -1}.get(token.text, 0)
         if depth == 0 and token.keyword == "DEFAULT":
             reader = Reader(body[place + 1 :])
-            value = _value(reader)
+            value = default_value(reader)
             if reader.next is not None and not reader.next.keyword:
                 raise Unreadable("a default of several parts")
             return source_text(value)
     return None
 
 
-def _value(reader: Reader) -> list[Token]:
-    """Take one literal, signed number, call or parenthesized expression."""
+def default_value(reader: Reader) -> list[Token]:
+    """Take one literal, signed number, call or parenthesized expression, and return its tokens.
+
+    Raises:
+        Unreadable: nothing follows.
+    """
     before = reader.rest
     if before and before[0].text != "(":
         while (ahead := reader.next) and ahead.text in ("+", "-"):
@@ -182,11 +186,21 @@ def _value(reader: Reader) -> list[Token]:
     return before[: len(before) - len(reader.rest)]
 
 
-def _of_default(default: str, type_text: str) -> tuple[Fill, str | None]:
+def is_now(default: str | None) -> bool:
+    """Tell whether a default is the time of the statement: ``CURRENT_TIMESTAMP(3)``."""
+    return default is not None and _NOW.fullmatch(default) is not None
+
+
+def fill_of_default(default: str, type_text: str) -> tuple[Fill, str | None]:
+    """Return the kind of value that rows already there get from a default, and the value: ``7`` for ``'7'`` of an integer.
+
+    Raises:
+        Unreadable: the type is one that no server has.
+    """
     quoted = len(default) > 1 and default[0] in "'\"" and default[-1] == default[0]
     if default.upper() == "NULL":
         return Fill.NULL, None
-    if _NOW.fullmatch(default):
+    if is_now(default):
         return Fill.NOW, None
     if quoted:
         value = unquoted(default)
@@ -200,8 +214,24 @@ def _of_default(default: str, type_text: str) -> tuple[Fill, str | None]:
     return (Fill.UNKNOWN if stored is None else Fill.VALUE), stored
 
 
-def _implicit(type_text: str, body: list[Token]) -> tuple[Fill, str | None]:
+def _labels(type_text: str, body: list[Token]) -> tuple[str, ...]:
+    """Return the first label of an enum; none of other types.
+
+    Raises:
+        Unreadable: the enum has no labels.
+    """
+    if type_name(type_text) != "enum":
+        return ()
+    first = Reader(Reader(body[1:]).parenthesized()).take()
+    if first.kind is not TokenKind.STRING:
+        raise Unreadable("an enum without labels")
+    return (unquoted(first.text),)
+
+
+def fill_without_default(type_text: str, labels: Sequence[str]) -> tuple[Fill, str | None]:
     """Return the value that a NOT NULL column without a default takes in rows already there.
+
+    ``labels`` are those of an enum.
 
     Raises:
         Unreadable: the type is one that no server has.
@@ -210,10 +240,7 @@ def _implicit(type_text: str, body: list[Token]) -> tuple[Fill, str | None]:
     if scale is not None:
         return Fill.VALUE, "0." + "0" * scale if scale else "0"
     if name == "enum":
-        first = Reader(Reader(body[1:]).parenthesized()).take()
-        if first.kind is not TokenKind.STRING:
-            raise Unreadable("an enum without labels")
-        return Fill.VALUE, unquoted(first.text)
+        return Fill.VALUE, labels[0]
     if name == "set":
         return Fill.VALUE, ""
     return (Fill.VALUE, _ZERO[name]) if name in _ZERO else (Fill.UNKNOWN, None)

@@ -6,7 +6,7 @@ alone are called harmless: statements are read that others wrote, on servers of 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from dts_assets.wire.ddl.alter_table import alter_table, table_name, wait
 from dts_assets.wire.ddl.effects import Effect, EffectKind, ParsedDdl
@@ -32,15 +32,23 @@ def effects_of(sql: str, default_database: str) -> ParsedDdl:
 
 
 def _statements(tokens: list[Token], database: str) -> list[Effect]:
-    effects: list[Effect] = []
+    return [effect for one in statements_between(tokens) for effect in statement_effects(Reader(one), database)]
+
+
+def statements_between(tokens: list[Token]) -> Iterator[list[Token]]:
+    """Yield the statements between semicolons; of a routine, whose semicolons are its own, the beginning.
+
+    Raises:
+        Unreadable: parentheses do not match, or a statement may follow a routine.
+    """
     parts = split(tokens, ";")
     for place, part in enumerate(parts):
         if part and part[0].keyword == "CREATE" and _ROUTINES & _head(part):
             _one_routine(parts[place:])
-            return [*effects, *_create(Reader(part[1:]), database)]
+            yield part
+            return
         if part:
-            effects += _statement(Reader(part), database)
-    return effects
+            yield part
 
 
 def _one_routine(parts: Sequence[Sequence[Token]]) -> None:
@@ -64,7 +72,12 @@ def _head(tokens: Sequence[Token]) -> set[str]:
     return set(keywords[: thing + 1])
 
 
-def _statement(reader: Reader, database: str) -> list[Effect]:
+def statement_effects(reader: Reader, database: str) -> list[Effect]:
+    """Return the effects of one statement, whose tokens the reader holds.
+
+    Raises:
+        Unreadable: the statement is not understood.
+    """
     first = reader.take().keyword
     match first:
         case "CREATE":
@@ -84,7 +97,7 @@ def _statement(reader: Reader, database: str) -> list[Effect]:
         case "SET" if reader.takes("STATEMENT"):
             while not reader.takes("FOR"):
                 reader.take()
-            return _statement(reader, database)
+            return statement_effects(reader, database)
     if first in _NO_DDL or (first, reader.keywords(1)[0]) in _NO_DDL_PAIRS:
         return [Effect(EffectKind.OTHER)]
     if first in ("ANALYZE", "OPTIMIZE"):

@@ -1,0 +1,221 @@
+"""Columns as statements declare them, to the columns that a table has then.
+
+A declaration is understood to its last word or not at all: a word that is not known might be a type's or a key's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dts_assets.wire.ddl.charsets import charset_name, charset_of_collation
+from dts_assets.wire.ddl.column_definitions import Fill, default_value, fill_of_default, fill_without_default
+from dts_assets.wire.ddl.column_types import DeclaredType, declared_type, resolved
+from dts_assets.wire.ddl.table_schemas import SchemaColumn, ServerRules
+from dts_assets.wire.ddl.tokens import Reader, Token, TokenKind, Unreadable, source_text, words
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The place of a column: behind the column ``after``, or before all (None)."""
+
+    after: str | None
+
+
+@dataclass(slots=True)
+class DeclaredColumn:
+    """A column as a statement declares it.
+
+    ``charset`` is that of the type or of a collation, None where the table's counts. ``nullable`` is None where the statement
+    does not say it. ``place`` is None where no place is said.
+    """
+
+    name: str
+    type: DeclaredType
+    charset: str | None
+    nullable: bool | None = None
+    default: str | None = None
+    generated: bool = False
+    invisible: bool = False
+    auto_increment: bool = False
+    is_key: bool = False
+    place: Place | None = None
+
+
+def declared_column(tokens: list[Token]) -> DeclaredColumn:
+    """Return the column that a declaration makes, from its name to FIRST or AFTER.
+
+    Raises:
+        Unreadable: the declaration is not understood.
+    """
+    reader = Reader(tokens)
+    name = reader.name()
+    if reader.takes("SERIAL"):
+        serial = DeclaredType("bigint", unsigned=True)
+        column = DeclaredColumn(name, serial, None, nullable=False, auto_increment=True)
+    else:
+        kind = declared_type(reader)
+        column = DeclaredColumn(name, kind, kind.charset)
+    while reader.next is not None:
+        _attribute(reader, column)
+    return column
+
+
+def _attribute(reader: Reader, column: DeclaredColumn) -> None:
+    """Take one attribute of a column, and note what it says.
+
+    Raises:
+        Unreadable: the attribute is not known.
+    """
+    word = reader.take().keyword
+    match word:
+        case "NOT" if reader.takes("NULL"):
+            column.nullable = False
+        case "NULL":
+            column.nullable = True
+        case "DEFAULT":
+            column.default = default_text(reader)
+        case "AUTO_INCREMENT":
+            column.auto_increment, column.nullable = True, False
+        case "SERIAL" if reader.takes("DEFAULT", "VALUE"):
+            column.auto_increment, column.nullable = True, False
+        case "UNIQUE":
+            reader.takes("KEY")
+        case "KEY":
+            column.is_key, column.nullable = True, False
+        case "PRIMARY" if reader.takes("KEY"):
+            column.is_key, column.nullable = True, False
+        case "COLLATE":
+            collation = charset_of_collation(charset_name(reader))
+            if column.type.has_charset and collation is not None:
+                column.charset = collation
+        case "INVISIBLE":
+            column.invisible = True
+        case "AS":
+            _generated(reader, column)
+        case "GENERATED" if reader.takes("ALWAYS", "AS"):
+            _generated(reader, column)
+        case "FIRST" if reader.next is None:
+            column.place = Place(None)
+        case "AFTER":
+            column.place = Place(reader.name())
+            reader.end()
+        case _:
+            _without_effect(word, reader)
+
+
+def _generated(reader: Reader, column: DeclaredColumn) -> None:
+    reader.parenthesized()
+    reader.takes_one_of("VIRTUAL", "STORED", "PERSISTENT")
+    column.generated = True
+
+
+_WITH_ONE_VALUE = words("COMMENT COLUMN_FORMAT STORAGE ENGINE_ATTRIBUTE SECONDARY_ENGINE_ATTRIBUTE SRID REF_SYSTEM_ID")
+
+
+def _without_effect(word: str, reader: Reader) -> None:
+    """Take the rest of an attribute that changes no schema.
+
+    Raises:
+        Unreadable: the attribute is not known.
+    """
+    if word in ("VISIBLE", "COMPRESSED"):
+        if reader.takes("="):
+            reader.take()
+    elif word in _WITH_ONE_VALUE:
+        reader.takes("=")
+        _value_of_option(reader)
+    elif word == "ON" and reader.takes("UPDATE"):
+        default_value(reader)
+    elif word in ("CHECK", "CONSTRAINT"):
+        if word == "CONSTRAINT" and not reader.takes("CHECK"):
+            reader.name()
+            if not reader.takes("CHECK"):
+                raise Unreadable("a constraint that is not known")
+        reader.parenthesized()
+        reader.takes("NOT")
+        reader.takes("ENFORCED")
+    elif word == "REFERENCES":
+        references(reader)
+    elif word in ("WITH", "WITHOUT") and reader.takes("SYSTEM", "VERSIONING"):
+        return
+    else:
+        raise Unreadable("an attribute that is not known")
+
+
+def _value_of_option(reader: Reader) -> None:
+    if reader.take().kind is TokenKind.MARK:
+        raise Unreadable("an option without its value")
+
+
+_RULES = (("RESTRICT",), ("CASCADE",), ("NO", "ACTION"), ("SET", "NULL"), ("SET", "DEFAULT"))
+
+
+def references(reader: Reader) -> None:
+    """Take the table, the columns and the rules behind REFERENCES.
+
+    Raises:
+        Unreadable: no table follows, or a rule is not known.
+    """
+    reader.name()
+    if reader.takes("."):
+        reader.name()
+    if reader.next is not None and reader.next.text == "(":
+        reader.parenthesized()
+    while True:
+        if reader.takes("MATCH"):
+            reader.take()
+        elif reader.takes("ON", "UPDATE") or reader.takes("ON", "DELETE"):
+            if not any(reader.takes(*rule) for rule in _RULES):
+                raise Unreadable("a rule of a foreign key that is not known")
+        else:
+            return
+
+
+def default_text(reader: Reader) -> str | None:
+    """Take the value behind DEFAULT and return its SQL text; None for NULL.
+
+    Raises:
+        Unreadable: it has several parts.
+    """
+    text = source_text(default_value(reader))
+    if reader.next is not None and not reader.next.keyword:
+        raise Unreadable("a default of several parts")
+    return None if text.upper() == "NULL" else text
+
+
+def column_of(declared: DeclaredColumn, table_charset: str | None, rules: ServerRules) -> SchemaColumn:
+    """Return the column in a table with this default character set.
+
+    A primary key makes columns NOT NULL; who knows the key does that.
+
+    Raises:
+        Unreadable: the type is one that no server has, or depends on a character set that is not known.
+    """
+    kind = declared.type
+    if declared.charset != kind.charset:
+        kind = DeclaredType(kind.base, kind.numbers, kind.labels, kind.unsigned, kind.zerofill, declared.charset)
+    shown, charset = resolved(kind, table_charset, rules)
+    nullable = declared.nullable
+    if nullable is None:
+        nullable = rules.explicit_timestamps or kind.base != "timestamp"
+    return SchemaColumn(
+        declared.name,
+        shown,
+        charset,
+        nullable,
+        declared.default,
+        declared.generated,
+        declared.invisible,
+        declared.auto_increment,
+    )
+
+
+def fill_of(declared: DeclaredColumn, column: SchemaColumn) -> tuple[Fill, str | None]:
+    """Return the kind of value that rows already there get in an added column, and the value."""
+    if declared.generated or declared.auto_increment or declared.is_key:
+        return Fill.UNKNOWN, None
+    if column.default is not None:
+        return fill_of_default(column.default, column.type)
+    if column.nullable:
+        return Fill.NULL, None
+    return fill_without_default(column.type, declared.type.labels)
