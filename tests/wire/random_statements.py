@@ -11,7 +11,20 @@ from dts_assets.wire.ddl.table_schemas import Catalog, TableSchema
 DATABASES = ("shop", "Other.db")
 _TABLES = ("orders", "Orders", "items", "o-1", "名")
 _COLUMNS = ("a", "b", "c", "D", "e", "id", "x y", "价")
-_CHARSETS = ("latin1", "utf8mb4", "utf8", "gbk", "ascii", "ucs2", "utf8mb3", "big5", "sjis", "binary", "cp1251", "utf32")
+_CHARSETS = (
+    "latin1",
+    "utf8mb4",
+    "utf8",
+    "gbk",
+    "ascii",
+    "ucs2",
+    "utf8mb3",
+    "big5",
+    "sjis",
+    "binary",
+    "cp1251",
+    "utf32",
+)
 _COLLATIONS = ("latin1_bin", "utf8mb4_bin", "gbk_chinese_ci", "utf8_general_ci", "uca1400_ai_ci", "binary")
 _TYPES = (
     "INT", "INT(5)", "int unsigned", "INTEGER ZEROFILL", "BIGINT", "BIGINT(7) UNSIGNED", "TINYINT", "TINYINT(1)", "BOOL", "INT2 UNSIGNED",
@@ -130,7 +143,9 @@ class RandomStatements:
         parts = [f"{quoted(self._cased(name))} {self._definition(altering=False)}" for name in names]
         if self._chance(0.4):
             keys = ", ".join(quoted(name) for name in self._random.sample(names, min(len(names), 2)))
-            parts.insert(self._random.randint(0, len(parts)), self._maybe("CONSTRAINT pk", 0.2) + f" PRIMARY KEY ({keys})")
+            parts.insert(
+                self._random.randint(0, len(parts)), self._maybe("CONSTRAINT pk", 0.2) + f" PRIMARY KEY ({keys})"
+            )
         if self._chance(0.3):
             parts.append(f"{self._random.choice(('KEY', 'UNIQUE KEY', 'INDEX'))} i ({quoted(names[0])})")
         return f"{head} ({', '.join(parts)}){self._options()}"
@@ -159,7 +174,9 @@ class RandomStatements:
         actions = [self._action(schema, database) for _ in range(count)]
         if not table.table.isalnum() or not table.table.isascii():
             # MariaDB 10.11 keeps the old table where one with such a name is copied to another name.
-            actions = [one for one in actions if not one.startswith(("RENAME TO", "RENAME AS", "RENAME `"))] or ["FORCE"]
+            actions = [one for one in actions if not one.startswith(("RENAME TO", "RENAME AS", "RENAME `"))] or [
+                "FORCE"
+            ]
         head = f"ALTER{self._maybe('ONLINE', 0.03)} TABLE{self._maybe('IF EXISTS', 0.05)} {self._name(table, database)}"
         return f"{head} {', '.join(actions)}{self._maybe('ORDER BY ' + self._column(schema), 0.03)}"
 
@@ -174,7 +191,9 @@ class RandomStatements:
             case "a":
                 return f"ADD{self._maybe('COLUMN', 0.5)}{self._maybe('IF NOT EXISTS', 0.15)} {new} {self._definition(altering=True)}{self._place(schema)}"
             case "(":
-                parts = [f"{quoted(name)} {self._definition(altering=True)}" for name in self._random.sample(_COLUMNS, 2)]
+                parts = [
+                    f"{quoted(name)} {self._definition(altering=True)}" for name in self._random.sample(_COLUMNS, 2)
+                ]
                 return f"ADD COLUMN{self._maybe('IF NOT EXISTS', 0.3)} ({', '.join(parts)})"
             case "d":
                 return f"DROP{self._maybe('COLUMN', 0.5)}{if_exists} {column}"
@@ -191,7 +210,9 @@ class RandomStatements:
             case "k":
                 return f"ADD PRIMARY KEY{self._maybe('IF NOT EXISTS', 0.15)} ({', '.join({column, other})})"
             case "D":
-                return choice(("DROP PRIMARY KEY", "DROP INDEX IF EXISTS `primary`", "DROP PRIMARY KEY", "DROP KEY `PRIMARY`"))
+                return choice(
+                    ("DROP PRIMARY KEY", "DROP INDEX IF EXISTS `primary`", "DROP PRIMARY KEY", "DROP KEY `PRIMARY`")
+                )
             case "C":
                 said = choice((*_CHARSETS, "DEFAULT", "utf8mb4 COLLATE utf8mb4_bin"))
                 return f"CONVERT TO {choice(('CHARACTER SET', 'CHARSET'))} {said}"
@@ -200,9 +221,25 @@ class RandomStatements:
             case "n":
                 return f"RENAME{self._maybe(choice(('TO', 'AS')), 0.7)} {self._name(self._new(), database)}"
             case "N":
-                return choice(("FORCE", "ENGINE=InnoDB", "COMMENT 'x'", "DISABLE KEYS", "ALGORITHM=COPY", "AUTO_INCREMENT = 9", "LOCK SHARED"))
+                return choice(
+                    (
+                        "FORCE",
+                        "ENGINE=InnoDB",
+                        "COMMENT 'x'",
+                        "DISABLE KEYS",
+                        "ALGORITHM=COPY",
+                        "AUTO_INCREMENT = 9",
+                        "LOCK SHARED",
+                    )
+                )
             case "i":
-                return choice((f"ADD INDEX ({column})", f"ADD UNIQUE u ({column})", f"ADD CONSTRAINT CHECK ({column} IS NULL OR 1)"))
+                return choice(
+                    (
+                        f"ADD INDEX ({column})",
+                        f"ADD UNIQUE u ({column})",
+                        f"ADD CONSTRAINT CHECK ({column} IS NULL OR 1)",
+                    )
+                )
         return f"DROP {column}, ADD {column} {self._definition(altering=True)}"
 
     def _index(self, database: str) -> str:
@@ -221,7 +258,6 @@ class RandomStatements:
              f"ALTER DATABASE {other} CHARACTER SET utf8mb4 COLLATE utf8mb4_bin COMMENT 'x'",
              f"CREATE OR REPLACE DATABASE {other} DEFAULT CHARSET {choice(_CHARSETS)}")
         )  # fmt: skip
-
 
     def _truncate(self, database: str) -> str:
         return f"TRUNCATE{self._maybe('TABLE')} {self._name(self._there(), database)}"

@@ -41,9 +41,12 @@ def of_server(connection: Any, databases: tuple[str, ...]) -> Compared:
         columns: dict[TableId, list[tuple[object, ...]]] = {}
         for database, table, name, kind, charset, nullable, extra, default in cursor.fetchall():
             flags = ("GENERATED" in extra, "INVISIBLE" in extra, "auto_increment" in extra)
-            shown = (name, _REMARK.sub("", kind), charset, nullable == "YES", *flags, _default_of_server(kind, default))
+            told = None if flags[2] else _default_of_server(kind, default)
+            shown = (name, _REMARK.sub("", kind), charset, nullable == "YES", *flags, told)
             columns.setdefault(TableId(database, "", table), []).append(shown)
-    return {table: (tuple(columns[table]), keys.get(table, ()), charsets[table]) for table in columns if table in charsets}
+    return {
+        table: (tuple(columns[table]), keys.get(table, ()), charsets[table]) for table in columns if table in charsets
+    }
 
 
 def databases_of_server(connection: Any, databases: tuple[str, ...]) -> dict[str, str]:
@@ -54,7 +57,8 @@ def databases_of_server(connection: Any, databases: tuple[str, ...]) -> dict[str
 
 def of_model(catalog: Catalog) -> Compared:
     return {
-        table: (tuple(map(_shown, schema.columns)), schema.key, schema.charset) for table, schema in catalog.tables.items()
+        table: (tuple(map(_shown, schema.columns)), schema.key, schema.charset)
+        for table, schema in catalog.tables.items()
     }
 
 
@@ -101,8 +105,8 @@ class _AnyOr:
 
 
 def _default_of_model(column: SchemaColumn) -> object:
-    if column.default is None:
-        return None
+    if column.default is None or column.auto_increment:
+        return None  # numbers count more than a default, which MariaDB keeps if it is an expression
     fill, value = fill_of_default(column.default, column.type)
     if fill is Fill.VALUE and value is not None:
         return float(value) if _by_number(column.type) else value

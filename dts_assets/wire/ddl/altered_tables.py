@@ -118,24 +118,28 @@ def _placed(schema: TableSchema, actions: Sequence[Action], charsets: _Charsets,
         if not isinstance(own := by_name.get(name), DropColumn)
     }
     order = _Order(kept.values())
+    named: set[str] = set()
     for action in actions:
+        if not isinstance(action, AddColumn | ChangeColumn):
+            continue
+        name = same_name(action.column.name)
+        if isinstance(action, AddColumn) and action.if_absent and (name in there or name in named):
+            continue
+        named.add(name)
         if isinstance(action, AddColumn):
-            name = same_name(action.column.name)
-            if action.if_absent and (name in there or order.has(name)):
-                continue
             slot = _Slot(None, action.column, _declared(action.column, charsets, rules))
-        elif isinstance(action, ChangeColumn) and by_name.get(same_name(action.old)) is action:
+        elif by_name.get(same_name(action.old)) is action:
             slot = kept[same_name(action.old)]
             if action.column.place is None:
                 continue
             order.take_out(slot)
-        elif isinstance(action, ChangeColumn) and not (action.if_exists and same_name(action.old) not in there):
+        elif not action.if_exists or same_name(action.old) in there:
             slot = _Slot(None, action.column, _declared(action.column, charsets, rules))
             order.take_out(slot)
         else:
             continue
         own_default = of_declared.pop(same_name(slot.column.name), None)
-        if own_default is not None and not is_now(slot.column.default):
+        if own_default is not None and not _has_time_as_default(slot.column):
             slot.column = _altered(slot.column, own_default)
         order.put(slot, action.column.place)
     if of_declared:
@@ -184,6 +188,11 @@ def _altered(column: SchemaColumn, action: AlterColumn) -> SchemaColumn:
     if action.invisible is None:
         return column if column.auto_increment else replace(column, default=action.default)
     return replace(column, invisible=action.invisible)
+
+
+def _has_time_as_default(column: SchemaColumn) -> bool:
+    """Tell whether a column has the statement's time as its default, which is no value to servers but a property."""
+    return is_now(column.default) and column.type.startswith(("datetime", "timestamp"))
 
 
 def _kept(
@@ -245,10 +254,6 @@ class _Order:
         for slot in slots:
             self.put(slot, None)
 
-    def has(self, name: str) -> bool:
-        """Tell whether a column of this name, without case, stands here."""
-        return name in self._slots
-
     def take_out(self, slot: _Slot) -> None:
         """Take out a column that is to be put elsewhere, or the added one that it stands for.
 
@@ -296,7 +301,8 @@ class _Order:
 def _key(schema: TableSchema, actions: Sequence[Action], slots: list[_Slot]) -> tuple[str, ...]:
     """Return the primary key behind the statement.
 
-    A column of the key that is dropped leaves it, unless the statement adds another one of its name.
+    A column of the key that is dropped leaves it, unless the statement adds another one of its name. Servers take the first
+    column that had, or has, the name.
 
     Raises:
         Unreadable: a key names a column that is not there.
@@ -304,10 +310,10 @@ def _key(schema: TableSchema, actions: Sequence[Action], slots: list[_Slot]) -> 
     key = schema.key
     if any(isinstance(action, DropKey) for action in actions):
         key = ()
-    new_names = {same_name(slot.old.name): slot.column.name for slot in slots if slot.old is not None}
-    added = {same_name(slot.column.name): slot.column.name for slot in slots if slot.old is None}
-    renamed = (new_names.get(same_name(name)) or added.get(same_name(name)) for name in key)
-    key = tuple(name for name in renamed if name is not None)
+    new_names: dict[str, str] = {}
+    for slot in slots:
+        new_names.setdefault(same_name((slot.old or slot.column).name), slot.column.name)
+    key = tuple(new_names[same_name(name)] for name in key if same_name(name) in new_names)
     names = {same_name(slot.column.name): slot.column.name for slot in slots}
     for action in actions:
         columns: tuple[str, ...] = ()

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 _ZERO = {
     **dict.fromkeys(WHOLES | REALS | {"year", "bit"}, "0"),
     **dict.fromkeys(TEXTS | BLOBS, ""),
-    "time": "00:00:00",
 }
 """The value that rows already there get in a NOT NULL column without a default, by type.
 
@@ -243,4 +242,6 @@ def fill_without_default(type_text: str, labels: Sequence[str]) -> tuple[Fill, s
         return Fill.VALUE, labels[0]
     if name == "set":
         return Fill.VALUE, ""
+    if name == "time":
+        return Fill.VALUE, stored_default("00:00:00", type_text, quoted=True)
     return (Fill.VALUE, _ZERO[name]) if name in _ZERO else (Fill.UNKNOWN, None)

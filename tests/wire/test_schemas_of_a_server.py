@@ -1,0 +1,53 @@
+"""The model of schemas against a real MariaDB: random statements, and statements that stand for a trap each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from dts_assets.wire.ddl.schema_model import apply
+from tests.tiers import times
+from tests.wire.schema_oracle import Beside, run_random
+from tests.wire.schema_scripts import SCRIPTS
+
+pytestmark = pytest.mark.database
+
+
+@pytest.fixture(scope="module")
+def beside() -> Iterator[Beside]:
+    from dts_emulator.errors import ServerUnavailable
+    from dts_emulator.source.server import private_server
+
+    try:
+        with private_server() as server, server.connect() as connection:
+            yield Beside(connection)
+    except ServerUnavailable as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.parametrize("seed", range(times(4, 60)))
+def test_random_statements_leave_the_model_with_the_catalog_of_the_server(beside: Beside, seed: int) -> None:
+    run_random(beside, seed, times(100, 300))
+    assert beside.counts["carried out"] > times(20, 60)
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_a_trap_leaves_the_model_with_the_catalog_of_the_server(beside: Beside, name: str) -> None:
+    beside.begin(strict=True)
+    for sql in SCRIPTS[name].statements:
+        before = beside.catalog
+        assert not beside.refused("shop", sql), sql
+        assert [one.problem for one in beside.follow(beside.written("shop"))] in ([], [None]), sql
+        beside.assert_equal(sql)
+        assert apply(before, sql, "shop").catalog == beside.catalog, sql
+
+
+def test_a_query_makes_a_table_that_only_the_binlog_describes(beside: Beside) -> None:
+    beside.begin(strict=True)
+    for sql in ("CREATE TABLE t (a INT, b TEXT)", "CREATE TABLE u (c CHAR(3), b INT) AS SELECT * FROM t"):
+        assert not beside.refused("shop", sql)
+    (_, written) = statements = beside.written("shop")
+    beside.follow(statements)
+    beside.assert_equal(written[1])
+    assert "SELECT" not in written[1]
