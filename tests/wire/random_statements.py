@@ -27,17 +27,18 @@ _CHARSETS = (
 )
 _COLLATIONS = ("latin1_bin", "utf8mb4_bin", "gbk_chinese_ci", "utf8_general_ci", "uca1400_ai_ci", "binary")
 _TYPES = (
-    "INT", "INT(5)", "int unsigned", "INTEGER ZEROFILL", "BIGINT", "BIGINT(7) UNSIGNED", "TINYINT", "TINYINT(1)", "BOOL", "INT2 UNSIGNED",
-    "MEDIUMINT UNSIGNED ZEROFILL", "MIDDLEINT", "INT8", "SMALLINT", "DECIMAL", "DECIMAL(7)", "NUMERIC(12,3) UNSIGNED", "DEC(4,4)",
-    "FIXED(20,5) ZEROFILL", "FLOAT", "FLOAT(7,3)", "FLOAT(30)", "REAL", "DOUBLE PRECISION", "DOUBLE(9,2) UNSIGNED", "BIT", "BIT(7)", "YEAR",
-    "YEAR(2)", "DATE", "TIME", "TIME(3)", "DATETIME", "DATETIME(6)", "TIMESTAMP", "TIMESTAMP(2)", "BINARY", "BINARY(5)", "VARBINARY(30)",
-    "VARBINARY(70000)", "BLOB", "BLOB(300)", "TINYBLOB", "LONG VARBINARY", "JSON", "GEOMETRY", "POINT", "INET6", "UUID", "INET4",
+    "INT", "INT(5)", "int unsigned", "INTEGER ZEROFILL", "BIGINT", "BIGINT(7) UNSIGNED", "TINYINT", "TINYINT(1)", "BOOL",
+    "INT2 UNSIGNED", "MEDIUMINT UNSIGNED ZEROFILL", "MIDDLEINT", "INT8", "SMALLINT", "DECIMAL", "DECIMAL(7)",
+    "NUMERIC(12,3) UNSIGNED", "DEC(4,4)", "FIXED(20,5) ZEROFILL", "FLOAT", "FLOAT(7,3)", "FLOAT(30)", "REAL",
+    "DOUBLE PRECISION", "DOUBLE(9,2) UNSIGNED", "BIT", "BIT(7)", "YEAR", "YEAR(2)", "DATE", "TIME", "TIME(3)",
+    "DATETIME", "DATETIME(6)", "TIMESTAMP", "TIMESTAMP(2)", "BINARY", "BINARY(5)", "VARBINARY(30)", "VARBINARY(70000)",
+    "BLOB", "BLOB(300)", "TINYBLOB", "LONG VARBINARY", "JSON", "GEOMETRY", "POINT", "INET6", "UUID", "INET4",
 )  # fmt: skip
 _TEXTS = (
-    "CHAR", "CHAR(5)", "CHARACTER(7)", "VARCHAR(9)", "VARCHAR(300)", "VARCHAR(17000)", "CHARACTER VARYING(8)", "NCHAR(3)",
-    "NATIONAL VARCHAR(4)", "NVARCHAR(6)", "TINYTEXT", "TEXT", "TEXT(10)", "TEXT(100)", "TEXT(30000)", "MEDIUMTEXT", "LONGTEXT", "LONG",
-    "LONG VARCHAR", "ENUM('x','it''s','z ')", "ENUM('a\\\\b', 'tab\\t', \"dq\")", "SET('x','y','z')", "VARCHAR(5) BINARY", "CHAR(3) ASCII",
-    "VARCHAR(4) UNICODE", "CHAR(4) BYTE",
+    "CHAR", "CHAR(5)", "CHARACTER(7)", "VARCHAR(9)", "VARCHAR(300)", "VARCHAR(17000)", "CHARACTER VARYING(8)",
+    "NCHAR(3)", "NATIONAL VARCHAR(4)", "NVARCHAR(6)", "TINYTEXT", "TEXT", "TEXT(10)", "TEXT(100)", "TEXT(30000)",
+    "MEDIUMTEXT", "LONGTEXT", "LONG", "LONG VARCHAR", "ENUM('x','it''s','z ')", "ENUM('a\\\\b', 'tab\\t', \"dq\")",
+    "SET('x','y','z')", "VARCHAR(5) BINARY", "CHAR(3) ASCII", "VARCHAR(4) UNICODE", "CHAR(4) BYTE",
 )  # fmt: skip
 _WITH_CHARSET = ("BINARY", "ASCII", "UNICODE", "BYTE")
 _DEFAULTS = (
@@ -122,7 +123,8 @@ class RandomStatements:
         choice = self._random.choice
         options = [
             f"DEFAULT CHARSET={choice(_CHARSETS)}", f"CHARACTER SET {choice(_CHARSETS)}", f"COLLATE {choice(_COLLATIONS)}",
-            "ENGINE=InnoDB", "COMMENT='a, (b'", "ROW_FORMAT=DYNAMIC", "CHARSET DEFAULT", "AUTO_INCREMENT=7", "/*!50100 COMMENT 'x' */",
+            "ENGINE=InnoDB", "COMMENT='a, (b'", "ROW_FORMAT=DYNAMIC", "CHARSET DEFAULT", "AUTO_INCREMENT=7",
+            "/*!50100 COMMENT 'x' */",
         ]  # fmt: skip
         return "".join(self._maybe(option, 0.12) for option in options)
 
@@ -187,26 +189,27 @@ class RandomStatements:
         column, choice = self._column(schema), self._random.choice
         other, new = self._column(schema), quoted(self._cased(choice(_COLUMNS)))
         if_exists = self._maybe("IF EXISTS", 0.15)
+        is_column, declared = self._maybe("COLUMN", 0.5), self._definition(altering=True) + self._place(schema)
         match choice("aaaaaaaaddddmmmmmcccccrrrAAkkoDCXnNi(("):
             case "a":
-                return f"ADD{self._maybe('COLUMN', 0.5)}{self._maybe('IF NOT EXISTS', 0.15)} {new} {self._definition(altering=True)}{self._place(schema)}"
+                return f"ADD{is_column}{self._maybe('IF NOT EXISTS', 0.15)} {new} {declared}"
             case "(":
                 parts = [
                     f"{quoted(name)} {self._definition(altering=True)}" for name in self._random.sample(_COLUMNS, 2)
                 ]
                 return f"ADD COLUMN{self._maybe('IF NOT EXISTS', 0.3)} ({', '.join(parts)})"
             case "d":
-                return f"DROP{self._maybe('COLUMN', 0.5)}{if_exists} {column}"
+                return f"DROP{is_column}{if_exists} {column}"
             case "m":
-                return f"MODIFY{self._maybe('COLUMN', 0.5)}{if_exists} {column} {self._definition(altering=True)}{self._place(schema)}"
+                return f"MODIFY{is_column}{if_exists} {column} {declared}"
             case "c":
                 named = choice((column, new, column.swapcase()))
-                return f"CHANGE{self._maybe('COLUMN', 0.5)}{if_exists} {column} {named} {self._definition(altering=True)}{self._place(schema)}"
+                return f"CHANGE{is_column}{if_exists} {column} {named} {declared}"
             case "r":
                 return f"RENAME COLUMN{if_exists} {column} TO {choice((new, column.swapcase(), other))}"
             case "A":
                 said = choice(("DROP DEFAULT", f"SET DEFAULT {choice(_DEFAULTS)}"))
-                return f"ALTER{self._maybe('COLUMN', 0.5)}{if_exists} {column} {said}"
+                return f"ALTER{is_column}{if_exists} {column} {said}"
             case "k":
                 return f"ADD PRIMARY KEY{self._maybe('IF NOT EXISTS', 0.15)} ({', '.join({column, other})})"
             case "D":
@@ -217,7 +220,8 @@ class RandomStatements:
                 said = choice((*_CHARSETS, "DEFAULT", "utf8mb4 COLLATE utf8mb4_bin"))
                 return f"CONVERT TO {choice(('CHARACTER SET', 'CHARSET'))} {said}"
             case "X":
-                return f"{self._maybe('DEFAULT', 0.5)} {choice(('CHARACTER SET', 'CHARSET'))}{self._maybe('=', 0.5)} {choice(_CHARSETS)}"
+                words = f"{self._maybe('DEFAULT', 0.5)} {choice(('CHARACTER SET', 'CHARSET'))}{self._maybe('=', 0.5)}"
+                return f"{words} {choice(_CHARSETS)}"
             case "n":
                 return f"RENAME{self._maybe(choice(('TO', 'AS')), 0.7)} {self._name(self._new(), database)}"
             case "N":
@@ -265,8 +269,9 @@ class RandomStatements:
     def _without_effect(self, database: str) -> str:
         name = self._name(self._there(), database)
         return self._random.choice(
-            ("CREATE OR REPLACE VIEW v AS SELECT 1 AS orders", "DROP VIEW IF EXISTS v", "CREATE TEMPORARY TABLE IF NOT EXISTS temporary (z INT)",
-             "DROP TEMPORARY TABLE IF EXISTS temporary, orders", f"ANALYZE TABLE {name}", "/*!40000 SET @x = 1 */", f"OPTIMIZE TABLE {name}",
+            ("CREATE OR REPLACE VIEW v AS SELECT 1 AS orders", "DROP VIEW IF EXISTS v",
+             "CREATE TEMPORARY TABLE IF NOT EXISTS temporary (z INT)", "DROP TEMPORARY TABLE IF EXISTS temporary, orders",
+             f"ANALYZE TABLE {name}", "/*!40000 SET @x = 1 */", f"OPTIMIZE TABLE {name}",
              "CREATE OR REPLACE PROCEDURE p() BEGIN DROP TABLE orders; DROP TABLE items; END")
         )  # fmt: skip
 
@@ -277,7 +282,8 @@ class RandomStatements:
         key = quoted(schema.key[0]) if schema and schema.key else "a"
         return self._random.choice(
             (f"ALTER TABLE {name} PARTITION BY HASH ({key}) PARTITIONS 2", f"ALTER TABLE {name} REMOVE PARTITIONING",
-             f"ALTER TABLE {name} ADD late INT PARTITION BY KEY ({key}) PARTITIONS 3", f"ALTER TABLE {name} TRUNCATE PARTITION p0",
+             f"ALTER TABLE {name} ADD late INT PARTITION BY KEY ({key}) PARTITIONS 3",
+             f"ALTER TABLE {name} TRUNCATE PARTITION p0",
              f"ALTER TABLE {name} COALESCE PARTITION 1")
         )  # fmt: skip
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 _ORDERS = (
-    "CREATE TABLE orders (id INT NOT NULL AUTO_INCREMENT, amount DECIMAL(9,2), note VARCHAR(20) CHARACTER SET latin1, PRIMARY KEY (id)) "
+    "CREATE TABLE orders (id INT NOT NULL AUTO_INCREMENT, amount DECIMAL(9,2), note VARCHAR(20) "
+    "CHARACTER SET latin1, PRIMARY KEY (id)) "
     "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4"
 )
 ORDERS = ("id int(11)", "amount decimal(9,2)", "note varchar(20) latin1")
@@ -33,8 +34,8 @@ SCRIPTS: dict[str, Script] = {
         (_ORDERS, "ALTER TABLE orders ADD a INT FIRST, ADD b INT AFTER a, ADD c INT, ADD d INT AFTER id, ADD e INT AFTER id"),
         {
             "orders": (
-                ("a int(11)", "b int(11)", "id int(11)", "e int(11)", "d int(11)", "amount decimal(9,2)", "note varchar(20) latin1",
-                 "c int(11)"),
+                ("a int(11)", "b int(11)", "id int(11)", "e int(11)", "d int(11)", "amount decimal(9,2)",
+                 "note varchar(20) latin1", "c int(11)"),
                 _ID,
             )
         },
@@ -59,12 +60,14 @@ SCRIPTS: dict[str, Script] = {
             _ORDERS,
             "drop /* gh-ost */ table if exists `shop`.`_orders_gho`",
             "drop /* gh-ost */ table if exists `shop`.`_orders_ghc`",
-            "create /* gh-ost */ table `shop`.`_orders_ghc` (\n\t\t\tid bigint unsigned auto_increment,\n\t\t\tlast_update timestamp not null "
+            "create /* gh-ost */ table `shop`.`_orders_ghc` (\n\t\t\tid bigint unsigned "
+            "auto_increment,\n\t\t\tlast_update timestamp not null "
             "DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,\n\t\t\thint varchar(64) charset ascii not null,\n\t\t\t"
             "value varchar(4096) charset ascii not null,\n\t\t\tprimary key(id),\n\t\t\tunique key hint_uidx(hint)\n\t\t) "
             "auto_increment=256 comment='a changelog'",
             "create /* gh-ost */ table `shop`.`_orders_gho` like `shop`.`orders`",
-            "alter /* gh-ost */ table `shop`.`_orders_gho` add column state enum('new','old') not null after id, modify amount decimal(12,2)",
+            "alter /* gh-ost */ table `shop`.`_orders_gho` add column state enum('new','old') not null after id, "
+            "modify amount decimal(12,2)",
             "create /* gh-ost */ table `shop`.`_orders_del` (\n\t\t\tid int auto_increment primary key\n\t\t) engine=InnoDB "
             "comment='ghost-cut-over-sentry'",
             "drop /* gh-ost */ table if exists `shop`.`_orders_del`",
@@ -79,13 +82,17 @@ SCRIPTS: dict[str, Script] = {
     "pt-online-schema-change swaps a table": Script(
         (
             _ORDERS,
-            "CREATE TABLE `shop`.`_orders_new` (\n  `id` int(11) NOT NULL AUTO_INCREMENT,\n  `amount` decimal(9,2) DEFAULT NULL,\n  "
-            "`note` varchar(20) CHARACTER SET latin1 COLLATE latin1_swedish_ci DEFAULT NULL,\n  PRIMARY KEY (`id`)\n) ENGINE=InnoDB "
+            "CREATE TABLE `shop`.`_orders_new` (\n  `id` int(11) NOT NULL AUTO_INCREMENT,\n  `amount` "
+            "decimal(9,2) DEFAULT NULL,\n  "
+            "`note` varchar(20) CHARACTER SET latin1 COLLATE latin1_swedish_ci DEFAULT NULL,\n  PRIMARY KEY "
+            "(`id`)\n) ENGINE=InnoDB "
             "DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci",
             "ALTER TABLE `shop`.`_orders_new` ADD COLUMN c1 INT UNSIGNED NOT NULL DEFAULT 3, DROP COLUMN note",
-            "CREATE TRIGGER `pt_osc_shop_orders_del` AFTER DELETE ON `shop`.`orders` FOR EACH ROW BEGIN DECLARE EXIT HANDLER FOR 1146 "
+            "CREATE TRIGGER `pt_osc_shop_orders_del` AFTER DELETE ON `shop`.`orders` FOR EACH ROW BEGIN DECLARE "
+            "EXIT HANDLER FOR 1146 "
             "begin end; DELETE IGNORE FROM `shop`.`_orders_new` WHERE `shop`.`_orders_new`.`id` <=> OLD.`id`; END",
-            "CREATE TRIGGER `pt_osc_shop_orders_ins` AFTER INSERT ON `shop`.`orders` FOR EACH ROW REPLACE INTO `shop`.`_orders_new` "
+            "CREATE TRIGGER `pt_osc_shop_orders_ins` AFTER INSERT ON `shop`.`orders` FOR EACH ROW REPLACE INTO "
+            "`shop`.`_orders_new` "
             "(`id`, `amount`) VALUES (NEW.`id`, NEW.`amount`)",
             "ANALYZE TABLE `shop`.`_orders_new` /* pt-online-schema-change */",
             "RENAME TABLE `shop`.`orders` TO `shop`.`_orders_old`, `shop`.`_orders_new` TO `shop`.`orders`",
@@ -106,7 +113,11 @@ SCRIPTS: dict[str, Script] = {
         {"moved": ((*ORDERS, "x date"), _ID)},
     ),
     "a column's name changes in case only": Script(
-        (_ORDERS, "ALTER TABLE orders RENAME COLUMN Note TO NOTE", "ALTER TABLE orders CHANGE amount AMOUNT DECIMAL(9,2), RENAME COLUMN ID TO Id"),
+        (
+            _ORDERS,
+            "ALTER TABLE orders RENAME COLUMN Note TO NOTE",
+            "ALTER TABLE orders CHANGE amount AMOUNT DECIMAL(9,2), RENAME COLUMN ID TO Id",
+        ),
         {"orders": (("Id int(11)", "AMOUNT decimal(9,2)", "NOTE varchar(20) latin1"), ("Id",))},
     ),
     "two columns change names": Script(
@@ -168,7 +179,8 @@ SCRIPTS: dict[str, Script] = {
             "ALTER TABLE t ADD b TEXT",
         ),
         {
-            "t": (("a text utf8mb4", "b text utf8mb4"), ()), "u": (("a text gbk", "b char(3) latin1"), ()), "v": (("a text utf8mb4",), ()),
+            "t": (("a text utf8mb4", "b text utf8mb4"), ()), "u": (("a text gbk", "b char(3) latin1"), ()),
+            "v": (("a text utf8mb4",), ()),
         },
     ),
     "keys come, change and go": Script(
@@ -201,7 +213,8 @@ SCRIPTS: dict[str, Script] = {
     ),
     "partitions come and go": Script(
         (
-            "CREATE TABLE t (id INT PRIMARY KEY, n INT) PARTITION BY RANGE (id) (PARTITION p VALUES LESS THAN (9), PARTITION q VALUES "
+            "CREATE TABLE t (id INT PRIMARY KEY, n INT) PARTITION BY RANGE (id) (PARTITION p VALUES LESS THAN "
+            "(9), PARTITION q VALUES "
             "LESS THAN (99))",
             "CREATE TABLE u (id INT PRIMARY KEY, n INT)",
             "ALTER TABLE t EXCHANGE PARTITION p WITH TABLE u",

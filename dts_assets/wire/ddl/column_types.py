@@ -293,7 +293,7 @@ def converted(shown: str, charset: str, new: str, rules: ServerRules) -> tuple[s
     if charset == BINARY:
         return shown, charset
     if name in _LABELLED:
-        if charset != new and not (_ASCII_INSIDE >= {charset, new} and (shown.isascii() or new != BINARY)):
+        if charset != new and not ({charset, new} <= _ASCII_INSIDE and (shown.isascii() or new != BINARY)):
             raise Unreadable("labels that become bytes")
         return shown, new
     if name in _TEXTS:

@@ -76,10 +76,10 @@ def _charset(reader: Reader, database_charset: str | None) -> str | None:
     options = TableOptions()
     while reader.next is not None:
         word, second = reader.keywords(2)
-        if word in (*_QUERY, "AS", "IGNORE", "REPLACE") or reader.next.text == "(":
-            raise Unreadable("a query makes the columns")
         if (word, second) == ("WITH", "SYSTEM"):
             raise Unreadable("versions of rows")
+        if word in (*_QUERY, "AS", "IGNORE", "REPLACE") or reader.next.text == "(":
+            raise Unreadable("a query makes the columns")
         if (word, second) == ("PARTITION", "BY"):
             _without_query(reader)
             break
