@@ -24,6 +24,8 @@ from dts_assets.stages.statement_script import (
     without_truncations,
 )
 from dts_assets.stages.statements import StatementTable, moved_keys, statement_rows
+from dts_assets.wire.ddl.schema_model import apply
+from dts_assets.wire.ddl.table_schemas import Catalog
 from tests.growth.long_histories import Case
 from tests.stages.rendering import START, change, changelog, column
 
@@ -140,6 +142,29 @@ def _told(given: tuple[list[WindowTable], list[TableShapeRow], dict[TableId, lis
     return told_columns(*given)
 
 
+def _life(count: int) -> list[str]:
+    """Statements on one table: what one adds the next takes away again."""
+    added = ("CREATE TABLE t (id INT PRIMARY KEY, e ENUM('x') NOT NULL)", "CREATE TABLE u LIKE t")
+    turns = (
+        "ALTER TABLE t ADD c TEXT FIRST, ADD UNIQUE (id)",
+        "ALTER TABLE t MODIFY c CHAR(9), CONVERT TO CHARACTER SET gbk",
+        "RENAME TABLE t TO s, u TO t, s TO u",
+        "ALTER TABLE u DROP c, DROP PRIMARY KEY, ADD PRIMARY KEY (id)",
+        "nonsense on t",
+        "ALTER TABLE u ADD n ENUM('a') NOT NULL",
+        "ALTER TABLE u DROP n, ALTER e SET DEFAULT 'x'",
+        "RENAME TABLE u TO s, t TO u, s TO t",
+    )
+    return [*added, *(turns[number % len(turns)] for number in range(count))]
+
+
+def _followed(statements: list[str]) -> Catalog:
+    catalog = Catalog({"d": "utf8mb4"})
+    for sql in statements:
+        catalog = apply(catalog, sql, "d").catalog
+    return catalog
+
+
 STATEMENT_STEPS: dict[str, Case] = {
     "statements of changes": (_changes, _script),
     "statements of events that carry other columns": (
@@ -147,6 +172,7 @@ STATEMENT_STEPS: dict[str, Case] = {
         lambda given: _script(*given),
     ),
     "statements of the source": (_ddl, _statements),
+    "statements that schemas follow": (_life, _followed),
     "moves of one event": (_chain, lambda rows: list(in_possible_order([rows]))),
     "columns that events told": (_ledger, _told),
 }

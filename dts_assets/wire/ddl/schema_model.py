@@ -35,6 +35,11 @@ from dts_assets.wire.ddl.table_schemas import Catalog, TableSchema
 from dts_assets.wire.ddl.tokens import MOST_CHARACTERS, Reader, Token, Unreadable, readings
 
 _NO_TABLE = "the table is not known"
+_MOST_STATEMENTS = 1_000
+"""Statements of one text.
+
+A server writes one; each may look at every table, as DROP DATABASE does.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +73,15 @@ def apply(catalog: Catalog, sql: str, default_database: str) -> Applied:
 
 
 def _followed(catalog: Catalog, tokens: list[Token], database: str) -> Applied:
+    """Return the catalog behind all statements of a text.
+
+    Raises:
+        Unreadable: a statement is not understood, or there are too many.
+    """
     work = _Work(catalog, database)
-    for statement in statements_between(tokens):
+    for number, statement in enumerate(statements_between(tokens)):
+        if number == _MOST_STATEMENTS:
+            raise Unreadable("too many statements")
         work.carry_out(Reader(statement))
     return work.applied()
 
