@@ -38,7 +38,7 @@ _TEXTS = (
     "CHAR", "CHAR(5)", "CHARACTER(7)", "VARCHAR(9)", "VARCHAR(300)", "VARCHAR(17000)", "CHARACTER VARYING(8)",
     "NCHAR(3)", "NATIONAL VARCHAR(4)", "NVARCHAR(6)", "TINYTEXT", "TEXT", "TEXT(10)", "TEXT(100)", "TEXT(30000)",
     "MEDIUMTEXT", "LONGTEXT", "LONG", "LONG VARCHAR", "ENUM('x','it''s','z ')", "ENUM('a\\\\b', 'tab\\t', \"dq\")",
-    "SET('x','y','z')", "VARCHAR(5) BINARY", "CHAR(3) ASCII", "VARCHAR(4) UNICODE", "CHAR(4) BYTE",
+    "SET('x','y','z')", "ENUM('价','b')", "SET('é')", "VARCHAR(5) BINARY", "CHAR(3) ASCII", "VARCHAR(4) UNICODE", "CHAR(4) BYTE",
 )  # fmt: skip
 _WITH_CHARSET = ("BINARY", "ASCII", "UNICODE", "BYTE")
 _DEFAULTS = (

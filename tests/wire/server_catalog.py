@@ -15,8 +15,11 @@ _REMARK = re.compile(r" /\*.*?\*/")
 Compared = dict[TableId, tuple[object, ...]]
 
 
-def of_server(connection: Any, databases: tuple[str, ...]) -> Compared:
-    """Table by table: the columns in order, the key in order, the default character set."""
+def of_server(connection: Any, databases: tuple[str, ...], *, explicit: bool = True) -> Compared:
+    """Table by table: the columns in order, the key in order, the default character set.
+
+    Defaults of TIMESTAMP columns are left out where the server makes its own (not ``explicit``).
+    """
     inside = f"TABLE_SCHEMA IN ({', '.join(['%s'] * len(databases))})"
     with connection.cursor() as cursor:
         cursor.execute(
@@ -42,6 +45,8 @@ def of_server(connection: Any, databases: tuple[str, ...]) -> Compared:
         for database, table, name, kind, charset, nullable, extra, default in cursor.fetchall():
             flags = ("GENERATED" in extra, "INVISIBLE" in extra, "auto_increment" in extra)
             told = None if flags[2] else _default_of_server(kind, default)
+            if kind.startswith("timestamp") and not explicit and told is not None:
+                told = _OwnDefault()
             shown = (name, _REMARK.sub("", kind), charset, nullable == "YES", *flags, told)
             columns.setdefault(TableId(database, "", table), []).append(shown)
     return {
@@ -102,6 +107,16 @@ class _AnyOr:
 
     def __repr__(self) -> str:
         return f"default {self._value!r}"
+
+
+class _OwnDefault:
+    """A default that a server may have made itself, equal to any other and to none."""
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    def __hash__(self) -> int:
+        return 0
 
 
 def _default_of_model(column: SchemaColumn) -> object:

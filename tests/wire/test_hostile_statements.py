@@ -70,7 +70,9 @@ FOR_SCHEMAS: dict[str, Callable[[int], str]] = {
     "attributes of a column": lambda count: f"CREATE TABLE new (a INT {'NULL ' * count})",
     "references of a column": lambda count: f"CREATE TABLE new (a INT REFERENCES t {'ON DELETE CASCADE ' * count})",
     "character sets of a column": lambda count: f"CREATE TABLE new (a TEXT {'ASCII ' * count})",
-    "columns behind the first": lambda count: "ALTER TABLE t " + ",".join(f"ADD n{n} INT AFTER c0" for n in range(count // 4)),
+    "columns behind the first": lambda count: (
+        "ALTER TABLE t " + ",".join(f"ADD n{n} INT AFTER c0" for n in range(count // 4))
+    ),
     "columns behind each other": lambda count: (
         "ALTER TABLE t ADD n0 INT FIRST," + ",".join(f"ADD n{n + 1} INT AFTER n{n}" for n in range(count // 4))
     ),
@@ -88,7 +90,11 @@ FOR_SCHEMAS: dict[str, Callable[[int], str]] = {
 
 _WIDE = Catalog(
     {"d": "utf8mb4"},
-    {TableId("d", "", "t"): TableSchema(tuple(SchemaColumn(f"c{n}", "bigint(20)") for n in range(10 * FEW // 4)), ("c7",), "latin1")},
+    {
+        TableId("d", "", "t"): TableSchema(
+            tuple(SchemaColumn(f"c{n}", "bigint(20)") for n in range(10 * FEW // 4)), ("c7",), "latin1"
+        )
+    },
 )
 
 

@@ -212,6 +212,33 @@ def test_mysql_keeps_json_and_mariadb_makes_a_text_of_it() -> None:
     assert (shown(mariadb)[0], shown(mysql)[0]) == (("j longtext utf8mb4",), ("j json",))
 
 
+OF_MYSQL = {
+    "CREATE TABLE u (a INT, INDEX f ((a + 1)), INDEX ((CAST(j -> '$.x' AS UNSIGNED ARRAY))), j JSON) START TRANSACTION":
+        ("a int(11)", "j json"),
+    "CREATE TABLE u (p POINT NOT NULL SRID 4326, g GEOMCOLLECTION, SPATIAL INDEX (p)) AUTOEXTEND_SIZE 4M ENCRYPTION='Y'":
+        ("p point", "g geometrycollection"),
+    "CREATE TABLE u (a INT CHECK (a > 0) NOT ENFORCED VISIBLE, CHECK (a < 9) ENFORCED) SECONDARY_ENGINE = rapid":
+        ("a int(11)",),
+    "CREATE TABLE u (a INT COLUMN_FORMAT DYNAMIC STORAGE DISK ENGINE_ATTRIBUTE='{}', b INT) /*!80016 ENCRYPTION='N' */":
+        ("a int(11)", "b int(11)"),
+    "CREATE TABLE u (`a` int unsigned NOT NULL AUTO_INCREMENT, `b` varchar(20) COLLATE utf8mb4_0900_ai_ci DEFAULT NULL, "
+    "PRIMARY KEY (`a`), UNIQUE KEY `b` (`b` DESC) /*!80000 INVISIBLE */) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_ai_ci":
+        ("a int(10) unsigned", "b varchar(20) utf8mb4"),
+    "CREATE TABLE u (a VARCHAR(9) CHARACTER SET gb18030, b VECTOR(3), c YEAR, d INT GENERATED ALWAYS AS (1) STORED NOT NULL)":
+        ("a varchar(9) gb18030", "b vector(3)", "c year(4)", "d int(11)"),
+    "CREATE TABLE u (a INT, b INT); ALTER TABLE u ALTER INDEX i INVISIBLE, ALTER CHECK c ENFORCED, ALTER COLUMN b SET INVISIBLE, "
+    "RENAME KEY i TO j, ALGORITHM=INSTANT; ALTER TABLE u SECONDARY_LOAD; ALTER DATABASE shop READ ONLY = 1":
+        ("a int(11)", "b int(11)"),
+}  # fmt: skip
+"""Statements that MySQL takes and MariaDB does not, from MySQL's manual ("CREATE TABLE Statement", "ALTER TABLE Statement")."""
+
+
+@pytest.mark.parametrize(("sql", "columns"), OF_MYSQL.items())
+def test_a_statement_of_mysql(sql: str, columns: tuple[str, ...]) -> None:
+    (schema,) = run(sql, catalog=Catalog(EMPTY.databases)).catalog.tables.values()
+    assert shown(schema)[0] == columns
+
+
 def test_a_timestamp_takes_null_as_the_server_is_set() -> None:
     for explicit in (True, False):
         rules = ServerRules(explicit_timestamps=explicit)

@@ -8,6 +8,7 @@ import pytest
 
 from dts_assets.wire.ddl.schema_model import apply
 from tests.tiers import times
+from tests.wire.column_spellings import SPELLINGS
 from tests.wire.schema_oracle import Beside, run_random
 from tests.wire.schema_scripts import SCRIPTS
 
@@ -41,6 +42,19 @@ def test_a_trap_leaves_the_model_with_the_catalog_of_the_server(beside: Beside, 
         assert [one.problem for one in beside.follow(beside.written("shop"))] in ([], [None]), sql
         beside.assert_equal(sql)
         assert apply(before, sql, "shop").catalog == beside.catalog, sql
+
+
+def test_columns_in_every_spelling_are_those_of_the_server(beside: Beside) -> None:
+    beside.begin(strict=False)
+    for spelling in SPELLINGS:
+        for sql in (f"CREATE OR REPLACE TABLE t (a {spelling})", "CREATE OR REPLACE TABLE u (z INT) CHARSET utf8"):
+            assert not beside.refused("shop", sql), sql
+            beside.follow([("shop", sql)])
+        if not any(word in spelling for word in ("AUTO_INCREMENT", "SERIAL", "KEY", "VERSIONING")):
+            sql = f"ALTER TABLE u ADD a {spelling} FIRST, MODIFY a {spelling}"
+            assert not beside.refused("shop", sql), sql
+            beside.follow([("shop", sql)])
+        beside.assert_equal(spelling)
 
 
 def test_a_query_makes_a_table_that_only_the_binlog_describes(beside: Beside) -> None:

@@ -138,6 +138,9 @@ _PARTITIONS_LOST = frozenset(
 ) | {"CONVERT TABLE"}
 
 
+_WITHOUT_EFFECT = (("WITH", "VALIDATION"), ("WITHOUT", "VALIDATION"), ("SECONDARY_LOAD",), ("SECONDARY_UNLOAD",))
+
+
 def alter_actions(tokens: list[Token]) -> list[Action]:
     """Return the actions of an ALTER TABLE in their order; those that change neither schema nor rows are left out.
 
@@ -194,7 +197,7 @@ def _action(reader: Reader) -> list[Action]:
         return _ACTIONS[word](reader)
     if word in ("ENABLE", "DISABLE") and (reader.takes(word, "KEYS")):
         return []
-    if reader.takes("WITH", "VALIDATION") or reader.takes("WITHOUT", "VALIDATION"):
+    if any(reader.takes(*words) for words in _WITHOUT_EFFECT):
         return []
     options = TableOptions()
     if reader.next is None:

@@ -89,7 +89,7 @@ def _charsets(schema: TableSchema, actions: Sequence[Action], database_charset: 
     """Return the character sets that the statement decides.
 
     Raises:
-        Unreadable: texts are converted to the database's character set, which is not known.
+        Unreadable: texts are converted to the database's character set, which is not known, or to another than new columns get.
     """
     said = all_texts = None
     for action in actions:
@@ -101,6 +101,8 @@ def _charsets(schema: TableSchema, actions: Sequence[Action], database_charset: 
                 raise Unreadable("a conversion to a character set that is not known")
             else:
                 all_texts = charset
+    if said is not None and all_texts not in (None, said):
+        raise Unreadable("two character sets in one statement")
     return _Charsets(said or all_texts or schema.charset, all_texts)
 
 

@@ -51,8 +51,12 @@ _SIGNED = frozenset(_WIDTHS) | words("float double decimal")
 _LONGEST_IN_ROW: Mapping[Family, int] = MappingProxyType({Family.MARIADB: 65_532, Family.MYSQL: 65_535})
 """Bytes of a VARCHAR or VARBINARY; outside strict modes a longer column becomes a text or blob."""
 
-_ASCII_INSIDE = frozenset(MOST_BYTES) - words("ucs2 utf16 utf16le utf32")
-"""Character sets in which ASCII texts have the bytes of ASCII."""
+_ASCII_INSIDE = frozenset(MOST_BYTES) - words("ucs2 utf16 utf16le utf32 sjis swe7")
+"""Character sets in which each ASCII text has the bytes of ASCII; a backslash of sjis is a yen to other character sets."""
+
+_ALL_OF_UNICODE = words("utf8mb4 utf16 utf16le utf32 gb18030")
+_CODECS: Mapping[str, str] = MappingProxyType({"latin1": "cp1252", "gbk": "gbk", "big5": "big5"})
+_LABELS_CHANGE = "labels that may change with their character set"
 
 _NUMBER = re.compile(r"\d{1,10}")
 _SHOWN = str.maketrans({"\0": "\\0", "\n": "\\n", "\r": "\\r", "\\": "\\\\", "'": "''"})
@@ -210,12 +214,29 @@ def resolved(declared: DeclaredType, table_charset: str | None, rules: ServerRul
         return "longtext", "utf8mb4"
     if base in _LABELLED:
         charset = declared.charset or table_charset
+        if charset is not None and not all(_holds(charset, label) for label in declared.labels):
+            raise Unreadable(_LABELS_CHANGE)
         kept = declared.labels if charset == BINARY else [label.rstrip(" ") for label in declared.labels]
         labels = ",".join(f"'{label.translate(_SHOWN)}'" for label in kept)
         return f"{base}({labels})", charset
     if base in _TEXT_FAMILY:
         return _text(declared, declared.charset or table_charset, rules)
     return _shown(declared, rules), None
+
+
+def _holds(charset: str, label: str) -> bool:
+    """Tell whether it is certain that a character set holds a label; servers put a question mark for a character it lacks."""
+    if label.isascii():
+        return charset != "swe7"
+    if charset in ("utf8mb3", "ucs2"):
+        return max(label) <= "\uffff"
+    if charset not in _CODECS:
+        return charset in _ALL_OF_UNICODE
+    try:
+        label.encode(_CODECS[charset])
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _text(declared: DeclaredType, charset: str | None, rules: ServerRules) -> tuple[str, str | None]:
@@ -287,14 +308,14 @@ def converted(shown: str, charset: str, new: str, rules: ServerRules) -> tuple[s
     stay as they are.
 
     Raises:
-        Unreadable: labels become bytes, which MariaDB also makes of them where a character set has no ASCII bytes.
+        Unreadable: labels are not ASCII: MariaDB takes their bytes for those of the new character set.
     """
     name = shown.partition("(")[0]
     if charset == BINARY:
         return shown, charset
     if name in _LABELLED:
-        if charset != new and not ({charset, new} <= _ASCII_INSIDE and (shown.isascii() or new != BINARY)):
-            raise Unreadable("labels that become bytes")
+        if charset != new and not (shown.isascii() and {charset, new} <= _ASCII_INSIDE):
+            raise Unreadable(_LABELS_CHANGE)
         return shown, new
     if name in _TEXTS:
         characters = _MOST_IN_BLOB[_TEXTS.index(name)] // MOST_BYTES[charset]
