@@ -211,6 +211,49 @@ SCRIPTS: dict[str, Script] = {
         ("CREATE TABLE t (a INT) /*!50100 PARTITION BY HASH (a) PARTITIONS 2 */", "/*!50503 ALTER TABLE t ADD b INT */"),
         {"t": (("a int(11)", "b int(11)"), ())},
     ),
+    "columns are called by words of the language": Script(
+        (
+            "CREATE TABLE t (first INT, after INT, period INT, system INT, comment TEXT, date DATE, enum ENUM('a'), text TEXT, "
+            "1st INT)",
+            "ALTER TABLE t ADD column_format INT FIRST, ADD invisible INT AFTER first, ADD engine INT, ADD data INT, "
+            "DROP COLUMN system, CHANGE comment language TEXT AFTER after, MODIFY date DATETIME FIRST, "
+            "ALTER period SET DEFAULT 1, RENAME COLUMN 1st TO 2nd",
+            "ALTER TABLE t ADD COLUMN system INT, ADD period_ INT, DROP after, DROP COLUMN enum",
+        ),
+        {
+            "t": (
+                ("date datetime", "column_format int(11)", "first int(11)", "invisible int(11)", "language text utf8mb4",
+                 "period int(11)", "text text utf8mb4", "2nd int(11)", "engine int(11)", "data int(11)",
+                 "system int(11)", "period_ int(11)"),
+                (),
+            )
+        },
+    ),
+    "names differ in more than case": Script(
+        (
+            "CREATE TABLE t (`σ` INT, `ς` INT, `ſ` INT, s INT, `ı` INT, i INT, `é` INT, e INT, `ß` INT, `Ж` INT)",
+            "ALTER TABLE t DROP `Σ`, DROP S, MODIFY `É` BIGINT, RENAME COLUMN `İ` TO `K`, RENAME COLUMN `ж` TO `ж`, "
+            "CHANGE E ss INT FIRST",
+        ),
+        {
+            "t": (
+                ("ss int(11)", "ς int(11)", "ſ int(11)", "ı int(11)", "K int(11)", "É bigint(20)", "ß int(11)", "ж int(11)"),
+                (),
+            )
+        },
+    ),
+    "names are quoted, dotted and foreign": Script(
+        (
+            "CREATE TABLE `a.b``c` (`id.x` INT, `价 格` INT, `select` INT, `/*` INT, `;` INT, `'` INT, "
+            "PRIMARY KEY (`select`, `;`))",
+            "ALTER TABLE shop . `a.b``c` DROP `/*`, RENAME COLUMN `;` TO `--`, ADD `(` INT AFTER `价 格`",
+        ),
+        {
+            "a.b`c": (
+                ("id.x int(11)", "价 格 int(11)", "( int(11)", "select int(11)", "-- int(11)", "' int(11)"), ("select", "--"),
+            )
+        },
+    ),
     "partitions come and go": Script(
         (
             "CREATE TABLE t (id INT PRIMARY KEY, n INT) PARTITION BY RANGE (id) (PARTITION p VALUES LESS THAN "

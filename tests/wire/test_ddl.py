@@ -128,6 +128,7 @@ DEFINITIONS: dict[str, tuple[str, str | None, bool, Fill, str | None]] = {
     "DECIMAL(50,38) NOT NULL": ("decimal(50,38)", None, True, Fill.VALUE, "0." + "0" * 38),
     "DECIMAL(10,2) DEFAULT 1.005": ("decimal(10,2)", "1.005", False, Fill.VALUE, "1.01"),
     "VARCHAR(9) DEFAULT 'it''s \\n'": ("varchar(9)", "'it''s \\n'", False, Fill.VALUE, "it's \n"),
+    "TIME(3) NOT NULL": ("time(3)", None, True, Fill.VALUE, "00:00:00.000"),
     "CHAR(3) NOT NULL": ("char(3)", None, True, Fill.VALUE, ""),
     "BINARY(4) DEFAULT 'ab'": ("binary(4)", "'ab'", False, Fill.UNKNOWN, None),
     "ENUM('x,y','z') NOT NULL": ("enum('x,y','z')", None, True, Fill.VALUE, "x,y"),

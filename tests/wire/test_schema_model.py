@@ -222,7 +222,8 @@ OF_MYSQL = {
     "CREATE TABLE u (a INT COLUMN_FORMAT DYNAMIC STORAGE DISK ENGINE_ATTRIBUTE='{}', b INT) /*!80016 ENCRYPTION='N' */":
         ("a int(11)", "b int(11)"),
     "CREATE TABLE u (`a` int unsigned NOT NULL AUTO_INCREMENT, `b` varchar(20) COLLATE utf8mb4_0900_ai_ci DEFAULT NULL, "
-    "PRIMARY KEY (`a`), UNIQUE KEY `b` (`b` DESC) /*!80000 INVISIBLE */) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_ai_ci":
+    "PRIMARY KEY (`a`), UNIQUE KEY `b` (`b` DESC) /*!80000 INVISIBLE */) "
+    "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_ai_ci":
         ("a int(10) unsigned", "b varchar(20) utf8mb4"),
     "CREATE TABLE u (a VARCHAR(9) CHARACTER SET gb18030, b VECTOR(3), c YEAR, d INT GENERATED ALWAYS AS (1) STORED NOT NULL)":
         ("a varchar(9) gb18030", "b vector(3)", "c year(4)", "d int(11)"),
@@ -337,6 +338,35 @@ def test_damaged_statements_never_raise_and_say_nothing_of_their_text(
     for schema in found.catalog.tables.values():
         assert set(schema.key) <= set(schema.names)
         assert schema.doubt or schema.columns
+
+
+SEEDED = st.builds(
+    SchemaColumn,
+    st.sampled_from(["a", "b", "B", "ς", ""]),
+    st.sampled_from(["int", "varchar", "varchar(20) COMPRESSED", "enum", "text", "json", "", "(", "char(9)", "x" * 50]),
+    st.sampled_from([None, "utf8", "utf8mb4", "klingon", "", "BINARY", "latin1"]),
+)
+
+
+@examples(200)
+@given(st.lists(SEEDED, max_size=3), st.sampled_from([None, "utf8", "klingon"]), st.integers(0, 30))
+def test_a_catalog_that_others_filled_in_strange_ways_makes_nothing_raise(
+    columns: list[SchemaColumn], charset: str | None, seed: int
+) -> None:
+    tables = {named("orders"): TableSchema(tuple(columns), ("gone",), charset)}
+    catalog = Catalog({"shop": charset}, tables, ServerRules(charset=charset))
+    writer = RandomStatements(Random(seed))
+    statements = [writer.statement(catalog) for _ in range(5)]
+    for action in (
+        "CONVERT TO CHARACTER SET binary",
+        "CONVERT TO CHARSET utf8mb4",
+        "DROP b",
+        "ADD n TEXT(9), ADD m ENUM('x')",
+    ):
+        statements.append(("shop", f"ALTER TABLE orders {action}"))
+    for database, sql in statements:
+        found = apply(catalog, sql, database)
+        assert found.problem is None or found.problem.isascii()
 
 
 @examples(300)

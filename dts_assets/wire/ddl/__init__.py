@@ -1,4 +1,7 @@
-"""Statements as the source wrote them, read for their effects on tables, columns, keys and rows.
+"""Statements as the source wrote them: their effects on tables, and the schemas that follow from them.
+
+:func:`dts_assets.wire.ddl.reading.effects_of` names the effects of a statement that stands alone.
+:func:`dts_assets.wire.ddl.schema_model.apply` carries a statement out on a catalog of tables.
 
 The source of all rules is the manual of MySQL ("SQL Statements", "Data Definition Statements") and of MariaDB.
 """

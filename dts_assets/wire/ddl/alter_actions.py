@@ -142,7 +142,9 @@ _WITHOUT_EFFECT = (("WITH", "VALIDATION"), ("WITHOUT", "VALIDATION"), ("SECONDAR
 
 
 def alter_actions(tokens: list[Token]) -> list[Action]:
-    """Return the actions of an ALTER TABLE in their order; those that change neither schema nor rows are left out.
+    """Return the actions of an ALTER TABLE in their order.
+
+    Actions that change neither schema nor rows are left out.
 
     Raises:
         Unreadable: an action is not understood.
@@ -209,6 +211,9 @@ def _action(reader: Reader) -> list[Action]:
     return [*found, LoseRows("another engine")] if options.loses_rows else found
 
 
+_VERSIONS = (("SYSTEM", "VERSIONING"), ("PERIOD", "FOR"))
+
+
 def _add(reader: Reader) -> list[Action]:
     if is_key_part(reader):
         return _key(reader)
@@ -220,7 +225,7 @@ def _add(reader: Reader) -> list[Action]:
             one = Reader(part)
             found += _key(one) if is_key_part(one) else [AddColumn(declared_column(part), if_absent)]
         return found
-    if not is_column and reader.keywords(1)[0] in ("SYSTEM", "PERIOD"):
+    if not is_column and reader.keywords(2) in _VERSIONS:
         raise Unreadable("versions of rows")
     return [AddColumn(declared_column(_rest(reader)), if_absent)]
 
@@ -242,7 +247,7 @@ def _key(reader: Reader) -> list[Action]:
 def _drop(reader: Reader) -> list[Action]:
     if reader.takes("PRIMARY", "KEY"):
         return [DropKey(False)]
-    if reader.keywords(1)[0] in ("SYSTEM", "PERIOD"):
+    if reader.keywords(2) in _VERSIONS:
         raise Unreadable("versions of rows")
     if reader.takes("FOREIGN", "KEY") or reader.takes_one_of("INDEX", "KEY", "CONSTRAINT", "CHECK"):
         if_exists = reader.takes("IF", "EXISTS")

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from dts_assets.model.columns import same_name
 from dts_assets.model.tables import TableId
 from dts_assets.wire.ddl.alter_actions import (
     Action,
@@ -40,13 +39,16 @@ from dts_assets.wire.ddl.schema_changes import (
     TableCharsetChanged,
 )
 from dts_assets.wire.ddl.table_clauses import DeclaredKey
-from dts_assets.wire.ddl.table_schemas import SchemaColumn, ServerRules, TableSchema
+from dts_assets.wire.ddl.table_schemas import SchemaColumn, ServerRules, TableSchema, folded
 from dts_assets.wire.ddl.tokens import Unreadable
 
 
 @dataclass(slots=True, eq=False)
 class _Slot:
-    """A column on its way: the column it was (None: added), its declaration (None: not declared again), and what it is."""
+    """A column on its way: the column it was, its declaration, and the column it becomes.
+
+    ``old`` is None for an added column, ``declared`` for a column that is not declared again.
+    """
 
     old: SchemaColumn | None
     declared: DeclaredColumn | None
@@ -64,7 +66,7 @@ class _Charsets:
 def altered(
     table: TableId, schema: TableSchema, actions: Sequence[Action], *, database_charset: str | None, rules: ServerRules
 ) -> tuple[TableSchema, list[TableChange]]:
-    """Return the table's schema behind the statement, and its changes in the order in which they can be followed.
+    """Return the table's schema behind the statement, and its changes in an order to follow.
 
     Raises:
         Unreadable: the statement does not fit the schema, so that one of them is not what the server had.
@@ -72,12 +74,12 @@ def altered(
     charsets = _charsets(schema, actions, database_charset)
     slots = _placed(schema, actions, charsets, rules)
     key = _key(schema, actions, slots)
-    in_key = {same_name(name) for name in key}
+    in_key = {folded(name) for name in key}
     for slot in slots:
-        if same_name(slot.column.name) in in_key:
+        if folded(slot.column.name) in in_key:
             slot.column = replace(slot.column, nullable=False)
     columns = tuple(slot.column for slot in slots)
-    if len({same_name(column.name) for column in columns}) < len(columns):
+    if len({folded(column.name) for column in columns}) < len(columns):
         raise Unreadable("two columns of one name")
     if not columns:
         raise Unreadable("a table without columns")
@@ -112,7 +114,7 @@ def _placed(schema: TableSchema, actions: Sequence[Action], charsets: _Charsets,
     Raises:
         Unreadable: the actions do not fit the columns.
     """
-    there = {same_name(column.name): column for column in schema.columns}
+    there = {folded(column.name): column for column in schema.columns}
     by_name, of_declared = _actions_by_name(actions, there)
     kept = {
         name: _kept(column, own, charsets, rules)
@@ -124,23 +126,23 @@ def _placed(schema: TableSchema, actions: Sequence[Action], charsets: _Charsets,
     for action in actions:
         if not isinstance(action, AddColumn | ChangeColumn):
             continue
-        name = same_name(action.column.name)
+        name = folded(action.column.name)
         if isinstance(action, AddColumn) and action.if_absent and (name in there or name in named):
             continue
         named.add(name)
         if isinstance(action, AddColumn):
             slot = _Slot(None, action.column, _declared(action.column, charsets, rules))
-        elif by_name.get(same_name(action.old)) is action:
-            slot = kept[same_name(action.old)]
+        elif by_name.get(folded(action.old)) is action:
+            slot = kept[folded(action.old)]
             if action.column.place is None:
                 continue
             order.take_out(slot)
-        elif not action.if_exists or same_name(action.old) in there:
+        elif not action.if_exists or folded(action.old) in there:
             slot = _Slot(None, action.column, _declared(action.column, charsets, rules))
             order.take_out(slot)
         else:
             continue
-        own_default = of_declared.pop(same_name(slot.column.name), None)
+        own_default = of_declared.pop(folded(slot.column.name), None)
         if own_default is not None and not _has_time_as_default(slot.column):
             slot.column = _altered(slot.column, own_default)
         order.put(slot, action.column.place)
@@ -155,7 +157,7 @@ _OnColumn = DropColumn | ChangeColumn | RenameColumn | AlterColumn
 def _actions_by_name(
     actions: Sequence[Action], there: dict[str, SchemaColumn]
 ) -> tuple[dict[str, _OnColumn], dict[str, AlterColumn]]:
-    """Return the action on each column that is there, and other defaults of columns that the statement adds or moves.
+    """Return the action on each column that is there, and defaults of columns added or moved.
 
     Raises:
         Unreadable: an action is about a column that is not there, or two are about one column.
@@ -163,14 +165,14 @@ def _actions_by_name(
     found: dict[str, _OnColumn] = {}
     for action in actions:
         if isinstance(action, DropColumn):
-            name = same_name(action.name)
+            name = folded(action.name)
             if not action.if_exists and (name not in there or name in found):
                 raise Unreadable("a column that the table does not have")
             if name in there:
                 found[name] = action
     for action in actions:
         if isinstance(action, ChangeColumn | RenameColumn):
-            name = same_name(action.old)
+            name = folded(action.old)
             if name in there and name not in found:
                 found[name] = action
             elif isinstance(action, RenameColumn) and not (action.if_exists and name not in there):
@@ -178,7 +180,7 @@ def _actions_by_name(
     others: dict[str, AlterColumn] = {}
     for action in actions:
         if isinstance(action, AlterColumn):
-            name = same_name(action.name)
+            name = folded(action.name)
             if name in there and name not in found:
                 found[name] = action
             elif name in there or not action.if_exists:
@@ -193,7 +195,10 @@ def _altered(column: SchemaColumn, action: AlterColumn) -> SchemaColumn:
 
 
 def _has_time_as_default(column: SchemaColumn) -> bool:
-    """Tell whether a column has the statement's time as its default, which is no value to servers but a property."""
+    """Tell whether a column has the statement's time as its default.
+
+    To servers that is no value but a property.
+    """
     return is_now(column.default) and column.type.startswith(("datetime", "timestamp"))
 
 
@@ -262,7 +267,7 @@ class _Order:
         Raises:
             Unreadable: there is none of its name, or another one that was there before.
         """
-        name = same_name(slot.column.name)
+        name = folded(slot.column.name)
         found = self._slots.get(name)
         if found is not slot and (found is None or found.old is not None):
             raise Unreadable("a column that the table does not have")
@@ -276,13 +281,13 @@ class _Order:
         Raises:
             Unreadable: it is to stand behind a column that is not there, or a column of its name is there.
         """
-        name = same_name(slot.column.name)
+        name = folded(slot.column.name)
         if name in self._slots:
             raise Unreadable("two columns of one name")
         if place is None:
             before = self._before[None]
         else:
-            before = None if place.after is None else same_name(place.after)
+            before = None if place.after is None else folded(place.after)
             if before is not None and before not in self._slots:
                 raise Unreadable("a place behind a column that the table does not have")
         behind = self._next[before]
@@ -314,9 +319,9 @@ def _key(schema: TableSchema, actions: Sequence[Action], slots: list[_Slot]) -> 
         key = ()
     new_names: dict[str, str] = {}
     for slot in slots:
-        new_names.setdefault(same_name((slot.old or slot.column).name), slot.column.name)
-    key = tuple(new_names[same_name(name)] for name in key if same_name(name) in new_names)
-    names = {same_name(slot.column.name): slot.column.name for slot in slots}
+        new_names.setdefault(folded((slot.old or slot.column).name), slot.column.name)
+    key = tuple(new_names[folded(name)] for name in key if folded(name) in new_names)
+    names = {folded(slot.column.name): slot.column.name for slot in slots}
     for action in actions:
         columns: tuple[str, ...] = ()
         if isinstance(action, DeclaredKey):
@@ -327,9 +332,9 @@ def _key(schema: TableSchema, actions: Sequence[Action], slots: list[_Slot]) -> 
             may_be_there = action.if_absent if isinstance(action, AddColumn) else action.if_exists
         if not columns or (may_be_there and schema.key):
             continue
-        if not all(same_name(name) in names for name in columns):
+        if not all(folded(name) in names for name in columns):
             raise Unreadable("a key on a column that the table does not have")
-        key = tuple(names[same_name(name)] for name in columns)
+        key = tuple(names[folded(name)] for name in columns)
     return key
 
 

@@ -1,4 +1,4 @@
-"""Character sets by their names and by the names of collations, with the most bytes that a character takes in them.
+"""Character sets by name and by collation, with the most bytes that a character takes.
 
 The source of the figures is ``information_schema.CHARACTER_SETS`` (MAXLEN) of MySQL 8.0 and MariaDB 10.11.
 """
@@ -15,7 +15,7 @@ BINARY = "binary"
 DEFAULT = "default"
 """The character set of the database, where a statement says DEFAULT instead of a name."""
 
-MOST_BYTES: Mapping[str, int] = MappingProxyType(
+_MOST_BYTES: Mapping[str, int] = MappingProxyType(
     {
         **dict.fromkeys(
             words(
@@ -39,9 +39,22 @@ def charset_named(name: str) -> str:
     """
     found = name.lower()
     found = "utf8mb3" if found == "utf8" else found
-    if found not in MOST_BYTES:
+    if found not in _MOST_BYTES:
         raise Unreadable("a character set that is not known")
     return found
+
+
+def most_bytes(charset: str) -> int:
+    """Return the most bytes that a character takes in a character set: 4 for ``utf8mb4``.
+
+    Raises:
+        Unreadable: the character set is not known.
+    """
+    return _MOST_BYTES[charset_named(charset)]
+
+
+CHARSETS = frozenset(_MOST_BYTES)
+"""All character sets that are known."""
 
 
 def charset_of_collation(name: str) -> str | None:

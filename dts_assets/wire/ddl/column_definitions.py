@@ -191,7 +191,9 @@ def is_now(default: str | None) -> bool:
 
 
 def fill_of_default(default: str, type_text: str) -> tuple[Fill, str | None]:
-    """Return the kind of value that rows already there get from a default, and the value: ``7`` for ``'7'`` of an integer.
+    """Return the kind of value that rows already there get from a default, and the value.
+
+    It is ``7`` for ``'7'`` of an integer.
 
     Raises:
         Unreadable: the type is one that no server has.

@@ -1,4 +1,4 @@
-"""Types of columns: from the words of a statement to the full type and the character set that a server keeps.
+"""Types of columns: from the words of a statement to the type that a server keeps.
 
 The rules are in the MySQL manual ("Data Types", "Silent Column Specification Changes") and MariaDB's ("Data Types"); a real
 MariaDB judges them in tests. They are our own rather than a parser's: sqlglot gives another type for a dozen of the spellings.
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from dts_assets.wire.ddl.charsets import BINARY, MOST_BYTES, charset_name, charset_named, takes_charset
+from dts_assets.wire.ddl.charsets import BINARY, CHARSETS, charset_name, charset_named, most_bytes, takes_charset
 from dts_assets.wire.ddl.stored_defaults import unquoted
 from dts_assets.wire.ddl.table_schemas import Family, ServerRules
 from dts_assets.wire.ddl.tokens import Reader, Token, TokenKind, Unreadable, split, words
@@ -51,20 +51,24 @@ _SIGNED = frozenset(_WIDTHS) | words("float double decimal")
 _LONGEST_IN_ROW: Mapping[Family, int] = MappingProxyType({Family.MARIADB: 65_532, Family.MYSQL: 65_535})
 """Bytes of a VARCHAR or VARBINARY; outside strict modes a longer column becomes a text or blob."""
 
-_ASCII_INSIDE = frozenset(MOST_BYTES) - words("ucs2 utf16 utf16le utf32 sjis swe7")
-"""Character sets in which each ASCII text has the bytes of ASCII; a backslash of sjis is a yen to other character sets."""
+_ASCII_INSIDE = CHARSETS - words("ucs2 utf16 utf16le utf32 sjis swe7")
+"""Character sets in which each ASCII text has the bytes of ASCII.
+
+A backslash of sjis is a yen to other character sets.
+"""
 
 _ALL_OF_UNICODE = words("utf8mb4 utf16 utf16le utf32 gb18030")
 _CODECS: Mapping[str, str] = MappingProxyType({"latin1": "cp1252", "gbk": "gbk", "big5": "big5"})
 _LABELS_CHANGE = "labels that may change with their character set"
 
 _NUMBER = re.compile(r"\d{1,10}")
+_VARCHAR = re.compile(r"varchar\((\d{1,10})\)")
 _SHOWN = str.maketrans({"\0": "\\0", "\n": "\\n", "\r": "\\r", "\\": "\\\\", "'": "''"})
 
 
 @dataclass(frozen=True, slots=True)
 class DeclaredType:
-    """A type as a statement says it: ``varchar``, ``(20,)`` and a character set of its own, or none (None).
+    """A type as a statement says it: ``varchar``, ``(20,)`` and perhaps its own character set.
 
     ``labels`` are those of an enum or set.
     """
@@ -204,7 +208,7 @@ def _label(argument: list[Token]) -> str:
 
 
 def resolved(declared: DeclaredType, table_charset: str | None, rules: ServerRules) -> tuple[str, str | None]:
-    """Return the full type and the character set of a column in a table with this default character set.
+    """Return a column's full type and character set, given the default character set of the table.
 
     Raises:
         Unreadable: the type is one that no server has, or depends on a character set that is not known.
@@ -225,7 +229,10 @@ def resolved(declared: DeclaredType, table_charset: str | None, rules: ServerRul
 
 
 def _holds(charset: str, label: str) -> bool:
-    """Tell whether it is certain that a character set holds a label; servers put a question mark for a character it lacks."""
+    """Tell whether a character set certainly holds a label.
+
+    Servers put a question mark for a character that it lacks.
+    """
     if label.isascii():
         return charset != "swe7"
     if charset in ("utf8mb3", "ucs2"):
@@ -245,24 +252,30 @@ def _text(declared: DeclaredType, charset: str | None, rules: ServerRules) -> tu
         shown = f"char({length if declared.numbers else 1})"
     elif base == "varchar":
         shown = f"varchar({length})"
-        if charset is None and length * max(MOST_BYTES.values()) > _LONGEST_IN_ROW[rules.family]:
+        if charset is None and length * most_bytes("utf8mb4") > _LONGEST_IN_ROW[rules.family]:
             raise Unreadable("a length that depends on the character set")
-        if charset is not None and length * MOST_BYTES[charset] > _LONGEST_IN_ROW[rules.family]:
-            shown = _for_bytes(length * MOST_BYTES[charset], _TEXTS)
+        if charset is not None and length * most_bytes(charset) > _LONGEST_IN_ROW[rules.family]:
+            shown = _for_bytes(length * most_bytes(charset), _TEXTS)
     elif base == "text" and length:
         if charset is None:
             raise Unreadable("a length that depends on the character set")
-        shown = _for_bytes(length * MOST_BYTES[charset], _TEXTS)
+        shown = _for_bytes(length * most_bytes(charset), _TEXTS)
     else:
         shown = base
     return as_charset(shown, charset)
 
 
 def as_charset(shown: str, charset: str | None) -> tuple[str, str | None]:
-    """Return a text type in a character set: ``varbinary(9)`` and None for ``varchar(9)`` in ``binary``."""
+    """Return a text type in a character set: ``varbinary(9)`` and None for ``varchar(9)`` in ``binary``.
+
+    Raises:
+        Unreadable: the type is no text.
+    """
     if charset != BINARY:
         return shown, charset
     name, opening, rest = shown.partition("(")
+    if name not in _AS_BINARY:
+        raise Unreadable("a type that is not known")
     return _AS_BINARY[name] + opening + rest, None
 
 
@@ -302,7 +315,7 @@ def _shown(declared: DeclaredType, rules: ServerRules) -> str:
 
 
 def converted(shown: str, charset: str, new: str, rules: ServerRules) -> tuple[str, str | None]:
-    """Return the type and the character set of a text column, enum or set after CONVERT TO CHARACTER SET.
+    """Return the type and character set of a text, enum or set after CONVERT TO CHARACTER SET.
 
     A text keeps its number of characters, so that ``text`` in latin1 becomes ``mediumtext`` in utf8mb4. Values in ``binary``
     stay as they are.
@@ -318,10 +331,10 @@ def converted(shown: str, charset: str, new: str, rules: ServerRules) -> tuple[s
             raise Unreadable(_LABELS_CHANGE)
         return shown, new
     if name in _TEXTS:
-        characters = _MOST_IN_BLOB[_TEXTS.index(name)] // MOST_BYTES[charset]
-        shown = _for_bytes(characters * MOST_BYTES[new], _TEXTS)
+        characters = _MOST_IN_BLOB[_TEXTS.index(name)] // most_bytes(charset)
+        shown = _for_bytes(characters * most_bytes(new), _TEXTS)
     elif name == "varchar":
-        length = int(shown[len("varchar(") : -1])
-        if length * MOST_BYTES[new] > _LONGEST_IN_ROW[rules.family]:
-            shown = _for_bytes(length * MOST_BYTES[new], _TEXTS)
+        length = int(found[1]) if (found := _VARCHAR.fullmatch(shown)) else 0
+        if length * most_bytes(new) > _LONGEST_IN_ROW[rules.family]:
+            shown = _for_bytes(length * most_bytes(new), _TEXTS)
     return as_charset(shown, new)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from dts_assets.model.columns import same_name
 from dts_assets.wire.ddl.charsets import DEFAULT
 from dts_assets.wire.ddl.declared_columns import DeclaredColumn, column_of, declared_column
 from dts_assets.wire.ddl.table_clauses import DeclaredKey, TableOptions, is_key_part, key_part, parts_of, table_option
-from dts_assets.wire.ddl.table_schemas import ServerRules, TableSchema
+from dts_assets.wire.ddl.table_schemas import ServerRules, TableSchema, folded
 from dts_assets.wire.ddl.tokens import Reader, Unreadable
 
 _QUERY = ("SELECT", "WITH", "VALUES", "TABLE")
@@ -108,7 +107,7 @@ def _schema(
     declared: list[DeclaredColumn], keys: list[DeclaredKey], charset: str | None, rules: ServerRules
 ) -> TableSchema:
     columns = [column_of(one, charset, rules) for one in declared]
-    places = {same_name(column.name): place for place, column in enumerate(columns)}
+    places = {folded(column.name): place for place, column in enumerate(columns)}
     if len(places) < len(columns):
         raise Unreadable("two columns of one name")
     named = [key.columns for key in keys] + [(one.name,) for one in declared if one.is_key]
@@ -116,7 +115,7 @@ def _schema(
         raise Unreadable("two primary keys")
     key: list[str] = []
     for name in named[0] if named else ():
-        place = places.get(same_name(name))
+        place = places.get(folded(name))
         if place is None:
             raise Unreadable("a key on a column that the table does not have")
         columns[place] = replace(columns[place], nullable=False)

@@ -1,4 +1,4 @@
-"""The changes that a statement makes to tables, as values in the order in which they can be followed.
+"""The changes that a statement makes to tables, as values in an order to follow.
 
 A change names columns as they are called when its turn comes: a statement's drops come first, its renames all at once, then
 changes of columns under their new names, the order of columns that stay, added columns, the key, and the new name of the table.
@@ -61,7 +61,10 @@ class ColumnDropped:
 
 @dataclass(frozen=True, slots=True)
 class ColumnsRenamed:
-    """Columns have other names, all at once: pairs of an old and a new name, which may differ in case only."""
+    """Columns have other names, all at once.
+
+    ``names`` are pairs of an old and a new name, which may differ in case only.
+    """
 
     table: TableId
     names: tuple[tuple[str, str], ...]

@@ -1,4 +1,6 @@
-"""A catalog of tables that follows statements as the server does: a catalog and a statement make the next catalog.
+"""A catalog of tables that follows statements as the server does.
+
+A catalog and a statement make the next catalog.
 
 Only statements that the server carried out may be given: they stand in its binlog. A real MariaDB judges the result in tests.
 A statement that is not understood changes no schema. It says why, and the tables that it may be about are not proven any more.
@@ -119,7 +121,10 @@ class _Work:
             raise Unreadable("a statement whose effect on schemas is not known")
 
     def _following(self, reader: Reader) -> Callable[[Reader], None] | None:
-        """Take the words before a name, and return how to go on; None for a statement that is not about tables."""
+        """Take the words before a name, and return how to go on.
+
+        None stands for a statement that is not about tables.
+        """
         while reader.takes("SET", "STATEMENT"):
             while not reader.takes("FOR"):
                 reader.take()
@@ -361,7 +366,10 @@ _BEFORE_TABLES = ("TABLE", "EXISTS", "RENAME", "TO", "AS", "=")
 
 
 def _not_followed(catalog: Catalog, sql: str, database: str, reason: str) -> Applied:
-    """Return the catalog with each table that the text may be about not proven any more, and a new one if it makes one."""
+    """Return the catalog in which no table that the text may be about is proven any more.
+
+    A table that the statement makes is there without columns.
+    """
     tables = dict(catalog.tables)
     doubted, made = _concerned(catalog, sql, database)
     changes: list[SchemaChange] = []
@@ -376,7 +384,7 @@ def _not_followed(catalog: Catalog, sql: str, database: str, reason: str) -> App
 
 
 def _concerned(catalog: Catalog, sql: str, database: str) -> tuple[Iterable[TableId], TableId | None]:
-    """Return the tables that a statement may be about which is not understood, and the table that it makes (None: none).
+    """Return the tables that a text may be about, and the table that it makes (None: none).
 
     CREATE TABLE and ALTER TABLE say their tables. Of any other text a table may be meant if its name stands anywhere in it;
     where no table is named, all tables of a database that is named; where the text is too long to be looked through, all.

@@ -1,4 +1,4 @@
-"""Clauses that CREATE TABLE and ALTER TABLE have in common: keys, options of tables, and partitions at the end."""
+"""Clauses of CREATE TABLE and ALTER TABLE: keys, options of tables, and partitions at the end."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def is_key_part(reader: Reader) -> bool:
 
 
 def key_part(reader: Reader) -> DeclaredKey | None:
-    """Take a key, an index or a constraint to its end; return the primary key, None for all else.
+    """Take a key, an index or a constraint; return a primary key, None for all else.
 
     Raises:
         Unreadable: it is not known.
@@ -174,7 +174,10 @@ def table_option(reader: Reader, options: TableOptions) -> bool:
 
 
 def without_partitions(tokens: list[Token]) -> list[Token]:
-    """Return an ALTER TABLE's actions without the new partitions or the new order at its end, which change no schema."""
+    """Return the actions of an ALTER TABLE without new partitions or a new order at its end.
+
+    Neither changes a schema.
+    """
     depth = 0
     for place, token in enumerate(tokens):
         depth += {"(": 1, ")": -1}.get(token.text, 0)

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from dts_assets.model.columns import same_name
 from dts_assets.model.tables import TableId
 
 
@@ -36,6 +35,14 @@ class ServerRules:
     explicit_timestamps: bool = True
 
 
+def folded(name: str) -> str:
+    """Return a column's name as servers compare it: ``id`` for ``ID``, but ``ς`` and ``σ`` for themselves.
+
+    Servers compare small letters, character by character. Spark's rule (:func:`dts_assets.model.columns.same_name`) is another.
+    """
+    return name.lower() if name.isascii() else "".join(character.lower()[0] for character in name)
+
+
 @dataclass(frozen=True, slots=True)
 class SchemaColumn:
     """A column of a table, such as ``amount`` with type ``decimal(10,2)``.
@@ -57,7 +64,7 @@ class SchemaColumn:
 
 @dataclass(frozen=True, slots=True)
 class TableSchema:
-    """A table: its columns in order, the names of its primary key in the key's order, its default character set.
+    """A table: its columns in order, its primary key in the key's order, its default character set.
 
     ``doubt`` is the reason why the schema, or the rows under it, are not proven: a statement that was not understood. None means
     that both follow from statements.
@@ -75,8 +82,8 @@ class TableSchema:
 
     def column(self, name: str) -> SchemaColumn | None:
         """Return the column of a name, which servers compare without case; None if there is none."""
-        wanted = same_name(name)
-        return next((column for column in self.columns if same_name(column.name) == wanted), None)
+        wanted = folded(name)
+        return next((column for column in self.columns if folded(column.name) == wanted), None)
 
     def doubted(self, reason: str) -> TableSchema:
         """Return the same table, not proven any more; the first reason stays."""
