@@ -30,9 +30,14 @@ _NO_STATEMENT = ("BEGIN", "COMMIT", "ROLLBACK")
 
 @dataclass
 class Beside:
-    """A server, and the catalog that the model made of the server's binlog."""
+    """A server, and the catalog that the model made of the server's binlog.
+
+    ``lower_case`` says that the server runs with ``lower_case_table_names=1``. ``version`` is told to the model, or None.
+    """
 
     connection: Any
+    lower_case: bool = False
+    version: int | None = None
     rules: ServerRules = field(default_factory=lambda: ServerRules(Family.MARIADB))
     catalog: Catalog = field(default_factory=Catalog)
     counts: Counter[str] = field(default_factory=Counter)
@@ -43,14 +48,27 @@ class Beside:
 
         ``explicit`` is the server's setting for TIMESTAMP columns.
         """
-        self.rules = ServerRules(Family.MARIADB, explicit_timestamps=explicit)
+        self.rules = ServerRules(
+            Family.MARIADB, version=self.version, lower_case_names=self.lower_case, explicit_timestamps=explicit
+        )
         self._run(
             f"SET sql_mode = '{'STRICT_TRANS_TABLES' if strict else ''}', explicit_defaults_for_timestamp = {int(explicit)}"
         )
         for database in DATABASES:
             self._run(f"CREATE OR REPLACE DATABASE {quoted(database)} CHARSET utf8mb4")
-        self.catalog = Catalog(dict.fromkeys(DATABASES, "utf8mb4"), {}, self.rules)
+        self.catalog = Catalog(dict.fromkeys(self.databases, "utf8mb4"), {}, self.rules)
         self._place = self._run("SHOW MASTER STATUS")[0][:2]
+
+    def server_version(self) -> int:
+        """The server's version: 101119 for 10.11.19."""
+        ((text,),) = self._run("SELECT VERSION()")
+        major, minor, patch = map(int, re.findall(r"\d+", text)[:3])
+        return major * 10_000 + minor * 100 + patch
+
+    @property
+    def databases(self) -> tuple[str, ...]:
+        """The databases as the server calls them."""
+        return tuple(name.lower() for name in DATABASES) if self.lower_case else DATABASES
 
     def refused(self, database: str, sql: str) -> bool:
         """Run a statement; tell whether the server refused it."""
@@ -83,14 +101,14 @@ class Beside:
         return results
 
     def on_server(self) -> Compared:
-        return of_server(self.connection, DATABASES, explicit=self.rules.explicit_timestamps)
+        return of_server(self.connection, self.databases, explicit=self.rules.explicit_timestamps)
 
     def by_model(self) -> Compared:
         return of_model(self.catalog)
 
     def assert_equal(self, sql: str) -> None:
         assert self.by_model() == self.on_server(), sql
-        assert dict(self.catalog.databases) == databases_of_server(self.connection, DATABASES), sql
+        assert dict(self.catalog.databases) == databases_of_server(self.connection, self.databases), sql
 
     def fill(self) -> None:
         """Put a row into each table that has none, where the server lets us."""

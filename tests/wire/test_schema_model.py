@@ -240,6 +240,25 @@ def test_a_statement_of_mysql(sql: str, columns: tuple[str, ...]) -> None:
     assert shown(schema)[0] == columns
 
 
+def test_a_server_whose_version_is_known_reads_version_comments_in_one_way() -> None:
+    sql = "CREATE TABLE t (a INT /*!80023 INVISIBLE */, b INT /*M!100301 INVISIBLE */)"
+    found = {}
+    for family, version in (
+        (Family.MYSQL, 80036),
+        (Family.MYSQL, 50744),
+        (Family.MARIADB, 101119),
+        (Family.MYSQL, None),
+    ):
+        applied = apply(Catalog(rules=ServerRules(family, version)), sql, "shop")
+        (schema,) = applied.catalog.tables.values()
+        found[family.value, version] = [column.name for column in schema.columns if column.invisible], schema.doubt
+    unknown = "servers read its version comments in different ways"
+    assert found == {
+        ("mysql", 80036): (["a"], None), ("mysql", 50744): ([], None), ("mariadb", 101119): (["b"], None),
+        ("mysql", None): ([], unknown),
+    }  # fmt: skip
+
+
 def test_a_timestamp_takes_null_as_the_server_is_set() -> None:
     for explicit in (True, False):
         rules = ServerRules(explicit_timestamps=explicit)

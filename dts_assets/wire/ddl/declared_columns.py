@@ -197,7 +197,7 @@ def column_of(declared: DeclaredColumn, table_charset: str | None, rules: Server
     shown, charset = resolved(kind, table_charset, rules)
     nullable = declared.nullable
     if nullable is None:
-        nullable = rules.explicit_timestamps or kind.base != "timestamp"
+        nullable = rules.explicit_timestamps or kind.base != "timestamp" or declared.generated
     return SchemaColumn(
         declared.name,
         shown,

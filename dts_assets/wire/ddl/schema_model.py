@@ -9,7 +9,7 @@ A statement that is not understood changes no schema. It says why, and the table
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from dts_assets.model.tables import TableId
@@ -61,10 +61,11 @@ def apply(catalog: Catalog, sql: str, default_database: str) -> Applied:
 
     Names without a database are of ``default_database``. What a statement does follows from the text, from what the catalog
     holds (IF EXISTS, IF NOT EXISTS, LIKE), and from its :class:`~dts_assets.wire.ddl.table_schemas.ServerRules`. A statement
-    whose version comments servers read in different ways is followed only if all ways end in the same catalog.
+    whose version comments servers read in different ways is followed only if all ways end in the same catalog, unless the rules
+    say the server's version.
     """
     try:
-        found = [_followed(catalog, tokens, default_database) for tokens in readings(sql)]
+        found = [_followed(catalog, tokens, default_database) for tokens in _readings(catalog, sql)]
     except Unreadable as error:
         return _not_followed(catalog, sql, default_database, str(error))
     except RecursionError:
@@ -72,6 +73,10 @@ def apply(catalog: Catalog, sql: str, default_database: str) -> Applied:
     if any(other != found[0] for other in found[1:]):
         return _not_followed(catalog, sql, default_database, "servers read its version comments in different ways")
     return found[0]
+
+
+def _readings(catalog: Catalog, sql: str) -> Iterator[list[Token]]:
+    return readings(sql, catalog.rules.runs if catalog.rules.version is not None else None)
 
 
 def _followed(catalog: Catalog, tokens: list[Token], database: str) -> Applied:
@@ -392,7 +397,7 @@ def _concerned(catalog: Catalog, sql: str, database: str) -> tuple[Iterable[Tabl
     if len(sql) > MOST_CHARACTERS:
         return tuple(catalog.tables), None
     try:
-        (statement,) = statements_between(next(readings(sql)))
+        (statement,) = statements_between(next(_readings(catalog, sql)))
         reader = Reader(statement)
         if reader.takes("CREATE", "TABLE") or reader.takes("CREATE", "OR", "REPLACE", "TABLE"):
             reader.takes("IF", "NOT", "EXISTS")

@@ -19,10 +19,15 @@ class Family(StrEnum):
     MARIADB = "mariadb"
 
 
+_FIRST_OF_MYSQL, _LAST_OF_MYSQL = 50_700, 99_999
+"""Versions in comments that mean MySQL alone (MariaDB's documentation, "Comment Syntax")."""
+
+
 @dataclass(frozen=True, slots=True)
 class ServerRules:
     """Settings of a server that decide the meaning of a statement which does not say them.
 
+    ``version`` is the server's, such as 80036 or 101119; None says that version comments may be code or not.
     ``charset`` is the character set of databases that are made without one (None: not known). ``lower_case_names`` is
     ``lower_case_table_names=1``: names of databases and tables are kept in small letters. ``explicit_timestamps`` is
     ``explicit_defaults_for_timestamp``: False makes a TIMESTAMP without NULL a NOT NULL column. It is on since MySQL 8.0 and
@@ -30,9 +35,21 @@ class ServerRules:
     """
 
     family: Family = Family.MYSQL
+    version: int | None = None
     charset: str | None = "utf8mb4"
     lower_case_names: bool = False
     explicit_timestamps: bool = True
+
+    def runs(self, is_mariadb: bool, version: int) -> bool:
+        """Tell whether the server carries out a version comment, which begins with ``/*M!`` or not.
+
+        MariaDB passes over code that is meant for MySQL 5.7 to 9.
+        """
+        if self.version is None or version > self.version:
+            return False
+        if self.family is Family.MARIADB:
+            return is_mariadb or not _FIRST_OF_MYSQL <= version <= _LAST_OF_MYSQL
+        return not is_mariadb
 
 
 def folded(name: str) -> str:

@@ -8,7 +8,7 @@ A parser that takes the rest of a statement for a comment would lose its effects
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -88,25 +88,35 @@ class Token:
         return None
 
 
-def readings(sql: str) -> Iterator[list[Token]]:
+Runs = Callable[[bool, int], bool]
+"""Tells whether a server carries out a version comment.
+
+It is asked whether the comment begins with ``/*M!``, and for the comment's version, 0 if it has none.
+"""
+
+
+def readings(sql: str, runs: Runs | None = None) -> Iterator[list[Token]]:
     """Yield the tokens of a statement for each way in which servers may read its version comments.
 
-    There are two ways: with and without newer code.
+    There are two ways, with and without newer code; there is one if ``runs`` says which code a server carries out.
 
     Raises:
         Unreadable: a quote or a comment has no end, or the statement is too long.
     """
     if len(sql) > MOST_CHARACTERS:
         raise Unreadable("too long")
-    newer = _tokens(sql, newest=True)
+    if runs is not None:
+        yield _tokens(sql, runs)
+        return
+    newer = _tokens(sql, lambda is_mariadb, version: True)
     yield newer
     if any(begin in sql for begin in _VERSIONS):
-        older = _tokens(sql, newest=False)
+        older = _tokens(sql, lambda is_mariadb, version: version <= _NEWEST_OF_ALL and not is_mariadb)
         if older != newer:
             yield older
 
 
-def _tokens(sql: str, *, newest: bool) -> list[Token]:
+def _tokens(sql: str, runs: Runs) -> list[Token]:
     found: list[Token] = []
     spaced, inside, passed_over, place = False, False, False, 0
     while place < len(sql):
@@ -122,9 +132,8 @@ def _tokens(sql: str, *, newest: bool) -> list[Token]:
         if group == "opens":
             if inside:
                 raise Unreadable("a version comment in another")
-            version = int(piece["version"] or 0)
-            certain = version <= _NEWEST_OF_ALL and not piece.group().startswith("/*M")
-            inside, spaced, passed_over = True, True, not (certain or newest)
+            is_mariadb, version = piece.group().startswith("/*M"), int(piece["version"] or 0)
+            inside, spaced, passed_over = True, True, not runs(is_mariadb, version)
         elif group == "closes":
             if not inside:
                 raise Unreadable("the end of a comment without its beginning")
