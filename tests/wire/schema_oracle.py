@@ -49,7 +49,7 @@ class Beside:
         ``explicit`` is the server's setting for TIMESTAMP columns.
         """
         self.rules = ServerRules(
-            Family.MARIADB, version=self.version, lower_case_names=self.lower_case, explicit_timestamps=explicit
+            Family.MARIADB, self.version, "utf8mb4", lower_case_names=self.lower_case, explicit_timestamps=explicit
         )
         self._run(
             f"SET sql_mode = '{'STRICT_TRANS_TABLES' if strict else ''}', explicit_defaults_for_timestamp = {int(explicit)}"

@@ -36,7 +36,7 @@ from tests.wire.followed_changes import followed
 from tests.wire.random_statements import DATABASES, RandomStatements
 from tests.wire.schema_scripts import ORDERS, SCRIPTS
 
-MARIADB = ServerRules(Family.MARIADB)
+MARIADB = ServerRules(Family.MARIADB, charset="utf8mb4")
 EMPTY = Catalog(dict.fromkeys(DATABASES, "utf8mb4"), {}, MARIADB)
 
 
@@ -286,6 +286,13 @@ def test_without_a_known_character_set_only_lengths_and_conversions_are_not_prov
     ):
         assert (found := apply(known, sql, "shop")).problem, sql
         assert found.catalog.tables[_T].doubt == found.problem
+
+
+def test_a_database_has_a_known_character_set_only_if_it_is_listed_or_made() -> None:
+    unlisted = run("CREATE TABLE other.t (a TEXT)").catalog.tables[named("t", "other")]
+    assert (unlisted.charset, unlisted.columns[0].charset, unlisted.doubt) == (None, None, None)
+    made = run("CREATE DATABASE other", "CREATE TABLE other.t (a TEXT)").catalog.tables[named("t", "other")]
+    assert (made.charset, made.columns[0].charset) == ("utf8mb4", "utf8mb4")
 
 
 def test_a_copy_has_the_schema_that_the_original_had_then() -> None:

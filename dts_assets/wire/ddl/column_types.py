@@ -1,7 +1,8 @@
 """Types of columns: from the words of a statement to the type that a server keeps.
 
 The rules are in the MySQL manual ("Data Types", "Silent Column Specification Changes") and MariaDB's ("Data Types"); a real
-MariaDB judges them in tests. They are our own rather than a parser's: sqlglot gives another type for a dozen of the spellings.
+MariaDB judges them in tests. They are our own rather than a parser's: of 196 spellings sqlglot 30 reads 31 as another type and
+refuses 29.
 """
 
 from __future__ import annotations

@@ -178,9 +178,6 @@ class _Work:
     def _database_name(self, name: str) -> str:
         return name.lower() if self._before.rules.lower_case_names else name
 
-    def _charset_of(self, database: str) -> str | None:
-        return self._databases.get(database, self._before.rules.charset)
-
     def _note(self, *changes: SchemaChange) -> None:
         self._changes += changes
 
@@ -251,7 +248,7 @@ class _Work:
     def _alter_database(self, reader: Reader) -> None:
         named = reader.keywords(1)[0] not in _DATABASE_OPTIONS
         database = self._database_name(reader.name() if named else self._database)
-        old = self._charset_of(database)
+        old = self._databases.get(database)
         charset = self._database_charset(reader, old)
         self._databases[database] = charset
         if charset != old:
@@ -294,7 +291,7 @@ class _Work:
             if schema is None:
                 raise Unreadable("the table that is copied is not known")
         else:
-            schema = created(Reader(reader.rest), self._charset_of(table.database), self._before.rules)
+            schema = created(Reader(reader.rest), self._databases.get(table.database), self._before.rules)
         for _ in reader.rest:
             reader.take()
         self._make(table, schema)
@@ -323,7 +320,7 @@ class _Work:
         if schema is None:
             self._not_known()
         else:
-            charset = self._charset_of(table.database)
+            charset = self._databases.get(table.database)
             self._tables[table], changes = altered(
                 table, schema, actions, database_charset=charset, rules=self._before.rules
             )

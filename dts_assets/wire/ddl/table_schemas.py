@@ -36,7 +36,7 @@ class ServerRules:
 
     family: Family = Family.MYSQL
     version: int | None = None
-    charset: str | None = "utf8mb4"
+    charset: str | None = None
     lower_case_names: bool = False
     explicit_timestamps: bool = True
 
@@ -109,15 +109,14 @@ class TableSchema:
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """Databases with their default character sets, tables, and the server's rules; nothing changes it in place."""
+    """Databases with their default character sets, tables, and the server's rules; nothing changes it in place.
+
+    Of a database that is not listed, the default character set is not known.
+    """
 
     databases: Mapping[str, str | None] = field(default_factory=dict)
     tables: Mapping[TableId, TableSchema] = field(default_factory=dict)
     rules: ServerRules = ServerRules()
-
-    def charset_of(self, database: str) -> str | None:
-        """Return the default character set of a database: the server's where the database is not known."""
-        return self.databases.get(database, self.rules.charset)
 
     def table_id(self, database: str, table: str) -> TableId:
         """Return the table's name as the server keeps it."""
