@@ -20,6 +20,7 @@ from dts_assets.defs.partitions import window_partitions, windows_of
 from dts_assets.defs.policies import ONE_RUN, asset_key, made_asset
 from dts_assets.defs.resources import PipelineResource, SparkResource
 from dts_assets.flows.layers import EVERYTHING, Selection
+from dts_assets.model.column_rules import stored_columns
 from dts_assets.model.columns import Column
 from dts_assets.model.tables import TableId
 from dts_assets.settings.models import Subscription
@@ -78,7 +79,7 @@ def graph_tables(subscription: Subscription) -> tuple[TableAsset, ...]:
         if registered.removed:
             known.pop(table, None)
         elif subscription.tables.takes(table):
-            known[table] = tuple(column.column for column in registered.columns)
+            known[table] = stored_columns(registered.shape, subscription.rule_finder(table))
     shown = [
         (layer, table, columns)
         for table, columns in sorted(known.items())

@@ -11,6 +11,7 @@ from datetime import datetime
 from functools import partial
 
 from dts_assets.flows.pipeline import Pipeline
+from dts_assets.model.column_rules import TableRules, stored_columns, table_rules
 from dts_assets.model.columns import Column, ColumnShape, same_name, widened
 from dts_assets.model.ledger_rows import TableShapeRow
 from dts_assets.model.positions import SourcePosition
@@ -166,7 +167,7 @@ def stored_shapes(rows: Iterable[TableShapeRow]) -> dict[TableShape, SourcePosit
 
 
 def known_tables(pipeline: Pipeline) -> dict[TableId, tuple[Column, ...]]:
-    """Return every table of the subscription with its columns.
+    """Return every table of the subscription with the columns that the lake stores under its rules.
 
     A registry file that was lost, or that is of another lake, is written anew from the ledger. There is no table before the
     lake is made.
@@ -174,10 +175,22 @@ def known_tables(pipeline: Pipeline) -> dict[TableId, tuple[Column, ...]]:
     if _registered_tables(pipeline) is None and pipeline.lake.identity(pipeline.name) is not None:
         register_shapes(pipeline, {})
     return {
-        table: entry.shape
+        table: stored_columns(entry.shape, pipeline.settings.rule_finder(table))
         for table, entry in (_registered_tables(pipeline) or {}).items()
         if pipeline.settings.tables.takes(table)
     }
+
+
+def ruled_tables(pipeline: Pipeline, tables: Iterable[TableId]) -> dict[TableId, TableRules]:
+    """Return the rules on some known tables; those without any are left out."""
+    settings, registered = pipeline.settings, _registered_tables(pipeline) or {}
+    found = {}
+    for table in tables if settings.columns or settings.rows else ():
+        shape = registered[table].shape if table in registered else ()
+        rules = table_rules(shape, settings.rule_finder(table), settings.row_filter(table))
+        if rules is not None:
+            found[table] = rules
+    return found
 
 
 def source_types(pipeline: Pipeline) -> dict[TableId, dict[str, str]]:

@@ -202,6 +202,8 @@ class Pipeline:
         mapped = any(TypeMapping.DATETIME_TO_TIMESTAMP in some for some in settings.type_mapping.values())
         if mapped or "timestamp" in settings.types.values():
             facts["zone"] = settings.source_time_zone
+        if any(settings.rules):  # a lake without rules keeps the digest that it has
+            facts["rules"] = settings.rules
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:12]
 
     def judging_settings(self) -> str:

@@ -7,7 +7,7 @@ grows, the statements of the new files are added.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -20,6 +20,7 @@ from dts_assets.flows.reports import LayerOutcome, of_bytes
 from dts_assets.flows.spark_tasks import Watched, run_tasks
 from dts_assets.flows.statement_tasks import StatementResult, StatementTask, write_statements
 from dts_assets.flows.tables_plan import MARKED
+from dts_assets.model.column_rules import RuleOf, rule_on
 from dts_assets.model.columns import Column
 from dts_assets.model.ledger_rows import TableShapeRow
 from dts_assets.model.positions import SourcePosition
@@ -36,6 +37,7 @@ STATE_PROPERTY = "dts-assets.statements"
 """The property of an Iceberg snapshot that names the changelog and the dialect of its statements."""
 
 _BEGIN = SourcePosition(0, 0, 0)
+_TEXT = "varchar(255)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +180,7 @@ class WrittenColumns:
     described: Mapping[tuple[datetime, TableId], Mapping[str, tuple[str, str]]]
     told: Cells
     dialect: Dialect
+    rule_finder: Callable[[TableId], RuleOf]
 
     @classmethod
     def of(
@@ -191,15 +194,18 @@ class WrittenColumns:
         windows = [pipeline.grid.of_start(start) for start in sorted(starts)]
         shapes = [row for row in pipeline.ledger.table_shapes(windows) if row.table in tables]
         counts = [row for row in pipeline.ledger.window_tables(windows) if row.table in tables]
-        return cls(tables, source_types(pipeline), _described(shapes), told_columns(counts, shapes, tables), dialect)
+        told = told_columns(counts, shapes, tables)
+        return cls(tables, source_types(pipeline), _described(shapes), told, dialect, pipeline.settings.rule_finder)
 
     def table(self, table: TableId, start: datetime) -> StatementTable:
         """Return a table as statements of a window name it."""
         types, described = self.types.get(table, {}), self.described.get((start, table), {})
-        columns = []
+        columns, rule_of = [], self.rule_finder(table)
         for column in self.tables[table]:
             shown = next((described[name] for name in column.source_names if name in described), None)
             name, kind = shown or (column.source_names[0], types.get(column.name, ""))
+            if rule_on(column, rule_of) is not None:  # its values are texts, whatever they are at the source
+                kind = _TEXT
             columns.append(SqlColumn(column, name, kind))
         return StatementTable(table, tuple(columns), self.dialect)
 

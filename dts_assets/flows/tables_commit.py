@@ -19,6 +19,7 @@ from dts_assets.flows.reports import Progress, rate
 from dts_assets.flows.tables_decode import Decoded
 from dts_assets.flows.tables_plan import MARKED, TablesPlan
 from dts_assets.flows.tables_tasks import TablesResult
+from dts_assets.model.column_rules import rule_on
 from dts_assets.model.ledger_rows import WindowTable
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
@@ -188,8 +189,9 @@ def _stored_tallies(
     rows = pipeline.ledger.window_tables(windows) if windows else []
     return {
         (row.window_start, row.kafka_partition, row.table): TableTally(
-            row.changes, row.kept, row.quarantined, row.truncations, row.row_hash, row.absent_rows, row.invalid_values,
-            row.partial_moves, row.first_position, row.last_position, quarantined_entries=row.quarantined_entries,
+            row.changes, row.kept, row.filtered, row.quarantined, row.truncations, row.row_hash, row.absent_rows,
+            row.invalid_values, row.partial_moves, row.first_position, row.last_position,
+            quarantined_entries=row.quarantined_entries,
             invalid_columns=Counter({one.column: one.values for one in row.invalid_columns if one.values}), keys=row.keys,
             lists=row.lists,
         )
@@ -203,7 +205,12 @@ def outgrown_here(pipeline: Pipeline, windows: Sequence[Window]) -> dict[TallyKe
     known, found = known_tables(pipeline), dict[TallyKey, dict[str, str]]()
     for row in pipeline.ledger.table_shapes(windows) if windows else ():
         declared = pipeline.settings.types_of(row.table)
-        columns = [column for column in known.get(row.table, ()) if not declared.keys() & column.source_names]
+        rule_of = pipeline.settings.rule_finder(row.table)
+        columns = [
+            column
+            for column in known.get(row.table, ())
+            if not declared.keys() & column.source_names and rule_on(column, rule_of) is None
+        ]
         wider = outgrown(columns, row.columns, partial(pipeline.lake_type, row.table))
         if wider:
             found.setdefault((row.window_start, row.kafka_partition, row.table), {}).update(wider)
@@ -239,6 +246,7 @@ def window_tables_of(
             table=table,
             changes=tally.announced,
             kept=tally.changes,
+            filtered=tally.filtered,
             redelivered=before.get((start, partition, table), 0),
             quarantined=tally.quarantined,
             truncations=tally.truncations,

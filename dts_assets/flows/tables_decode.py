@@ -11,15 +11,17 @@ from datetime import datetime
 from dts_assets.errors import StaleGenerationError
 from dts_assets.flows.apart import do_apart, refuse_shared
 from dts_assets.flows.executors import count_cores
-from dts_assets.flows.known_tables import known_tables, widen_unsigned
+from dts_assets.flows.known_tables import known_tables, ruled_tables, widen_unsigned
 from dts_assets.flows.layers import CHANGELOG
 from dts_assets.flows.open_windows import files_of_cells
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
 from dts_assets.flows.redelivered import NOTHING_BEFORE, Redelivered, find_redelivered_changes
 from dts_assets.flows.reports import Progress, of_bytes
 from dts_assets.flows.spark_tasks import Watched, run_tasks
+from dts_assets.flows.table_rules import tables_to_refuse
 from dts_assets.flows.tables_plan import MARKED, TablesPlan
 from dts_assets.flows.tables_tasks import TablesResult, TablesTask, TableTarget, decode_changes
+from dts_assets.model.column_rules import TableRules
 from dts_assets.model.columns import Column
 from dts_assets.model.ledger_rows import IngestWindow
 from dts_assets.model.refreshes import run_of
@@ -30,7 +32,7 @@ from dts_assets.planning.mark_changes import contradicts
 from dts_assets.planning.pauses import Fault
 from dts_assets.planning.task_shares import shared_files
 from dts_assets.planning.topic_marks import same_rows
-from dts_assets.stages.changelog_decoder import EntriesWanted
+from dts_assets.stages.entries_wanted import EntriesWanted
 from dts_assets.stages.redelivered_entries import EntryKeys
 from dts_assets.store.columns import changelog_columns
 from dts_assets.store.lake import StoredFile
@@ -121,7 +123,12 @@ def _decode(
     spark: SparkProvider,
     progress: Progress,
 ) -> Decoded:
-    opened = do_apart(CHANGELOG.name, tables, lambda table: _opened(pipeline, plan, table, tables[table]))
+    rules = ruled_tables(pipeline, tables)
+    refused = tables_to_refuse(pipeline, rules, plan.windows_again)
+    tables = {table: columns for table, columns in tables.items() if table not in refused}
+    opened = do_apart(
+        CHANGELOG.name, tables, lambda table: _opened(pipeline, plan, table, tables[table], rules.get(table))
+    )
     session = spark()
     targets = {table: target for table, (_, target) in opened.results.items()}
     tasks = _tasks(pipeline, plan, targets, before, cores=count_cores(session))
@@ -138,12 +145,12 @@ def _decode(
         tuple(result.without(unwritten) for result in done),
         before,
         {table: head for table, (head, _) in opened.results.items()},
-        faults={**opened.faults, **unwritten},
+        faults={**refused, **opened.faults, **unwritten},
     )
 
 
 def _opened(
-    pipeline: Pipeline, plan: TablesPlan, table: TableId, columns: tuple[Column, ...]
+    pipeline: Pipeline, plan: TablesPlan, table: TableId, columns: tuple[Column, ...], rules: TableRules | None
 ) -> tuple[int | None, TableTarget]:
     """Return the Iceberg snapshot that a changelog stands at, and the place of its files.
 
@@ -152,7 +159,7 @@ def _opened(
     path = pipeline.table_path(CHANGELOG.name, table)
     head = pipeline.lake.ensure(path, changelog_layout(table, columns)).current_snapshot()
     pipeline.lake.evolve(path, changelog_columns(columns))
-    target = TableTarget(columns, pipeline.lake.target(path, plan.run))
+    target = TableTarget(columns, pipeline.lake.target(path, plan.run), rules)
     return None if head is None else head.snapshot_id, target
 
 

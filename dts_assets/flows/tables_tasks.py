@@ -13,11 +13,14 @@ import pyarrow as pa
 
 from dts_assets.flows.apart import fault_at
 from dts_assets.flows.layers import CHANGELOG
+from dts_assets.flows.table_rules import refused_by_rules
+from dts_assets.model.column_rules import TableRules
 from dts_assets.model.columns import Column
 from dts_assets.model.tables import TableId
 from dts_assets.planning.pauses import Fault
-from dts_assets.stages.changelog_decoder import DML_ENTRY_COLUMNS, ChangelogDecoder, EntriesWanted, TableTally, TallyKey
+from dts_assets.stages.changelog_decoder import DML_ENTRY_COLUMNS, ChangelogDecoder, TableTally, TallyKey
 from dts_assets.stages.ddl_statements import DDL_ENTRY_COLUMNS
+from dts_assets.stages.entries_wanted import EntriesWanted
 from dts_assets.store.file_stores import FileStore
 from dts_assets.store.files import TableWriter, WriteTarget, WrittenFile, read_batches
 from dts_assets.wire.format import WireFormat
@@ -30,10 +33,11 @@ _BUFFER_BYTES = 256 << 20
 
 @dataclass(frozen=True, slots=True)
 class TableTarget:
-    """One table to decode: its columns and where its changelog files go."""
+    """One table to decode: its stored columns, where its changelog files go, and its rules; None without any."""
 
     columns: tuple[Column, ...]
     target: WriteTarget
+    rules: TableRules | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +100,13 @@ def decode_changes(task: TablesTask, attempt: str) -> TablesResult:
     columns = {table: target.columns for table, target in task.tables.items()}
     with ExitStack() as opened:
         files = _Files(task, attempt, opened)
-        decoder = ChangelogDecoder(task.format, columns, task.wanted, files)
+        rules = {table: target.rules for table, target in task.tables.items() if target.rules is not None}
+        decoder = ChangelogDecoder(task.format, columns, task.wanted, files, rules=rules)
         if task.wanted.statements or task.wanted.loads:
             decoder.read_statements(read_batches(task.entries_store, task.paths, (*DDL_ENTRY_COLUMNS, "shard")))
         decoder.read(read_batches(task.entries_store, task.paths, DML_ENTRY_COLUMNS, batch_bytes=decoder.chunk_bytes))
+        for table, clause in decoder.refused.items():
+            files.refuse(table, refused_by_rules(table, clause))
         closed = files.close()
     took, whole = time.monotonic() - began, max(1, sum(task.bytes.values()))
     return TablesResult(
@@ -150,10 +157,18 @@ class _Files:
             return step()
         except Exception as error:
             self.faults[table] = fault_at(CHANGELOG.name, error)
+        self._abort(table)
+        return None
+
+    def _abort(self, table: TableId) -> None:
         for compared in (False, True):
             if (writer := self._tables.pop((table, compared), None)) is not None:
                 writer.abort()
-        return None
+
+    def refuse(self, table: TableId, fault: Fault) -> None:
+        """Remove the files of a table that its rules refuse."""
+        self.faults[table] = fault
+        self._abort(table)
 
     def rejected(self, rows: pa.RecordBatch) -> None:
         self._quarantine.write(rows)

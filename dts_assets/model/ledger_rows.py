@@ -210,7 +210,8 @@ class InvalidColumn:
 class WindowTable:
     """The result of a tables run for one table in one Kafka partition and window.
 
-    ``quarantined`` counts changes, ``quarantined_entries`` the entries that hold them, each a row of ``quarantine``.
+    ``quarantined`` counts changes, ``quarantined_entries`` the entries that hold them, each a row of ``quarantine``. ``filtered``
+    counts the changes that a row filter left out.
     ``partial_moves`` are updates that move a row to another key and lack columns. ``invalid_columns`` has the ``invalid_values``
     by column. ``keys`` are the primary keys that the changes told, in order. ``lists`` are the lists of columns that their events
     carried, in order, each as a digest; ``table_shapes`` has their names. ``run`` names the run that wrote the counts last.
@@ -223,6 +224,7 @@ class WindowTable:
     kept: int
     redelivered: int
     quarantined: int
+    filtered: int = field(default=0, kw_only=True)
     truncations: int = field(default=0, kw_only=True)
     quarantined_entries: int = field(default=0, kw_only=True)
     row_hash: int
@@ -238,8 +240,8 @@ class WindowTable:
 
     @property
     def balanced(self) -> bool:
-        """True if changes = kept + redelivered + quarantined."""
-        return self.changes == self.kept + self.redelivered + self.quarantined
+        """True if changes = kept + filtered + redelivered + quarantined."""
+        return self.changes == self.kept + self.filtered + self.redelivered + self.quarantined
 
 
 class PausedBy(StrEnum):

@@ -18,6 +18,7 @@ from dts_assets.errors.machine import UnwritableHomeError
 from dts_assets.settings.document import Document, Place, document_of, read_document
 from dts_assets.settings.mistakes import mistake_of
 from dts_assets.settings.models import Settings
+from dts_assets.settings.rules import written_keys
 from dts_assets.settings.unsupported import unsupported_in
 
 DEFAULT_NAME = "pipeline.yaml"
@@ -53,6 +54,7 @@ def _settings_of(document: Document, folder: Path) -> Settings:
     found = [
         *document.mistakes,
         *((place, document.mistake(place, message, fix)) for place, message, fix in unsupported_in(document.values)),
+        *((place, document.mistake(place, message, fix)) for place, message, fix in written_keys(document)),
     ]
     settings = None
     try:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, get_args
+from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -115,14 +115,22 @@ def choices_at(place: Place) -> tuple[str, ...]:
 
 def _fields_at(place: Place) -> Mapping[str | int, FieldInfo]:
     """Return the fields of the mapping at a place, by the keys that they have in the file."""
-    fields = _fields_of(Settings)
-    for depth, part in enumerate(place):
-        if place[:1] == ("subscriptions",) and depth == 1:
-            continue  # the name of a subscription
+    fields, within = _fields_of(Settings), False
+    for part in place:
+        if within:  # the name of a subscription, or a glob
+            within = False
+            continue
         annotation = fields[part].annotation if part in fields else None
-        inner = [kind for kind in (annotation, *get_args(annotation)) if isinstance(kind, type)]
-        fields = _fields_of(next((kind for kind in inner if issubclass(kind, BaseModel)), None))
+        within = get_origin(annotation) is dict
+        inner = [kind for kind in _kinds_in(annotation) if issubclass(kind, BaseModel)]
+        fields = _fields_of(inner[0] if inner else None)
     return fields
+
+
+def _kinds_in(annotation: Any) -> list[type]:
+    """Return the classes in an annotation: of ``dict[str, Annotated[Rule, ...]]`` these are str and Rule."""
+    arguments = [kind for one in get_args(annotation) for kind in _kinds_in(one)]
+    return [annotation, *arguments] if isinstance(annotation, type) and not arguments else arguments
 
 
 def _fields_of(model: type[BaseModel] | None) -> Mapping[str | int, FieldInfo]:

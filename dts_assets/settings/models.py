@@ -17,14 +17,18 @@ from pydantic.json_schema import SkipJsonSchema
 
 from dts_assets.errors import WireFormatError
 from dts_assets.model.added_columns import AUDIT, DELETED_AT, AuditColumn
+from dts_assets.model.column_rules import RuleOf
 from dts_assets.model.formats import FormatSettings, FormatTraits, Framing
 from dts_assets.model.layouts import UNPARTITIONED, Layout, column_name, partition_transform
+from dts_assets.model.row_filters import RowFilter
 from dts_assets.model.tables import EMPTY, TableId
 from dts_assets.model.type_mappings import mapped_type
 from dts_assets.model.windows import WindowGrid
 from dts_assets.settings.environment import writable_folder
 from dts_assets.settings.formats import format_name, known_formats, registered_formats, traits_of
 from dts_assets.settings.places import AbsolutePath, Lake, Part, Source, Spark, default_duration, folder_of
+from dts_assets.settings.row_filters import FilterText, filter_of
+from dts_assets.settings.rules import ColumnRules, rule_finder, rule_texts
 from dts_assets.settings.values import (
     VALUE,
     ColumnName,
@@ -204,6 +208,15 @@ class Subscription(Part):
         description="Lake types that are to be others than usual; or lists by globs, of which the first that matches counts.",
         json_schema_extra={"default": []},
     )
+    columns: ColumnRules = Field(
+        default_factory=dict,
+        description="Rules on columns, db.table.column or globs of them, of which the first that matches counts: drop, "
+        "hash, mask or tokenize, before anything typed is stored.",
+    )
+    rows: dict[Glob, FilterText] = Field(
+        default_factory=dict,
+        description="Row filters in a part of Spark SQL, by globs of tables, of which the first that matches counts.",
+    )
     on_incomplete: Literal["continue", "block"] = Field(
         "continue", description="block: tables are not made from a window that is incomplete."
     )
@@ -328,6 +341,20 @@ class Subscription(Part):
         """Return the declared lake types of a table's columns, by column name."""
         prefix = f"{table}."
         return {name.removeprefix(prefix): kind for name, kind in self.types.items() if name.startswith(prefix)}
+
+    def rule_finder(self, table: TableId) -> RuleOf:
+        """Return the function that gives the rule on a column, by one of its names."""
+        return rule_finder(self.columns, table)
+
+    def row_filter(self, table: TableId) -> RowFilter | None:
+        """Return the row filter of a table; None where every row is wanted."""
+        text = next((text for glob, text in self.rows.items() if table.matches(glob)), None)
+        return None if text is None else filter_of(text)
+
+    @property
+    def rules(self) -> list[Any]:
+        """The rules on columns and rows as texts without secrets; empty lists where there are none."""
+        return rule_texts(self.columns, self.rows)
 
 
 class Settings(Part):

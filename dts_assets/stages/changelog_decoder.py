@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -17,20 +18,21 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dts_assets.model.column_rules import TableRules
 from dts_assets.model.columns import Column
 from dts_assets.model.key_periods import KeyPeriod, joined_periods
-from dts_assets.model.lineages import LineageRule
-from dts_assets.model.message_ids import Load
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.problems import Reason
 from dts_assets.model.tables import TableId
-from dts_assets.stages.changelog_rows import ENTRY_COLUMNS, changelog_rows, position_bounds
+from dts_assets.stages.changelog_rows import ENTRY_COLUMNS, changelog_rows, placed_at, position_bounds
+from dts_assets.stages.column_rules import RulesError, apply_rules
 from dts_assets.stages.ddl_statements import ddl_rows, statements, truncation, truncations
+from dts_assets.stages.entries_wanted import CellKey, EntriesWanted
 from dts_assets.stages.entry_lineages import entry_lineages
 from dts_assets.stages.isolation import decoded_apart, rejection_of
 from dts_assets.stages.moved_rows import count_partial_moves
 from dts_assets.stages.quarantine import Unusable, quarantine_rows
-from dts_assets.stages.redelivered_entries import EntryKeys, entry_keys
+from dts_assets.stages.redelivered_entries import entry_keys
 from dts_assets.stages.row_hash import Hashes, row_hashes, signed, summed
 from dts_assets.wire.columns.buffers import numbers_of, offsets_of
 from dts_assets.wire.columns.table_changes import table_codes
@@ -46,11 +48,13 @@ DML_ENTRY_COLUMNS = (
 )  # fmt: skip
 """The columns of ``entries`` that are decoded."""
 
-CellKey: TypeAlias = tuple[int, datetime]
-"""Kafka partition, window start."""
+_PLACE = ["kafka_partition", "window_start", "last_offset"]
 
 TallyKey: TypeAlias = tuple[datetime, int, TableId]
 """Window start, Kafka partition, table."""
+
+
+NO_RULES: Mapping[TableId, TableRules] = MappingProxyType({})
 
 
 class ChangelogSink(Protocol):
@@ -70,11 +74,13 @@ class ChangelogSink(Protocol):
 class TableTally:
     """The counts of one table in one Kafka partition and window.
 
-    ``announced`` are the rows that entries said they hold, before any was decoded: the other side of the equation.
+    ``announced`` are the rows that entries said they hold, before any was decoded: the other side of the equation. ``filtered``
+    are the changes that a row filter left out.
     """
 
     announced: int = 0
     changes: int = 0
+    filtered: int = 0
     quarantined: int = 0
     truncations: int = 0
     row_hash: int = 0
@@ -126,38 +132,24 @@ class TableTally:
 
 
 _COUNTS = (
-    "announced", "changes", "quarantined", "quarantined_entries", "truncations", "absent_rows", "invalid_values",
+    "announced", "changes", "filtered", "quarantined", "quarantined_entries", "truncations", "absent_rows", "invalid_values",
     "partial_moves",
 )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
-class EntriesWanted:
-    """The entries that count, by cell.
-
-    ``rules`` tells lineages where not all is lineage 0, ``redelivered`` has the entries that are left out, ``statements`` the
-    offsets of the DDL that counts, ``loads`` the full loads that replace a table. Of cells in ``from_offsets`` only entries at or
-    behind that offset are decoded. In cells of ``compared_until`` rows before that offset are given and counted apart, because
-    they may stand already.
-    """
-
-    rules: Mapping[CellKey, Mapping[str, LineageRule]] = field(default_factory=dict)
-    redelivered: Mapping[CellKey, EntryKeys] = field(default_factory=dict)
-    statements: Mapping[CellKey, frozenset[int]] = field(default_factory=dict)
-    loads: Mapping[CellKey, tuple[Load, ...]] = field(default_factory=dict)
-    from_offsets: Mapping[CellKey, int] = field(default_factory=dict)
-    compared_until: Mapping[CellKey, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
 class _TableRows:
-    """Rows of the changelog of one table, their hashes, and the keys and columns that events told."""
+    """Rows of the changelog of one table, their hashes, and the keys and columns that events told.
+
+    ``left_out`` has the Kafka partition, the window and the offset of changes that a row filter left out; None if there are none.
+    """
 
     table: TableId
     rows: pa.RecordBatch
     hashes: Hashes
     keys: ToldKeys
     carried: ToldKeys
+    left_out: pa.RecordBatch | None = None
 
     def part(self, start: int, end: int) -> _TableRows:
         """Return the rows from ``start`` on and before ``end``."""
@@ -189,7 +181,8 @@ class ChangelogDecoder:
     """One pass over entries. Its tallies, unsigned columns and unknown things are those of all that was read.
 
     The rows of ``compared`` are in no other tally: those before the end of compared cells. ``left_out`` are the tables that have
-    entries and are not decoded.
+    entries and are not decoded. ``refused`` has the tables whose rules cannot judge a change, each with a clause
+    that says why; rows of them may have been written before.
     """
 
     def __init__(
@@ -198,9 +191,13 @@ class ChangelogDecoder:
         columns: Mapping[TableId, tuple[Column, ...]],
         wanted: EntriesWanted,
         sink: ChangelogSink,
+        *,
+        rules: Mapping[TableId, TableRules] = NO_RULES,
     ) -> None:
         self._format = wire
         self._columns = columns
+        self._rules = rules
+        self._decoded = {table: rules[table].decoded if table in rules else one for table, one in columns.items()}
         self._wanted = wanted
         self._sink = sink
         few = len(columns) <= MANY_TABLES
@@ -209,6 +206,7 @@ class ChangelogDecoder:
         self.tallies: defaultdict[TallyKey, TableTally] = defaultdict(TableTally)
         self.compared: defaultdict[TallyKey, TableTally] = defaultdict(TableTally)
         self.left_out: set[TableId] = set()
+        self.refused: dict[TableId, str] = {}
         self.unsigned: set[tuple[TableId, str]] = set()
         self.unknown: Counter[str] = Counter()
 
@@ -249,7 +247,7 @@ class ChangelogDecoder:
             rows = np.flatnonzero(batch["last_offset"].to_numpy() == load.offset)
             if len(rows) and table in self._columns and load.offset >= self._wanted.from_offsets.get(cell, 0):
                 changes = truncation(int(rows[0]), table, self._columns[table])
-                self._write(self._rows(changes, _placed_at(batch, load.emptied_at)))
+                self._write(self._rows(changes, placed_at(batch, load.emptied_at)))
 
     def _chunks(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield DML entries in batches of about a chunk of payload."""
@@ -347,9 +345,25 @@ class ChangelogDecoder:
 
     def _changes(self, entries: pa.RecordBatch) -> tuple[DecodedChanges, list[_TableRows]]:
         """Return what entries hold, and the rows of the changelogs; nothing is written yet."""
-        decoded = self._format.changes(entries, self._columns)
+        decoded = self._format.changes(entries, self._decoded)
         apart = self._format.traits.rows_apart
-        return decoded, [self._rows(changes, entries, rows_apart=apart) for changes in decoded.tables]
+        made = (self._ruled(changes, entries, rows_apart=apart) for changes in decoded.tables)
+        return decoded, [rows for rows in made if rows is not None]
+
+    def _ruled(self, changes: TableChanges, entries: pa.RecordBatch, *, rows_apart: bool) -> _TableRows | None:
+        """Return the rows of a table under its rules; None if they cannot judge a change."""
+        rules = self._rules.get(changes.table)
+        if rules is None:
+            return self._rows(changes, entries, rows_apart=rows_apart)
+        try:
+            ruled = apply_rules(changes, rules)
+        except RulesError as error:
+            self.refused[changes.table] = str(error)
+            return None
+        made = self._rows(ruled.changes, entries, rows_apart=rows_apart)
+        if not len(ruled.left_out):
+            return made
+        return replace(made, left_out=entries.select(_PLACE).take(pa.array(ruled.left_out)))
 
     def _rows(self, changes: TableChanges, entries: pa.RecordBatch, *, rows_apart: bool = False) -> _TableRows:
         rows = changelog_rows(changes, entries, rows_apart=rows_apart)
@@ -357,6 +371,8 @@ class ChangelogDecoder:
 
     def _write(self, made: _TableRows) -> None:
         rows = made.rows
+        if made.left_out is not None:
+            self._count_left_out(made.table, made.left_out)
         if not rows.num_rows:
             return
         if self._wanted.compared_until:
@@ -382,6 +398,16 @@ class ChangelogDecoder:
             partition, window = rows["kafka_partition"][start].as_py(), rows["window_start"][start].as_py()
             tallies[window, partition, made.table].add(made.part(start, end), self._columns[made.table])
 
+    def _count_left_out(self, table: TableId, places: pa.RecordBatch) -> None:
+        """Count changes that a row filter left out; ``places`` are at least one."""
+        for start, end in _stretches(places):
+            cell = _cell_of(places.slice(start, 1))
+            offsets = places["last_offset"].to_numpy()[start:end]
+            before = int(np.count_nonzero(offsets < self._wanted.compared_until.get(cell, 0)))
+            for tallies, count in ((self.compared, before), (self.tallies, end - start - before)):
+                if count:
+                    tallies[cell[1], cell[0], table].filtered += count
+
     def _reject(self, rejection: Rejected, entries: pa.RecordBatch) -> None:
         names = ("kafka_partition", "window_start", "last_offset", "rows", "database", "schema", "table")
         row = {name: entries[name][rejection.index].as_py() for name in names}
@@ -390,18 +416,11 @@ class ChangelogDecoder:
         tally.quarantined += row["rows"] or 0
         tally.quarantined_entries += 1
         offset, detail = row["last_offset"], f"{table}: {rejection.detail}"
-        found = Unusable(offset, offset, rejection.reason, detail, rejection.payload)
+        # The payload has values that rules keep out of typed tables; it stands in entries, which name the offset.
+        payload = b"" if table in self._rules else rejection.payload
+        found = Unusable(offset, offset, rejection.reason, detail, payload)
         cell = {name: row[name] for name in ("kafka_partition", "window_start")}
         self._sink.rejected(quarantine_rows([found], **cell, stage="tables"))
-
-
-def _placed_at(entries: pa.RecordBatch, position: SourcePosition) -> pa.RecordBatch:
-    """Return entries with one position in the place of their own."""
-    count = entries.num_rows
-    found = entries.set_column(
-        entries.schema.get_field_index("position"), "position", pa.array(np.full(count, position.position, np.int64))
-    )
-    return found.append_column("lineage", pa.array(np.full(count, position.lineage, np.int32)))
 
 
 def _cell_of(entries: pa.RecordBatch) -> CellKey:

@@ -48,3 +48,12 @@ def position_bounds(rows: pa.RecordBatch) -> tuple[SourcePosition, SourcePositio
     order = np.lexsort(parts[::-1])
     first, last = (SourcePosition(*(int(part[row]) for part in parts)) for row in (order[0], order[-1]))
     return first, last
+
+
+def placed_at(entries: pa.RecordBatch, position: SourcePosition) -> pa.RecordBatch:
+    """Return entries with one position in the place of their own."""
+    count = entries.num_rows
+    found = entries.set_column(
+        entries.schema.get_field_index("position"), "position", pa.array(np.full(count, position.position, np.int64))
+    )
+    return found.append_column("lineage", pa.array(np.full(count, position.lineage, np.int32)))

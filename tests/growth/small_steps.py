@@ -29,6 +29,7 @@ from dts_assets.wire.dts_protobuf import DtsProtobuf
 from tests.growth.hostile_records import SCHEMA
 from tests.growth.hostile_streams import DTS
 from tests.growth.long_histories import Case
+from tests.growth.rule_steps import RULE_STEPS
 from tests.growth.statement_steps import STATEMENT_STEPS
 from tests.growth.whole_way import as_messages
 from tests.stages.merging import CHANGES, NAMES, SNAPSHOT, again, emptied_at, merged
@@ -162,6 +163,7 @@ def _digest(messages: pa.RecordBatch) -> str:
 
 
 STEPS: dict[str, Case] = {
+    **RULE_STEPS,
     **STATEMENT_STEPS,
     "moves in order": (lambda count: _pairs(count, shuffled=False), connected),
     "moves in any order": (lambda count: _pairs(count, shuffled=True), connected),

@@ -21,7 +21,8 @@ from dts_assets.planning.completeness import level_of_cell
 from dts_assets.planning.message_lives import follow_ids
 from dts_assets.planning.topic_marks import TopicMarks
 from dts_assets.stages.cell_decoder import CellDecoder, CellReading
-from dts_assets.stages.changelog_decoder import ChangelogDecoder, EntriesWanted
+from dts_assets.stages.changelog_decoder import ChangelogDecoder
+from dts_assets.stages.entries_wanted import EntriesWanted
 from dts_assets.stages.entry_facts import merge_shapes
 from dts_assets.stages.message_contents import CONTENT_COLUMNS, compare
 from dts_assets.stages.redelivered_entries import COPY_COLUMNS, copies_in_cell, keys_of, redelivered_in_cell

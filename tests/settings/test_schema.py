@@ -26,7 +26,7 @@ class TestTheSchemaForEditors:
             "format", "schema", "framing", "avro",
             "source", "partitions", "window", "consistency", "epoch", "retention", "source_time_zone",
             "tables", "history", "history_retention", "deletes", "audit_columns", "layout", "sql", "types",
-            "type_mapping", "on_incomplete", "automation",
+            "type_mapping", "columns", "rows", "on_incomplete", "automation",
         }  # fmt: skip
         assert shop["retention"]["default"] == "24h"
         assert all(part.get("description") for part in shop.values())

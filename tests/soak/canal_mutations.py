@@ -15,7 +15,8 @@ import pyarrow as pa
 
 from dts_assets.model.tables import TableId
 from dts_assets.planning.topic_marks import TopicHistory
-from dts_assets.stages.changelog_decoder import ChangelogDecoder, EntriesWanted
+from dts_assets.stages.changelog_decoder import ChangelogDecoder
+from dts_assets.stages.entries_wanted import EntriesWanted
 from dts_assets.stages.entry_columns import file_numbers
 from dts_assets.wire.canal_json import CanalJson
 from dts_emulator.faults.injection import Fault, Kind, inject_into

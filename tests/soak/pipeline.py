@@ -35,8 +35,9 @@ from dts_assets.model.windows import Window
 from dts_assets.planning.message_lives import follow_ids
 from dts_assets.planning.topic_marks import TopicHistory
 from dts_assets.stages.cell_decoder import CellDecoder, CellReading
-from dts_assets.stages.changelog_decoder import CellKey, ChangelogDecoder, EntriesWanted
+from dts_assets.stages.changelog_decoder import ChangelogDecoder
 from dts_assets.stages.collecting import Tally
+from dts_assets.stages.entries_wanted import CellKey, EntriesWanted
 from dts_assets.stages.entry_facts import EntryFacts
 from dts_assets.stages.message_contents import CONTENT_COLUMNS, compare
 from dts_assets.stages.redelivered_entries import (

@@ -19,7 +19,8 @@ from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
 from dts_assets.stages.cell_decoder import CellDecoder, CellReading
-from dts_assets.stages.changelog_decoder import ChangelogDecoder, EntriesWanted
+from dts_assets.stages.changelog_decoder import ChangelogDecoder
+from dts_assets.stages.entries_wanted import EntriesWanted
 from dts_assets.stages.isolation import decoded_apart, fault_of
 from dts_assets.wire.drs_json_c import DrsJsonC
 from dts_assets.wire.format import DecodedChanges, DecodedEntries

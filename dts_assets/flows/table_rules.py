@@ -1,0 +1,45 @@
+"""The rules of tables before a run decodes them. Tables whose rules cannot be kept stand still."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from dts_assets.errors import LakeTableError
+from dts_assets.flows.layers import CHANGELOG
+from dts_assets.flows.pipeline import Pipeline
+from dts_assets.model.column_rules import TableRules, unusable
+from dts_assets.model.tables import TableId
+from dts_assets.model.windows import Window
+from dts_assets.planning.pauses import Fault
+
+_WAY_OUT = "mend its rules below columns and rows, and resume it"
+
+
+def refused_by_rules(table: TableId, clause: str) -> Fault:
+    """Return the fault of a table whose rules cannot be kept; ``clause`` says why.
+
+    Tables that are refused are never the fault of the run, so no two share a place.
+    """
+    sentence = str(LakeTableError(str(table), clause, _WAY_OUT))
+    return Fault(CHANGELOG.name, f"rules of {table}", sentence)
+
+
+def tables_to_refuse(
+    pipeline: Pipeline, rules: Mapping[TableId, TableRules], windows: Iterable[Window]
+) -> dict[TableId, Fault]:
+    """Return the faults of tables whose rules do not fit their columns, or the events of some windows.
+
+    An event without the filter's column was sent before the column was added, or after it was dropped. Nobody knows then what its
+    rows have there, and NULL would leave them out without a word.
+    """
+    found = {table: clause for table, one in rules.items() if (clause := unusable(one)) is not None}
+    looked_at = {
+        table: one.filter_columns for table, one in rules.items() if one.rows is not None and table not in found
+    }
+    for row in pipeline.ledger.table_shapes(list(windows)) if looked_at else ():
+        names = {column.name for column in row.columns}
+        for column in looked_at.get(row.table, ()):
+            if names.isdisjoint(column.source_names):
+                when = f"{row.window_start:%Y-%m-%d %H:%M} UTC"
+                found[row.table] = f"events of the window {when} lack {column.name}, which its row filter needs"
+    return {table: refused_by_rules(table, clause) for table, clause in found.items()}

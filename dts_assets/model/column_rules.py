@@ -1,0 +1,140 @@
+"""Rules on the columns of a table: what becomes of values before anything typed is stored.
+
+A table with rules has two lists of columns: those that are decoded, and those that the lake stores.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import TypeAlias
+
+from dts_assets.model.columns import Column, same_name
+from dts_assets.model.row_filters import RowFilter, columns_of, misfit, renamed
+
+
+class RuleKind(StrEnum):
+    """The kinds of rules on a column."""
+
+    DROP = "drop"
+    HASH = "hash"
+    MASK = "mask"
+    TOKENIZE = "tokenize"
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnRule:
+    """A rule on a column.
+
+    ``key`` is the secret of ``hash`` and ``tokenize``, ``text`` the mask. What ``pattern`` matches becomes a token, but for the
+    last ``keep_last`` characters of each match.
+    """
+
+    kind: RuleKind
+    key: bytes = field(default=b"", repr=False)
+    text: str = ""
+    pattern: str = ""
+    keep_last: int = 0
+
+    @property
+    def fingerprint(self) -> str:
+        """A text that is another one where the rule makes other values: ``hash 5d41402abc4b``.
+
+        The secret is in it as a keyed hash of a fixed text, which tells as much of it as each hashed value does.
+        """
+        seal = hmac.digest(self.key, b"dts-assets column rule", "sha256").hex()[:12] if self.key else ""
+        return f"{self.kind.value} {seal} {self.keep_last} {self.text!r} {self.pattern!r}"
+
+
+RuleOf: TypeAlias = Callable[[str], ColumnRule | None]
+"""The function that gives the rule on a column of one table, by one of its names."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableRules:
+    """The rules on one table.
+
+    ``decoded`` are the columns as they are decoded, ``stored`` the columns of the lake. ``columns`` has rules by the name in the
+    lake, ``keys`` the columns of the primary key. ``rows`` is the row filter with names of the lake, None without one.
+    """
+
+    decoded: tuple[Column, ...]
+    stored: tuple[Column, ...]
+    keys: frozenset[str]
+    columns: Mapping[str, ColumnRule]
+    rows: RowFilter | None = None
+
+    @property
+    def filter_columns(self) -> tuple[Column, ...]:
+        """The decoded columns that the row filter looks at."""
+        names = columns_of(self.rows) if self.rows is not None else ()
+        return tuple(column for column in self.decoded if column.name in names)
+
+    def unusable_key(self, names: Iterable[str]) -> str | None:
+        """Return a clause about a rule that destroys a key; None if the key stays a key.
+
+        Only a hashed column still tells rows apart, and nobody can make two values with one hash.
+        """
+        for name in sorted(names):
+            rule = self.columns.get(name)
+            if rule is not None and rule.kind is not RuleKind.HASH:
+                return (
+                    f"the rule {rule.kind.value} is on {name}, a column of its primary key, which tells its rows apart"
+                )
+        return None
+
+
+def stored_columns(columns: Iterable[Column], rule_of: RuleOf) -> tuple[Column, ...]:
+    """Return the columns of a table as the lake has them.
+
+    Dropped ones are left out, and those with another rule are text.
+    """
+    found = []
+    for column in columns:
+        rule = rule_on(column, rule_of)
+        if rule is None:
+            found.append(column)
+        elif rule.kind is not RuleKind.DROP:
+            found.append(replace(column, type="string"))
+    return tuple(found)
+
+
+def table_rules(columns: Iterable[Column], rule_of: RuleOf, rows: RowFilter | None) -> TableRules | None:
+    """Return the rules on a table with some columns; None where nothing is to be done.
+
+    Values that get another form are read as text, exactly as the source wrote them, or as bytes. A name in the filter that no
+    column has stays as it is.
+    """
+    columns = tuple(columns)
+    named = {same_name(name): one.name for one in columns for name in (*one.source_names[::-1], one.name)}
+    rows = None if rows is None else renamed(rows, lambda name: named.get(same_name(name), name))
+    looked_at = columns_of(rows) if rows is not None else frozenset()
+    rules = {column.name: rule for column in columns if (rule := rule_on(column, rule_of)) is not None}
+    if not rules and rows is None:
+        return None
+    decoded = []
+    for column in columns:
+        found = rules.get(column.name)
+        if found is None or (found.kind is RuleKind.DROP and column.name in looked_at):
+            decoded.append(column)
+        elif found.kind is not RuleKind.DROP:
+            decoded.append(replace(column, type="binary" if column.type == "binary" else "string"))
+    keys = frozenset(column.name for column in columns if column.is_key)
+    return TableRules(tuple(decoded), stored_columns(columns, rule_of), keys, rules, rows)
+
+
+def unusable(rules: TableRules) -> str | None:
+    """Return a clause about rules that a table cannot have; None if it can."""
+    if not rules.stored:
+        return "no column is left of it"
+    found = rules.unusable_key(rules.keys)
+    if found is None and rules.rows is not None:
+        found = misfit(rules.rows, {column.name: column.type for column in rules.decoded})
+    return found
+
+
+def rule_on(column: Column, rule_of: RuleOf) -> ColumnRule | None:
+    """Return the rule on a column, whichever of its names it is for."""
+    return next((rule for name in (*column.source_names, column.name) if (rule := rule_of(name)) is not None), None)

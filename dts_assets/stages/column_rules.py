@@ -1,0 +1,290 @@
+"""Rules on columns and rows applied to decoded changes, before rows of the changelog are made.
+
+Each image of a change is judged by itself: an update into the filter is an insert, an update out of it a delete. Values that a
+rule replaces are gone behind this step, with what stood of them in ``invalid``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dts_assets.model.column_rules import ColumnRule, RuleKind, TableRules
+from dts_assets.stages.keyed_values import hashed, key_of_unfit, tokenized
+from dts_assets.stages.row_filters import truths
+from dts_assets.wire.columns.buffers import offsets_of, run_lengths
+from dts_assets.wire.format import TableChanges
+
+Mask = npt.NDArray[np.bool_]
+Numbers = npt.NDArray[np.int64]
+
+_SIDES = ("before", "after")
+
+
+class RulesError(Exception):
+    """A change that the rules of its table cannot judge. The text is a clause, which names no value."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuledChanges:
+    """The changes of a table as its rules make them.
+
+    ``left_out`` are the rows of the entry batch that changes were left out of, once for each change.
+    """
+
+    changes: TableChanges
+    left_out: Numbers
+
+
+@dataclass(slots=True)
+class _Notes:
+    """Notes on single values of some rows: ``owners`` are their rows, ``places`` their columns.
+
+    The place of column n is n in the image before, and n and the number of columns in the image after.
+    """
+
+    owners: Numbers
+    places: Numbers
+
+    def of(self, place: int, count: int) -> Mask:
+        """Return the rows that have a note on a place."""
+        found = np.zeros(count, np.bool_)
+        found[self.owners[self.places == place]] = True
+        return found
+
+
+def apply_rules(changes: TableChanges, rules: TableRules) -> RuledChanges:
+    """Return the changes of a table under its rules; ``changes`` have its decoded columns.
+
+    Raises:
+        RulesError: An image lacks a column of the row filter and nothing else tells, or an event told a key that a rule destroys.
+    """
+    clause = rules.unusable_key(name for key in changes.keys.distinct for name in key)
+    if clause is not None:
+        raise RulesError(clause)
+    work = _Work(changes, rules)
+    kept = None if rules.rows is None else work.judge()
+    made = replace(changes, batch=work.batch())
+    if kept is None or kept.all():
+        return RuledChanges(made, np.zeros(0, np.int64))
+    left_out = changes.batch["entry_index"].to_numpy()[~kept].astype(np.int64)
+    batch = made.batch.filter(pa.array(kept))
+    return RuledChanges(
+        replace(made, batch=batch, keys=made.keys.of_rows(kept), carried=made.carried.of_rows(kept)), left_out
+    )
+
+
+class _Work:
+    """The changes of one table while rules are applied: images, notes and operations."""
+
+    def __init__(self, changes: TableChanges, rules: TableRules) -> None:
+        self._batch, self._rules = changes.batch, rules
+        self._names = [column.name for column in rules.decoded]
+        self._count = changes.batch.num_rows
+        told = changes.keys.distinct
+        self._keyed = all(told) if told else bool(rules.keys)
+        self._keys = frozenset().union(*told) if told else rules.keys
+        self._operations: pa.Array = self._batch["op"]
+        self._valid = {side: np.asarray(self._batch[side].is_valid()) for side in _SIDES}
+        self._fields = {
+            side: {name: pc.struct_field(self._batch[side], [at]) for at, name in enumerate(self._names)}
+            for side in _SIDES
+        }
+        known = pa.array([f"{side}.{name}" for side in _SIDES for name in self._names], pa.string())
+        self._known = known
+        absent, invalid = self._batch["absent"], self._batch["invalid"]
+        self._absent = _notes(absent, absent.flatten(), known)
+        bounds = offsets_of(invalid)
+        some = slice(bounds[0], bounds[-1])
+        self._invalid = _notes(invalid, invalid.keys[some], known)
+        self._texts: pa.Array = invalid.items[some]
+
+    def judge(self) -> Mask:
+        """Return the rows that the filter lets through.
+
+        Updates that cross its border become inserts and deletes.
+
+        Raises:
+            RulesError: An image lacks a column of the filter and nothing else tells.
+        """
+        names = [column.name for column in self._rules.filter_columns]
+        lacks = {side: self._lacking(side, names) for side in _SIDES}
+        before = self._truth("before", {name: self._fields["before"][name] for name in names})
+        after = self._truth("after", {name: self._last_sent(name) for name in names})
+        updates = np.asarray(pc.equal(self._operations, "update"))
+        deletes = np.asarray(pc.equal(self._operations, "delete"))
+        # What an update does not send of the new image is as it was in the old one.
+        still_lacks = updates & self._valid["before"]
+        unknown_after = np.logical_or.reduce(
+            [lack & ~(still_lacks & ~old) for lack, old in zip(lacks["after"], lacks["before"], strict=True)]
+        )
+        unknown_after &= self._valid["after"] & ~deletes
+        unknown_before = np.logical_or.reduce(lacks["before"]) | ~self._valid["before"]
+        unknown_before &= updates | deletes
+        self._refuse(
+            unknown_after, "an image lacks a column of its row filter, and nothing else tells what the row has there"
+        )
+        if not self._keyed:
+            self._refuse(
+                unknown_before,
+                "an old image lacks a column of its row filter, and without a primary key no stored row can tell",
+            )
+        enters = updates & after & ~before & ~unknown_before
+        partial = np.isin(np.arange(self._count), self._absent.owners[self._absent.places >= len(self._names)])
+        self._refuse(
+            updates & after & (~before | unknown_before) & partial,
+            "an update brings a row into its row filter, or may do so, and does not send all columns of it",
+        )
+        leaves = updates & ~after & (before | unknown_before)
+        self._become("insert", enters, without="before")
+        self._leave(leaves)
+        return np.where(deletes, before | unknown_before, np.where(updates, after | leaves, after))
+
+    def batch(self) -> pa.RecordBatch:
+        """Return the columns of the changes, with images of the stored columns."""
+        for name, rule in self._rules.columns.items():
+            if rule.kind is not RuleKind.DROP:
+                for number, side in enumerate(_SIDES):
+                    self._fields[side][name] = self._replaced(side, name, number, rule)
+        stored = [column.name for column in self._rules.stored]
+        gone = self._rules.columns.keys() - set(stored)
+        at = {name: place for place, name in enumerate(self._names)}
+        dropped = [at[name] + side * len(self._names) for name in gone if name in at for side in (0, 1)]
+        rewritten = [
+            at[name] + side * len(self._names) for name in self._rules.columns if name in at for side in (0, 1)
+        ]
+        absent = np.isin(self._absent.places, dropped, invert=True)
+        invalid = np.isin(self._invalid.places, rewritten, invert=True)
+        columns = {
+            "entry_index": self._batch["entry_index"],
+            "row_number": self._batch["row_number"],
+            "op": self._operations,
+            "before": self._image("before", stored),
+            "after": self._image("after", stored),
+            "absent": self._listed(self._absent, absent),
+            "invalid": self._mapped(invalid),
+        }
+        return pa.RecordBatch.from_pydict(columns)
+
+    def _truth(self, side: str, columns: dict[str, pa.Array]) -> Mask:
+        assert self._rules.rows is not None
+        found = pc.fill_null(truths(self._rules.rows, columns), False)
+        truth: Mask = np.asarray(found.to_numpy(zero_copy_only=False), np.bool_) & self._valid[side]
+        return truth
+
+    def _lacking(self, side: str, names: list[str]) -> list[Mask]:
+        """Return, for each column, the rows whose image was sent without it."""
+        base = len(self._names) * _SIDES.index(side)
+        return [self._absent.of(base + self._names.index(name), self._count) for name in names]
+
+    def _last_sent(self, name: str) -> pa.Array:
+        """Return a column of the new image, from the old one where it was not sent."""
+        place = self._names.index(name)
+        lacks = self._absent.of(place + len(self._names), self._count)
+        new = self._fields["after"][name]
+        return pc.if_else(pa.array(lacks), self._fields["before"][name], new) if lacks.any() else new
+
+    def _refuse(self, rows: Mask, clause: str) -> None:
+        if rows.any():
+            raise RulesError(clause)
+
+    def _become(self, operation: str, rows: Mask, *, without: str) -> None:
+        """Make another operation of some rows, which has one image fewer."""
+        if not rows.any():
+            return
+        self._operations = pc.if_else(pa.array(rows), operation, self._operations)
+        self._valid[without] = self._valid[without] & ~rows
+        half = len(self._names)
+        first = 0 if without == "before" else half
+
+        def stays(notes: _Notes) -> Mask:
+            inside = (notes.places >= first) & (notes.places < first + half)
+            return ~(rows[notes.owners] & inside)
+
+        absent, invalid = stays(self._absent), stays(self._invalid)
+        self._absent = _Notes(self._absent.owners[absent], self._absent.places[absent])
+        self._invalid = _Notes(self._invalid.owners[invalid], self._invalid.places[invalid])
+        self._texts = self._texts.filter(pa.array(invalid))
+
+    def _leave(self, rows: Mask) -> None:
+        """Make deletes of updates. An old image that lacks the key has it from the new one: it was not sent as it is the same."""
+        if not rows.any():
+            return
+        half, imageless = len(self._names), rows & ~self._valid["before"]
+        for place, name in enumerate(self._names):
+            if name not in self._keys:
+                continue
+            taken = (
+                rows & (imageless | self._absent.of(place, self._count)) & ~self._absent.of(place + half, self._count)
+            )
+            if not taken.any():
+                continue
+            fields = self._fields
+            fields["before"][name] = pc.if_else(pa.array(taken), fields["after"][name], fields["before"][name])
+            stays = ~((self._absent.places == place) & taken[self._absent.owners])
+            self._absent = _Notes(self._absent.owners[stays], self._absent.places[stays])
+            moved = (self._invalid.places == place + half) & taken[self._invalid.owners]
+            self._invalid = _Notes(self._invalid.owners, np.where(moved, place, self._invalid.places))
+        if imageless.any():
+            others = [place for place, name in enumerate(self._names) if name not in self._keys]
+            owners, places = np.repeat(np.flatnonzero(imageless), len(others)), np.tile(others, int(imageless.sum()))
+            self._absent = _Notes(
+                np.concatenate([self._absent.owners, owners]),
+                np.concatenate([self._absent.places, places.astype(np.int64)]),
+            )
+        self._valid["before"] = self._valid["before"] | rows
+        self._become("delete", rows, without="after")
+
+    def _replaced(self, side: str, name: str, number: int, rule: ColumnRule) -> pa.Array:
+        """Return the values of a column as a rule makes them, those that did not fit among them."""
+        place = self._names.index(name) + number * len(self._names)
+        values = self._fields[side][name]
+        unfit = np.flatnonzero(self._invalid.places == place)
+        rows = np.full(self._count, -1)
+        rows[self._invalid.owners[unfit]] = unfit
+        texts = None
+        if len(unfit):
+            texts = self._texts.take(pa.array(rows, pa.int64(), mask=rows < 0)).cast(pa.binary())
+        if rule.kind is RuleKind.MASK:
+            there = values.is_valid() if texts is None else pc.or_(values.is_valid(), texts.is_valid())
+            return pc.if_else(there, pa.scalar(rule.text), pa.scalar(None, pa.string()))
+        if rule.kind is RuleKind.HASH:
+            read = hashed(values.cast(pa.binary()), rule.key)
+            return read if texts is None else pc.coalesce(read, hashed(texts, key_of_unfit(rule.key)))
+        found = tokenized(values, rule)
+        # A value that is no text may hide what the pattern looks for.
+        return found if texts is None else pc.coalesce(found, tokenized(texts, rule))
+
+    def _image(self, side: str, names: list[str]) -> pa.StructArray:
+        children = [self._fields[side][name] for name in names]
+        fields = [pa.field(name, child.type) for name, child in zip(names, children, strict=True)]
+        return pa.StructArray.from_arrays(children, fields=fields, mask=pa.array(~self._valid[side]))
+
+    def _listed(self, notes: _Notes, chosen: Mask) -> pa.ListArray:
+        owners, places = notes.owners[chosen], notes.places[chosen]
+        order = np.lexsort((places, owners))
+        names = self._known.take(pa.array(places[order]))
+        return pa.ListArray.from_arrays(self._bounds(owners), names)
+
+    def _mapped(self, chosen: Mask) -> pa.MapArray:
+        owners, places = self._invalid.owners[chosen], self._invalid.places[chosen]
+        order = np.lexsort((places, owners))
+        names, texts = (
+            self._known.take(pa.array(places[order])),
+            self._texts.filter(pa.array(chosen)).take(pa.array(order)),
+        )
+        return pa.MapArray.from_arrays(self._bounds(owners), names, texts)
+
+    def _bounds(self, owners: Numbers) -> pa.Array:
+        return pa.array(run_lengths(np.bincount(owners, minlength=self._count)))
+
+
+def _notes(lists: pa.Array, names: pa.Array, known: pa.Array) -> _Notes:
+    """Return the notes of a column of lists or maps."""
+    owners = np.repeat(np.arange(len(lists)), np.diff(offsets_of(lists)))
+    places = pc.index_in(names, value_set=known).to_numpy(zero_copy_only=False).astype(np.int64)
+    return _Notes(owners, places)

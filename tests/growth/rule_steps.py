@@ -1,0 +1,55 @@
+"""Rules on columns and rows: many changes, long texts, and patterns that other engines take long for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+
+from dts_assets.model.column_rules import ColumnRule, RuleKind, TableRules, table_rules
+from dts_assets.model.columns import Column
+from dts_assets.settings.row_filters import filter_of
+from dts_assets.stages.column_rules import apply_rules
+from tests.growth.long_histories import Case
+from tests.stages.ruled import KEY, NULLS, UNFIT, Change, batch_of, changes_of, rules_of
+
+PATTERN = ColumnRule(RuleKind.TOKENIZE, key=KEY, pattern="(a+)+b|[0-9]+", keep_last=1)
+NOTES = (Column("id", "int", is_key=True), Column("note", "string", is_key=False))
+
+
+def _rules(filter_text: str) -> TableRules:
+    found = table_rules(NOTES, {"note": PATTERN}.get, filter_of(filter_text))
+    assert found is not None
+    return found
+
+
+def _changes(count: int) -> pa.RecordBatch:
+    """Changes that come into the filter, leave it, and have values that do not fit."""
+    rows = []
+    for number in range(count):
+        one = {
+            **NULLS,
+            "id": number,
+            "region": ("eu", "us")[number % 2],
+            "email": f"{number}@b",
+            "card": f"{number}1111",
+        }
+        other = {**one, "region": ("us", "eu", "eu")[number % 3], "note": UNFIT if number % 5 == 0 else "n"}
+        rows.append(Change("update", one, other))
+    return batch_of(rows, rules_of().decoded)
+
+
+def _notes(texts: list[str]) -> pa.RecordBatch:
+    return batch_of([Change("insert", None, {"id": 1, "note": text}) for text in texts], NOTES)
+
+
+def _under(filter_text: str) -> Callable[[pa.RecordBatch], object]:
+    return lambda batch: apply_rules(changes_of(batch), _rules(filter_text))
+
+
+RULE_STEPS: dict[str, Case] = {
+    "changes under rules": (_changes, lambda batch: apply_rules(changes_of(batch), rules_of())),
+    "texts that match often": (lambda count: _notes(["1 2 3 aab"] * count), _under("note IS NOT NULL")),
+    "one long text that matches often": (lambda count: _notes(["1a" * count]), _under("note LIKE '%1%a%'")),
+    "one long text that nearly matches": (lambda count: _notes(["a" * count]), _under("note LIKE '%a%a%a%a%b'")),
+}
