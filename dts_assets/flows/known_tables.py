@@ -11,12 +11,14 @@ from datetime import datetime
 from functools import partial
 
 from dts_assets.flows.pipeline import Pipeline
+from dts_assets.model.added_columns import DELETED_AT
 from dts_assets.model.column_rules import TableRules, stored_columns, table_rules
 from dts_assets.model.columns import Column, ColumnShape, same_name, widened
 from dts_assets.model.ledger_rows import TableShapeRow
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
 from dts_assets.planning.column_names import ColumnNames, named_columns, spelled_as_last
+from dts_assets.settings.rules import idle_rules
 from dts_assets.stages.entry_facts import merge_shapes
 from dts_assets.store.registry import (
     RegisteredColumn,
@@ -187,10 +189,21 @@ def ruled_tables(pipeline: Pipeline, tables: Iterable[TableId]) -> dict[TableId,
     found = {}
     for table in tables if settings.columns or settings.rows else ():
         shape = registered[table].shape if table in registered else ()
-        rules = table_rules(shape, settings.rule_finder(table), settings.row_filter(table))
+        soft = DELETED_AT in settings.snapshot_columns(table)
+        rules = table_rules(shape, settings.rule_finder(table), settings.row_filter(table), keeps_deleted=soft)
         if rules is not None:
             found[table] = rules
     return found
+
+
+def rules_without_columns(pipeline: Pipeline) -> tuple[str, ...]:
+    """Return the keys below ``columns`` that name no column, though their tables are known: ``("shopdb.orders.emial",)``."""
+    tables = {
+        table: [name for column in entry.shape for name in (*column.source_names, column.name)]
+        for table, entry in (_registered_tables(pipeline) or {}).items()
+        if pipeline.settings.columns
+    }
+    return idle_rules(pipeline.settings.columns, tables)
 
 
 def source_types(pipeline: Pipeline) -> dict[TableId, dict[str, str]]:

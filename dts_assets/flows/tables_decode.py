@@ -11,7 +11,7 @@ from datetime import datetime
 from dts_assets.errors import StaleGenerationError
 from dts_assets.flows.apart import do_apart, refuse_shared
 from dts_assets.flows.executors import count_cores
-from dts_assets.flows.known_tables import known_tables, ruled_tables, widen_unsigned
+from dts_assets.flows.known_tables import known_tables, ruled_tables, rules_without_columns, widen_unsigned
 from dts_assets.flows.layers import CHANGELOG
 from dts_assets.flows.open_windows import files_of_cells
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
@@ -125,6 +125,8 @@ def _decode(
 ) -> Decoded:
     rules = ruled_tables(pipeline, tables)
     refused = tables_to_refuse(pipeline, rules, plan.windows_again)
+    if idle := rules_without_columns(pipeline):
+        progress(f"changelog: these rules name no column that is known, and do nothing: {', '.join(idle)}")
     tables = {table: columns for table, columns in tables.items() if table not in refused}
     opened = do_apart(
         CHANGELOG.name, tables, lambda table: _opened(pipeline, plan, table, tables[table], rules.get(table))

@@ -57,7 +57,8 @@ class TableRules:
     """The rules on one table.
 
     ``decoded`` are the columns as they are decoded, ``stored`` the columns of the lake. ``columns`` has rules by the name in the
-    lake, ``keys`` the columns of the primary key. ``rows`` is the row filter with names of the lake, None without one.
+    lake, ``keys`` the columns of the primary key. ``rows`` is the row filter with names of the lake, None without
+    one. ``keeps_deleted`` says that deleted rows stay in the table's snapshot.
     """
 
     decoded: tuple[Column, ...]
@@ -65,6 +66,7 @@ class TableRules:
     keys: frozenset[str]
     columns: Mapping[str, ColumnRule]
     rows: RowFilter | None = None
+    keeps_deleted: bool = False
 
     @property
     def filter_columns(self) -> tuple[Column, ...]:
@@ -101,14 +103,18 @@ def stored_columns(columns: Iterable[Column], rule_of: RuleOf) -> tuple[Column, 
     return tuple(found)
 
 
-def table_rules(columns: Iterable[Column], rule_of: RuleOf, rows: RowFilter | None) -> TableRules | None:
+def table_rules(
+    columns: Iterable[Column], rule_of: RuleOf, rows: RowFilter | None, *, keeps_deleted: bool = False
+) -> TableRules | None:
     """Return the rules on a table with some columns; None where nothing is to be done.
 
     Values that get another form are read as text, exactly as the source wrote them, or as bytes. A name in the filter that no
     column has stays as it is.
     """
     columns = tuple(columns)
-    named = {same_name(name): one.name for one in columns for name in (*one.source_names[::-1], one.name)}
+    # Of names that differ in case only, the one of the lake counts first.
+    named = {same_name(name): one.name for one in reversed(columns) for name in one.source_names[::-1]}
+    named |= {same_name(one.name): one.name for one in columns}
     rows = None if rows is None else renamed(rows, lambda name: named.get(same_name(name), name))
     looked_at = columns_of(rows) if rows is not None else frozenset()
     rules = {column.name: rule for column in columns if (rule := rule_on(column, rule_of)) is not None}
@@ -122,7 +128,7 @@ def table_rules(columns: Iterable[Column], rule_of: RuleOf, rows: RowFilter | No
         elif found.kind is not RuleKind.DROP:
             decoded.append(replace(column, type="binary" if column.type == "binary" else "string"))
     keys = frozenset(column.name for column in columns if column.is_key)
-    return TableRules(tuple(decoded), stored_columns(columns, rule_of), keys, rules, rows)
+    return TableRules(tuple(decoded), stored_columns(columns, rule_of), keys, rules, rows, keeps_deleted)
 
 
 def unusable(rules: TableRules) -> str | None:

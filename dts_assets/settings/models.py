@@ -354,7 +354,8 @@ class Subscription(Part):
     @property
     def rules(self) -> list[Any]:
         """The rules on columns and rows as texts without secrets; empty lists where there are none."""
-        return rule_texts(self.columns, self.rows)
+        # Where deleted rows stay, a filter is stricter with old images.
+        return [*rule_texts(self.columns, self.rows), list(self.snapshot_requests) if self.rows else []]
 
 
 class Settings(Part):

@@ -5,13 +5,13 @@ A secret that a rule needs comes from the environment, and neither ``repr`` nor 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field, GetJsonSchemaHandler, SecretStr, WithJsonSchema
 from pydantic import model_validator as check_whole
-from pydantic_core import PydanticCustomError
+from pydantic_core import CoreSchema, PydanticCustomError
 
 from dts_assets.model.column_rules import ColumnRule, RuleKind
 from dts_assets.model.columns import same_name
@@ -87,6 +87,10 @@ class ColumnRuleText(Part):
             raise mistake("the column has not one rule", "write one of drop, hash, mask and tokenize")
         return self
 
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {"anyOf": [{"const": RuleKind.DROP.value}, handler(schema)]}
+
     @property
     def rule(self) -> ColumnRule:
         """The rule in words of the model."""
@@ -156,6 +160,20 @@ def rule_finder(rules: Mapping[str, ColumnRuleText], table: TableId) -> Callable
         return next((rule for column, rule in mine if fnmatchcase(same_name(name), column)), None)
 
     return rule_of
+
+
+def idle_rules(rules: Mapping[str, ColumnRuleText], tables: Mapping[TableId, Iterable[str]]) -> tuple[str, ...]:
+    """Return the globs whose tables are known, and that name no column of them: a slip of the pen may leave a value plain.
+
+    ``tables`` are the known tables with all names of their columns.
+    """
+    found = []
+    for glob in rules:
+        names = [names for table, names in tables.items() if _column_of(glob, table)]
+        column = same_name(_parts_of(glob)[2])
+        if names and not any(fnmatchcase(same_name(name), column) for some in names for name in some):
+            found.append(glob)
+    return tuple(found)
 
 
 def _column_of(glob: str, table: TableId) -> str:

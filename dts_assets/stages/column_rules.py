@@ -133,6 +133,11 @@ class _Work:
                 unknown_before,
                 "an old image lacks a column of its row filter, and without a primary key no stored row can tell",
             )
+        if self._rules.keeps_deleted:
+            self._refuse(
+                unknown_before & (deletes | ~after | self._moved()),
+                "an old image lacks a column of its row filter, and a row that never passed would stay as a deleted one",
+            )
         enters = updates & after & ~before & ~unknown_before
         partial = np.isin(np.arange(self._count), self._absent.owners[self._absent.places >= len(self._names)])
         self._refuse(
@@ -187,6 +192,16 @@ class _Work:
         lacks = self._absent.of(place + len(self._names), self._count)
         new = self._fields["after"][name]
         return pc.if_else(pa.array(lacks), self._fields["before"][name], new) if lacks.any() else new
+
+    def _moved(self) -> Mask:
+        """Return the rows with another key in the new image than the old one tells."""
+        moved = np.zeros(self._count, np.bool_)
+        for place, name in enumerate(self._names):
+            if name in self._keys:
+                old, new = self._fields["before"][name], self._fields["after"][name]
+                same = np.asarray(pc.fill_null(pc.equal(old, new), False).to_numpy(zero_copy_only=False), np.bool_)
+                moved |= ~same & self._valid["before"] & ~self._absent.of(place, self._count)
+        return moved
 
     def _refuse(self, rows: Mask, clause: str) -> None:
         if rows.any():

@@ -15,12 +15,13 @@ import pytest
 from dts_assets.flows import snapshot_jobs
 from dts_assets.flows.pauses import resume_tables
 from dts_assets.wire.dts_protobuf import row_changes
-from tests.flows.harness import Bench, Harness, table_id
+from tests.flows.harness import Bench, Harness, refresh, settle_open, table_id
 from tests.flows.history import WINDOWS, History, border
 from tests.flows.in_process import bench_in_process
 from tests.flows.short import SECOND, insert, item, items, open_short, short_source
-from tests.flows.source import Contents, Dml
+from tests.flows.source import Contents, Dml, write_capture
 from tests.flows.source_tables import ABSENT, DATE, INT, TEXT, Field, Row, Table
+from tests.flows.test_live import content, pieces, with_an_end
 from tests.tiers import times
 
 KEY = "a key that nobody guesses"
@@ -281,3 +282,61 @@ def test_statements_of_ruled_columns_are_texts(bench_of: Bench, bank_capture: Pa
     assert all("***" not in one.replace("'***'", "") for one in statements)
     assert not any("`j`" in one for one in statements)
     assert not any(re.search("(?<!['0-9a-f])[0-9a-f]{64}", one) for one in statements)
+
+
+def test_a_topic_followed_in_pieces_is_ruled_as_if_read_at_once(bench_of: Bench, bank: History, tmp_path: Path) -> None:
+    """Open windows are appended to and compared; what a filter leaves out of them is counted once."""
+    sent = with_an_end(bank)
+    rules: dict[str, Any] = {"columns": COLUMNS, "rows": ROWS}
+    closed = bench_of.open(write_capture(tmp_path / "whole", sent), complete=False, **rules)
+    closed.settle()
+    harness = bench_of.open(tmp_path / "pieces", complete=False, window={"live": True}, **rules)
+    for number, some in enumerate(pieces(sent, Random(3), times(4, 9))):
+        write_capture(tmp_path / "pieces", some, name=f"piece{number}")
+        refresh(harness)
+    settle_open(harness, rounds=10)
+    expected, found = content(closed), content(harness)
+    assert {row["filtered"] for row in closed.rows("window_tables")} > {0}
+    for name, rows in expected.items():
+        assert found[name] == rows, name
+
+
+def test_a_rule_that_names_no_column_is_said(bench_of: Bench, bank_capture: Path) -> None:
+    columns = {"bank.accounts.ownr": "drop", "bank.accounts.Owner": "drop", "bank.later.x": "drop", "*.no_*": "drop"}
+    harness = bench_of.open(bank_capture, columns=columns)
+    harness.all()
+    (line,) = [one for one in harness.lines if "do nothing" in one]
+    assert line.endswith(": bank.accounts.ownr, *.no_*")
+
+
+def test_old_images_of_the_key_alone_are_enough_but_where_deleted_rows_stay(bench_of: Bench, tmp_path: Path) -> None:
+    source = short_source(items())
+    table = source.tables["items"]
+    insert(source, border(0) + SECOND, range(4), n=0)  # outside of the filter
+    insert(source, border(0) + 2 * SECOND, range(4, 9), n=1)
+
+    def old(number: int) -> Row:
+        return {"id": number, "n": ABSENT, "note": ABSENT}
+
+    changes = [
+        (old(1), None),  # deleted outside
+        (old(5), None),
+        (old(6), item(6, 0, "leaves")),
+        (old(2), item(2, 1, "comes")),
+        (old(3), item(33, 1, "comes and moves")),
+        (old(0), item(44, 0, "moves outside")),
+        (old(7), item(77, 1, "moves inside")),
+    ]
+    for number, pair in enumerate(changes):
+        source.transaction(border(0) + (number + 3) * SECOND, Dml(table, [pair]))
+    source.checkpoint(border(0) + 500 * SECOND)
+    found = {}
+    for deletes in ("hard", "soft"):
+        harness = open_short(
+            bench_of, tmp_path / deletes, source.messages, windows=1, rows={"*": "n = 1"}, deletes=deletes
+        )  # fmt: skip
+        harness.all()
+        found[deletes] = {row["id"] for row in harness.rows("snapshot", "bank", "items")}
+    assert found == {"hard": {2, 33, 4, 77, 8}, "soft": set()}
+    (paused,) = harness.pipeline.ledger.paused_tables()
+    assert "would stay as a deleted one" in paused.reason

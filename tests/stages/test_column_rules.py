@@ -193,6 +193,29 @@ def test_without_a_key_an_old_image_must_tell() -> None:
     assert apply_rules(changes_of(batch_of(some, rules.decoded)), rules).changes.batch.num_rows == 1  # its key tells
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        Change("delete", {"id": 1}, None),
+        Change("update", {"id": 1}, {**NULLS, "id": 1}),
+        Change("update", None, {**NULLS, "id": 1}),
+        Change("update", {"id": 1}, {**NULLS, "id": 2, "region": "eu", "secret": None}),
+    ],
+    ids=["deleted", "leaves", "leaves without an old image", "moves"],
+)
+def test_where_deleted_rows_stay_an_old_image_must_tell(change: Change) -> None:
+    """A row that never passed would stand in the snapshot as a deleted one."""
+    rules = rules_of()
+    batch = batch_of([change], rules.decoded)
+    assert apply_rules(changes_of(batch), rules).changes.batch.num_rows == 1
+    with pytest.raises(RulesError, match="as a deleted one"):
+        apply_rules(changes_of(batch), replace(rules, keeps_deleted=True))
+    stays = Change("update", {"id": 1}, {**NULLS, "id": 1, "region": "eu"})
+    assert apply_rules(
+        changes_of(batch_of([stays], rules.decoded)), replace(rules, keeps_deleted=True)
+    ).changes.batch.num_rows
+
+
 def test_a_column_that_was_not_sent_is_as_in_the_old_image() -> None:
     old = {**NULLS, "id": 1, "region": "eu", "amount": 10}
     rules = rules_of()

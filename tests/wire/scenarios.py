@@ -118,6 +118,13 @@ def decoded(scenario: Scenario, *, spaced: bool = False) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def entries_of(scenario: Scenario) -> tuple[pa.RecordBatch, dict[TableId, tuple[Column, ...]]]:
+    """The entries of a scenario, and its tables with the columns that they describe."""
+    wire = scenario.format
+    found = wire.entries(pa.array(_joined(wire.fragments(scenario.messages())), pa.binary()))
+    return found.batch, _columns(wire, found)
+
+
 def _values(message: Mapping[str, Any] | None, schema: bytes, *, spaced: bool) -> Iterator[bytes | None]:
     if message is None:
         yield None
