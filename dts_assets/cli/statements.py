@@ -114,7 +114,7 @@ def _settings(
     """
     zone = {} if time_zone is None else {"source_time_zone": _zone(time_zone)}
     if settings is not None:
-        names = ("format", "source_time_zone", "tables", "types", "sql", "partitions")
+        names = ("format", "source_time_zone", "tables", "types", "columns", "rows", "sql", "partitions")
         given = settings.model_dump(include=set(names))
         return {**given, **({} if settings.schema_file is None else {"schema": settings.schema_file}), **zone}
     if wire_format is None:

@@ -129,3 +129,22 @@ def test_a_call_that_cannot_be_meant_is_refused(arguments: tuple[str, ...], said
     done = called(*arguments)
     assert done.exit_code == 2
     assert said in " ".join(done.stderr.split())
+
+
+def test_rules_of_a_subscription_hold_for_a_bare_capture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a rule keeps out of tables is in no statement either."""
+    monkeypatch.setenv("PII_KEY", "a key that nobody guesses")
+    rules = """
+    columns: {"*.birthday": drop, "*.customers.EMAIL": {hash: {key: "${PII_KEY}"}}, "*.credit": {mask: "***"}}
+    rows: {"shopdb.customers": "status = 'active' AND birthday < '2000-01-01'"}
+"""
+    config = tmp_path / "pipeline.yaml"
+    shipped = (ROOT / "pipeline.yaml").read_text()
+    config.write_text(shipped.replace("./examples", str(ROOT / "examples")).rstrip() + rules)
+    result = called("shop", "--capture", str(EXAMPLE), "--config", str(config), "--table", "shopdb.customers")
+    assert result.exit_code == 0, result.output
+    inserts = [one for one in result.stdout.splitlines() if one.startswith("INSERT")]
+    assert len(inserts) > 5
+    assert all("'active'" in one and "'***'" in one for one in inserts)
+    changes = [one for one in result.stdout.splitlines() if one.startswith(("INSERT", "UPDATE", "DELETE"))]
+    assert not any("@" in one or "birthday" in one for one in changes)

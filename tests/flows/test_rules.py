@@ -340,3 +340,11 @@ def test_old_images_of_the_key_alone_are_enough_but_where_deleted_rows_stay(benc
     assert found == {"hard": {2, 33, 4, 77, 8}, "soft": set()}
     (paused,) = harness.pipeline.ledger.paused_tables()
     assert "would stay as a deleted one" in paused.reason
+
+
+@pytest.mark.spark
+def test_tasks_of_spark_get_the_rules(bench: Bench, bank: History, bank_capture: Path) -> None:
+    """In this process as all others here, and by a session of Spark in ``make test-all``."""
+    harness = bench.open(bank_capture, columns=COLUMNS, rows=ROWS)
+    harness.all()
+    assert stored(harness, bank.source.tables) == ruled_contents(bank.final(), bank.source.tables)
