@@ -52,6 +52,11 @@ RuleOf: TypeAlias = Callable[[str], ColumnRule | None]
 """The function that gives the rule on a column of one table, by one of its names."""
 
 
+def no_rule(name: str) -> ColumnRule | None:
+    """Return no rule: it is the function of a table without rules."""
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class TableRules:
     """The rules on one table.
@@ -93,6 +98,8 @@ def stored_columns(columns: Iterable[Column], rule_of: RuleOf) -> tuple[Column, 
 
     Dropped ones are left out, and those with another rule are text.
     """
+    if rule_of is no_rule:  # thousands of tables are asked for again and again
+        return tuple(columns)
     found = []
     for column in columns:
         rule = rule_on(column, rule_of)

@@ -5,15 +5,16 @@ A secret that a rule needs comes from the environment, and neither ``repr`` nor 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, GetJsonSchemaHandler, SecretStr, WithJsonSchema
 from pydantic import model_validator as check_whole
 from pydantic_core import CoreSchema, PydanticCustomError
 
-from dts_assets.model.column_rules import ColumnRule, RuleKind
+from dts_assets.model.column_rules import ColumnRule, RuleKind, RuleOf, no_rule
 from dts_assets.model.columns import same_name
 from dts_assets.model.tables import TableId
 from dts_assets.settings.document import Document, Place
@@ -148,18 +149,18 @@ def _parts_of(glob: str) -> tuple[str, str, str]:
     return glob.rpartition(".")
 
 
-def rule_finder(rules: Mapping[str, ColumnRuleText], table: TableId) -> Callable[[str], ColumnRule | None]:
+def rule_finder(rules: Mapping[str, ColumnRuleText], table: TableId) -> RuleOf:
     """Return the function that gives the rule on a column of a table.
 
     The first glob that matches counts. Case does not count in names of columns: a value must not slip through because a server
     spells them otherwise.
     """
-    mine = [(same_name(column), one.rule) for glob, one in rules.items() if (column := _column_of(glob, table))]
+    mine = [(column, one.rule) for glob, one in rules.items() if (column := _column_of(glob, table))]
 
     def rule_of(name: str) -> ColumnRule | None:
-        return next((rule for column, rule in mine if fnmatchcase(same_name(name), column)), None)
+        return next((rule for column, rule in mine if _names(column, name)), None)
 
-    return rule_of
+    return rule_of if mine else no_rule
 
 
 def idle_rules(rules: Mapping[str, ColumnRuleText], tables: Mapping[TableId, Iterable[str]]) -> tuple[str, ...]:
@@ -170,13 +171,20 @@ def idle_rules(rules: Mapping[str, ColumnRuleText], tables: Mapping[TableId, Ite
     found = []
     for glob in rules:
         names = [names for table, names in tables.items() if _column_of(glob, table)]
-        column = same_name(_parts_of(glob)[2])
-        if names and not any(fnmatchcase(same_name(name), column) for some in names for name in some):
+        column = _parts_of(glob)[2]
+        if names and not any(_names(column, name) for some in names for name in some):
             found.append(glob)
     return tuple(found)
 
 
+@lru_cache(maxsize=65536)
+def _names(glob: str, column: str) -> bool:
+    return fnmatchcase(same_name(column), same_name(glob))
+
+
+@lru_cache(maxsize=65536)
 def _column_of(glob: str, table: TableId) -> str:
+    """Return the glob of columns where the glob of tables matches, else an empty text."""
     tables, _, column = _parts_of(glob)
     return column if table.matches(tables) else ""
 

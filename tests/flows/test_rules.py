@@ -5,15 +5,18 @@ from __future__ import annotations
 import hmac
 import re
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from random import Random
 from typing import Any
 
+import duckdb
 import pytest
 
 from dts_assets.flows import snapshot_jobs
 from dts_assets.flows.pauses import resume_tables
+from dts_assets.model.spans import Span
 from dts_assets.wire.dts_protobuf import row_changes
 from tests.flows.harness import Bench, Harness, refresh, settle_open, table_id
 from tests.flows.history import WINDOWS, History, border
@@ -24,6 +27,7 @@ from tests.flows.source_tables import ABSENT, DATE, INT, TEXT, Field, Row, Table
 from tests.flows.test_live import content, pieces, with_an_end
 from tests.tiers import times
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
 KEY = "a key that nobody guesses"
 COLUMNS: dict[str, Any] = {
     "bank.accounts.owner": {"hash": {"key": KEY}},
@@ -340,6 +344,35 @@ def test_old_images_of_the_key_alone_are_enough_but_where_deleted_rows_stay(benc
     assert found == {"hard": {2, 33, 4, 77, 8}, "soft": set()}
     (paused,) = harness.pipeline.ledger.paused_tables()
     assert "would stay as a deleted one" in paused.reason
+
+
+@pytest.mark.long
+def test_a_real_server_has_the_rows_that_pass(bench_of: Bench) -> None:
+    """The example comes from a MariaDB, whose rows at the end are filtered by DuckDB."""
+    filters = {
+        "customers": "status IN ('active', 'new') AND (birthday < '1990-01-01' OR birthday IS NULL) AND NOT email LIKE '%1%'",
+        "orders": "currency = 'EUR' OR total BETWEEN 100 AND 1500.5",
+        "order_items": "NOT (quantity > 3)",
+        "products": "title LIKE '%a%' AND price < 1000",
+        "payments": "amount > 99.995 AND method <> 'card'",
+    }
+    numbers = {"total": "DECIMAL(14,2)", "quantity": "INT", "price": "DECIMAL(20,4)", "amount": "DECIMAL(20,4)"}
+    start = datetime(2026, 1, 5, tzinfo=UTC)
+    window = {"every": timedelta(hours=1), "start": start, "end": start + timedelta(hours=8)}
+    rows = {f"shopdb.{name}": text for name, text in filters.items()}
+    harness = bench_of.open(EXAMPLES / "shop", partitions=4, window=window, rows=rows)
+    windows = tuple(harness.pipeline.grid.at(number) for number in range(8))
+    harness.raw_of(Span((0, 1, 2, 3), windows))
+    harness.entries_of(Span((0, 1, 2, 3), windows))
+    harness.tables_of(windows)
+    for name, text in filters.items():
+        typed = re.sub("|".join(numbers), lambda found: f"{found.group()}::{numbers[found.group()]}", text)
+        file = EXAMPLES / "shop.expected" / f"shopdb.{name}.parquet"
+        (expected,) = duckdb.execute(f"SELECT count(*), count(DISTINCT t) FROM '{file}' t WHERE {typed}").fetchall()
+        everything = duckdb.execute(f"SELECT count(*) FROM '{file}'").fetchall()[0][0]
+        found = harness.rows("snapshot", "shopdb", name)
+        assert 0 < len(found) < everything
+        assert (len(found), len({str(row) for row in found})) == expected
 
 
 @pytest.mark.spark
