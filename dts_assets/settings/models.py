@@ -355,7 +355,7 @@ class Subscription(Part):
     def rules(self) -> list[Any]:
         """The rules on columns and rows as texts without secrets; empty lists where there are none."""
         # Where deleted rows stay, a filter is stricter with old images.
-        return [*rule_texts(self.columns, self.rows), list(self.snapshot_requests) if self.rows else []]
+        return [*rule_texts(self.columns, self.rows), list(self.deletes.items()) if self.rows else []]
 
 
 class Settings(Part):

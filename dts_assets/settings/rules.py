@@ -164,9 +164,9 @@ def rule_finder(rules: Mapping[str, ColumnRuleText], table: TableId) -> RuleOf:
 
 
 def idle_rules(rules: Mapping[str, ColumnRuleText], tables: Mapping[TableId, Iterable[str]]) -> tuple[str, ...]:
-    """Return the globs whose tables are known, and that name no column of them: a slip of the pen may leave a value plain.
+    """Return the globs whose tables are known, and that name no column of them.
 
-    ``tables`` are the known tables with all names of their columns.
+    A slip of the pen would leave a value plain. ``tables`` are the known tables with all names of their columns.
     """
     found = []
     for glob in rules:

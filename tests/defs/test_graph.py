@@ -10,6 +10,7 @@ import pytest
 from dts_assets.defs.metadata import KEY_TAG
 from dts_assets.defs.table_assets import graph_tables
 from dts_assets.model.tables import TableId
+from dts_assets.settings import Subscription
 from dts_assets.store.columns import ENTRIES, RAW_ENVELOPES, changelog_columns, history_columns, snapshot_columns
 
 if TYPE_CHECKING:
@@ -21,6 +22,13 @@ ORDERS = TableId("shopdb", "", "orders")
 AUDIT = TableId("shopdb", "", "audit")
 ODD = TableId("shop.db", "", "a/b|c [订单]")
 COLUMNS = [("id", "int", True), ("note", "string", False), ("_event_time", "timestamp", False)]
+
+PLAIN: dict[str, Any] = {
+    "format": "dts-protobuf",
+    "source": {"capture": "./shop"},
+    "partitions": 1,
+    "window": {"every": "1h", "start": "2026-01-05T00:00Z"},
+}
 
 
 @pytest.fixture
@@ -151,6 +159,15 @@ def test_declared_columns_are_those_of_the_lake(shop: Project) -> None:
     assert declared("changelog", "shopdb", "orders") == list(changelog_columns(of_orders))
     assert declared("snapshot", "shopdb", "orders") == list(snapshot_columns(of_orders))
     assert ("_source__event_time", "timestamp") in declared("snapshot", "shopdb", "orders")
+
+
+def test_columns_are_shown_as_rules_let_them_be(shop: Project) -> None:
+    columns = {"*.note": "drop", "shopdb.orders.id": {"hash": {"key": "a key that nobody guesses"}}}
+    rules = Subscription.model_validate({"columns": columns, **PLAIN}).columns
+    ruled = shop.subscription.model_copy(update={"columns": rules})
+    shown = {asset.table: [(one.name, one.type) for one in asset.columns] for asset in graph_tables(ruled)}
+    assert shown[ORDERS] == [("id", "string"), ("_event_time", "timestamp")]
+    assert shown[AUDIT] == [("line", "string")]
 
 
 def test_key_columns_are_marked_in_snapshots(shop: Project) -> None:

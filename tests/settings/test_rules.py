@@ -178,3 +178,27 @@ def test_comments_and_parentheses_change_nothing() -> None:
 def test_a_filter_belongs_to_tables(tmp_path: Path) -> None:
     (found,) = mistakes_of(tmp_path, "rows: a = 1")
     assert "a mapping is wanted here" in found
+
+
+def test_rules_as_texts_differ_wherever_rows_would(tmp_path: Path) -> None:
+    """The texts decide whether windows are stale; the layout of a snapshot is no rule."""
+    hashed = 'columns: {"*.a": {hash: {key: "${PII_KEY}"}}}'
+    several = [
+        [hashed],
+        ['columns: {"*.a": {hash: {key: "${PII_KEY}x"}}}'],
+        ['columns: {"*.b": {hash: {key: "${PII_KEY}"}}}'],
+        ['columns: {"*.a": {tokenize: {key: "${PII_KEY}", pattern: "x"}}}'],
+        ['columns: {"*.a": {tokenize: {key: "${PII_KEY}", pattern: "x", keep_last: 1}}}'],
+        ['columns: {"*.a": {mask: ""}}'],
+        ['columns: {"*.a": {mask: "x"}}'],
+        ['columns: {"*.a": drop}'],
+        ['columns: {"*.a": drop, "*.b": drop}'],
+        ['columns: {"*.b": drop, "*.a": drop}'],
+        ['rows: {"*": "a = 1"}'],
+        ['rows: {"*": "a = 2"}'],
+        ['rows: {"*": "a = 1"}', "deletes: soft"],
+    ]
+    found = [str(settings_of(tmp_path, *lines).rules) for lines in several]
+    assert len(set(found)) == len(several)
+    assert not any(settings_of(tmp_path, "deletes: soft").rules)
+    assert str(settings_of(tmp_path, hashed, 'layout: {"*": {sort: [a]}}').rules) == found[0]
