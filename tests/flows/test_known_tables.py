@@ -12,6 +12,7 @@ import pytest
 
 from dts_assets.flows.known_tables import known_tables, register_shapes, stored_shapes
 from dts_assets.flows.pipeline import Pipeline
+from dts_assets.model.column_rules import no_rule
 from dts_assets.model.columns import Column, ColumnShape
 from dts_assets.model.ledger_rows import TableShapeRow
 from dts_assets.model.positions import SourcePosition
@@ -41,6 +42,7 @@ def pipeline_of(
             tables=SimpleNamespace(takes=lambda _: True),
             types_of=lambda _: {},
             mapped_type=lambda _, original_type, lake_type: None,
+            rule_finder=lambda _: no_rule,
             traits=SimpleNamespace(ignores_case=ignores_case),
         ),
         name="bank",
