@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from dts_assets.errors import LakeTableError
 from dts_assets.flows.layers import CHANGELOG
-from dts_assets.flows.pipeline import Pipeline
 from dts_assets.model.column_rules import TableRules, unusable
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
 from dts_assets.planning.pauses import Fault
+
+if TYPE_CHECKING:  # tasks import this module, and need no catalog
+    from dts_assets.flows.pipeline import Pipeline
 
 _WAY_OUT = "mend its rules below columns and rows, and resume it"
 
