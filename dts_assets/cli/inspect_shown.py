@@ -178,11 +178,7 @@ class Shown:
 
 def _invalid(rows: Sequence[WindowTable]) -> str | None:
     """Return a line for each column with values that do not fit, or with another type."""
-    lines = [
-        f"{row.table}: {one.values} of {one.column}" + (f", which became {one.source_type}" if one.source_type else "")
-        for row in rows
-        for one in row.invalid_columns
-    ]
+    lines = [f"{row.table}: {one.values} of {one.column}" for row in rows for one in row.invalid_columns]
     return "\n".join(lines) or None
 
 

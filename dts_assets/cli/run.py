@@ -32,7 +32,7 @@ from dts_assets.flows.pipeline import Pipeline, open_pipeline
 from dts_assets.flows.preflight import require_spark
 from dts_assets.flows.row_keys import find_repeated_keys
 from dts_assets.model.tables import TableId
-from dts_assets.planning.outgrown_types import outgrown_columns
+from dts_assets.planning.column_types import converted_columns
 from dts_assets.planning.pauses import resume_command
 from dts_assets.planning.work import Work
 from dts_assets.settings import Settings, load_settings
@@ -165,8 +165,8 @@ def _closing(pipeline: Pipeline, console: Console) -> int:
         shown = [f"{size.rows:,}" if size is not None else "-" for size in sizes]
         table.add_row(str(name), f"{changes[name]:,}", *shown)
     console.print(table)
-    for name, outgrown in outgrown_columns(counted).items():
-        for column in outgrown:
+    for name, columns in known.items():
+        for column in converted_columns(columns):
             console.print(f"{name}: {column}", markup=False)
     failing = [judged for judged in judge_ledger(pipeline) if judged.sentence]
     for judged in failing:

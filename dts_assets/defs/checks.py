@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import dagster as dg
 
 from dts_assets.defs.metadata import problems_text
-from dts_assets.flows.layers import SNAPSHOT
 from dts_assets.planning.pauses import resume_command
 
 if TYPE_CHECKING:
@@ -84,21 +83,17 @@ def window_balance_result(report: WindowReport) -> dg.AssetCheckResult:
 
 
 def schema_result(report: TablesReport) -> dg.AssetCheckResult:
-    """Return a result that warns if columns of snapshots outgrew their types, and names them."""
-    found = {
-        table.table: table.layers[SNAPSHOT.name].outgrown for table in report.tables if SNAPSHOT.name in table.layers
-    }
-    wrong = {table: columns for table, columns in found.items() if columns}
-    lines = [f"- **{table}**: {column}" for table, columns in wrong.items() for column in columns]
+    """Return a result that warns if events of the windows have columns whose values the lake holds in another form."""
+    found = {table.table: table.converted for table in report.tables if table.converted}
+    lines = [f"- **{table}**: {column}" for table, columns in found.items() for column in columns]
     return dg.AssetCheckResult(
         check_name=SCHEMA,
-        passed=not wrong,
+        passed=not found,
         severity=dg.AssetCheckSeverity.WARN,
         metadata={
-            "tables": len(wrong),
+            "tables": len(found),
             "columns": len(lines),
-            "values": sum(column.values for columns in wrong.values() for column in columns),
-            "outgrown_list": dg.MetadataValue.md("\n".join(lines[:_SHOWN]) or "none"),
+            "converted_list": dg.MetadataValue.md("\n".join(lines[:_SHOWN]) or "none"),
         },
     )
 

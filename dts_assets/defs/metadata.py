@@ -26,8 +26,8 @@ from dts_assets.model.windows import ClosedBy
 if TYPE_CHECKING:
     from dts_assets.flows.reports import EntriesCellReport, LayerOutcome, RawCellReport, TableReport, WindowReport
     from dts_assets.model.removals import NotRemoved
+    from dts_assets.planning.column_types import ConvertedColumn
     from dts_assets.planning.judgements import Judgement
-    from dts_assets.planning.outgrown_types import OutgrownColumn
 
 Metadata = Mapping[str, Any]
 
@@ -170,7 +170,7 @@ def _of_rows(report: TableReport, window: WindowReport, outcome: LayerOutcome) -
         **({} if window.row.cut is None else {"cut": str(window.row.cut)}),
         **known(**{"dagster/row_count": outcome.rows}),
         **_not_removed(outcome.not_removed),
-        **_outgrown(outcome.outgrown),
+        **_converted(report.converted),
         **_problems(window.row.problems),
     }
 
@@ -201,14 +201,10 @@ def problems_text(problems: Iterable[Problem]) -> str:
     return "\n".join(lines) or "none"
 
 
-def outgrown_text(columns: Iterable[OutgrownColumn]) -> str:
-    """Return the columns that outgrew their types as a list in Markdown; it holds no value."""
-    return "\n".join(f"- {column}" for column in columns) or "none"
-
-
-def _outgrown(columns: tuple[OutgrownColumn, ...]) -> Metadata:
-    listed = {"outgrown_list": dg.MetadataValue.md(outgrown_text(columns))} if columns else {}
-    return {"outgrown_columns": len(columns), **listed}
+def _converted(columns: tuple[ConvertedColumn, ...]) -> Metadata:
+    """Return the columns that hold values in another form; their list is Markdown and holds no value."""
+    listed = "\n".join(f"- {column}" for column in columns)
+    return {"converted_columns": len(columns), **({"converted_list": dg.MetadataValue.md(listed)} if columns else {})}
 
 
 def _level(judged: Judgement) -> Metadata:

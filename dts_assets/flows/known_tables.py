@@ -13,11 +13,12 @@ from functools import partial
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.model.added_columns import DELETED_AT
 from dts_assets.model.column_rules import TableRules, stored_columns, table_rules
-from dts_assets.model.columns import Column, ColumnShape, same_name, widened
+from dts_assets.model.columns import Column, ColumnShape, joined_type, same_name
 from dts_assets.model.ledger_rows import TableShapeRow
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
 from dts_assets.planning.column_names import ColumnNames, named_columns, spelled_as_last
+from dts_assets.planning.column_types import ColumnTypes, column_types
 from dts_assets.settings.rules import idle_rules
 from dts_assets.stages.entry_facts import merge_shapes
 from dts_assets.store.registry import (
@@ -33,9 +34,9 @@ from dts_assets.wire.format import TableShape
 def register_shapes(pipeline: Pipeline, shapes: Mapping[TableShape, SourcePosition]) -> tuple[TableId, ...]:
     """Add the tables and columns of some shapes to the registry, and return the new tables.
 
-    A column keeps a type that also holds what the newer shape says; where there is none, the first type stays and values that
-    do not fit it go to ``invalid``. A registry file that was lost gets all shapes of the ledger first, because a file with some
-    tables or columns alone would look whole. The ledger has the shapes already: it says which spelling of a name is the last.
+    A column gets the type that holds what all shapes say, as text where no other type does. A registry file that was lost gets
+    all shapes of the ledger first, because a file with some tables or columns alone would look whole. The ledger has the shapes
+    already: it says which spelling of a name is the last.
     """
     before = _registered_tables(pipeline)
     if lost := before is None:
@@ -49,7 +50,8 @@ def register_shapes(pipeline: Pipeline, shapes: Mapping[TableShape, SourcePositi
             known[shape.table] = _by_name(before.get(shape.table))
         _add_shape(pipeline, shape, found.setdefault(shape.table, {}), known[shape.table])
     spelled = _spelled_as_last(pipeline, found, known, shapes)
-    _merge(pipeline, _keyed_as_last(pipeline, spelled, before, shapes))
+    keyed = _keyed_as_last(pipeline, spelled, before, shapes)
+    _merge(pipeline, _typed_as_all(pipeline, keyed, before))
     if lost:
         register_removed(pipeline)
     return tuple(sorted(found.keys() - before.keys()))
@@ -231,10 +233,13 @@ def widen_unsigned(pipeline: Pipeline, columns: Iterable[tuple[TableId, str]], *
         column = next(one for one in registered[table].columns if one.name == name)
         declared = pipeline.settings.types_of(table)
         wanted = pipeline.lake_type(table, column.original_type, unsigned=True)
-        wide = wanted if table in empty else widened(column.type, wanted)
-        if wide is not None and wide != column.type and not declared.keys() & column.column.source_names:
-            changed.setdefault(table, {})[name] = replace(column, type=wide)
-    _merge(pipeline, changed)
+        types = column_types(column.type, {**_kinds(column), column.original_type: wanted})
+        if table in empty and not column.own_types:
+            types = ColumnTypes(wanted)
+        wider = replace(column, type=types.type, own_types=types.own)
+        if wider != column and not declared.keys() & column.column.source_names:
+            changed.setdefault(table, {})[same_name(name)] = wider
+    _merge(pipeline, _typed_as_all(pipeline, changed, registered))
     return bool(changed)
 
 
@@ -265,9 +270,48 @@ def _registered(
 ) -> RegisteredColumn:
     declared = pipeline.settings.types_of(table)
     kind = next((declared[name] for name in reversed(names.source) if name in declared), None)
+    own: tuple[tuple[str, str], ...] = ()
     if kind is None:
         kind = pipeline.lake_type(table, column.original_type)
         if known is not None and not _is_remapped(pipeline, table, column, known):
-            kind = widened(known.type, kind) or known.type
+            found = column_types(known.type, {**_kinds(known), column.original_type: kind})
+            kind, own = found.type, found.own
     spellings = () if names.source == (names.lake,) else names.source
-    return RegisteredColumn(names.lake, column.original_type, kind, column.is_key, spellings)
+    return RegisteredColumn(names.lake, column.original_type, kind, column.is_key, spellings, own)
+
+
+def _kinds(column: RegisteredColumn) -> dict[str, str]:
+    """Return the lake types of the source types that a column is known to have had."""
+    return {column.original_type: column.type, **dict(column.own_types)}
+
+
+def _typed_as_all(
+    pipeline: Pipeline,
+    found: Mapping[TableId, Mapping[str, RegisteredColumn]],
+    before: Mapping[TableId, RegisteredTable],
+) -> dict[TableId, dict[str, RegisteredColumn]]:
+    """Return columns with the types of all their events, whichever windows this run is of.
+
+    The ledger is read where a column has got a type that the type before does not hold.
+    """
+    made = {table: dict(columns) for table, columns in found.items()}
+    known = {table: _by_name(entry) for table, entry in before.items() if table in made}
+    doubtful: dict[tuple[TableId, str], list[RegisteredColumn]] = {}
+    for table, columns in made.items():
+        for key, column in columns.items():
+            there = known.get(table, {}).get(key)
+            if column.own_types and (there is None or column.own_types != there.own_types):
+                for name in column.column.source_names:
+                    doubtful.setdefault((table, name), []).append(column)
+    texts: dict[tuple[TableId, str], set[str]] = {}
+    for row in pipeline.ledger.table_shapes() if doubtful else ():
+        for shown in row.columns:
+            for column in doubtful.get((row.table, shown.name), ()):
+                texts.setdefault((row.table, same_name(column.name)), set()).add(shown.original_type)
+    for (table, key), some in texts.items():
+        column, kinds = made[table][key], {text: pipeline.lake_type(table, text) for text in some}
+        # A type whose values turned out to be unsigned stands here as the wider one.
+        kinds |= {text: joined_type(kinds.get(text, kind), kind) for text, kind in column.own_types}
+        types = column_types(column.type, kinds)
+        made[table][key] = replace(column, type=types.type, own_types=types.own)
+    return made

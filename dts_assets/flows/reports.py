@@ -12,8 +12,8 @@ from dts_assets.model.ledger_rows import Cut, IngestWindow, PausedTable, RawWind
 from dts_assets.model.removals import NotRemoved
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
+from dts_assets.planning.column_types import ConvertedColumn
 from dts_assets.planning.judgements import Judgement, judge_cell, judge_window
-from dts_assets.planning.outgrown_types import OutgrownColumn
 from dts_assets.planning.pauses import Fault
 
 Progress: TypeAlias = Callable[[str], None]
@@ -116,17 +116,15 @@ class WindowReport:
 class LayerOutcome:
     """The result of a run for one table of a layer.
 
-    ``rows`` and ``bytes`` are what the table holds, None where it was not looked at or was never written. ``outgrown`` are its
-    columns that do not hold what they have become at the source. ``fault`` is that of a table that could not be brought up to
-    date, None where all went well. ``not_removed`` counts the removals that removed nothing from a table without a key.
-    ``waits`` says that the changelog may have changes that the layer does not hold yet, ``worn`` that its files wait to be put
-    in order. ``refused`` counts the changes of which no statement could be made, by window start.
+    ``rows`` and ``bytes`` are what the table holds, None where it was not looked at or was never written. ``fault`` is that of a
+    table that could not be brought up to date, None where all went well. ``not_removed`` counts the removals that removed nothing
+    from a table without a key. ``waits`` says that the changelog may have changes that the layer does not hold yet, ``worn`` that
+    its files wait to be put in order. ``refused`` counts the changes of which no statement could be made, by window start.
     """
 
     committed: bool = False
     rows: int | None = None
     bytes: int | None = None
-    outgrown: tuple[OutgrownColumn, ...] = ()
     fault: Fault | None = None
     not_removed: NotRemoved | None = None
     waits: bool = True
@@ -139,7 +137,8 @@ class TableReport:
     """One source table of the tables run; counts by window start where they belong to a window.
 
     ``layers`` names the layers that have the table: ``{"changelog": LayerOutcome(), "snapshot": LayerOutcome(True, 7, 700)}``; a
-    run of some layers has fewer of them. ``latest_event`` has the source's time of the last change of a window.
+    run of some layers has fewer of them. ``latest_event`` has the source's time of the last change of a window. ``converted`` are
+    the columns of which events of the windows have values that the lake holds in another form.
     """
 
     table: TableId
@@ -150,6 +149,7 @@ class TableReport:
     invalid_values: Mapping[datetime, int] = field(default_factory=dict)
     quarantined: Mapping[datetime, int] = field(default_factory=dict)
     latest_event: Mapping[datetime, datetime] = field(default_factory=dict)
+    converted: tuple[ConvertedColumn, ...] = ()
 
     def event_lag_seconds(self, window: Window) -> float | None:
         """Return the seconds from a table's last change to the end of a window.

@@ -1,8 +1,8 @@
-"""Snapshots and histories put in order when a window has closed.
+"""Snapshots and histories whose files are written anew, while their rows and their state stay as they are.
 
-Worn files are written anew, and expired versions go. Worn are files with many deleted rows, and small files where these are
-many. Where the rows stay as they are, readers that follow the table need not look (REPLACE). The state of the table is what it
-was.
+When a window has closed they are put in order: worn files are written anew, and expired versions go. Worn are files with many
+deleted rows, and small files where these are many. When columns become another type, all files are. Where the rows stay as they
+are, readers that follow the table need not look (REPLACE).
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from dts_assets.flows.apart import do_apart, fault_at
+from dts_assets.flows.apart import Apart, do_apart, fault_at
+from dts_assets.flows.conversions import has_converted
 from dts_assets.flows.layers import Layer
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
 from dts_assets.flows.reports import Progress
@@ -22,8 +23,11 @@ from dts_assets.model.columns import Column
 from dts_assets.model.frontier import EMPTY_FRONTIER
 from dts_assets.model.tables import TableId
 from dts_assets.planning.compactions import FileShape, files_to_compact
+from dts_assets.planning.pauses import Fault
 from dts_assets.planning.snapshot_plans import SnapshotState
 from dts_assets.stages.change_columns import NO_TIME, Counted
+from dts_assets.store.columns import NamedType
+from dts_assets.store.files import WriteTarget
 from dts_assets.store.lake import StoredFile, TableState
 
 
@@ -32,13 +36,16 @@ class _Work:
     """The files of one table that are written anew, and those that expired versions leave.
 
     ``state`` is the Iceberg snapshot that they are part of. Versions that ended before ``expired_before`` go, in microseconds.
+    ``target`` is the place for files with ``converted`` columns; None where no column is converted.
     """
 
     columns: tuple[Column, ...]
     state: TableState
     worn: tuple[StoredFile, ...]
-    expiring: tuple[StoredFile, ...]
-    expired_before: int
+    expiring: tuple[StoredFile, ...] = ()
+    expired_before: int = NO_TIME
+    target: WriteTarget | None = None
+    converted: tuple[NamedType, ...] = ()
 
     @property
     def files(self) -> tuple[StoredFile, ...]:
@@ -64,29 +71,74 @@ def compact_rows(
     """
     found = do_apart(layer.name, tables, lambda table: _work(pipeline, layer, table, tuple(tables[table])))
     work = {table: one for table, one in found.results.items() if one is not None}
+    written = _written_anew(pipeline, layer, work, pipeline.new_run(), spark)
+    for table, fault in {**found.faults, **written.faults}.items():  # no row is wrong by it: the next run tries again
+        progress(f"compaction: the {layer.name} of {table} stays as it is for now: {fault.reason}")
+    if written.results:
+        many = sum(written.results.values())
+        progress(f"compaction: {many} files of the {layer.name} of {len(written.results)} tables were put in order")
+
+
+def convert_rows(
+    pipeline: Pipeline,
+    layer: Layer,
+    tables: Mapping[TableId, Sequence[Column]],
+    *,
+    spark: SparkProvider,
+    progress: Progress,
+) -> Mapping[TableId, Fault]:
+    """Convert the columns of a layer's tables that cannot be widened to the types that the registry has; return the faults.
+
+    It is the caller's turn in the tables.
+    """
     run = pipeline.new_run()
+    asked = {table: columns for table, columns in tables.items() if has_converted(columns)}
+    found = do_apart(layer.name, asked, lambda table: _conversion(pipeline, layer, table, tuple(asked[table]), run))
+    work = {table: one for table, one in found.results.items() if one is not None}
+    if not work:
+        return found.faults
+    progress(f"{layer.name}: {len(work)} tables have columns that became another type; their files are written anew")
+    return {**found.faults, **_written_anew(pipeline, layer, work, run, spark).faults}
+
+
+def _conversion(
+    pipeline: Pipeline, layer: Layer, table: TableId, columns: tuple[Column, ...], run: str
+) -> _Work | None:
+    """Return the work by which a table gets converted columns; None where it needs none, or is made anew when it is opened."""
+    path, wanted = pipeline.table_path(layer.name, table), layer.columns_of(pipeline.settings, table, columns)
+    target = pipeline.lake.conversion_target(path, wanted, run)
+    if target is None:
+        return None
+    state = pipeline.lake.state(path)
+    if state is None or STATE_PROPERTY not in state.properties:
+        pipeline.lake.drop(path)
+        return None
+    files = pipeline.lake.data_files(path, snapshot_id=state.snapshot_id, applies_deletes=True)
+    return _Work(columns, state, tuple(files), target=target, converted=tuple(wanted))
+
+
+def _written_anew(
+    pipeline: Pipeline, layer: Layer, work: Mapping[TableId, _Work], run: str, spark: SparkProvider
+) -> Apart[int]:
+    """Write the files of some tables anew; return the number of changed files of each that is done, and the faults."""
     tasks = [task for table, one in work.items() for task in _tasks(pipeline, layer, table, one, run)]
-    results: dict[TableId, list[RefreshResult]] = {}
+    results: dict[TableId, list[RefreshResult]] = {table: [] for table, one in work.items() if one.converted}
     for result in run_tasks(spark(), tasks, put_in_order, weight=lambda task: task.bytes) if tasks else ():
         results.setdefault(result.table, []).append(result)
-    faults = dict(found.faults)
-    for table in [table for table, some in results.items() if not any(one.changes for one in some)]:
-        del results[table]
+    changed, faults = dict[TableId, int](), dict[TableId, Fault]()
     for table, some in results.items():
+        if not (work[table].converted or any(one.changes for one in some)):
+            continue
         fault = next((one.fault for one in some if one.fault is not None), None)
         try:
             if fault is None:
                 _commit(pipeline, layer, table, work[table], some)
-        except Exception as error:  # no row is wrong by it: the next run tries again
+                changed[table] = sum(len(one.removed) + len(one.deletes) for one in some)
+        except Exception as error:
             fault = fault_at(layer.name, error)
         if fault is not None:
             faults[table] = fault
-    for table, fault in faults.items():
-        progress(f"compaction: the {layer.name} of {table} stays as it is for now: {fault.reason}")
-    done = results.keys() - faults.keys()
-    if done:
-        many = sum(len(one.removed) + len(one.deletes) for table in done for one in results[table])
-        progress(f"compaction: {many} files of the {layer.name} of {len(done)} tables were put in order")
+    return Apart(changed, faults)
 
 
 def _work(pipeline: Pipeline, layer: Layer, table: TableId, columns: tuple[Column, ...]) -> _Work | None:
@@ -116,7 +168,7 @@ def _work(pipeline: Pipeline, layer: Layer, table: TableId, columns: tuple[Colum
 
 def _tasks(pipeline: Pipeline, layer: Layer, table: TableId, work: _Work, run: str) -> list[RefreshTask]:
     merged = replace(
-        merged_table(pipeline, layer, table, work.columns, Counted(EMPTY_FRONTIER), run),
+        merged_table(pipeline, layer, table, work.columns, Counted(EMPTY_FRONTIER), run, target=work.target),
         expired_before=work.expired_before,
     )
     worn = {file.path for file in work.worn}
@@ -142,4 +194,5 @@ def _commit(pipeline: Pipeline, layer: Layer, table: TableId, work: _Work, resul
         current=work.state.snapshot_id,
         applied={path for file in work.files for path in file.deletes},
         same_rows=work.expired_before == NO_TIME,
+        columns=work.converted,
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
@@ -76,9 +77,22 @@ class HeldRows:
     Iceberg does so, too: the file may be older than a column. Used as a context manager, it opens the file when it is first read.
     """
 
-    def __init__(self, held: HeldFile, shape: RowShape, store: FileStore, live: Mask | None = None) -> None:
-        """Take a file. ``live`` has its live rows where they are known, else its delete files are read."""
+    def __init__(
+        self,
+        held: HeldFile,
+        shape: RowShape,
+        store: FileStore,
+        live: Mask | None = None,
+        *,
+        former_ids: Mapping[bytes, bytes] = MappingProxyType({}),
+    ) -> None:
+        """Take a file.
+
+        ``live`` has its live rows where they are known, else its delete files are read. ``former_ids`` has the ids of columns
+        that are converted now, by their new ids.
+        """
         self.held = held
+        self._former_ids = former_ids
         self._shape = shape
         self._schema = shape.schema
         self._store = store
@@ -106,7 +120,9 @@ class HeldRows:
     def _stored(self) -> Mapping[str, str]:
         """The names in the file by those that columns have now, for the columns that it has."""
         by_id = {one.metadata[_FIELD_ID]: one.name for one in self._file.schema_arrow if one.metadata}
-        return {one.name: by_id[one.metadata[_FIELD_ID]] for one in self._schema if one.metadata[_FIELD_ID] in by_id}
+        ids = {one.name: one.metadata[_FIELD_ID] for one in self._schema}
+        ids = {name: number if number in by_id else self._former_ids.get(number) for name, number in ids.items()}
+        return {name: by_id[number] for name, number in ids.items() if number in by_id}
 
     @cached_property
     def _former(self) -> Mapping[str, str]:

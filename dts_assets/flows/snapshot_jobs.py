@@ -32,6 +32,7 @@ from dts_assets.stages.change_columns import NO_TIME, Counted, microsecond
 from dts_assets.stages.keys import DistinctKeys, Hashes
 from dts_assets.stages.snapshot_in_arrow import linked_keys, with_linked
 from dts_assets.store.columns import flat_name
+from dts_assets.store.files import WriteTarget
 from dts_assets.store.lake import StoredFile
 from dts_assets.store.schemas import POSITION_COLUMNS
 
@@ -178,10 +179,20 @@ def _merged(pipeline: Pipeline, job: SnapshotJob, counted: Counted, run: str) ->
 
 
 def merged_table(
-    pipeline: Pipeline, layer: Layer, table: TableId, columns: tuple[Column, ...], counted: Counted, run: str
+    pipeline: Pipeline,
+    layer: Layer,
+    table: TableId,
+    columns: tuple[Column, ...],
+    counted: Counted,
+    run: str,
+    *,
+    target: WriteTarget | None = None,
 ) -> MergedTable:
-    """Return what tasks need to know of a table whose changes send every column, and whose keys fit."""
-    target = pipeline.lake.target(pipeline.table_path(layer.name, table), run)
+    """Return what tasks need to know of a table whose changes send every column, and whose keys fit.
+
+    Its new files go to ``target``; None stands for that of ``run``.
+    """
+    target = target or pipeline.lake.target(pipeline.table_path(layer.name, table), run)
     keys = tuple(flat_name(column.name) for column in columns if column.is_key)
     return MergedTable(
         layer=layer.name,

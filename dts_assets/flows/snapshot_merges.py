@@ -31,6 +31,7 @@ from dts_assets.flows.spark_tasks import run_shuffled, run_tasks
 from dts_assets.model.removals import ALL_REMOVED, NotRemoved
 from dts_assets.model.tables import TableId
 from dts_assets.planning.pauses import Fault
+from dts_assets.store.columns import NamedType
 from dts_assets.store.commit import stands_at
 
 STATE_PROPERTY = "dts-assets.state"
@@ -210,11 +211,13 @@ def commit_files(
     applied: Collection[str],
     rebuilds: bool = False,
     same_rows: bool = False,
+    columns: Sequence[NamedType] = (),
 ) -> None:
     """Commit the files of a layer's table in one Iceberg snapshot that carries ``state``.
 
     ``current`` is the Iceberg snapshot that the work was planned on, ``applied`` are the delete files that tasks have applied.
-    ``rebuilds`` says that no file stays, ``same_rows`` that the new files hold the rows of the removed ones.
+    ``rebuilds`` says that no file stays, ``same_rows`` that the new files hold the rows of the removed ones. ``columns`` are
+    converted in the same commit.
 
     Raises:
         StaleGenerationError: Another run has written the snapshot since.
@@ -231,4 +234,5 @@ def commit_files(
         deletes=[file for result in results for file in result.deletes],
         applied=applied,
         same_rows=same_rows,
+        columns=columns,
     )

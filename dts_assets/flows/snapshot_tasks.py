@@ -99,7 +99,7 @@ class MergedTable:
 
     def held(self, file: HeldFile, live: Mask | None = None) -> HeldRows:
         """Return the rows of a file of the table, whose ``live`` rows may be known."""
-        return HeldRows(file, self.shape, self.target.store, live)
+        return HeldRows(file, self.shape, self.target.store, live, former_ids=self.target.former_ids)
 
     def operations(self, paths: Sequence[str], *, with_rows: bool = True, hashed: bool = False) -> Iterator[Operations]:
         """Yield the operations of the changes in some changelog files, a part at a time."""

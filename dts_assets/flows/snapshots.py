@@ -13,6 +13,7 @@ from dts_assets.flows.apart import do_apart
 from dts_assets.flows.layers import CHANGELOG, HISTORY, SNAPSHOT, Layer, LayerWork
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.reports import LayerOutcome
+from dts_assets.flows.snapshot_compaction import convert_rows
 from dts_assets.flows.snapshot_jobs import SnapshotJob
 from dts_assets.flows.snapshot_merges import STATE_PROPERTY, MergedRows, merge_rows
 from dts_assets.flows.snapshot_steps import merge_in_steps
@@ -47,12 +48,14 @@ def advance_rows(work: LayerWork, layer: Layer) -> dict[TableId, LayerOutcome]:
         StaleGenerationError: Another run has written a snapshot since this one was planned.
     """
     pipeline, progress = work.pipeline, work.progress
-    opened = do_apart(layer.name, work.tables, lambda table: _opened(work, layer, table))
+    unconverted = convert_rows(pipeline, layer, work.tables, spark=work.spark, progress=progress)
+    tables = [table for table in work.tables if table not in unconverted]
+    opened = do_apart(layer.name, tables, lambda table: _opened(work, layer, table))
     counts = _Counts(pipeline, opened.results.values(), {window.start for window in work.windows})
     planned = do_apart(
         layer.name, opened.results, lambda table: _job(work, layer, table, opened.results[table], counts)
     )
-    jobs, faults = list(planned.results.values()), {**opened.faults, **planned.faults}
+    jobs, faults = list(planned.results.values()), {**unconverted, **opened.faults, **planned.faults}
     pipeline.ledger.require_turn(MARKED, work.turn)  # so changelogs, counts and snapshots were read of one state
     busy = [job for job in jobs if not job.plan.nothing]
     merged = MergedRows()

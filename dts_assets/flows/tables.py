@@ -29,10 +29,10 @@ from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
 from dts_assets.planning.appends import open_windows
 from dts_assets.planning.backlog import taken_out
+from dts_assets.planning.column_types import converted_columns, source_texts
 from dts_assets.planning.compactions import needs_compaction
 from dts_assets.planning.cuts import frontier, frontier_of_table, window_cut
 from dts_assets.planning.judgements import with_quarantined
-from dts_assets.planning.outgrown_types import outgrown_columns
 from dts_assets.planning.pauses import Fault, pauses_of, windows_lacking, with_missing
 from dts_assets.planning.snapshot_plans import Chain
 from dts_assets.planning.topic_marks import proven_anew
@@ -109,7 +109,7 @@ def _materialize(
     _warn_of_pauses(advanced.failed, progress)
     return TablesReport(
         _window_reports(advanced, written, decoded.results),
-        _table_reports(pipeline, decoded.results, written.tallies, advanced.outcomes),
+        _table_reports(pipeline, plan.windows, decoded.results, written.tallies, advanced.outcomes),
         time.monotonic() - began,
         next((result.decoder for result in decoded.results), ""),
         {**plan.paused, **{row.table: row for row in advanced.failed}},
@@ -263,8 +263,6 @@ def _upkeep(plan: TablesPlan, advanced: _Advanced, written: Written) -> Upkeep:
 
 def _take_out_of_backlog(pipeline: Pipeline, plan: TablesPlan, advanced: _Advanced) -> None:
     """Take the tables out of the backlog of which no layer lacks a change any more."""
-    if not plan.backlog:  # the first run of this version in a lake
-        pipeline.ledger.list_outgrown_tables()
     still = {*plan.paused, *(row.table for row in advanced.failed)}
     waiting = {table for made in advanced.outcomes.values() for table, outcome in made.items() if outcome.waits}
     tables = known_tables(pipeline)
@@ -299,12 +297,13 @@ def _window_reports(
 
 def _table_reports(
     pipeline: Pipeline,
+    windows: Sequence[Window],
     results: Collection[TablesResult],
     tallies: Mapping[TallyKey, TableTally],
     outcomes: Mapping[str, Mapping[TableId, LayerOutcome]],
 ) -> tuple[TableReport, ...]:
     """Return the report of every known table; ``outcomes`` are by layer name: ``{"snapshot": {orders: LayerOutcome()}}``."""
-    outgrown = outgrown_columns(pipeline.ledger.outgrown_tables())  # of tables that were not looked at, too
+    texts = source_texts((row.table, row.columns) for row in pipeline.ledger.table_shapes(windows))
     by_table: dict[TableId, list[tuple[datetime, TableTally]]] = {}
     for (start, _, table), tally in tallies.items():
         by_table.setdefault(table, []).append((start, tally))
@@ -317,13 +316,11 @@ def _table_reports(
                 table=table,
                 columns=columns,
                 layers={
-                    layer.name: replace(
-                        outcomes.get(layer.name, {}).get(table, LayerOutcome()),
-                        outgrown=() if layer.make is None else outgrown.get(table, ()),
-                    )
+                    layer.name: outcomes.get(layer.name, {}).get(table, LayerOutcome())
                     for layer in pipeline.layers
                     if layer.takes(pipeline.settings, table)
                 },
+                converted=converted_columns(columns, texts.get(table, {})),
                 changes=_summed((start, tally.changes) for start, tally in mine),
                 stored_bytes=_summed((file.partition[0], file.bytes) for file in files),
                 invalid_values=_summed((start, tally.invalid_values) for start, tally in mine),

@@ -7,11 +7,9 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
 
 from dts_assets.flows.apart import do_apart
 from dts_assets.flows.judged import quarantine_rows, unbalanced_windows
-from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.layers import CHANGELOG
 from dts_assets.flows.open_windows import Keep, kept
 from dts_assets.flows.pipeline import Pipeline
@@ -19,13 +17,11 @@ from dts_assets.flows.reports import Progress, rate
 from dts_assets.flows.tables_decode import Decoded
 from dts_assets.flows.tables_plan import MARKED, TablesPlan
 from dts_assets.flows.tables_tasks import TablesResult
-from dts_assets.model.column_rules import rule_on
-from dts_assets.model.ledger_rows import WindowTable
+from dts_assets.model.ledger_rows import InvalidColumn, WindowTable
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
 from dts_assets.planning.appends import tables_as_stored
-from dts_assets.planning.outgrown_types import invalid_columns, outgrown
 from dts_assets.planning.pauses import Fault
 from dts_assets.stages.changelog_decoder import TableTally, TallyKey
 from dts_assets.store.commit import Rectangle, stands_at
@@ -77,7 +73,6 @@ def commit_tables(pipeline: Pipeline, plan: TablesPlan, decoded: Decoded, *, pro
             tallies,
             decoded.before.changes([table for table in plan.changelogs if table not in still]),
             appended_next,
-            outgrown=outgrown_here(pipeline, plan.windows_again),
         )
         chosen = None if plan.selection.whole else plan.selection.of(CHANGELOG)
         pipeline.ledger.replace_window_tables(plan.windows_again, rows, tables=chosen, besides=still, turn=plan.turn)
@@ -200,23 +195,6 @@ def _stored_tallies(
     }  # fmt: skip
 
 
-def outgrown_here(pipeline: Pipeline, windows: Sequence[Window]) -> dict[TallyKey, dict[str, str]]:
-    """Return the columns of some windows that outgrew their types, with those at the source."""
-    known, found = known_tables(pipeline), dict[TallyKey, dict[str, str]]()
-    for row in pipeline.ledger.table_shapes(windows) if windows else ():
-        declared = pipeline.settings.types_of(row.table)
-        rule_of = pipeline.settings.rule_finder(row.table)
-        columns = [
-            column
-            for column in known.get(row.table, ())
-            if not declared.keys() & column.source_names and rule_on(column, rule_of) is None
-        ]
-        wider = outgrown(columns, row.columns, partial(pipeline.lake_type, row.table))
-        if wider:
-            found.setdefault((row.window_start, row.kafka_partition, row.table), {}).update(wider)
-    return found
-
-
 def _firsts(results: Iterable[TablesResult]) -> dict[datetime, list[SourcePosition]]:
     firsts: dict[datetime, list[SourcePosition]] = {}
     for result in results:
@@ -230,13 +208,11 @@ def window_tables_of(
     tallies: Mapping[TallyKey, TableTally],
     before: Mapping[TallyKey, int],
     runs: Mapping[datetime, str],
-    *,
-    outgrown: Mapping[TallyKey, Mapping[str, str]],
 ) -> list[WindowTable]:
     """Return the ledger's rows of the counts.
 
     ``before`` counts the changes that were delivered before. ``runs`` has, by window start, the run whose count the next one
-    may add to. ``outgrown`` has the columns whose type at the source is no longer held by the one in the lake, with that type.
+    may add to.
     """
     found = {key: tallies.get(key, TableTally()) for key in tallies.keys() | before.keys()}
     return [
@@ -254,7 +230,7 @@ def window_tables_of(
             row_hash=tally.row_hash,
             absent_rows=tally.absent_rows,
             invalid_values=tally.invalid_values,
-            invalid_columns=invalid_columns(tally.invalid_columns, outgrown.get((start, partition, table), {})),
+            invalid_columns=tuple(InvalidColumn(*one) for one in sorted(tally.invalid_columns.items()) if one[1]),
             partial_moves=tally.partial_moves,
             keys=tally.keys,
             lists=tally.lists,

@@ -10,6 +10,7 @@ from datetime import datetime
 
 from dts_assets.errors import StaleGenerationError
 from dts_assets.flows.apart import do_apart, refuse_shared
+from dts_assets.flows.conversions import convert_changelogs
 from dts_assets.flows.executors import count_cores
 from dts_assets.flows.known_tables import known_tables, ruled_tables, rules_without_columns, widen_unsigned
 from dts_assets.flows.layers import CHANGELOG
@@ -128,6 +129,8 @@ def _decode(
     if idle := rules_without_columns(pipeline):
         progress(f"changelog: these rules name no column that is known, and do nothing: {', '.join(idle)}")
     tables = {table: columns for table, columns in tables.items() if table not in refused}
+    unconverted = convert_changelogs(pipeline, tables, spark=spark, progress=progress)
+    tables = {table: columns for table, columns in tables.items() if table not in unconverted}
     opened = do_apart(
         CHANGELOG.name, tables, lambda table: _opened(pipeline, plan, table, tables[table], rules.get(table))
     )
@@ -147,7 +150,7 @@ def _decode(
         tuple(result.without(unwritten) for result in done),
         before,
         {table: head for table, (head, _) in opened.results.items()},
-        faults={**refused, **opened.faults, **unwritten},
+        faults={**refused, **unconverted, **opened.faults, **unwritten},
     )
 
 

@@ -106,7 +106,7 @@ def stored_columns(columns: Iterable[Column], rule_of: RuleOf) -> tuple[Column, 
         if rule is None:
             found.append(column)
         elif rule.kind is not RuleKind.DROP:
-            found.append(replace(column, type="string"))
+            found.append(replace(column, type="string", own_types=()))
     return tuple(found)
 
 
@@ -133,7 +133,7 @@ def table_rules(
         if found is None or (found.kind is RuleKind.DROP and column.name in looked_at):
             decoded.append(column)
         elif found.kind is not RuleKind.DROP:
-            decoded.append(replace(column, type="binary" if column.type == "binary" else "string"))
+            decoded.append(replace(column, type="binary" if column.type == "binary" else "string", own_types=()))
     keys = frozenset(column.name for column in columns if column.is_key)
     return TableRules(tuple(decoded), stored_columns(columns, rule_of), keys, rules, rows, keeps_deleted)
 

@@ -49,12 +49,19 @@ class Column:
     """A column as the lake holds it: its name there and its lake type, such as ``decimal(10,2)``.
 
     ``spellings`` are the names that the source has given it, the last one last; none where it was only ever called ``name``.
+    ``own_types`` has the lake types of source types whose values ``type`` would read to others, or not at all:
+    ``(("int(11)", "int"),)`` where ``type`` is ``string``, because the column became a text later.
     """
 
     name: str
     type: str
     is_key: bool
     spellings: tuple[str, ...] = ()
+    own_types: tuple[tuple[str, str], ...] = ()
+
+    def own_type(self, original_type: str) -> str:
+        """Return the lake type by which values of a source type are read."""
+        return next((kind for text, kind in self.own_types if text == original_type), self.type)
 
     @property
     def source_names(self) -> tuple[str, ...]:
@@ -146,6 +153,23 @@ def widened(one: str, other: str) -> str | None:
     if first and second and first[1] == second[1]:
         return f"decimal({max(first[0], second[0])},{first[1]})"
     return None
+
+
+def joined_type(one: str, other: str) -> str:
+    """Return the lake type that holds exactly every value of both types, as text where no other type does.
+
+    It is ``bigint`` for ``int`` and ``bigint``, ``string`` for ``int`` and ``date``, and ``binary`` where one of them is binary.
+    The order in which types are joined does not matter.
+    """
+    return widened(one, other) or ("binary" if "binary" in (one, other) else "string")
+
+
+def reads_alike(narrow: str, wide: str) -> bool:
+    """Return whether a wider lake type reads every text of a type to the very value of that type.
+
+    A ``bigint`` reads those of an ``int`` so. A ``double`` reads ``0.1`` to another value than a ``float``.
+    """
+    return widened(narrow, wide) == wide and (narrow == wide or narrow != "float")
 
 
 def holds(kind: str, other: str) -> bool:

@@ -194,16 +194,10 @@ class IngestWindow:
 
 @dataclass(frozen=True, slots=True)
 class InvalidColumn:
-    """A column with values that do not fit its type, and the number of these values.
-
-    ``source_type`` is the type that events gave the column, if it may hold values that the column's type in the lake cannot:
-    ``varchar(20)`` where the column was an ``int`` when it was first seen. Then the column is named even without such a value.
-    It is None where the type is as it was, and the values are such as ``0000-00-00``.
-    """
+    """A column with values that do not fit its type, such as ``0000-00-00``, and the number of these values."""
 
     column: str
     values: int
-    source_type: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

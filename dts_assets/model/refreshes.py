@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 _COMPACTED = "compacted-"
+_DIGITS = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +48,15 @@ def compacted_name(paths: Iterable[str]) -> str:
 
     A reader that knows these files can tell by the name that no row has changed.
     """
-    return _COMPACTED + hashlib.sha256("\n".join(sorted(paths)).encode()).hexdigest()[:32]
+    return _COMPACTED + hashlib.sha256("\n".join(sorted(paths)).encode()).hexdigest()[:_DIGITS]
 
 
 def is_made_of(path: str, paths: Iterable[str]) -> bool:
     """Return whether a file holds the rows of exactly these files."""
+    return name_of(path) == compacted_name(paths)
+
+
+def name_of(path: str) -> str:
+    """Return the beginning of a compacted file's name that :func:`compacted_name` gave it, the whole name of another file."""
     name = path.rsplit("/", 1)[-1]
-    return name.startswith(_COMPACTED) and name.startswith(compacted_name(paths))
+    return name[: len(_COMPACTED) + _DIGITS] if name.startswith(_COMPACTED) else name

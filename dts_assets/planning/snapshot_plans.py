@@ -15,7 +15,7 @@ from dts_assets.model.frontier import EMPTY_FRONTIER, Frontier
 from dts_assets.model.key_periods import KeyPeriod, KeySpan, joined_periods, spans_of
 from dts_assets.model.ledger_rows import WindowTable
 from dts_assets.model.positions import SourcePosition
-from dts_assets.model.refreshes import is_made_of, run_of
+from dts_assets.model.refreshes import compacted_name, is_made_of, name_of, run_of
 from dts_assets.model.tables import TableId
 
 
@@ -337,7 +337,11 @@ def replaced_windows(
 
 
 def _same_rows(before: frozenset[str], now: frozenset[str]) -> bool:
-    return before == now or (len(now) == 1 and all(is_made_of(path, before) for path in now))
+    """Return whether files hold the rows of others: these were written as one file, or each of them as a new one."""
+    if len(now) == 1 and all(is_made_of(path, before) for path in now):
+        return True
+    gone, come = before - now, now - before
+    return len(gone) == len(come) and {name_of(path) for path in come} == {compacted_name([path]) for path in gone}
 
 
 def _only_appended(

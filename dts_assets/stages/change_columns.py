@@ -20,6 +20,7 @@ from dts_assets.model.frontier import EMPTY_FRONTIER, Frontier
 from dts_assets.model.positions import SourcePosition
 from dts_assets.stages.keys import Hashes, Mask, Numbers, as_mask, as_numbers
 from dts_assets.wire.columns.buffers import offsets_of
+from dts_assets.wire.columns.lake_texts import held_as
 
 CHANGE_COLUMNS = (
     "op", "before", "after", "absent", "invalid", "event_time", "source_position", "row_number", "kafka_partition",
@@ -270,7 +271,7 @@ def _image(image: pa.StructArray, shape: RowShape) -> list[pa.Array]:
     found: list[pa.Array] = []
     for column, kind in zip(shape.columns, shape.types, strict=True):
         place = next((places[name] for name in column.lake_names if name in places), None)
-        found.append(pa.nulls(len(image), kind) if place is None else pc.struct_field(image, [place]).cast(kind))
+        found.append(pa.nulls(len(image), kind) if place is None else held_as(pc.struct_field(image, [place]), kind))
     return found
 
 

@@ -367,7 +367,7 @@ class ChangelogDecoder:
 
     def _rows(self, changes: TableChanges, entries: pa.RecordBatch, *, rows_apart: bool = False) -> _TableRows:
         rows = changelog_rows(changes, entries, rows_apart=rows_apart)
-        return _TableRows(changes.table, rows, row_hashes(rows), changes.keys, changes.carried)
+        return _TableRows(changes.table, rows, row_hashes(rows, changes.own), changes.keys, changes.carried)
 
     def _write(self, made: _TableRows) -> None:
         rows = made.rows

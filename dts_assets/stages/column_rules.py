@@ -68,13 +68,14 @@ def apply_rules(changes: TableChanges, rules: TableRules) -> RuledChanges:
         raise RulesError(clause)
     work = _Work(changes, rules)
     kept = None if rules.rows is None else work.judge()
-    made = replace(changes, batch=work.batch())
+    made = replace(changes, batch=work.batch(), own=work.own())
     if kept is None or kept.all():
         return RuledChanges(made, np.zeros(0, np.int64))
     left_out = changes.batch["entry_index"].to_numpy()[~kept].astype(np.int64)
     batch = made.batch.filter(pa.array(kept))
+    own = {name: tuple(part.filter(pa.array(kept)) for part in parts) for name, parts in made.own.items()}
     return RuledChanges(
-        replace(made, batch=batch, keys=made.keys.of_rows(kept), carried=made.carried.of_rows(kept)), left_out
+        replace(made, batch=batch, keys=made.keys.of_rows(kept), carried=made.carried.of_rows(kept), own=own), left_out
     )
 
 
@@ -94,6 +95,7 @@ class _Work:
             side: {name: pc.struct_field(self._batch[side], [at]) for at, name in enumerate(self._names)}
             for side in _SIDES
         }
+        self._own = {side: {name: changes.own.get(f"{side}.{name}", ()) for name in self._names} for side in _SIDES}
         known = pa.array([f"{side}.{name}" for side in _SIDES for name in self._names], pa.string())
         self._known = known
         absent, invalid = self._batch["absent"], self._batch["invalid"]
@@ -175,6 +177,18 @@ class _Work:
         }
         return pa.RecordBatch.from_pydict(columns)
 
+    def own(self) -> dict[str, tuple[pa.Array, ...]]:
+        """Return the values of columns by the types of their events, for the images that are left."""
+        found = {}
+        for side in _SIDES:
+            shown = pa.array(self._valid[side])
+            for name in (column.name for column in self._rules.stored):
+                if parts := self._own[side].get(name):
+                    found[f"{side}.{name}"] = tuple(
+                        pc.if_else(shown, part, pa.scalar(None, part.type)) for part in parts
+                    )
+        return found
+
     def _truth(self, side: str, columns: dict[str, pa.Array]) -> Mask:
         assert self._rules.rows is not None
         found = pc.fill_null(truths(self._rules.rows, columns), False)
@@ -240,6 +254,8 @@ class _Work:
                 continue
             fields = self._fields
             fields["before"][name] = pc.if_else(pa.array(taken), fields["after"][name], fields["before"][name])
+            own = zip(self._own["after"][name], self._own["before"][name], strict=True)
+            self._own["before"][name] = tuple(pc.if_else(pa.array(taken), new, old) for new, old in own)
             stays = ~((self._absent.places == place) & taken[self._absent.owners])
             self._absent = _Notes(self._absent.owners[stays], self._absent.places[stays])
             moved = (self._invalid.places == place + half) & taken[self._invalid.owners]

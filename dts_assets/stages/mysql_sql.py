@@ -18,17 +18,8 @@ import pyarrow.compute as pc
 from dts_assets.model.columns import quoted
 from dts_assets.stages.keys import Mask, as_mask
 from dts_assets.stages.sql_dialect import Comparison, Literals, SqlColumn
-from dts_assets.stages.sql_text import (
-    NUMBER,
-    decimal_texts,
-    exact_texts,
-    float_texts,
-    hex_digits,
-    in_quotes,
-    joined,
-    matching,
-    moment_texts,
-)
+from dts_assets.stages.sql_text import NUMBER, hex_digits, in_quotes, joined, matching
+from dts_assets.wire.columns.lake_texts import decimal_texts, exact_texts, float_texts, moment_texts
 
 _SPECIAL = r"[\\\x00-\x1f\x7f]"
 """The characters of texts that are written as hexadecimal digits."""

@@ -16,15 +16,8 @@ import pyarrow.compute as pc
 
 from dts_assets.stages.keys import Mask, as_mask
 from dts_assets.stages.sql_dialect import Comparison, Literals, SqlColumn
-from dts_assets.stages.sql_text import (
-    NUMBER,
-    decimal_texts,
-    hex_digits,
-    in_quotes,
-    joined,
-    matching,
-    moment_texts,
-)
+from dts_assets.stages.sql_text import NUMBER, hex_digits, in_quotes, joined, matching
+from dts_assets.wire.columns.lake_texts import decimal_texts, moment_texts
 
 _SPECIAL = r"[\\\x01-\x1f\x7f]"
 _ESCAPES = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}

@@ -1,8 +1,8 @@
 """A hash of changelog rows that says whether two computations of a window gave the same rows.
 
 It is a sum over rows, so that partitions and batches add up in any order, of a hash of each row's values by column name. A column
-that was added since is null in old rows and does not count; numbers count by their value, whatever their width. So neither
-widening nor column order changes the hash.
+that was added since is null in old rows and does not count; numbers count by their value, whatever their width, and a value
+by the type that its own event had. So neither another type of a column nor the order of columns changes the hash.
 
 Every column is hashed at once, by multiplications and shifts of 64-bit numbers in numpy. Writing each row out as text for a
 library's hash took a third of the time of decoding it.
@@ -11,7 +11,9 @@ library's hash took a third of the time of decoding it.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from types import MappingProxyType
 from typing import TypeAlias
 
 import numpy as np
@@ -35,13 +37,18 @@ _MULTIPLIER = np.uint64(0xD6E8FEB86659FD93)  # spreads well with shifts by 32
 _TAILS = np.array([(1 << (8 * size)) - 1 for size in range(8)], np.uint64)
 
 
-def row_hashes(rows: pa.RecordBatch) -> Hashes:
-    """Return the hash of every row."""
+def row_hashes(rows: pa.RecordBatch, own: Mapping[str, Sequence[pa.Array]] = MappingProxyType({})) -> Hashes:
+    """Return the hash of every row.
+
+    ``own`` has the values of columns of the images as their events had them (``after.n``), an array for each type. They count in
+    the place of the values in ``rows``, whose type another event may have changed.
+    """
     total = np.zeros(rows.num_rows, np.uint64)
     if rows.num_rows:
         for name, column in zip(rows.schema.names, rows.columns, strict=True):
             for leaf, values in _leaves(name, column):
-                total += _of_column(leaf, values)
+                for part in own.get(leaf, (values,)):
+                    total += _of_column(leaf, part)
     return _mixed(total)
 
 

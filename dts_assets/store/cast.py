@@ -1,7 +1,7 @@
 """Casts of batches to a table's schema.
 
 Columns and nested fields are matched by name, and fields of a file whose name has changed since by their Iceberg id; a missing
-column or field is null; only safe casts are made.
+column or field is null; only casts are made that keep every value.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from dts_assets.errors import LakeTableError
 from dts_assets.store.types import FIELD_ID
+from dts_assets.wire.columns.lake_texts import held_as
 
 
 def cast_to_schema(batch: pa.RecordBatch, schema: pa.Schema, table: str) -> pa.RecordBatch:
@@ -55,7 +56,7 @@ def _array(array: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
         values = _array(whole.values, kind.value_type, f"{path}.element")
         return pa.ListArray.from_arrays(whole.offsets, values, type=kind, mask=_nulls(whole))
     try:
-        return array.cast(kind)
+        return held_as(array, kind)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         # Arrow's own message may quote the value.
         raise _Misfit(f"column {path} is {kind} and was given {array.type} that does not fit") from None

@@ -83,7 +83,6 @@ LEDGER_COLUMNS: Mapping[str, tuple[NamedType, ...]] = MappingProxyType(
         "raw_windows": columns_of(RawWindow),
         "windows": columns_of(IngestWindow),
         "window_tables": columns_of(WindowTable),
-        "outgrown_tables": columns_of(WindowTable),
         "cuts": columns_of(Cut),
         "table_shapes": columns_of(TableShapeRow),
         "comparisons": columns_of(Comparison),

@@ -52,7 +52,9 @@ from pyiceberg.typedef import Identifier
 from requests.exceptions import RequestException
 
 from dts_assets.errors import ForeignDeletesError, LakeChangeError, LakeTableError, StaleGenerationError
+from dts_assets.store.columns import NamedType
 from dts_assets.store.contention import until_it_gets_through
+from dts_assets.store.converted_columns import ConvertedColumns, converted
 from dts_assets.store.data_files import data_files, partition_value
 from dts_assets.store.delete_files import WrittenDeletes
 from dts_assets.store.files import WrittenFile
@@ -104,6 +106,7 @@ def replace(
     same_rows: bool = False,
     deletes: Sequence[WrittenDeletes] = (),
     applied: Collection[str] | None = None,
+    columns: Sequence[NamedType] = (),
 ) -> Replaced:
     """Make ``files`` all that the table holds inside ``rectangle``, in one Iceberg snapshot that carries ``properties``.
 
@@ -113,6 +116,9 @@ def replace(
 
     ``deletes`` take rows out of files that are kept, in the same Iceberg snapshot. ``applied`` are the paths of all delete files
     that were applied when the removed files, and those that lose rows, were read; None says that whole files were read.
+
+    ``columns`` are names and lake types to which columns are converted in the same commit: ``("n", "string")``. The new files
+    have these columns.
 
     Raises:
         StaleGenerationError: The rectangle holds other files than ``base``, a file that loses rows is gone, or there is a
@@ -124,7 +130,9 @@ def replace(
     name = ".".join(identifier)
     wanted = _wanted(rectangle)
     removals = RowRemovals(name, tuple(deletes), _frozen(applied))
-    attempt = _Attempt(name, removals, wanted, properties or {}, _frozen(base), keep, assertion, same_rows)
+    attempt = _Attempt(
+        name, removals, wanted, properties or {}, _frozen(base), keep, assertion, same_rows, tuple(columns)
+    )
     return until_it_gets_through(
         name,
         lambda: attempt.run(catalog, identifier, files),
@@ -242,6 +250,7 @@ class _Attempt:
     _keep: Callable[[DataFile], bool] | None
     _assertion: Assertion | None = None
     _same_rows: bool = False
+    _columns: tuple[NamedType, ...] = ()
     _snapshot_id: int | None = None
     _made: list[DataFile] | None = None
     _looked_at: list[NewDeletes] | None = None
@@ -257,7 +266,7 @@ class _Attempt:
             CommitStateUnknownException: The catalog gave no answer.
         """
         table = catalog.load_table(identifier)
-        made = self._data_files(table, files)  # footers are read before the lock is taken
+        made = self._data_files(converted(table, self._columns).table, files)  # footers are read before the lock
         if self._looked_at is None:
             self._looked_at = new_deletes(table, self._removals.written)
         with table_lock(table):
@@ -266,13 +275,15 @@ class _Attempt:
             if (landed := self._landed(table)) is not None:
                 return Replaced(self._snapshot_id, added, landed)
             kept: list[str] = []
+            conversion = converted(table, self._columns)
+            table = conversion.table
             plan = plan_replacement(table, table.current_snapshot(), self._wanted, self._noting(kept))
             self._check(table, plan, made, kept)
             asserted = self._assertion(table) if self._assertion is not None else {}
             self._removals.check(plan, unsure=self._unsure)
             deletes = self._removals.delete_files(plan, self._looked_at)
             properties = {**self._properties, **asserted}
-            if not made and not plan.removed and not deletes and not properties:
+            if not made and not plan.removed and not deletes and not properties and not conversion.updates:
                 return Replaced(None, (), ())
             if plan.removed or deletes:  # an append removes nothing
                 plan.drop_deletes({path for one in self._removals.written for path in one.instead_of})
@@ -282,7 +293,7 @@ class _Attempt:
             snapshot = version.write(plan, made, properties, deletes=deletes)
             self._removed[snapshot.manifest_list] = removed
             try:
-                self._ask(table, snapshot)
+                self._ask(table, snapshot, conversion)
             except CommitFailedException:
                 # Refused, unless a proxy sent the request twice, and this answers the second one.
                 table = catalog.load_table(identifier)
@@ -353,14 +364,15 @@ class _Attempt:
         if found & set(paths) or len(set(paths)) < len(paths):
             raise LakeTableError(self._name, "a new file was given twice or is part of it already")
 
-    def _ask(self, table: Table, snapshot: Snapshot) -> None:
-        """Ask the catalog to make an Iceberg snapshot the table's newest.
+    def _ask(self, table: Table, snapshot: Snapshot, conversion: ConvertedColumns) -> None:
+        """Ask the catalog to make an Iceberg snapshot the table's newest, with its converted columns.
 
         Raises:
             CommitFailedException: The catalog has refused.
             CommitStateUnknownException: The catalog gave no answer.
         """
         updates = (
+            *conversion.updates,
             AddSnapshotUpdate(snapshot=snapshot),
             SetSnapshotRefUpdate(
                 snapshot_id=snapshot.snapshot_id,
@@ -373,6 +385,7 @@ class _Attempt:
         )
         requirements = (
             AssertTableUUID(uuid=table.metadata.table_uuid),
+            *conversion.requirements,
             AssertRefSnapshotId(snapshot_id=snapshot.parent_snapshot_id, ref=MAIN_BRANCH),
         )
         try:

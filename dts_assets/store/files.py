@@ -54,7 +54,8 @@ class WriteTarget:
     the order of the table's partition fields; ``run`` is the folder under ``data`` that this run's files share. ``transforms``
     are Iceberg's names of the transforms of partition columns, ``("month", "bucket[16]")``, whose values may be null; without
     them the columns' own values count, and none may be null. The rows of each row group are sorted by ``sort_by``. Columns in
-    ``distinct`` hold a value of its own in nearly every row, as the only column of a key does.
+    ``distinct`` hold a value of its own in nearly every row, as the only column of a key does. ``former_ids`` has, by the id of a
+    converted column, the id that it has in files that were written before.
     """
 
     location: str
@@ -66,6 +67,7 @@ class WriteTarget:
     transforms: tuple[str, ...] = ()
     sort_by: tuple[str, ...] = ()
     distinct: tuple[str, ...] = ()
+    former_ids: Mapping[bytes, bytes] = field(default_factory=dict)
 
     @property
     def arrow_schema(self) -> pa.Schema:

@@ -25,6 +25,7 @@ from dts_assets.model.layouts import Layout
 from dts_assets.store.catalog import LakeLocation, open_catalog
 from dts_assets.store.columns import NamedType
 from dts_assets.store.commit import Assertion, Rectangle, Replaced, files_apart, files_with_deletes, replace
+from dts_assets.store.converted_columns import converted
 from dts_assets.store.data_files import instant_of
 from dts_assets.store.delete_files import WrittenDeletes, live_rows
 from dts_assets.store.delete_index import only_file
@@ -198,6 +199,21 @@ class Lake:
         """Return the place for the files of ``run`` in a table that exists."""
         return write_target(self.catalog.load_table(self.identifier(path)), run)
 
+    def conversion_target(self, path: Sequence[str], columns: Sequence[NamedType], run: str) -> WriteTarget | None:
+        """Return the place for the files of a table with columns whose types it cannot be widened to.
+
+        None stands for no such column, or no table. :meth:`replace` with the same ``columns`` commits the files.
+
+        Raises:
+            LakeTableError: A partition field or the sort order of the table needs such a column.
+        """
+        table = self.table(path)
+        found = None if table is None else converted(table, columns)
+        if found is None or not found.former:
+            return None
+        former = {str(new).encode(): str(old).encode() for new, old in found.former.items()}
+        return write_target(found.table, run, former_ids=former)
+
     def file_store(self, path: Sequence[str]) -> FileStore:
         """Return the store of a table's files for its readers; an empty one without a table.
 
@@ -220,11 +236,12 @@ class Lake:
         same_rows: bool = False,
         deletes: Sequence[WrittenDeletes] = (),
         applied: Collection[str] | None = None,
+        columns: Sequence[NamedType] = (),
     ) -> Replaced:
         """Make ``files`` all that a table holds inside ``rectangle``; see :func:`dts_assets.store.commit.replace`."""
         return replace(
             self.catalog, self.identifier(path), rectangle, files, properties=properties, base=base, keep=keep,
-            assertion=assertion, same_rows=same_rows, deletes=deletes, applied=applied,
+            assertion=assertion, same_rows=same_rows, deletes=deletes, applied=applied, columns=columns,
         )  # fmt: skip
 
     def discard(self, path: Sequence[str], files: Iterable[WrittenFile | WrittenDeletes]) -> None:
@@ -354,7 +371,7 @@ class Lake:
         return Lake, (self.location,)
 
 
-def write_target(table: Table, run: str) -> WriteTarget:
+def write_target(table: Table, run: str, *, former_ids: Mapping[bytes, bytes] = MappingProxyType({})) -> WriteTarget:
     """Return the place for a run's files of a table, with its columns as they are now."""
     spec, schema = table.spec(), table.schema()
     return WriteTarget(
@@ -366,6 +383,7 @@ def write_target(table: Table, run: str) -> WriteTarget:
         compression=table.properties.get("write.parquet.compression-codec", "zstd"),
         transforms=transforms_of(table),
         sort_by=sorted_by(table),
+        former_ids=dict(former_ids),
     )
 
 

@@ -90,10 +90,6 @@ class Ledger:
         rows = self._read(WindowTable, "window_tables", windows, since=since)
         return sorted((row for row in rows if since is None or row.window_start >= since), key=_by_window)
 
-    def outgrown_tables(self) -> list[WindowTable]:
-        """Return the counts of tables with a column that outgrew its type, of all windows."""
-        return sorted(self._read(WindowTable, "outgrown_tables", None), key=_by_window)
-
     def table_shapes(self, windows: Iterable[Window] | None = None) -> list[TableShapeRow]:
         """Return the shapes that events described, by window, Kafka partition, table and first position."""
         rows = self._read(TableShapeRow, "table_shapes", windows)
@@ -256,13 +252,6 @@ class Ledger:
             return pc.and_(mask, pa.chunked_array([taken], pa.bool_()))
 
         self._replace("window_tables", starts, chosen, rows, turn)
-        self._replace("outgrown_tables", starts, chosen, _outgrown(rows), NOBODY)
-
-    def list_outgrown_tables(self) -> None:
-        """List the counts of tables with a column that outgrew its type, as earlier versions did not."""
-        rows = _outgrown(self.window_tables())
-        starts = {row.window_start for row in rows}
-        self._replace("outgrown_tables", starts, lambda table: _starts_in(table, starts), rows, NOBODY)
 
     def replace_lineages(self, rows: Sequence[Lineage]) -> None:
         """Make ``rows`` all the lineages of the topic; equal rows are not written again."""
@@ -434,7 +423,3 @@ def _write(table: Table, pieces: Iterable[tuple[tuple[int, ...], pa.Table]]) -> 
 
 def _by_window(row: WindowTable) -> tuple[datetime, TableId, int]:
     return row.window_start, row.table, row.kafka_partition
-
-
-def _outgrown(rows: Iterable[WindowTable]) -> list[WindowTable]:
-    return [row for row in rows if any(one.source_type is not None for one in row.invalid_columns)]

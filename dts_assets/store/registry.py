@@ -37,7 +37,7 @@ _FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
 class RegisteredColumn:
     """A column by its name in the lake, with the source's latest type text and the lake type.
 
-    ``spellings`` are as in :class:`dts_assets.model.columns.Column`.
+    ``spellings`` and ``own_types`` are as in :class:`dts_assets.model.columns.Column`.
     """
 
     name: str
@@ -45,11 +45,12 @@ class RegisteredColumn:
     type: str
     is_key: bool
     spellings: tuple[str, ...] = ()
+    own_types: tuple[tuple[str, str], ...] = ()
 
     @property
     def column(self) -> Column:
         """The column as the lake holds it."""
-        return Column(self.name, self.type, self.is_key, self.spellings)
+        return Column(self.name, self.type, self.is_key, self.spellings, self.own_types)
 
 
 @dataclass(frozen=True)
@@ -215,6 +216,7 @@ def _table(entry: Mapping[str, Any]) -> RegisteredTable:
             str(one["type"]),
             bool(one["is_key"]),
             tuple(map(str, one.get("spellings", ()))),
+            tuple((str(text), str(kind)) for text, kind in one.get("own_types", ())),
         )
         for one in entry["columns"]
     )
@@ -223,8 +225,8 @@ def _table(entry: Mapping[str, Any]) -> RegisteredTable:
 
 
 def _shown(column: RegisteredColumn) -> dict[str, Any]:
-    """Return a column as the file shows it, with spellings where there are any."""
-    return {name: value for name, value in asdict(column).items() if name != "spellings" or value}
+    """Return a column as the file shows it, with spellings and types of its own where there are any."""
+    return {name: value for name, value in asdict(column).items() if name not in ("spellings", "own_types") or value}
 
 
 def _write(path: Path, tables: Mapping[TableId, RegisteredTable], lake: str | None) -> None:

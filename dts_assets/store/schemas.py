@@ -214,10 +214,7 @@ SYSTEM_TABLES: Mapping[str, TableLayout] = MappingProxyType(
         "settled_days": _system(LEDGER_COLUMNS["settled_days"], ()),
         "backlog": _system(LEDGER_COLUMNS["backlog"], ()),
         "raw_windows": RAW_WINDOWS,
-        **{
-            name: _ledger(name)
-            for name in ("windows", "window_tables", "outgrown_tables", "cuts", "table_shapes", "comparisons")
-        },
+        **{name: _ledger(name) for name in ("windows", "window_tables", "cuts", "table_shapes", "comparisons")},
     }
 )
 """The layouts of the tables whose shape is fixed, by their name: ``{"entries": ENTRIES}``."""

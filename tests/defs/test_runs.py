@@ -329,7 +329,7 @@ PLOTTED = {
                   "event_lag_seconds": 600.0, "seconds": 0.5, "row_changes_per_second": 10.0, "problems": 1,
                   "completeness_level": 0},
     "snapshot": {"dagster/row_count": 7, "row_changes": 5, "stored_bytes": 700, "event_lag_seconds": 600.0, "problems": 0,
-                 "outgrown_columns": 0},
+                 "converted_columns": 0},
 }  # fmt: skip
 
 

@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from dts_assets.planning.outgrown_types import outgrown_columns
 from dts_assets.protocol import subscribe_pb2 as pb
 from tests import dts_messages
-from tests.flows.harness import Bench, table_id
+from tests.flows.harness import Bench
 from tests.flows.history import border
 from tests.flows.short import SECOND, open_short, short_source
 from tests.flows.source import DATABASE, Dml, Source
-from tests.flows.source_tables import ABSENT, BIGINT, DATE, INT, TEXT, Field, Kind, Row, Table
+from tests.flows.source_tables import ABSENT, INT, TEXT, Field, Kind, Row, Table
 
 pytestmark = pytest.mark.spark
 
@@ -79,34 +78,6 @@ def test_a_value_that_does_not_fit_is_null_and_kept_as_text(bench: Bench, tmp_pa
     assert sum((Counter({one.column: one.values for one in row.invalid_columns}) for row in counted), Counter()) == {
         "n": 3
     }
-    assert not outgrown_columns(counted)
-
-
-@pytest.mark.long
-def test_columns_that_outgrew_their_types_are_named(bench: Bench, tmp_path: Path) -> None:
-    """A number becomes text in the second window; a day of no calendar is no matter of types; a wider number is followed."""
-    table = Table("items", [Field("id", INT, True), Field("n", INT), Field("day", DATE), Field("big", INT)])
-    source = short_source(table)
-    source.transaction(border(0) + SECOND, Dml(table, [(None, {"id": 1, "n": 1, "day": "0000-00-00", "big": 1})]))
-    source.checkpoint(border(0) + 5 * SECOND)
-    table.columns[1], table.columns[3] = Field("n", TEXT), Field("big", BIGINT)
-    rows = [(None, {"id": n, "n": f"seven{n}" if n > 3 else "7", "day": None, "big": 1 << 40}) for n in (2, 3, 4, 5)]
-    source.transaction(border(1) + SECOND, Dml(table, rows))
-    source.checkpoint(border(1) + 5 * SECOND)
-    harness = open_short(bench, tmp_path / "capture", source.messages, windows=2)
-    harness.all(0)
-    assert not outgrown_columns(harness.pipeline.ledger.window_tables())
-    harness.raw(1)
-    harness.entries(1)
-    report = next(one for one in harness.tables(1).tables if one.table == table_id("items"))
-    (column,) = report.layers["snapshot"].outgrown
-    assert (column.column, column.source_types, column.values) == ("n", ("varchar(80)",), 2)
-    shown = {row["id"]: (row["n"], row["big"]) for row in harness.rows("snapshot", DATABASE, "items")}
-    assert shown == {1: (1, 1), 2: (7, 1 << 40), 3: (7, 1 << 40), 4: (None, 1 << 40), 5: (None, 1 << 40)}
-    counted = [
-        (one.column, one.values) for row in harness.pipeline.ledger.window_tables() for one in row.invalid_columns
-    ]
-    assert sorted(counted) == [("day", 1), *[("n", one) for one in sorted(v for name, v in counted if name == "n")]]
 
 
 def only(**sent: object) -> Row:

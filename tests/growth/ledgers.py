@@ -138,11 +138,11 @@ def with_ids(count: int, *, tables: bool = False) -> dict[Cell, IngestWindow]:
     return found
 
 
-def counts(count: int, *, tables: int = 1, types: bool = False) -> list[WindowTable]:
+def counts(count: int, *, tables: int = 1) -> list[WindowTable]:
     return [
         WindowTable(
             0, window.start, TableId("shopdb", "", f"t{number % tables}"), 1, 1, 0, 0, row_hash=1, absent_rows=0,
-            invalid_values=1, invalid_columns=(InvalidColumn("c", 1, f"varchar({number})" if types else "int"),),
+            invalid_values=1, invalid_columns=(InvalidColumn("c", 1),),
             first_position=at(number),
             last_position=at(number), run="r",
         )

@@ -23,6 +23,7 @@ from dts_assets.planning.adjoining_cells import excused, joined, seam
 from dts_assets.planning.appends import can_append_entries, find_appends, open_windows, tables_as_stored
 from dts_assets.planning.boundaries import PlannedCell, closed_windows, instants_to_find, plan_cells
 from dts_assets.planning.column_names import ColumnNames, named_columns
+from dts_assets.planning.column_types import column_types, converted_columns, source_texts
 from dts_assets.planning.compactions import FileShape, files_to_compact
 from dts_assets.planning.completeness import completeness_of_cell, completeness_of_window, gtids_by_shard, level_of_cell
 from dts_assets.planning.cuts import cut_of_window, frontier, frontier_of_table, window_cut
@@ -35,7 +36,6 @@ from dts_assets.planning.leases import Observed, given_back, renewed, taken, wan
 from dts_assets.planning.loss import LossState, OldestSeen, unread_ranges, worst
 from dts_assets.planning.mark_changes import made_meanwhile
 from dts_assets.planning.open_sets import disagreeing, left_open_by, open_before, with_windows_before
-from dts_assets.planning.outgrown_types import invalid_columns, outgrown, outgrown_columns
 from dts_assets.planning.pauses import (
     Fault,
     catches_up,
@@ -346,17 +346,22 @@ PLANNING: dict[str, Case] = {
     ),
     "tables": (
         lambda count: counts(count, tables=count),
-        lambda rows: (windows_by_table(rows), outgrown_columns(rows)),
+        windows_by_table,
     ),
-    "types of a column": (lambda count: counts(count, types=True), outgrown_columns),
+    "types of a column": (
+        lambda count: {f"decimal({9 + number % 20},{number % 9}) /* {number} */": "string" for number in range(count)},
+        lambda kinds: column_types("int", {**kinds, "int(11)": "int"}),
+    ),
     "columns": (
         lambda count: (
             [ColumnShape(f"c{one}", "text", False) for one in range(count)],
             {f"c{one}": 1 for one in range(count)},
         ),
         lambda given: (
-            outgrown([Column(name, "int", False) for name in given[1]], given[0], lambda kind, *, unsigned: "string"),
-            invalid_columns(given[1], {}),
+            converted_columns(
+                [Column(name, "string", False, own_types=(("text", "int"),)) for name in given[1]],
+                source_texts([(TableId("shopdb", "", "t"), given[0])])[TableId("shopdb", "", "t")],
+            ),
             named_columns([ColumnNames(name, (name,)) for name in given[1]], list(given[1]), ignores_case=True),
             named_columns([], list(given[1]), ignores_case=True),
         ),

@@ -20,8 +20,9 @@ from dts_assets.model.tables import TableId
 from dts_assets.stages.mysql_sql import NO_SUCH_NUMBER, MySql
 from dts_assets.stages.postgres_sql import NO_NUL, NO_SUCH_DATE
 from dts_assets.stages.sql_dialect import SqlColumn
-from dts_assets.stages.sql_text import decimal_texts, exact_texts, float_texts, hex_digits
+from dts_assets.stages.sql_text import hex_digits
 from dts_assets.stages.statements import NO_COLUMNS, NO_KEY, NO_VALUES, StatementTable, statement_rows
+from dts_assets.wire.columns.lake_texts import decimal_texts, exact_texts, float_texts
 from tests.stages.rendering import DIALECTS, ORDERS, change, changelog, column, rendered
 from tests.tiers import examples
 

@@ -82,8 +82,8 @@ def made(kafka_partition: int, number: int, table: TableId = ORDERS, kept: int =
     )
 
 
-def outgrown(kafka_partition: int, number: int) -> WindowTable:
-    columns = (InvalidColumn("d.ay", 3), InvalidColumn("n", 0, "varchar(20)"))
+def with_unfit(kafka_partition: int, number: int) -> WindowTable:
+    columns = (InvalidColumn("d.ay", 3), InvalidColumn("n", 1))
     return changed(made(kafka_partition, number), invalid_values=3, invalid_columns=columns, partial_moves=2)
 
 
@@ -222,8 +222,8 @@ class TestReplacing:
         rows = [made(p, n, table) for n in range(2) for table in (ITEMS, ORDERS) for p in range(2)]
         ledger.replace_window_tables([GRID.at(0), GRID.at(1)], rows)
         ledger.replace_window_tables([GRID.at(0)], [made(0, 0, ITEMS, kept=9)], tables={ITEMS})
-        ledger.replace_window_tables([GRID.at(2)], [outgrown(0, 2)])
-        assert ledger.window_tables([GRID.at(2)]) == [outgrown(0, 2)]
+        ledger.replace_window_tables([GRID.at(2)], [with_unfit(0, 2)])
+        assert ledger.window_tables([GRID.at(2)]) == [with_unfit(0, 2)]
         assert ledger.window_tables([GRID.at(0)]) == [made(0, 0, ITEMS, kept=9), made(0, 0), made(1, 0)]
         assert len(ledger.window_tables([GRID.at(1)])) == 4
 
@@ -233,25 +233,6 @@ class TestReplacing:
         for number in (0, 5, 23, 24, 59, 60):
             found = ledger.window_tables(since=GRID.at(number).start)
             assert found == rows[number:]
-
-    def test_columns_that_outgrew_their_types_are_found_without_a_look_at_all_counts(
-        self, ledger: Ledger, catalog: Catalog
-    ) -> None:
-        assert ledger.outgrown_tables() == []
-        ledger.replace_window_tables([GRID.at(0)], [made(0, 0)])
-        assert not catalog.table_exists(("shop", "outgrown_tables")), (
-            "it is made for the first column that outgrows its type"
-        )
-        ledger.replace_window_tables([GRID.at(1), GRID.at(2)], [outgrown(0, 1), outgrown(0, 2), made(1, 2)])
-        assert ledger.outgrown_tables() == [outgrown(0, 1), outgrown(0, 2)]
-        ledger.replace_window_tables([GRID.at(1)], [made(0, 1)])
-        assert ledger.outgrown_tables() == [outgrown(0, 2)]
-        ledger.replace_window_tables([GRID.at(2)], [], besides={outgrown(0, 2).table})
-        assert ledger.outgrown_tables() == [outgrown(0, 2)]
-        catalog.drop_table(("shop", "outgrown_tables"))  # a lake of an earlier version
-        ledger.replace_window_tables([GRID.at(3)], [outgrown(0, 3)])
-        ledger.list_outgrown_tables()
-        assert ledger.outgrown_tables() == [outgrown(0, 2), outgrown(0, 3)]
 
     def test_a_stage_keeps_its_quarantine_when_another_replaces(self, ledger: Ledger, lake: Lake) -> None:
         rows = {

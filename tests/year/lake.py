@@ -132,9 +132,6 @@ class Memory:
     def change_backlog(self, change: Callable[[Sequence[BacklogTable]], Sequence[BacklogTable]]) -> None:
         self._ask()
 
-    def list_outgrown_tables(self) -> None:
-        self._ask()
-
     def window_tables(self, _: object = None) -> list[Any]:
         return []
 

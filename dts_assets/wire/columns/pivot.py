@@ -22,6 +22,7 @@ from dts_assets.model.columns import Column, mysql_type
 from dts_assets.model.tables import TableId
 from dts_assets.wire.columns.buffers import Bools, bitmap, masked
 from dts_assets.wire.columns.casts import arrow_type, parse, two_complement
+from dts_assets.wire.columns.lake_texts import held_as
 from dts_assets.wire.columns.table_changes import ValueNotes, table_changes
 from dts_assets.wire.columns.table_rows import ColumnList, TableRows, carried_by, keys_of
 from dts_assets.wire.columns.texts import Charsets, text_of
@@ -127,12 +128,14 @@ class Share:
 class Layout:
     """The columns of a table by bucket, the columns that no event carries, and the images' Arrow type.
 
+    ``joined`` are the columns whose values are read by the types of their own events: each has a share for every such type.
     ``keys`` has the primary key that each column list tells, ``carried`` the digest of its columns.
     """
 
     struct: pa.StructType
     shares: Mapping[Bucket, Share]
     uncarried: tuple[int, ...]
+    joined: frozenset[int]
     keys: tuple[tuple[str, ...], ...]
     carried: tuple[tuple[str, ...], ...]
 
@@ -140,31 +143,50 @@ class Layout:
 @lru_cache(maxsize=1 << 13)
 def layout_of(lists: tuple[ColumnList, ...], columns: tuple[Column, ...]) -> Layout:
     """Return the layout of a table whose rows come with some column lists."""
-    members: dict[Bucket, list[int]] = {}
+    members: dict[Bucket, list[_Member]] = {}
     uncarried: list[int] = []
-    signed: list[bool] = [False] * len(columns)
+    joined: set[int] = set()
     for number, column in enumerate(columns):
         found = [place for one in reversed(lists) if (place := one.place(column)) is not None]
         if not found:
             uncarried.append(number)
             continue
-        # A type that nobody knows, as a damaged message may have it, says nothing of the other messages.
-        place = next((one for one in found if mysql_type(one[1].original_type) is not None), found[0])
-        original = place[1].original_type
-        signed[number] = _UNSIGNED.search(original) is None
-        bits = column.type == "decimal(20,0)" and _BIT.match(original) is not None
-        of_bytes = column.type == "binary" and mysql_type(original) == "binary"
-        clocks = column.type == "timestamp" and _CLOCK.match(original) is not None
-        bucket = Bucket(column.type, _NUMBER_TYPES.match(original) is not None, bits, of_bytes, clocks)
-        members.setdefault(bucket, []).append(number)
+        kinds = {column.own_type(shape.original_type) for _, shape in found} if column.own_types else {column.type}
+        if kinds != {column.type}:
+            joined.add(number)
+        for kind in sorted(kinds):
+            originals = [one.original_type for _, one in found if column.own_type(one.original_type) == kind]
+            # A type that nobody knows, as a damaged message may have it, says nothing of the other messages.
+            original = next((one for one in originals if mysql_type(one) is not None), originals[0])
+            member = _Member(number, column, kind, _UNSIGNED.search(original) is None)
+            members.setdefault(_bucket(kind, original), []).append(member)
     shares = {}
-    for bucket, numbers in members.items():
-        places = [[one.place(columns[number]) for number in numbers] for one in lists]
-        positions = [[UNCARRIED if place is None else place[0] for place in mine] for mine in places]
+    for bucket, some in members.items():
+        positions = [[one.position(member.column, member.kind) for member in some] for one in lists]
         shares[bucket] = Share(
-            np.asarray(numbers, np.int32), np.asarray(positions, np.int32), np.asarray([signed[one] for one in numbers])
+            np.asarray([member.number for member in some], np.int32),
+            np.asarray([[UNCARRIED if at is None else at for at in mine] for mine in positions], np.int32),
+            np.asarray([member.signed for member in some]),
         )
-    return Layout(struct_type(columns), shares, tuple(uncarried), keys_of(lists, columns), carried_by(lists))
+    told = keys_of(lists, columns), carried_by(lists)
+    return Layout(struct_type(columns), shares, tuple(uncarried), frozenset(joined), *told)
+
+
+@dataclass(frozen=True, slots=True)
+class _Member:
+    """A column in a bucket by its number, with the lake type of the values that the bucket has of it."""
+
+    number: int
+    column: Column
+    kind: str
+    signed: bool
+
+
+def _bucket(kind: str, original: str) -> Bucket:
+    bits = kind == "decimal(20,0)" and _BIT.match(original) is not None
+    of_bytes = kind == "binary" and mysql_type(original) == "binary"
+    clocks = kind == "timestamp" and _CLOCK.match(original) is not None
+    return Bucket(kind, _NUMBER_TYPES.match(original) is not None, bits, of_bytes, clocks)
 
 
 @lru_cache(maxsize=1 << 13)
@@ -189,13 +211,25 @@ More would leave the processor's cache, and take memory for nothing.
 
 @dataclass(slots=True)
 class _Table:
-    """A table at work; ``children`` are the columns of its before and after images, filled bucket by bucket."""
+    """A table at work; ``children`` are the columns of its before and after images, filled bucket by bucket.
+
+    ``pieces`` has the values of joined columns instead, an array for each of their own types.
+    """
 
     rows: TableRows
     layout: Layout
     notes: ValueNotes
     count: int
     children: tuple[list[pa.Array | None], list[pa.Array | None]]
+    pieces: tuple[dict[int, list[pa.Array]], dict[int, list[pa.Array]]] = field(default_factory=lambda: ({}, {}))
+
+    def own(self) -> dict[str, tuple[pa.Array, ...]]:
+        """Return the values of joined columns by image and name: ``{"after.n": ...}``."""
+        return {
+            f"{image}.{self.rows.columns[number].name}": tuple(values)
+            for image, found in zip(("before", "after"), self.pieces, strict=True)
+            for number, values in found.items()
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,6 +352,7 @@ def pivot(
             beside.slice(one.rows.start, one.count),
             one.rows.told(one.layout.keys),
             one.rows.told(one.layout.carried),
+            one.own(),
         )
         for one in made
     )
@@ -334,9 +369,13 @@ def _fill(work: _Work, image: Image, side: int, unsigned: set[tuple[TableId, str
     typed, bad = reading(values, work.bucket, image, cells)
     for segment in work.segments:
         count, position = segment.table.count, segment.start
-        children = segment.table.children[side]
+        children, joined = segment.table.children[side], segment.table.layout.joined
         for column in segment.share.columns.tolist():
-            children[column] = typed.slice(position, count)
+            mine = typed.slice(position, count)
+            if column in joined:
+                segment.table.pieces[side].setdefault(column, []).append(mine)
+            else:
+                children[column] = mine
             position += count
     if bad is not None:
         _note(np.flatnonzero(bad), work.segments, side, values)
@@ -398,6 +437,8 @@ def _struct(table: _Table, side: int, image: Image) -> pa.StructArray:
     kind, children = table.layout.struct, table.children[side]
     for number in table.layout.uncarried:
         children[number] = pa.nulls(table.count, kind.field(number).type)
+    for number, pieces in table.pieces[side].items():
+        children[number] = pc.coalesce(*(held_as(piece, kind.field(number).type) for piece in pieces))
     present = image.present[table.rows.start : table.rows.end]
     validity = None if present.all() else bitmap(present)
     return pa.Array.from_buffers(kind, table.count, [validity], children=children)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -68,8 +68,9 @@ def table_changes(
     beside: pa.RecordBatch,
     keys: ToldKeys,
     carried: ToldKeys,
+    own: Mapping[str, tuple[pa.Array, ...]],
 ) -> TableChanges:
-    """Return the changes of a table: its images, told keys and columns, and the columns beside them."""
+    """Return the changes of a table: its images, told keys and columns, the columns beside them, and values by own types."""
     entries, rows, operations, no_absent, no_invalid = beside.columns
     absent, invalid = notes.absent_lists(len(beside)), notes.invalid_maps(len(beside))
     columns = [
@@ -77,7 +78,7 @@ def table_changes(
         no_absent if absent is None else absent,
         no_invalid if invalid is None else invalid,
     ]
-    return TableChanges(table, pa.RecordBatch.from_arrays(columns, names=_COLUMNS), keys, carried)
+    return TableChanges(table, pa.RecordBatch.from_arrays(columns, names=_COLUMNS), keys, carried, own)
 
 
 class ValueNotes:

@@ -32,6 +32,11 @@ class ColumnList:
         number = next((one for one in numbers if one is not None), None)
         return None if number is None else (number, self.columns[number])
 
+    def position(self, column: Column, kind: str) -> int | None:
+        """Return a column's position if its values are read by a lake type; None without it."""
+        place = self.place(column)
+        return None if place is None or column.own_type(place[1].original_type) != kind else place[0]
+
 
 @dataclass(frozen=True, slots=True)
 class TableRows:

@@ -1,0 +1,84 @@
+"""Typed values of the lake as text: digits, numbers and moments, each text naming exactly its value.
+
+A column that had several types at its source holds all of its values as such texts.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+_MOST_DIGITS = 38
+
+
+def held_as(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Return values in a type that holds each of them exactly, such as ``bigint`` for ``int``, or text for any type.
+
+    The text of a float is that of its double, ``0.10000000149011612``; a boolean is ``1`` or ``0``; an instant has the offset of
+    UTC, ``2026-01-05 10:00:00+00:00``, which a wall clock has not. Text becomes bytes as UTF-8.
+
+    Raises:
+        pa.ArrowInvalid: A value does not fit the type, or is no text.
+        pa.ArrowNotImplementedError: No value of one type is one of the other.
+    """
+    if values.type.equals(kind):
+        return values
+    if pa.types.is_binary(kind):
+        return held_as(values, pa.string()).cast(kind)
+    return _texts(values) if pa.types.is_string(kind) else values.cast(kind)
+
+
+def _texts(values: pa.Array) -> pa.Array:
+    kind = values.type
+    if pa.types.is_decimal(kind):
+        return decimal_texts(values)
+    if pa.types.is_floating(kind):
+        return exact_texts(values)
+    if pa.types.is_boolean(kind):
+        return values.cast(pa.uint8()).cast(pa.string())
+    if pa.types.is_timestamp(kind):
+        texts = moment_texts(values)
+        return texts if kind.tz is None else pc.binary_join_element_wise(texts, "+00:00", "")
+    return values.cast(pa.string())
+
+
+def decimal_texts(values: pa.Array) -> pa.Array:
+    """Return decimals as plain digits, ``-0.0000000010``: Arrow's own text may have an exponent, which is no exact number."""
+    scale = values.type.scale
+    whole = pa.Array.from_buffers(
+        pa.decimal128(_MOST_DIGITS, 0), len(values), values.buffers(), values.null_count, values.offset
+    ).cast(pa.string())
+    if not scale:
+        return whole
+    digits = pc.utf8_lpad(pc.replace_substring(whole, "-", ""), scale + 1, "0")
+    sign = pc.if_else(pc.starts_with(whole, "-"), "-", "")
+    front, back = pc.utf8_slice_codeunits(digits, 0, -scale), pc.utf8_slice_codeunits(digits, -scale, None)
+    return pc.binary_join_element_wise(pc.binary_join_element_wise(sign, front, ""), back, ".")
+
+
+def float_texts(values: pa.Array) -> pa.Array:
+    """Return floats and doubles as the fewest digits that name their double: ``0.1``, ``1e+20``.
+
+    A float's text is that of the float where it names the float, read as a double, too.
+    """
+    wide = values.cast(pa.float64())
+    texts = wide.cast(pa.string())
+    if pa.types.is_float64(values.type):
+        return texts
+    short = values.cast(pa.string())
+    with np.errstate(over="ignore"):
+        again = short.cast(pa.float64()).to_numpy(zero_copy_only=False).astype(np.float32)
+    safe = again == values.to_numpy(zero_copy_only=False)
+    return pc.if_else(pa.array(safe), short, texts)
+
+
+def exact_texts(values: pa.Array) -> pa.Array:
+    """Return floats and doubles as the digits that name exactly their double: ``0.10000000149011612`` for the float 0.1."""
+    return values.cast(pa.float64()).cast(pa.string())
+
+
+def moment_texts(values: pa.Array) -> pa.Array:
+    """Return instants in UTC, and wall clocks, as ``2026-01-05 10:00:00.125000``; a fraction that is zero is left out."""
+    clocks = values.cast(pa.timestamp("us", values.type.tz)).view(pa.int64()).view(pa.timestamp("us"))
+    return pc.replace_substring_regex(clocks.cast(pa.string()), r"\.0+$", "")
