@@ -88,7 +88,6 @@ IN_ORDER = (
 NAMED = (
     "dts-assets faults",
     "dts-assets inspect",
-    "dts-assets inspect window",
     "dts-assets spark-server",
 )
 """Names of commands that want arguments, or that do not end. Their help is asked for."""

@@ -83,7 +83,7 @@ def window_balance_result(report: WindowReport) -> dg.AssetCheckResult:
 
 
 def schema_result(report: TablesReport) -> dg.AssetCheckResult:
-    """Return a result that warns if events of the windows have columns whose values the lake holds in another form."""
+    """Return a result that warns of columns whose values in events the lake holds in another form."""
     found = {table.table: table.converted for table in report.tables if table.converted}
     lines = [f"- **{table}**: {column}" for table, columns in found.items() for column in columns]
     return dg.AssetCheckResult(

@@ -21,6 +21,7 @@ from dts_assets.model.tables import TableId
 from dts_assets.planning.pauses import Fault
 from dts_assets.store.columns import changelog_columns
 from dts_assets.store.commit import stands_at
+from dts_assets.store.converted_columns import PlannedColumns
 from dts_assets.store.files import WrittenFile
 
 
@@ -30,21 +31,26 @@ class _Conversion:
 
     head: int
     tasks: tuple[CompactionTask, ...]
+    columns: PlannedColumns
 
 
-def has_converted(columns: Iterable[Column]) -> bool:
-    """Tell whether a column had several types at the source, so that its tables may still have to be converted."""
-    return any(column.own_types for column in columns)
+def to_convert(columns: Iterable[Column]) -> tuple[Column, ...]:
+    """Return the columns that had several types at the source.
+
+    Tables that have them may still have to be converted. Others are never converted: a rule that makes text of a stored number
+    would show the number.
+    """
+    return tuple(column for column in columns if column.own_types)
 
 
 def convert_changelogs(
     pipeline: Pipeline, tables: Mapping[TableId, Sequence[Column]], *, spark: SparkProvider, progress: Progress
 ) -> Mapping[TableId, Fault]:
-    """Convert the columns of changelogs that cannot be widened to the types that the registry has, and return the faults.
+    """Convert the columns of changelogs to the types that the registry has, and return the faults.
 
-    It is the caller's turn in the tables.
+    These are columns that Iceberg cannot widen. It is the caller's turn in the tables.
     """
-    asked = {table: columns for table, columns in tables.items() if has_converted(columns)}
+    asked = {table: some for table, columns in tables.items() if (some := to_convert(columns))}
     planned = do_apart(CHANGELOG.name, asked, lambda table: _planned(pipeline, table, asked[table]))
     work = {table: one for table, one in planned.results.items() if one is not None}
     if not work:
@@ -71,7 +77,7 @@ def convert_changelogs(
             base=[path for task in one.tasks for path in task.paths],
             assertion=stands_at(one.head),
             same_rows=True,
-            columns=changelog_columns(asked[table]),
+            columns=one.columns,
         )
 
     committed = do_apart(CHANGELOG.name, [table for table in work if table not in faults], commit)
@@ -81,9 +87,10 @@ def convert_changelogs(
 def _planned(pipeline: Pipeline, table: TableId, columns: Sequence[Column]) -> _Conversion | None:
     """Return the work on a changelog; None where there is none. One without a commit is made anew when it is opened."""
     path = pipeline.table_path(CHANGELOG.name, table)
-    target = pipeline.lake.conversion_target(path, changelog_columns(columns), "")
-    if target is None:
+    conversion = pipeline.lake.conversion(path, changelog_columns(columns), "")
+    if conversion is None:
         return None
+    target, planned = conversion
     state = pipeline.lake.state(path)
     if state is None:
         pipeline.lake.drop(path)
@@ -93,4 +100,4 @@ def _planned(pipeline: Pipeline, table: TableId, columns: Sequence[Column]) -> _
         CompactionTask((file.path,), tuple(file.partition.values()), file.bytes, replace(target, run=run_of(file.path)))
         for file in files
     )
-    return _Conversion(state.snapshot_id, tuple(tasks))
+    return _Conversion(state.snapshot_id, tuple(tasks), planned)

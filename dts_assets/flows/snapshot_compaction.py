@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dts_assets.flows.apart import Apart, do_apart, fault_at
-from dts_assets.flows.conversions import has_converted
+from dts_assets.flows.conversions import to_convert
 from dts_assets.flows.layers import Layer
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
 from dts_assets.flows.reports import Progress
@@ -26,7 +26,7 @@ from dts_assets.planning.compactions import FileShape, files_to_compact
 from dts_assets.planning.pauses import Fault
 from dts_assets.planning.snapshot_plans import SnapshotState
 from dts_assets.stages.change_columns import NO_TIME, Counted
-from dts_assets.store.columns import NamedType
+from dts_assets.store.converted_columns import PlannedColumns
 from dts_assets.store.files import WriteTarget
 from dts_assets.store.lake import StoredFile, TableState
 
@@ -45,7 +45,7 @@ class _Work:
     expiring: tuple[StoredFile, ...] = ()
     expired_before: int = NO_TIME
     target: WriteTarget | None = None
-    converted: tuple[NamedType, ...] = ()
+    converted: PlannedColumns | None = None
 
     @property
     def files(self) -> tuple[StoredFile, ...]:
@@ -87,12 +87,12 @@ def convert_rows(
     spark: SparkProvider,
     progress: Progress,
 ) -> Mapping[TableId, Fault]:
-    """Convert the columns of a layer's tables that cannot be widened to the types that the registry has; return the faults.
+    """Convert the columns of a layer's tables to the types that the registry has, and return the faults.
 
-    It is the caller's turn in the tables.
+    These are columns that Iceberg cannot widen. It is the caller's turn in the tables.
     """
     run = pipeline.new_run()
-    asked = {table: columns for table, columns in tables.items() if has_converted(columns)}
+    asked = {table: columns for table, columns in tables.items() if to_convert(columns)}
     found = do_apart(layer.name, asked, lambda table: _conversion(pipeline, layer, table, tuple(asked[table]), run))
     work = {table: one for table, one in found.results.items() if one is not None}
     if not work:
@@ -104,23 +104,27 @@ def convert_rows(
 def _conversion(
     pipeline: Pipeline, layer: Layer, table: TableId, columns: tuple[Column, ...], run: str
 ) -> _Work | None:
-    """Return the work by which a table gets converted columns; None where it needs none, or is made anew when it is opened."""
-    path, wanted = pipeline.table_path(layer.name, table), layer.columns_of(pipeline.settings, table, columns)
-    target = pipeline.lake.conversion_target(path, wanted, run)
-    if target is None:
+    """Return the work by which a table gets converted columns.
+
+    None stands for a table that needs none, or that is made anew when it is opened.
+    """
+    path = pipeline.table_path(layer.name, table)
+    wanted = layer.columns_of(pipeline.settings, table, to_convert(columns))
+    conversion = pipeline.lake.conversion(path, wanted, run)
+    if conversion is None:
         return None
     state = pipeline.lake.state(path)
     if state is None or STATE_PROPERTY not in state.properties:
         pipeline.lake.drop(path)
         return None
     files = pipeline.lake.data_files(path, snapshot_id=state.snapshot_id, applies_deletes=True)
-    return _Work(columns, state, tuple(files), target=target, converted=tuple(wanted))
+    return _Work(columns, state, tuple(files), target=conversion[0], converted=conversion[1])
 
 
 def _written_anew(
     pipeline: Pipeline, layer: Layer, work: Mapping[TableId, _Work], run: str, spark: SparkProvider
 ) -> Apart[int]:
-    """Write the files of some tables anew; return the number of changed files of each that is done, and the faults."""
+    """Write files of some tables anew, and return the numbers of changed files and the faults."""
     tasks = [task for table, one in work.items() for task in _tasks(pipeline, layer, table, one, run)]
     results: dict[TableId, list[RefreshResult]] = {table: [] for table, one in work.items() if one.converted}
     for result in run_tasks(spark(), tasks, put_in_order, weight=lambda task: task.bytes) if tasks else ():

@@ -31,8 +31,8 @@ from dts_assets.flows.spark_tasks import run_shuffled, run_tasks
 from dts_assets.model.removals import ALL_REMOVED, NotRemoved
 from dts_assets.model.tables import TableId
 from dts_assets.planning.pauses import Fault
-from dts_assets.store.columns import NamedType
 from dts_assets.store.commit import stands_at
+from dts_assets.store.converted_columns import PlannedColumns
 
 STATE_PROPERTY = "dts-assets.state"
 """The property of a snapshot commit that holds its state.
@@ -211,7 +211,7 @@ def commit_files(
     applied: Collection[str],
     rebuilds: bool = False,
     same_rows: bool = False,
-    columns: Sequence[NamedType] = (),
+    columns: PlannedColumns | None = None,
 ) -> None:
     """Commit the files of a layer's table in one Iceberg snapshot that carries ``state``.
 

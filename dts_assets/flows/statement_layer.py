@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 
@@ -177,7 +177,7 @@ class WrittenColumns:
 
     tables: Mapping[TableId, Sequence[Column]]
     types: Mapping[TableId, Mapping[str, str]]
-    described: Mapping[tuple[datetime, TableId], Mapping[str, tuple[str, str]]]
+    described: Mapping[tuple[datetime, TableId], Mapping[str, tuple[str, frozenset[str]]]]
     told: Cells
     dialect: Dialect
     rule_finder: Callable[[TableId], RuleOf]
@@ -202,20 +202,31 @@ class WrittenColumns:
         types, described = self.types.get(table, {}), self.described.get((start, table), {})
         columns, rule_of = [], self.rule_finder(table)
         for column in self.tables[table]:
-            shown = next((described[name] for name in column.source_names if name in described), None)
-            name, kind = shown or (column.source_names[0], types.get(column.name, ""))
+            name = next((name for name in column.source_names if name in described), column.source_names[0])
+            kind, kinds = described.get(name, (types.get(column.name, ""), frozenset[str]()))
             if rule_on(column, rule_of) is not None:  # its values are texts, whatever they are at the source
                 kind = _TEXT
-            columns.append(SqlColumn(column, name, kind))
+            own = {column.own_type(one) for one in kinds}
+            if len(own) == 1:  # values that the lake holds as text, since the column had other types in other windows
+                columns.append(SqlColumn(replace(column, type=own.pop(), own_types=()), name, kind))
+            else:
+                columns.append(SqlColumn(column, name, kind))
         return StatementTable(table, tuple(columns), self.dialect)
 
 
-def _described(shapes: Iterable[TableShapeRow]) -> dict[tuple[datetime, TableId], dict[str, tuple[str, str]]]:
-    """Return names and types of columns at the source, as the last events of each window described them."""
-    found: dict[tuple[datetime, TableId], dict[str, tuple[str, str]]] = {}
+def _described(
+    shapes: Iterable[TableShapeRow],
+) -> dict[tuple[datetime, TableId], dict[str, tuple[str, frozenset[str]]]]:
+    """Return the type of each column as the last event of a window described it.
+
+    All types that the column had in the window stand beside it.
+    """
+    found: dict[tuple[datetime, TableId], dict[str, tuple[str, frozenset[str]]]] = {}
     for row in sorted(shapes, key=lambda one: one.first_position or _BEGIN):
         mine = found.setdefault((row.window_start, row.table), {})
-        mine.update({one.name: (one.name, one.original_type) for one in row.columns})
+        for one in row.columns:
+            before = mine.get(one.name, ("", frozenset()))[1]
+            mine[one.name] = one.original_type, before | {one.original_type}
     return found
 
 

@@ -6,7 +6,7 @@ Options of a subscription may name another lake type; no mapping may lose a valu
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 _DECIMAL = re.compile(r"decimal\((\d{1,2}),\s*(\d{1,2})\)", re.ASCII)
@@ -156,41 +156,20 @@ def widened(one: str, other: str) -> str | None:
 
 
 def joined_type(one: str, other: str) -> str:
-    """Return the lake type that holds exactly every value of both types, as text where no other type does.
+    """Return the lake type that holds exactly every value of both types.
 
-    It is ``bigint`` for ``int`` and ``bigint``, ``string`` for ``int`` and ``date``, and ``binary`` where one of them is binary.
-    The order in which types are joined does not matter.
+    Where no other type does, it is text. It is ``bigint`` for ``int`` and ``bigint``, ``string`` for ``int`` and ``date``, and
+    ``binary`` where one of them is binary. The order in which types are joined does not matter.
     """
     return widened(one, other) or ("binary" if "binary" in (one, other) else "string")
 
 
 def reads_alike(narrow: str, wide: str) -> bool:
-    """Return whether a wider lake type reads every text of a type to the very value of that type.
+    """Return whether a wider lake type reads each text of a type to that type's value.
 
     A ``bigint`` reads those of an ``int`` so. A ``double`` reads ``0.1`` to another value than a ``float``.
     """
     return widened(narrow, wide) == wide and (narrow == wide or narrow != "float")
-
-
-def holds(kind: str, other: str) -> bool:
-    """Return whether a lake type holds every value of another one, and shows it as it is.
-
-    Text holds everything but bytes. A number in a float may be rounded, and a day in a timestamp gets a time of day.
-    """
-    if kind == other:
-        return True
-    if kind == "string":
-        return other != "binary"
-    if (kind, other) in (("bigint", "int"), ("double", "float"), ("double", "int")):
-        return True
-    room, need = _digits(kind, {"int": (9, 0), "bigint": (18, 0)}), _digits(other, {"int": (10, 0), "bigint": (19, 0)})
-    return room is not None and need is not None and room[0] >= need[0] and room[1] >= need[1]
-
-
-def _digits(kind: str, whole: Mapping[str, tuple[int, int]]) -> tuple[int, int] | None:
-    """Return the digits of an exact number before and behind the point; ``whole`` has those of integers."""
-    decimal = decimal_arguments(kind)
-    return (decimal[0] - decimal[1], decimal[1]) if decimal else whole.get(kind)
 
 
 def quoted(name: str) -> str:

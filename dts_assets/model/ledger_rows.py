@@ -194,7 +194,10 @@ class IngestWindow:
 
 @dataclass(frozen=True, slots=True)
 class InvalidColumn:
-    """A column with values that do not fit its type, such as ``0000-00-00``, and the number of these values."""
+    """A column with values that do not fit its type, and their number.
+
+    Such a value is ``0000-00-00`` in a column of days.
+    """
 
     column: str
     values: int

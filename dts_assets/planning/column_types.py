@@ -1,4 +1,4 @@
-"""The type of a lake column from all types that it had at its source, in whatever order these were seen."""
+"""The type of a lake column from all types that it had at its source, in any order."""
 
 from __future__ import annotations
 
@@ -35,7 +35,10 @@ def column_types(kind: str, kinds: Mapping[str, str]) -> ColumnTypes:
 
 @dataclass(frozen=True, slots=True)
 class ConvertedColumn:
-    """A column whose lake type holds the values of some source types in another form, such as numbers as text."""
+    """A column whose lake type holds values of some source types in another form.
+
+    An example is text that holds numbers.
+    """
 
     column: str
     lake_type: str

@@ -337,7 +337,10 @@ def replaced_windows(
 
 
 def _same_rows(before: frozenset[str], now: frozenset[str]) -> bool:
-    """Return whether files hold the rows of others: these were written as one file, or each of them as a new one."""
+    """Return whether files hold the rows of others.
+
+    These were written as one file, or each of them as a new one.
+    """
     if len(now) == 1 and all(is_made_of(path, before) for path in now):
         return True
     gone, come = before - now, now - before

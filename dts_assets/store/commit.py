@@ -52,9 +52,8 @@ from pyiceberg.typedef import Identifier
 from requests.exceptions import RequestException
 
 from dts_assets.errors import ForeignDeletesError, LakeChangeError, LakeTableError, StaleGenerationError
-from dts_assets.store.columns import NamedType
 from dts_assets.store.contention import until_it_gets_through
-from dts_assets.store.converted_columns import ConvertedColumns, converted
+from dts_assets.store.converted_columns import ConvertedColumns, PlannedColumns, as_planned
 from dts_assets.store.data_files import data_files, partition_value
 from dts_assets.store.delete_files import WrittenDeletes
 from dts_assets.store.files import WrittenFile
@@ -106,7 +105,7 @@ def replace(
     same_rows: bool = False,
     deletes: Sequence[WrittenDeletes] = (),
     applied: Collection[str] | None = None,
-    columns: Sequence[NamedType] = (),
+    columns: PlannedColumns | None = None,
 ) -> Replaced:
     """Make ``files`` all that the table holds inside ``rectangle``, in one Iceberg snapshot that carries ``properties``.
 
@@ -117,12 +116,11 @@ def replace(
     ``deletes`` take rows out of files that are kept, in the same Iceberg snapshot. ``applied`` are the paths of all delete files
     that were applied when the removed files, and those that lose rows, were read; None says that whole files were read.
 
-    ``columns`` are names and lake types to which columns are converted in the same commit: ``("n", "string")``. The new files
-    have these columns.
+    ``columns`` are those to which the table is converted in the same commit. The new files have them.
 
     Raises:
-        StaleGenerationError: The rectangle holds other files than ``base``, a file that loses rows is gone, or there is a
-            delete file that was not ``applied``.
+        StaleGenerationError: The rectangle holds other files than ``base``, a file that loses rows is gone, there is a
+            delete file that was not ``applied``, or the table has other columns than ``columns`` were planned on.
         LakeTableError: A new file is not as its writer reported, lies outside, or is there already.
         ForeignDeletesError: Whole files were read, and one of them has delete files.
         LakeChangeError: Other writers were in the way all the time, the catalog gave no answer, or a new file is gone.
@@ -130,9 +128,7 @@ def replace(
     name = ".".join(identifier)
     wanted = _wanted(rectangle)
     removals = RowRemovals(name, tuple(deletes), _frozen(applied))
-    attempt = _Attempt(
-        name, removals, wanted, properties or {}, _frozen(base), keep, assertion, same_rows, tuple(columns)
-    )
+    attempt = _Attempt(name, removals, wanted, properties or {}, _frozen(base), keep, assertion, same_rows, columns)
     return until_it_gets_through(
         name,
         lambda: attempt.run(catalog, identifier, files),
@@ -250,7 +246,7 @@ class _Attempt:
     _keep: Callable[[DataFile], bool] | None
     _assertion: Assertion | None = None
     _same_rows: bool = False
-    _columns: tuple[NamedType, ...] = ()
+    _columns: PlannedColumns | None = None
     _snapshot_id: int | None = None
     _made: list[DataFile] | None = None
     _looked_at: list[NewDeletes] | None = None
@@ -266,16 +262,18 @@ class _Attempt:
             CommitStateUnknownException: The catalog gave no answer.
         """
         table = catalog.load_table(identifier)
-        made = self._data_files(converted(table, self._columns).table, files)  # footers are read before the lock
+        added = tuple(file.path for file in files)
+        if (landed := self._landed(table)) is not None:
+            return Replaced(self._snapshot_id, added, landed)
+        made = self._data_files(as_planned(table, self._columns).table, files)  # footers are read before the lock
         if self._looked_at is None:
             self._looked_at = new_deletes(table, self._removals.written)
         with table_lock(table):
             table = catalog.load_table(identifier)
-            added = tuple(file.path for file in files)
             if (landed := self._landed(table)) is not None:
                 return Replaced(self._snapshot_id, added, landed)
             kept: list[str] = []
-            conversion = converted(table, self._columns)
+            conversion = as_planned(table, self._columns)
             table = conversion.table
             plan = plan_replacement(table, table.current_snapshot(), self._wanted, self._noting(kept))
             self._check(table, plan, made, kept)

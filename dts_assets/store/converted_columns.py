@@ -24,10 +24,22 @@ from pyiceberg.table.update import (
 from pyiceberg.transforms import VoidTransform
 from pyiceberg.types import IcebergType, NestedField, StructType
 
-from dts_assets.errors import LakeTableError
+from dts_assets.errors import LakeTableError, StaleGenerationError
 from dts_assets.model.columns import joined_type, same_name, widened
 from dts_assets.store.columns import NamedType
 from dts_assets.store.types import iceberg_type, lake_type
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedColumns:
+    """The columns to which a table is converted, and the schema that this was planned on.
+
+    A column is a name and a lake type, ``("n", "string")``; ``schema_id`` is the id of the schema.
+    The field ids of new columns follow from that schema, and the new files have them already.
+    """
+
+    columns: tuple[NamedType, ...]
+    schema_id: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +57,7 @@ class ConvertedColumns:
 
 
 def converted(table: Table, columns: Sequence[NamedType]) -> ConvertedColumns:
-    """Return a table whose columns hold what the types in ``columns`` hold, where they cannot be promoted to them.
+    """Return a table whose columns have the types of ``columns`` where they cannot be promoted to them.
 
     Raises:
         LakeTableError: A partition field or the sort order of the table needs such a column.
@@ -69,6 +81,23 @@ def converted(table: Table, columns: Sequence[NamedType]) -> ConvertedColumns:
     metadata = update_table_metadata(table.metadata, updates)
     staged = Table(table.name(), metadata, table.metadata_location, table.io, table.catalog, table.config)
     return ConvertedColumns(staged, former, updates, requirements)
+
+
+def as_planned(table: Table, planned: PlannedColumns | None) -> ConvertedColumns:
+    """Return a table with the columns that new files have; the table itself where none is converted.
+
+    Raises:
+        StaleGenerationError: The columns of the table were changed since the conversion was planned.
+        LakeTableError: A partition field or the sort order of the table needs such a column.
+    """
+    if planned is None:
+        return ConvertedColumns(table, {})
+    found = table.metadata.current_schema_id
+    if found != planned.schema_id:
+        raise StaleGenerationError(
+            ".".join(table.name()), expected=f"schema {planned.schema_id}", found=f"schema {found}"
+        )
+    return converted(table, planned.columns)
 
 
 def needs_conversion(present: str, wanted: str) -> bool:

@@ -25,7 +25,7 @@ from dts_assets.model.layouts import Layout
 from dts_assets.store.catalog import LakeLocation, open_catalog
 from dts_assets.store.columns import NamedType
 from dts_assets.store.commit import Assertion, Rectangle, Replaced, files_apart, files_with_deletes, replace
-from dts_assets.store.converted_columns import converted
+from dts_assets.store.converted_columns import PlannedColumns, converted
 from dts_assets.store.data_files import instant_of
 from dts_assets.store.delete_files import WrittenDeletes, live_rows
 from dts_assets.store.delete_index import only_file
@@ -199,20 +199,23 @@ class Lake:
         """Return the place for the files of ``run`` in a table that exists."""
         return write_target(self.catalog.load_table(self.identifier(path)), run)
 
-    def conversion_target(self, path: Sequence[str], columns: Sequence[NamedType], run: str) -> WriteTarget | None:
-        """Return the place for the files of a table with columns whose types it cannot be widened to.
+    def conversion(
+        self, path: Sequence[str], columns: Sequence[NamedType], run: str
+    ) -> tuple[WriteTarget, PlannedColumns] | None:
+        """Return how a table gets columns whose types it cannot be widened to.
 
-        None stands for no such column, or no table. :meth:`replace` with the same ``columns`` commits the files.
+        It is the place for its files, and the columns. :meth:`replace` commits both. None stands for no such column, or no table.
 
         Raises:
             LakeTableError: A partition field or the sort order of the table needs such a column.
         """
         table = self.table(path)
         found = None if table is None else converted(table, columns)
-        if found is None or not found.former:
+        if table is None or found is None or not found.former:
             return None
         former = {str(new).encode(): str(old).encode() for new, old in found.former.items()}
-        return write_target(found.table, run, former_ids=former)
+        target = write_target(found.table, run, former_ids=former)
+        return target, PlannedColumns(tuple(columns), table.metadata.current_schema_id)
 
     def file_store(self, path: Sequence[str]) -> FileStore:
         """Return the store of a table's files for its readers; an empty one without a table.
@@ -236,7 +239,7 @@ class Lake:
         same_rows: bool = False,
         deletes: Sequence[WrittenDeletes] = (),
         applied: Collection[str] | None = None,
-        columns: Sequence[NamedType] = (),
+        columns: PlannedColumns | None = None,
     ) -> Replaced:
         """Make ``files`` all that a table holds inside ``rectangle``; see :func:`dts_assets.store.commit.replace`."""
         return replace(

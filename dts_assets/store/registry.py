@@ -225,7 +225,7 @@ def _table(entry: Mapping[str, Any]) -> RegisteredTable:
 
 
 def _shown(column: RegisteredColumn) -> dict[str, Any]:
-    """Return a column as the file shows it, with spellings and types of its own where there are any."""
+    """Return a column as the file shows it, without spellings and own types where there are none."""
     return {name: value for name, value in asdict(column).items() if name not in ("spellings", "own_types") or value}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from itertools import permutations
 from pathlib import Path
@@ -23,6 +23,7 @@ from tests.flows.source_tables import (
     BLOB,
     DATE,
     DOUBLE,
+    INSTANT,
     INT,
     MONEY,
     TEXT,
@@ -148,3 +149,22 @@ def test_rows_are_found_by_a_key_whose_type_changed(tmp_path: Path) -> None:
         assert made[name][1] == made["whole"][1]
         for layer in layers:
             assert made[name][0][layer] == made["whole"][0][layer], (name, layer)
+
+
+def test_statements_have_values_as_their_window_had_them(tmp_path: Path) -> None:
+    instant = datetime(2026, 1, 5, 10, tzinfo=UTC)
+    _, messages = lives(
+        [(INT, 7), (TEXT, "seven")], [(INSTANT, instant), (TEXT, "later")], [(MONEY, Decimal("1.5")), (INT, 2)]
+    )
+    harness = open_short(
+        bench_in_process(tmp_path, "sql"), tmp_path / "capture", messages, windows=2, sql={"tables": ["*"]}
+    )
+    for window in (0, 1, 0):
+        harness.all(window)
+    found = [
+        row["statement"] for row in harness.rows("sql", DATABASE, "items") if row["statement"].startswith("INSERT")
+    ]
+    assert sorted(found) == [
+        "INSERT INTO `bank`.`items` (`id`, `c0`, `c1`, `c2`) VALUES (0, 7, '2026-01-05 10:00:00', 1.50)",
+        "INSERT INTO `bank`.`items` (`id`, `c0`, `c1`, `c2`) VALUES (1, 'seven', 'later', 2)",
+    ]

@@ -110,6 +110,8 @@ Given: TypeAlias = Any
 Case: TypeAlias = tuple[Callable[[int], Given], Callable[[Given], object]]
 """What makes so many things, and what is done with them."""
 
+_T = TableId("shopdb", "", "t")
+
 
 def topic(rows: dict[Cell, IngestWindow], order: ChangeOrder = ChangeOrder.BINLOG_POSITION) -> TopicMarks:
     """What all windows tell together, and every mark."""
@@ -344,26 +346,19 @@ PLANNING: dict[str, Case] = {
             windows_by_table(rows),
         ),
     ),
-    "tables": (
-        lambda count: counts(count, tables=count),
-        windows_by_table,
-    ),
+    "tables": (lambda count: counts(count, tables=count), windows_by_table),
     "types of a column": (
-        lambda count: {f"decimal({9 + number % 20},{number % 9}) /* {number} */": "string" for number in range(count)},
+        lambda count: {f"enum('{number}')": "string" for number in range(count)},
         lambda kinds: column_types("int", {**kinds, "int(11)": "int"}),
     ),
     "columns": (
-        lambda count: (
-            [ColumnShape(f"c{one}", "text", False) for one in range(count)],
-            {f"c{one}": 1 for one in range(count)},
-        ),
-        lambda given: (
-            converted_columns(
-                [Column(name, "string", False, own_types=(("text", "int"),)) for name in given[1]],
-                source_texts([(TableId("shopdb", "", "t"), given[0])])[TableId("shopdb", "", "t")],
+        lambda count: [ColumnShape(f"c{one}", "text", False) for one in range(count)],
+        lambda shape: (
+            converted_columns([Column(one.name, "string", False) for one in shape], source_texts([(_T, shape)])[_T]),
+            named_columns(
+                [ColumnNames(one.name, (one.name,)) for one in shape], [one.name for one in shape], ignores_case=True
             ),
-            named_columns([ColumnNames(name, (name,)) for name in given[1]], list(given[1]), ignores_case=True),
-            named_columns([], list(given[1]), ignores_case=True),
+            named_columns([], [one.name for one in shape], ignores_case=True),
         ),
     ),
     "windows of a snapshot": (

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dts_assets.model.columns import SIMPLE_TYPES, decimal_arguments, holds, is_lake_type, mysql_type, widened
+from dts_assets.model.columns import SIMPLE_TYPES, decimal_arguments, is_lake_type, mysql_type, widened
 
 MYSQL = [
     ("tinyint", "int"),
@@ -149,27 +149,6 @@ def test_what_is_no_lake_type(text: str) -> None:
 )
 def test_widening(one: str, other: str, both: str | None) -> None:
     assert widened(one, other) == widened(other, one) == both
-
-
-@pytest.mark.parametrize(
-    ("kind", "others", "not_others"),
-    [
-        ("int", ["int", "decimal(9,0)"], ["bigint", "decimal(10,0)", "decimal(9,1)", "string", "double"]),
-        ("bigint", ["int", "decimal(18,0)"], ["decimal(19,0)", "decimal(5,2)", "timestamp"]),
-        (
-            "decimal(12,2)",
-            ["decimal(12,2)", "decimal(10,0)", "int"],
-            ["decimal(12,3)", "decimal(13,2)", "bigint", "double"],
-        ),
-        ("double", ["float", "int"], ["bigint", "decimal(3,1)"]),
-        ("string", ["int", "decimal(38,9)", "date", "timestamp"], ["binary"]),
-        ("timestamp_ntz", [], ["date", "timestamp", "string"]),
-        ("binary", ["binary"], ["string"]),
-    ],
-)
-def test_what_a_type_holds(kind: str, others: list[str], not_others: list[str]) -> None:
-    assert all(holds(kind, other) for other in others)
-    assert not any(holds(kind, other) for other in not_others)
 
 
 decimals = st.integers(1, 38).flatmap(

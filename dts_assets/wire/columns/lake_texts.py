@@ -13,10 +13,11 @@ _MOST_DIGITS = 38
 
 
 def held_as(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Return values in a type that holds each of them exactly, such as ``bigint`` for ``int``, or text for any type.
+    """Return values in a type that holds each of them exactly.
 
-    The text of a float is that of its double, ``0.10000000149011612``; a boolean is ``1`` or ``0``; an instant has the offset of
-    UTC, ``2026-01-05 10:00:00+00:00``, which a wall clock has not. Text becomes bytes as UTF-8.
+    It is a wider type, such as ``bigint`` for ``int``, or text for any type. The text of a float is that of its double,
+    ``0.10000000149011612``; a boolean is ``1`` or ``0``; an instant has the offset of UTC, ``2026-01-05 10:00:00+00:00``, which a
+    wall clock has not. Text becomes bytes as UTF-8.
 
     Raises:
         pa.ArrowInvalid: A value does not fit the type, or is no text.

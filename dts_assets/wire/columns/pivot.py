@@ -174,7 +174,7 @@ def layout_of(lists: tuple[ColumnList, ...], columns: tuple[Column, ...]) -> Lay
 
 @dataclass(frozen=True, slots=True)
 class _Member:
-    """A column in a bucket by its number, with the lake type of the values that the bucket has of it."""
+    """A column in a bucket by its number, with the lake type of its values there."""
 
     number: int
     column: Column

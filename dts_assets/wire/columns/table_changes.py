@@ -70,7 +70,7 @@ def table_changes(
     carried: ToldKeys,
     own: Mapping[str, tuple[pa.Array, ...]],
 ) -> TableChanges:
-    """Return the changes of a table: its images, told keys and columns, the columns beside them, and values by own types."""
+    """Return the changes of a table from its images, and from what stands beside them."""
     entries, rows, operations, no_absent, no_invalid = beside.columns
     absent, invalid = notes.absent_lists(len(beside)), notes.invalid_maps(len(beside))
     columns = [
