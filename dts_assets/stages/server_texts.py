@@ -1,0 +1,231 @@
+"""Texts, bytes and labels as a server converts them from values of any type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dts_assets.stages.keys import Mask, as_mask
+from dts_assets.stages.server_numbers import exact_numbers
+from dts_assets.stages.server_types import LABELLED, Kind, ServerType
+from dts_assets.wire.columns.buffers import offsets_of
+from dts_assets.wire.columns.lake_texts import decimal_texts, moment_texts
+from dts_assets.wire.columns.texts import UTF8_NAMES, decoder
+
+_CODECS = {
+    "latin1": "cp1252", "gbk": "gbk", "big5": "big5", "gb18030": "gb18030", "ascii": "ascii", "utf8mb4": "utf-8",
+    "utf8mb3": "utf-8", "utf8": "utf-8",
+}  # fmt: skip
+"""Character sets whose texts can be written as bytes here; to others a text that is not ASCII is not known."""
+
+_PLAIN_REALS = (1e-4, 1e15)
+"""Floats between these are written alike by all servers: as plain digits."""
+
+
+def texts_of(values: pa.Array, old: ServerType, new: ServerType) -> tuple[pa.Array, Mask]:
+    """Return the texts that values of any type have, and which of them are not known."""
+    none = np.zeros(len(values), np.bool_)
+    match old.kind:
+        case Kind.TEXT | Kind.ENUM | Kind.SET | Kind.TIME:
+            return values, none
+        case Kind.WHOLE:
+            texts = values.cast(pa.string()) if not pa.types.is_decimal(values.type) else decimal_texts(values)
+            return _filled(texts, old), none
+        case Kind.YEAR:
+            return pc.utf8_lpad(values.cast(pa.string()), 4, "0"), none
+        case Kind.DECIMAL:
+            return (values if pa.types.is_string(values.type) else decimal_texts(values)), none
+        case Kind.REAL:
+            return _of_reals(values, old)
+        case Kind.DATE:
+            return values.cast(pa.string()), none
+        case Kind.CLOCK:
+            return _of_clocks(values, old.digits), none
+        case Kind.BYTES:
+            return _of_bytes(values, new)
+    return pa.nulls(len(values), pa.string()), as_mask(values.is_valid())
+
+
+def to_texts(texts: pa.Array, old: ServerType, new: ServerType) -> tuple[pa.Array, Mask]:
+    """Return texts as a column of a type keeps them: cut to its characters, CHAR without spaces at the end.
+
+    Not known are texts with a character that the new character set lacks, and texts that are longer than a TEXT.
+    """
+    if new.length is not None:
+        texts = pc.utf8_slice_codeunits(texts, 0, new.length)
+    if new.base == "char":
+        texts = pc.utf8_rtrim(texts, " ")
+    unknown = np.zeros(len(texts), np.bool_)
+    if old.kind not in (Kind.TEXT, *LABELLED) or old.charset != new.charset:
+        unknown |= _lacking(texts, new.charset)
+    if new.most_bytes is not None:
+        unknown |= _most_sizes(texts, new.charset) > new.most_bytes
+    unknown &= as_mask(texts.is_valid())
+    return _known(texts, unknown), unknown
+
+
+def bytes_of(values: pa.Array, old: ServerType, new: ServerType) -> tuple[pa.Array, Mask]:
+    """Return the bytes that values of any type have, and which of them are not known."""
+    if old.kind is Kind.BYTES:
+        return values, np.zeros(len(values), np.bool_)
+    texts, unknown = texts_of(values, old, new)
+    if old.charset in UTF8_CHARSETS or old.kind not in (Kind.TEXT, *LABELLED):
+        return texts.cast(pa.binary()), unknown
+    ascii_only = _is_ascii(texts)
+    codec = _CODECS.get(old.charset or "")
+    if codec is None:
+        unknown = np.asarray(unknown | (~ascii_only & as_mask(texts.is_valid())), np.bool_)
+        return _known(texts, unknown).cast(pa.binary()), unknown
+    some = [text.encode(codec) for text in texts.filter(pa.array(~ascii_only)).to_pylist() if text is not None]
+    where = pa.array(~ascii_only & as_mask(texts.is_valid()))
+    return pc.replace_with_mask(texts.cast(pa.binary()), where, pa.array(some, pa.binary())), unknown
+
+
+UTF8_CHARSETS = frozenset({"utf8", "utf8mb3", "utf8mb4", "ascii"})
+
+
+def to_bytes(values: pa.Array, new: ServerType) -> tuple[pa.Array, Mask]:
+    """Return bytes as a column of a type keeps them: BINARY is filled with zeros. Longer ones are not known."""
+    sizes = np.diff(offsets_of(values))
+    most = new.length if new.length is not None else new.most_bytes
+    unknown = (sizes > most) & as_mask(values.is_valid()) if most is not None else np.zeros(len(values), np.bool_)
+    values = _known(values, unknown)
+    if new.base == "binary" and most is not None:
+        values = pc.binary_slice(pc.binary_join_element_wise(values, bytes(most), b""), 0, most)
+    return values, unknown
+
+
+def to_labels(values: pa.Array, old: ServerType, new: ServerType) -> tuple[pa.Array, Mask]:
+    """Return labels of an enum or set from texts or other labels; what is no label is not known."""
+    encoded = values.dictionary_encode()
+    texts: list[str] = encoded.dictionary.to_pylist()
+    find = _in_set if new.kind is Kind.SET else _in_enum
+    from_other = old.kind in LABELLED and old.kind is not new.kind
+    found = [None if from_other else find(text, new.labels) for text in texts]
+    made = pa.array(found, pa.string()).take(encoded.indices)
+    return made, as_mask(values.is_valid()) & as_mask(made.is_null())
+
+
+def labels_of(values: pa.Array, old: ServerType, new: ServerType) -> tuple[pa.Array, Mask]:
+    """Return labels of an enum by their numbers, or of a set by their bits; other numbers are not known."""
+    if old.kind is not Kind.WHOLE:
+        return pa.nulls(len(values), pa.string()), as_mask(values.is_valid())
+    encoded = exact_numbers(values, old).values.dictionary_encode()
+    made = pa.array([_numbered(int(one), new) for one in encoded.dictionary.to_pylist()], pa.string()).take(
+        encoded.indices
+    )
+    return made, as_mask(values.is_valid()) & as_mask(made.is_null())
+
+
+def _numbered(number: int, new: ServerType) -> str | None:
+    if new.kind is Kind.ENUM:
+        return new.labels[number - 1] if 1 <= number <= len(new.labels) else None
+    if not 0 <= number < 1 << len(new.labels):
+        return None
+    return ",".join(label for place, label in enumerate(new.labels) if number >> place & 1)
+
+
+def _in_enum(text: str, labels: tuple[str, ...]) -> str | None:
+    return text if text in labels else next((one for one in labels if one == text.rstrip(" ")), None)
+
+
+def _in_set(text: str, labels: tuple[str, ...]) -> str | None:
+    some = text.split(",") if text else []
+    return None if set(some) - set(labels) else ",".join(label for label in labels if label in some)
+
+
+def _filled(texts: pa.Array, old: ServerType) -> pa.Array:
+    width = old.declared.numbers[0] if old.declared.zerofill and old.declared.numbers else 0
+    return pc.utf8_lpad(texts, width, "0") if width else texts
+
+
+def _of_clocks(values: pa.Array, digits: int) -> pa.Array:
+    whole = pc.replace_substring_regex(moment_texts(values), r"\..*$", "")
+    if not digits:
+        return whole
+    fraction = pc.utf8_slice_codeunits(values.cast(pa.string()), 20, 20 + digits)
+    return pc.binary_join_element_wise(whole, fraction, ".")
+
+
+def _of_reals(values: pa.Array, old: ServerType) -> tuple[pa.Array, Mask]:
+    """Return texts of floats where all servers write the same digits: at most six of a float, and no exponent."""
+    size = np.abs(pc.fill_null(values, 0.0).to_numpy(zero_copy_only=False).astype(np.float64))
+    plain = (size == 0) | ((size >= _PLAIN_REALS[0]) & (size < _PLAIN_REALS[1]))
+    texts = pc.if_else(pa.array(plain), values.cast(pa.string()), pa.scalar(None, pa.string()))
+    spelled = [None if text is None else _without_exponent(text) for text in texts.to_pylist()]
+    made = pa.array(spelled, pa.string())
+    digits = pc.utf8_length(pc.replace_substring_regex(pc.replace_substring_regex(made, r"[-.]", ""), r"^0+|0+$", ""))
+    most = 6 if old.base == "float" else 15
+    unknown = as_mask(values.is_valid()) & (
+        as_mask(made.is_null()) | as_mask(pc.fill_null(pc.greater(digits, most), False))
+    )
+    unknown |= as_mask(values.is_valid()) & old.is_rounded_real
+    return _known(made, unknown), unknown
+
+
+def _without_exponent(text: str) -> str:
+    if "e" not in text:
+        return text
+    number = format(float(text), ".20f").rstrip("0")
+    return number.rstrip(".")
+
+
+def _of_bytes(values: pa.Array, new: ServerType) -> tuple[pa.Array, Mask]:
+    """Return the texts whose bytes in the new character set the values are."""
+    name = (new.charset or "").encode()
+    read: Callable[[bytes], str] | None = decoder(name) if name else None
+    found: list[str | None] = []
+    for value in values.to_pylist():
+        found.append(None if value is None else _read(value, read if name not in UTF8_NAMES else bytes.decode))
+    made = pa.array(found, pa.string())
+    return made, as_mask(values.is_valid()) & as_mask(made.is_null())
+
+
+def _read(value: bytes, read: Callable[[bytes], str] | None) -> str | None:
+    if value.isascii():
+        return value.decode()
+    try:
+        return None if read is None else read(value)
+    except UnicodeDecodeError:
+        return None
+
+
+def _is_ascii(texts: pa.Array) -> Mask:
+    return as_mask(pc.fill_null(pc.match_substring_regex(texts, r"^[\x00-\x7f]*$"), True))
+
+
+def _lacking(texts: pa.Array, charset: str | None) -> Mask:
+    """Return which texts have a character that a character set lacks, or may lack."""
+    if charset in ("utf8mb4", "gb18030"):
+        return np.zeros(len(texts), np.bool_)
+    if charset in ("utf8", "utf8mb3"):
+        return as_mask(pc.fill_null(pc.match_substring_regex(texts, r"[\x{10000}-\x{10FFFF}]"), False))
+    odd, codec = ~_is_ascii(texts), _CODECS.get(charset or "")
+    if codec is None:
+        return odd
+    lacking = [not _has(codec, text) for text in texts.filter(pa.array(odd)).to_pylist()]
+    odd[odd] = lacking
+    return odd
+
+
+def _has(codec: str, text: str) -> bool:
+    try:
+        text.encode(codec)
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _most_sizes(texts: pa.Array, charset: str | None) -> npt.NDArray[np.int64]:
+    """Return the most bytes that each text takes in a character set."""
+    if charset in UTF8_CHARSETS or charset is None:
+        return np.diff(offsets_of(texts.cast(pa.binary()))).astype(np.int64)
+    return 4 * np.asarray(pc.fill_null(pc.utf8_length(texts), 0), np.int64)
+
+
+def _known(values: pa.Array, unknown: Mask) -> pa.Array:
+    return pc.if_else(pa.array(unknown), pa.scalar(None, values.type), values) if unknown.any() else values
