@@ -1,4 +1,4 @@
-"""Values of rows that stand, converted as a server converts them when a statement gives their column another type.
+"""Values of rows that stand, converted as a server does when a statement changes their column's type.
 
 Rules hold for MySQL and MariaDB alike, as far as documents and a real MariaDB say. A statement that stands in the binlog
 succeeded. In a strict mode no value was lost by it; otherwise numbers were clamped to the range of the new type, decimals
@@ -28,9 +28,10 @@ _CLOCK = len("0000-00-00 00:00:00")
 
 @dataclass(frozen=True, slots=True)
 class ConvertedValues:
-    """The values of a column in its new type, and which of them are ``unknown``: null, although the old value was not.
+    """The values of a column in its new type.
 
-    ``texts`` has texts of old values that no lake type holds, such as ``0000-00-00``, for rows where they stay; null elsewhere.
+    Those that are ``unknown`` are null, although the old values were not. ``texts`` has texts of old values that no lake type
+    holds, such as ``0000-00-00``, for rows where they stay; null elsewhere.
     """
 
     values: pa.Array
@@ -96,11 +97,8 @@ def _wholes(values: pa.Array, old: ServerType, new: ServerType, family: Family |
 
 
 def _years(values: pa.Array, old: ServerType, new: ServerType, family: Family | None) -> tuple[pa.Array, Mask]:
-    if old.kind in (
-        Kind.TEXT,
-        Kind.BYTES,
-        Kind.REAL,
-    ):  # of a text -0 and 0 are two years, and floats are cut or rounded
+    # Of a text -0 and 0 are two years, floats are cut or rounded, and of YEAR(2) servers keep two digits or four.
+    if old.kind in (Kind.TEXT, Kind.BYTES, Kind.REAL) or new.declared.numbers == (2,):
         return pa.nulls(len(values), arrow_type(new.lake_type)), as_mask(values.is_valid())
     return to_years(exact_numbers(values, old, whole=True))
 

@@ -36,9 +36,9 @@ class Numbers:
 
 
 def exact_numbers(values: pa.Array, old: ServerType, *, whole: bool = False) -> Numbers:
-    """Return the exact number that a value of any type is; ``whole`` asks for the way to whole numbers.
+    """Return the exact number that a value of any type is.
 
-    On that way a text counts up to its first sign that is no digit.
+    ``whole`` asks for the way to whole numbers. On that way a text counts up to its first sign that is no digit.
     """
     none = np.zeros(len(values), np.bool_)
     if old.kind in (Kind.WHOLE, Kind.BIT, Kind.YEAR):
@@ -75,7 +75,10 @@ def real_numbers(values: pa.Array, old: ServerType) -> Numbers:
 
 
 def to_wholes(numbers: Numbers, new: ServerType, *, from_reals: bool = False) -> tuple[pa.Array, Mask]:
-    """Return whole numbers or bits, rounded half away from zero (floats: half to even) and clamped to their range."""
+    """Return whole numbers or bits, rounded and clamped to their range.
+
+    Exact numbers are rounded half away from zero, floats half to even.
+    """
     least, most = new.bounds
     kind = arrow_type(new.lake_type)
     if from_reals:
@@ -100,7 +103,7 @@ def to_wholes(numbers: Numbers, new: ServerType, *, from_reals: bool = False) ->
 
 
 def to_years(numbers: Numbers) -> tuple[pa.Array, Mask]:
-    """Return years: 1 to 69 are those from 2001 on, 70 to 99 those from 1970 on, and 0 stays."""
+    """Return years. Numbers from 1 to 69 are those from 2001 on, from 70 to 99 those from 1970 on; 0 stays."""
     values = pc.fill_null(pc.round(numbers.values, 0, "half_towards_infinity"), _number(0, _EXACT))
     inside = as_mask(
         pc.and_(pc.greater_equal(values, _number(0, _EXACT)), pc.less_equal(values, _number(2155, _EXACT)))
@@ -132,7 +135,10 @@ def to_decimals(numbers: Numbers, new: ServerType) -> tuple[pa.Array, Mask]:
 
 
 def to_reals(numbers: Numbers, new: ServerType) -> tuple[pa.Array, Mask]:
-    """Return floats or doubles; those that are too large, and those of a type with a number of digits, are not known."""
+    """Return floats or doubles.
+
+    Those that are too large, and those of a type with a number of digits, are not known.
+    """
     size = pc.fill_null(numbers.values, 0.0).to_numpy(zero_copy_only=False)
     with np.errstate(over="ignore"):
         too_large = np.isinf(size.astype(np.float32)) if new.base == "float" else np.isinf(size)
@@ -175,7 +181,10 @@ def _plain(values: pa.Array) -> pa.Array:
 
 
 def _whole_only(texts: pa.Array, *, whole: bool) -> Numbers:
-    """Return numbers from texts; on the way to whole numbers those with a fraction are not known, since servers differ."""
+    """Return numbers from texts.
+
+    On the way to whole numbers those with a fraction are not known, since servers differ.
+    """
     found = _of_texts(texts)
     if not whole:
         return found
@@ -193,7 +202,7 @@ def _of_times(values: pa.Array, *, whole: bool) -> Numbers:
 
 
 def _of_labels(values: pa.Array, old: ServerType) -> Numbers:
-    """Return the number of each label of an enum, or the bits of a set; the empty text is 0."""
+    """Return the number of each label of an enum, or the bits of a set. The empty text is 0."""
     encoded = values.dictionary_encode()
     numbers: list[int | None] = []
     for text in encoded.dictionary.to_pylist():

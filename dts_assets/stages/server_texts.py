@@ -20,7 +20,13 @@ _CODECS = {
     "latin1": "cp1252", "gbk": "gbk", "big5": "big5", "gb18030": "gb18030", "ascii": "ascii", "utf8mb4": "utf-8",
     "utf8mb3": "utf-8", "utf8": "utf-8",
 }  # fmt: skip
-"""Character sets whose texts can be written as bytes here; to others a text that is not ASCII is not known."""
+"""The codecs of character sets whose texts can be written as bytes here.
+
+In others a text that is not ASCII is not known.
+"""
+
+_WIDE = frozenset({b"ucs2", b"utf16", b"utf16le", b"utf32"})
+"""Character sets of several bytes, into which servers fill up bytes that are too few."""
 
 _PLAIN_REALS = (1e-4, 1e15)
 """Floats between these are written alike by all servers: as plain digits."""
@@ -36,6 +42,8 @@ def texts_of(values: pa.Array, old: ServerType, new: ServerType) -> tuple[pa.Arr
             texts = values.cast(pa.string()) if not pa.types.is_decimal(values.type) else decimal_texts(values)
             return _filled(texts, old), none
         case Kind.YEAR:
+            if old.declared.numbers == (2,):  # an old form, of which servers show two digits or four
+                return pa.nulls(len(values), pa.string()), as_mask(values.is_valid())
             return pc.utf8_lpad(values.cast(pa.string()), 4, "0"), none
         case Kind.DECIMAL:
             return (values if pa.types.is_string(values.type) else decimal_texts(values)), none
@@ -51,9 +59,10 @@ def texts_of(values: pa.Array, old: ServerType, new: ServerType) -> tuple[pa.Arr
 
 
 def to_texts(texts: pa.Array, old: ServerType, new: ServerType) -> tuple[pa.Array, Mask]:
-    """Return texts as a column of a type keeps them: cut to its characters, CHAR without spaces at the end.
+    """Return texts as a column of a type keeps them.
 
-    Not known are texts with a character that the new character set lacks, and texts that are longer than a TEXT.
+    They are cut to its characters, and CHAR has no spaces at the end. Not known are texts with a character that the new character
+    set lacks, and texts that are longer than a TEXT.
     """
     if new.length is not None:
         texts = pc.utf8_slice_codeunits(texts, 0, new.length)
@@ -100,7 +109,7 @@ def to_bytes(values: pa.Array, new: ServerType) -> tuple[pa.Array, Mask]:
 
 
 def to_labels(values: pa.Array, old: ServerType, new: ServerType) -> tuple[pa.Array, Mask]:
-    """Return labels of an enum or set from texts or other labels; what is no label is not known."""
+    """Return labels of an enum or set from texts or other labels. Texts that are no label are not known."""
     encoded = values.dictionary_encode()
     texts: list[str] = encoded.dictionary.to_pylist()
     find = _in_set if new.kind is Kind.SET else _in_enum
@@ -111,7 +120,7 @@ def to_labels(values: pa.Array, old: ServerType, new: ServerType) -> tuple[pa.Ar
 
 
 def labels_of(values: pa.Array, old: ServerType, new: ServerType) -> tuple[pa.Array, Mask]:
-    """Return labels of an enum by their numbers, or of a set by their bits; other numbers are not known."""
+    """Return labels of an enum by their numbers, or of a set by their bits. Other numbers are not known."""
     if old.kind is not Kind.WHOLE:
         return pa.nulls(len(values), pa.string()), as_mask(values.is_valid())
     encoded = exact_numbers(values, old).values.dictionary_encode()
@@ -152,7 +161,10 @@ def _of_clocks(values: pa.Array, digits: int) -> pa.Array:
 
 
 def _of_reals(values: pa.Array, old: ServerType) -> tuple[pa.Array, Mask]:
-    """Return texts of floats where all servers write the same digits: at most six of a float, and no exponent."""
+    """Return texts of floats where all servers write the same digits.
+
+    These have at most six digits of a float, and no exponent.
+    """
     size = np.abs(pc.fill_null(values, 0.0).to_numpy(zero_copy_only=False).astype(np.float64))
     plain = (size == 0) | ((size >= _PLAIN_REALS[0]) & (size < _PLAIN_REALS[1]))
     texts = pc.if_else(pa.array(plain), values.cast(pa.string()), pa.scalar(None, pa.string()))
@@ -177,7 +189,7 @@ def _without_exponent(text: str) -> str:
 def _of_bytes(values: pa.Array, new: ServerType) -> tuple[pa.Array, Mask]:
     """Return the texts whose bytes in the new character set the values are."""
     name = (new.charset or "").encode()
-    read: Callable[[bytes], str] | None = decoder(name) if name else None
+    read: Callable[[bytes], str] | None = decoder(name) if name and name not in _WIDE else None
     found: list[str | None] = []
     for value in values.to_pylist():
         found.append(None if value is None else _read(value, read if name not in UTF8_NAMES else bytes.decode))
@@ -186,8 +198,6 @@ def _of_bytes(values: pa.Array, new: ServerType) -> tuple[pa.Array, Mask]:
 
 
 def _read(value: bytes, read: Callable[[bytes], str] | None) -> str | None:
-    if value.isascii():
-        return value.decode()
     try:
         return None if read is None else read(value)
     except UnicodeDecodeError:

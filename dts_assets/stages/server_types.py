@@ -1,4 +1,4 @@
-"""Source types as conversions see them: a kind, limits, and the text that a server makes of a value.
+"""Source types as conversions see them: a kind and limits.
 
 The figures are MySQL's ("Data Type Storage Requirements", "Numeric Type Attributes"); a real MariaDB judges them in tests.
 """
@@ -57,7 +57,7 @@ LABELLED = frozenset({Kind.ENUM, Kind.SET})
 
 @dataclass(frozen=True)
 class ServerType:
-    """A column's type at the source: its words, its character set, and the lake type that its values have.
+    """A column's type at the source, with the lake type that its values have.
 
     ``charset`` is None for a type without one, and where it is not known.
     """
@@ -83,7 +83,10 @@ class ServerType:
 
     @cached_property
     def length(self) -> int | None:
-        """The most characters of a CHAR or VARCHAR, the most bytes of a BINARY or VARBINARY; None for other types."""
+        """The most characters of a CHAR or VARCHAR, or bytes of a BINARY or VARBINARY.
+
+        It is None for other types.
+        """
         if self.base in ("char", "binary"):
             return self.declared.numbers[0] if self.declared.numbers else 1
         return self.declared.numbers[0] if self.base in ("varchar", "varbinary") else None

@@ -26,6 +26,7 @@ from tests.flows.harness import Bench, Harness, settle_open, table_id
 from tests.flows.history import border
 from tests.flows.short import SECOND, delete, insert, items, move, update
 from tests.flows.source import Message, Source, write_capture
+from tests.flows.source_tables import TEXT
 
 ONE_BY_ONE = (
     (apart, "SIDE_BY_SIDE"), (compaction, "_SIDE_BY_SIDE"),
@@ -135,9 +136,9 @@ def _remember_schemas(patch: pytest.MonkeyPatch) -> None:
 def parts(*, small: bool = False) -> list[list[Message]]:
     """Messages as they come: two readings of the first window while it is open, then all the rest.
 
-    The rest closes it and the second window and leaves the third open. It has rows that are new, changed, moved and removed, a
-    message that cannot be read, and a part of the stream that comes again. A ``small`` one is for where runs are dear: it has one
-    table, and another that only the rest has, so that there is a table to make.
+    The rest closes it and the second window and leaves the third open. A column becomes another type in it. It has rows that are
+    new, changed, moved and removed, a message that cannot be read, and a part of the stream that comes again. A ``small`` one is
+    for where runs are dear: it has one table, and another that only the rest has, so that there is a table to make.
     """
     names, late = (NAMES[:1], NAMES[1:]) if small else (NAMES, ())
     source = Source([items(name) for name in NAMES], border(0), lags=(0.2,))
@@ -148,6 +149,10 @@ def parts(*, small: bool = False) -> list[list[Message]]:
             insert(source, at, range(10 * number, 10 * number + 10), table=name)
         source.checkpoint(at + 5 * SECOND)
         cuts.append(len(source.messages))
+    numbers = source.tables[names[0]]
+    numbers.columns[1] = replace(
+        numbers.columns[1], kind=TEXT
+    )  # its stored files are written anew in the disturbed run
     for name in names:
         update(source, border(0) + 500 * SECOND, {1: 7, 11: 7}, table=name)
     source.checkpoint(border(0) + 510 * SECOND)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from itertools import permutations
@@ -13,11 +14,11 @@ from typing import Any
 import pytest
 
 from dts_assets.flows.known_tables import known_tables
-from tests.flows.harness import Harness, table_id
+from tests.flows.harness import Harness, refresh, settle_open, table_id
 from tests.flows.history import border
 from tests.flows.in_process import bench_in_process
 from tests.flows.short import SECOND, open_short, short_source
-from tests.flows.source import DATABASE, Dml, Message, Source
+from tests.flows.source import DATABASE, Dml, Message, Source, write_capture
 from tests.flows.source_tables import (
     BIGINT,
     BLOB,
@@ -33,6 +34,8 @@ from tests.flows.source_tables import (
     Kind,
     Table,
 )  # fmt: skip
+from tests.flows.test_live import pieces
+from tests.tiers import times
 
 
 def lives(*columns: list[tuple[Kind, Any]]) -> tuple[Source, list[Message]]:
@@ -168,3 +171,74 @@ def test_statements_have_values_as_their_window_had_them(tmp_path: Path) -> None
         "INSERT INTO `bank`.`items` (`id`, `c0`, `c1`, `c2`) VALUES (0, 7, '2026-01-05 10:00:00', 1.50)",
         "INSERT INTO `bank`.`items` (`id`, `c0`, `c1`, `c2`) VALUES (1, 'seven', 'later', 2)",
     ]
+
+
+@pytest.mark.parametrize("seed", range(times(1, 6)))
+def test_a_column_becomes_another_type_in_an_open_window(seed: int, tmp_path: Path) -> None:
+    """Readings of open windows append to files that are written anew between them, and compactions make few of many."""
+    _, messages = lives(*LIFE)
+    last = max(messages, key=lambda one: one.time)
+    ends = [replace(one, offset=one.offset + 1, time=border(4) + SECOND, value=None) for one in _lasts(messages)]
+    whole = open_short(bench_in_process(tmp_path / "a", "whole"), tmp_path / "capture", messages, windows=4)
+    whole.all()
+    bench = bench_in_process(tmp_path / "b", "live")
+    live = open_short(bench, tmp_path / "growing", [], complete=False, window={"live": True, "end": None})
+    for number, piece in enumerate(pieces([*messages, *ends], Random(seed), times(6, 12))):
+        write_capture(tmp_path / "growing", piece, name=f"piece{number:02d}")
+        refresh(live)
+    settle_open(live, rounds=9)
+    assert last.time < border(4)
+    types, shown, _, snapshot, invalid = found(whole)
+    assert found(live)[:2] == (types, shown)
+    assert [{k: v for k, v in row.items() if k[0] != "_"} for row in found(live)[3]] == [
+        {k: v for k, v in row.items() if k[0] != "_"} for row in snapshot
+    ]
+    assert found(live)[4] == invalid
+    assert summed_hashes(live) == summed_hashes(whole)
+
+
+def _lasts(messages: list[Message]) -> list[Message]:
+    return list({one.partition: one for one in messages}.values())
+
+
+def summed_hashes(harness: Harness) -> dict[datetime, int]:
+    sums: dict[datetime, int] = {}
+    for (start, _), one in hashes(harness).items():
+        sums[start] = (sums.get(start, 0) + one) % (1 << 64)
+    return sums
+
+
+@pytest.mark.parametrize("deletes", ["soft", "hard"])
+@pytest.mark.parametrize("key", [True, False])
+def test_rows_of_every_kind_of_table_are_found_over_types(key: bool, deletes: str, tmp_path: Path) -> None:
+    """A bag finds rows by all values, a soft delete keeps them: both see the values of an earlier type as the later one's."""
+    table = Table("items", [Field("id", INT, key), Field("n", INT)])
+    source = short_source(table)
+    rows = [{"id": n, "n": n % 2} for n in range(6)]
+    source.transaction(border(0) + SECOND, Dml(table, [(None, row) for row in rows]))
+    source.transaction(border(0) + 2 * SECOND, Dml(table, [(rows[5], None)]))
+    source.checkpoint(border(0) + 5 * SECOND)
+    table.columns[1] = Field("n", TEXT)
+    texts = [{**row, "n": str(row["n"])} for row in rows[:5]]
+    if key:
+        source.rows["items"] = {(row["id"],): row for row in texts}
+    else:
+        source.bags["items"] = list(texts)
+    source.transaction(border(1) + SECOND, Dml(table, [(texts[0], {**texts[0], "n": "new"})]))
+    source.transaction(border(1) + 2 * SECOND, Dml(table, [(texts[1], None)]))
+    source.checkpoint(border(1) + 5 * SECOND)
+    made = []
+    for name, order in (("whole", ()), ("forwards", (0, 1)), ("again", (0, 1, 0))):
+        bench = bench_in_process(tmp_path / name, name)
+        harness = open_short(bench, tmp_path / f"capture {name}", source.messages, windows=2, deletes=deletes)
+        for window in order:
+            harness.all(window)
+        if not order:
+            harness.all()
+        harness.settle()
+        snapshot = harness.rows("snapshot", DATABASE, "items")
+        living = sorted((int(row["id"]), row["n"]) for row in snapshot if row.get("_deleted_at") is None)
+        assert living == [(0, "new"), (2, "0"), (3, "1"), (4, "0")]
+        assert len(snapshot) == (6 if deletes == "soft" else 4)
+        made.append(sorted(repr(sorted(row.items())) for row in snapshot))
+    assert made[0] == made[1] == made[2]

@@ -26,6 +26,7 @@ from dts_assets.wire.avro.schema import Type
 from dts_assets.wire.columns.casts import parse
 from dts_assets.wire.dts_avro import DtsAvro
 from dts_assets.wire.dts_protobuf import DtsProtobuf
+from tests.growth.altered_steps import ALTERED_STEPS
 from tests.growth.hostile_records import SCHEMA
 from tests.growth.hostile_streams import DTS
 from tests.growth.long_histories import Case
@@ -163,6 +164,7 @@ def _digest(messages: pa.RecordBatch) -> str:
 
 
 STEPS: dict[str, Case] = {
+    **ALTERED_STEPS,
     **RULE_STEPS,
     **STATEMENT_STEPS,
     "moves in order": (lambda count: _pairs(count, shuffled=False), connected),

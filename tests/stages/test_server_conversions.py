@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from decimal import Decimal
 from itertools import permutations
 from random import Random
@@ -13,9 +13,10 @@ import pyarrow as pa
 import pytest
 
 from dts_assets.stages.server_conversions import convert
-from dts_assets.stages.server_types import Kind, ServerType, server_type
+from dts_assets.stages.server_types import Kind, server_type
 from dts_assets.wire.columns.casts import arrow_type
 from dts_assets.wire.ddl.table_schemas import Family, SchemaColumn
+from tests.stages.server_rows import shown, typed
 from tests.tiers import times
 
 VALUES: Mapping[str, Sequence[str]] = {
@@ -98,39 +99,6 @@ def connection() -> Iterator[Any]:
         pytest.skip(str(error))
 
 
-def typed(text: str) -> ServerType:
-    has_charset = text.startswith(("varchar", "char", "tinytext", "longtext", "enum", "set"))
-    found = server_type(SchemaColumn("v", text, "utf8mb4" if has_charset else None))
-    assert found is not None
-    return found
-
-
-def shown(cursor: Any, kind: ServerType) -> tuple[list[Any], list[str | None]]:
-    """The values of a column in its lake type, and the texts of those that have none."""
-    read = {Kind.REAL: "v + 0e0", Kind.TIME: "CAST(v AS CHAR)", Kind.DATE: "CAST(v AS CHAR)"}.get(kind.kind, "v")
-    read = "CAST(v AS CHAR)" if kind.kind in (Kind.CLOCK, Kind.INSTANT) else "v + 0" if kind.kind is Kind.BIT else read
-    cursor.execute(f"SELECT {read} FROM t ORDER BY id")
-    values: list[Any] = []
-    texts: list[str | None] = []
-    for (value,) in cursor.fetchall():
-        zero = isinstance(value, str) and kind.kind in (Kind.DATE, Kind.CLOCK, Kind.INSTANT) and "-00" in value[:10]
-        texts.append(value if zero else None)
-        values.append(None if zero else lake_value(value, kind))
-    return values, texts
-
-
-def lake_value(value: Any, kind: ServerType) -> Any:
-    if value is None or kind.kind in (Kind.TEXT, Kind.TIME, Kind.ENUM, Kind.SET, Kind.BYTES):
-        return value
-    if kind.kind is Kind.DATE:
-        return datetime.fromisoformat(value).date()
-    if kind.kind in (Kind.CLOCK, Kind.INSTANT):
-        return datetime.fromisoformat(value).replace(tzinfo=UTC if kind.kind is Kind.INSTANT else None)
-    if kind.lake_type.startswith("decimal"):
-        return Decimal(value)
-    return float(value) if kind.kind is Kind.REAL else int(value)
-
-
 def make(cursor: Any, old: str, some: Sequence[str]) -> None:
     cursor.execute("SET sql_mode = ''")
     cursor.execute(f"CREATE OR REPLACE TABLE t (id int PRIMARY KEY, v {old}) CHARSET utf8mb4")
@@ -162,9 +130,9 @@ def test_values_are_those_of_the_server_or_counted_as_unknown(connection: Any) -
     for old_text, new_text in pairs():
         old, new, some = typed(old_text), typed(new_text), VALUES[old_text]
         make(connection, old_text, some)
-        values, texts = shown(connection, old)
+        values, texts = shown(connection, "t", "v", old)
         connection.execute(f"ALTER TABLE t MODIFY v {new_text}")
-        expected, expected_texts = shown(connection, new)
+        expected, expected_texts = shown(connection, "t", "v", new)
         before = pa.array(values, arrow_type(old.lake_type)), pa.array(texts, pa.string())
         found = convert(*before, old, new, family=Family.MARIADB)
         assert found.values.type == arrow_type(new.lake_type)
@@ -199,9 +167,9 @@ def test_texts_get_another_character_set_as_the_server_gives_it(connection: Any,
         assert old is not None
         assert new is not None
         make(connection, f"{base} CHARACTER SET {one}", TEXTS)
-        values, _ = shown(connection, old)
+        values, _ = shown(connection, "t", "v", old)
         connection.execute(f"ALTER TABLE t MODIFY v {base} CHARACTER SET {other}")
-        expected, _ = shown(connection, new)
+        expected, _ = shown(connection, "t", "v", new)
         found = convert(pa.array(values), pa.nulls(len(values), pa.string()), old, new)
         for value, made, wanted, unknown in zip(values, found.values.to_pylist(), expected, found.unknown, strict=True):
             kept = not value.isascii() and value != wanted
