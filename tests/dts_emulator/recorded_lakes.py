@@ -21,6 +21,13 @@ HOUR = timedelta(hours=1)
 
 def recorded_lake(name: str, transactions: Sequence[Transaction], folder: Path, **options: Any) -> Harness:
     """Return a settled lake of the database ``d``, in windows of an hour; ``options`` are those of its subscription."""
+    harness = recorded(name, transactions, folder, **options)
+    harness.settle()
+    return harness
+
+
+def recorded(name: str, transactions: Sequence[Transaction], folder: Path, **options: Any) -> Harness:
+    """Return a subscription to the database ``d`` with nothing made of it yet, in windows of an hour."""
     vendor = VENDOR_TASKS[name]
     until = transactions[-1].end.timestamp + 60
     write_capture(vendor.recording(transactions, vendor.options(), until), folder / "capture", topic="one")
@@ -30,9 +37,7 @@ def recorded_lake(name: str, transactions: Sequence[Transaction], folder: Path, 
         (folder / "Record.avsc").write_bytes(vendor.schema())
         options["schema"] = str(folder / "Record.avsc")
     options.setdefault("source_time_zone", "+00:00")
-    harness = bench_in_process(folder, name.replace("-", "_")).open(
+    return bench_in_process(folder, name.replace("-", "_")).open(
         folder / "capture", format=name, partitions=1, tables={"include": ["d.*"]},
         window={"every": HOUR, "start": first, "end": last + HOUR}, **options,
     )  # fmt: skip
-    harness.settle()
-    return harness
