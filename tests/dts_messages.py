@@ -78,3 +78,12 @@ def fragments(data: bytes, count: int = 1) -> list[bytes]:
         pb.Envelope(version=1, total=count, index=index, data=data[index * size : (index + 1) * size]).SerializeToString()
         for index in range(count)
     ]  # fmt: skip
+
+
+def delimited(field_number: int, data: bytes) -> bytes:
+    """A field of a message that is written by hand, with its tag and length before it."""
+    length, prefix = len(data), bytearray([field_number << 3 | 2])
+    while length > 127:
+        prefix.append(length & 127 | 128)
+        length >>= 7
+    return bytes(prefix) + bytes([length]) + data

@@ -17,9 +17,9 @@ from benchmarks import traffic
 from dts_assets.model.columns import Column
 from dts_assets.model.tables import TableId
 from dts_assets.protocol import subscribe_pb2 as pb
-from dts_assets.wire.dts_protobuf import DtsProtobuf
+from dts_assets.wire.dts_protobuf import DtsProtobuf, walk
 from dts_assets.wire.format import DecodedChanges
-from tests.dts_messages import ABSENT, NULL, dml, number, raw, text
+from tests.dts_messages import ABSENT, NULL, delimited, dml, number, raw, text
 from tests.tiers import examples
 from tests.wire import dts_oracle as oracle
 from tests.wire.made import batch, messages
@@ -31,6 +31,12 @@ def _parsed(entries: pa.RecordBatch, tables: Mapping[TableId, tuple[Column, ...]
     """The changes where every value goes through protobuf's own parser."""
     with patch("dts_assets.wire.dts_protobuf.row_changes.plain_image", return_value=None):
         return PLAIN.changes(entries, tables)
+
+
+def _walked(entries: pa.RecordBatch, tables: Mapping[TableId, tuple[Column, ...]]) -> DecodedChanges:
+    """The changes where calls of a single entry are walked in step, too."""
+    with patch.object(walk, "PER_STEP", 1):
+        return FAST.changes(entries, tables)
 
 
 _INTEGERS = st.integers(-(1 << 65), 1 << 65).map(str)
@@ -125,6 +131,7 @@ def test_both_engines_and_the_naive_loop_agree(
     assert fast.unsigned == expected.unsigned
     assert _same(fast, plain)
     assert _same(fast, parsed)
+    assert _same(fast, _walked(batch(*entries), tables))
 
 
 def _same(one: DecodedChanges, other: DecodedChanges) -> bool:
@@ -197,7 +204,7 @@ def test_mutated_entries_never_break_a_call_and_leave_their_neighbours() -> None
     for _ in range(100):
         mutants = [_mutated(draw, draw.choice(items)) for _ in range(24)]
         sets = [pb.Entries.FromString(b"").SerializeToString()] + [
-            b"".join(_field(1, one) for one in (items[0], mutant, items[1])) for mutant in mutants
+            b"".join(delimited(1, one) for one in (items[0], mutant, items[1])) for mutant in mutants
         ]
         decoded = {wire: wire.entries(pa.array(sets, pa.binary())) for wire in (FAST, PLAIN)}
         fast, plain = decoded[FAST], decoded[PLAIN]
@@ -224,11 +231,3 @@ def test_mutated_messages_never_break_a_call() -> None:
         fast = FAST.fragments(given_messages)
         assert fast.equals(PLAIN.fragments(given_messages))
         assert fast["data"].to_pylist()[-1] == b"some data"
-
-
-def _field(field_number: int, data: bytes) -> bytes:
-    length, prefix = len(data), bytearray([field_number << 3 | 2])
-    while length > 127:
-        prefix.append(length & 127 | 128)
-        length >>= 7
-    return bytes(prefix) + bytes([length]) + data

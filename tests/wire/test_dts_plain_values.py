@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dts_assets.protocol import subscribe_pb2 as pb
+from dts_assets.wire.dts_protobuf.plain_values import PlainValues, plain_values
 from dts_assets.wire.dts_protobuf.protobuf_parser import message_class, reshaped
-from dts_assets.wire.dts_protobuf.row_changes import PlainValues, plain_values
 
 _LENIENT: Any = message_class(reshaped("test_plain_values", {"Data": None}))
 """A value whose texts are bytes, so that those that are not UTF-8 can be compared."""

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 Ints: TypeAlias = npt.NDArray[np.int32] | npt.NDArray[np.int64]
 Bools: TypeAlias = npt.NDArray[np.bool_]
+Words: TypeAlias = npt.NDArray[np.uint64]
 
 
 def offsets_of(array: pa.Array) -> npt.NDArray[np.int32]:
@@ -56,6 +57,22 @@ def varints(
         at = at + going
         going = going & (digits >= 0x80)
     return numbers, at, going
+
+
+def words(data: npt.NDArray[np.uint8], at: npt.NDArray[np.int64]) -> Words:
+    """Return the eight bytes from some places on as words, the first byte in the lowest bits.
+
+    Places may be as far as the end of all bytes, of which there are eight at least; what is beyond it is zero.
+    """
+    every = np.ndarray((len(data) - 7,), np.dtype("<u8"), data, strides=(1,))
+    beyond = at - (len(data) - 8)
+    if not len(at) or beyond.max() <= 0:
+        found: Words = every[at]
+        return found
+    beyond = np.clip(beyond, 0, 8)
+    last: Words = every[np.minimum(at, len(data) - 8)]
+    shifted: Words = last >> (np.minimum(beyond, 7) << 3).astype(np.uint64)
+    return np.where(beyond == 8, np.uint64(0), shifted)
 
 
 def joint_codes(*columns: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

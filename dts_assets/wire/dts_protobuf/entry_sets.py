@@ -6,25 +6,24 @@ Headers and events of entries become columns; their rows are only counted.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from google.protobuf.message import DecodeError
 
-from dts_assets.model.columns import ColumnShape
 from dts_assets.model.problems import Reason
 from dts_assets.model.tables import TableId
 from dts_assets.protocol import subscribe_pb2 as pb
-from dts_assets.wire.columns.buffers import Bools, binary_array, joint_codes, masked, offsets_of, valid
+from dts_assets.wire.columns.buffers import Bools, joint_codes, masked, offsets_of, valid
 from dts_assets.wire.columns.properties import Properties
 from dts_assets.wire.columns.table_rows import ColumnList
 from dts_assets.wire.columns.texts import not_utf8
 from dts_assets.wire.dts_protobuf import Engine
-from dts_assets.wire.dts_protobuf.protobuf_parser import ENTRY_SET, HEADS, decode
-from dts_assets.wire.dts_protobuf.unknown_fields import fields_beside, of_heads, of_sets
+from dts_assets.wire.dts_protobuf.described_columns import column_lists, lists_of_bytes
+from dts_assets.wire.dts_protobuf.protobuf_parser import BARE_HEADS, ENTRY_SET, HEADS, Decoded, decode
+from dts_assets.wire.dts_protobuf.unknown_fields import of_heads, of_sets
+from dts_assets.wire.dts_protobuf.walk import described_columns
 from dts_assets.wire.format import ENTRIES, Checkpoint, DecodedEntries, Rejected, TableShape, TooLargeError
 
 _MESSAGE_TYPES, _SOURCE_TYPES = pb.MessageType.keys(), pb.SourceType.keys()  # numbered from 0, without gaps
@@ -108,15 +107,30 @@ def _heads(sets: pa.Array, rejected: list[Rejected], *, engine: Engine | None) -
     _refuse_amplified(len(items.values), items.values, len(sets))
     owners = np.repeat(cut.kept, counts)
     numbers = np.arange(len(owners)) - np.repeat(offsets[:-1].astype(np.int64), counts)
-    decoded = decode(items.values, HEADS, engine=engine)
+    decoded, lists, groups = _described(items.values, engine)
     for entry in decoded.poison:
         place, payload = (int(owners[entry]), int(numbers[entry])), items.values[entry].as_py()
         rejected.append(Rejected(*place, Reason.UNDECODABLE_ENTRY, _NO_MESSAGE, payload))
     if decoded.poison:
         owners, numbers = owners[decoded.kept], numbers[decoded.kept]
-    lists, groups = column_lists(decoded.batch["event"].field("dmlEvent").field("columns"))
     heads = _Heads(owners, numbers, decoded.payloads, decoded.batch, lists, groups)
     return heads, of_sets(cut)
+
+
+def _described(
+    payloads: pa.Array, engine: Engine | None
+) -> tuple[Decoded, npt.NDArray[np.int64], list[ColumnList | None]]:
+    """Return the heads of entries, the number of each entry's column list, and the distinct lists.
+
+    Where all entries are of the usual layout the parser passes over columns, which are compared as bytes.
+    """
+    described = None if engine == "protobuf" else described_columns(payloads)
+    if described is not None:
+        decoded = decode(payloads, BARE_HEADS, engine=engine)
+        if not decoded.poison:
+            return decoded, *lists_of_bytes(described)
+    decoded = decode(payloads, HEADS, engine=engine)
+    return decoded, *column_lists(decoded.batch["event"].field("dmlEvent").field("columns"))
 
 
 def _refuse_amplified(count: int, payloads: pa.Array, sets: int) -> None:
@@ -319,41 +333,3 @@ def _checkpoints(heads: _Heads) -> tuple[Checkpoint, ...]:
             file_name, fake = names["fileName"].decode(), bool(names["fakeGtid"])
             found.append(Checkpoint(row, file_name, names["position"], gtids, fake))
     return tuple(found)
-
-
-def column_lists(columns: pa.ListArray) -> tuple[npt.NDArray[np.int64], list[ColumnList | None]]:
-    """Return the number of each entry's column list, and the distinct lists.
-
-    None is a list that cannot be read. Entries are told apart by all bytes of their columns and the place where each column
-    begins, compared and not only hashed, so that no two tables can ever be taken for one.
-    """
-    bounds, starts = offsets_of(columns), offsets_of(columns.values)
-    joined = binary_array(pa.binary(), starts[bounds], columns.values.buffers()[2], None)
-    lengths = pa.py_buffer(np.ascontiguousarray(np.diff(starts), np.int32))
-    sizes = binary_array(pa.binary(), bounds * np.int32(4), lengths, None)
-    codes, first = joint_codes(joined, sizes)
-    groups = [
-        column_list(tuple(columns.values.slice(start, end - start).to_pylist()))
-        for start, end in zip(bounds[first].tolist(), bounds[first + 1].tolist(), strict=True)
-    ]
-    return codes, groups
-
-
-@lru_cache(maxsize=1 << 16)
-def _column(data: bytes) -> tuple[ColumnShape, tuple[str, ...]]:
-    column = pb.Column.FromString(data)
-    return ColumnShape(column.name, column.originalType, column.isKey), tuple(fields_beside(column))
-
-
-@lru_cache(maxsize=1 << 14)
-def column_list(data: tuple[bytes, ...]) -> ColumnList | None:
-    """Return the columns of some serialized ``Column`` messages; None if one cannot be read."""
-    try:
-        read = [_column(column) for column in data]
-    except DecodeError:
-        return None
-    columns = tuple(column for column, _ in read)
-    positions: dict[str, int] = {}
-    for number, column in enumerate(columns):
-        positions.setdefault(column.name, number)
-    return ColumnList(columns, positions, tuple(what for _, unknown in read for what in unknown))

@@ -96,28 +96,30 @@ ENVELOPE = reshaped("envelope", {"Envelope": ("version", "total", "index", "data
 ENTRY_SET = reshaped("entry_set", {"Entries": None})
 """An entry set, each entry as its own bytes."""
 
-HEADS = reshaped(
-    "heads",
-    {
-        "Entry": None,
-        "Header": None,
-        "Event": None,
-        "BeginEvent": None,
-        "DMLEvent": None,
-        "CommitEvent": None,
-        "DDLEvent": None,
-        "RollbackEvent": None,
-        "HeartbeatEvent": None,
-        "CheckpointEvent": None,
-        "RowChange": (),
-        "KVPair": None,
-    },
-)
+_HEADS: Mapping[str, tuple[str, ...] | None] = {
+    "Entry": None,
+    "Header": None,
+    "Event": None,
+    "BeginEvent": None,
+    "DMLEvent": None,
+    "CommitEvent": None,
+    "DDLEvent": None,
+    "RollbackEvent": None,
+    "HeartbeatEvent": None,
+    "CheckpointEvent": None,
+    "RowChange": (),
+    "KVPair": None,
+}
+
+HEADS = reshaped("heads", _HEADS)
 """An entry without its values: columns as their own bytes, rows as messages without a field.
 
 So rows are only counted. Measured with rows as bytes instead: 0.9 times the speed of a plain loop at 500 rows per event, for
 copies nobody reads.
 """
+
+BARE_HEADS = reshaped("bare_heads", {**_HEADS, "DMLEvent": ("dmlEventType", "rows")})
+"""As :data:`HEADS`, without columns: for entries whose columns are compared as bytes."""
 
 _DML: Mapping[str, tuple[str, ...] | None] = {
     "Entry": ("event",),
@@ -131,6 +133,9 @@ ROWS = reshaped("rows", {**_DML, "Data": None})
 
 PLAIN_ROWS = reshaped("plain_rows", _DML)
 """As :data:`ROWS`, each value as its own bytes: for values that need no parser."""
+
+BARE_ROWS = reshaped("bare_rows", {**_DML, "DMLEvent": ("dmlEventType", "rows")})
+"""As :data:`PLAIN_ROWS`, without columns: for entries whose columns are compared as bytes."""
 
 
 @dataclass(frozen=True, slots=True)

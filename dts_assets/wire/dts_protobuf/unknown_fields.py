@@ -92,6 +92,19 @@ def of_rows(decoded: Decoded, descriptor: Descriptor) -> dict[str, int]:
     return _counted(payloads, np.flatnonzero(wrong), pb.Entry, _of_event)
 
 
+def of_bare_rows(decoded: Decoded, descriptor: Descriptor, rows: _Rows, columns: _Sizes) -> dict[str, int]:
+    """Count unknown fields in the events of some DML entries, given their BARE_ROWS.
+
+    ``columns`` is how many bytes of each are columns. Beside these events nothing stands.
+    """
+    dml = _message_in(_message_in(descriptor, "event"), "dmlEvent")
+    sizes = sizes_of(decoded.batch["event"].field("dmlEvent"), dml)[rows] + columns
+    wrong = np.diff(offsets_of(decoded.payloads))[rows] != framed(header_sizes(decoded.payloads, rows)) + framed(
+        framed(sizes)
+    )
+    return _counted(decoded.payloads, rows[wrong], pb.Entry, _of_event)
+
+
 def _message_in(descriptor: Descriptor, name: str) -> Descriptor:
     inner = descriptor.fields_by_name[name].message_type
     assert inner is not None

@@ -1,0 +1,251 @@
+"""The columns that DML events describe, found in the bytes of entries and compared as bytes.
+
+A row that is sent alone comes with the description of all columns of its table, and a parser copies every one of them. Nearly all
+entries are written in one layout: header and event, operation, columns, rows, each in the order of its number and nothing beside
+it. Where all entries of a call are, their columns are compared with those of the first entry, then the rest with those of the
+first that is left. Where a call has many tables, tag and length of the first column of every entry are read at once, then those
+of the second, and so on. The parser passes over columns then. Other entries are left to it whole, and both ways give the same
+(document 571/55396, Entry, Event, DMLEvent).
+
+A step costs the same however few entries take part, so a call of few entries, or of one with very many rows, is left to the
+parser, too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dts_assets.wire.columns.buffers import (
+    Bools,
+    binary_array,
+    joint_codes,
+    offsets_of,
+    varints,
+)
+
+_Bytes: TypeAlias = npt.NDArray[np.uint8]
+_Places: TypeAlias = npt.NDArray[np.int64]
+
+_HEADER, _EVENT = 0x0A, 0x12  # tags in an Entry
+_DML = 0x12  # in an Event
+_OPERATION, _COLUMN, _ROW = 0x08, 0x12, 0x1A  # in a DMLEvent
+
+_MOST_LENGTH_BYTES = 5
+_BEYOND = 1 << 40
+"""A length that ends beyond all bytes, for one that cannot be read."""
+
+PER_STEP = 64
+"""The entries that must take part in a step on the average.
+
+A step takes some 50 microseconds at least, and the parser some 0.1 for a value.
+"""
+
+_FIRST_STEPS = 16
+"""The steps that are made before the average counts."""
+
+_COMMON = 4
+"""Entries are compared with a list of columns if one in so many of them has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """The columns that entries describe: a number for each entry, and the bytes of each number's columns.
+
+    The bytes have the columns' tags and lengths among them, and ``sizes`` is how many an entry has. ``are_dml`` marks DML events;
+    another event has no columns.
+    """
+
+    are_dml: Bools
+    codes: npt.NDArray[np.int64]
+    columns: list[bytes]
+    sizes: npt.NDArray[np.int32]
+
+    def take(self, rows: npt.NDArray[np.int64]) -> Described:
+        """Return the columns of some entries."""
+        return Described(self.are_dml[rows], self.codes[rows], self.columns, self.sizes[rows])
+
+
+def described_columns(payloads: pa.BinaryArray) -> Described | None:
+    """Return the columns that entries describe, None where an entry is of another layout.
+
+    None also says that there are too few entries for a walk.
+    """
+    events = _events(payloads)
+    found = None if events is None else _described(events)
+    if events is None or found is None:
+        return None
+    described, behind = found
+    return described if _are_rows(events.data, behind, events.ends) else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Events:
+    """The events of entries: whether each is a DML event, where its columns begin, and where it ends.
+
+    Another event has no columns, and begins at its end.
+    """
+
+    payloads: pa.BinaryArray
+    data: _Bytes
+    are_dml: Bools
+    begins: _Places
+    ends: _Places
+
+
+def _events(payloads: pa.BinaryArray) -> _Events | None:
+    """Return the events of entries, None where an entry is of another layout or entries are too few."""
+    buffer = payloads.buffers()[2]
+    if len(payloads) < PER_STEP or payloads.null_count or buffer is None or buffer.size < 8:
+        return None
+    data, offsets = np.frombuffer(buffer, np.uint8), offsets_of(payloads).astype(np.int64)
+    begins, ends = offsets[:-1], offsets[1:]
+    tags, _, behind = _field(data, begins)
+    event_tags, inside, event_ends = _field(data, behind)
+    if not ((tags == _HEADER) & (event_tags == _EVENT) & (event_ends == ends)).all():
+        return None
+    tags, at, dml_ends = _field(data, inside)
+    are_dml = (tags == _DML) & (inside < ends)
+    told = are_dml & (at < ends) & (data.take(at, mode="clip") == _OPERATION)
+    long = told & (data.take(at + 1, mode="clip") >= 0x80)
+    begins = at + 2 * told
+    if not (~are_dml | ((dml_ends == ends) & ~long & (begins <= ends))).all():
+        return None
+    return _Events(payloads, data, are_dml, np.where(are_dml, begins, ends), ends)
+
+
+def _described(events: _Events) -> tuple[Described, _Places] | None:
+    """Return the columns of events and the places behind them.
+
+    None where the layout is another, or where a walk is not worth it.
+    """
+    codes, behind = np.where(events.are_dml, -1, 0), events.begins.copy()
+    columns: list[bytes] = [b""]  # of all other events
+    left = np.flatnonzero(events.are_dml)
+    while len(left):
+        begin = int(events.begins[left[0]])
+        length = _length_of_columns(events.data[begin : int(events.ends[left[0]])].tobytes())
+        same = _same_columns(events, left, length)
+        if len(same) * _COMMON < len(left):
+            break
+        codes[same], behind[same] = len(columns), events.begins[same] + length
+        columns.append(events.data[begin : begin + length].tobytes())
+        left = left[codes[left] < 0]
+    if len(left):
+        walked = _behind_columns(events.data, events.begins[left], events.ends[left])
+        if walked is None:
+            return None
+        behind[left] = walked
+        pieces = _between(events.payloads, events.begins[left], walked)
+        of_left, first = joint_codes(pieces)
+        codes[left] = len(columns) + of_left
+        columns += pieces.take(pa.array(first)).to_pylist()
+    return Described(events.are_dml, codes, columns, (behind - events.begins).astype(np.int32)), behind
+
+
+def _length_of_columns(event: bytes) -> int:
+    """Return the bytes of the columns with which an event begins, as far as they can be read."""
+    at = 0
+    while at + 1 < len(event) and event[at] == _COLUMN:
+        size, behind = event[at + 1], at + 2
+        if size >= 0x80 and behind < len(event):  # a description of more than 127 bytes
+            size, behind = size & 0x7F | event[behind] << 7, behind + 1
+        if size >= 1 << 14 or behind + size > len(event):
+            break
+        at = behind + size
+    return at
+
+
+def _same_columns(events: _Events, left: _Places, length: int) -> _Places:
+    """Return the entries among ``left`` whose columns have the bytes of the first entry's columns.
+
+    The columns have ``length`` bytes; behind them stands no further one.
+    """
+    begins, ends = events.begins[left], events.ends[left]
+    behind = begins + length
+    fits = (behind == ends) | ((behind < ends) & (events.data.take(behind, mode="clip") == _ROW))
+    fits[0] = True
+    some = left if fits.all() else left[fits]
+    pieces = _between(events.payloads, events.begins[some], events.begins[some] + length)
+    same = pc.equal(pieces, pieces[0]).to_numpy(zero_copy_only=False)
+    found: _Places = some if same.all() else some[same]
+    return found
+
+
+def _behind_columns(data: _Bytes, begins: _Places, ends: _Places) -> _Places | None:
+    """Return the places behind the columns of events.
+
+    None where the layout is another, or where a walk is not worth it.
+    """
+    found, left, at, stop = begins.copy(), np.arange(len(begins)), begins, ends
+    steps = taken = 0
+    while True:
+        tags, _, behind = _field(data, at)
+        going = (tags == _COLUMN) & (at < stop)
+        if not going.all():
+            found[left[~going]] = at[~going]
+            left, behind, stop = left[going], behind[going], stop[going]
+        if not len(left):
+            return found
+        if (behind > stop).any():
+            return None
+        at, steps, taken = behind, steps + 1, taken + len(left)
+        if _too_few(taken, steps):
+            return None
+
+
+def _are_rows(data: _Bytes, begins: _Places, ends: _Places) -> bool:
+    """Tell whether rows and nothing else stand between some places.
+
+    False also says that a walk is not worth it.
+    """
+    at, stop = begins, ends
+    steps = taken = 0
+    while True:
+        going = at < stop
+        if not going.all():
+            at, stop = at[going], stop[going]
+        if not len(at):
+            return True
+        steps, taken = steps + 1, taken + len(at)
+        tags, _, at = _field(data, at)
+        if not ((tags == _ROW) & (at <= stop)).all() or _too_few(taken, steps):
+            return False
+
+
+def _too_few(taken: int, steps: int) -> bool:
+    return steps > _FIRST_STEPS and taken < steps * PER_STEP
+
+
+def _field(data: _Bytes, at: _Places) -> tuple[_Bytes, _Places, _Places]:
+    """Return the tags of the fields at some places, and where their contents begin and end.
+
+    Beyond the end of all bytes the last byte is read; then the end does not fit what is around it.
+    """
+    tags, lengths = data.take(at, mode="clip"), data.take(at + 1, mode="clip")
+    begins = at + 2
+    ends = begins + lengths
+    long = np.flatnonzero(lengths >= 0x80)
+    if len(long):
+        mine = at[long] + 2
+        second = data.take(mine, mode="clip").astype(np.int64)
+        begins[long], ends[long] = mine + 1, mine + 1 + (lengths[long] & 0x7F) + (second << 7)
+        longer = long[second >= 0x80]
+        if len(longer):
+            every = np.ones(len(longer), np.bool_)
+            size, behind, endless = varints(data, at[longer] + 1, every, most=_MOST_LENGTH_BYTES)
+            begins[longer], ends[longer] = behind, behind + np.where(endless, _BEYOND, size)
+    return tags, begins, ends
+
+
+def _between(payloads: pa.BinaryArray, begins: _Places, ends: _Places) -> pa.BinaryArray:
+    """Return the bytes of each entry from one place to another."""
+    bounds = np.empty(2 * len(begins) + 1, np.int32)
+    bounds[:-1:2], bounds[1::2], bounds[-1] = begins, ends, ends[-1]
+    pieces = binary_array(pa.binary(), bounds, payloads.buffers()[2], None)
+    return pieces.take(pa.array(np.arange(0, len(bounds) - 1, 2)))
