@@ -119,6 +119,12 @@ TABLE: tuple[Row, ...] = (
     Row("flink", "1.5 million changes in DRS JSON-C, one row a message, to a table; a fresh process",
         "Flink 2.0, canal-json, Iceberg upserts, one such table: its CPU seconds by ours", lambda case: case == "1r", ">= 0.8"),
     Row("flink", "the same, 20 rows a message", "the same", lambda case: case == "20r", ">= 1"),
+    Row("definitions", "loading 1,000 tables with changelog and snapshot",
+        "as many bare asset specs with equal keys, groups and partitions, our CPU seconds by that",
+        lambda case: case == "tables-1000", "<= 1.5"),
+    Row("definitions", "loading 10,000 such tables", "the same", lambda case: case == "tables-10000", "<= 2"),
+    Row("definitions", "loading either and describing it to the web server, with all columns", "the same",
+        lambda case: case.endswith("described"), "-"),
     Row("startup", "one window of the example from nothing", "starting Spark and one empty job, its time by ours",
         lambda case: case.startswith("cold"), "-"),
 )  # fmt: skip

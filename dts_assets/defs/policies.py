@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import dagster as dg
 
 from dts_assets.defs.metadata import column_schema
+from dts_assets.model.tables import TableId
 from dts_assets.model.version import CODE_VERSION
 from dts_assets.settings.models import Subscription
 from dts_assets.store.columns import NamedType
 
 OWNERS = ["team:data-engineering"]
+
+_TAG = re.compile(r"[A-Za-z0-9_.-]{1,63}")
+"""The values that Dagster takes for a tag."""
 
 ONE_RUN = dg.BackfillPolicy.single_run()
 """A backfill of any rectangle is one run with one Spark start, not one run per partition."""
@@ -28,6 +34,15 @@ def group_of(subscription: Subscription, layer: str) -> str:
     return f"{subscription.name}_{layer}"
 
 
+def table_tags(table: TableId) -> dict[str, str]:
+    """Return the tags by which people find the assets of a database or schema: ``{"database": "shopdb"}``.
+
+    A name that Dagster takes for no tag has none; the asset's key has it.
+    """
+    named = {"database": table.database, "schema": table.schema}
+    return {name: value for name, value in named.items() if _TAG.fullmatch(value)}
+
+
 def made_asset(
     subscription: Subscription,
     key: dg.AssetKey,
@@ -39,6 +54,7 @@ def made_asset(
     columns: Iterable[NamedType],
     keys: Iterable[str] = (),
     kinds: Iterable[str] = (),
+    tags: Mapping[str, str] = MappingProxyType({}),
     condition: dg.AutomationCondition[dg.AssetKey] | None = None,
 ) -> dg.AssetSpec:
     """Return the spec of an asset that runs make; without `columns` the asset declares no column schema yet."""
@@ -55,6 +71,6 @@ def made_asset(
         code_version=CODE_VERSION,
         description=description,
         metadata=metadata,
-        tags={"subscription": subscription.name},
+        tags={"subscription": subscription.name, **tags},
         automation_condition=condition,
     )

@@ -6,6 +6,7 @@ anything. A table that entries bring before the graph shows it is made all the s
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
@@ -17,7 +18,7 @@ from dts_assets.defs.flow_step import flow_step
 from dts_assets.defs.layers import AssetLayer, LayerCheck, layers_of
 from dts_assets.defs.partition_metadata import add_partition_metadata
 from dts_assets.defs.partitions import window_partitions, windows_of
-from dts_assets.defs.policies import ONE_RUN, asset_key, made_asset
+from dts_assets.defs.policies import ONE_RUN, asset_key, made_asset, table_tags
 from dts_assets.defs.resources import PipelineResource, SparkResource
 from dts_assets.flows.layers import EVERYTHING, Selection
 from dts_assets.model.column_rules import stored_columns
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from dts_assets.flows.reports import TablesReport
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TableAsset:
     """The asset of one layer of one source table, with the name of its output.
 
@@ -43,7 +44,7 @@ class TableAsset:
     columns: tuple[Column, ...]
     subscription: str
 
-    @property
+    @cached_property
     def key(self) -> dg.AssetKey:
         """The asset key, which is also the lake table's path."""
         return self.layer.key(self.subscription, self.table)
@@ -135,11 +136,12 @@ def _tables_op(
 ) -> dg.OpDefinition:
     """Return the step that makes all tables of some windows."""
     outputs = [*(asset.output for asset in assets), *(check.output for check in checks)]
+    nothing = dg.Out(dg.Nothing, is_required=False)
 
     @dg.op(
         name=f"{subscription.name}_make_tables",  # not the name of the job: Dagster keeps both in one namespace
         ins={"entries": dg.In(dg.Nothing)},
-        out={name: dg.Out(dg.Nothing, is_required=False) for name in outputs},
+        out=dict.fromkeys(outputs, nothing),
         # Two runs at once would compute the same frontier twice; the second would find its snapshots moved.
         pool=f"{subscription.name}_tables",
         tags={"subscription": subscription.name},
@@ -190,6 +192,7 @@ def _specs(
             partitions=partitions,
             columns=asset.layer.stored.columns_of(subscription, asset.table, asset.columns) if asset.columns else (),
             keys=asset.layer.stored.key_columns(asset.columns),
+            tags=table_tags(asset.table),
             condition=condition,
         )
         for asset in assets

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import is_dataclass
 from datetime import datetime
+from functools import lru_cache
 from types import MappingProxyType, UnionType
 from typing import Any, TypeAlias, get_args, get_origin, get_type_hints
 
@@ -218,6 +219,7 @@ RESERVED = frozenset({DELETED_AT, *AUDITED, *ICEBERG_NAMES} | {name for name, _ 
 _RENAMED = "_source_"
 
 
+@lru_cache(maxsize=1 << 14)
 def flat_name(name: str) -> str:
     """Return the name of a column in the flat tables (snapshot, history).
 

@@ -208,20 +208,23 @@ def _merged(old: RegisteredColumn, new: RegisteredColumn) -> RegisteredColumn:
     return new
 
 
+@lru_cache(maxsize=1 << 14)
+def _column(name: str, original_type: str, kind: str, is_key: bool) -> RegisteredColumn:
+    """Return a column that has had one name and one type; thousands of tables repeat such columns."""
+    return RegisteredColumn(name, original_type, kind, is_key)
+
+
 def _table(entry: Mapping[str, Any]) -> RegisteredTable:
-    columns = tuple(
-        RegisteredColumn(
-            str(one["name"]),
-            str(one["original_type"]),
-            str(one["type"]),
-            bool(one["is_key"]),
-            tuple(map(str, one.get("spellings", ()))),
-            tuple((str(text), str(kind)) for text, kind in one.get("own_types", ())),
-        )
-        for one in entry["columns"]
-    )
+    columns = []
+    for one in entry["columns"]:
+        column = _column(str(one["name"]), str(one["original_type"]), str(one["type"]), bool(one["is_key"]))
+        if "spellings" in one or "own_types" in one:
+            spellings = tuple(map(str, one.get("spellings", ())))
+            own_types = tuple((str(text), str(kind)) for text, kind in one.get("own_types", ()))
+            column = replace(column, spellings=spellings, own_types=own_types)
+        columns.append(column)
     database, schema, table = map(str, entry["name"])
-    return RegisteredTable(TableId(database, schema, table), columns, bool(entry.get("removed", False)))
+    return RegisteredTable(TableId(database, schema, table), tuple(columns), bool(entry.get("removed", False)))
 
 
 def _shown(column: RegisteredColumn) -> dict[str, Any]:

@@ -25,6 +25,7 @@ TINY: dict[str, list[str]] = {
     "backfill": ["--megabytes", "1", "--tables", "1", "--windows", "2"],
     "source": ["--megabytes", "1", "--turns", "1"],
     "startup": ["--case", "assets-20", "--turns", "1"],
+    "definitions": ["--case", "tables-1000", "--turns", "1"],
     "snapshot": ["--changes", "3000", "--rows", "2000", "--times", "1", "--commits", "1"],
     "many_tables": ["--tables", "4", "--changing", "2", "--megabytes", "0.2", "--windows", "2"],
     "many_windows": ["--rows", "2000", "--changes", "100", "--windows", "2"],

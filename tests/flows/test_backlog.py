@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -18,7 +19,7 @@ from dts_assets.store.lake import Lake
 from dts_assets.store.ledger import Ledger
 from tests.flows.harness import Harness, table_id
 from tests.flows.history import border
-from tests.flows.in_process import bench_in_process
+from tests.flows.in_process import Frame, bench_in_process
 from tests.flows.interleaved import Killed
 from tests.flows.short import SECOND, insert, items, open_short, short_source, update
 from tests.flows.source import DATABASE, Ddl, Source
@@ -249,3 +250,47 @@ def test_entries_of_a_table_that_nothing_describes_are_decoded(tmp_path: Path, m
     harness.tables(1, 2, 3)
     assert any("1 tables more have entries than were described" in line for line in harness.lines)
     assert harness.snapshots(source.tables) == source.rows
+
+
+def _requests(folder: Path, tables: int) -> Counter[str]:
+    """What a run asks of catalog and Spark when three of so many tables change, by the name of the call."""
+    more = [items(f"more_{number:02}") for number in range(tables - 2)]
+    source = short_source(items("one"), items("two"), *more)
+    for name in source.tables:
+        insert(source, border(0) + 10 * SECOND, range(3), table=name)
+    source.checkpoint(border(0) + 500 * SECOND)
+    for name in ("one", "two", "more_00"):
+        update(source, border(1) + 10 * SECOND, {1: 7}, table=name)
+    source.checkpoint(border(1) + 500 * SECOND)
+    harness = opened(folder, source)
+    harness.tables(0)
+    asked: Counter[str] = Counter()
+
+    def count(patch: pytest.MonkeyPatch, of: type, name: str) -> None:
+        real = getattr(of, name)
+
+        def ask(self: Any, *rest: Any, **named: Any) -> Any:
+            asked[name] += 1
+            return real(self, *rest, **named)
+
+        patch.setattr(of, name, ask)
+
+    catalog = type(harness.pipeline.lake.catalog)
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("load_table", "commit_table", "create_table", "table_exists", "list_tables", "list_namespaces"):
+            count(patch, catalog, name)
+        count(patch, Frame, "collect")
+        harness.tables(1)
+    assert harness.snapshots(source.tables) == source.rows
+    return asked
+
+
+def test_a_run_asks_as_often_however_many_tables_there_are(tmp_path: Path) -> None:
+    few, many = (_requests(tmp_path / str(tables), tables) for tables in (4, 24))
+    assert (
+        abs(few.pop("load_table") - many.pop("load_table")) <= 3
+    )  # tables that are worked on side by side share what they read
+    assert few == many
+    assert few["commit_table"] > 6
+    # One job decodes the entries of all tables, and one brings all snapshots up to date.
+    assert few["collect"] == 2
