@@ -1,0 +1,285 @@
+"""The history of tables' schemas: statements in source order, held against the columns that events list.
+
+Statements tell everything of a table; an event's list of columns is the truth about names, types and key at its position. So
+where no statement explains what an event lists, as after a statement that was not understood, or behind the begin of a
+subscription, the event counts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import IntEnum
+
+from dts_assets.model.positions import SourcePosition
+from dts_assets.model.tables import TableId
+from dts_assets.wire.ddl.schema_changes import (
+    DatabaseCharsetChanged,
+    DatabaseCreated,
+    DatabaseDropped,
+    SchemaChange,
+    TableCreated,
+    TableDropped,
+    TableRenamed,
+)
+from dts_assets.wire.ddl.schema_model import apply
+from dts_assets.wire.ddl.table_schemas import Catalog, ServerRules, TableSchema
+from dts_assets.wire.ddl.told_schemas import Shape, ToldShapes, fits, told_schema
+
+_IF_ABSENT = re.compile(r"\bIF\s+NOT\s+EXISTS\b", re.I)
+"""The words that make a statement do nothing where its object is there; elsewhere in a text they do no harm."""
+
+_MOST_TRIED = 8
+"""Shapes that are tried as the first one, where the order is not known; and a hundred times as many statements."""
+
+SEVERAL_SHAPES = "events list columns in several ways, in an order that is not known"
+
+
+PERHAPS_THERE = "the table may have been there before, with other columns"
+NOT_KNOWN = "the table that got this name is not known"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceStatement:
+    """A statement at its place in the source's log.
+
+    ``time`` is that of its begin, and it took so many ``seconds``; ``window_start`` is the window that brought it. Statements at
+    one position are in order of ``place``. ``is_first_state`` says that it is a table's definition before a full load.
+    """
+
+    position: SourcePosition
+    database: str
+    sql: str
+    time: datetime | None = None
+    seconds: int = 0
+    gtid: str | None = None
+    window_start: datetime | None = None
+    place: tuple[int, int] = (0, 0)
+    is_first_state: bool = False
+
+    @property
+    def ended(self) -> datetime | None:
+        """The time at which the statement had taken effect."""
+        return None if self.time is None else self.time + timedelta(seconds=self.seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaState:
+    """The schema that a table has from a source position on, until its next state.
+
+    ``schema`` is None where there is no table. The ``changes`` of the ``statement`` led there; without a statement an event told
+    the columns. ``schema.doubt`` says why the columns are not proven. ``window_start`` is the window that told it.
+    """
+
+    position: SourcePosition
+    schema: TableSchema | None
+    window_start: datetime | None = None
+    statement: SourceStatement | None = None
+    changes: tuple[SchemaChange, ...] = ()
+
+    @property
+    def doubt(self) -> str | None:
+        """The reason why the columns are not proven; None where they are."""
+        return None if self.schema is None else self.schema.doubt
+
+
+def schema_history(
+    statements: Iterable[SourceStatement], told: Iterable[ToldShapes], *, rules: ServerRules
+) -> Mapping[TableId, tuple[SchemaState, ...]]:
+    """Return the states of every table that a statement or an event tells of, in source order.
+
+    The result is the same for statements and shapes in any order. A position may have several states, of which the last counts.
+    """
+    in_order = sorted(statements, key=lambda one: (one.position, one.place, one.sql))
+    points = [_Point(one.position, _Kind.STATEMENT, number) for number, one in enumerate(in_order)]
+    shapes = sorted(told, key=lambda one: (one.first, one.last, one.table, repr(one.shapes)))
+    for number, one in enumerate(shapes):
+        points.append(_Point(one.first, _Kind.FIRST, number))
+        if one.last > one.first or len(one.shapes) > 1:
+            points.append(_Point(one.last, _Kind.LAST, number))
+    following = _Following(Catalog(rules=rules), in_order)
+    for point in sorted(points, key=lambda one: (one.position, one.kind, one.number)):
+        if point.kind is _Kind.STATEMENT:
+            following.carry_out(point.number)
+        elif point.kind is _Kind.FIRST:
+            following.begin(shapes[point.number])
+        else:
+            following.end(shapes[point.number])
+    return {table: tuple(states) for table, states in sorted(following.states.items())}
+
+
+def state_at(states: Sequence[SchemaState], position: SourcePosition) -> SchemaState | None:
+    """Return the state of a table behind everything up to a position, this included; None before its first one."""
+    return next((one for one in reversed(states) if one.position <= position), None)
+
+
+class _Kind(IntEnum):
+    """The kinds of points in their order at one position: a statement stands before the rows of its position."""
+
+    STATEMENT = 0
+    FIRST = 1
+    LAST = 2
+
+
+@dataclass(frozen=True, slots=True)
+class _Point:
+    position: SourcePosition
+    kind: _Kind
+    number: int
+
+
+@dataclass(slots=True)
+class _Following:
+    """The catalog on its way through the source's log, and the states that tables had.
+
+    ``open`` has, by table, the shapes that events have begun to tell, with those of them that no state has explained yet.
+    ``whole`` are the databases of which every table is known: a statement made them, or has dropped them.
+    """
+
+    catalog: Catalog
+    statements: Sequence[SourceStatement]
+    states: dict[TableId, list[SchemaState]] = field(default_factory=dict)
+    open: dict[TableId, list[tuple[ToldShapes, set[Shape]]]] = field(default_factory=dict)
+    whole: set[str] = field(default_factory=set)
+    done: int = 0
+
+    def carry_out(self, number: int) -> None:
+        """Carry out a statement, and note the states that it leads to."""
+        one, before = self.statements[number], self.catalog
+        self.done = number + 1
+        applied = apply(before, one.sql, one.database)
+        self.catalog = applied.catalog
+        for table in sorted(_of_unknown(applied.changes, before)):
+            self.catalog = _with_table(self.catalog, table, TableSchema((), doubt=NOT_KNOWN))
+        self._look_at_conditions(one, applied.changes)
+        for table in sorted(_concerned(applied.changes, before, self.catalog)):
+            schema = self.catalog.tables.get(table)
+            if schema != before.tables.get(table):
+                changes = tuple(change for change in applied.changes if _is_about(change, table))
+                self._note(table, SchemaState(one.position, schema, one.window_start, one, changes))
+                for told, missing in self.open.get(table, ()):
+                    missing -= _explained(schema, told)
+
+    def _look_at_conditions(self, one: SourceStatement, changes: Iterable[SchemaChange]) -> None:
+        """Doubt what IF NOT EXISTS made, where it may have been there before the first statement that is known."""
+        if_absent = _IF_ABSENT.search(one.sql) is not None
+        for change in changes:
+            if isinstance(change, DatabaseDropped) or (isinstance(change, DatabaseCreated) and not if_absent):
+                self.whole.add(change.database)
+            elif isinstance(change, DatabaseCreated) and change.database not in self.whole:
+                databases = {**self.catalog.databases, change.database: None}
+                self.catalog = Catalog(databases, self.catalog.tables, self.catalog.rules)
+            elif isinstance(change, TableCreated) and if_absent and change.table.database not in self.whole:
+                seen, schema = self.states.get(change.table), self.catalog.tables.get(change.table)
+                if not seen and schema is not None:
+                    self.catalog = _with_table(self.catalog, change.table, schema.doubted(PERHAPS_THERE))
+
+    def begin(self, told: ToldShapes) -> None:
+        """Hold the first event of some shapes against the table's schema."""
+        missing = set(told.shapes) - _explained(self._trusted(told.table), told)
+        if len(missing) == len(told.shapes):
+            shape = self._first_of(told)
+            self._tell(told, shape, told.first)
+            missing.discard(shape)
+        self.open.setdefault(told.table, []).append((told, missing))
+
+    def end(self, told: ToldShapes) -> None:
+        """Hold the last event of some shapes against the table's schema."""
+        mine = self.open[told.table]
+        place = next(place for place, (one, _) in enumerate(mine) if one is told)
+        _, missing = mine.pop(place)
+        now = self._trusted(told.table)
+        if not missing and _explained(now, told):
+            return
+        # What nothing explains came later than what statements explain.
+        later = sorted(missing or told.shapes, key=repr)
+        self._tell(told, later[-1], told.last, SEVERAL_SHAPES if len(later) > 1 else None)
+
+    def _trusted(self, table: TableId) -> TableSchema | None:
+        """Return the schema of a table, unless it is doubted: then an event tells more."""
+        schema = self.catalog.tables.get(table)
+        return None if schema is None or schema.doubt is not None else schema
+
+    def _tell(self, told: ToldShapes, shape: Shape, position: SourcePosition, doubt: str | None = None) -> None:
+        schema = told_schema(shape, self.catalog.tables.get(told.table), tells_keys=told.tells_keys)
+        schema = schema if doubt is None else schema.doubted(doubt)
+        self.catalog = _with_table(self.catalog, told.table, schema)
+        self._note(told.table, SchemaState(position, schema, told.window_start))
+
+    def _first_of(self, told: ToldShapes) -> Shape:
+        """Return the shape that most likely was told first.
+
+        It is the shape from which the statements up to the last event lead to most of the others.
+        """
+        best, most = told.shapes[0], -1
+        if len(told.shapes) == 1:
+            return best
+        later: list[SourceStatement] = []
+        for one in self.statements[self.done :]:
+            if one.position > told.last or len(later) > 100 * _MOST_TRIED:
+                break
+            later.append(one)
+        for shape in sorted(told.shapes, key=repr)[:_MOST_TRIED]:
+            schema = told_schema(shape, self.catalog.tables.get(told.table), tells_keys=told.tells_keys)
+            catalog = _with_table(self.catalog, told.table, schema)
+            found: set[Shape] = set()
+            for one in later:
+                catalog = apply(catalog, one.sql, one.database).catalog
+                found |= _explained(catalog.tables.get(told.table), told)
+            if len(found - {shape}) > most:
+                best, most = shape, len(found - {shape})
+        return best
+
+    def _note(self, table: TableId, state: SchemaState) -> None:
+        self.states.setdefault(table, []).append(state)
+
+
+def _explained(schema: TableSchema | None, told: ToldShapes) -> set[Shape]:
+    """Return the shapes that events of a table with this schema may tell."""
+    if schema is None or schema.doubt is not None:
+        return set()
+    return {shape for shape in told.shapes if fits(schema, shape, tells_keys=told.tells_keys)}
+
+
+def _with_table(catalog: Catalog, table: TableId, schema: TableSchema) -> Catalog:
+    return Catalog(catalog.databases, {**catalog.tables, table: schema}, catalog.rules)
+
+
+def _concerned(changes: Iterable[SchemaChange], before: Catalog, after: Catalog) -> set[TableId]:
+    """Return the tables that changes are about, and all tables of databases that go."""
+    found: set[TableId] = set()
+    for change in changes:
+        if isinstance(change, DatabaseDropped):
+            found.update(table for table in (*before.tables, *after.tables) if table.database == change.database)
+        elif isinstance(change, TableRenamed):
+            found.update((change.table, change.new))
+        elif not isinstance(change, DatabaseCreated | DatabaseCharsetChanged):
+            found.add(change.table)
+    return found
+
+
+def _of_unknown(changes: Iterable[SchemaChange], before: Catalog) -> set[TableId]:
+    """Return the tables that exist behind some changes because another table, which is not known, got their name."""
+    known, unknown = set(before.tables), set[TableId]()
+    for change in changes:
+        if isinstance(change, TableRenamed):
+            (known if change.table in known else unknown).add(change.new)
+            (unknown if change.table in known else known).discard(change.new)
+            known.discard(change.table)
+            unknown.discard(change.table)
+        elif isinstance(change, TableCreated):
+            known.add(change.table)
+            unknown.discard(change.table)
+        elif isinstance(change, TableDropped):
+            unknown.discard(change.table)
+        elif isinstance(change, DatabaseDropped):
+            unknown = {table for table in unknown if table.database != change.database}
+    return unknown
+
+
+def _is_about(change: SchemaChange, table: TableId) -> bool:
+    if isinstance(change, DatabaseDropped | DatabaseCreated | DatabaseCharsetChanged):
+        return change.database == table.database and isinstance(change, DatabaseDropped)
+    return table == change.table or (isinstance(change, TableRenamed) and table == change.new)

@@ -1,0 +1,162 @@
+"""Tables as row events describe them, beside the schemas that follow from statements.
+
+An event lists the columns of its table with their types, and mostly the primary key. It does not tell character sets, defaults
+and NOT NULL, and some formats send types without their arguments (``varchar``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from dts_assets.model.columns import ColumnShape
+from dts_assets.model.key_periods import list_digest
+from dts_assets.model.ledger_rows import TableShapeRow, WindowTable
+from dts_assets.model.positions import SourcePosition
+from dts_assets.model.tables import TableId
+from dts_assets.wire.ddl.table_schemas import SchemaColumn, TableSchema, folded
+
+Shape = tuple[ColumnShape, ...]
+"""The columns that an event lists."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToldColumn(SchemaColumn):
+    """A column that events told and no statement.
+
+    Nothing is known of its character set, its default and, outside of a key, NOT NULL, whatever stands in these fields.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class ToldShapes:
+    """The columns that events of a table listed at the source positions from ``first`` to ``last``.
+
+    Events stand at both positions. There is one shape, or several of which each was told somewhere in between. ``tells_keys``
+    says that the events tell primary keys, so that a shape without a key is one of a table without a key. ``window_start`` is the
+    window of the events.
+    """
+
+    table: TableId
+    first: SourcePosition
+    last: SourcePosition
+    shapes: tuple[Shape, ...]
+    tells_keys: bool = True
+    window_start: datetime | None = None
+
+
+def told_shapes(counts: Iterable[WindowTable], rows: Iterable[TableShapeRow]) -> list[ToldShapes]:
+    """Return the shapes that events told, from the counts of tables in cells and the shapes that were seen there.
+
+    The counts have the positions at which events listed columns of equal names. Shapes that differ in types alone, and all shapes
+    of a cell that an earlier version counted, are told somewhere between the same positions. A cell of which no change was kept
+    tells nothing, since nothing says where its events stood.
+    """
+    seen: dict[tuple[datetime, int, TableId], dict[str, set[Shape]]] = {}
+    for row in rows:
+        digest = list_digest(column.name for column in row.columns)
+        seen.setdefault((row.window_start, row.kafka_partition, row.table), {}).setdefault(digest, set()).add(
+            row.columns
+        )
+    found: list[ToldShapes] = []
+    for count in counts:
+        there = seen.get((count.window_start, count.kafka_partition, count.table), {})
+        bounds = [(one.columns[0], one.first, one.last) for one in count.lists if one.columns]
+        if not count.lists and count.first_position is not None and count.last_position is not None:
+            there = {"": set().union(*there.values())}
+            bounds = [("", count.first_position, count.last_position)]
+        for digest, shapes in there.items():
+            mine = [(first, last) for name, first, last in bounds if name == digest]
+            if len(shapes) > 1 and mine:
+                mine = [(min(first for first, _ in mine), max(last for _, last in mine))]
+            in_order = tuple(sorted(shapes, key=repr))
+            for first, last in mine if shapes else ():
+                tells_keys = bool(count.keys)
+                found.append(ToldShapes(count.table, first, last, in_order, tells_keys, count.window_start))
+    return found
+
+
+def told_schema(shape: Shape, before: TableSchema | None, *, tells_keys: bool) -> TableSchema:
+    """Return the schema that an event tells, of a table that had another one ``before``.
+
+    Columns that are as before keep all that statements said of them, unless a statement since was not understood.
+    """
+    known = {} if before is None or before.doubt is not None else {folded(one.name): one for one in before.columns}
+    columns: list[SchemaColumn] = []
+    for told in shape:
+        there = known.pop(folded(told.name), None)
+        if there is not None and types_alike(there.type, told.original_type):
+            columns.append(replace(there, name=told.name))
+        else:
+            columns.append(ToldColumn(told.name, told.original_type))
+    columns += [one for one in known.values() if one.generated]
+    key = tuple(column.name for column in shape if column.is_key)
+    if before is not None and (not tells_keys or _folded(before.key) == _folded(key)):
+        there_now = {folded(column.name): column.name for column in columns}
+        key = tuple(there_now[folded(name)] for name in before.key if folded(name) in there_now)
+    in_key = frozenset(map(folded, key))
+    made = tuple(replace(one, nullable=one.nullable and folded(one.name) not in in_key) for one in columns)
+    return TableSchema(made, key, None if before is None else before.charset)
+
+
+def fits(schema: TableSchema, shape: Shape, *, tells_keys: bool) -> bool:
+    """Return whether an event of a table with this schema may list these columns.
+
+    The order does not count. Generated columns may be left out.
+    """
+    told = {column.name: column for column in shape}
+    for column in schema.columns:
+        there = told.pop(column.name, None)
+        if there is None and not column.generated:
+            return False
+        if there is not None and not types_alike(column.type, there.original_type):
+            return False
+    if told:
+        return False
+    return not tells_keys or _folded(schema.key) == _folded([column.name for column in shape if column.is_key])
+
+
+def _folded(names: Sequence[str]) -> frozenset[str]:
+    return frozenset(map(folded, names))
+
+
+_TYPE = re.compile(r"\s*([a-z]+(?: precision| varying)?)\s*(?:\(((?:'(?:[^']++|'')*+'|[^')]++)*+)\))?(.*)", re.I | re.S)
+_REMARK = re.compile(r"/\*.*?\*/", re.S)
+_ALIASES = {
+    "integer": "int", "dec": "decimal", "numeric": "decimal", "fixed": "decimal", "double precision": "double", "real": "double",
+    "bool": "tinyint", "boolean": "tinyint", "json": "longtext", "geomcollection": "geometrycollection",
+}  # fmt: skip
+"""Names of one type. MariaDB keeps JSON as LONGTEXT, and its events may call it either."""
+
+_WITHOUT_WIDTH = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "year"})
+
+
+def types_alike(stated: str, told: str) -> bool:
+    """Return whether an event may call a column's type so: ``int`` or ``int(11)`` for ``int(11)``.
+
+    An event may leave out arguments and the sign, or the whole type. Widths of integers mean nothing.
+    """
+    one, other = _TYPE.fullmatch(_REMARK.sub("", stated)), _TYPE.fullmatch(_REMARK.sub("", told))
+    if one is None or other is None or "(" in one.group(3) + other.group(3):  # it is not understood, or is none
+        return not told.strip() or stated == told
+    names = [_name(found) for found in (one, other)]
+    signs = [set(found.group(3).lower().split()) & {"unsigned", "zerofill"} for found in (one, other)]
+    if names[0] != names[1]:
+        return False
+    if other.group(2) is None:
+        return signs[1] <= signs[0]
+    if names[0] in _WITHOUT_WIDTH and "zerofill" not in signs[0] | signs[1]:
+        return signs[0] == signs[1]
+    arguments = [_arguments(found.group(2) or "", names[0]) for found in (one, other)]
+    return arguments[0] == arguments[1] and signs[0] == signs[1]
+
+
+def _name(found: re.Match[str]) -> str:
+    name = found.group(1).lower()
+    return _ALIASES.get(name, name)
+
+
+def _arguments(text: str, name: str) -> str:
+    return text if name in ("enum", "set") else "".join(text.split())

@@ -1,0 +1,423 @@
+"""The history of schemas: at each position the columns are those that the server had, as far as anything told them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from random import Random
+
+import pytest
+
+from dts_assets.model.columns import ColumnShape
+from dts_assets.model.positions import SourcePosition
+from dts_assets.model.tables import TableId
+from dts_assets.wire.ddl.change_words import all_words, told_words
+from dts_assets.wire.ddl.schema_history import (
+    SEVERAL_SHAPES,
+    SchemaState,
+    SourceStatement,
+    schema_history,
+    state_at,
+)
+from dts_assets.wire.ddl.table_schemas import Catalog, SchemaColumn, ServerRules, TableSchema
+from dts_assets.wire.ddl.told_schemas import ToldColumn, ToldShapes, types_alike
+from tests.tiers import times
+from tests.wire.random_statements import RandomStatements
+from tests.wire.schema_oracle import NOT_FOLLOWED, Beside
+from tests.wire.server_catalog import Compared, of_model
+
+ORDERS = TableId("shop", "", "orders")
+
+
+def at(position: int) -> SourcePosition:
+    return SourcePosition(0, 1, position)
+
+
+def said(position: int, sql: str, database: str = "shop") -> SourceStatement:
+    return SourceStatement(at(position), database, sql)
+
+
+def shape(*columns: tuple[str, str], key: tuple[str, ...] = ("id",)) -> tuple[ColumnShape, ...]:
+    return tuple(ColumnShape(name, kind, name in key) for name, kind in columns)
+
+
+def told(first: int, last: int, *shapes: tuple[ColumnShape, ...], table: TableId = ORDERS) -> ToldShapes:
+    return ToldShapes(table, at(first), at(last), shapes)
+
+
+def history(*items: SourceStatement | ToldShapes, table: TableId = ORDERS) -> tuple[SchemaState, ...]:
+    """The history of a table; that of the same items in other orders is the same."""
+    made = []
+    for seed in range(3):
+        mixed = Random(seed).sample(items, len(items))
+        statements = [one for one in mixed if isinstance(one, SourceStatement)]
+        events = [one for one in mixed if isinstance(one, ToldShapes)]
+        made.append(schema_history(statements, events, rules=ServerRules()))
+    assert made[0] == made[1] == made[2]
+    return made[0].get(table, ())
+
+
+def shown(states: tuple[SchemaState, ...]) -> list[tuple[int, str | None]]:
+    """Each state by its position and its columns; an unknown detail of a column is a question mark behind it."""
+    return [
+        (
+            one.position.position,
+            None
+            if one.schema is None
+            else " ".join(
+                f"{column.name}:{column.type}{'?' if isinstance(column, ToldColumn) else ''}"
+                for column in one.schema.columns
+            )
+            + (f" ({one.schema.doubt})" if one.schema.doubt else ""),
+        )
+        for one in states
+    ]
+
+
+CREATE = said(10, "CREATE TABLE orders (id INT PRIMARY KEY, n INT NOT NULL DEFAULT 7)")
+FIRST = shape(("id", "int(11)"), ("n", "int(11)"))
+
+
+def test_statements_lead_from_state_to_state_and_events_that_fit_change_nothing() -> None:
+    states = history(
+        CREATE, told(20, 25, FIRST), said(30, "ALTER TABLE orders ADD note VARCHAR(9) FIRST"),
+        told(40, 40, shape(("note", "varchar(9)"), ("id", "int(11)"), ("n", "int(11)"))), said(50, "DROP TABLE orders"),
+    )  # fmt: skip
+    assert shown(states) == [
+        (10, "id:int(11) n:int(11)"), (30, "note:varchar(9) id:int(11) n:int(11)"), (50, None),
+    ]  # fmt: skip
+    assert [all_words(one.changes) for one in states] == [
+        "table created with 2 columns", "column note varchar(9) added first", "table dropped"
+    ]  # fmt: skip
+    assert [state_at(states, at(position)) for position in (9, 10, 29, 30, 99)] == [
+        None, states[0], states[0], states[1], states[2],
+    ]  # fmt: skip
+
+
+def test_a_table_that_was_made_before_the_subscription_is_told_by_its_events() -> None:
+    states = history(
+        said(5, "ALTER TABLE orders DROP gone"), told(20, 25, FIRST), said(30, "ALTER TABLE orders ADD c INT")
+    )
+    assert shown(states) == [(20, "id:int(11)? n:int(11)?"), (30, "id:int(11)? n:int(11)? c:int(11)")]
+    assert states[1].schema is not None
+    assert states[1].schema.key == ("id",)
+
+
+def test_a_renamed_table_takes_its_columns_along_and_two_tables_swap_theirs() -> None:
+    other = TableId("shop", "", "other")
+    items = (
+        CREATE, said(11, "CREATE TABLE other (x DATE)"),
+        said(20, "RENAME TABLE orders TO t, other TO orders, t TO other"), said(30, "ALTER TABLE other RENAME attic.orders"),
+    )  # fmt: skip
+    assert shown(history(*items)) == [(10, "id:int(11) n:int(11)"), (20, "x:date")]
+    assert shown(history(*items, table=other)) == [(11, "x:date"), (20, "id:int(11) n:int(11)"), (30, None)]
+    assert shown(history(*items, table=TableId("attic", "", "orders"))) == [(30, "id:int(11) n:int(11)")]
+
+
+def test_a_name_that_an_unknown_table_gets_has_no_columns_before_its_first_event() -> None:
+    swap = said(30, "RENAME TABLE orders TO old, new TO orders")
+    known = shape(("id", "int(11)"), ("x", "text"))
+    assert shown(history(CREATE, swap, told(40, 40, known))) == [
+        (10, "id:int(11) n:int(11)"), (30, " (the table that got this name is not known)"), (40, "id:int(11)? x:text?"),
+    ]  # fmt: skip
+    there_and_back = said(30, "RENAME TABLE a TO b, b TO c, c TO orders, orders TO d")
+    assert shown(history(CREATE, said(20, "DROP TABLE orders"), there_and_back)) == [
+        (10, "id:int(11) n:int(11)"),
+        (20, None),
+    ]
+
+
+def test_what_if_not_exists_made_is_doubted_where_it_may_have_been_there_before() -> None:
+    create = said(10, "CREATE TABLE IF NOT EXISTS orders (id INT PRIMARY KEY)")
+    assert shown(history(create, told(20, 20, FIRST))) == [
+        (10, "id:int(11) (the table may have been there before, with other columns)"), (20, "id:int(11)? n:int(11)?"),
+    ]  # fmt: skip
+    assert shown(history(told(5, 5, FIRST), create)) == [(5, "id:int(11)? n:int(11)?")]
+    assert shown(history(said(1, "CREATE DATABASE shop"), create)) == [(10, "id:int(11)")]
+    assert shown(history(CREATE, said(11, "DROP TABLE orders"), replace(create, position=at(12)))) == [
+        (10, "id:int(11) n:int(11)"), (11, None), (12, "id:int(11)"),
+    ]  # fmt: skip
+
+
+def test_a_database_that_may_have_been_there_has_no_known_character_set() -> None:
+    table = said(10, "CREATE TABLE orders (id INT PRIMARY KEY, note TEXT)")
+    for sql, charset in (
+        ("CREATE DATABASE shop CHARSET gbk", "gbk"), ("CREATE DATABASE IF NOT EXISTS shop CHARSET gbk", None)
+    ):  # fmt: skip
+        (state,) = history(said(1, sql), table)
+        assert state.schema is not None
+        assert state.schema.columns[1].charset == charset
+
+
+def test_a_statement_that_is_not_understood_makes_a_doubt_until_an_event_tells_the_columns() -> None:
+    after = shape(("id", "bigint(20)"), ("n", "int(11)"))
+    states = history(CREATE, said(30, "ALTER TABLE orders MODIFY id BIGINT FROBNICATE"), told(40, 45, after))
+    assert shown(states) == [
+        (10, "id:int(11) n:int(11)"),
+        (30, "id:int(11) n:int(11) (an attribute that is not known)"),
+        (40, "id:bigint(20)? n:int(11)?"),
+    ]
+    assert told_words(states[1].schema, states[2].schema or TableSchema(())) == (
+        "an event told column id bigint(20), was int(11)"
+    )
+
+
+def test_a_table_made_by_a_statement_that_is_not_understood_has_no_columns_before_its_first_event() -> None:
+    states = history(said(10, "CREATE TABLE orders (id INT FROBNICATE)"), told(40, 45, FIRST))
+    assert shown(states) == [(10, " (an attribute that is not known)"), (40, "id:int(11)? n:int(11)?")]
+
+
+def test_columns_that_no_statement_explains_are_those_of_the_event_and_others_keep_what_is_known() -> None:
+    states = history(CREATE, told(20, 20, shape(("id", "int(11)"), ("n", "int(11)"), ("new", "text"))))
+    assert shown(states) == [(10, "id:int(11) n:int(11)"), (20, "id:int(11) n:int(11) new:text?")]
+    assert states[1].schema is not None
+    assert states[1].schema.columns[1].default == "7"
+
+
+def test_types_that_change_within_a_window_are_explained_by_the_statement_between() -> None:
+    """Events list equal names before and after, so nothing says which of them had which types."""
+    wider = shape(("id", "int(11)"), ("n", "bigint(20)"))
+    modify = said(30, "ALTER TABLE orders MODIFY n BIGINT")
+    assert shown(history(CREATE, told(20, 40, wider, FIRST), modify)) == [
+        (10, "id:int(11) n:int(11)"), (30, "id:int(11) n:bigint(20)"),
+    ]  # fmt: skip
+    assert shown(history(told(20, 40, wider, FIRST), modify)) == [
+        (20, "id:int(11)? n:int(11)?"), (30, "id:int(11)? n:bigint(20)"),
+    ]  # fmt: skip
+
+
+def test_types_that_nothing_explains_count_at_the_last_event_and_several_are_a_doubt() -> None:
+    wider, text = shape(("id", "int(11)"), ("n", "bigint(20)")), shape(("id", "int(11)"), ("n", "text"))
+    assert shown(history(CREATE, told(20, 40, wider, FIRST))) == [
+        (10, "id:int(11) n:int(11)"), (40, "id:int(11) n:bigint(20)?"),
+    ]  # fmt: skip
+    states = history(CREATE, told(20, 40, wider, FIRST, text))
+    assert [one.doubt for one in states] == [None, SEVERAL_SHAPES]
+
+
+def test_an_event_that_lists_types_without_arguments_fits_and_one_without_keys_tells_none() -> None:
+    bare = shape(("id", "int"), ("n", "int"), key=())
+    states = history(CREATE, replace(told(20, 25, bare), tells_keys=False))
+    assert shown(states) == [(10, "id:int(11) n:int(11)")]
+    states = history(CREATE, told(20, 25, bare))
+    assert [one.schema.key if one.schema else None for one in states] == [("id",), ()]
+
+
+def test_a_generated_column_need_not_be_listed() -> None:
+    create = said(10, "CREATE TABLE orders (id INT PRIMARY KEY, twice INT AS (id * 2) VIRTUAL)")
+    assert shown(history(create, told(20, 25, shape(("id", "int(11)"))))) == [(10, "id:int(11) twice:int(11)")]
+
+
+def test_a_definition_before_a_full_load_changes_nothing_that_is_known() -> None:
+    again = replace(CREATE, position=at(30), is_first_state=True)
+    assert shown(history(CREATE, again)) == [(10, "id:int(11) n:int(11)")]
+
+
+def test_a_statement_stands_before_the_rows_of_its_position_and_places_order_statements_of_one() -> None:
+    first = replace(said(20, "ALTER TABLE orders ADD a INT"), place=(0, 1))
+    second = replace(said(20, "ALTER TABLE orders ADD b INT AFTER a"), place=(0, 2))
+    events = told(20, 20, shape(("id", "int(11)"), ("n", "int(11)"), ("a", "int(11)"), ("b", "int(11)")))
+    states = history(CREATE, first, second, events)
+    assert [position for position, _ in shown(states)] == [10, 20, 20]
+    assert state_at(states, at(20)) == states[2]
+
+
+@pytest.mark.parametrize(
+    ("stated", "told_type", "alike"),
+    [
+        ("int(11)", "int", True),
+        ("int(11)", "int(11) unsigned", False),
+        ("int(10) unsigned", "int unsigned", True),
+        ("int(5) unsigned zerofill", "int(6) unsigned zerofill", False),
+        ("varchar(20)", "varchar", True),
+        ("varchar(20)", "VARCHAR(20)", True),
+        ("varchar(20)", "varchar(21)", False),
+        ("varchar(20)", "char(20)", False),
+        ("decimal(10,2)", "decimal(10, 2)", True),
+        ("enum('a','B')", "enum('a','b')", False),
+        ("enum('a)','it''s')", "enum('a)','it''s')", True),
+        ("longtext", "json", True),
+        ("year(4)", "year", True),
+        ("double", "double precision", True),
+        ("datetime(3) /* mariadb-5.3 */", "datetime(3)", True),
+        ("date", "", True),
+    ],
+)
+def test_types_are_compared_as_events_spell_them(stated: str, told_type: str, alike: bool) -> None:
+    assert types_alike(stated, told_type) is alike
+
+
+def test_a_type_that_is_made_to_be_slow_is_read_at_once() -> None:
+    assert not types_alike("enum(" + "''" * 20_000, "enum(" + "'a" * 20_000)
+
+
+@dataclass
+class Recorded:
+    """Statements that a server carried out, and its catalog behind each of them."""
+
+    statements: list[SourceStatement] = field(default_factory=list)
+    catalogs: list[tuple[int, Compared]] = field(default_factory=list)
+
+    def shapes(self, random: Random, share: float, *, whole: bool = True) -> Iterator[ToldShapes]:
+        """Events of some tables behind some statements; not ``whole`` ones leave out generated columns now and then."""
+        for position, catalog in self.catalogs:
+            for table, (columns, key, _) in catalog.items():
+                if random.random() < share:
+                    in_key = frozenset(key)  # type: ignore[call-overload]
+                    listed = tuple(
+                        ColumnShape(str(one[0]), str(one[1]), one[0] in in_key)
+                        for one in columns  # type: ignore[attr-defined]
+                        if whole or not (one[4] and random.random() < 0.5)
+                    )
+                    yield ToldShapes(table, at(position + 5), at(position + 5), (listed,))
+
+
+def recorded(beside: Beside, seed: int, count: int) -> Recorded:
+    """A recording of about so many statements; one that ended early gives way to that of another seed."""
+    while len((found := recording(beside, seed, count)).catalogs) < count // 2:
+        seed += 1000
+    return found
+
+
+def recording(beside: Beside, seed: int, count: int) -> Recorded:
+    beside.begin(strict=seed % 2 == 0)
+    found, position = Recorded(), 0
+    for database in beside.databases:
+        position += 10
+        found.statements.append(said(position, f"CREATE DATABASE `{database}` CHARSET utf8mb4", database))
+    writer = RandomStatements(Random(seed))
+    while len(found.catalogs) < count:
+        database, sql = writer.statement(beside.catalog)
+        refused = beside.refused(database, sql)
+        written = beside.written(database)
+        if refused:
+            if written or beside.by_model() != beside.on_server():
+                beside.begin(strict=seed % 2 == 0)  # half carried out: MariaDB writes what no text tells
+                return found
+            continue
+        for name, text in written:
+            position += 10
+            found.statements.append(said(position, text, name))
+        problems = {one.problem for one in beside.follow(written)} - {None}
+        if problems & set(NOT_FOLLOWED):
+            return found
+        found.catalogs.append((position, beside.on_server()))
+    return found
+
+
+def wrong(states: dict[TableId, tuple[SchemaState, ...]], position: int, catalog: Compared) -> list[object]:
+    """The tables whose columns are said to be known at a position, and are not those of the server."""
+    found: list[object] = []
+    for table, mine in states.items():
+        state = state_at(mine, at(position))
+        if state is None or state.doubt is not None:
+            continue
+        if state.schema is None or table not in catalog:
+            if (state.schema is None) != (table not in catalog):
+                found.append((table, state))
+            continue
+        columns, key, _ = catalog[table]
+        ((shown_columns, shown_key, _),) = of_model(Catalog(tables={table: state.schema})).values()
+        pairs = list(zip(state.schema.columns, shown_columns, columns, strict=False))  # type: ignore[call-overload]
+        if len(shown_columns) != len(columns) or set(shown_key) != set(key):  # type: ignore[arg-type,call-overload]
+            found.append((table, state, columns))
+        for column, mine_shown, server in pairs:
+            known = slice(0, 2) if isinstance(column, ToldColumn) else slice(0, None)
+            one, other = list(mine_shown), list(server)
+            if column.charset is None:  # of a database whose character set nothing told: it may even be binary
+                one[2] = other[2] = None
+                other[1] = _TWINS.get(str(one[1]).partition("(")[0], _NO_TWIN).sub(str(one[1]), str(other[1]))
+            if one[known] != other[known]:
+                found.append((table, one, other))
+    return found
+
+
+_NO_TWIN = re.compile(r"(?!)")
+_TWINS = {
+    text: re.compile(rf"{binary}.*")
+    for text, binary in {
+        "char": "binary", "varchar": "varbinary", "tinytext": "tinyblob", "text": "blob", "mediumtext": "mediumblob",
+        "longtext": "longblob",
+    }.items()
+}  # fmt: skip
+"""Types that a text column has where the character set is binary."""
+
+
+@pytest.fixture(scope="module")
+def beside() -> Iterator[Beside]:
+    from dts_emulator.errors import ServerUnavailable
+    from dts_emulator.source.server import private_server
+
+    try:
+        with private_server() as server, server.connect() as connection:
+            yield Beside(connection)
+    except ServerUnavailable as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.database
+@pytest.mark.parametrize("seed", range(times(3, 40)))
+def test_at_each_statement_the_columns_are_the_servers(beside: Beside, seed: int) -> None:
+    found = recorded(beside, seed, times(40, 150))
+    random = Random(seed)
+    statements = random.sample(found.statements, len(found.statements))
+    for share in (0.0, 0.3):
+        events = list(found.shapes(random, share, whole=False))
+        states = dict(schema_history(statements, events, rules=beside.rules))
+        for position, catalog in found.catalogs:
+            assert set(catalog) <= set(states)
+            assert wrong(states, position, catalog) == [], (seed, share, position)
+            told_now = {table for table, mine in states.items() if (one := state_at(mine, at(position))) and one.schema}
+            assert told_now == catalog.keys(), (seed, share, position)
+        assert all(one.statement is not None for mine in states.values() for one in mine)
+
+
+@pytest.mark.database
+@pytest.mark.parametrize("seed", range(100, 100 + times(3, 40)))
+def test_a_subscription_that_begins_later_shows_nothing_that_the_server_did_not_have(beside: Beside, seed: int) -> None:
+    found = recorded(beside, seed, times(40, 150))
+    random = Random(seed)
+    begin = found.catalogs[len(found.catalogs) // 3][0]
+    events = [one for one in found.shapes(random, 0.4) if one.first > at(begin)]
+    known = [one for one in found.statements if one.position > at(begin)]
+    states = dict(schema_history(known, events, rules=beside.rules))
+    checked = 0
+    for position, catalog in found.catalogs:
+        if position > begin:
+            assert wrong(states, position, catalog) == [], (seed, position)
+            checked += sum(1 for table in catalog if table in states and state_at(states[table], at(position)))
+    assert checked > 5
+
+
+@pytest.mark.database
+@pytest.mark.parametrize("seed", range(200, 200 + times(3, 40)))
+def test_behind_an_event_the_columns_are_the_servers_whatever_became_of_statements(beside: Beside, seed: int) -> None:
+    """Some statements never came, some cannot be read."""
+    found = recorded(beside, seed, times(40, 150))
+    random = Random(seed)
+    kept = []
+    for one in found.statements:
+        fate = random.random()
+        if fate < 0.2:
+            kept.append(replace(one, sql=f"{one.sql} FROBNICATE"))
+        elif fate > 0.4:
+            kept.append(one)
+    events = list(found.shapes(random, 0.4))
+    states = dict(schema_history(kept, events, rules=beside.rules))
+    catalogs = dict(found.catalogs)
+    for event in events:
+        state = state_at(states[event.table], event.first)
+        assert state is not None
+        assert state.schema is not None
+        assert state.doubt is None
+        columns = catalogs[event.first.position - 5][event.table][0]
+        generated = {one[0] for one in columns if one[4]}  # type: ignore[attr-defined]
+        generated |= {column.name for column in state.schema.columns if column.generated}  # perhaps no longer there
+        have = {column.name: column.type for column in state.schema.columns if column.name not in generated}
+        assert have == {one[0]: one[1] for one in columns if one[0] not in generated}  # type: ignore[attr-defined]
+    assert len(events) > 5
+
+
+def test_a_told_column_is_another_one_than_a_stated_column() -> None:
+    assert ToldColumn("id", "int(11)") != SchemaColumn("id", "int(11)")
