@@ -34,6 +34,7 @@ COMMANDS_IN_MODULES = {
     "keys": "dts_assets.cli.keys:keys",
     "run": "dts_assets.cli.run:run",
     "redrive": "dts_assets.cli.redrive:redrive",
+    "schema": "dts_assets.cli.schema:schema",
     "sniff": "dts_assets.cli.sniff:sniff_command",
     "statements": "dts_assets.cli.statements:statements",
     "spark-server": "dts_assets.cli.spark_server:spark_server",

@@ -204,18 +204,33 @@ def _chosen(
     Raises:
         click.UsageError: There is no such subscription or table, or the name could be that of several.
     """
+    subscription = chosen_subscription(settings, subscription)
+    pipeline = open_pipeline(settings, subscription)
+    known = {one.table: one for one in table_standings(pipeline)}
+    return pipeline, tuple(known[table_named(name, known, subscription)] for name in dict.fromkeys(names))
+
+
+def chosen_subscription(settings: Settings, subscription: str | None) -> str:
+    """Return the subscription that a command was given, or the only one that there is.
+
+    Raises:
+        click.UsageError: There is no such subscription, or none was named of several.
+    """
     if subscription is None:
         if len(settings.subscriptions) > 1:
             there = ", ".join(settings.subscriptions)
             raise click.UsageError(f"the configuration has several subscriptions ({there}); name one by --subscription")
         subscription = next(iter(settings.subscriptions))
     subscription_of(settings, subscription, hint="--subscription")
-    pipeline = open_pipeline(settings, subscription)
-    known = {one.table: one for one in table_standings(pipeline)}
-    return pipeline, tuple(known[_table_of(name, known, subscription)] for name in dict.fromkeys(names))
+    return subscription
 
 
-def _table_of(name: str, known: Iterable[TableId], subscription: str) -> TableId:
+def table_named(name: str, known: Iterable[TableId], subscription: str) -> TableId:
+    """Return the one known table that a person may mean by a name.
+
+    Raises:
+        click.BadParameter: There is none, or several may be meant.
+    """
     known = list(known)
     found = [one for one in known if one.is_called(name)]
     if len(found) == 1:

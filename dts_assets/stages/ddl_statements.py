@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from dts_assets.model.columns import Column
 from dts_assets.model.ledger_rows import EmptiedTable, emptied_among
+from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
 from dts_assets.stages.changelog_rows import ENTRY_COLUMNS
 from dts_assets.stages.entry_columns import source_positions
@@ -18,6 +19,7 @@ from dts_assets.wire.columns.buffers import empty_lists, empty_maps
 from dts_assets.wire.columns.pivot import struct_type
 from dts_assets.wire.ddl.effects import EffectKind, ParsedDdl
 from dts_assets.wire.ddl.reading import effects_of
+from dts_assets.wire.ddl.schema_history import SourceStatement
 from dts_assets.wire.format import TableChanges
 
 DDL_ENTRY_COLUMNS = (*ENTRY_COLUMNS, "message_type", "database", "properties")
@@ -25,6 +27,9 @@ DDL_ENTRY_COLUMNS = (*ENTRY_COLUMNS, "message_type", "database", "properties")
 
 FIRST_STATE = "INIT_DDL"
 """The message type of a table's definition at the begin of a full load: it changes nothing."""
+
+_FIRST_STATE_EFFECT = "create"
+"""The effect of a first state; that of a statement names its table, too."""
 
 _MOST_DIGITS = 18
 
@@ -50,7 +55,7 @@ class Statement:
     @property
     def effect(self) -> str | None:
         """The effect as it stands in the ``ddl`` table."""
-        return "create" if self.is_first_state else self.parsed.effect
+        return _FIRST_STATE_EFFECT if self.is_first_state else self.parsed.effect
 
     @property
     def may_empty(self) -> bool:
@@ -113,6 +118,24 @@ def ddl_rows(entries: pa.RecordBatch, found: list[Statement]) -> pa.RecordBatch:
         "effect": pa.array([one.effect for one in found], pa.string()),
     }
     return pa.RecordBatch.from_pydict(columns)
+
+
+def source_statements(rows: pa.RecordBatch) -> list[SourceStatement]:
+    """Return the statements of some rows of the ``ddl`` table, by which schemas can be followed."""
+    return [
+        SourceStatement(
+            SourcePosition(**row["source_position"]),
+            row["database"] or "",
+            row["sql"] or "",
+            row["event_time"],
+            row["execution_seconds"] or 0,
+            row["gtid"],
+            row["window_start"],
+            (row["kafka_partition"], row["kafka_offset"]),
+            is_first_state=row["effect"] == _FIRST_STATE_EFFECT,
+        )
+        for row in rows.to_pylist()
+    ]
 
 
 def truncations(found: list[Statement], tables: Mapping[TableId, tuple[Column, ...]]) -> tuple[TableChanges, ...]:

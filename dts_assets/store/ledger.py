@@ -46,7 +46,7 @@ from dts_assets.store.contention import until_it_gets_through
 from dts_assets.store.files import TableWriter, WrittenFile
 from dts_assets.store.iceberg_tables import ensure_table, evolve
 from dts_assets.store.lake import write_target
-from dts_assets.store.ledger_files import files_by_day, live_files, read_files, rows_of_file
+from dts_assets.store.ledger_files import files_by_day, live_files, read_files, rows_of_file, rows_of_tables
 from dts_assets.store.marks_by_day import MarksByDay
 from dts_assets.store.rows import Kind, from_arrow, to_arrow
 from dts_assets.store.schemas import DAY, SYSTEM_TABLES
@@ -89,6 +89,14 @@ class Ledger:
         """
         rows = self._read(WindowTable, "window_tables", windows, since=since)
         return sorted((row for row in rows if since is None or row.window_start >= since), key=_by_window)
+
+    def of_tables(self, tables: Collection[TableId]) -> tuple[list[TableShapeRow], list[WindowTable]]:
+        """Return the shapes and the counts of some tables in all windows; no rows are made of other tables."""
+        shapes, counts = self._table("table_shapes"), self._table("window_tables")
+        return (
+            [] if shapes is None else rows_of_tables(shapes, TableShapeRow, tables),
+            [] if counts is None else rows_of_tables(counts, WindowTable, tables),
+        )
 
     def table_shapes(self, windows: Iterable[Window] | None = None) -> list[TableShapeRow]:
         """Return the shapes that events described, by window, Kafka partition, table and first position."""

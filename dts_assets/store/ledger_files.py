@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyiceberg.manifest import DataFile, ManifestContent
 from pyiceberg.table import Table
 
+from dts_assets.model.tables import TableId
 from dts_assets.store.cast import cast_to_schema
 from dts_assets.store.commit import files_in
 from dts_assets.store.replacement_plan import field_names
@@ -122,6 +124,18 @@ def rows_of_file(table: Table, file: DataFile, kind: type[Kind], without: Sequen
         _ROWS.move_to_end(key)
         while len(_ROWS) > 1 and sum(map(len, _ROWS.values())) > _KEPT_ROWS:
             _ROWS.popitem(last=False)
+    return found
+
+
+def rows_of_tables(table: Table, kind: type[Kind], tables: Collection[TableId]) -> list[Kind]:
+    """Return the rows of some source tables in all files of a table of the ledger, file by file."""
+    names, found = pa.array({one.table for one in tables}, pa.string()), list[Kind]()
+    for file in live_files(table):
+        rows = read_files(table, [file])
+        rows = rows.filter(pc.is_in(rows["table"], value_set=names))  # other databases may have tables of these names
+        ids = zip(*(rows[part].to_pylist() for part in ("database", "schema", "table")), strict=True)
+        mask = [TableId(*name) in tables for name in ids]
+        found += from_arrow(kind, rows.filter(pa.array(mask, pa.bool_())))
     return found
 
 

@@ -1,0 +1,141 @@
+"""The reading of tables' schemas over time: from the ledger and the table ``ddl``, without Spark.
+
+What was read up to the frontier counts: it is complete, so that later windows change none of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+import pyarrow as pa
+
+from dts_assets.flows.known_tables import known_tables
+from dts_assets.flows.layers import CHANGELOG
+from dts_assets.flows.pipeline import Pipeline
+from dts_assets.model.frontier import Frontier
+from dts_assets.model.positions import SourcePosition
+from dts_assets.model.tables import TableId
+from dts_assets.model.windows import Window
+from dts_assets.planning.cuts import frontier, window_cut
+from dts_assets.stages.ddl_statements import source_statements
+from dts_assets.store.files import read_batches
+from dts_assets.wire.ddl.schema_history import SchemaState, SourceStatement, schema_history
+from dts_assets.wire.ddl.table_schemas import ServerRules
+from dts_assets.wire.ddl.told_schemas import told_shapes
+
+RULES = ServerRules()
+"""The rules of a server of which nothing is known but that it is of the MySQL family."""
+
+DDL_COLUMNS = (
+    "kafka_partition", "window_start", "kafka_offset", "source_position", "gtid", "event_time", "execution_seconds",
+    "database", "sql", "effect",
+)  # fmt: skip
+
+_WORDS = re.compile(r"[\w$\u0080-\U0010ffff]+")
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaSources:
+    """Everything that tells of schemas, up to a frontier.
+
+    ``later`` is the number of windows behind the frontier whose tables are made.
+    """
+
+    pipeline: Pipeline
+    frontier: Frontier
+    statements: tuple[SourceStatement, ...]
+    later: int
+
+    @classmethod
+    def of(cls, pipeline: Pipeline, *, until: Window | None = None) -> SchemaSources:
+        """Read the statements up to the frontier, or up to the frontier as it was behind a window.
+
+        Raises:
+            LakeFormatError: Another version of dts-assets made the lake.
+        """
+        cuts = {row.window.start: window_cut(row) for row in pipeline.ledger.cuts()}
+        counted = {start: cut for start, cut in cuts.items() if until is None or start <= until.start}
+        reached = frontier(counted, pipeline.grid, first=pipeline.first_window() if counted else None)
+        found = stored_statements(pipeline, counted)
+        held = tuple(one for one in found if one.window_start and reached.holds(one.window_start, one.position))
+        later = sum(1 for start in counted if reached.window is None or start > reached.window)
+        return cls(pipeline, reached, held, later)
+
+    @property
+    def tables(self) -> tuple[TableId, ...]:
+        """All tables that statements or events tell of, by name."""
+        by_statements = schema_history(self.statements, (), rules=RULES)
+        return tuple(sorted({*known_tables(self.pipeline), *by_statements}))
+
+    def states(self, table: TableId) -> tuple[SchemaState, ...]:
+        """Return the states of a table's schema, in source order."""
+        related = self.related(table)
+        shapes, counts = self.pipeline.ledger.of_tables(related)
+        told = (one for one in told_shapes(counts, shapes) if self._holds(one.window_start, one.first))
+        states = schema_history(self.statements, told, rules=RULES).get(table, ())
+        return tuple(one for one in states if self._holds(one.window_start, one.position))
+
+    def related(self, table: TableId) -> frozenset[TableId]:
+        """Return a table and all known tables whose columns may have become its own: by a rename, a copy, an exchange.
+
+        Two tables are related if one statement has both names, whatever it does.
+        """
+        known: dict[str, list[TableId]] = {}
+        for one in {*known_tables(self.pipeline), table}:
+            known.setdefault(_WORDS.findall(one.table)[0] if _WORDS.search(one.table) else one.table, []).append(one)
+        groups = [
+            found
+            for one in self.statements
+            if len(found := {named for word in {*_WORDS.findall(one.sql)} for named in known.get(word, ())}) > 1
+        ]
+        of_table: dict[TableId, list[set[TableId]]] = {}
+        for group in groups:
+            for one in group:
+                of_table.setdefault(one, []).append(group)
+        related, left = {table}, [table]
+        while left:
+            found = set[TableId]().union(*of_table.pop(left.pop(), ())) - related
+            related |= found
+            left += found
+        return frozenset(related)
+
+    def event_times(self, table: TableId, states: Iterable[SchemaState]) -> Mapping[SourcePosition, datetime]:
+        """Return the source's times of the events that told states, by position; without those that no changelog has."""
+        wanted: dict[datetime, set[SourcePosition]] = {}
+        for one in states:
+            if one.statement is None and one.window_start is not None:
+                wanted.setdefault(one.window_start, set()).add(one.position)
+        found: dict[SourcePosition, datetime] = {}
+        path = self.pipeline.table_path(CHANGELOG.name, table)
+        files = self.pipeline.lake.data_files(path, {"window_start": set(wanted)}) if wanted else []
+        store = self.pipeline.lake.file_store(path)
+        for file in files:
+            positions = wanted[file.partition["window_start"]]
+            for rows in read_batches(store, [file.path], ("source_position", "event_time")):
+                for place, time in zip(
+                    rows["source_position"].to_pylist(), rows["event_time"].to_pylist(), strict=True
+                ):
+                    position = SourcePosition(**place)
+                    if position in positions:
+                        found[position] = time
+        return found
+
+    def _holds(self, start: datetime | None, position: SourcePosition) -> bool:
+        return start is not None and self.frontier.holds(start, position)
+
+
+def stored_statements(pipeline: Pipeline, starts: Collection[datetime]) -> Iterator[SourceStatement]:
+    """Yield the statements of some windows, as the table ``ddl`` has them."""
+    for rows in _ddl_rows(pipeline, starts):
+        yield from source_statements(rows)
+
+
+def _ddl_rows(pipeline: Pipeline, starts: Collection[datetime]) -> Iterator[pa.RecordBatch]:
+    path = pipeline.path("ddl")
+    files = pipeline.lake.data_files(path, {"window_start": set(starts), "stage": {"tables"}}) if starts else []
+    store = pipeline.lake.file_store(path)
+    for file in files:
+        yield from read_batches(store, [file.path], DDL_COLUMNS)

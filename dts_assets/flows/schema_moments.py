@@ -1,0 +1,269 @@
+"""The answer to the question which columns a table has at a moment, with the reason where there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+import pyarrow as pa
+
+from dts_assets.errors import NothingFoundError
+from dts_assets.flows.known_tables import known_tables
+from dts_assets.flows.looks import looks
+from dts_assets.flows.pipeline import Pipeline
+from dts_assets.flows.schema_history import SchemaSources
+from dts_assets.model.formats import Evidence
+from dts_assets.model.gtids import server_and_number
+from dts_assets.model.positions import SourcePosition
+from dts_assets.model.spans import Cell
+from dts_assets.model.tables import TableId
+from dts_assets.model.windows import Window
+from dts_assets.planning.source_moments import (
+    AtGtid,
+    AtPosition,
+    AtTime,
+    AtWindow,
+    Moment,
+    complete_until,
+    position_of,
+)
+from dts_assets.stages.entry_columns import source_positions
+from dts_assets.stages.entry_lineages import entry_lineages
+from dts_assets.wire.ddl.change_words import all_words
+from dts_assets.wire.ddl.schema_history import SchemaState, state_at
+
+_PLACED = ("kafka_partition", "window_start", "last_offset", "shard", "event_time", "gtid", "file_name", "position")
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaAnswer:
+    """The schema of a table at a moment.
+
+    ``states`` are all states that are known, ``at`` is the number of the state at the moment. ``where`` says the moment in words.
+    ``times`` has the source's time of each state that is known, by number.
+    """
+
+    table: TableId
+    states: tuple[SchemaState, ...]
+    at: int
+    where: str
+    times: Mapping[int, datetime]
+
+    @property
+    def state(self) -> SchemaState:
+        """The state at the moment."""
+        return self.states[self.at]
+
+    @property
+    def later(self) -> range:
+        """The numbers of the states behind the moment."""
+        return range(self.at + 1, len(self.states))
+
+
+def schema_at(pipeline: Pipeline, table: TableId, moment: Moment | None) -> SchemaAnswer:
+    """Return the schema of a table at a moment, and its later states; None stands for all that is complete.
+
+    Raises:
+        NothingFoundError: There is no answer: the moment is not known, or lies before the table's first trace or behind what is
+            complete.
+    """
+    sources = SchemaSources.of(pipeline)
+    states = sources.states(table)
+    if not states:
+        raise NothingFoundError(
+            "The lake", f"columns of {table}", "no statement and no event up to the frontier told any"
+        )
+    times = _times(sources, table, states)
+    if isinstance(moment, AtWindow):
+        window = _window(sources, moment.start)
+        before = SchemaSources.of(pipeline, until=window).states(table)
+        at, where = _last_like(before, states), f"as of window {window.key}"
+    elif isinstance(moment, AtTime):
+        _refuse_later(sources, moment.time)
+        known = [number for number in range(len(states)) if times[number] <= moment.time]
+        at, where = max(known, default=-1), f"as of {moment.time:%Y-%m-%d %H:%M:%S} UTC"
+    elif moment is None:
+        at, where = len(states) - 1, f"as of {_frontier_words(sources)}"
+    else:
+        position, where = _position(sources, moment)
+        found = state_at(states, position)
+        at = -1 if found is None else states.index(found)
+    if at < 0:
+        first = states[0]
+        by = "an event told its columns" if first.statement is None else all_words(first.changes)
+        hint = f"its first trace stands at {first.position}, in window {_window_of(sources, first)}: {by}"
+        raise NothingFoundError("The lake", f"columns of {table} {where}", hint)
+    return SchemaAnswer(table, states, at, where, times)
+
+
+def _last_like(before: tuple[SchemaState, ...], states: tuple[SchemaState, ...]) -> int:
+    """Return the number of the state that was the last one, as far as an earlier frontier knew."""
+    if not before:
+        return -1
+    last = before[-1]
+    alike = [number for number, one in enumerate(states) if (one.position, one.schema) == (last.position, last.schema)]
+    near = [number for number, one in enumerate(states) if one.position <= last.position]
+    return max(alike or near, default=-1)
+
+
+def _times(sources: SchemaSources, table: TableId, states: tuple[SchemaState, ...]) -> dict[int, datetime]:
+    """Return the time of each state; where none is known it is the end of the state's window."""
+    told, found = sources.event_times(table, states), dict[int, datetime]()
+    for number, one in enumerate(states):
+        time = told.get(one.position) if one.statement is None else one.statement.ended
+        if time is None and one.window_start is not None:
+            time = sources.pipeline.grid.of_start(one.window_start).end
+        assert time is not None, "what is held has a window"
+        found[number] = time
+    return found
+
+
+def _window(sources: SchemaSources, start: datetime) -> Window:
+    """Return the window that starts at an instant.
+
+    Raises:
+        NothingFoundError: No window starts then, or it lies behind the frontier.
+    """
+    grid, reached = sources.pipeline.grid, sources.frontier.window
+    window = grid.containing(start)
+    if window is None or window.start != start:
+        raise NothingFoundError(
+            f"Subscription {sources.pipeline.name}",
+            f"window that starts at {start:%Y-%m-%dT%H:%M}",
+            f"its windows start every {grid.every} from {grid.start:%Y-%m-%dT%H:%M}",
+        )
+    if reached is None or start > reached:
+        raise NothingFoundError("The lake", f"complete window {window.key}", _complete_words(sources))
+    return window
+
+
+def _refuse_later(sources: SchemaSources, time: datetime) -> None:
+    """Refuse a time at which not everything is known.
+
+    Raises:
+        NothingFoundError: The time lies behind the last window that is complete.
+    """
+    reached = sources.frontier.window
+    if reached is None or time > sources.pipeline.grid.of_start(reached).end:
+        raise NothingFoundError("The lake", f"schemas as of {time:%Y-%m-%d %H:%M:%S} UTC", _complete_words(sources))
+
+
+def _position(sources: SchemaSources, moment: AtPosition | AtGtid) -> tuple[SourcePosition, str]:
+    """Return the position of a moment, and the moment in words.
+
+    Raises:
+        NothingFoundError: It is not known, or lies behind what is complete.
+    """
+    if isinstance(moment, AtGtid):
+        position, where = _position_of_gtid(sources, moment.gtid), f"as of {moment.gtid}"
+    else:
+        lineages = [one.lineage for one in sources.pipeline.ledger.lineages()]
+        try:
+            position = position_of(moment, lineages)
+        except ValueError as error:
+            raise NothingFoundError("The lake", "position of that name", str(error)) from None
+        where = f"as of {position}"
+    limit = complete_until(sources.frontier, list(_seen(sources)))
+    if limit is None or position > limit:
+        raise NothingFoundError("The lake", f"schemas {where}", _complete_words(sources, limit))
+    return position, where if isinstance(moment, AtPosition) else f"{where}, which ends at {position}"
+
+
+def _seen(sources: SchemaSources) -> Iterable[tuple[datetime, SourcePosition]]:
+    """Yield positions of statements, and of changes in the last windows that count as a whole, with their windows."""
+    for one in sources.statements:
+        if one.window_start is not None:
+            yield one.window_start, one.position
+    grid, until = sources.pipeline.grid, sources.frontier.whole_until
+    window = None if until is None else grid.of_start(until)
+    while window is not None:
+        counts = sources.pipeline.ledger.window_tables([window])
+        found = [one.last_position for one in counts if one.last_position is not None]
+        if found:
+            yield window.start, max(found)
+            return
+        window = grid.previous(window)
+
+
+def _position_of_gtid(sources: SchemaSources, gtid: str) -> SourcePosition:
+    """Return the position at which a transaction ends.
+
+    Raises:
+        NothingFoundError: No entry has the GTID, or all of them lie behind what is complete.
+    """
+    pipeline = sources.pipeline
+    if Evidence.GTIDS not in pipeline.settings.traits.evidence:
+        raise NothingFoundError(
+            "The lake",
+            f"transaction {gtid}",
+            f"{pipeline.settings.format} carries no GTIDs, so name a position or a time",
+        )
+    told = [one.position for one in sources.statements if one.gtid == gtid]
+    found = told or [
+        position for start, position in _entries_of(pipeline, gtid) if sources.frontier.holds(start, position)
+    ]
+    if not found:
+        raise NothingFoundError(
+            "The lake",
+            f"complete transaction {gtid}",
+            f"no entry of it was ever stored, or it is not whole yet: {_complete_words(sources)}",
+        )
+    first = min(position.lineage for position in found)  # a later lineage has copies
+    return max(position for position in found if position.lineage == first)
+
+
+def _entries_of(pipeline: Pipeline, gtid: str) -> Iterable[tuple[datetime, SourcePosition]]:
+    """Yield the positions of all entries of a transaction, with their windows.
+
+    Only cells are read whose runs have the GTID's number.
+    """
+    found = server_and_number(gtid)
+    cells = [
+        row.cell
+        for row in pipeline.ledger.windows()
+        if found is None
+        or any(one.server == found[0] and one.first <= found[1] <= one.last for run in row.runs for one in run.servers)
+    ]
+    if not cells:
+        return
+    history = next(
+        look.topic.history for look in looks(pipeline, known_tables(pipeline)) if set(cells) <= set(look.entries)
+    )
+    for cell in cells:
+        rows = _entries_in(pipeline, cell, gtid)
+        lineages = entry_lineages(rows, history.rules(cell))
+        for place in source_positions(rows.append_column("lineage", pa.array(lineages))).to_pylist():
+            yield cell.window.start, SourcePosition(**place)
+
+
+def _entries_in(pipeline: Pipeline, cell: Cell, gtid: str) -> pa.RecordBatch:
+    where = (
+        f"kafka_partition = {cell.kafka_partition} and window_start = '{cell.window.start.isoformat()}' and "
+        f"gtid = '{gtid}'"  # its form was checked: no quote is in it
+    )
+    found = pipeline.lake.scan(pipeline.path("entries"), columns=_PLACED, where=where)
+    assert found is not None, "its windows are stored"
+    columns = {name: found[name].combine_chunks() for name in _PLACED}
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def _frontier_words(sources: SchemaSources) -> str:
+    reached, cut = sources.frontier.window, sources.frontier.cut
+    if reached is None:
+        return "nothing"
+    window = sources.pipeline.grid.of_start(reached).key
+    return f"window {window}" + ("" if cut is None else f", which stands at {cut}")
+
+
+def _complete_words(sources: SchemaSources, limit: SourcePosition | None = None) -> str:
+    reached = sources.frontier.window
+    if reached is None:
+        return "no window is complete yet"
+    shown = f"everything up to window {sources.pipeline.grid.of_start(reached).key} is complete"
+    shown += "" if limit is None else f", up to position {limit}"
+    return shown + (f"; {sources.later} later windows wait for one that is missing" if sources.later else "")
+
+
+def _window_of(sources: SchemaSources, state: SchemaState) -> str:
+    return "" if state.window_start is None else sources.pipeline.grid.of_start(state.window_start).key

@@ -1,0 +1,130 @@
+"""The command ``schema``: what it shows of a table at a moment, and what it says where it cannot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from dts_assets.cli.main import cli
+from tests.dts_messages import SERVER
+from tests.flows.changing_schemas import WINDOWS, Worked, opened
+from tests.flows.history import EVERY, START, border
+from tests.flows.source_tables import BIGINT
+
+CONFIG = """\
+lake: {{warehouse: {folder}/lake}}
+subscriptions:
+  made_1:
+    format: dts-protobuf
+    source: {{capture: {{path: {folder}/capture_made, complete: true}}}}
+    partitions: 2
+    window: {{every: {every}m, start: "{start}", end: "{end}"}}
+    columns: {{"bank.items.n": {{mask: hidden}}}}
+"""
+
+
+@pytest.fixture(scope="module")
+def worked() -> Worked:
+    made = Worked()
+    made.change(
+        "default",
+        border(2) + EVERY / 2,
+        "ALTER TABLE items MODIFY n BIGINT DEFAULT 4711, ALTER c SET DEFAULT 7",
+        "n",
+        BIGINT,
+    )
+    made.insert("last", border(2) + EVERY * 0.6)
+    made.source.checkpoint(border(2) + EVERY * 0.7)
+    return made
+
+
+@pytest.fixture(scope="module")
+def config(worked: Worked, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("schema")
+    opened(worked, folder, "made", *range(WINDOWS))
+    facts = {
+        "folder": folder,
+        "every": EVERY.seconds // 60,
+        "start": START.isoformat(),
+        "end": border(WINDOWS).isoformat(),
+    }
+    (folder / "pipeline.yaml").write_text(CONFIG.format(**facts))
+    return folder / "pipeline.yaml"
+
+
+def call(config: Path, *arguments: str) -> Result:
+    done = CliRunner().invoke(cli, ["schema", *arguments, "--config", str(config)])
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    return done
+
+
+def cells(output: str) -> list[list[str]]:
+    """The rows of all tables that are shown."""
+    return [
+        [cell.strip() for cell in line.strip("│").split("│")] for line in output.splitlines() if line.startswith("│")
+    ]
+
+
+def test_the_columns_of_now_and_all_that_has_changed(config: Path, worked: Worked) -> None:
+    done = call(config, "bank.items")
+    assert done.exit_code == 0
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("bank.items as of window 2026-03-01-10:20, which stands at 0:9:")
+    assert lines[1].startswith("since 0:9:")
+    columns = [row for row in cells(done.stdout) if len(row) == 7]
+    assert columns == [
+        ["id", "int(11)", "1", "no", "?", "?", ""],
+        ["n", "bigint(20)", "", "yes", "(a rule hides it)", "", ""],
+        ["late", "varchar(80)", "", "?", "?", "?", ""],
+        ["c", "int(11)", "", "yes", "7", "", ""],
+    ]
+    changes = [row for row in cells(done.stdout) if len(row) == 4]
+    assert [row[3] for row in changes] == [
+        "an event told 2 columns",
+        "column late text added after n",
+        "an event told column late varchar(80), was text",
+        "not proven: an attribute that is not known",
+        "an event told column n bigint(20), was int(11)",
+        "column c int(11) added after late",
+        "column n is bigint(20); column c has another default",
+    ]
+    assert "4711" not in done.stdout
+    assert [row[2] for row in changes] == ["2026-03-01-10:00"] * 3 + ["2026-03-01-10:10"] * 2 + ["2026-03-01-10:20"] * 2
+
+
+def test_a_moment_shows_its_columns_and_what_changed_since(config: Path, worked: Worked) -> None:
+    position = ":".join(map(str, worked.places["rows 0"]))
+    for moment in (f"0:{position}", f"mysql-bin.00000{position}", f"{SERVER}:1", "2026-03-01T10:00:05"):
+        done = call(config, "bank.items", "--at", moment)
+        assert [row[:2] for row in cells(done.stdout) if len(row) == 7] == [["id", "int(11)"], ["n", "int(11)"]], moment
+        assert len([row for row in cells(done.stdout) if len(row) == 4]) == 6
+    doubted = call(config, "bank.items", "--at", f"{SERVER}:5").stdout
+    assert "Not proven: an attribute that is not known.\n" in doubted
+    assert "Nothing has changed since." in call(config, "bank.items", "--at", "2026-03-01-10:20").stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "exit_code", "said"),
+    [
+        (("bank.item",), 2, "made_1 has no table bank.item; did you mean bank.items?"),
+        (("x",), 2, "dts-assets tables lists the 1 tables that there are"),
+        (("bank.items", "--at", "noon"), 2, "noon is no moment; write a position (0:4:1187)"),
+        (("bank.items", "--subscription", "other"), 2, "there is no subscription other"),
+        (
+            ("bank.items", "--at", "0:9:5"),
+            1,
+            "The lake has no columns of bank.items as of 0:9:5; its first trace stands at",
+        ),
+        (("bank.items", "--at", f"{SERVER}:999"), 1, "no entry of it was ever stored"),
+        (("bank.items", "--at", "2027-01-05"), 1, "everything up to window 2026-03-01-10:20 is complete"),
+    ],
+)
+def test_what_cannot_be_answered_is_a_sentence(
+    config: Path, arguments: tuple[str, ...], exit_code: int, said: str
+) -> None:
+    done = call(config, *arguments)
+    assert said in " ".join(done.stderr.split())
+    assert done.stdout == ""
+    assert done.exit_code == exit_code
