@@ -7,7 +7,7 @@ run would not do: their table takes one for each check and partition, for ever.)
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import dagster as dg
@@ -25,7 +25,7 @@ SCHEMA = "schema"
 PAUSED = "paused_tables"
 
 _SHOWN = 100
-"""The most columns that a result names."""
+"""The most columns, or changes, that a result names."""
 
 
 def completeness_result(judged: Judgement) -> dg.AssetCheckResult:
@@ -82,20 +82,36 @@ def window_balance_result(report: WindowReport) -> dg.AssetCheckResult:
     )
 
 
-def schema_result(report: TablesReport) -> dg.AssetCheckResult:
-    """Return a result that warns of columns whose values in events the lake holds in another form."""
+def schema_result(report: TablesReport, window: WindowReport) -> dg.AssetCheckResult:
+    """Return a result about the columns of all tables in a window.
+
+    It fails as an error where columns or rows of a table are not proven behind a statement. It warns of columns whose values in
+    events the lake holds in another form. All other changes are listed and fail nothing.
+    """
     found = {table.table: table.converted for table in report.tables if table.converted}
-    lines = [f"- **{table}**: {column}" for table, columns in found.items() for column in columns]
+    converted = [f"- **{table}**: {column}" for table, columns in found.items() for column in columns]
+    start = window.row.window.start
+    news = [(table.table, one) for table in report.tables for one in table.news.get(start, ())]
+    doubted = [f"- **{table}**: {one}" for table, one in news if one.doubt is not None]
     return dg.AssetCheckResult(
         check_name=SCHEMA,
-        passed=not found,
-        severity=dg.AssetCheckSeverity.WARN,
+        passed=not (converted or doubted),
+        severity=dg.AssetCheckSeverity.ERROR if doubted else dg.AssetCheckSeverity.WARN,
         metadata={
             "tables": len(found),
-            "columns": len(lines),
-            "converted_list": dg.MetadataValue.md("\n".join(lines[:_SHOWN]) or "none"),
+            "columns": len(converted),
+            "converted_list": _listed(converted),
+            "changes": len(news),
+            "change_list": _listed([f"- **{table}**: {one}" for table, one in news]),
+            "not_proven": len(doubted),
+            "not_proven_list": _listed(doubted),
         },
     )
+
+
+def _listed(lines: Sequence[str]) -> dg.MarkdownMetadataValue:
+    more = [f"- and {len(lines) - _SHOWN:,} more"] if len(lines) > _SHOWN else []
+    return dg.MetadataValue.md("\n".join([*lines[:_SHOWN], *more]) or "none")
 
 
 def paused_result(report: WindowReport) -> dg.AssetCheckResult:
@@ -137,9 +153,13 @@ def report_per_partition(
         asset_key=asset,
         check_name=first.check_name,
         passed=not failed,
-        severity=first.severity,
+        severity=max((results[partition].severity for partition in failed), key=_rank, default=first.severity),
         metadata={"partitions": len(results), "failed": len(failed), "failed_partitions": ", ".join(failed[:20])},
     )
+
+
+def _rank(severity: dg.AssetCheckSeverity) -> bool:
+    return severity is dg.AssetCheckSeverity.ERROR
 
 
 def evaluation(

@@ -115,8 +115,9 @@ LAYERS = (
         checks=(
             LayerCheck(
                 SCHEMA,
-                "The columns of all snapshots hold what they have become at the source; it warns, and names those that do not.",
-                lambda report, _: schema_result(report),
+                "The columns of all tables follow the source: changes are listed, columns in another form warn, and a statement "
+                "behind which a table is not proven is an error.",
+                schema_result,
             ),
         ),
     ),

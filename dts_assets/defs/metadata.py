@@ -38,6 +38,9 @@ def column_schema(columns: Iterable[tuple[str, str]], *, keys: Iterable[str] = (
     return dg.TableSchema(columns=[_column(name, kind, name in of_key) for name, kind in columns])
 
 
+_CHANGES_SHOWN = 100
+"""The most changes of a schema that metadata list."""
+
 KEY_TAG = "dts-assets/primary_key"
 """The tag of columns that are part of a table's primary key."""
 
@@ -120,6 +123,7 @@ def changelog_metadata(report: TableReport, window: WindowReport) -> Metadata:
         "generation": window.row.generation,
         **known(event_lag_seconds=report.event_lag_seconds(window.row.window)),
         **_work(window.seconds, row_changes_per_second=report.changes.get(start, 0)),
+        **_schema_changes(report, window),
         **_problems(window.row.problems),
     }
 
@@ -171,6 +175,7 @@ def _of_rows(report: TableReport, window: WindowReport, outcome: LayerOutcome) -
         **known(**{"dagster/row_count": outcome.rows}),
         **_not_removed(outcome.not_removed),
         **_converted(report.converted),
+        **_schema_changes(report, window),
         **_problems(window.row.problems),
     }
 
@@ -205,6 +210,16 @@ def _converted(columns: tuple[ConvertedColumn, ...]) -> Metadata:
     """Return the columns that hold values in another form; their list is Markdown and holds no value."""
     listed = "\n".join(f"- {column}" for column in columns)
     return {"converted_columns": len(columns), **({"converted_list": dg.MetadataValue.md(listed)} if columns else {})}
+
+
+def _schema_changes(report: TableReport, window: WindowReport) -> Metadata:
+    """Return the changes of the table's schema in a window, as a list in Markdown; nothing where there are none."""
+    news = report.news.get(window.row.window.start, ())
+    if not news:
+        return {}
+    shown = [f"- {one}" for one in news[:_CHANGES_SHOWN]]
+    more = [f"- and {len(news) - _CHANGES_SHOWN:,} more"] if len(news) > _CHANGES_SHOWN else []
+    return {"schema_changes": len(news), "schema_change_list": dg.MetadataValue.md("\n".join([*shown, *more]))}
 
 
 def _level(judged: Judgement) -> Metadata:

@@ -15,6 +15,7 @@ from dts_assets.model.windows import Window
 from dts_assets.planning.column_types import ConvertedColumn
 from dts_assets.planning.judgements import Judgement, judge_cell, judge_window
 from dts_assets.planning.pauses import Fault
+from dts_assets.wire.ddl.schema_news import SchemaNews
 
 Progress: TypeAlias = Callable[[str], None]
 """Takes one line for a person about what is being done."""
@@ -138,7 +139,8 @@ class TableReport:
 
     ``layers`` names the layers that have the table: ``{"changelog": LayerOutcome(), "snapshot": LayerOutcome(True, 7, 700)}``; a
     run of some layers has fewer of them. ``latest_event`` has the source's time of the last change of a window. ``converted`` are
-    the columns of which events of the windows have values that the lake holds in another form.
+    the columns of which events of the windows have values that the lake holds in another form. ``news`` are the changes of its
+    schema that each window brought.
     """
 
     table: TableId
@@ -150,6 +152,7 @@ class TableReport:
     quarantined: Mapping[datetime, int] = field(default_factory=dict)
     latest_event: Mapping[datetime, datetime] = field(default_factory=dict)
     converted: tuple[ConvertedColumn, ...] = ()
+    news: Mapping[datetime, tuple[SchemaNews, ...]] = field(default_factory=dict)
 
     def event_lag_seconds(self, window: Window) -> float | None:
         """Return the seconds from a table's last change to the end of a window.

@@ -16,6 +16,7 @@ from dts_assets.flows.layers import CHANGELOG, EVERYTHING, LayerWork, Selection
 from dts_assets.flows.pauses import pause_tables
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
 from dts_assets.flows.reports import LayerOutcome, Progress, TableReport, TablesReport, WindowReport
+from dts_assets.flows.schema_news import schema_news
 from dts_assets.flows.settling import settle_days
 from dts_assets.flows.tables_commit import Written, commit_tables, quarantined_entries
 from dts_assets.flows.tables_decode import decode_tables
@@ -303,12 +304,16 @@ def _table_reports(
     outcomes: Mapping[str, Mapping[TableId, LayerOutcome]],
 ) -> tuple[TableReport, ...]:
     """Return the report of every known table; ``outcomes`` are by layer name: ``{"snapshot": {orders: LayerOutcome()}}``."""
-    texts = source_texts((row.table, row.columns) for row in pipeline.ledger.table_shapes(windows))
+    before = pipeline.grid.previous(windows[0])
+    shapes = pipeline.ledger.table_shapes(windows if before is None else [before, *windows])
+    starts, tables = {window.start for window in windows}, known_tables(pipeline)
+    texts = source_texts((row.table, row.columns) for row in shapes if row.window_start in starts)
+    news = schema_news(pipeline, windows, shapes, tables=tables)
     by_table: dict[TableId, list[tuple[datetime, TableTally]]] = {}
     for (start, _, table), tally in tallies.items():
         by_table.setdefault(table, []).append((start, tally))
     reports = []
-    for table, columns in known_tables(pipeline).items():
+    for table, columns in tables.items():
         mine = by_table.get(table, [])
         files = [file for result in results for file in result.files.get(table, ())]
         reports.append(
@@ -321,6 +326,7 @@ def _table_reports(
                     if layer.takes(pipeline.settings, table)
                 },
                 converted=converted_columns(columns, texts.get(table, {})),
+                news=news.get(table, {}),
                 changes=_summed((start, tally.changes) for start, tally in mine),
                 stored_bytes=_summed((file.partition[0], file.bytes) for file in files),
                 invalid_values=_summed((start, tally.invalid_values) for start, tally in mine),

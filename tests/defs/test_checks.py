@@ -1,16 +1,27 @@
-"""Checks made from reports: which columns the lake holds in another form than events have them."""
+"""Checks made from reports: changes of schemas, columns in another form, and tables that are not proven any more."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import dagster as dg
 
 from dts_assets.defs.checks import schema_result
-from dts_assets.flows.reports import LayerOutcome, TableReport, TablesReport
+from dts_assets.defs.metadata import changelog_metadata
+from dts_assets.flows.reports import LayerOutcome, TableReport, TablesReport, WindowReport
+from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
+from dts_assets.model.windows import Window
 from dts_assets.planning.column_types import ConvertedColumn
+from dts_assets.wire.ddl.schema_news import SchemaNews
+from tests.ledger_rows import cut_row
 
+START = datetime(2026, 1, 5, tzinfo=UTC)
+WINDOW = WindowReport(cut_row(Window(START, START + timedelta(hours=1))), applied=True, changes=0)
+LATER = WindowReport(cut_row(Window(START + timedelta(hours=1), START + timedelta(hours=2))), applied=True, changes=0)
+ADDED = SchemaNews("column c int(11) added first", SourcePosition(0, 4, 700))
+LOST = SchemaNews("rows changed by no event: a partition", SourcePosition(0, 4, 900), "a partition\nwent")
 PRICE = ConvertedColumn("price", "string", ("decimal(10,4)",))
 
 
@@ -27,14 +38,14 @@ def shown(result: dg.AssetCheckResult) -> dict[str, Any]:
 
 
 def test_tables_whose_columns_have_one_type_pass() -> None:
-    found = schema_result(report(items=(), orders=()))
+    found = schema_result(report(items=(), orders=()), WINDOW)
     assert found.passed
     assert shown(found)["columns"] == 0
 
 
 def test_tables_and_columns_with_values_in_another_form_are_named() -> None:
     number = ConvertedColumn("n", "string", ("int(11)", "date"))
-    found = schema_result(report(items=(PRICE, number), orders=(), more=(PRICE,)))
+    found = schema_result(report(items=(PRICE, number), orders=(), more=(PRICE,)), WINDOW)
     assert (found.passed, found.severity.value) == (False, "WARN")
     assert [shown(found)[name] for name in ("tables", "columns")] == [2, 3]
     listed = shown(found)["converted_list"]
@@ -44,6 +55,41 @@ def test_tables_and_columns_with_values_in_another_form_are_named() -> None:
 
 def test_a_result_names_a_hundred_columns_at_most() -> None:
     many = tuple(ConvertedColumn(f"c{number}", "string", ("int(11)",)) for number in range(150))
-    found = schema_result(report(items=many))
+    found = schema_result(report(items=many), WINDOW)
     assert shown(found)["columns"] == 150
     assert shown(found)["converted_list"].count("int(11) in events") == 100
+
+
+def with_news(*news: SchemaNews, converted: tuple[ConvertedColumn, ...] = ()) -> TablesReport:
+    orders = TableId("shopdb", "", "orders")
+    table = TableReport(orders, (), {"changelog": LayerOutcome()}, converted=converted, news={START: news})
+    return TablesReport((WINDOW, LATER), (table,), 1.0)
+
+
+def test_a_change_of_a_schema_is_listed_in_its_window_and_passes() -> None:
+    found = schema_result(with_news(ADDED), WINDOW)
+    assert found.passed
+    assert shown(found)["change_list"] == "- **shopdb.orders**: 0:4:700: column c int(11) added first"
+    assert [shown(found)[name] for name in ("changes", "not_proven", "not_proven_list")] == [1, 0, "none"]
+    assert shown(schema_result(with_news(ADDED), LATER))["changes"] == 0
+
+
+def test_a_table_that_is_not_proven_is_an_error_also_beside_a_warning() -> None:
+    for converted in ((), (PRICE,)):
+        found = schema_result(with_news(ADDED, LOST, converted=converted), WINDOW)
+        assert (found.passed, found.severity.value) == (False, "ERROR")
+        assert shown(found)["changes"] == 2
+        assert shown(found)["not_proven_list"] == (
+            "- **shopdb.orders**: 0:4:900: rows changed by no event: a partition (not proven: a partition went)"
+        )
+    warned = schema_result(with_news(ADDED, LOST, converted=(PRICE,)), LATER)
+    assert (warned.passed, warned.severity.value) == (False, "WARN")
+
+
+def test_metadata_of_a_window_list_its_changes_and_have_none_where_there_are_none() -> None:
+    (table,) = with_news(*[ADDED] * 120).tables
+    made = changelog_metadata(table, WINDOW)
+    assert made["schema_changes"] == 120
+    assert made["schema_change_list"].value.splitlines()[0] == "- 0:4:700: column c int(11) added first"
+    assert made["schema_change_list"].value.splitlines()[100:] == ["- and 20 more"]
+    assert not {"schema_changes", "schema_change_list"} & changelog_metadata(table, LATER).keys()

@@ -36,7 +36,10 @@ from dts_assets.wire.ddl.schema_changes import (
 from dts_assets.wire.ddl.table_schemas import Catalog, TableSchema
 from dts_assets.wire.ddl.tokens import MOST_CHARACTERS, Reader, Token, Unreadable, readings
 
-_NO_TABLE = "the table is not known"
+NO_TABLE = "the table is not known"
+"""The problem of a statement that is understood, and whose table is not in the catalog."""
+NO_COPIED_TABLE = "the table that is copied is not known"
+"""The problem of CREATE TABLE ... LIKE, where nothing is known of the other table."""
 _MOST_STATEMENTS = 1_000
 """Statements of one text.
 
@@ -182,7 +185,7 @@ class _Work:
         self._changes += changes
 
     def _not_known(self) -> None:
-        self._problem = self._problem or _NO_TABLE
+        self._problem = self._problem or NO_TABLE
 
     def _truncate(self, reader: Reader) -> None:
         table = self._table(reader)
@@ -289,7 +292,7 @@ class _Work:
         if copied is not None:
             schema = self._tables.get(self._named(copied.database, copied.name))
             if schema is None:
-                raise Unreadable("the table that is copied is not known")
+                raise Unreadable(NO_COPIED_TABLE)
         else:
             schema = created(Reader(reader.rest), self._databases.get(table.database), self._before.rules)
         for _ in reader.rest:

@@ -1,0 +1,74 @@
+"""The changes of schemas that windows brought, for the reports of a run: its statements, and shapes that events told anew.
+
+Only the statements and the shapes of these windows are read, and the shapes of the window before them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+
+from dts_assets.flows.known_tables import source_types
+from dts_assets.flows.pipeline import Pipeline
+from dts_assets.flows.schema_history import stored_statements
+from dts_assets.model.columns import Column, ColumnShape
+from dts_assets.model.ledger_rows import TableShapeRow
+from dts_assets.model.tables import TableId
+from dts_assets.model.windows import Window
+from dts_assets.wire.ddl.change_words import told_words
+from dts_assets.wire.ddl.schema_news import SchemaNews, statement_news
+from dts_assets.wire.ddl.table_schemas import TableSchema
+from dts_assets.wire.ddl.told_schemas import told_schema
+
+News = Mapping[TableId, Mapping[datetime, tuple[SchemaNews, ...]]]
+"""The news of tables by window start, in source order."""
+
+
+def schema_news(
+    pipeline: Pipeline,
+    windows: Sequence[Window],
+    shapes: Iterable[TableShapeRow],
+    *,
+    tables: Mapping[TableId, Sequence[Column]],
+) -> News:
+    """Return what windows brought for the schemas of known tables; ``shapes`` are those of the windows and of one before."""
+    found: dict[TableId, dict[datetime, list[SchemaNews]]] = {}
+    statements = sorted(
+        stored_statements(pipeline, {window.start for window in windows}), key=lambda one: (one.position, one.place)
+    )
+    schemas = _schemas(pipeline, tables) if statements else {}
+    for one in statements:
+        assert one.window_start is not None, "a stored statement has its window"
+        for table, news in statement_news(one, schemas):
+            if table in tables:
+                found.setdefault(table, {}).setdefault(one.window_start, []).append(news)
+    for table, start, news in _of_shapes(shapes, {window.start for window in windows}):
+        if table in tables and start not in found.get(
+            table, {}
+        ):  # statements of the window explain what its events told
+            found.setdefault(table, {}).setdefault(start, []).append(news)
+    return {table: {start: tuple(news) for start, news in mine.items()} for table, mine in found.items()}
+
+
+def _schemas(pipeline: Pipeline, tables: Mapping[TableId, Sequence[Column]]) -> dict[TableId, TableSchema]:
+    """Return the known tables as statements are judged by them: with the types that columns had last."""
+    types = source_types(pipeline)
+    shapes = {
+        table: tuple(
+            ColumnShape(one.source_names[0], types.get(table, {}).get(one.name, ""), one.is_key) for one in columns
+        )
+        for table, columns in tables.items()
+    }
+    return {table: told_schema(shape, None, tells_keys=True) for table, shape in shapes.items()}
+
+
+def _of_shapes(rows: Iterable[TableShapeRow], starts: set[datetime]) -> Iterable[tuple[TableId, datetime, SchemaNews]]:
+    """Yield the news that the shapes of a window tell beside those before."""
+    known: dict[TableId, dict[str, TableSchema]] = {}
+    in_order = sorted(rows, key=lambda row: (row.window_start, str(row.first_position), repr(row.columns)))
+    for row in in_order:
+        schema = told_schema(row.columns, None, tells_keys=True)
+        before = known.setdefault(row.table, {})
+        if before and repr(row.columns) not in before and row.window_start in starts:
+            yield row.table, row.window_start, SchemaNews(told_words(list(before.values())[-1], schema))
+        before.setdefault(repr(row.columns), schema)

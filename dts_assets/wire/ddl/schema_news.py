@@ -1,0 +1,123 @@
+"""News of a statement for the tables that it is about, without their history: for the people who watch a run.
+
+A statement is judged by its text and by columns as they are known now, which may be those behind it. Values are never among news.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from dts_assets.model.positions import SourcePosition
+from dts_assets.model.tables import TableId
+from dts_assets.wire.ddl.change_words import words_of
+from dts_assets.wire.ddl.column_definitions import Fill
+from dts_assets.wire.ddl.effects import HARMLESS, Effect, EffectKind
+from dts_assets.wire.ddl.reading import effects_of
+from dts_assets.wire.ddl.schema_changes import (
+    ColumnAdded,
+    DatabaseCharsetChanged,
+    DatabaseCreated,
+    DatabaseDropped,
+    Doubted,
+    RowsChanged,
+    SchemaChange,
+    TableChange,
+    TableRenamed,
+    TableTruncated,
+)
+from dts_assets.wire.ddl.schema_history import SourceStatement
+from dts_assets.wire.ddl.schema_model import NO_COPIED_TABLE, NO_TABLE, apply
+from dts_assets.wire.ddl.table_schemas import Catalog, TableSchema
+
+_UNDERSTOOD = (None, NO_TABLE, NO_COPIED_TABLE)
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaNews:
+    """A change of a table's schema, or of rows that no event tells: ``column note varchar(80) added after id``.
+
+    ``doubt`` says why the table's columns or rows are not proven behind it. ``position`` is None where an event told it.
+    """
+
+    text: str
+    position: SourcePosition | None = None
+    doubt: str | None = None
+
+    def __str__(self) -> str:
+        """Return the news as one line."""
+        at = "" if self.position is None else f"{self.position}: "
+        shown = f"{at}{self.text}" + ("" if self.doubt is None else f" (not proven: {self.doubt})")
+        return " ".join(shown.split())
+
+
+def statement_news(one: SourceStatement, tables: Mapping[TableId, TableSchema]) -> list[tuple[TableId, SchemaNews]]:
+    """Return the news of a statement, table by table; ``tables`` are those that are known, as they are known now.
+
+    A statement that may be about none of them has no news, nor has one that changes neither columns nor unseen rows.
+    """
+    if one.is_first_state:
+        return []
+    known = apply(Catalog(tables=tables), one.sql, one.database)
+    if known.problem is None:
+        return list(_of_changes(one, known.changes, tables))
+    alone = apply(Catalog(), one.sql, one.database)
+    if alone.problem in _UNDERSTOOD:  # it does not fit columns that may be those behind it
+        return list(_of_effects(one))
+    return [
+        (change.table, SchemaNews("a statement that is not understood", one.position, known.problem))
+        for change in known.changes
+        if not isinstance(change, DatabaseCreated | DatabaseCharsetChanged | DatabaseDropped)
+    ]
+
+
+def _of_changes(
+    one: SourceStatement, changes: Iterable[SchemaChange], tables: Mapping[TableId, TableSchema]
+) -> Iterable[tuple[TableId, SchemaNews]]:
+    for change in changes:
+        if isinstance(change, DatabaseDropped):
+            for table in tables:
+                if table.database == change.database:
+                    yield table, SchemaNews(words_of(change), one.position)
+        elif not isinstance(change, DatabaseCreated | DatabaseCharsetChanged | TableTruncated):
+            news = SchemaNews(words_of(change), one.position, _doubt_of(change))
+            yield change.table, news
+            if isinstance(change, TableRenamed):
+                yield change.new, news
+
+
+def _doubt_of(change: TableChange) -> str | None:
+    """Return why rows are not proven behind a change; None where events or the change itself tell all of them."""
+    if isinstance(change, RowsChanged | Doubted):
+        return change.reason
+    if isinstance(change, ColumnAdded):
+        return _doubt_of_fill(change.column.type, change.fill)
+    return None
+
+
+def _doubt_of_fill(kind: str, fill: Fill) -> str | None:
+    # The time of a statement is that of its event in UTC and whole seconds: enough for TIMESTAMP without a fraction.
+    if fill is Fill.UNKNOWN or (fill is Fill.NOW and kind.partition("(")[0] + kind.partition("(")[2] != "timestamp"):
+        return "the statement does not say which value rows have that were there"
+    return None
+
+
+def _of_effects(one: SourceStatement) -> Iterable[tuple[TableId, SchemaNews]]:
+    parsed = effects_of(one.sql, one.database)
+    for effect in parsed.effects:
+        if effect.kind is not EffectKind.TRUNCATE_TABLE and effect.kind not in HARMLESS:
+            for table in effect.tables:
+                yield table, SchemaNews(_effect_words(effect), one.position, _doubt_of_effect(effect))
+
+
+def _effect_words(effect: Effect) -> str:
+    kind = "" if effect.definition is None else f" {effect.definition.type}"
+    return f"{effect}{kind}"
+
+
+def _doubt_of_effect(effect: Effect) -> str | None:
+    if effect.kind is EffectKind.ROWS:
+        return "rows changed by no event"
+    if effect.kind is EffectKind.ADD_COLUMN and effect.definition is not None:
+        return _doubt_of_fill(effect.definition.type, effect.definition.fill)
+    return None
