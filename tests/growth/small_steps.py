@@ -31,6 +31,7 @@ from tests.growth.hostile_records import SCHEMA
 from tests.growth.hostile_streams import DTS
 from tests.growth.long_histories import Case
 from tests.growth.rule_steps import RULE_STEPS
+from tests.growth.schema_steps import SCHEMA_STEPS
 from tests.growth.statement_steps import STATEMENT_STEPS
 from tests.growth.whole_way import as_messages
 from tests.stages.merging import CHANGES, NAMES, SNAPSHOT, again, emptied_at, merged
@@ -166,6 +167,7 @@ def _digest(messages: pa.RecordBatch) -> str:
 STEPS: dict[str, Case] = {
     **ALTERED_STEPS,
     **RULE_STEPS,
+    **SCHEMA_STEPS,
     **STATEMENT_STEPS,
     "moves in order": (lambda count: _pairs(count, shuffled=False), connected),
     "moves in any order": (lambda count: _pairs(count, shuffled=True), connected),

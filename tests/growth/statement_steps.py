@@ -142,7 +142,7 @@ def _told(given: tuple[list[WindowTable], list[TableShapeRow], dict[TableId, lis
     return told_columns(*given)
 
 
-def _life(count: int) -> list[str]:
+def life(count: int) -> list[str]:
     """Statements on one table: what one adds the next takes away again."""
     added = ("CREATE TABLE t (id INT PRIMARY KEY, e ENUM('x') NOT NULL)", "CREATE TABLE u LIKE t")
     turns = (
@@ -172,7 +172,7 @@ STATEMENT_STEPS: dict[str, Case] = {
         lambda given: _script(*given),
     ),
     "statements of the source": (_ddl, _statements),
-    "statements that schemas follow": (_life, _followed),
+    "statements that schemas follow": (life, _followed),
     "moves of one event": (_chain, lambda rows: list(in_possible_order([rows]))),
     "columns that events told": (_ledger, _told),
 }

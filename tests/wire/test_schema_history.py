@@ -163,6 +163,15 @@ def test_a_statement_that_is_not_understood_makes_a_doubt_until_an_event_tells_t
     )
 
 
+def test_a_statement_that_is_not_understood_may_bring_a_table_back_under_its_name() -> None:
+    back = said(30, "ALTER TABLE other ADD c FROBNICATE, RENAME orders")
+    assert shown(history(CREATE, said(20, "DROP TABLE orders"), back)) == [
+        (10, "id:int(11) n:int(11)"), (20, None), (30, " (a type that is not known)"),
+    ]  # fmt: skip
+    unlike = said(30, "ALTER TABLE other ADD c FROBNICATE, RENAME orders_2026")
+    assert shown(history(CREATE, said(20, "DROP TABLE orders"), unlike)) == [(10, "id:int(11) n:int(11)"), (20, None)]
+
+
 def test_a_table_made_by_a_statement_that_is_not_understood_has_no_columns_before_its_first_event() -> None:
     states = history(said(10, "CREATE TABLE orders (id INT FROBNICATE)"), told(40, 45, FIRST))
     assert shown(states) == [(10, " (an attribute that is not known)"), (40, "id:int(11)? n:int(11)?")]
@@ -327,6 +336,7 @@ def wrong(states: dict[TableId, tuple[SchemaState, ...]], position: int, catalog
             one, other = list(mine_shown), list(server)
             if column.charset is None:  # of a database whose character set nothing told: it may even be binary
                 one[2] = other[2] = None
+                one[1], other[1] = (re.sub(r" +'", "'", str(kind)) for kind in (one[1], other[1]))
                 other[1] = _TWINS.get(str(one[1]).partition("(")[0], _NO_TWIN).sub(str(one[1]), str(other[1]))
             if one[known] != other[known]:
                 found.append((table, one, other))

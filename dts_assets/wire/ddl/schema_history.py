@@ -24,7 +24,7 @@ from dts_assets.wire.ddl.schema_changes import (
     TableDropped,
     TableRenamed,
 )
-from dts_assets.wire.ddl.schema_model import apply
+from dts_assets.wire.ddl.schema_model import NO_TABLE, apply
 from dts_assets.wire.ddl.table_schemas import Catalog, ServerRules, TableSchema
 from dts_assets.wire.ddl.told_schemas import Shape, ToldShapes, fits, told_schema
 
@@ -154,7 +154,14 @@ class _Following:
         for table in sorted(_of_unknown(applied.changes, before)):
             self.catalog = _with_table(self.catalog, table, TableSchema((), doubt=NOT_KNOWN))
         self._look_at_conditions(one, applied.changes)
-        for table in sorted(_concerned(applied.changes, before, self.catalog)):
+        perhaps_back = set[TableId]()
+        if applied.problem not in (None, NO_TABLE):
+            perhaps_back = {
+                table for table in self.states if table not in self.catalog.tables and _names(one.sql, table)
+            }
+            for table in sorted(perhaps_back):
+                self.catalog = _with_table(self.catalog, table, TableSchema((), doubt=applied.problem))
+        for table in sorted(perhaps_back | _concerned(applied.changes, before, self.catalog)):
             schema = self.catalog.tables.get(table)
             if schema != before.tables.get(table):
                 changes = tuple(change for change in applied.changes if _is_about(change, table))
@@ -258,6 +265,11 @@ def _concerned(changes: Iterable[SchemaChange], before: Catalog, after: Catalog)
         elif not isinstance(change, DatabaseCreated | DatabaseCharsetChanged):
             found.add(change.table)
     return found
+
+
+def _names(sql: str, table: TableId) -> bool:
+    """Return whether a text has a table's name anywhere, as a word of its own."""
+    return re.search(rf"(?<![\w$]){re.escape(table.table)}(?![\w$])", sql) is not None
 
 
 def _of_unknown(changes: Iterable[SchemaChange], before: Catalog) -> set[TableId]:

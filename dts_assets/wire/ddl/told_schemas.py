@@ -63,25 +63,26 @@ def told_shapes(counts: Iterable[WindowTable], rows: Iterable[TableShapeRow]) ->
     found: list[ToldShapes] = []
     for count in counts:
         there = seen.get((count.window_start, count.kafka_partition, count.table), {})
-        bounds = [(one.columns[0], one.first, one.last) for one in count.lists if one.columns]
+        places: dict[str, list[tuple[SourcePosition, SourcePosition]]] = {}
+        for one in count.lists:
+            places.setdefault(one.columns[0], []).append((one.first, one.last))
         if not count.lists and count.first_position is not None and count.last_position is not None:
             there = {"": set().union(*there.values())}
-            bounds = [("", count.first_position, count.last_position)]
-        for digest, shapes in there.items():
-            mine = [(first, last) for name, first, last in bounds if name == digest]
-            if len(shapes) > 1 and mine:
-                mine = [(min(first for first, _ in mine), max(last for _, last in mine))]
-            in_order = tuple(sorted(shapes, key=repr))
-            for first, last in mine if shapes else ():
-                tells_keys = bool(count.keys)
-                found.append(ToldShapes(count.table, first, last, in_order, tells_keys, count.window_start))
+            places = {"": [(count.first_position, count.last_position)]}
+        for digest, bounds in places.items():
+            shapes = tuple(sorted(there.get(digest, ()), key=repr))
+            if len(shapes) > 1:
+                bounds = [(min(first for first, _ in bounds), max(last for _, last in bounds))]
+            for first, last in bounds if shapes else ():
+                found.append(ToldShapes(count.table, first, last, shapes, bool(count.keys), count.window_start))
     return found
 
 
 def told_schema(shape: Shape, before: TableSchema | None, *, tells_keys: bool) -> TableSchema:
     """Return the schema that an event tells, of a table that had another one ``before``.
 
-    Columns that are as before keep all that statements said of them, unless a statement since was not understood.
+    Columns that are as before keep all that statements said of them, unless a statement since was not understood. Whatever else
+    changed may have changed the table's default character set, too, which is not known then.
     """
     known = {} if before is None or before.doubt is not None else {folded(one.name): one for one in before.columns}
     columns: list[SchemaColumn] = []
@@ -98,7 +99,7 @@ def told_schema(shape: Shape, before: TableSchema | None, *, tells_keys: bool) -
         key = tuple(there_now[folded(name)] for name in before.key if folded(name) in there_now)
     in_key = frozenset(map(folded, key))
     made = tuple(replace(one, nullable=one.nullable and folded(one.name) not in in_key) for one in columns)
-    return TableSchema(made, key, None if before is None else before.charset)
+    return TableSchema(made, key)
 
 
 def fits(schema: TableSchema, shape: Shape, *, tells_keys: bool) -> bool:
