@@ -71,6 +71,8 @@ IN_ORDER = (
     "dts-assets inspect window 2026-01-05T07:00",
     "dts-assets keys shop",
     "dts-assets statements shop --out shop.sql",
+    "dts-assets schema shopdb.customers",
+    "dts-assets schema shopdb.customers --at 2026-01-05-03:00",
     "dts-assets redrive shop",
     "dts-assets redrive shop --from 2026-01-05T02:00 --reason undecodable_entry",
     "dts-assets tables",

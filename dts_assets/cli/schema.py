@@ -1,4 +1,4 @@
-"""The command ``dts-assets schema``, which shows the columns of a source table at a moment, and what changed since."""
+"""The command ``dts-assets schema``: the columns of a source table at a moment, and what changed since."""
 
 from __future__ import annotations
 

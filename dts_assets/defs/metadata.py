@@ -213,7 +213,7 @@ def _converted(columns: tuple[ConvertedColumn, ...]) -> Metadata:
 
 
 def _schema_changes(report: TableReport, window: WindowReport) -> Metadata:
-    """Return the changes of the table's schema in a window, as a list in Markdown; nothing where there are none."""
+    """Return the changes of the table's schema in a window, as Markdown; nothing without changes."""
     news = report.news.get(window.row.window.start, ())
     if not news:
         return {}

@@ -79,9 +79,9 @@ class SchemaSources:
         return tuple(one for one in states if self._holds(one.window_start, one.position))
 
     def related(self, table: TableId) -> frozenset[TableId]:
-        """Return a table and all known tables whose columns may have become its own: by a rename, a copy, an exchange.
+        """Return a table and all known tables whose columns may have become its own.
 
-        Two tables are related if one statement has both names, whatever it does.
+        A rename, a copy or an exchange does that. Two tables are related if one statement has both names, whatever it does.
         """
         known: dict[str, list[TableId]] = {}
         for one in {*known_tables(self.pipeline), table}:
@@ -103,7 +103,7 @@ class SchemaSources:
         return frozenset(related)
 
     def event_times(self, table: TableId, states: Iterable[SchemaState]) -> Mapping[SourcePosition, datetime]:
-        """Return the source's times of the events that told states, by position; without those that no changelog has."""
+        """Return the source's times of the events that told states, as far as changelogs have them, by position."""
         wanted: dict[datetime, set[SourcePosition]] = {}
         for one in states:
             if one.statement is None and one.window_start is not None:

@@ -1,4 +1,4 @@
-"""The answer to the question which columns a table has at a moment, with the reason where there is none."""
+"""The columns that a table has at a moment, or the reason why they cannot be told."""
 
 from __future__ import annotations
 
@@ -62,7 +62,9 @@ class SchemaAnswer:
 
 
 def schema_at(pipeline: Pipeline, table: TableId, moment: Moment | None) -> SchemaAnswer:
-    """Return the schema of a table at a moment, and its later states; None stands for all that is complete.
+    """Return the schema of a table at a moment, and its later states.
+
+    Without a moment all that is complete counts.
 
     Raises:
         NothingFoundError: There is no answer: the moment is not known, or lies before the table's first trace or behind what is
@@ -171,7 +173,7 @@ def _position(sources: SchemaSources, moment: AtPosition | AtGtid) -> tuple[Sour
 
 
 def _seen(sources: SchemaSources) -> Iterable[tuple[datetime, SourcePosition]]:
-    """Yield positions of statements, and of changes in the last windows that count as a whole, with their windows."""
+    """Yield positions in windows that may count as a whole: of statements, and of the last changes."""
     for one in sources.statements:
         if one.window_start is not None:
             yield one.window_start, one.position

@@ -1,4 +1,6 @@
-"""The changes of schemas that windows brought, for the reports of a run: its statements, and shapes that events told anew.
+"""The changes of schemas that windows brought, for the reports of a run.
+
+Statements tell them, and shapes that events told anew.
 
 Only the statements and the shapes of these windows are read, and the shapes of the window before them.
 """
@@ -31,7 +33,10 @@ def schema_news(
     *,
     tables: Mapping[TableId, Sequence[Column]],
 ) -> News:
-    """Return what windows brought for the schemas of known tables; ``shapes`` are those of the windows and of one before."""
+    """Return what windows brought for the schemas of known tables.
+
+    ``shapes`` are those of the windows and of the window before.
+    """
     found: dict[TableId, dict[datetime, list[SchemaNews]]] = {}
     statements = sorted(
         stored_statements(pipeline, {window.start for window in windows}), key=lambda one: (one.position, one.place)

@@ -91,7 +91,7 @@ class Ledger:
         return sorted((row for row in rows if since is None or row.window_start >= since), key=_by_window)
 
     def of_tables(self, tables: Collection[TableId]) -> tuple[list[TableShapeRow], list[WindowTable]]:
-        """Return the shapes and the counts of some tables in all windows; no rows are made of other tables."""
+        """Return the shapes and the counts of some tables in all windows, without those of others."""
         shapes, counts = self._table("table_shapes"), self._table("window_tables")
         return (
             [] if shapes is None else rows_of_tables(shapes, TableShapeRow, tables),

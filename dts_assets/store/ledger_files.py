@@ -128,7 +128,7 @@ def rows_of_file(table: Table, file: DataFile, kind: type[Kind], without: Sequen
 
 
 def rows_of_tables(table: Table, kind: type[Kind], tables: Collection[TableId]) -> list[Kind]:
-    """Return the rows of some source tables in all files of a table of the ledger, file by file."""
+    """Return the rows of some source tables in a table of the ledger, file by file."""
     names, found = pa.array({one.table for one in tables}, pa.string()), list[Kind]()
     for file in live_files(table):
         rows = read_files(table, [file])

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
 from dts_assets.cli.main import cli
+from dts_assets.flows.pipeline import open_pipeline
+from dts_assets.flows.this_process import this_process
+from dts_assets.settings import load_settings
 from tests.dts_messages import SERVER
 from tests.flows.changing_schemas import WINDOWS, Worked, opened
+from tests.flows.harness import Harness
 from tests.flows.history import EVERY, START, border
 from tests.flows.source_tables import BIGINT
 
+ROOT = Path(__file__).parents[2]
 CONFIG = """\
 lake: {{warehouse: {folder}/lake}}
 subscriptions:
@@ -128,3 +134,32 @@ def test_what_cannot_be_answered_is_a_sentence(
     assert said in " ".join(done.stderr.split())
     assert done.stdout == ""
     assert done.exit_code == exit_code
+
+
+EXAMPLE = """\
+lake: {{warehouse: {folder}/lake}}
+subscriptions:
+  shop:
+    format: dts-protobuf
+    source: {{capture: {{path: {root}/examples/shop, complete: true}}}}
+    partitions: 4
+    window: {{every: 1h, start: 2026-01-05T00:00Z, end: 2026-01-05T05:00Z}}
+    tables: {{include: ["shopdb.customers"]}}
+"""
+
+
+def printed(folder: Path) -> str:
+    """What the command of the page prints, of a lake with one table of the example."""
+    (folder / "pipeline.yaml").write_text(EXAMPLE.format(folder=folder, root=ROOT))
+    Harness(open_pipeline(load_settings(folder / "pipeline.yaml"), "shop"), this_process()).settle()
+    return call(folder / "pipeline.yaml", "shopdb.customers", "--at", "2026-01-05-03:00").stdout
+
+
+@pytest.mark.long
+def test_the_page_shows_what_the_command_prints(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "schema-changes.md").read_text("utf-8")
+    (block,) = re.findall(r"```text\n(.*?)```", page, re.S)
+    lines = [line for line in block.splitlines() if line != "..."]
+    output = iter(line.rstrip() for line in printed(tmp_path).splitlines())
+    assert len(lines) > 10
+    assert [line for line in lines if line not in output] == []

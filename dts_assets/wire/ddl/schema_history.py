@@ -29,10 +29,16 @@ from dts_assets.wire.ddl.table_schemas import Catalog, ServerRules, TableSchema
 from dts_assets.wire.ddl.told_schemas import Shape, ToldShapes, fits, told_schema
 
 _IF_ABSENT = re.compile(r"\bIF\s+NOT\s+EXISTS\b", re.I)
-"""The words that make a statement do nothing where its object is there; elsewhere in a text they do no harm."""
+"""The words by which a statement does nothing where its object is there.
+
+Elsewhere in a text they do no harm.
+"""
 
 _MOST_TRIED = 8
-"""Shapes that are tried as the first one, where the order is not known; and a hundred times as many statements."""
+"""Shapes that are tried as the first one, where the order is not known.
+
+A hundred times as many statements are tried on them.
+"""
 
 SEVERAL_SHAPES = "events list columns in several ways, in an order that is not known"
 
@@ -111,12 +117,18 @@ def schema_history(
 
 
 def state_at(states: Sequence[SchemaState], position: SourcePosition) -> SchemaState | None:
-    """Return the state of a table behind everything up to a position, this included; None before its first one."""
+    """Return the state of a table behind a position and everything before it.
+
+    There is none before the first state.
+    """
     return next((one for one in reversed(states) if one.position <= position), None)
 
 
 class _Kind(IntEnum):
-    """The kinds of points in their order at one position: a statement stands before the rows of its position."""
+    """The kinds of points, in the order that they have at one position.
+
+    A statement stands before the rows of its position.
+    """
 
     STATEMENT = 0
     FIRST = 1
@@ -170,7 +182,7 @@ class _Following:
                     missing -= _explained(schema, told)
 
     def _look_at_conditions(self, one: SourceStatement, changes: Iterable[SchemaChange]) -> None:
-        """Doubt what IF NOT EXISTS made, where it may have been there before the first statement that is known."""
+        """Doubt tables and databases of IF NOT EXISTS that may have been there before all known statements."""
         if_absent = _IF_ABSENT.search(one.sql) is not None
         for change in changes:
             if isinstance(change, DatabaseDropped) or (isinstance(change, DatabaseCreated) and not if_absent):

@@ -1,4 +1,4 @@
-"""News of a statement for the tables that it is about, without their history: for the people who watch a run.
+"""News of a statement for its tables, for the people who watch a run.
 
 A statement is judged by its text and by columns as they are known now, which may be those behind it. Values are never among news.
 """
@@ -35,9 +35,10 @@ _UNDERSTOOD = (None, NO_TABLE, NO_COPIED_TABLE)
 
 @dataclass(frozen=True, slots=True)
 class SchemaNews:
-    """A change of a table's schema, or of rows that no event tells: ``column note varchar(80) added after id``.
+    """A change of a table's schema, or of rows that no event tells.
 
-    ``doubt`` says why the table's columns or rows are not proven behind it. ``position`` is None where an event told it.
+    ``text`` says it in words: ``column note varchar(80) added after id``. ``doubt`` says why the table's
+    columns or rows are not proven behind it. ``position`` is None where an event told it.
     """
 
     text: str
@@ -52,9 +53,10 @@ class SchemaNews:
 
 
 def statement_news(one: SourceStatement, tables: Mapping[TableId, TableSchema]) -> list[tuple[TableId, SchemaNews]]:
-    """Return the news of a statement, table by table; ``tables`` are those that are known, as they are known now.
+    """Return the news of a statement for each table that it is about.
 
-    A statement that may be about none of them has no news, nor has one that changes neither columns nor unseen rows.
+    ``tables`` are those that are known, as they are known now. A statement that may be about none of them has no
+    news, nor has one that changes neither columns nor unseen rows.
     """
     if one.is_first_state:
         return []
@@ -87,7 +89,7 @@ def _of_changes(
 
 
 def _doubt_of(change: TableChange) -> str | None:
-    """Return why rows are not proven behind a change; None where events or the change itself tell all of them."""
+    """Return why rows are not proven behind a change; None where all of them are told."""
     if isinstance(change, RowsChanged | Doubted):
         return change.reason
     if isinstance(change, ColumnAdded):

@@ -48,7 +48,7 @@ class ToldShapes:
 
 
 def told_shapes(counts: Iterable[WindowTable], rows: Iterable[TableShapeRow]) -> list[ToldShapes]:
-    """Return the shapes that events told, from the counts of tables in cells and the shapes that were seen there.
+    """Return the shapes that events told, from the counts and the shapes of cells.
 
     The counts have the positions at which events listed columns of equal names. Shapes that differ in types alone, and all shapes
     of a cell that an earlier version counted, are told somewhere between the same positions. A cell of which no change was kept
