@@ -18,7 +18,7 @@ from dts_assets.model.ledger_rows import TableShapeRow
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
 from dts_assets.wire.ddl.change_words import told_words
-from dts_assets.wire.ddl.schema_news import SchemaNews, statement_news
+from dts_assets.wire.ddl.schema_news import SchemaNews, Tables, statement_news
 from dts_assets.wire.ddl.table_schemas import TableSchema
 from dts_assets.wire.ddl.told_schemas import told_schema
 
@@ -41,10 +41,12 @@ def schema_news(
     statements = sorted(
         stored_statements(pipeline, {window.start for window in windows}), key=lambda one: (one.position, one.place)
     )
-    schemas = _schemas(pipeline, tables) if statements else {}
+    shapes = sorted(shapes, key=_in_order)
+    schemas: Tables = _schemas(pipeline, tables, shapes) if statements else {}
     for one in statements:
         assert one.window_start is not None, "a stored statement has its window"
-        for table, news in statement_news(one, schemas):
+        found_here, schemas = statement_news(one, schemas)
+        for table, news in found_here:
             if table in tables:
                 found.setdefault(table, {}).setdefault(one.window_start, []).append(news)
     for table, start, news in _of_shapes(shapes, {window.start for window in windows}):
@@ -55,23 +57,36 @@ def schema_news(
     return {table: {start: tuple(news) for start, news in mine.items()} for table, mine in found.items()}
 
 
-def _schemas(pipeline: Pipeline, tables: Mapping[TableId, Sequence[Column]]) -> dict[TableId, TableSchema]:
-    """Return the known tables as statements are judged by them: with the types that columns had last."""
+def _in_order(row: TableShapeRow) -> tuple[object, ...]:
+    """Return the place of a shape: by window, then fewer columns first, since most statements add some."""
+    return row.window_start, len(row.columns), repr(row.columns)
+
+
+def _schemas(
+    pipeline: Pipeline, tables: Mapping[TableId, Sequence[Column]], shapes: Iterable[TableShapeRow]
+) -> dict[TableId, TableSchema]:
+    """Return the known tables as statements are judged by them.
+
+    They have the columns that the first shapes tell; without a shape those that the registry has, with their last types.
+    """
     types = source_types(pipeline)
-    shapes = {
+    told = {
         table: tuple(
             ColumnShape(one.source_names[0], types.get(table, {}).get(one.name, ""), one.is_key) for one in columns
         )
         for table, columns in tables.items()
     }
-    return {table: told_schema(shape, None, tells_keys=True) for table, shape in shapes.items()}
+    first: dict[TableId, tuple[ColumnShape, ...]] = {}
+    for row in shapes:
+        first.setdefault(row.table, row.columns)
+    told |= {table: shape for table, shape in first.items() if table in tables}
+    return {table: told_schema(shape, None, tells_keys=True) for table, shape in told.items()}
 
 
 def _of_shapes(rows: Iterable[TableShapeRow], starts: set[datetime]) -> Iterable[tuple[TableId, datetime, SchemaNews]]:
-    """Yield the news that the shapes of a window tell beside those before."""
+    """Yield the news that the shapes of a window, which are in order, tell beside those before."""
     known: dict[TableId, dict[str, TableSchema]] = {}
-    in_order = sorted(rows, key=lambda row: (row.window_start, str(row.first_position), repr(row.columns)))
-    for row in in_order:
+    for row in rows:
         schema = told_schema(row.columns, None, tells_keys=True)
         before = known.setdefault(row.table, {})
         if before and repr(row.columns) not in before and row.window_start in starts:

@@ -30,7 +30,7 @@ def said(sql: str, *, is_first_state: bool = False) -> SourceStatement:
 
 
 def news(sql: str) -> list[tuple[str, str, str | None]]:
-    return [(table.table, one.text, one.doubt) for table, one in statement_news(said(sql), KNOWN)]
+    return [(table.table, one.text, one.doubt) for table, one in statement_news(said(sql), KNOWN)[0]]
 
 
 @pytest.mark.parametrize(
@@ -72,9 +72,16 @@ def test_a_statement_without_news(sql: str) -> None:
 
 
 def test_a_definition_before_a_full_load_is_no_news() -> None:
-    assert statement_news(said("CREATE TABLE orders (id INT)", is_first_state=True), KNOWN) == []
+    assert statement_news(said("CREATE TABLE orders (id INT)", is_first_state=True), KNOWN) == ([], KNOWN)
 
 
 def test_values_and_line_ends_stand_in_no_line() -> None:
-    (one,) = [str(one) for _, one in statement_news(said("ALTER TABLE orders ADD `a\nb` INT DEFAULT 4711"), KNOWN)]
+    found, _ = statement_news(said("ALTER TABLE orders ADD `a\nb` INT DEFAULT 4711"), KNOWN)
+    (one,) = [str(one) for _, one in found]
     assert one == "0:4:700: column a b int(11) added after n"
+
+
+def test_the_next_statement_is_judged_by_what_one_has_made() -> None:
+    _, tables = statement_news(said("ALTER TABLE orders ADD c INT"), KNOWN)
+    found, _ = statement_news(said("ALTER TABLE orders CHANGE c d BIGINT"), tables)
+    assert [one.text for _, one in found] == ["column c renamed to d", "column d is bigint(20), was int(11)"]

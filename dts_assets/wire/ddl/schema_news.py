@@ -1,6 +1,6 @@
-"""News of a statement for its tables, for the people who watch a run.
+"""News of statements for their tables, for the people who watch a run.
 
-A statement is judged by its text and by columns as they are known now, which may be those behind it. Values are never among news.
+A statement is judged by its text and by columns that are told of its time, which may be those behind it. Values are never news.
 """
 
 from __future__ import annotations
@@ -52,29 +52,33 @@ class SchemaNews:
         return " ".join(shown.split())
 
 
-def statement_news(one: SourceStatement, tables: Mapping[TableId, TableSchema]) -> list[tuple[TableId, SchemaNews]]:
-    """Return the news of a statement for each table that it is about.
+Tables = Mapping[TableId, TableSchema]
 
-    ``tables`` are those that are known, as they are known now. A statement that may be about none of them has no
+
+def statement_news(one: SourceStatement, tables: Tables) -> tuple[list[tuple[TableId, SchemaNews]], Tables]:
+    """Return the news of a statement for each table that it is about, and the tables behind it.
+
+    ``tables`` are those that are known, with the columns that were told last. A statement that may be about none of them has no
     news, nor has one that changes neither columns nor unseen rows.
     """
     if one.is_first_state:
-        return []
+        return [], tables
     known = apply(Catalog(tables=tables), one.sql, one.database)
     if known.problem is None:
-        return list(_of_changes(one, known.changes, tables))
+        return list(_of_changes(one, known.changes, tables)), known.catalog.tables
     alone = apply(Catalog(), one.sql, one.database)
     if alone.problem in _UNDERSTOOD:  # it does not fit columns that may be those behind it
-        return list(_of_effects(one))
-    return [
+        return list(_of_effects(one)), tables
+    news = [
         (change.table, SchemaNews("a statement that is not understood", one.position, known.problem))
         for change in known.changes
         if not isinstance(change, DatabaseCreated | DatabaseCharsetChanged | DatabaseDropped)
     ]
+    return news, tables
 
 
 def _of_changes(
-    one: SourceStatement, changes: Iterable[SchemaChange], tables: Mapping[TableId, TableSchema]
+    one: SourceStatement, changes: Iterable[SchemaChange], tables: Tables
 ) -> Iterable[tuple[TableId, SchemaNews]]:
     for change in changes:
         if isinstance(change, DatabaseDropped):
