@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+import numpy as np
 import pyarrow as pa
 
 from dts_assets.flows.known_tables import known_tables
@@ -20,6 +21,7 @@ from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
 from dts_assets.planning.cuts import frontier, window_cut
+from dts_assets.stages.change_columns import positions_of
 from dts_assets.stages.ddl_statements import source_statements
 from dts_assets.store.files import read_batches
 from dts_assets.wire.ddl.schema_history import SchemaState, SourceStatement, schema_history
@@ -115,12 +117,14 @@ class SchemaSources:
         for file in files:
             positions = wanted[file.partition["window_start"]]
             for rows in read_batches(store, [file.path], ("source_position", "event_time")):
-                for place, time in zip(
-                    rows["source_position"].to_pylist(), rows["event_time"].to_pylist(), strict=True
-                ):
-                    position = SourcePosition(**place)
-                    if position in positions:
-                        found[position] = time
+                places = positions_of(rows)
+                for position in positions - found.keys():
+                    wanted_place = (position.lineage, position.file, position.position)
+                    here = np.flatnonzero(
+                        np.logical_and.reduce([part == at for part, at in zip(places, wanted_place, strict=True)])
+                    )
+                    if len(here):
+                        found[position] = rows["event_time"][int(here[0])].as_py()
         return found
 
     def _holds(self, start: datetime | None, position: SourcePosition) -> bool:

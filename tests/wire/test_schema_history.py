@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from random import Random
 
 import pytest
 
 from dts_assets.model.columns import ColumnShape
+from dts_assets.model.key_periods import KeyPeriod, list_digest
+from dts_assets.model.ledger_rows import TableShapeRow, WindowTable
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
 from dts_assets.wire.ddl.change_words import all_words, told_words
@@ -21,13 +24,13 @@ from dts_assets.wire.ddl.schema_history import (
     state_at,
 )
 from dts_assets.wire.ddl.table_schemas import Catalog, SchemaColumn, ServerRules, TableSchema
-from dts_assets.wire.ddl.told_schemas import ToldColumn, ToldShapes, types_alike
+from dts_assets.wire.ddl.told_schemas import ToldColumn, ToldShapes, told_shapes, types_alike
 from tests.tiers import times
 from tests.wire.random_statements import RandomStatements
 from tests.wire.schema_oracle import NOT_FOLLOWED, Beside
 from tests.wire.server_catalog import Compared, of_model
 
-ORDERS = TableId("shop", "", "orders")
+ORDERS, START = TableId("shop", "", "orders"), datetime(2026, 1, 5, tzinfo=UTC)
 
 
 def at(position: int) -> SourcePosition:
@@ -259,6 +262,74 @@ def test_types_are_compared_as_events_spell_them(stated: str, told_type: str, al
 
 def test_a_type_that_is_made_to_be_slow_is_read_at_once() -> None:
     assert not types_alike("enum(" + "''" * 20_000, "enum(" + "'a" * 20_000)
+
+
+def cell(**lists: tuple[int, int]) -> WindowTable:
+    """The counts of a cell whose events listed columns, named by letters, between two positions."""
+    periods = tuple(KeyPeriod(at(first), at(last), (list_digest(names),)) for names, (first, last) in lists.items())
+    return WindowTable(
+        kafka_partition=0, window_start=START, table=ORDERS, changes=9, kept=9, redelivered=0, quarantined=0, row_hash=0,
+        absent_rows=0, invalid_values=0, keys=(KeyPeriod(at(1), at(9), ("a",)),), lists=periods, first_position=at(1),
+        last_position=at(9),
+    )  # fmt: skip
+
+
+def seen(*shapes: tuple[ColumnShape, ...]) -> list[TableShapeRow]:
+    return [TableShapeRow(0, START, ORDERS, one, at(0), "") for one in shapes]
+
+
+def test_shapes_stand_where_the_counts_of_their_cell_say() -> None:
+    a, ab = shape(("a", "int")), shape(("a", "int"), ("b", "int"))
+    wide = shape(("a", "int"), ("b", "bigint"))
+    found = told_shapes([cell(a=(1, 3), ab=(4, 9))], seen(ab, a))
+    assert [(one.first, one.last, one.shapes) for one in found] == [(at(1), at(3), (a,)), (at(4), at(9), (ab,))]
+    assert all(one.tells_keys and one.window_start == START for one in found)
+    (_, both) = told_shapes([cell(a=(1, 3), ab=(4, 9))], seen(ab, a, wide))
+    assert set(both.shapes) == {ab, wide}
+    there_and_back = replace(cell(ab=(1, 3)), lists=(*cell(ab=(1, 3)).lists, *cell(a=(4, 4), ab=(5, 9)).lists))
+    assert [(one.first, one.last, len(one.shapes)) for one in told_shapes([there_and_back], seen(a, ab))] == [
+        (at(1), at(3), 1), (at(5), at(9), 1), (at(4), at(4), 1),
+    ]  # fmt: skip
+    assert [(one.first, one.last, len(one.shapes)) for one in told_shapes([there_and_back], seen(ab, wide))] == [
+        (at(1), at(9), 2)
+    ]  # fmt: skip
+
+
+def test_shapes_of_a_cell_without_lists_stand_somewhere_in_it_and_without_changes_nowhere() -> None:
+    a, ab = shape(("a", "int")), shape(("a", "int"), ("b", "int"))
+    (found,) = told_shapes([cell()], seen(ab, a))
+    assert (found.first, found.last, set(found.shapes)) == (at(1), at(9), {a, ab})
+    filtered = replace(cell(), first_position=None, last_position=None, keys=())
+    assert told_shapes([filtered], seen(a)) == []
+    assert told_shapes([cell(a=(1, 3))], []) == told_shapes([], seen(a)) == []
+    assert not told_shapes([replace(cell(a=(1, 3)), keys=())], seen(a))[0].tells_keys
+
+
+def test_positions_of_a_later_lineage_stand_behind_all_of_an_earlier_one() -> None:
+    later = replace(said(5, "ALTER TABLE orders ADD c INT"), position=SourcePosition(1, 1, 5))
+    wide = shape(("id", "int(11)"), ("n", "int(11)"), ("c", "int(11)"))
+    events = ToldShapes(ORDERS, SourcePosition(1, 1, 7), SourcePosition(1, 1, 7), (wide,))
+    states = history(CREATE, later, events, told(20, 900, FIRST))
+    assert [(one.position.lineage, one.position.position) for one in states] == [(0, 10), (1, 5)]
+    assert state_at(states, SourcePosition(0, 9, 9)) == states[0]
+
+
+def test_a_column_whose_name_changes_in_case_only_is_told_by_its_event() -> None:
+    renamed = shape(("ID", "int(11)"), ("n", "int(11)"), key=("ID",))
+    assert shown(history(CREATE, told(20, 20, renamed))) == [(10, "id:int(11) n:int(11)"), (20, "ID:int(11) n:int(11)")]
+
+
+def test_events_of_many_cells_that_say_the_old_columns_for_a_while_are_believed_at_their_positions() -> None:
+    """As Canal's do beside a statement of the same second: each position shows what its events listed."""
+    wide = shape(("id", "int(11)"), ("n", "int(11)"), ("c", "int(11)"))
+    alter = said(30, "ALTER TABLE orders ADD c INT")
+    states = history(CREATE, alter, told(31, 32, FIRST), told(33, 40, wide))
+    assert shown(states) == [
+        (10, "id:int(11) n:int(11)"),
+        (30, "id:int(11) n:int(11) c:int(11)"),
+        (31, "id:int(11) n:int(11)"),
+        (33, "id:int(11) n:int(11) c:int(11)?"),
+    ]
 
 
 @dataclass
