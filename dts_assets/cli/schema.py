@@ -10,6 +10,7 @@ from rich.text import Text
 
 from dts_assets.cli.main import config_option, settings_of, table_of
 from dts_assets.cli.tables import chosen_subscription, table_named
+from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.pipeline import Pipeline, open_pipeline
 from dts_assets.flows.schema_history import SchemaSources
 from dts_assets.flows.schema_moments import SchemaAnswer, schema_at
@@ -68,7 +69,12 @@ def _table(pipeline: Pipeline, name: str) -> TableId:
     Raises:
         click.BadParameter: There is none, or it could be one of several.
     """
-    return table_named(name, SchemaSources.of(pipeline).tables, pipeline.name)
+    known = tuple(known_tables(pipeline))
+    if not any(
+        one.is_called(name) for one in known
+    ):  # to follow all statements takes seconds where there are thousands
+        known = SchemaSources.of(pipeline).tables
+    return table_named(name, known, pipeline.name)
 
 
 def _show(console: Console, pipeline: Pipeline, answer: SchemaAnswer, *, since: bool) -> None:

@@ -26,7 +26,9 @@ from tests.dts_messages import SERVER
 from tests.flows.changing_schemas import WINDOWS, Worked, opened
 from tests.flows.harness import Harness, table_id
 from tests.flows.history import border
-from tests.flows.short import SECOND
+from tests.flows.in_process import bench_in_process
+from tests.flows.short import SECOND, item, items, open_short, short_source
+from tests.flows.source import Ddl, Dml
 from tests.wire.server_catalog import Compared, of_model, of_server
 
 ITEMS = table_id("items")
@@ -201,3 +203,23 @@ def test_at_each_statement_the_columns_are_those_of_the_server(
             schemas = {table: one.schema for table, one in there.items() if one is not None and one.schema is not None}
             assert of_model(Catalog(tables=schemas)) == catalog, (name, place, moment)
     assert all(one.statement is not None for mine in states.values() for one in mine)
+
+
+def test_what_stands_behind_the_cut_is_not_complete_yet(tmp_path: Path) -> None:
+    """A statement comes behind the last CHECKPOINT of a window, so that snapshots of the window stand before it."""
+    table = items()
+    source = short_source(table)
+    source.transaction(border(0) + SECOND, Dml(table, [(None, item(1))]))
+    source.checkpoint(border(0) + 300 * SECOND)
+    behind = source.transaction(border(0) + 400 * SECOND, Ddl("ALTER TABLE items ADD c INT"))
+    source.checkpoint(border(1) + 300 * SECOND)
+    harness = open_short(bench_in_process(tmp_path, "cut"), tmp_path / "capture", source.messages, windows=2)
+    harness.all(0)
+    assert columns(schema_at(harness.pipeline, ITEMS, None)) == "id:int(11) n:int(11) note:varchar(80)"
+    assert columns(schema_at(harness.pipeline, ITEMS, AtWindow(border(0)))) == "id:int(11) n:int(11) note:varchar(80)"
+    assert "is complete, up to position 0:9:" in refused(harness.pipeline, at(behind))
+    assert "is not whole yet" in refused(harness.pipeline, AtGtid(f"{SERVER}:2"))
+    harness.all(1)
+    for moment in (None, at(behind), AtGtid(f"{SERVER}:2"), AtWindow(border(1))):
+        assert columns(schema_at(harness.pipeline, ITEMS, moment)) == "id:int(11) n:int(11) note:varchar(80) c:int(11)"
+    assert columns(schema_at(harness.pipeline, ITEMS, AtWindow(border(0)))) == "id:int(11) n:int(11) note:varchar(80)"

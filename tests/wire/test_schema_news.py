@@ -65,7 +65,11 @@ def test_a_statement_has_news_for_its_tables(sql: str, expected: list[tuple[str,
 @pytest.mark.parametrize(
     "sql",
     ["TRUNCATE orders", "CREATE INDEX i ON orders (n)", "ALTER TABLE orders ADD INDEX (n)", "CREATE DATABASE more",
-     "FROBNICATE x", "GRANT SELECT ON orders TO reader", "", "ALTER TABLE orders ENGINE = InnoDB", "CREATE VIEW v AS SELECT 1"],
+     "FROBNICATE x", "GRANT SELECT ON orders TO reader", "", "ALTER TABLE orders ENGINE = InnoDB", "CREATE VIEW v AS SELECT 1",
+     "ANALYZE TABLE orders", "OPTIMIZE TABLE orders", "CREATE TRIGGER x BEFORE INSERT ON orders FOR EACH ROW SET NEW.n = 'a'",
+     "CREATE PROCEDURE p() BEGIN DROP TABLE orders; END", "ALTER TABLE orders ADD PARTITION (PARTITION p9 VALUES LESS THAN (9))",
+     "ALTER TABLE orders COMMENT = 'x'", "LOCK TABLES orders WRITE", "FLUSH TABLES orders", "SET @a = 'orders'",
+     "DROP VIEW orders_v", "DROP TRIGGER x", "CREATE USER orders", "ALTER TABLE orders ADD CONSTRAINT f FOREIGN KEY (n) REFERENCES items (n)"],
 )  # fmt: skip
 def test_a_statement_without_news(sql: str) -> None:
     assert news(sql) == []
