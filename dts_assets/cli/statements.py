@@ -114,7 +114,18 @@ def _settings(
     """
     zone = {} if time_zone is None else {"source_time_zone": _zone(time_zone)}
     if settings is not None:
-        names = ("format", "source_time_zone", "tables", "types", "columns", "rows", "sql", "partitions")
+        names = (
+            "format",
+            "source_time_zone",
+            "tables",
+            "types",
+            "columns",
+            "rows",
+            "sql",
+            "partitions",
+            "rename",
+            "merge",
+        )
         given = settings.model_dump(include=set(names))
         return {**given, **({} if settings.schema_file is None else {"schema": settings.schema_file}), **zone}
     if wire_format is None:
@@ -173,5 +184,7 @@ def _say_result(exported: Exported) -> None:
         say(f"{exported.refused:,} of the changes have no statement; a comment in their place says why")
     if exported.quarantined:
         say(f"{exported.quarantined:,} changes are in quarantine, and not among the statements")
+    if exported.merged:
+        say(f"merged tables have no statements: {', '.join(map(str, sorted(exported.merged)))}")
     if exported.lacking:
         say(f"some windows lack tables that are paused or removed: {', '.join(map(str, sorted(exported.lacking)))}")

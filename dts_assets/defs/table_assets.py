@@ -74,12 +74,13 @@ def graph_tables(subscription: Subscription) -> tuple[TableAsset, ...]:
     While no table of the lake is known, the registry is the file that was shipped with the configuration, if there is one. Tables
     that a person has removed are not shown.
     """
-    known: dict[TableId, tuple[Column, ...]] = dict.fromkeys(subscription.tables.exact, ())
+    exact = map(subscription.routes.lake_table, subscription.tables.exact)
+    known: dict[TableId, tuple[Column, ...]] = dict.fromkeys(exact, ())
     found = read_registry(subscription.registry_path) or read_registry(subscription.shipped_registry_path)
     for table, registered in found.items():
         if registered.removed:
             known.pop(table, None)
-        elif subscription.tables.takes(table):
+        elif subscription.decoded_sources(table, registered.sources):
             known[table] = stored_columns(registered.shape, subscription.rule_finder(table))
     shown = [
         (layer, table, columns)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from dts_assets.flows.known_tables import known_tables
+from dts_assets.flows.known_tables import known_names
 from dts_assets.flows.looks import looks
 from dts_assets.flows.open_windows import files_of_cells
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
@@ -51,7 +51,7 @@ def compare_contents(pipeline: Pipeline, *, spark: SparkProvider, progress: Prog
     """
     if pipeline.settings.traits.order is not ChangeOrder.MESSAGE_ID:
         return
-    if not next(looks(pipeline, known_tables(pipeline))).topic.history.undecided:
+    if not next(looks(pipeline, known_names(pipeline))).topic.history.undecided:
         return
     rows, known = pipeline.ledger.windows(), pipeline.comparisons()
     lives = find_lives(rows, known)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from dts_assets.flows.known_tables import known_tables
+from dts_assets.flows.known_tables import known_names
 from dts_assets.flows.looks import Look, looks, paused_now
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.raw import plan_offsets, refuse_other_topic
@@ -28,7 +28,7 @@ def find_work(pipeline: Pipeline) -> Work:
         CaptureGrownError: A capture that is declared complete has grown.
         RecreatedTopicError: The topic ends before an offset that is stored.
     """
-    known = known_tables(pipeline)
+    known = known_names(pipeline)
     candidates = looks(pipeline, known)
     look = next(candidates)
     # Marks are read first: a run may store more after the watermarks are read.

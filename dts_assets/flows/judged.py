@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 
-from dts_assets.flows.known_tables import known_tables
+from dts_assets.flows.known_tables import known_names, known_tables
 from dts_assets.flows.pauses import paused_here
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.model.ledger_rows import Cut, IngestWindow
@@ -115,5 +115,5 @@ def _unmade(pipeline: Pipeline, cells: Iterable[IngestWindow], cuts: Iterable[Cu
     whole = sorted(window for window, count in closed.items() if count == len(pipeline.kafka_partitions))
     if not whole:
         return []
-    topic = pipeline.topic_marks(cells, known_tables(pipeline))
+    topic = pipeline.topic_marks(cells, known_names(pipeline))
     return [topic.mark(window) for window in whole]

@@ -5,7 +5,7 @@ The graph is drawn from that file. It is a cache of the ledger's ``table_shapes`
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -16,7 +16,9 @@ from dts_assets.model.column_rules import TableRules, stored_columns, table_rule
 from dts_assets.model.columns import Column, ColumnShape, joined_type, same_name
 from dts_assets.model.ledger_rows import TableShapeRow
 from dts_assets.model.positions import SourcePosition
+from dts_assets.model.routes import routed_columns
 from dts_assets.model.tables import TableId
+from dts_assets.model.windows import Window
 from dts_assets.planning.column_names import ColumnNames, named_columns, spelled_as_last
 from dts_assets.planning.column_types import ColumnTypes, column_types
 from dts_assets.settings.rules import idle_rules
@@ -41,20 +43,53 @@ def register_shapes(pipeline: Pipeline, shapes: Mapping[TableShape, SourcePositi
     before = _registered_tables(pipeline)
     if lost := before is None:
         shapes, before = merge_shapes([stored_shapes(pipeline.ledger.table_shapes()), shapes]), {}
+    shapes, sources = _routed(pipeline, shapes)
     found: dict[TableId, dict[str, RegisteredColumn]] = {}
     known: dict[TableId, dict[str, RegisteredColumn]] = {}
     for shape in sorted(shapes, key=lambda one: (shapes[one], one.table)):
-        if not pipeline.settings.tables.takes(shape.table):
-            continue
         if shape.table not in known:
             known[shape.table] = _by_name(before.get(shape.table))
         _add_shape(pipeline, shape, found.setdefault(shape.table, {}), known[shape.table])
     spelled = _spelled_as_last(pipeline, found, known, shapes)
     keyed = _keyed_as_last(pipeline, spelled, before, shapes)
-    _merge(pipeline, _typed_as_all(pipeline, keyed, before))
+    _merge(pipeline, _typed_as_all(pipeline, keyed, before), sources)
     if lost:
         register_removed(pipeline)
     return tuple(sorted(found.keys() - before.keys()))
+
+
+def _routed(
+    pipeline: Pipeline, shapes: Mapping[TableShape, SourcePosition]
+) -> tuple[dict[TableShape, SourcePosition], dict[TableId, tuple[TableId, ...]]]:
+    """Return the shapes of decoded tables as shapes of lake tables, and the source tables of lake tables with other names."""
+    routes, found, sources = (
+        pipeline.settings.routes,
+        list[dict[TableShape, SourcePosition]](),
+        dict[TableId, set[TableId]](),
+    )
+    for shape, position in shapes.items():
+        if pipeline.settings.tables.takes(shape.table):
+            table = routes.lake_table(shape.table)
+            found.append({TableShape(table, routed_columns(routes, shape.table, shape.columns)): position})
+            sources.setdefault(table, set()).add(shape.table)
+    others = {table: tuple(sorted(some)) for table, some in sources.items() if some != {table}}
+    return merge_shapes(found), others
+
+
+def lake_shapes(pipeline: Pipeline, windows: Sequence[Window] | None = None) -> list[TableShapeRow]:
+    """Return the shapes that the ledger has of some windows (None: of all), as shapes of lake tables.
+
+    Those of tables that are not decoded are left out.
+    """
+    settings, routes = pipeline.settings, pipeline.settings.routes
+    rows = pipeline.ledger.table_shapes() if windows is None else pipeline.ledger.table_shapes(windows)
+    if not routes:
+        return rows
+    return [
+        replace(row, table=routes.lake_table(row.table), columns=routed_columns(routes, row.table, row.columns))
+        for row in rows
+        if settings.tables.takes(row.table)
+    ]
 
 
 def _add_shape(
@@ -100,7 +135,7 @@ def _spelled_as_last(
     if not doubtful:
         return made
     seen: dict[tuple[TableId, str], tuple[datetime, SourcePosition]] = {}
-    for row in pipeline.ledger.table_shapes():
+    for row in lake_shapes(pipeline):
         place = row.window_start, row.first_position or SourcePosition(0, 0, 0)
         for shown in row.columns:
             seen[row.table, shown.name] = max(place, seen.get((row.table, shown.name), place))
@@ -128,7 +163,7 @@ def _keyed_as_last(
             keys.setdefault(shape.table, set()).add(_key(shape.columns))
     doubtful = {table for table, some in keys.items() if len(some) > 1}
     last: dict[TableId, tuple[datetime, SourcePosition, tuple[ColumnShape, ...]]] = {}
-    for row in pipeline.ledger.table_shapes() if doubtful else ():
+    for row in lake_shapes(pipeline) if doubtful else ():
         seen = row.window_start, row.first_position or SourcePosition(0, 0, 0), row.columns
         if row.table in doubtful and (row.table not in last or last[row.table][:2] < seen[:2]):
             last[row.table] = seen
@@ -181,8 +216,25 @@ def known_tables(pipeline: Pipeline) -> dict[TableId, tuple[Column, ...]]:
     return {
         table: stored_columns(entry.shape, pipeline.settings.rule_finder(table))
         for table, entry in (_registered_tables(pipeline) or {}).items()
-        if pipeline.settings.tables.takes(table)
+        if pipeline.settings.decoded_sources(table, entry.sources)
     }
+
+
+def known_sources(pipeline: Pipeline) -> dict[TableId, tuple[TableId, ...]]:
+    """Return the source tables of every known table, by its name in the lake."""
+    found = {
+        table: pipeline.settings.decoded_sources(table, entry.sources)
+        for table, entry in (_registered_tables(pipeline) or {}).items()
+    }
+    return {table: sources for table, sources in found.items() if sources}
+
+
+def known_names(pipeline: Pipeline) -> tuple[TableId, ...]:
+    """Return the names of all known tables, in the lake and at the source, each once."""
+    tables = known_tables(pipeline)
+    if not pipeline.settings.routes:
+        return tuple(tables)
+    return tuple(dict.fromkeys([*tables, *(source for some in known_sources(pipeline).values() for source in some)]))
 
 
 def ruled_tables(pipeline: Pipeline, tables: Iterable[TableId]) -> dict[TableId, TableRules]:
@@ -205,7 +257,7 @@ def rules_without_columns(pipeline: Pipeline) -> tuple[str, ...]:
         for table, entry in (_registered_tables(pipeline) or {}).items()
         if pipeline.settings.columns
     }
-    return idle_rules(pipeline.settings.columns, tables)
+    return idle_rules(pipeline.settings.columns, tables, pipeline.settings.routes)
 
 
 def source_types(pipeline: Pipeline) -> dict[TableId, dict[str, str]]:
@@ -239,7 +291,8 @@ def widen_unsigned(pipeline: Pipeline, columns: Iterable[tuple[TableId, str]], *
         wider = replace(column, type=types.type, own_types=types.own)
         if wider != column and not declared.keys() & column.column.source_names:
             changed.setdefault(table, {})[same_name(name)] = wider
-    _merge(pipeline, _typed_as_all(pipeline, changed, registered))
+    sources = {table: registered[table].sources for table in changed}
+    _merge(pipeline, _typed_as_all(pipeline, changed, registered), sources)
     return bool(changed)
 
 
@@ -249,8 +302,15 @@ def _registered_tables(pipeline: Pipeline) -> dict[TableId, RegisteredTable] | N
     return None if lake is None else read_registry_of(pipeline.settings.registry_path, lake)
 
 
-def _merge(pipeline: Pipeline, found: Mapping[TableId, Mapping[str, RegisteredColumn]]) -> None:
-    tables = [RegisteredTable(table, tuple(columns.values())) for table, columns in found.items()]
+def _merge(
+    pipeline: Pipeline,
+    found: Mapping[TableId, Mapping[str, RegisteredColumn]],
+    sources: Mapping[TableId, tuple[TableId, ...]],
+) -> None:
+    tables = [
+        RegisteredTable(table, tuple(columns.values()), sources=sources.get(table, ()))
+        for table, columns in found.items()
+    ]
     merge_registry(pipeline.settings.registry_path, tables, lake=pipeline.lake.identity(pipeline.name))
 
 
@@ -304,7 +364,7 @@ def _typed_as_all(
                 for name in column.column.source_names:
                     doubtful.setdefault((table, name), []).append(column)
     texts: dict[tuple[TableId, str], set[str]] = {}
-    for row in pipeline.ledger.table_shapes() if doubtful else ():
+    for row in lake_shapes(pipeline) if doubtful else ():
         for shown in row.columns:
             for column in doubtful.get((row.table, shown.name), ()):
                 texts.setdefault((row.table, same_name(column.name)), set()).add(shown.original_type)

@@ -144,7 +144,7 @@ class Layer:
 
     def takes(self, settings: Subscription, table: TableId) -> bool:
         """Tell whether a table has the layer."""
-        return self.asked_for is None or any(table.matches(glob) for glob in self.asked_for(settings))
+        return self.asked_for is None or any(settings.routes.means(table, glob) for glob in self.asked_for(settings))
 
     def title(self, settings: Subscription) -> str:
         """Return a text that is another one once other tables have the layer, or other columns in it.

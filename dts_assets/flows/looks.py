@@ -15,7 +15,7 @@ from datetime import datetime
 from functools import lru_cache
 from threading import Lock
 
-from dts_assets.flows.known_tables import known_tables
+from dts_assets.flows.known_tables import known_names
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.model.formats import ChangeOrder
 from dts_assets.model.ledger_rows import Cut, IngestWindow, RawWindow, SettledDay
@@ -121,7 +121,7 @@ class RawMarks:
 def raw_marks(pipeline: Pipeline) -> RawMarks:
     """Return the marks of raw as they stand now."""
     stored = pipeline.ledger.marks_by_day()
-    settled = settled_now(pipeline, stored, list(known_tables(pipeline)))
+    settled = settled_now(pipeline, stored, list(known_names(pipeline)))
     return RawMarks(stored, begin_of_look(settled, stored.files))
 
 

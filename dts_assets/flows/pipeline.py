@@ -187,7 +187,7 @@ class Pipeline:
     def shaping_settings(self) -> str:
         """Return a digest of the settings that decide what rows of tables look like."""
         settings = self.settings
-        facts = {
+        facts: dict[str, object] = {
             "types": dict(sorted(settings.types.items())),
             "include": list(settings.tables.include),
             "exclude": list(settings.tables.exclude),
@@ -204,6 +204,9 @@ class Pipeline:
             facts["zone"] = settings.source_time_zone
         if any(settings.rules):  # a lake without rules keeps the digest that it has
             facts["rules"] = settings.rules
+        if settings.routes:
+            merges = [[name, list(some)] for name, some in settings.merge.items()]
+            facts["routes"] = {"rename": list(settings.rename.items()), "merge": merges}
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:12]
 
     def judging_settings(self) -> str:

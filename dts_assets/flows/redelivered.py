@@ -88,6 +88,7 @@ def find_redelivered_changes(
                 stretches={cell: some for cell in (one.cell, *one.earlier) if (some := history.stretches(cell))},
                 entries_store=store,
                 redeliveries=target,
+                routes=pipeline.settings.routes,
             )
             for one in suspicious
         ]

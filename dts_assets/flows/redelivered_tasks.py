@@ -5,6 +5,7 @@ The entries of a cell are compared with the entries of windows before it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -14,6 +15,7 @@ import pyarrow.compute as pc
 
 from dts_assets.model.lineages import LineageRule
 from dts_assets.model.lives import Stretch
+from dts_assets.model.routes import NO_ROUTES, Routes
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.stages.redelivered_entries import (
@@ -34,7 +36,7 @@ class IdentityTask:
     """The comparison of the entries of one cell with each other and with earlier cells.
 
     ``earlier`` has the files of each earlier cell, oldest cell first. ``stretches`` are those of all these cells, where messages
-    carry ids; empty where positions tell copies.
+    carry ids; empty where positions tell copies. ``tables`` are lake tables, to which ``routes`` lead.
     """
 
     cell: Cell
@@ -48,6 +50,7 @@ class IdentityTask:
     stretches: Mapping[Cell, tuple[Stretch, ...]]
     entries_store: FileStore
     redeliveries: WriteTarget
+    routes: Routes = NO_ROUTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +71,11 @@ def find_in_cell(task: IdentityTask, attempt: str) -> IdentityResult:
     found = _copies(task) if task.stretches else _redelivered(task)
     keys = keys_of(found)
     counts = found.group_by(["database", "schema", "table"]).aggregate([("rows", "sum")])
-    changes = {
-        table: row["rows_sum"]
-        for row in counts.to_pylist()
-        if (table := TableId(row["database"] or "", row["schema"] or "", row["table"] or "")) in task.tables
-    }
+    changes = Counter[TableId]()
+    for row in counts.to_pylist():
+        table = task.routes.decoded_table(TableId(row["database"] or "", row["schema"] or "", row["table"] or ""))
+        if table is not None and table in task.tables:
+            changes[table] += row["rows_sum"]
     with TableWriter(task.redeliveries, attempt) as writer:
         for batch in _listed(task, found).to_batches():
             writer.write(batch)
@@ -103,7 +106,8 @@ def _copies(task: IdentityTask) -> pa.Table:
 def _listed(task: IdentityTask, found: pa.Table) -> pa.Table:
     """Return the rows of ``redeliveries``: one for each change of the entries found, of wanted tables."""
     names = zip(*(found[name].to_pylist() for name in ("database", "schema", "table")), strict=True)
-    wanted = [TableId(*(name or "" for name in parts)) in task.tables for parts in names]
+    sources = (TableId(*(name or "" for name in parts)) for parts in names)
+    wanted = [task.routes.decoded_table(source) in task.tables for source in sources]
     found = found.filter(pa.array(wanted, pa.bool_())).combine_chunks()
     rows = pc.fill_null(found["rows"], 0).to_numpy().astype(np.int64)
     owners = np.repeat(np.arange(len(rows)), rows)

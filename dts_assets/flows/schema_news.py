@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
-from dts_assets.flows.known_tables import source_types
+from dts_assets.flows.known_tables import known_sources, source_types
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.schema_history import stored_statements
 from dts_assets.model.columns import Column, ColumnShape
@@ -33,26 +33,32 @@ def schema_news(
     *,
     tables: Mapping[TableId, Sequence[Column]],
 ) -> News:
-    """Return what windows brought for the schemas of known tables.
+    """Return what windows brought for the schemas of known tables, by their names in the lake.
 
-    ``shapes`` are those of the windows and of the window before.
+    ``shapes`` are those of source tables in the windows and in the window before.
     """
+    routes, sources = pipeline.settings.routes, known_sources(pipeline)
+    lake_names = {source: table for table in tables for source in sources.get(table, (table,))}
+    told = {
+        source: [one for one in tables[table] if one.name not in routes.shard_columns(table)]
+        for source, table in lake_names.items()
+    }
     found: dict[TableId, dict[datetime, list[SchemaNews]]] = {}
     statements = sorted(
         stored_statements(pipeline, {window.start for window in windows}), key=lambda one: (one.position, one.place)
     )
     shapes = sorted(shapes, key=_in_order)
-    schemas: Tables = _schemas(pipeline, tables, shapes) if statements else {}
+    schemas: Tables = _schemas(pipeline, lake_names, told, shapes) if statements else {}
     for one in statements:
         assert one.window_start is not None, "a stored statement has its window"
         found_here, schemas = statement_news(one, schemas)
         for table, news in found_here:
-            if table in tables:
-                found.setdefault(table, {}).setdefault(one.window_start, []).append(news)
-    for table, start, news in _of_shapes(shapes, {window.start for window in windows}):
-        if table in tables and start not in found.get(
-            table, {}
-        ):  # statements of the window explain what its events told
+            if table in lake_names:
+                found.setdefault(lake_names[table], {}).setdefault(one.window_start, []).append(news)
+    for source, start, news in _of_shapes(shapes, {window.start for window in windows}):
+        table = lake_names.get(source)
+        # Statements of the window explain what its events told.
+        if table is not None and start not in found.get(table, {}):
             found.setdefault(table, {}).setdefault(start, []).append(news)
     return {table: {start: tuple(news) for start, news in mine.items()} for table, mine in found.items()}
 
@@ -63,16 +69,19 @@ def _in_order(row: TableShapeRow) -> tuple[object, ...]:
 
 
 def _schemas(
-    pipeline: Pipeline, tables: Mapping[TableId, Sequence[Column]], shapes: Iterable[TableShapeRow]
+    pipeline: Pipeline,
+    lake_names: Mapping[TableId, TableId],
+    tables: Mapping[TableId, Sequence[Column]],
+    shapes: Iterable[TableShapeRow],
 ) -> dict[TableId, TableSchema]:
-    """Return the known tables as statements are judged by them.
+    """Return the known source tables as statements are judged by them.
 
     They have the columns that the first shapes tell; without a shape those that the registry has, with their last types.
     """
     types = source_types(pipeline)
     told = {
         table: tuple(
-            ColumnShape(one.source_names[0], types.get(table, {}).get(one.name, ""), one.is_key) for one in columns
+            ColumnShape(one.source_names[0], types.get(lake_names[table], {}).get(one.name, ""), one.is_key) for one in columns
         )
         for table, columns in tables.items()
     }

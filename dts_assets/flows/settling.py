@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 
-from dts_assets.flows.known_tables import known_tables
+from dts_assets.flows.known_tables import known_names
 from dts_assets.flows.looks import Look, look_from, past_of, pasts_of, paused_now, settled_now, stands_alone
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.reports import Progress
@@ -85,7 +85,7 @@ def _settle(pipeline: Pipeline, now: float) -> int:
     Raises:
         LakeChangeError: Other runs changed the rows each time that this one tried.
     """
-    tables = list(known_tables(pipeline))
+    tables = list(known_names(pipeline))
     stored = pipeline.ledger.marks_by_day()
     settled = list(settled_now(pipeline, stored, tables))
     known = len(settled)

@@ -203,6 +203,7 @@ def merged_table(
         changelog_store=pipeline.lake.file_store(pipeline.table_path(CHANGELOG.name, table)),
         versions=layer.has_versions,
         added=layer.added(pipeline.settings, table),
+        shards=pipeline.settings.routes.shard_columns(table),
     )
 
 
@@ -258,10 +259,12 @@ def plan_merge(pipeline: Pipeline, job: SnapshotJob, looked: Sequence[Looked], r
     # Where rows stay behind a truncation, changes before it count, too.
     keeps = job.layer.has_versions or DELETED_AT in plan.state.added
     if plan.rebuilds:
-        emptied = [] if keeps else [one.position for one in truncations]
+        shards = [one for one in truncations if one.shard and not keeps]
+        emptied = [] if keeps else [one.position for one in truncations if not one.shard]
         emptied_at = max([*emptied, *([] if job.since is None else [job.since])], default=None)
         files = _changelog(pipeline, job, None, version, emptied_at)
-        counted = Counted(after, emptied_at=emptied_at, until=job.until)
+        names = pipeline.settings.routes.shard_columns(job.table)
+        counted = Counted(after, emptied_at=emptied_at, until=job.until, shard_names=names, emptied=tuple(shards))
     elif plan.recomputes:
         again = np.unique(np.concatenate([keys.hashes for one in looked for keys in (one.keys, one.former_keys)]))
         again = again if linked is None else with_linked(again, linked)

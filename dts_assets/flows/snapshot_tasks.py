@@ -55,6 +55,7 @@ class MergedTable:
     counts. ``truncations`` end the versions of a history, and delete rows softly, in the order of their positions; versions that
     ended before ``expired_before``, in microseconds since 1970, are not written. ``added`` names the columns that the table has
     on request. ``touches_all`` says that every row that stands is looked at, because one of the ``truncations`` is behind it.
+    ``shards`` names the columns that tell the shard of a row in a merged table.
     """
 
     layer: str
@@ -71,14 +72,16 @@ class MergedTable:
     expired_before: int = NO_TIME
     added: tuple[str, ...] = ()
     touches_all: bool = False
+    shards: tuple[str, ...] = ()
 
     @property
     def shape(self) -> RowShape:
         """The shape of the snapshot's rows."""
         names = tuple(flat_name(column.name) for column in self.columns)
         return RowShape.of(
-            self.columns, names, self.target.arrow_schema, unfit=self.unfit, versions=self.versions, added=self.added
-        )
+            self.columns, names, self.target.arrow_schema, unfit=self.unfit, versions=self.versions, added=self.added,
+            shards=self.shards,
+        )  # fmt: skip
 
     @property
     def again(self) -> Hashes | None:
@@ -233,9 +236,9 @@ def look_through(task: LookTask, attempt: str) -> Looked:
     merged = task.merged
     try:
         if task.sought == "truncations":
-            columns = ("op", "source_position", "window_start", "event_time")
-            batches = read_batches(merged.changelog_store, task.changelog, columns)
-            return Looked(merged.table, truncations=truncations_of(batches, merged.counted.after))
+            columns = ("op", "source_position", "window_start", "event_time", *(["before"] if merged.shards else []))
+            batches = read_batches(merged.changelog_store, task.changelog, columns, parts={"before": merged.shards})
+            return Looked(merged.table, truncations=truncations_of(batches, merged.counted.after, merged.shards))
         parts = list(merged.operations(task.changelog, with_rows=False, hashed=True))
         if task.sought in ("keys", "former keys"):
             found = DistinctKeys.of([part.hashes() for part in parts], [twin_hashes(part.keys) for part in parts])

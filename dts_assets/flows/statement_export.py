@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from dts_assets.flows.statement_layer import WrittenColumns
 from dts_assets.flows.statement_tasks import BATCH_BYTES
 from dts_assets.model.columns import Column
 from dts_assets.model.positions import SourcePosition
+from dts_assets.model.routes import NO_ROUTES, Routes
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
 from dts_assets.planning.pauses import windows_lacking
@@ -43,17 +44,23 @@ class Wanted:
     """The statements that a person asks for.
 
     ``tables`` are globs, none for all tables.
-    ``since`` is the first window that counts, ``until`` the first that does not; None stands for no bound.
+    ``since`` is the first window that counts, ``until`` the first that does not; None stands for no bound. Tables may be called
+    by their names in the lake or at the source, as ``routes`` tell them.
     """
 
     dialect: Dialect
     tables: tuple[str, ...] = ()
     since: datetime | None = None
     until: datetime | None = None
+    routes: Routes = NO_ROUTES
 
     def takes(self, table: TableId) -> bool:
-        """Tell whether statements of a table are asked for."""
-        return not self.tables or any(table.matches(glob) for glob in self.tables)
+        """Tell whether statements of a lake table are asked for."""
+        return not self.tables or any(self.routes.means(table, glob) for glob in self.tables)
+
+    def takes_source(self, source: TableId) -> bool:
+        """Tell whether statements of a source table are asked for."""
+        return self.takes(self.routes.lake_table(source))
 
     def holds(self, window: Window) -> bool:
         """Tell whether a window is in the range."""
@@ -65,7 +72,7 @@ class Exported:
     """The outcome of an export, which grows while it is read.
 
     ``refused`` are changes of which no statement can be made, ``quarantined`` those that could not be decoded. ``lacking`` are
-    the tables that some windows lack.
+    the tables that some windows lack, ``merged`` those of several shards, of which there are no statements.
     """
 
     windows: int = 0
@@ -74,11 +81,12 @@ class Exported:
     refused: int = 0
     quarantined: int = 0
     lacking: set[TableId] = field(default_factory=set)
+    merged: set[TableId] = field(default_factory=set)
 
     @property
     def whole(self) -> bool:
         """True if the statements are all changes."""
-        return not (self.refused or self.quarantined or self.lacking)
+        return not (self.refused or self.quarantined or self.lacking or self.merged)
 
 
 def export_statements(pipeline: Pipeline, wanted: Wanted, exported: Exported, *, progress: Progress) -> Iterator[str]:
@@ -89,7 +97,11 @@ def export_statements(pipeline: Pipeline, wanted: Wanted, exported: Exported, *,
     Raises:
         LakeFormatError: Another version of dts-assets made the lake.
     """
+    routes = pipeline.settings.routes
+    wanted = replace(wanted, routes=routes)
     tables = {table: columns for table, columns in known_tables(pipeline).items() if wanted.takes(table)}
+    exported.merged = {table for table in tables if routes.shard_columns(table)}
+    tables = {table: columns for table, columns in tables.items() if table not in exported.merged}
     marks = [mark for mark in pipeline.ledger.cuts() if wanted.holds(mark.window)]
     exported.lacking = {table for table in windows_lacking(marks) if wanted.takes(table)}
     windows = [mark.window for mark in marks]
@@ -162,7 +174,7 @@ class _Reading:
     def _ddl_positions(self, starts: Collection[datetime]) -> Mapping[datetime, list[tuple[int, int, int]]]:
         """Read the positions of all statements that will be written, by window start."""
         for start, rows in self._ddl(starts):
-            kept = ddl_script_rows(rows, self.wanted.takes if self.wanted.tables else None)
+            kept = ddl_script_rows(rows, self.wanted.takes_source if self.wanted.tables else None)
             places = zip(*(kept[name].to_pylist() for name in ("lineage", "file", "position")), strict=True)
             self.statements_at.setdefault(start, []).extend(places)
         return {start: places for start, places in self.statements_at.items() if places}
@@ -190,7 +202,7 @@ class _Reading:
         """Yield the rows of a script for a window: its DDL, then all changes of its tables."""
         if self.statements_at.get(window.start):
             for _, rows in self._ddl({window.start}):
-                yield ddl_script_rows(rows, self.wanted.takes if self.wanted.tables else None)
+                yield ddl_script_rows(rows, self.wanted.takes_source if self.wanted.tables else None)
         # A truncation that a statement of the source has made is made by that statement here, too.
         at = frozenset(self.statements_at.get(window.start, ())) if self.wanted.dialect.runs_ddl else frozenset()
         for table, paths in files.paths.get(window.start, {}).items():

@@ -13,7 +13,7 @@ from datetime import datetime
 from functools import partial
 
 from dts_assets.flows.apart import do_apart, refuse_shared
-from dts_assets.flows.known_tables import source_types
+from dts_assets.flows.known_tables import known_sources, lake_shapes, source_types
 from dts_assets.flows.layers import CHANGELOG, SQL, LayerWork
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.reports import LayerOutcome, of_bytes
@@ -154,6 +154,7 @@ def _made(work: LayerWork, dialect: Dialect, jobs: Mapping[TableId, _Job]) -> li
     written = WrittenColumns.of(pipeline, starts, work.tables, dialect)
     tasks = [
         StatementTask(
+            table,
             written.table(table, start),
             start,
             tuple(file.path for file in files),
@@ -181,6 +182,7 @@ class WrittenColumns:
     told: Cells
     dialect: Dialect
     rule_finder: Callable[[TableId], RuleOf]
+    sources: Mapping[TableId, Sequence[TableId]]
 
     @classmethod
     def of(
@@ -192,10 +194,11 @@ class WrittenColumns:
     ) -> WrittenColumns:
         """Return the columns as the ledger knows them."""
         windows = [pipeline.grid.of_start(start) for start in sorted(starts)]
-        shapes = [row for row in pipeline.ledger.table_shapes(windows) if row.table in tables]
+        shapes = [row for row in lake_shapes(pipeline, windows) if row.table in tables]
         counts = [row for row in pipeline.ledger.window_tables(windows) if row.table in tables]
         told = told_columns(counts, shapes, tables)
-        return cls(tables, source_types(pipeline), _described(shapes), told, dialect, pipeline.settings.rule_finder)
+        rules, sources = pipeline.settings.rule_finder, known_sources(pipeline)
+        return cls(tables, source_types(pipeline), _described(shapes), told, dialect, rules, sources)
 
     def table(self, table: TableId, start: datetime) -> StatementTable:
         """Return a table as statements of a window name it."""
@@ -211,7 +214,8 @@ class WrittenColumns:
                 columns.append(SqlColumn(replace(column, type=own.pop(), own_types=()), name, kind))
             else:
                 columns.append(SqlColumn(column, name, kind))
-        return StatementTable(table, tuple(columns), self.dialect)
+        # A merged table has no statements, so there is one source table.
+        return StatementTable(self.sources.get(table, (table,))[0], tuple(columns), self.dialect)
 
 
 def _described(

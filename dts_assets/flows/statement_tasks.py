@@ -24,8 +24,9 @@ BATCH_BYTES = 8 << 20
 
 @dataclass(frozen=True, slots=True)
 class StatementTask:
-    """The changelog files of a table and a window, and the place for its statements."""
+    """The changelog files of a lake table and a window, and the place for its statements, which name the source's table."""
 
+    lake_table: TableId
     table: StatementTable
     window_start: datetime
     paths: tuple[str, ...]
@@ -55,7 +56,7 @@ def write_statements(task: StatementTask, attempt: str) -> StatementResult:
     Raises:
         Exception: The task failed with an error that concerns the run and not the table.
     """
-    table, refused = task.table.table, 0
+    table, refused = task.lake_table, 0
     try:
         with TableWriter(task.target, attempt) as writer:
             for rows, count in rows_of_files(task.table, task.paths, task.told, task.store):

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
 from dts_assets.errors import LakeTableError
 from dts_assets.flows.layers import CHANGELOG
 from dts_assets.model.column_rules import TableRules, unusable
+from dts_assets.model.ledger_rows import TableShapeRow
 from dts_assets.model.tables import TableId
-from dts_assets.model.windows import Window
 from dts_assets.planning.pauses import Fault
-
-if TYPE_CHECKING:  # tasks import this module, and need no catalog
-    from dts_assets.flows.pipeline import Pipeline
 
 _WAY_OUT = "mend its rules below columns and rows, and resume it"
 
@@ -27,10 +23,10 @@ def refused_by_rules(table: TableId, clause: str) -> Fault:
     return Fault(CHANGELOG.name, f"rules of {table}", sentence)
 
 
-def tables_to_refuse(
-    pipeline: Pipeline, rules: Mapping[TableId, TableRules], windows: Iterable[Window]
-) -> dict[TableId, Fault]:
-    """Return the faults of tables whose rules do not fit their columns, or the events of some windows.
+def tables_to_refuse(rules: Mapping[TableId, TableRules], shapes: Iterable[TableShapeRow]) -> dict[TableId, Fault]:
+    """Return the faults of tables whose rules do not fit their columns, or the events of the windows to make.
+
+    ``shapes`` are what these events described, by lake table.
 
     An event without the filter's column was sent before the column was added, or after it was dropped. Nobody knows then what its
     rows have there, and NULL would leave them out without a word.
@@ -39,7 +35,7 @@ def tables_to_refuse(
     looked_at = {
         table: one.filter_columns for table, one in rules.items() if one.rows is not None and table not in found
     }
-    for row in pipeline.ledger.table_shapes(list(windows)) if looked_at else ():
+    for row in shapes if looked_at else ():
         names = {column.name for column in row.columns}
         for column in looked_at.get(row.table, ()):
             if names.isdisjoint(column.source_names):

@@ -12,13 +12,21 @@ from dts_assets.errors import StaleGenerationError
 from dts_assets.flows.apart import do_apart, refuse_shared
 from dts_assets.flows.conversions import convert_changelogs
 from dts_assets.flows.executors import count_cores
-from dts_assets.flows.known_tables import known_tables, ruled_tables, rules_without_columns, widen_unsigned
+from dts_assets.flows.known_tables import (
+    known_sources,
+    known_tables,
+    lake_shapes,
+    ruled_tables,
+    rules_without_columns,
+    widen_unsigned,
+)
 from dts_assets.flows.layers import CHANGELOG
 from dts_assets.flows.open_windows import files_of_cells
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
 from dts_assets.flows.redelivered import NOTHING_BEFORE, Redelivered, find_redelivered_changes
 from dts_assets.flows.reports import Progress, of_bytes
 from dts_assets.flows.spark_tasks import Watched, run_tasks
+from dts_assets.flows.table_routes import refused_by_routes
 from dts_assets.flows.table_rules import tables_to_refuse
 from dts_assets.flows.tables_plan import MARKED, TablesPlan
 from dts_assets.flows.tables_tasks import TablesResult, TablesTask, TableTarget, decode_changes
@@ -125,7 +133,11 @@ def _decode(
     progress: Progress,
 ) -> Decoded:
     rules = ruled_tables(pipeline, tables)
-    refused = tables_to_refuse(pipeline, rules, plan.windows_again)
+    routes, sources = pipeline.settings.routes, known_sources(pipeline)
+    refused = tables_to_refuse(rules, lake_shapes(pipeline, plan.windows_again) if rules else ())
+    if routes:
+        mine = {table: some for table, some in sources.items() if table in tables}
+        refused |= refused_by_routes(routes, mine, pipeline.ledger.table_shapes(plan.windows_again))
     if idle := rules_without_columns(pipeline):
         progress(f"changelog: these rules name no column that is known, and do nothing: {', '.join(idle)}")
     tables = {table: columns for table, columns in tables.items() if table not in refused}
@@ -136,7 +148,8 @@ def _decode(
     )
     session = spark()
     targets = {table: target for table, (_, target) in opened.results.items()}
-    tasks = _tasks(pipeline, plan, targets, before, cores=count_cores(session))
+    renamed = {table: some for table, some in sources.items() if table in targets and not routes.shard_columns(table)}
+    tasks = _tasks(pipeline, plan, targets, before, renamed if routes else {}, cores=count_cores(session))
     progress(f"changelog: decoding {len(plan.again)} windows of {len(opened.results)} tables")
     watched = Watched("changelog", "parts", of_bytes, progress)
     done = run_tasks(session, tasks, decode_changes, weight=lambda task: sum(task.bytes.values()), watched=watched)
@@ -169,9 +182,15 @@ def _opened(
 
 
 def _tasks(
-    pipeline: Pipeline, plan: TablesPlan, targets: Mapping[TableId, TableTarget], before: Redelivered, *, cores: int
+    pipeline: Pipeline,
+    plan: TablesPlan,
+    targets: Mapping[TableId, TableTarget],
+    before: Redelivered,
+    sources: Mapping[TableId, tuple[TableId, ...]],
+    *,
+    cores: int,
 ) -> list[TablesTask]:
-    """Return the tasks that write to changelogs, enough for so many ``cores``."""
+    """Return the tasks that write to changelogs, enough for so many ``cores``; ``sources`` are those of renamed tables."""
     lake = pipeline.lake
     for name, system in (("quarantine", QUARANTINE), ("ddl", DDL)):
         lake.ensure(pipeline.path(name), system)
@@ -187,6 +206,8 @@ def _tasks(
             ddl,
             store,
             _wanted(pipeline, plan, redelivered, sizes),
+            pipeline.settings.routes,
+            sources,
         )
         for paths, sizes in shared_files(_entries_files(pipeline, plan), cores=cores)
     ]

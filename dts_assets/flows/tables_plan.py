@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from dts_assets.errors import IncompleteWindowError
-from dts_assets.flows.known_tables import known_tables, register_shapes, stored_shapes
+from dts_assets.flows.known_tables import known_names, known_sources, known_tables, register_shapes, stored_shapes
 from dts_assets.flows.layers import CHANGELOG, Layer, Selection
 from dts_assets.flows.looks import looks
 from dts_assets.flows.pipeline import Pipeline
@@ -116,7 +116,7 @@ def plan_tables(
     # All known tables: those of these windows are among them even if the registry file never heard of them.
     register_shapes(pipeline, stored_shapes(shapes))
     tables = known_tables(pipeline)
-    look = next(look for look in looks(pipeline, tables) if look.judges(windows))
+    look = next(look for look in looks(pipeline, known_names(pipeline)) if look.judges(windows))
     ingested, topic, stored = look.entries, look.topic, look.cuts
     pipeline.require(pipeline.cells(windows), ingested, needed="entries")
     paused = {row.table: row for row in pipeline.ledger.paused_tables() if row.table in tables}
@@ -139,13 +139,19 @@ def plan_tables(
     lacking = backlog_of(backlog, pipeline.layer_titles)
     concerned = None
     if selection.whole:
+        routes = pipeline.settings.routes
         starts = {mark.window.start for mark in again}
         concerned = concerned_tables(
             lacking,
             [row for cell, row in ingested.items() if cell.window.start in starts],
-            described=(row.table for row in shapes if row.window_start in starts),
+            described=(
+                table
+                for row in shapes
+                if row.window_start in starts and (table := routes.decoded_table(row.table)) is not None
+            ),
             counted=(row.table for row in counted),
-            tables=tables,
+            tables=[source for some in known_sources(pipeline).values() for source in some],
+            lake_table=routes.lake_table,
         )
     return TablesPlan(
         windows=tuple(windows),

@@ -16,6 +16,7 @@ from dts_assets.flows.layers import CHANGELOG
 from dts_assets.flows.table_rules import refused_by_rules
 from dts_assets.model.column_rules import TableRules
 from dts_assets.model.columns import Column
+from dts_assets.model.routes import NO_ROUTES, Routes
 from dts_assets.model.tables import TableId
 from dts_assets.planning.pauses import Fault
 from dts_assets.stages.changelog_decoder import DML_ENTRY_COLUMNS, ChangelogDecoder, TableTally, TallyKey
@@ -44,7 +45,8 @@ class TableTarget:
 class TablesTask:
     """The decoding of some entries files.
 
-    The files of a window follow each other in ``paths``; ``bytes`` is their size in the store, by window start.
+    The files of a window follow each other in ``paths``; ``bytes`` is their size in the store, by window start. ``sources`` are
+    the source tables of renamed tables.
     """
 
     paths: tuple[str, ...]
@@ -55,6 +57,8 @@ class TablesTask:
     ddl: WriteTarget
     entries_store: FileStore
     wanted: EntriesWanted
+    routes: Routes = NO_ROUTES
+    sources: Mapping[TableId, tuple[TableId, ...]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -101,7 +105,9 @@ def decode_changes(task: TablesTask, attempt: str) -> TablesResult:
     with ExitStack() as opened:
         files = _Files(task, attempt, opened)
         rules = {table: target.rules for table, target in task.tables.items() if target.rules is not None}
-        decoder = ChangelogDecoder(task.format, columns, task.wanted, files, rules=rules)
+        decoder = ChangelogDecoder(
+            task.format, columns, task.wanted, files, rules=rules, routes=task.routes, sources=task.sources
+        )
         if task.wanted.statements or task.wanted.loads:
             decoder.read_statements(read_batches(task.entries_store, task.paths, (*DDL_ENTRY_COLUMNS, "shard")))
         decoder.read(read_batches(task.entries_store, task.paths, DML_ENTRY_COLUMNS, batch_bytes=decoder.chunk_bytes))

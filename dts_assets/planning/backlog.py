@@ -8,7 +8,7 @@ killed. A run takes out its own rows and those that it has seen before it began:
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import astuple
 
 from dts_assets.model.ledger_rows import BacklogTable, IngestWindow, emptied_among
@@ -46,6 +46,7 @@ def concerned_tables(
     described: Iterable[TableId],
     counted: Iterable[TableId],
     tables: Collection[TableId],
+    lake_table: Callable[[TableId], TableId] = lambda source: source,
 ) -> frozenset[TableId] | None:
     """Return the tables that a run may have work for; None stands for all tables.
 
@@ -54,13 +55,14 @@ def concerned_tables(
         cells: The marks of ingest of the windows that the run makes.
         described: The tables that entries of these windows describe.
         counted: The tables that have counts of these windows: their rows may go.
-        tables: The known tables. A statement may empty a table without an entry in the windows.
+        tables: The known source tables. A statement may empty a table without an entry in the windows.
+        lake_table: The function that gives the lake table of a source table.
     """
     cells = list(cells)
     if backlog is None or any(cell.emptying != 0 and not cell.emptied for cell in cells):
         return None
     emptied = {table for cell in cells for table in cell.emptied}
-    return backlog.union(described, counted, emptied_among(emptied, tables))
+    return backlog.union(described, counted, map(lake_table, emptied_among(emptied, tables)))
 
 
 def entered(rows: Sequence[BacklogTable], tables: Iterable[TableId], run: str) -> list[BacklogTable]:

@@ -7,12 +7,13 @@ The field descriptions are what editors show, through the JSON Schema. Values th
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
+from pydantic import model_validator as check_whole
 from pydantic.json_schema import SkipJsonSchema
 
 from dts_assets.errors import WireFormatError
@@ -20,15 +21,24 @@ from dts_assets.model.added_columns import AUDIT, DELETED_AT, AuditColumn
 from dts_assets.model.column_rules import RuleOf
 from dts_assets.model.formats import FormatSettings, FormatTraits, Framing
 from dts_assets.model.layouts import UNPARTITIONED, Layout, column_name, partition_transform
+from dts_assets.model.routes import Routes, table_of
 from dts_assets.model.row_filters import RowFilter
-from dts_assets.model.tables import EMPTY, TableId
+from dts_assets.model.tables import TableId
 from dts_assets.model.type_mappings import mapped_type
 from dts_assets.model.windows import WindowGrid
 from dts_assets.settings.environment import writable_folder
 from dts_assets.settings.formats import format_name, known_formats, registered_formats, traits_of
 from dts_assets.settings.places import AbsolutePath, Lake, Part, Source, Spark, default_duration, folder_of
+from dts_assets.settings.routes import (
+    MergeTexts,
+    RenameTexts,
+    check_routes,
+    checked_merges,
+    checked_renames,
+    routes_of,
+)
 from dts_assets.settings.row_filters import FilterText, filter_of
-from dts_assets.settings.rules import ColumnRules, rule_finder, rule_texts
+from dts_assets.settings.rules import ColumnRules, rule_finder, rule_texts, tables_of_rule
 from dts_assets.settings.values import (
     VALUE,
     ColumnName,
@@ -109,12 +119,7 @@ class Tables(Part):
     @property
     def exact(self) -> tuple[TableId, ...]:
         """The tables that ``include`` names without a glob, less the excluded ones; sorted."""
-        plain = [
-            ["" if part == EMPTY else part for part in glob.split(".")]
-            for glob in self.include
-            if not _GLOB_CHARACTERS & set(glob)
-        ]
-        tables = {TableId(parts[0], parts[1] if len(parts) == 3 else "", parts[-1]) for parts in plain}
+        tables = {table_of(glob) for glob in self.include if not _GLOB_CHARACTERS & set(glob)}
         return tuple(sorted(table for table in tables if not _any_names(self.exclude, table)))
 
 
@@ -182,6 +187,14 @@ class Subscription(Part):
         "+08:00", description="The zone of values that carry none: +08:00 or Asia/Shanghai."
     )
     tables: Tables = Field(default_factory=Tables, description="Which source tables are decoded.")
+    rename: RenameTexts = Field(
+        default_factory=dict,
+        description="Names in the lake by source tables; stars in both stand for equal texts: shopdb.*: sales.*.",
+    )
+    merge: MergeTexts = Field(
+        default_factory=dict,
+        description="Shards that become one table, globs by its name, with the columns _source_database and _source_table.",
+    )
     history: tuple[Glob, ...] = Field((), description="Tables that also get every version of their rows.")
     history_retention: Duration | None = Field(
         None, description="How long versions that have ended stay in histories, in whole days; without it all stay."
@@ -277,6 +290,39 @@ class Subscription(Part):
                     raise mistake("no such role of a field", instead(role, roles), at=(role,))
         return value
 
+    @field_validator("rename")
+    @classmethod
+    def _names_apart(cls, rename: dict[str, str]) -> dict[str, str]:
+        return checked_renames(rename)
+
+    @field_validator("merge")
+    @classmethod
+    def _merged_apart(cls, merge: dict[str, tuple[str, ...]], info: ValidationInfo) -> dict[str, tuple[str, ...]]:
+        return checked_merges(merge, info.data.get("rename", {}))
+
+    @check_whole(mode="after")
+    def _routes_fit(self) -> Self:
+        routes = self.routes
+        if routes:
+            named = {name: getattr(self, name) for name in ("history", "deletes", "layout", "type_mapping", "rows")}
+            named["columns"] = [*map(tables_of_rule, self.columns)]
+            named["types"] = [name.rpartition(".")[0] for name in self.types]
+            check_routes(routes, self.tables.exact, named, self.sql.tables)
+        return self
+
+    @property
+    def routes(self) -> Routes:
+        """The routes from source tables to lake tables."""
+        return routes_of(self.rename, self.merge, self.tables.include, self.tables.exclude)
+
+    def decoded_sources(self, table: TableId, sources: Iterable[TableId]) -> tuple[TableId, ...]:
+        """Return the source tables of a lake table that are decoded, of those ``sources`` that events described.
+
+        A table for which none is told is its own source.
+        """
+        routes = self.routes
+        return tuple(source for source in (tuple(sources) or (table,)) if routes.decoded_table(source) == table)
+
     @property
     def grid(self) -> WindowGrid:
         """All windows of the subscription."""
@@ -316,7 +362,7 @@ class Subscription(Part):
 
     def snapshot_columns(self, table: TableId) -> tuple[str, ...]:
         """Return the columns that a table's snapshot has on request: ``("_deleted_at", "_op")``."""
-        how = next((how for glob, how in self.deletes.items() if table.matches(glob)), "hard")
+        how = next((how for glob, how in self.deletes.items() if self.routes.means(table, glob)), "hard")
         audit = (AUDIT[name][0] for name in AUDIT if name in self.audit_columns)
         return (*([DELETED_AT] if how == "soft" else []), *audit)
 
@@ -329,26 +375,32 @@ class Subscription(Part):
 
     def layout_of(self, table: TableId) -> Layout:
         """Return the layout of a table's snapshot."""
-        found = next((one for glob, one in self.layout.items() if table.matches(glob)), None)
+        found = next((one for glob, one in self.layout.items() if self.routes.means(table, glob)), None)
         return UNPARTITIONED if found is None else found.layout
 
     def mapped_type(self, table: TableId, original_type: str, lake_type: str) -> str | None:
         """Return the lake type that ``type_mapping`` gives a source type; None where the usual one stays."""
-        mappings = next((some for glob, some in self.type_mapping.items() if table.matches(glob)), ())
+        routes = self.routes
+        mappings = next((some for glob, some in self.type_mapping.items() if routes.means(table, glob)), ())
         return mapped_type(original_type, lake_type, mappings)
 
     def types_of(self, table: TableId) -> Mapping[str, str]:
         """Return the declared lake types of a table's columns, by column name."""
-        prefix = f"{table}."
-        return {name.removeprefix(prefix): kind for name, kind in self.types.items() if name.startswith(prefix)}
+        named = (f"{one}." for one in (table, *self.routes.renamed_from(table)))
+        return {
+            name.removeprefix(prefix): kind
+            for prefix in named
+            for name, kind in self.types.items()
+            if name.startswith(prefix)
+        }
 
     def rule_finder(self, table: TableId) -> RuleOf:
         """Return the function that gives the rule on a column, by one of its names."""
-        return rule_finder(self.columns, table)
+        return rule_finder(self.columns, table, self.routes)
 
     def row_filter(self, table: TableId) -> RowFilter | None:
         """Return the row filter of a table; None where every row is wanted."""
-        text = next((text for glob, text in self.rows.items() if table.matches(glob)), None)
+        text = next((text for glob, text in self.rows.items() if self.routes.means(table, glob)), None)
         return None if text is None else filter_of(text)
 
     @property

@@ -16,6 +16,7 @@ from pydantic_core import CoreSchema, PydanticCustomError
 
 from dts_assets.model.column_rules import ColumnRule, RuleKind, RuleOf, no_rule
 from dts_assets.model.columns import same_name
+from dts_assets.model.routes import NO_ROUTES, Routes
 from dts_assets.model.tables import TableId
 from dts_assets.settings.document import Document, Place
 from dts_assets.settings.places import Part
@@ -149,28 +150,36 @@ def _parts_of(glob: str) -> tuple[str, str, str]:
     return glob.rpartition(".")
 
 
-def rule_finder(rules: Mapping[str, ColumnRuleText], table: TableId) -> RuleOf:
-    """Return the function that gives the rule on a column of a table.
+def tables_of_rule(glob: str) -> str:
+    """Return the glob of tables in a glob of columns: ``shopdb.*`` in ``shopdb.*.email``."""
+    return _parts_of(glob)[0]
+
+
+def rule_finder(rules: Mapping[str, ColumnRuleText], table: TableId, routes: Routes = NO_ROUTES) -> RuleOf:
+    """Return the function that gives the rule on a column of a lake table.
 
     The first glob that matches counts. Case does not count in names of columns: a value must not slip through because a server
-    spells them otherwise.
+    spells them otherwise. Columns that tell a shard have no rule.
     """
-    mine = [(column, one.rule) for glob, one in rules.items() if (column := _column_of(glob, table))]
+    mine = [(column, one.rule) for glob, one in rules.items() if (column := _column_of(glob, table, routes))]
+    shard_columns = routes.shard_columns(table)
 
     def rule_of(name: str) -> ColumnRule | None:
-        return next((rule for column, rule in mine if _names(column, name)), None)
+        return None if name in shard_columns else next((rule for column, rule in mine if _names(column, name)), None)
 
     return rule_of if mine else no_rule
 
 
-def idle_rules(rules: Mapping[str, ColumnRuleText], tables: Mapping[TableId, Iterable[str]]) -> tuple[str, ...]:
+def idle_rules(
+    rules: Mapping[str, ColumnRuleText], tables: Mapping[TableId, Iterable[str]], routes: Routes = NO_ROUTES
+) -> tuple[str, ...]:
     """Return the globs whose tables are known, and that name no column of them.
 
     A slip of the pen would leave a value plain. ``tables`` are the known tables with all names of their columns.
     """
     found = []
     for glob in rules:
-        names = [names for table, names in tables.items() if _column_of(glob, table)]
+        names = [names for table, names in tables.items() if _column_of(glob, table, routes)]
         column = _parts_of(glob)[2]
         if names and not any(_names(column, name) for some in names for name in some):
             found.append(glob)
@@ -183,10 +192,10 @@ def _names(glob: str, column: str) -> bool:
 
 
 @lru_cache(maxsize=65536)
-def _column_of(glob: str, table: TableId) -> str:
+def _column_of(glob: str, table: TableId, routes: Routes) -> str:
     """Return the glob of columns where the glob of tables matches, else an empty text."""
     tables, _, column = _parts_of(glob)
-    return column if table.matches(tables) else ""
+    return column if routes.means(table, tables) else ""
 
 
 def written_keys(document: Document) -> Iterator[tuple[Place, str, str]]:

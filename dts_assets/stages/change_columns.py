@@ -6,7 +6,7 @@ the snapshot has now; what a file lacks is null. Columns that were not sent and 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -19,6 +19,7 @@ from dts_assets.model.columns import Column, has_key
 from dts_assets.model.frontier import EMPTY_FRONTIER, Frontier
 from dts_assets.model.positions import SourcePosition
 from dts_assets.stages.keys import Hashes, Mask, Numbers, as_mask, as_numbers
+from dts_assets.stages.shard_truncations import Shard, emptied_rows, shard_columns_of, shards_in
 from dts_assets.wire.columns.buffers import offsets_of
 from dts_assets.wire.columns.lake_texts import held_as
 
@@ -49,7 +50,8 @@ class RowShape:
     """The shape of a snapshot's or a history's rows: source columns, their names there, Arrow schema.
 
     ``unfit`` says that keys may hold values that do not fit their types, so that texts are part of a key. ``versions`` says that
-    the table is a history, which has every version of a row. ``added`` names the columns that a snapshot has on request.
+    the table is a history, which has every version of a row. ``added`` names the columns that a snapshot has on request,
+    ``shards`` those that tell the shard of a row in a merged table.
     """
 
     columns: tuple[Column, ...]
@@ -58,6 +60,7 @@ class RowShape:
     unfit: bool = False
     versions: bool = False
     added: tuple[str, ...] = ()
+    shards: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -69,9 +72,16 @@ class RowShape:
         unfit: bool,
         versions: bool = False,
         added: tuple[str, ...] = (),
+        shards: tuple[str, ...] = (),
     ) -> RowShape:
         """Return the shape of a table; the rows of a bag are always told apart by texts, too."""
-        return cls(columns, names, schema, unfit or not has_key(columns), versions, added)
+        return cls(columns, names, schema, unfit or not has_key(columns), versions, added, shards)
+
+    @property
+    def shard_keys(self) -> list[int]:
+        """The numbers of the columns that tell a shard, among those that tell rows apart."""
+        names = [self.columns[place].name for place in self.keys]
+        return [names.index(name) for name in self.shards]
 
     @property
     def is_soft(self) -> bool:
@@ -116,7 +126,8 @@ class Counted:
     ``after`` is the frontier to reach: what it does not hold never counts. ``before`` is the frontier of the present version:
     what it holds counts only for keys that are computed again. ``again`` are the sorted hashes of these keys, None where no key
     is; ``newer`` are then the windows whose changes count for all other keys. No change at or before ``emptied_at`` counts, the
-    position of the last truncation. ``until`` is the last position that counts, None for any.
+    position of the last truncation. ``until`` is the last position that counts, None for any. Of a merged table ``emptied`` are
+    the truncations of shards, which the columns ``shard_names`` tell: no change of the shard at or before one counts.
     """
 
     after: Frontier
@@ -125,6 +136,8 @@ class Counted:
     again: Hashes | None = None
     newer: frozenset[datetime] = frozenset()
     until: SourcePosition | None = None
+    shard_names: tuple[str, ...] = ()
+    emptied: tuple[Truncation, ...] = ()
 
     def held(self, changes: pa.RecordBatch) -> Mask:
         """Return the changes that count for some key."""
@@ -133,6 +146,9 @@ class Counted:
             held &= ~at_or_before(changes, self.emptied_at)
         if self.until is not None:
             held &= at_or_before(changes, self.until)
+        if self.emptied:
+            shards = shard_columns_of(changes, self.shard_names)
+            held &= ~emptied_rows(shards, positions_of(changes), [(one.position, one.shard) for one in self.emptied])
         return held if self.again is not None else held & ~held_by(changes, self.before)
 
     def fresh(self, changes: pa.RecordBatch) -> Mask:
@@ -183,21 +199,32 @@ def is_operation(changes: pa.RecordBatch, operation: str) -> Mask:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Truncation:
-    """A change that empties a table: its position, and its time as :func:`times_of` gives it."""
+    """A change that empties a table: its position, and its time as :func:`times_of` gives it.
+
+    Of a merged table it empties the rows of a ``shard``; see :data:`dts_assets.stages.shard_truncations.Shard`.
+    """
 
     position: SourcePosition
     event_time: int
+    shard: Shard = ()
 
 
-def truncations_of(changes: Iterable[pa.RecordBatch], frontier: Frontier) -> tuple[Truncation, ...]:
-    """Return the truncations that a frontier holds, in the order of their positions."""
+def truncations_of(
+    changes: Iterable[pa.RecordBatch], frontier: Frontier, shard_names: Sequence[str] = ()
+) -> tuple[Truncation, ...]:
+    """Return the truncations that a frontier holds, in the order of their positions.
+
+    ``shard_names`` are the columns that tell the shards of a merged table.
+    """
     found = set[Truncation]()
     for batch in changes:
         mask = held_by(batch, frontier) & is_operation(batch, TRUNCATE)
         if mask.any():
-            columns = [*positions_of(batch), times_of(batch)]
-            rows = zip(*(column[mask].tolist() for column in columns), strict=True)
-            found |= {Truncation(SourcePosition(*place), time) for *place, time in rows}
+            some = batch.filter(pa.array(mask))
+            columns = [column.tolist() for column in (*positions_of(some), times_of(some))]
+            shards = shards_in(some.column("before"), shard_names) if shard_names else [()] * some.num_rows
+            rows = zip(*columns, shards, strict=True)
+            found |= {Truncation(SourcePosition(*place), time, shard) for *place, time, shard in rows}
     return tuple(sorted(found))
 
 

@@ -23,8 +23,16 @@ from dts_assets.model.columns import Column
 from dts_assets.model.key_periods import KeyPeriod, joined_periods
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.problems import Reason
+from dts_assets.model.routes import NO_ROUTES, Routes
 from dts_assets.model.tables import TableId
-from dts_assets.stages.changelog_rows import ENTRY_COLUMNS, changelog_rows, placed_at, position_bounds
+from dts_assets.stages.changelog_rows import (
+    ENTRY_COLUMNS,
+    changelog_rows,
+    invalid_by_column,
+    placed_at,
+    position_bounds,
+    stretches,
+)
 from dts_assets.stages.column_rules import RulesError, apply_rules
 from dts_assets.stages.ddl_statements import ddl_rows, statements, truncation, truncations
 from dts_assets.stages.entries_wanted import CellKey, EntriesWanted
@@ -33,8 +41,9 @@ from dts_assets.stages.isolation import decoded_apart, rejection_of
 from dts_assets.stages.moved_rows import count_partial_moves
 from dts_assets.stages.quarantine import Unusable, quarantine_rows
 from dts_assets.stages.redelivered_entries import entry_keys
+from dts_assets.stages.routed_changes import NO_SOURCES, ChangeRoutes
 from dts_assets.stages.row_hash import Hashes, row_hashes, signed, summed
-from dts_assets.wire.columns.buffers import numbers_of, offsets_of
+from dts_assets.wire.columns.buffers import offsets_of
 from dts_assets.wire.columns.table_changes import table_codes
 from dts_assets.wire.format import MOST_CELLS, DecodedChanges, Rejected, TableChanges, ToldKeys, WireFormat
 
@@ -114,7 +123,7 @@ class TableTally:
             first=first,
             last=last,
             latest_event=pc.max(rows["event_time"]).as_py(),
-            invalid_columns=_by_column(rows["invalid"]),
+            invalid_columns=invalid_by_column(rows["invalid"]),
         )
         self.merge(found)
 
@@ -193,14 +202,18 @@ class ChangelogDecoder:
         sink: ChangelogSink,
         *,
         rules: Mapping[TableId, TableRules] = NO_RULES,
+        routes: Routes = NO_ROUTES,
+        sources: Mapping[TableId, tuple[TableId, ...]] = NO_SOURCES,
     ) -> None:
         self._format = wire
         self._columns = columns
         self._rules = rules
-        self._decoded = {table: rules[table].decoded if table in rules else one for table, one in columns.items()}
+        decoded = {table: rules[table].decoded if table in rules else one for table, one in columns.items()}
+        self._routes = ChangeRoutes(decoded, routes, sources)
+        self._emptied = ChangeRoutes(columns, routes, sources)
         self._wanted = wanted
         self._sink = sink
-        few = len(columns) <= MANY_TABLES
+        few = len(columns) <= MANY_TABLES and not routes.merges
         self.chunk_bytes = CHUNK_BYTES if few else MANY_TABLES_CHUNK_BYTES
         self._enough = self.chunk_bytes // 3 if few else self.chunk_bytes // 2  # to join batches is to copy them
         self.tallies: defaultdict[TallyKey, TableTally] = defaultdict(TableTally)
@@ -234,7 +247,7 @@ class ChangelogDecoder:
             found = statements(ddl)
             if found:
                 self._sink.statements(ddl_rows(ddl, found))
-            for changes in truncations(found, self._columns):
+            for changes in truncations(found, self._emptied):
                 self._write(self._rows(changes, ddl))
 
     def _read_loads(self, batch: pa.RecordBatch) -> None:
@@ -243,10 +256,11 @@ class ChangelogDecoder:
             return
         cell = _cell_of(batch)
         for load in self._wanted.loads.get(cell, ()):
-            table = TableId(load.database, load.schema, load.table)
+            source = TableId(load.database, load.schema, load.table)
+            table = self._emptied.emptied_table(source)
             rows = np.flatnonzero(batch["last_offset"].to_numpy() == load.offset)
-            if len(rows) and table in self._columns and load.offset >= self._wanted.from_offsets.get(cell, 0):
-                changes = truncation(int(rows[0]), table, self._columns[table])
+            if len(rows) and table is not None and load.offset >= self._wanted.from_offsets.get(cell, 0):
+                changes = truncation(int(rows[0]), source, table, self._emptied)
                 self._write(self._rows(changes, placed_at(batch, load.emptied_at)))
 
     def _chunks(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -286,7 +300,9 @@ class ChangelogDecoder:
         partition, start = _cell_of(dml)
         named = pa.table({name: dml[name] for name in ("database", "schema", "table", "rows")})
         for row in named.group_by(["database", "schema", "table"]).aggregate([("rows", "sum")]).to_pylist():
-            table = TableId(row["database"] or "", row["schema"] or "", row["table"] or "")
+            table = self._routes.table(TableId(row["database"] or "", row["schema"] or "", row["table"] or ""))
+            if table is None:
+                continue
             if table not in self._columns:
                 self.left_out.add(table)
             elif row["rows_sum"]:
@@ -322,8 +338,9 @@ class ChangelogDecoder:
 
     def _cells(self, entries: pa.RecordBatch) -> npt.NDArray[np.int64]:
         """Return the number of cells that each entry fills in the changelog of its table."""
-        wanted, codes = table_codes(entries, self._columns)
-        widths = np.fromiter(map(len, self._columns.values()), np.int64, len(self._columns))
+        tables = self._routes.by_source
+        wanted, codes = table_codes(entries, tables)
+        widths = np.fromiter(map(len, tables.values()), np.int64, len(tables))
         cells = np.zeros(entries.num_rows, np.int64)
         cells[wanted] = entries["rows"].fill_null(0).to_numpy()[wanted].astype(np.int64) * widths[codes]
         return cells
@@ -338,16 +355,17 @@ class ChangelogDecoder:
             decoded, made = found
             for rows in made:
                 self._write(rows)
-            self.unsigned |= decoded.unsigned
+            self.unsigned |= {(self._routes.table(source) or source, column) for source, column in decoded.unsigned}
             self.unknown.update(decoded.unknown)
             for rejection in decoded.rejected:
                 self._reject(rejection, some)
 
     def _changes(self, entries: pa.RecordBatch) -> tuple[DecodedChanges, list[_TableRows]]:
         """Return what entries hold, and the rows of the changelogs; nothing is written yet."""
-        decoded = self._format.changes(entries, self._decoded)
+        decoded = self._format.changes(entries, self._routes.by_source)
         apart = self._format.traits.rows_apart
-        made = (self._ruled(changes, entries, rows_apart=apart) for changes in decoded.tables)
+        routed = map(self._routes.routed, decoded.tables)
+        made = (self._ruled(changes, entries, rows_apart=apart) for changes in routed)
         return decoded, [rows for rows in made if rows is not None]
 
     def _ruled(self, changes: TableChanges, entries: pa.RecordBatch, *, rows_apart: bool) -> _TableRows | None:
@@ -376,7 +394,7 @@ class ChangelogDecoder:
         if not rows.num_rows:
             return
         if self._wanted.compared_until:
-            for start, end in _stretches(rows):
+            for start, end in stretches(rows):
                 self._write_apart(made.part(start, end))
             return
         self._sink.rows(made.table, rows)
@@ -394,13 +412,13 @@ class ChangelogDecoder:
 
     def _add(self, made: _TableRows, tallies: defaultdict[TallyKey, TableTally]) -> None:
         rows = made.rows
-        for start, end in _stretches(rows):
+        for start, end in stretches(rows):
             partition, window = rows["kafka_partition"][start].as_py(), rows["window_start"][start].as_py()
             tallies[window, partition, made.table].add(made.part(start, end), self._columns[made.table])
 
     def _count_left_out(self, table: TableId, places: pa.RecordBatch) -> None:
         """Count changes that a row filter left out; ``places`` are at least one."""
-        for start, end in _stretches(places):
+        for start, end in stretches(places):
             cell = _cell_of(places.slice(start, 1))
             offsets = places["last_offset"].to_numpy()[start:end]
             before = int(np.count_nonzero(offsets < self._wanted.compared_until.get(cell, 0)))
@@ -411,11 +429,12 @@ class ChangelogDecoder:
     def _reject(self, rejection: Rejected, entries: pa.RecordBatch) -> None:
         names = ("kafka_partition", "window_start", "last_offset", "rows", "database", "schema", "table")
         row = {name: entries[name][rejection.index].as_py() for name in names}
-        table = TableId(row["database"] or "", row["schema"] or "", row["table"] or "")
+        source = TableId(row["database"] or "", row["schema"] or "", row["table"] or "")
+        table = self._routes.table(source) or source
         tally = self.tallies[row["window_start"], row["kafka_partition"], table]
         tally.quarantined += row["rows"] or 0
         tally.quarantined_entries += 1
-        offset, detail = row["last_offset"], f"{table}: {rejection.detail}"
+        offset, detail = row["last_offset"], f"{source}: {rejection.detail}"
         # The payload has values that rules keep out of typed tables; it stands in entries, which name the offset.
         payload = b"" if table in self._rules else rejection.payload
         found = Unusable(offset, offset, rejection.reason, detail, payload)
@@ -429,20 +448,3 @@ def _cell_of(entries: pa.RecordBatch) -> CellKey:
 
 def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
-
-
-def _by_column(invalid: pa.MapArray) -> Counter[str]:
-    """Return the number of values in maps such as ``{"after.day": "0000-00-00"}`` by column, both images together."""
-    bounds = offsets_of(invalid)
-    found: Counter[str] = Counter()
-    names = invalid.keys.slice(bounds[0], bounds[-1] - bounds[0])
-    for one in pc.value_counts(names).to_pylist() if len(names) else ():
-        found[one["values"].partition(".")[2]] += one["counts"]
-    return found
-
-
-def _stretches(rows: pa.RecordBatch) -> Iterator[tuple[int, int]]:
-    """Yield the first row and the end of each stretch of one Kafka partition and window."""
-    partitions, windows = numbers_of(rows["kafka_partition"]), numbers_of(rows["window_start"].view(pa.int64()))
-    changes = (np.diff(partitions) != 0) | (np.diff(windows) != 0)
-    return pairwise([0, *(np.flatnonzero(changes) + 1).tolist(), rows.num_rows])

@@ -5,12 +5,17 @@ The source coordinates stand beside the decoder's columns.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
+from itertools import pairwise
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from dts_assets.model.positions import SourcePosition
 from dts_assets.stages.entry_columns import source_positions
+from dts_assets.wire.columns.buffers import numbers_of, offsets_of
 from dts_assets.wire.format import TableChanges
 
 ENTRY_COLUMNS = (
@@ -57,3 +62,20 @@ def placed_at(entries: pa.RecordBatch, position: SourcePosition) -> pa.RecordBat
         entries.schema.get_field_index("position"), "position", pa.array(np.full(count, position.position, np.int64))
     )
     return found.append_column("lineage", pa.array(np.full(count, position.lineage, np.int32)))
+
+
+def invalid_by_column(invalid: pa.MapArray) -> Counter[str]:
+    """Return the number of values in maps such as ``{"after.day": "0000-00-00"}`` by column, both images together."""
+    bounds = offsets_of(invalid)
+    found: Counter[str] = Counter()
+    names = invalid.keys.slice(bounds[0], bounds[-1] - bounds[0])
+    for one in pc.value_counts(names).to_pylist() if len(names) else ():
+        found[one["values"].partition(".")[2]] += one["counts"]
+    return found
+
+
+def stretches(rows: pa.RecordBatch) -> Iterator[tuple[int, int]]:
+    """Yield the first row and the end of each stretch of one Kafka partition and window."""
+    partitions, windows = numbers_of(rows["kafka_partition"]), numbers_of(rows["window_start"].view(pa.int64()))
+    changes = (np.diff(partitions) != 0) | (np.diff(windows) != 0)
+    return pairwise([0, *(np.flatnonzero(changes) + 1).tolist(), rows.num_rows])

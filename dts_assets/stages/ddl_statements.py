@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dts_assets.model.columns import Column
-from dts_assets.model.ledger_rows import EmptiedTable, emptied_among
+from dts_assets.model.ledger_rows import EmptiedTable
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
 from dts_assets.stages.changelog_rows import ENTRY_COLUMNS
 from dts_assets.stages.entry_columns import source_positions
+from dts_assets.stages.routed_changes import ChangeRoutes
 from dts_assets.wire.columns.buffers import empty_lists, empty_maps
-from dts_assets.wire.columns.pivot import struct_type
 from dts_assets.wire.ddl.effects import EffectKind, ParsedDdl
 from dts_assets.wire.ddl.reading import effects_of
 from dts_assets.wire.ddl.schema_history import SourceStatement
@@ -138,35 +137,46 @@ def source_statements(rows: pa.RecordBatch) -> list[SourceStatement]:
     ]
 
 
-def truncations(found: list[Statement], tables: Mapping[TableId, tuple[Column, ...]]) -> tuple[TableChanges, ...]:
-    """Return the changes with ``op`` ``truncate``: one per statement and table that is emptied or dropped.
+def truncations(found: list[Statement], routes: ChangeRoutes) -> tuple[TableChanges, ...]:
+    """Return the changes with ``op`` ``truncate``: one per statement and table, or shard, that is emptied or dropped.
 
-    Their row number is 0, and they have no image.
-
-    Only for ``tables``; a database that is dropped takes all of its own. ``changelog_rows`` gives them their coordinates.
+    They have no image, but those of a shard have its columns in the old one. Their row numbers are 0, or count the shards that
+    one statement empties. ``changelog_rows`` gives them their coordinates.
     """
-    emptied: dict[TableId, list[int]] = {}
+    emptied: dict[TableId, list[Emptying]] = {}
     for statement in found:
         if not statement.is_first_state:
-            for table in sorted(emptied_among(statement.emptied, tables)):
-                emptied.setdefault(table, []).append(statement.index)
-    return tuple(TableChanges(table, _truncate_batch(rows, tables[table])) for table, rows in emptied.items())
+            numbers = Counter[TableId]()
+            for table, shard in routes.emptied(statement.emptied):
+                emptied.setdefault(table, []).append(Emptying(statement.index, numbers[table], shard))
+                numbers[table] += 1
+    return tuple(_truncations(table, some, routes) for table, some in emptied.items())
 
 
-def truncation(index: int, table: TableId, columns: tuple[Column, ...]) -> TableChanges:
-    """Return the truncation of one table, at an entry of a batch."""
-    return TableChanges(table, _truncate_batch([index], columns))
+def truncation(index: int, source: TableId, table: TableId, routes: ChangeRoutes) -> TableChanges:
+    """Return the truncation of a lake table's rows of one source table, at an entry of a batch."""
+    return _truncations(table, [Emptying(index, 0, routes.shard(source))], routes)
 
 
-def _truncate_batch(rows: list[int], columns: tuple[Column, ...]) -> pa.RecordBatch:
-    count, image = len(rows), struct_type(columns)
+@dataclass(frozen=True, slots=True)
+class Emptying:
+    """The row of a statement in its batch, and the number and the values of the shard that it empties."""
+
+    index: int
+    number: int
+    shard: tuple[str, ...]
+
+
+def _truncations(table: TableId, emptied: list[Emptying], routes: ChangeRoutes) -> TableChanges:
+    count = len(emptied)
+    before = routes.shard_image(table, [one.shard for one in emptied])
     arrays = {
-        "entry_index": pa.array(rows, pa.int32()),
-        "row_number": pa.array([0] * count, pa.int32()),
+        "entry_index": pa.array([one.index for one in emptied], pa.int32()),
+        "row_number": pa.array([one.number for one in emptied], pa.int32()),
         "op": pa.array(["truncate"] * count, pa.string()),
-        "before": pa.nulls(count, image),
-        "after": pa.nulls(count, image),
+        "before": before,
+        "after": pa.nulls(count, before.type),
         "absent": empty_lists(count),
         "invalid": empty_maps(count),
     }
-    return pa.RecordBatch.from_pydict(arrays)
+    return TableChanges(table, pa.RecordBatch.from_pydict(arrays))

@@ -32,6 +32,7 @@ from dts_assets.stages.change_columns import (
     times_of,
 )
 from dts_assets.stages.keys import Hashes, Mask, Numbers, among_sorted, as_mask, as_numbers, differ, hash_keys
+from dts_assets.stages.shard_truncations import next_truncations
 
 _PLACE = (*POSITION, "piece", "row_number")
 """The columns of an operation that tell where its change stands.
@@ -205,13 +206,18 @@ def _place_of_versions(rows: pa.RecordBatch) -> dict[str, pa.Array]:
     }
 
 
-def eras_of(operations: Operations, truncations: Sequence[Truncation]) -> Numbers:
-    """Return for each operation the number of truncations before it.
+def eras_of(operations: Operations, truncations: Sequence[Truncation], shard_keys: Sequence[int] = ()) -> Numbers:
+    """Return for each operation the number of truncations before it, which is that of the next one.
 
-    ``truncations`` are in the order of their positions. A truncation empties the table of changes at its own position, too.
+    ``truncations`` are in the order of their positions. A truncation empties the table of changes at its own position, too. Where
+    they empty shards, which the columns of keys at ``shard_keys`` tell, the next one is that of the operation's shard.
     """
     if not truncations:
         return np.zeros(operations.count, np.int64)
+    if shard_keys:
+        shards = [operations.touches.column(f"k{number}") for number in shard_keys]
+        lineage, file, offset = (operations.numbers(name) for name in POSITION)
+        return next_truncations(shards, (lineage, file, offset), [(one.position, one.shard) for one in truncations])
     columns = [
         np.append(np.array([getattr(cut.position, name) for cut in truncations], np.int64), operations.numbers(name))
         for name in POSITION

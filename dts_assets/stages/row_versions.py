@@ -56,7 +56,7 @@ def versions_of(
     """
     operations, ambiguous = without_ambiguous(operations)
     codes = Keys(operations.keys).codes
-    eras = eras_of(operations, truncations)
+    eras = eras_of(operations, truncations, shape.shard_keys)
     groups = codes * (len(truncations) + 1) + eras
     ends = (
         _fifo(operations, groups, eras, truncations) if shape.is_bag else _next(operations, groups, eras, truncations)

@@ -42,7 +42,7 @@ def rows_with_deleted(
     positions, ``fold_absent`` says that some change may lack columns.
     """
     operations, ambiguous = without_ambiguous(operations)
-    codes, eras, unmatched = Keys(operations.keys).codes, eras_of(operations, truncations), 0
+    codes, eras, unmatched = Keys(operations.keys).codes, eras_of(operations, truncations, shape.shard_keys), 0
     groups = codes * (len(truncations) + 1) + eras
     if shape.is_bag:
         counts = left_rows(operations, groups)

@@ -57,12 +57,14 @@ class RegisteredColumn:
 class RegisteredTable:
     """A source table with its columns, in the order in which they were first seen.
 
-    ``removed`` says that a person has taken it out of the lake: the graph does not show it.
+    ``removed`` says that a person has taken it out of the lake: the graph does not show it. ``sources`` are the source tables
+    whose changes it gets, where these are not the table of its own name alone.
     """
 
     table: TableId
     columns: tuple[RegisteredColumn, ...]
     removed: bool = False
+    sources: tuple[TableId, ...] = ()
 
     @cached_property
     def shape(self) -> tuple[Column, ...]:
@@ -199,7 +201,14 @@ def merged(old: RegisteredTable, new: RegisteredTable) -> RegisteredTable:
     """
     named = {same_name(column.name): column for column in new.columns}
     kept = tuple(_merged(column, named.pop(same_name(column.name), column)) for column in old.columns)
-    return RegisteredTable(old.table, kept + tuple(named.values()), old.removed)
+    return RegisteredTable(old.table, kept + tuple(named.values()), old.removed, _joined_sources(old, new))
+
+
+def _joined_sources(old: RegisteredTable, new: RegisteredTable) -> tuple[TableId, ...]:
+    if old.sources == new.sources:
+        return old.sources
+    both = {source for one in (old, new) for source in (one.sources or (one.table,))}
+    return tuple(sorted(both))
 
 
 def _merged(old: RegisteredColumn, new: RegisteredColumn) -> RegisteredColumn:
@@ -224,7 +233,8 @@ def _table(entry: Mapping[str, Any]) -> RegisteredTable:
             column = replace(column, spellings=spellings, own_types=own_types)
         columns.append(column)
     database, schema, table = map(str, entry["name"])
-    return RegisteredTable(TableId(database, schema, table), tuple(columns), bool(entry.get("removed", False)))
+    sources = tuple(TableId(*map(str, name)) for name in entry.get("sources", ()))
+    return RegisteredTable(TableId(database, schema, table), tuple(columns), bool(entry.get("removed", False)), sources)
 
 
 def _shown(column: RegisteredColumn) -> dict[str, Any]:
@@ -257,9 +267,11 @@ def _text(tables: Mapping[TableId, RegisteredTable], lake: str | None) -> str:
     entries, removed = [], '      "removed": true,\n'
     for table, registered in tables.items():
         columns = ",\n".join(f"        {line(_shown(column))}" for column in registered.columns)
+        names = ",\n".join(f"        {line(astuple(source))}" for source in registered.sources)
+        sources = f'      "sources": [\n{names}\n      ],\n' if names else ""
         entries.append(
             f'    {line(table.exact_name)}: {{\n      "name": {line(astuple(table))},\n      "path": {line(table.path)},\n'
-            f'{removed if registered.removed else ""}      "columns": [\n{columns}\n      ]\n    }}'
+            f'{removed if registered.removed else ""}{sources}      "columns": [\n{columns}\n      ]\n    }}'
         )
     body = ",\n".join(entries)
     named = "" if lake is None else f'  "lake": {line(lake)},\n'

@@ -228,7 +228,7 @@ class Source:
             pieces[lane].append(change)
         for lane, changes in pieces.items():
             header = self._header(at, gtid, pb.DML, position)
-            header.schemaName, header.tableName = DATABASE, event.table.name
+            header.schemaName, header.tableName = event.table.sent_as or (DATABASE, event.table.name)
             rows = [(change.before, change.after) for change in changes]
             entry = pb.Entry(header=header, event=dml_event(event.table, event.operation, rows))
             self._lanes[lane].waiting.append((entry.SerializeToString(), changes))

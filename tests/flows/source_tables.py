@@ -90,10 +90,14 @@ class Field:
 
 @dataclass
 class Table:
-    """A source table; columns may be added while the source runs."""
+    """A source table; columns may be added while the source runs.
+
+    ``sent_as`` are the database and the name that events have, where these are not those of the one database.
+    """
 
     name: str
     columns: list[Field]
+    sent_as: tuple[str, str] | None = None
 
     @property
     def keys(self) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from dts_assets.model.column_rules import no_rule
 from dts_assets.model.columns import Column, ColumnShape
 from dts_assets.model.ledger_rows import TableShapeRow
 from dts_assets.model.positions import SourcePosition
+from dts_assets.model.routes import NO_ROUTES
 from dts_assets.model.tables import TableId
 from dts_assets.store.registry import RegisteredColumn, RegisteredTable, merge_registry, read_registry
 from tests.flows.history import border
@@ -43,6 +44,8 @@ def pipeline_of(
             types_of=lambda _: {},
             mapped_type=lambda _, original_type, lake_type: None,
             rule_finder=lambda _: no_rule,
+            routes=NO_ROUTES,
+            decoded_sources=lambda table, _: (table,),
             traits=SimpleNamespace(ignores_case=ignores_case),
         ),
         name="bank",

@@ -25,7 +25,7 @@ class TestTheSchemaForEditors:
         assert set(shop) == {
             "format", "schema", "framing", "avro",
             "source", "partitions", "window", "consistency", "epoch", "retention", "source_time_zone",
-            "tables", "history", "history_retention", "deletes", "audit_columns", "layout", "sql", "types",
+            "tables", "rename", "merge", "history", "history_retention", "deletes", "audit_columns", "layout", "sql", "types",
             "type_mapping", "columns", "rows", "on_incomplete", "automation",
         }  # fmt: skip
         assert shop["retention"]["default"] == "24h"

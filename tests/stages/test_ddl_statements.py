@@ -16,6 +16,7 @@ from dts_assets.model.ledger_rows import EmptiedTable, emptied_among
 from dts_assets.model.tables import TableId
 from dts_assets.stages.changelog_rows import changelog_rows
 from dts_assets.stages.ddl_statements import DDL_ENTRY_COLUMNS, Statement, ddl_rows, statements, truncations
+from dts_assets.stages.routed_changes import ChangeRoutes
 from dts_assets.store.columns import DDL, changelog_columns
 from dts_assets.wire.ddl.reading import effects_of
 
@@ -110,7 +111,7 @@ def test_a_batch_without_statements_has_no_rows_of_the_same_columns() -> None:
 
 def test_tables_that_are_emptied_get_one_row_per_statement() -> None:
     entries = batch(*MIXED)
-    changes = {one.table: one for one in truncations(statements(entries), TABLES)}
+    changes = {one.table: one for one in truncations(statements(entries), ChangeRoutes(TABLES))}
     assert set(changes) == {ORDERS, ITEMS}
     rows = {table: changelog_rows(one, entries) for table, one in changes.items()}
     assert rows[ORDERS].schema.names == [name for name, _ in changelog_columns(COLUMNS)]
@@ -126,7 +127,10 @@ def test_tables_that_are_emptied_get_one_row_per_statement() -> None:
 
 def test_a_database_that_is_dropped_takes_all_its_tables() -> None:
     entries = batch(entry(1, "DDL", "other", sql="DROP DATABASE shopdb"), entry(2, "DDL", sql="TRUNCATE orders"))
-    changes = {one.table: one.batch["entry_index"].to_pylist() for one in truncations(statements(entries), TABLES)}
+    changes = {
+        one.table: one.batch["entry_index"].to_pylist()
+        for one in truncations(statements(entries), ChangeRoutes(TABLES))
+    }
     assert changes == {ORDERS: [0, 1], ITEMS: [0]}
 
 

@@ -1,0 +1,188 @@
+"""Routes from source tables to lake tables: renamed tables, and shards that are merged into one table.
+
+A route follows from settings alone. A source table without one has its own name in the lake.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+
+from dts_assets.model.columns import ColumnShape, same_name
+from dts_assets.model.tables import EMPTY, TableId
+
+STAR = "*"
+
+ANY_PART = ""
+"""The part of a shard's name that stands for every part. No shard has an empty one."""
+
+_OF_TWO = ("_source_database", "_source_table")
+_OF_THREE = ("_source_database", "_source_schema", "_source_table")
+
+SHARD_TYPE = "varchar(255)"
+"""The source type of shard columns, which no source sends."""
+
+
+def table_of(name: str) -> TableId:
+    """Return the table that a name of two or three parts means, ``%`` for an empty part: ``shopdb.orders``."""
+    parts = ["" if part == EMPTY else part for part in name.split(".")]
+    return TableId(parts[0], parts[1] if len(parts) == 3 else "", parts[-1])
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """The shards that become one lake table: ``into`` it, by globs such as ``shop_*.orders_*``.
+
+    All globs have equally many parts.
+    """
+
+    into: TableId
+    globs: tuple[str, ...]
+
+    def takes(self, source: TableId) -> bool:
+        """Tell whether a source table is a shard."""
+        return any(source.matches(glob) for glob in self.globs)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that tell the shard of a row, one for each part of its name."""
+        return _OF_THREE if self.globs[0].count(".") == 2 else _OF_TWO
+
+
+@dataclass(frozen=True, slots=True)
+class Rename:
+    """A source table, or tables by stars, with the name in the lake: ``shopdb.*`` and ``sales.*``.
+
+    Each star of the name stands for what the star in its place among those of ``source`` matched.
+    """
+
+    source: str
+    name: str
+
+    def lake_table(self, source: TableId) -> TableId | None:
+        """Return the lake table of a source table; None for a table that is not renamed."""
+        found = _carried(self.source, self.name, source.parts)
+        return None if found is None else table_of(found)
+
+    def source_table(self, table: TableId) -> TableId | None:
+        """Return the source table that has this name in the lake; None if there is none."""
+        found = _carried(self.name, self.source, table.parts)
+        return None if found is None else table_of(found)
+
+
+@lru_cache(maxsize=65536)
+def _carried(pattern: str, other: str, parts: tuple[str, ...]) -> str | None:
+    """Return ``other`` with its stars replaced by what those of ``pattern`` match in ``parts``; None without a match."""
+    found = _matcher(pattern).fullmatch("\0".join(parts))
+    if found is None:
+        return None
+    matched = iter(found.groups())
+    return "".join(next(matched) if one == STAR else one for one in re.split(r"(\*)", other))
+
+
+@lru_cache(maxsize=4096)
+def _matcher(pattern: str) -> re.Pattern[str]:
+    parts = ("([^\0]*)".join(map(re.escape, part.split(STAR))) for part in pattern.split("."))
+    return re.compile("\0".join(parts), re.S)
+
+
+@dataclass(frozen=True, slots=True)
+class Routes:
+    """All routes of a subscription. Of merges and of renames the first that matches counts, merges before renames.
+
+    ``include`` and ``exclude`` are the globs of the source tables that are decoded.
+    """
+
+    renames: tuple[Rename, ...] = ()
+    merges: tuple[Merge, ...] = ()
+    include: tuple[str, ...] = (STAR,)
+    exclude: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.renames or self.merges)
+
+    def lake_table(self, source: TableId) -> TableId:
+        """Return the lake table that changes of a source table go to."""
+        if not self:
+            return source
+        merge = self._merge_of(source)
+        if merge is not None:
+            return merge.into
+        return next((found for one in self.renames if (found := one.lake_table(source)) is not None), source)
+
+    def decoded_table(self, source: TableId) -> TableId | None:
+        """Return the lake table of a source table; None if it is not decoded."""
+        if not any(map(source.matches, self.include)) or any(map(source.matches, self.exclude)):
+            return None
+        return self.lake_table(source)
+
+    def shard_columns(self, table: TableId) -> tuple[str, ...]:
+        """Return the columns that tell the shards of a lake table; none where it is not merged."""
+        return next((one.columns for one in self.merges if one.into == table), ())
+
+    def shard(self, source: TableId) -> tuple[str, ...]:
+        """Return the values of the shard columns in the rows of a source table; none where it is no shard."""
+        return source.parts if self._merge_of(source) is not None else ()
+
+    def takes_shard(self, table: TableId, source: TableId) -> bool:
+        """Tell whether a source table is a shard of a lake table."""
+        merge = self._merge_of(source)
+        return merge is not None and merge.into == table
+
+    def dropped_shards(self, table: TableId, database: str) -> tuple[str, ...]:
+        """Return the shard columns' values of all shards of a lake table in a database; none where there can be none."""
+        merge = next((one for one in self.merges if one.into == table), None)
+        if merge is None or not any(TableId(database, "", "").matches(f"{_first(glob)}.*") for glob in merge.globs):
+            return ()
+        return (database, *(ANY_PART for _ in merge.columns[1:]))
+
+    def means(self, table: TableId, pattern: str) -> bool:
+        """Tell whether a glob of a setting means a lake table, by its name in the lake or at the source.
+
+        A merged table is meant by a glob that names all shards of one of its globs.
+        """
+        if table.matches(pattern) or not self:
+            return table.matches(pattern)
+        if any(one.matches(pattern) for one in self.renamed_from(table)):
+            return True
+        return any(
+            glob == pattern or table_of(glob).matches(pattern)
+            for one in self.merges
+            if one.into == table
+            for glob in one.globs
+        )
+
+    def renamed_from(self, table: TableId) -> tuple[TableId, ...]:
+        """Return the source tables that settings name for a renamed lake table."""
+        found = (one.source_table(table) for one in self.renames)
+        return tuple(source for source in found if source is not None and self.lake_table(source) == table)
+
+    def _merge_of(self, source: TableId) -> Merge | None:
+        return next((one for one in self.merges if one.takes(source)), None)
+
+
+NO_ROUTES = Routes()
+
+
+def _first(glob: str) -> str:
+    return glob.split(".")[0]
+
+
+def routed_columns(routes: Routes, source: TableId, columns: tuple[ColumnShape, ...]) -> tuple[ColumnShape, ...]:
+    """Return the columns that a lake table has of a source table's event: its own, and those that tell the shard.
+
+    Shard columns are part of the key where the shard has one. A column of the shard that is called like one of them is left out.
+    """
+    names = routes.shard_columns(routes.lake_table(source)) if routes.merges else ()
+    if not names or not routes.shard(source):
+        return columns
+    keyed = any(column.is_key for column in columns)
+    return (*without_names(columns, names), *(ColumnShape(name, SHARD_TYPE, keyed) for name in names))
+
+
+def without_names(columns: Iterable[ColumnShape], names: Collection[str]) -> tuple[ColumnShape, ...]:
+    """Return the columns that have none of some names, whatever the case."""
+    taken = {same_name(name) for name in names}
+    return tuple(column for column in columns if same_name(column.name) not in taken)
