@@ -47,10 +47,10 @@ def _unlike_shards(routes: Routes, shapes: Iterable[TableShapeRow]) -> dict[Tabl
     """Return clauses about merged tables whose shards have columns or keys that forbid it."""
     found: dict[TableId, str] = {}
     keys: dict[tuple[TableId, datetime], tuple[TableId, frozenset[str]]] = {}
-    for row in shapes:
-        if not routes.shard(row.table):
+    for row in sorted(shapes, key=lambda one: (one.table, one.window_start)):
+        table = routes.decoded_table(row.table)
+        if table is None or not routes.takes_shard(table, row.table):
             continue
-        table = routes.lake_table(row.table)
         taken = {same_name(name) for name in routes.shard_columns(table)}
         clash = next((column.name for column in row.columns if same_name(column.name) in taken), None)
         if clash is not None:

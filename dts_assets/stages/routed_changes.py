@@ -93,8 +93,9 @@ class ChangeRoutes:
         table = self.table(source)
         if table is None or table not in self._columns:
             return None
-        is_source = bool(self._routes.shard(source)) or source in self._sources.get(table, (table,))
-        return table if is_source else None
+        if self._routes.shard_columns(table):
+            return table if self._routes.takes_shard(table, source) else None
+        return table if source in self._sources.get(table, (table,)) else None
 
     def shard_image(self, table: TableId, shards: Sequence[tuple[str, ...]]) -> pa.StructArray:
         """Return the old images of truncations of a table, which are null where no shard is told."""

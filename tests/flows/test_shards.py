@@ -1,0 +1,279 @@
+"""Single shards of merged tables: new ones, bad ones, left out ones, and shards that are not alike."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from itertools import permutations
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from dts_assets.flows.find_work import find_work
+from dts_assets.flows.known_tables import known_sources, known_tables
+from dts_assets.flows.pauses import resume_tables
+from tests.flows.drs_task import DrsTask
+from tests.flows.harness import Bench, Harness, refresh, settle_open
+from tests.flows.history import WINDOWS, border
+from tests.flows.in_process import bench_in_process
+from tests.flows.redelivery import again
+from tests.flows.short import SECOND, open_short, short_source
+from tests.flows.source import Ddl, Dml, Source, write_capture
+from tests.flows.source_tables import BIGINT, INT, TEXT, UNSIGNED, Field, Table
+from tests.flows.test_live import pieces
+from tests.flows.test_merged_tables import MERGE, ORDERS, Shards, assert_balanced, ordered, shard, shards_of, shown
+
+
+@pytest.fixture
+def bench_of(tmp_path: Path) -> Bench:
+    return bench_in_process(tmp_path, "shards")
+
+
+def rows_of(harness: Harness, *names: str) -> list[tuple[Any, ...]]:
+    return sorted(tuple(row[name] for name in names) for row in harness.rows("snapshot", "shop", "orders"))
+
+
+def put(source: Source, window: int, second: int, table: Table, *numbers: int, **given: Any) -> None:
+    names = [column.name for column in table.columns]
+    made = [{"id": number, "n": number, "note": None, **given} for number in numbers]
+    rows = [{name: row.get(name) for name in names} for row in made]
+    source.transaction(border(window) + second * SECOND, Dml(table, [(None, row) for row in rows]))
+
+
+def end(source: Source, windows: int) -> None:
+    for window in range(windows):
+        source.checkpoint(border(window) + 500 * SECOND)
+
+
+def test_a_shard_that_appears_is_there_without_a_person(bench_of: Bench, tmp_path: Path) -> None:
+    """Statements about shards that nobody has seen do no harm, in any order of windows."""
+    one, other, late = shard(0, 1), shard(1, 1), shard(7, 9)
+    source = short_source(one, other, late)
+    put(source, 0, 1, one, 1, 2)
+    source.transaction(border(0) + 2 * SECOND, Ddl("TRUNCATE TABLE shop_07.orders_0009"), Ddl("DROP DATABASE shop_07"))
+    put(source, 0, 5, other, 1, 2)
+    source.checkpoint(border(0) + 500 * SECOND)
+    source.transaction(
+        border(1) + SECOND, Ddl("DROP TABLE shop_00.orders_0001, shop_03.orders_0001, shop_01.orders_0001")
+    )
+    put(source, 1, 5, late, 1, 3)
+    source.checkpoint(border(1) + 500 * SECOND)
+    source.transaction(border(2) + SECOND, Ddl("TRUNCATE TABLE shop_07.orders_0009"), Ddl("TRUNCATE TABLE shop.orders"))
+    put(source, 2, 5, late, 4)
+    source.transaction(border(2) + 9 * SECOND, Ddl("DROP DATABASE other"), Ddl("TRUNCATE TABLE other.orders_1"))
+    source.checkpoint(border(2) + 500 * SECOND)
+    behind = [
+        [("shop_00", 1), ("shop_00", 2), ("shop_01", 1), ("shop_01", 2)], [("shop_07", 1), ("shop_07", 3)], [("shop_07", 4)],
+    ]  # fmt: skip
+    for number, order in enumerate(permutations(range(3))):
+        harness = open_short(bench_of, tmp_path / f"{number}", source.messages, merge=MERGE)
+        for window in order:
+            harness.all(window)
+            if order == (0, 1, 2):
+                assert rows_of(harness, "_source_database", "id") == behind[window]
+        harness.settle()
+        assert rows_of(harness, "_source_database", "id") == behind[-1]
+        truncations = [row for row in harness.rows("changelog", "shop", "orders") if row["op"] == "truncate"]
+        places = [(row["source_position"]["position"], row["row_number"]) for row in truncations]
+        assert len(set(places)) == len(places) == 6
+        assert {row["before"]["_source_table"] for row in truncations} == {"", "orders_0001", "orders_0009"}
+        (sources,) = known_sources(harness.pipeline).values()
+        assert [source.database for source in sources] == ["shop_00", "shop_01", "shop_07"]
+
+
+def test_a_shard_that_is_left_out_is_nowhere(bench_of: Bench, tmp_path: Path) -> None:
+    one, other = shard(0, 1), shard(1, 1)
+    source = short_source(one, other)
+    put(source, 0, 1, one, 1)
+    put(source, 0, 2, other, 1)
+    source.transaction(border(0) + 4 * SECOND, Ddl("TRUNCATE TABLE shop_01.orders_0001"))
+    source.rows[other.name].clear()
+    put(source, 0, 5, other, 2)
+    end(source, 1)
+    harness = open_short(
+        bench_of, tmp_path / "capture", source.messages, windows=1, merge=MERGE, tables={"exclude": ["shop_01.*"]}
+    )
+    harness.all()
+    assert rows_of(harness, "_source_database", "id") == [("shop_00", 1)]
+    assert [row["op"] for row in harness.rows("changelog", "shop", "orders")] == ["insert"]
+    assert_balanced(harness)
+    assert find_work(harness.pipeline).nothing
+
+
+def test_columns_are_those_of_all_shards_and_types_hold_all_values(bench_of: Bench, tmp_path: Path) -> None:
+    """A shard that gets a column before the others, and a shard whose column is text already."""
+    one, other = shard(0, 1), shard(1, 1)
+    other.columns[1] = Field("n", TEXT)
+    source = short_source(one, other)
+    put(source, 0, 1, one, 1)
+    put(source, 0, 2, other, 1, n="one")
+    source.checkpoint(border(0) + 500 * SECOND)
+    one.columns.append(Field("more", BIGINT))
+    put(source, 1, 1, one, 2, more=7)
+    put(source, 1, 2, other, 2, n="two")
+    source.checkpoint(border(1) + 500 * SECOND)
+    for order in ((0, 1), (1, 0)):
+        harness = open_short(bench_of, tmp_path / f"{order}", source.messages, windows=2, merge=MERGE)
+        for window in order:
+            harness.all(window)
+        harness.settle()
+        types = {column.name: column.type for column in known_tables(harness.pipeline)[ORDERS]}
+        assert types == {
+            "id": "int", "n": "string", "note": "string", "more": "bigint",
+            "_source_database": "string", "_source_table": "string",
+        }  # fmt: skip
+        assert rows_of(harness, "_source_database", "id", "n", "more") == [
+            ("shop_00", 1, "1", None), ("shop_00", 2, "2", 7), ("shop_01", 1, "one", None), ("shop_01", 2, "two", None),
+        ]  # fmt: skip
+
+
+def test_an_unsigned_value_of_one_shard_widens_the_column_of_all(bench_of: Bench, tmp_path: Path) -> None:
+    from dataclasses import replace
+
+    one, other = shard(0, 1), shard(1, 1)
+    one.columns[1] = other.columns[1] = Field("n", BIGINT)
+    source = short_source(one, other)
+    put(source, 0, 1, one, 1)
+    other.columns[1] = Field("n", replace(UNSIGNED, original_type="bigint(20)"))
+    put(source, 0, 2, other, 1, n=(1 << 64) - 1)
+    end(source, 1)
+    harness = open_short(bench_of, tmp_path / "capture", source.messages, windows=1, merge=MERGE)
+    harness.all()
+    assert rows_of(harness, "_source_database", "n") == [("shop_00", 1), ("shop_01", (1 << 64) - 1)]
+
+
+@pytest.mark.parametrize(
+    ("columns", "says"),
+    [
+        (
+            [Field("id", INT, True), Field("_SOURCE_table", TEXT)],
+            "its shard shop_01.orders_0001 has a column _SOURCE_table",
+        ),
+        ([Field("id", INT, True), Field("n", INT, True)], "have different primary keys, (id) and (id, n)"),
+        ([Field("id", INT), Field("n", INT)], "have different primary keys, (id) and ()"),
+    ],
+)
+def test_a_table_whose_shards_do_not_fit_stands_still_and_goes_on_without_the_bad_one(
+    columns: list[Field], says: str, bench_of: Bench, tmp_path: Path
+) -> None:
+    one, bad = shard(0, 1), Table("bad", columns, ("shop_01", "orders_0001"))
+    items = Table("items", [Field("id", INT, True)])
+    source = short_source(one, bad, items)
+    for number, table in enumerate((one, bad, items)):
+        put(source, 0, 1 + number, table, 1, 2)
+    end(source, 1)
+    harness = open_short(bench_of, tmp_path / "capture", source.messages, windows=1, name="unlike", merge=MERGE)
+    harness.all()
+    (pause,) = harness.pipeline.ledger.paused_tables()
+    assert pause.table == ORDERS
+    assert says in pause.reason
+    assert not harness.rows("snapshot", "shop", "orders")
+    assert len(harness.rows("snapshot", "bank", "items")) == 2
+    mended = open_short(
+        bench_of, tmp_path / "again", source.messages, windows=1, name="unlike", merge=MERGE,
+        tables={"exclude": ["shop_01.*"]},
+    )  # fmt: skip
+    resume_tables(mended.pipeline, [ORDERS])
+    mended.settle()
+    assert rows_of(mended, "_source_database", "id") == [("shop_00", 1), ("shop_00", 2)]
+
+
+def test_a_source_table_called_like_the_merged_one_makes_it_stand_still(bench_of: Bench, tmp_path: Path) -> None:
+    one, same = shard(0, 1), Table("orders", [Field("id", INT, True)], ("shop", "orders"))
+    source = short_source(one, same)
+    put(source, 0, 1, one, 1)
+    put(source, 0, 2, same, 1)
+    end(source, 1)
+    harness = open_short(bench_of, tmp_path / "capture", source.messages, windows=1, merge=MERGE)
+    harness.all()
+    (pause,) = harness.pipeline.ledger.paused_tables()
+    assert pause.table == ORDERS
+    assert "two source tables, shop.orders and shop_00.orders_0001, would both be it" in pause.reason
+
+
+def test_what_arrives_again_counts_for_the_merged_table(bench_of: Bench, tmp_path: Path) -> None:
+    life = Shards(shards_of(2, 2), Random(5))
+    life.live(WINDOWS, 30)
+    stream = again(life.source.messages, life.source.changes, 5, late=border(2) + timedelta(minutes=3))
+    harness = open_short(bench_of, tmp_path / "capture", stream.messages, windows=WINDOWS, merge=MERGE)
+    harness.all()
+    harness.settle()
+    assert ordered(shown(harness)) == ordered(life.after[-1])
+    assert_balanced(harness)
+    tallies = harness.pipeline.ledger.window_tables()
+    assert sum(row.redelivered for row in tallies) == sum(stream.repeated.values()) > 20
+    assert {row["database"] for row in harness.rows("redeliveries")} == {"shop_00", "shop_01"}
+
+
+def test_shards_that_are_followed_in_pieces_end_as_if_read_at_once(bench_of: Bench, tmp_path: Path) -> None:
+    life = Shards(shards_of(2, 2), Random(9))
+    life.live(WINDOWS, 20)
+    put(life.source, WINDOWS, 1, life.tables[0], 77)
+    life.source.checkpoint(border(WINDOWS) + 600 * SECOND)
+    window = {"end": border(WINDOWS)}
+    whole = bench_of.open(
+        write_capture(tmp_path / "whole", life.source.messages),
+        partitions=2,
+        merge=MERGE,
+        complete=False,
+        window=window,
+    )
+    whole.settle()
+    harness = bench_of.open(
+        tmp_path / "pieces", partitions=2, merge=MERGE, complete=False, window={**window, "live": True}
+    )
+    for number, some in enumerate(pieces(life.source.messages, Random(3), 7)):
+        write_capture(tmp_path / "pieces", some, name=f"piece{number}")
+        refresh(harness)
+    settle_open(harness, rounds=10)
+    assert ordered(shown(harness)) == ordered(shown(whole)) == ordered(life.after[-1])
+    assert ordered(harness.rows("changelog", "shop", "orders")) == ordered(whole.rows("changelog", "shop", "orders"))
+
+
+def test_a_lost_registry_comes_back_with_all_shards(bench_of: Bench, tmp_path: Path) -> None:
+    life = Shards(shards_of(2, 3), Random(2))
+    life.live(2, 20)
+    harness = open_short(bench_of, tmp_path / "capture", life.source.messages, windows=2, merge=MERGE)
+    harness.all()
+    before = known_tables(harness.pipeline), known_sources(harness.pipeline)
+    harness.pipeline.settings.registry_path.unlink()
+    assert (known_tables(harness.pipeline), known_sources(harness.pipeline)) == before
+    assert len(before[1][ORDERS]) == 6
+
+
+def test_rules_hold_for_all_shards_and_may_ask_for_one(bench_of: Bench, tmp_path: Path) -> None:
+    """A filter may name the columns that tell the shard, and rules on columns leave these alone."""
+    one, other = shard(0, 1), shard(1, 1)
+    source = short_source(one, other)
+    put(source, 0, 1, one, 1, 2, note="secret")
+    put(source, 0, 2, other, 1, 2, note="secret")
+    end(source, 1)
+    harness = open_short(
+        bench_of, tmp_path / "capture", source.messages, windows=1, merge=MERGE,
+        columns={"shop_*.orders_*.note": {"mask": "*"}, "*.*_table": {"mask": "*"}, "*._source*": "drop"},
+        rows={"shop.orders": "_source_database <> 'shop_01' OR id = 2"},
+    )  # fmt: skip
+    harness.all()
+    assert rows_of(harness, "_source_database", "_source_table", "id", "note") == [
+        ("shop_00", "orders_0001", 1, "*"), ("shop_00", "orders_0001", 2, "*"), ("shop_01", "orders_0001", 2, "*"),
+    ]  # fmt: skip
+    assert_balanced(harness)
+
+
+def test_a_full_load_of_one_shard_replaces_its_rows_alone(bench_of: Bench, tmp_path: Path) -> None:
+    """Tasks of Huawei DRS: the one that is made anew loads its tables again, which empties their rows."""
+    task = DrsTask(4)
+    task.work(border(0) + timedelta(seconds=5), 40)
+    task.begin_anew(border(1) + timedelta(seconds=10))
+    task.work(border(1) + timedelta(seconds=60), 20)
+    settings: dict[str, Any] = {
+        "format": "drs-json-c", "partitions": 2, "source_time_zone": "+08:00", "window": {"end": border(2)},
+    }  # fmt: skip
+    capture = write_capture(tmp_path / "capture", task.messages)
+    harness = bench_of.open(capture, merge={"shop.orders": ["ban*.acc*"]}, **settings)
+    harness.all(0, 1)
+    rows = harness.rows("snapshot", "shop", "orders")
+    assert {str(row["id"]): row["owner"] for row in rows} == {key: row["owner"] for key, row in task.rows.items()}
+    (emptied,) = [row for row in harness.rows("changelog", "shop", "orders") if row["op"] == "truncate"]
+    assert (emptied["before"]["_source_database"], emptied["before"]["_source_table"]) == ("bank", "accounts")
