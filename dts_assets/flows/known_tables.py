@@ -61,7 +61,10 @@ def register_shapes(pipeline: Pipeline, shapes: Mapping[TableShape, SourcePositi
 def _routed(
     pipeline: Pipeline, shapes: Mapping[TableShape, SourcePosition]
 ) -> tuple[dict[TableShape, SourcePosition], dict[TableId, tuple[TableId, ...]]]:
-    """Return the shapes of decoded tables as shapes of lake tables, and the source tables of lake tables with other names."""
+    """Return shapes of source tables as shapes of lake tables, without tables that are not decoded.
+
+    Beside them stand the source tables of lake tables with other names.
+    """
     routes, found, sources = (
         pipeline.settings.routes,
         list[dict[TableShape, SourcePosition]](),

@@ -56,10 +56,10 @@ def schema_news(
             if table in lake_names:
                 found.setdefault(lake_names[table], {}).setdefault(one.window_start, []).append(news)
     for source, start, news in _of_shapes(shapes, {window.start for window in windows}):
-        table = lake_names.get(source)
+        named = lake_names.get(source)
         # Statements of the window explain what its events told.
-        if table is not None and start not in found.get(table, {}):
-            found.setdefault(table, {}).setdefault(start, []).append(news)
+        if named is not None and start not in found.get(named, {}):
+            found.setdefault(named, {}).setdefault(start, []).append(news)
     return {table: {start: tuple(news) for start, news in mine.items()} for table, mine in found.items()}
 
 

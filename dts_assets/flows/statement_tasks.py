@@ -24,7 +24,10 @@ BATCH_BYTES = 8 << 20
 
 @dataclass(frozen=True, slots=True)
 class StatementTask:
-    """The changelog files of a lake table and a window, and the place for its statements, which name the source's table."""
+    """The changelog files of a lake table and a window, and the place for its statements.
+
+    Statements name the source's ``table``.
+    """
 
     lake_table: TableId
     table: StatementTable

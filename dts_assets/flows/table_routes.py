@@ -1,4 +1,7 @@
-"""Tables that their routes refuse: two source tables that became one unasked, and shards that cannot be told apart."""
+"""Tables that their routes refuse.
+
+Two source tables would become one although nobody asked for it, or shards are not alike.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,10 @@ def _fault(table: TableId, clause: str) -> Fault:
 
 
 def _collision(routes: Routes, table: TableId, sources: tuple[TableId, ...]) -> str:
-    """Return a clause about source tables that share a lake table without a merge; an empty text if there are none."""
+    """Return a clause about source tables that share a lake table without a merge.
+
+    It is empty if there are none.
+    """
     others = [source for source in sources if not routes.takes_shard(table, source)]
     if len(sources) < 2 or not others:
         return ""

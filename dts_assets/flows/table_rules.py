@@ -24,9 +24,9 @@ def refused_by_rules(table: TableId, clause: str) -> Fault:
 
 
 def tables_to_refuse(rules: Mapping[TableId, TableRules], shapes: Iterable[TableShapeRow]) -> dict[TableId, Fault]:
-    """Return the faults of tables whose rules do not fit their columns, or the events of the windows to make.
+    """Return the faults of tables whose rules do not fit their columns or their events.
 
-    ``shapes`` are what these events described, by lake table.
+    ``shapes`` are what events of the windows to make described, by lake table.
 
     An event without the filter's column was sent before the column was added, or after it was dropped. Nobody knows then what its
     rows have there, and NULL would leave them out without a word.

@@ -27,7 +27,11 @@ SHARD_TYPE = "varchar(255)"
 
 def table_of(name: str) -> TableId:
     """Return the table that a name of two or three parts means, ``%`` for an empty part: ``shopdb.orders``."""
-    parts = ["" if part == EMPTY else part for part in name.split(".")]
+    return _table_of_parts(tuple(name.split(".")))
+
+
+def _table_of_parts(named: tuple[str, ...]) -> TableId:
+    parts = ["" if part == EMPTY else part for part in named]
     return TableId(parts[0], parts[1] if len(parts) == 3 else "", parts[-1])
 
 
@@ -63,23 +67,25 @@ class Rename:
 
     def lake_table(self, source: TableId) -> TableId | None:
         """Return the lake table of a source table; None for a table that is not renamed."""
-        found = _carried(self.source, self.name, source.parts)
-        return None if found is None else table_of(found)
+        return _carried(self.source, self.name, source.parts)
 
     def source_table(self, table: TableId) -> TableId | None:
         """Return the source table that has this name in the lake; None if there is none."""
-        found = _carried(self.name, self.source, table.parts)
-        return None if found is None else table_of(found)
+        return _carried(self.name, self.source, table.parts)
 
 
 @lru_cache(maxsize=65536)
-def _carried(pattern: str, other: str, parts: tuple[str, ...]) -> str | None:
+def _carried(pattern: str, other: str, parts: tuple[str, ...]) -> TableId | None:
     """Return ``other`` with its stars replaced by what those of ``pattern`` match in ``parts``; None without a match."""
     found = _matcher(pattern).fullmatch("\0".join(parts))
     if found is None:
         return None
     matched = iter(found.groups())
-    return "".join(next(matched) if one == STAR else one for one in re.split(r"(\*)", other))
+    # A text that a star matches may have dots.
+    named = (
+        "".join(next(matched) if one == STAR else one for one in re.split(r"(\*)", part)) for part in other.split(".")
+    )
+    return _table_of_parts(tuple(named))
 
 
 @lru_cache(maxsize=4096)
@@ -123,7 +129,10 @@ class Routes:
         return next((one.columns for one in self.merges if one.into == table), ())
 
     def shard(self, source: TableId) -> tuple[str, ...]:
-        """Return the values of the shard columns in the rows of a source table; none where it is no shard."""
+        """Return what the shard columns hold in the rows of a source table.
+
+        There is nothing where it is no shard.
+        """
         return source.parts if self._merge_of(source) is not None else ()
 
     def takes_shard(self, table: TableId, source: TableId) -> bool:
@@ -132,14 +141,17 @@ class Routes:
         return merge is not None and merge.into == table
 
     def dropped_shards(self, table: TableId, database: str) -> tuple[str, ...]:
-        """Return the shard columns' values of all shards of a lake table in a database; none where there can be none."""
+        """Return what the shard columns hold for all shards of a lake table in a database.
+
+        There is nothing where no shard can be in it.
+        """
         merge = next((one for one in self.merges if one.into == table), None)
         if merge is None or not any(TableId(database, "", "").matches(f"{_first(glob)}.*") for glob in merge.globs):
             return ()
         return (database, *(ANY_PART for _ in merge.columns[1:]))
 
     def means(self, table: TableId, pattern: str) -> bool:
-        """Tell whether a glob of a setting means a lake table, by its name in the lake or at the source.
+        """Tell whether a setting's glob means a lake table, by its name there or at the source.
 
         A merged table is meant by a glob that names all shards of one of its globs.
         """
@@ -171,9 +183,10 @@ def _first(glob: str) -> str:
 
 
 def routed_columns(routes: Routes, source: TableId, columns: tuple[ColumnShape, ...]) -> tuple[ColumnShape, ...]:
-    """Return the columns that a lake table has of a source table's event: its own, and those that tell the shard.
+    """Return the columns of a source table's event as the lake table has them.
 
-    Shard columns are part of the key where the shard has one. A column of the shard that is called like one of them is left out.
+    Those that tell the shard stand behind the event's own, and are part of the key where the shard has one. A column of the shard
+    that is called like one of them is left out.
     """
     names = routes.shard_columns(routes.lake_table(source)) if routes.merges else ()
     if not names or not routes.shard(source):

@@ -1,4 +1,4 @@
-"""Routes as they are written: renames of tables, and shards that become one table; their mistakes are found here."""
+"""Routes as they are written, and their mistakes: renames of tables, and shards that become one table."""
 
 from __future__ import annotations
 

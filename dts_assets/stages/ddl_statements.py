@@ -160,7 +160,7 @@ def truncation(index: int, source: TableId, table: TableId, routes: ChangeRoutes
 
 @dataclass(frozen=True, slots=True)
 class Emptying:
-    """The row of a statement in its batch, and the number and the values of the shard that it empties."""
+    """The row of a statement in its batch, and the shard that it empties, with its number."""
 
     index: int
     number: int

@@ -1,7 +1,8 @@
-"""Changes of source tables become changes of lake tables: they get the lake's name, and shards the columns that tell them.
+"""Changes of source tables become changes of lake tables.
 
-A truncation of a shard has these columns in its old image, so that it empties the shard's rows alone. An empty text there stands
-for every shard: a database that is dropped takes all of its own.
+They get the lake's name, and those of shards the columns that tell the shard. A truncation of a shard has these columns in its
+old image, so that it empties the shard's rows alone. An empty text there stands for every shard: a database that is dropped takes
+all of its own.
 """
 
 from __future__ import annotations
@@ -52,7 +53,10 @@ class ChangeRoutes:
 
     @property
     def by_source(self) -> Mapping[TableId, tuple[Column, ...]]:
-        """The columns to decode by source table: of all tables, or with routes of those that were asked for so far."""
+        """The columns to decode by source table.
+
+        With routes they are those of the tables that were asked for so far.
+        """
         return self._by_source if self._routes else self._columns
 
     def routed(self, changes: TableChanges) -> TableChanges:
@@ -70,7 +74,10 @@ class ChangeRoutes:
         return replace(changes, table=table, batch=batch, keys=_with_shard(changes.keys, shard))
 
     def emptied(self, named: Iterable[EmptiedTable]) -> list[tuple[TableId, tuple[str, ...]]]:
-        """Return the lake tables that statements empty, and of merged ones the shards; of other tables there is no shard."""
+        """Return the lake tables that statements empty, and of merged tables the shards.
+
+        Of other tables the shard is empty.
+        """
         named = list(named)
         if not self._routes:
             return [(table, ()) for table in sorted(emptied_among(named, self._columns))]
@@ -131,5 +138,8 @@ class ChangeRoutes:
 
 
 def _with_shard(keys: ToldKeys, shard: Iterable[str]) -> ToldKeys:
-    """Return the told keys with the columns that tell the shard; a table without a key stays without one."""
+    """Return told keys with the columns that tell the shard.
+
+    A table without a key stays without one.
+    """
     return replace(keys, distinct=tuple(tuple(sorted({*key, *shard})) if key else key for key in keys.distinct))

@@ -1,4 +1,4 @@
-"""Truncations of shards: of a merged table they empty the rows of one shard, or of all shards in a database.
+"""Truncations of shards: they empty the rows of one shard, or of all shards in a database.
 
 The columns that tell a shard are part of every key, so a row never leaves its shard.
 """
@@ -40,14 +40,14 @@ def shard_columns_of(changes: pa.RecordBatch, names: Sequence[str]) -> list[pa.A
 
 @dataclass(frozen=True, slots=True)
 class _Alike:
-    """Truncations that leave the same parts of a shard open: their numbers, and the parts that they tell."""
+    """Truncations that tell equal parts of their shards: their numbers, and these parts."""
 
     numbers: Numbers
     told: tuple[int, ...]
     shards: pa.Array
 
     def codes(self, columns: Sequence[pa.Array]) -> Numbers:
-        """Return the number of each row's shard among those of the truncations; -1 where it is none of them."""
+        """Return the number of each row's shard among those of the truncations, or -1."""
         if not self.told:
             return np.zeros(len(columns[0]), np.int64)
         found = pc.index_in(_joined([columns[place] for place in self.told]), value_set=self.shards)

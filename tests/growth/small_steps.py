@@ -32,6 +32,7 @@ from tests.growth.hostile_streams import DTS
 from tests.growth.long_histories import Case
 from tests.growth.rule_steps import RULE_STEPS
 from tests.growth.schema_steps import SCHEMA_STEPS
+from tests.growth.shard_steps import SHARD_STEPS
 from tests.growth.statement_steps import STATEMENT_STEPS
 from tests.growth.whole_way import as_messages
 from tests.stages.merging import CHANGES, NAMES, SNAPSHOT, again, emptied_at, merged
@@ -168,6 +169,7 @@ STEPS: dict[str, Case] = {
     **ALTERED_STEPS,
     **RULE_STEPS,
     **SCHEMA_STEPS,
+    **SHARD_STEPS,
     **STATEMENT_STEPS,
     "moves in order": (lambda count: _pairs(count, shuffled=False), connected),
     "moves in any order": (lambda count: _pairs(count, shuffled=True), connected),
