@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
@@ -11,7 +12,9 @@ from dts_assets.defs.metadata import KEY_TAG
 from dts_assets.defs.table_assets import graph_tables
 from dts_assets.model.tables import TableId
 from dts_assets.settings import Subscription
+from dts_assets.settings.models import FOLDER_KEY, NAME_KEY
 from dts_assets.store.columns import ENTRIES, RAW_ENVELOPES, changelog_columns, history_columns, snapshot_columns
+from dts_assets.store.registry import RegisteredColumn, RegisteredTable, merge_registry
 
 if TYPE_CHECKING:
     from dagster._core.definitions.assets.graph.asset_graph import AssetNode
@@ -234,6 +237,31 @@ def test_what_data_says_of_a_named_table_wins(project: Project) -> None:
 def test_a_registered_table_that_is_excluded_now_is_not_shown(project: Project) -> None:
     project.register({ORDERS: COLUMNS, AUDIT: COLUMNS, ODD: COLUMNS})
     assert {table for _, table in shown(project.configure(exclude=["shopdb.audit"]))} == {ORDERS}
+
+
+def test_renamed_and_merged_tables_are_one_asset_each_under_the_name_in_the_lake(tmp_path: Path) -> None:
+    """Also before any data; a table whose sources are all excluded or routed elsewhere now is not shown."""
+    subscription = Subscription.model_validate(
+        {
+            **PLAIN, NAME_KEY: "shop", FOLDER_KEY: tmp_path, "history": ["shop_*.orders_*"],
+            "tables": {"include": ["shop_1.orders_1", "shop_2.orders_1", "crm.clients", "*"], "exclude": ["crm.gone"]},
+            "rename": {"crm.*": "sales.*"}, "merge": {"shop.orders": ["shop_*.orders_*"]},
+        }
+    )  # fmt: skip
+    merged = [("changelog", "shop", "orders"), ("snapshot", "shop", "orders"), ("history", "shop", "orders")]
+    named = [*merged, ("changelog", "sales", "clients"), ("snapshot", "sales", "clients")]
+    assert {tuple(one.key.path[1:]) for one in graph_tables(subscription)} == set(named)
+    column = RegisteredColumn("id", "int", "int", is_key=True)
+    shards = tuple(TableId(f"shop_{number}", "", "orders_1") for number in range(3))
+    tables = [
+        RegisteredTable(TableId("shop", "", "orders"), (column,), sources=shards),
+        RegisteredTable(TableId("sales", "", "gone"), (column,), sources=(TableId("crm", "", "gone"),)),
+        RegisteredTable(TableId("crm", "", "clients"), (column,)),
+        RegisteredTable(TableId("bank", "", "plain"), (column,)),
+    ]
+    merge_registry(subscription.registry_path, tables)
+    plain = [("changelog", "bank", "plain"), ("snapshot", "bank", "plain")]
+    assert {tuple(one.key.path[1:]) for one in graph_tables(subscription)} == {*named, *plain}
 
 
 def test_outputs_have_neutral_names_that_never_repeat(shop: Project) -> None:

@@ -89,6 +89,17 @@ def test_merging_adds_and_widens_and_never_drops(path: Path) -> None:
     assert read_registry(path)[ORDERS.table].columns == (wider, NAME, note)
 
 
+def test_sources_come_back_and_grow(path: Path) -> None:
+    """A table without any is its own source, as one that was there before somebody merged shards into it."""
+    orders, one, other = (TableId("shop", "", name) for name in ("orders", "orders_1", "orders_2"))
+    merge_registry(path, [RegisteredTable(orders, (), sources=(other,))])
+    assert read_registry(path)[orders].sources == (other,)
+    merge_registry(path, [RegisteredTable(orders, (), sources=(one, other))])
+    assert read_registry(path)[orders].sources == (one, other)
+    merge_registry(path, [RegisteredTable(orders, ())])
+    assert read_registry(path)[orders].sources == (orders, one, other)
+
+
 def test_nothing_new_leaves_the_file_alone(path: Path) -> None:
     merge_registry(path, [ORDERS])
     before = path.stat()
