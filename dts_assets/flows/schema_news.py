@@ -81,7 +81,8 @@ def _schemas(
     types = source_types(pipeline)
     told = {
         table: tuple(
-            ColumnShape(one.source_names[0], types.get(lake_names[table], {}).get(one.name, ""), one.is_key) for one in columns
+            ColumnShape(one.source_names[0], types.get(lake_names[table], {}).get(one.name, ""), one.is_key)
+            for one in columns
         )
         for table, columns in tables.items()
     }
