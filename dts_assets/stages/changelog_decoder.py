@@ -38,6 +38,7 @@ from dts_assets.stages.ddl_statements import ddl_rows, statements, truncation, t
 from dts_assets.stages.entries_wanted import CellKey, EntriesWanted
 from dts_assets.stages.entry_lineages import entry_lineages
 from dts_assets.stages.isolation import decoded_apart, rejection_of
+from dts_assets.stages.joined_changes import joined_by_table
 from dts_assets.stages.moved_rows import count_partial_moves
 from dts_assets.stages.quarantine import Unusable, quarantine_rows
 from dts_assets.stages.redelivered_entries import entry_keys
@@ -364,7 +365,7 @@ class ChangelogDecoder:
         """Return what entries hold, and the rows of the changelogs; nothing is written yet."""
         decoded = self._format.changes(entries, self._routes.by_source)
         apart = self._format.traits.rows_apart
-        routed = map(self._routes.routed, decoded.tables)
+        routed = joined_by_table(map(self._routes.routed, decoded.tables))
         made = (self._ruled(changes, entries, rows_apart=apart) for changes in routed)
         return decoded, [rows for rows in made if rows is not None]
 
@@ -430,8 +431,7 @@ class ChangelogDecoder:
         names = ("kafka_partition", "window_start", "last_offset", "rows", "database", "schema", "table")
         row = {name: entries[name][rejection.index].as_py() for name in names}
         source = TableId(row["database"] or "", row["schema"] or "", row["table"] or "")
-        table = self._routes.table(source) or source
-        tally = self.tallies[row["window_start"], row["kafka_partition"], table]
+        tally = self.tallies[row["window_start"], row["kafka_partition"], table := self._routes.table(source) or source]
         tally.quarantined += row["rows"] or 0
         tally.quarantined_entries += 1
         offset, detail = row["last_offset"], f"{source}: {rejection.detail}"

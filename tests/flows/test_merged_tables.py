@@ -20,7 +20,7 @@ from tests.flows.history import WINDOWS, border
 from tests.flows.in_process import bench_in_process
 from tests.flows.short import SECOND, open_short, short_source
 from tests.flows.source import Ddl, Dml, Source
-from tests.flows.source_tables import INT, TEXT, Field, Row, Table
+from tests.flows.source_tables import ABSENT, INT, TEXT, Field, Row, Table
 from tests.tiers import times
 
 MERGE = {"shop.orders": ["shop_*.orders_*"]}
@@ -80,7 +80,7 @@ class Shards:
         table = random.choice(self.tables)
         database, name = table.sent_as or ("", "")
         rows = list(self._rows(table))
-        kind = random.choice(("insert", "insert", "insert", "update", "move", "delete", "empty"))
+        kind = random.choice(("insert", "insert", "insert", "update", "partial", "move", "delete", "empty"))
         if kind == "empty" and random.random() < 0.6:
             sql, gone = random.choice(
                 [
@@ -103,6 +103,9 @@ class Shards:
                 source.transaction(self.at, Dml(table, [(None, row) for row in made]))
         elif kind == "delete":
             source.transaction(self.at, Dml(table, [(random.choice(rows), None)]))
+        elif kind == "partial" and table.keys:  # a server with minimal row images
+            row = random.choice(rows)
+            source.transaction(self.at, Dml(table, [(row, {**row, "n": random.randrange(5), "note": ABSENT})]))
         else:
             row = random.choice(rows)
             number = random.randrange(12, 20) if kind == "move" else row["id"]

@@ -113,11 +113,14 @@ def test_columns_are_those_of_all_shards_and_types_hold_all_values(bench_of: Ben
     put(source, 1, 1, one, 2, more=7)
     put(source, 1, 2, other, 2, n="two")
     source.checkpoint(border(1) + 500 * SECOND)
+    hashes = []
     for order in ((0, 1), (1, 0)):
         harness = open_short(bench_of, tmp_path / f"{order}", source.messages, windows=2, merge=MERGE)
         for window in order:
             harness.all(window)
         harness.settle()
+        counts = harness.pipeline.ledger.window_tables()
+        hashes.append({(row.window_start, row.kafka_partition): row.row_hash for row in counts})
         types = {column.name: column.type for column in known_tables(harness.pipeline)[ORDERS]}
         assert types == {
             "id": "int", "n": "string", "note": "string", "more": "bigint",
@@ -126,6 +129,7 @@ def test_columns_are_those_of_all_shards_and_types_hold_all_values(bench_of: Ben
         assert rows_of(harness, "_source_database", "id", "n", "more") == [
             ("shop_00", 1, "1", None), ("shop_00", 2, "2", 7), ("shop_01", 1, "one", None), ("shop_01", 2, "two", None),
         ]  # fmt: skip
+    assert hashes[0] == hashes[1]
 
 
 def test_an_unsigned_value_of_one_shard_widens_the_column_of_all(bench_of: Bench, tmp_path: Path) -> None:
@@ -229,6 +233,30 @@ def test_shards_that_are_followed_in_pieces_end_as_if_read_at_once(bench_of: Ben
     settle_open(harness, rounds=10)
     assert ordered(shown(harness)) == ordered(shown(whole)) == ordered(life.after[-1])
     assert ordered(harness.rows("changelog", "shop", "orders")) == ordered(whole.rows("changelog", "shop", "orders"))
+
+
+def test_the_export_leaves_merged_tables_out_and_says_so(bench_of: Bench, tmp_path: Path) -> None:
+    """Statements of a renamed table name the source's table, and it is asked for by either name."""
+    one, items = shard(0, 1), Table("items", [Field("id", INT, True)])
+    source = short_source(one, items)
+    put(source, 0, 1, one, 1)
+    put(source, 0, 2, items, 5)
+    source.transaction(border(0) + 3 * SECOND, Ddl("TRUNCATE TABLE bank.items"), Ddl("TRUNCATE TABLE bank.others"))
+    end(source, 1)
+    harness = open_short(
+        bench_of, tmp_path / "capture", source.messages, windows=1, merge=MERGE, rename={"bank.*": "lake.*"}
+    )
+    harness.all()
+    for tables in ((), ("bank.items",), ("lake.items", "shop.orders"), ("shop.orders",), ("bank.x",)):
+        exported = Exported()
+        wanted = Wanted(dialect_of("mysql"), tables)
+        script = "".join(export_statements(harness.pipeline, wanted, exported, progress=print))
+        assert ("INSERT INTO `bank`.`items` (`id`) VALUES (5)" in script) == (not tables or "items" in tables[0])
+        assert "orders" not in script
+        assert ("TRUNCATE TABLE bank.items" in script) == (not tables or "items" in tables[0])
+        assert ("bank.others" in script) == (not tables)
+        assert exported.merged == ({ORDERS} if not tables or "shop.orders" in tables else set())
+        assert exported.whole == (not exported.merged)
 
 
 def test_a_lost_registry_comes_back_with_all_shards(bench_of: Bench, tmp_path: Path) -> None:
