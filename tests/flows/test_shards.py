@@ -13,6 +13,8 @@ import pytest
 from dts_assets.flows.find_work import find_work
 from dts_assets.flows.known_tables import known_sources, known_tables
 from dts_assets.flows.pauses import resume_tables
+from dts_assets.flows.statement_export import Exported, Wanted, export_statements
+from dts_assets.stages.sql_dialects import dialect_of
 from tests.flows.drs_task import DrsTask
 from tests.flows.harness import Bench, Harness, refresh, settle_open
 from tests.flows.history import WINDOWS, border
