@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from dts_assets.model.columns import ColumnShape, same_name
 from dts_assets.model.tables import EMPTY, TableId
@@ -94,7 +94,7 @@ def _matcher(pattern: str) -> re.Pattern[str]:
     return re.compile("\0".join(parts), re.S)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots, for the cached properties
 class Routes:
     """All routes of a subscription. Of merges and of renames the first that matches counts, merges before renames.
 
@@ -116,7 +116,14 @@ class Routes:
         merge = self._merge_of(source)
         if merge is not None:
             return merge.into
-        return next((found for one in self.renames if (found := one.lake_table(source)) is not None), source)
+        exact = self._exact.get(source)
+        if exact is not None and exact[0] < self._first_star:
+            return exact[1]
+        stars = ((place, found) for place, one in self._stars if (found := one.lake_table(source)) is not None)
+        starred = next(stars, None)
+        if exact is not None and (starred is None or exact[0] < starred[0]):
+            return exact[1]
+        return source if starred is None else starred[1]
 
     def decoded_table(self, source: TableId) -> TableId | None:
         """Return the lake table of a source table; None if it is not decoded."""
@@ -168,8 +175,36 @@ class Routes:
 
     def renamed_from(self, table: TableId) -> tuple[TableId, ...]:
         """Return the source tables that settings name for a renamed lake table."""
-        found = (one.source_table(table) for one in self.renames)
-        return tuple(source for source in found if source is not None and self.lake_table(source) == table)
+        exact = self._exact_names.get(table, ())
+        starred = (one.source_table(table) for _, one in self._stars)
+        found = (*exact, *(source for source in starred if source is not None))
+        return tuple(source for source in found if self.lake_table(source) == table)
+
+    @cached_property
+    def _exact(self) -> dict[TableId, tuple[int, TableId]]:
+        """The lake tables of source tables that are renamed by their whole names, with the places of the renames."""
+        found: dict[TableId, tuple[int, TableId]] = {}
+        for place, one in enumerate(self.renames):
+            if STAR not in one.source:
+                found.setdefault(table_of(one.source), (place, table_of(one.name)))
+        return found
+
+    @cached_property
+    def _exact_names(self) -> dict[TableId, tuple[TableId, ...]]:
+        """The source tables of lake tables that are renamed by their whole names."""
+        found: dict[TableId, tuple[TableId, ...]] = {}
+        for source, (_, table) in self._exact.items():
+            found[table] = (*found.get(table, ()), source)
+        return found
+
+    @cached_property
+    def _stars(self) -> tuple[tuple[int, Rename], ...]:
+        """The renames with stars, with their places among all."""
+        return tuple((place, one) for place, one in enumerate(self.renames) if STAR in one.source)
+
+    @property
+    def _first_star(self) -> int:
+        return self._stars[0][0] if self._stars else len(self.renames)
 
     def _merge_of(self, source: TableId) -> Merge | None:
         return next((one for one in self.merges if one.takes(source)), None)

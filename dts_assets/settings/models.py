@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -310,7 +311,7 @@ class Subscription(Part):
             check_routes(routes, self.tables.exact, named, self.sql.tables)
         return self
 
-    @property
+    @cached_property
     def routes(self) -> Routes:
         """The routes from source tables to lake tables."""
         return routes_of(self.rename, self.merge, self.tables.include, self.tables.exclude)
@@ -321,6 +322,8 @@ class Subscription(Part):
         A table for which none is told is its own source.
         """
         routes = self.routes
+        if not routes:
+            return (table,) if self.tables.takes(table) else ()
         return tuple(source for source in (tuple(sources) or (table,)) if routes.decoded_table(source) == table)
 
     @property

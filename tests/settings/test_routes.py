@@ -88,6 +88,31 @@ def test_names_in_the_lake_lead_back(source: str, name: str, database: str, tabl
             assert back == one
 
 
+SOME = st.sampled_from([TableId(database, "", table) for database in "ab" for table in ("x", "y", "xy", "yx")])
+RENAMES = st.lists(
+    st.sampled_from(
+        [
+            ("a.x", "l.1"),
+            ("a.*", "m.*"),
+            ("a.y", "l.2"),
+            ("*.x*", "n.*_*"),
+            ("b.*", "l.*"),
+            ("b.xy", "l.3"),
+            ("a.x", "l.4"),
+        ]
+    ),
+    unique=True,
+)
+
+
+@given(RENAMES, SOME)
+def test_the_first_rename_that_matches_counts(renames: list[tuple[str, str]], table: TableId) -> None:
+    routes = Routes(tuple(Rename(*one) for one in renames))
+    found = [one for rename in renames if (one := Rename(*rename).lake_table(table)) is not None]
+    assert routes.lake_table(table) == (found[0] if found else table)
+    assert not found or table in routes.renamed_from(found[0])
+
+
 MERGE = 'merge: {"shop.orders": ["shop_*.orders_*"]}'
 ORDERS = TableId("shop", "", "orders")
 
