@@ -182,7 +182,7 @@ class Routes:
 
     @cached_property
     def _exact(self) -> dict[TableId, tuple[int, TableId]]:
-        """The lake tables of source tables that are renamed by their whole names, with the places of the renames."""
+        """The lake tables of source tables that are renamed by whole names, and the renames' places."""
         found: dict[TableId, tuple[int, TableId]] = {}
         for place, one in enumerate(self.renames):
             if STAR not in one.source:

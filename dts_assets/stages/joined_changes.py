@@ -1,4 +1,7 @@
-"""Changes of several shards joined to changes of one table, so that each step behind is done once for all of them."""
+"""Changes of several shards joined to changes of one table.
+
+So each step behind is done once for all of them.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +54,7 @@ def _told(parts: Sequence[TableChanges], told: Sequence[ToldKeys], order: npt.ND
 
 
 def _own_arrays(parts: Sequence[TableChanges], name: str) -> list[pa.Array]:
-    """Return the values of an image's column (``after.n``) by the types of its events, an array for each type.
+    """Return the values of an image's column (``after.n``), an array for each type of its events.
 
     Of changes whose events had the lake's type they are the image's own.
     """
