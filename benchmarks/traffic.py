@@ -104,11 +104,11 @@ def write_capture(
     partitions: int,
     windows: int,
     every: timedelta = HOUR,
-    later: int | None = None,
+    later: int | Sequence[int] | None = None,
 ) -> int:
     """Write a capture of about ``size`` bytes of payload, and return the bytes of all message values.
 
-    Behind the first window only the first ``later`` tables change, if that is given.
+    Behind the first window only the first ``later`` tables change, if that is given: a number for all windows, or one for each.
 
     Entry sets go to the Kafka partitions in turn, and windows are of about the same size.
 
@@ -138,7 +138,9 @@ def write_capture(
     return written
 
 
-def _blocks(maker: _Maker, size: int, windows: int, later: int | None) -> Iterator[tuple[int | None, pa.BinaryArray]]:
+def _blocks(
+    maker: _Maker, size: int, windows: int, later: int | Sequence[int] | None
+) -> Iterator[tuple[int | None, pa.BinaryArray]]:
     """Yield blocks of entry sets, with their windows where fewer tables change behind the first one.
 
     Elsewhere the bytes of messages, which are longer than the sets in them, tell where a window ends.
@@ -146,9 +148,10 @@ def _blocks(maker: _Maker, size: int, windows: int, later: int | None) -> Iterat
     if later is None:
         yield from ((None, block) for block in maker.blocks(size))
         return
+    changing = [maker.changing, *([later] * windows if isinstance(later, int) else later)]
     for number in range(windows):
+        maker.changing = changing[number]
         yield from ((number, block) for block in maker.blocks(size // windows))
-        maker.changing = later
 
 
 class PartitionFile:

@@ -80,9 +80,9 @@ class Workbench:
         seed: int,
         partitions: int,
         windows: int,
-        later: int | None = None,
+        later: int | Sequence[int] | None = None,
     ) -> Recording:
-        """Record a capture of fresh traffic; behind the first window only ``later`` tables change."""
+        """Record a capture of fresh traffic; behind the first window only ``later`` tables change, in all or in each."""
         folder = self.folder / name
         payload = write_capture(
             folder, tables, shape, size=size, seed=seed, partitions=partitions, windows=windows, later=later

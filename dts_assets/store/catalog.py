@@ -33,8 +33,12 @@ SQLITE_WAIT_SECONDS = 60
 Without this wait 157 of 271 calls of one of four writers failed.
 """
 
-_METADATA_FILES = 128
-"""Metadata files whose content is held in memory, the latest used."""
+_METADATA_FILES = 2500
+"""Metadata files whose content is held in memory, the latest used.
+
+A thousand tables with changelog and snapshot have two thousand, and a refresh reads each some twenty times. A file takes some
+50 KB in memory, and half a millisecond to be read.
+"""
 
 _REDACTED = r"(?i)secret|password|token|access[.-]?key|credential|\.header\."
 """Names of settings whose values Spark hides wherever it shows settings; its own list lacks the last three."""

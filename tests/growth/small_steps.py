@@ -27,6 +27,7 @@ from dts_assets.wire.columns.casts import parse
 from dts_assets.wire.dts_avro import DtsAvro
 from dts_assets.wire.dts_protobuf import DtsProtobuf
 from tests.growth.altered_steps import ALTERED_STEPS
+from tests.dts_messages import dml, number
 from tests.growth.hostile_records import SCHEMA
 from tests.growth.hostile_streams import DTS
 from tests.growth.long_histories import Case
@@ -41,9 +42,11 @@ from tests.stages.versioning import BAG, advanced
 from tests.stages.versioning import NOTHING as HISTORY
 from tests.stages.versioning import SHAPE as HISTORY_SHAPE
 from tests.stages.worlds import COLUMNS
+from tests.wire.made import batch
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
 ALL = Frontier(START, START, SourcePosition(9, 0, 0))
+NUMBER = number("1")
 NOTHING = pa.RecordBatch.from_pylist([], schema=SNAPSHOT)
 
 
@@ -165,12 +168,27 @@ def _digest(messages: pa.RecordBatch) -> str:
     return digest.text()
 
 
+def _entries(count: int, *, lists: int) -> pa.RecordBatch:
+    """Entries of two tables by turns, with so many lists of columns; calls of some dozens have their columns compared."""
+    made = [
+        dml([("id", "int(11)"), (f"c{number % lists}", "int(11)")], [([], [NUMBER, NUMBER])], table=f"t{number % 2}")
+        for number in range(64 + 2 * count)
+    ]
+    return batch(*made)
+
+
+def _changes_of_one_table(entries: pa.RecordBatch) -> object:
+    return DtsProtobuf().changes(entries, {TableId("shopdb", "", "t0"): (Column("id", "int", True),)})
+
+
 STEPS: dict[str, Case] = {
     **ALTERED_STEPS,
     **RULE_STEPS,
     **SCHEMA_STEPS,
     **SHARD_STEPS,
     **STATEMENT_STEPS,
+    "entries of tables that are not wanted": (lambda count: _entries(count, lists=1), _changes_of_one_table),
+    "entries with many lists of columns": (lambda count: _entries(count, lists=50), _changes_of_one_table),
     "moves in order": (lambda count: _pairs(count, shuffled=False), connected),
     "moves in any order": (lambda count: _pairs(count, shuffled=True), connected),
     "changes of many rows": (lambda count: _changes(count, keys=count), _merge),
