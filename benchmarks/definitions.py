@@ -1,4 +1,4 @@
-"""The load of a code location with very many tables, against bare asset specs with equal keys, groups and partitions.
+"""The load of a code location with very many tables, against as many bare asset specs.
 
 ``python -m benchmarks.definitions`` prints a table and, as its last line, one JSON object. The registry of a configuration has
 1,000 or 10,000 tables of 15 columns, each with a changelog and a snapshot. The peer is as many ``dg.AssetSpec``, with equal keys,

@@ -1,4 +1,4 @@
-"""A window of 100 MB over a thousand tables that exist already, from raw to snapshots on two cores.
+"""A window of 100 MB over a thousand tables that exist already, from raw to snapshots.
 
 ``python -m benchmarks.thousand_tables`` prints a table and, as its last line, one JSON object. The first window fills all tables
 and is not counted. In the second one a tenth of the tables gets all changes, in the third one all tables get some. All flows run

@@ -82,7 +82,10 @@ class Workbench:
         windows: int,
         later: int | Sequence[int] | None = None,
     ) -> Recording:
-        """Record a capture of fresh traffic; behind the first window only ``later`` tables change, in all or in each."""
+        """Record a capture of fresh traffic.
+
+        Behind the first window only ``later`` tables change: a number for all windows, or one for each.
+        """
         folder = self.folder / name
         payload = write_capture(
             folder, tables, shape, size=size, seed=seed, partitions=partitions, windows=windows, later=later
