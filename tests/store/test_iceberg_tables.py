@@ -6,6 +6,7 @@ import inspect
 import json
 import re
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -13,7 +14,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from pyiceberg.catalog.sql import SqlCatalog, SqlCatalogBaseTable
+from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.serializers import FromInputFile
+from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 
 from dts_assets.errors import LakeTableError
@@ -78,6 +81,24 @@ class TestMetadata:
         assert len(read) == len(set(read)) <= 3
         assert list(inspect.signature(SqlCatalog._convert_orm_to_iceberg).parameters) == ["self", "orm_table"]
         assert table.name() == cells.identifier
+
+    def test_a_table_is_found_as_pyiceberg_finds_it(self, cells: Cells) -> None:
+        catalog = cells.catalog
+        assert isinstance(catalog, SqlCatalog)
+        replace(catalog, cells.identifier, {}, cells.write([(0, 0)], "one"))
+        mine, theirs = catalog.load_table(cells.identifier), SqlCatalog.load_table(catalog, cells.identifier)
+        assert mine == theirs
+        assert mine.metadata_location == theirs.metadata_location
+        for load in (catalog.load_table, partial(SqlCatalog.load_table, catalog)):
+            for wrong in ((*cells.identifier[:-1], "nothing"), ("nobody", cells.identifier[-1]), "a.b.c"):
+                with pytest.raises(NoSuchTableError):
+                    load(wrong)
+        # Other engines keep views in the same table of the catalog.
+        with catalog.engine.begin() as connection:
+            connection.execute(text("UPDATE iceberg_tables SET iceberg_type = 'VIEW'"))
+        for load in (catalog.load_table, partial(SqlCatalog.load_table, catalog)):
+            with pytest.raises(NoSuchTableError):
+                load(cells.identifier)
 
     def test_commits_change_nothing_that_was_loaded_and_are_seen_by_all(
         self, cells: Cells, lake_location: LakeLocation
