@@ -20,14 +20,17 @@ HOUR = timedelta(hours=1)
 
 
 def recorded_lake(name: str, transactions: Sequence[Transaction], folder: Path, **options: Any) -> Harness:
-    """Return a settled lake of the database ``d``, in windows of an hour; ``options`` are those of its subscription."""
+    """Return a settled lake in windows of an hour; ``options`` are those of its subscription.
+
+    Without other ones the tables are those of the database ``d``.
+    """
     harness = recorded(name, transactions, folder, **options)
     harness.settle()
     return harness
 
 
 def recorded(name: str, transactions: Sequence[Transaction], folder: Path, **options: Any) -> Harness:
-    """Return a subscription to the database ``d`` with nothing made of it yet, in windows of an hour."""
+    """Return a subscription of :func:`recorded_lake` with nothing made of it yet."""
     vendor = VENDOR_TASKS[name]
     until = transactions[-1].end.timestamp + 60
     write_capture(vendor.recording(transactions, vendor.options(), until), folder / "capture", topic="one")
@@ -37,7 +40,8 @@ def recorded(name: str, transactions: Sequence[Transaction], folder: Path, **opt
         (folder / "Record.avsc").write_bytes(vendor.schema())
         options["schema"] = str(folder / "Record.avsc")
     options.setdefault("source_time_zone", "+00:00")
+    options.setdefault("tables", {"include": ["d.*"]})
     return bench_in_process(folder, name.replace("-", "_")).open(
-        folder / "capture", format=name, partitions=1, tables={"include": ["d.*"]},
+        folder / "capture", format=name, partitions=1,
         window={"every": HOUR, "start": first, "end": last + HOUR}, **options,
     )  # fmt: skip

@@ -26,8 +26,8 @@ from dts_assets.wire.avro.schema import Type
 from dts_assets.wire.columns.casts import parse
 from dts_assets.wire.dts_avro import DtsAvro
 from dts_assets.wire.dts_protobuf import DtsProtobuf
-from tests.growth.altered_steps import ALTERED_STEPS
 from tests.dts_messages import dml, number
+from tests.growth.altered_steps import ALTERED_STEPS
 from tests.growth.hostile_records import SCHEMA
 from tests.growth.hostile_streams import DTS
 from tests.growth.long_histories import Case

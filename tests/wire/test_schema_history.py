@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from random import Random
 
@@ -23,22 +22,13 @@ from dts_assets.wire.ddl.schema_history import (
     schema_history,
     state_at,
 )
-from dts_assets.wire.ddl.table_schemas import Catalog, SchemaColumn, ServerRules, TableSchema
+from dts_assets.wire.ddl.table_schemas import SchemaColumn, ServerRules, TableSchema
 from dts_assets.wire.ddl.told_schemas import ToldColumn, ToldShapes, told_shapes, types_alike
 from tests.tiers import times
-from tests.wire.random_statements import RandomStatements
-from tests.wire.schema_oracle import NOT_FOLLOWED, Beside
-from tests.wire.server_catalog import Compared, of_model
+from tests.wire.recorded_schemas import at, recorded, said, wrong
+from tests.wire.schema_oracle import Beside
 
 ORDERS, START = TableId("shop", "", "orders"), datetime(2026, 1, 5, tzinfo=UTC)
-
-
-def at(position: int) -> SourcePosition:
-    return SourcePosition(0, 1, position)
-
-
-def said(position: int, sql: str, database: str = "shop") -> SourceStatement:
-    return SourceStatement(at(position), database, sql)
 
 
 def shape(*columns: tuple[str, str], key: tuple[str, ...] = ("id",)) -> tuple[ColumnShape, ...]:
@@ -332,99 +322,6 @@ def test_events_of_many_cells_that_say_the_old_columns_for_a_while_are_believed_
     ]
 
 
-@dataclass
-class Recorded:
-    """Statements that a server carried out, and its catalog behind each of them."""
-
-    statements: list[SourceStatement] = field(default_factory=list)
-    catalogs: list[tuple[int, Compared]] = field(default_factory=list)
-
-    def shapes(self, random: Random, share: float, *, whole: bool = True) -> Iterator[ToldShapes]:
-        """Events of some tables behind some statements; not ``whole`` ones leave out generated columns now and then."""
-        for position, catalog in self.catalogs:
-            for table, (columns, key, _) in catalog.items():
-                if random.random() < share:
-                    in_key = frozenset(key)  # type: ignore[call-overload]
-                    listed = tuple(
-                        ColumnShape(str(one[0]), str(one[1]), one[0] in in_key)
-                        for one in columns  # type: ignore[attr-defined]
-                        if whole or not (one[4] and random.random() < 0.5)
-                    )
-                    yield ToldShapes(table, at(position + 5), at(position + 5), (listed,))
-
-
-def recorded(beside: Beside, seed: int, count: int) -> Recorded:
-    """A recording of about so many statements; one that ended early gives way to that of another seed."""
-    while len((found := recording(beside, seed, count)).catalogs) < count // 2:
-        seed += 1000
-    return found
-
-
-def recording(beside: Beside, seed: int, count: int) -> Recorded:
-    beside.begin(strict=seed % 2 == 0)
-    found, position = Recorded(), 0
-    for database in beside.databases:
-        position += 10
-        found.statements.append(said(position, f"CREATE DATABASE `{database}` CHARSET utf8mb4", database))
-    writer = RandomStatements(Random(seed))
-    while len(found.catalogs) < count:
-        database, sql = writer.statement(beside.catalog)
-        refused = beside.refused(database, sql)
-        written = beside.written(database)
-        if refused:
-            if written or beside.by_model() != beside.on_server():
-                beside.begin(strict=seed % 2 == 0)  # half carried out: MariaDB writes what no text tells
-                return found
-            continue
-        for name, text in written:
-            position += 10
-            found.statements.append(said(position, text, name))
-        problems = {one.problem for one in beside.follow(written)} - {None}
-        if problems & set(NOT_FOLLOWED):
-            return found
-        found.catalogs.append((position, beside.on_server()))
-    return found
-
-
-def wrong(states: dict[TableId, tuple[SchemaState, ...]], position: int, catalog: Compared) -> list[object]:
-    """The tables whose columns are said to be known at a position, and are not those of the server."""
-    found: list[object] = []
-    for table, mine in states.items():
-        state = state_at(mine, at(position))
-        if state is None or state.doubt is not None:
-            continue
-        if state.schema is None or table not in catalog:
-            if (state.schema is None) != (table not in catalog):
-                found.append((table, state))
-            continue
-        columns, key, _ = catalog[table]
-        ((shown_columns, shown_key, _),) = of_model(Catalog(tables={table: state.schema})).values()
-        pairs = list(zip(state.schema.columns, shown_columns, columns, strict=False))  # type: ignore[call-overload]
-        if len(shown_columns) != len(columns) or set(shown_key) != set(key):  # type: ignore[arg-type,call-overload]
-            found.append((table, state, columns))
-        for column, mine_shown, server in pairs:
-            known = slice(0, 2) if isinstance(column, ToldColumn) else slice(0, None)
-            one, other = list(mine_shown), list(server)
-            if column.charset is None:  # of a database whose character set nothing told: it may even be binary
-                one[2] = other[2] = None
-                one[1], other[1] = (re.sub(r" +'", "'", str(kind)) for kind in (one[1], other[1]))
-                other[1] = _TWINS.get(str(one[1]).partition("(")[0], _NO_TWIN).sub(str(one[1]), str(other[1]))
-            if one[known] != other[known]:
-                found.append((table, one, other))
-    return found
-
-
-_NO_TWIN = re.compile(r"(?!)")
-_TWINS = {
-    text: re.compile(rf"{binary}.*")
-    for text, binary in {
-        "char": "binary", "varchar": "varbinary", "tinytext": "tinyblob", "text": "blob", "mediumtext": "mediumblob",
-        "longtext": "longblob",
-    }.items()
-}  # fmt: skip
-"""Types that a text column has where the character set is binary."""
-
-
 @pytest.fixture(scope="module")
 def beside() -> Iterator[Beside]:
     from dts_emulator.errors import ServerUnavailable
@@ -448,7 +345,7 @@ def test_at_each_statement_the_columns_are_the_servers(beside: Beside, seed: int
         states = dict(schema_history(statements, events, rules=beside.rules))
         for position, catalog in found.catalogs:
             assert set(catalog) <= set(states)
-            assert wrong(states, position, catalog) == [], (seed, share, position)
+            assert wrong(states, at(position), catalog) == [], (seed, share, position)
             told_now = {table for table, mine in states.items() if (one := state_at(mine, at(position))) and one.schema}
             assert told_now == catalog.keys(), (seed, share, position)
         assert all(one.statement is not None for mine in states.values() for one in mine)
@@ -466,7 +363,7 @@ def test_a_subscription_that_begins_later_shows_nothing_that_the_server_did_not_
     checked = 0
     for position, catalog in found.catalogs:
         if position > begin:
-            assert wrong(states, position, catalog) == [], (seed, position)
+            assert wrong(states, at(position), catalog) == [], (seed, position)
             checked += sum(1 for table in catalog if table in states and state_at(states[table], at(position)))
     assert checked > 5
 

@@ -69,7 +69,8 @@ def test_a_statement_has_news_for_its_tables(sql: str, expected: list[tuple[str,
      "ANALYZE TABLE orders", "OPTIMIZE TABLE orders", "CREATE TRIGGER x BEFORE INSERT ON orders FOR EACH ROW SET NEW.n = 'a'",
      "CREATE PROCEDURE p() BEGIN DROP TABLE orders; END", "ALTER TABLE orders ADD PARTITION (PARTITION p9 VALUES LESS THAN (9))",
      "ALTER TABLE orders COMMENT = 'x'", "LOCK TABLES orders WRITE", "FLUSH TABLES orders", "SET @a = 'orders'",
-     "DROP VIEW orders_v", "DROP TRIGGER x", "CREATE USER orders", "ALTER TABLE orders ADD CONSTRAINT f FOREIGN KEY (n) REFERENCES items (n)"],
+     "DROP VIEW orders_v", "DROP TRIGGER x", "CREATE USER orders",
+     "ALTER TABLE orders ADD CONSTRAINT f FOREIGN KEY (n) REFERENCES items (n)"],
 )  # fmt: skip
 def test_a_statement_without_news(sql: str) -> None:
     assert news(sql) == []
