@@ -79,8 +79,8 @@ def _table(pipeline: Pipeline, name: str) -> TableId:
 
 def _show(console: Console, pipeline: Pipeline, answer: SchemaAnswer, *, since: bool) -> None:
     state = answer.state
-    console.print(f"{answer.table} {answer.where}", soft_wrap=True)
-    console.print(_origin(pipeline, answer, answer.at), soft_wrap=True)
+    console.print(_text(f"{answer.table} {answer.where}"), soft_wrap=True)
+    console.print(_text(_origin(pipeline, answer, answer.at)), soft_wrap=True)
     if state.schema is None:
         console.print("There is no such table then.")
     elif not state.schema.columns:
@@ -98,9 +98,15 @@ def _show(console: Console, pipeline: Pipeline, answer: SchemaAnswer, *, since: 
         one = answer.states[number]
         shown.add_row(
             str(one.position), f"{answer.times[number]:%Y-%m-%d %H:%M:%S}", _window(pipeline, one),
-            Text(_words(answer, number), overflow="fold"),
+            _text(_words(answer, number)),
         )  # fmt: skip
     console.print(shown)
+
+
+def _text(text: str) -> Text:
+    """Return a text in which characters that would steer a terminal are written out."""
+    shown = (one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
+    return Text("".join(shown), overflow="fold")
 
 
 _TEXTS = ("position", "time (UTC)", "window", "change")
@@ -116,11 +122,11 @@ def _show_columns(console: Console, pipeline: Pipeline, table: TableId, schema: 
         hidden = rule_of(column.name) is not None
         place = key.get(folded(column.name))
         shown.add_row(
-            Text(column.name, overflow="fold"),
-            Text(column.type or _UNKNOWN, overflow="fold"),
+            _text(column.name),
+            _text(column.type or _UNKNOWN),
             "" if place is None else str(place),
             _nullable(column, is_key=place is not None),
-            Text(_default(column, hidden=hidden), overflow="fold"),
+            _text(_default(column, hidden=hidden)),
             _charset(column),
             ", ".join(_flags(column)),
         )

@@ -37,7 +37,7 @@ def worked() -> Worked:
     made.change(
         "default",
         border(2) + EVERY / 2,
-        "ALTER TABLE items MODIFY n BIGINT DEFAULT 4711, ALTER c SET DEFAULT 7",
+        "ALTER TABLE items MODIFY n BIGINT DEFAULT 4711, ALTER c SET DEFAULT '\x1b[31m'",
         "n",
         BIGINT,
     )
@@ -84,7 +84,7 @@ def test_the_columns_of_now_and_all_that_has_changed(config: Path, worked: Worke
         ["id", "int(11)", "1", "no", "?", "?", ""],
         ["n", "bigint(20)", "", "yes", "(a rule hides it)", "", ""],
         ["late", "varchar(80)", "", "?", "?", "?", ""],
-        ["c", "int(11)", "", "yes", "7", "", ""],
+        ["c", "int(11)", "", "yes", "'\\x1b[31m'", "", ""],
     ]
     changes = [row for row in cells(done.stdout) if len(row) == 4]
     assert [row[3] for row in changes] == [

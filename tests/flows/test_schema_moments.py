@@ -30,6 +30,7 @@ from tests.flows.history import border
 from tests.flows.in_process import bench_in_process
 from tests.flows.short import SECOND, item, items, open_short, short_source
 from tests.flows.source import Ddl, Dml
+from tests.flows.source_tables import INT, Field
 from tests.wire.random_statements import RandomStatements
 from tests.wire.recorded_schemas import wrong
 from tests.wire.schema_oracle import Beside
@@ -260,3 +261,28 @@ def test_at_each_random_statement_the_columns_are_those_of_the_server(name: str,
     for number, catalog in catalogs:
         assert wrong(states, places[number - 1], catalog) == [], number
     assert len(catalogs) > 100
+
+
+def test_a_binlog_that_begins_anew_is_a_lineage_behind_the_first(tmp_path: Path) -> None:
+    """Positions begin again, so that they need their lineage; GTIDs go on."""
+    table = items()
+    source = short_source(table)
+    source.transaction(border(0) + SECOND, Dml(table, [(None, item(1))]))
+    source.transaction(border(0) + 2 * SECOND, Ddl("ALTER TABLE items ADD c INT"))
+    source.checkpoint(border(0) + 300 * SECOND)
+    source._file, source._offset = 1, 4  # the server was made anew, and its binlog with it
+    source.transaction(border(1) + SECOND, Ddl("ALTER TABLE items ADD d INT"))
+    table.columns += [Field("c", INT), Field("d", INT)]
+    last = source.transaction(border(1) + 2 * SECOND, Dml(table, [(None, {**item(2), "c": 1, "d": 2})]))
+    source.checkpoint(border(1) + 300 * SECOND)
+    harness = open_short(bench_in_process(tmp_path, "anew"), tmp_path / "capture", source.messages, windows=2)
+    harness.all()
+    first = "id:int(11) n:int(11) note:varchar(80)"
+    shown = [columns(schema_at(harness.pipeline, ITEMS, AtGtid(f"{SERVER}:{number}"))) for number in range(1, 5)]
+    assert shown == [first, f"{first} c:int(11)", *[f"{first} c:int(11) d:int(11)"] * 2]
+    answer = schema_at(harness.pipeline, ITEMS, AtPosition(1, *last))
+    assert (answer.state.position.lineage, answer.later) == (1, range(0))
+    assert "the source has had 2 lineages (0 to 1), so say which one" in refused(
+        harness.pipeline, AtPosition(None, 1, 50)
+    )
+    assert schema_at(harness.pipeline, ITEMS, AtPosition(0, 99, 0)).state.position.lineage == 0
