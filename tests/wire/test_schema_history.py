@@ -393,7 +393,9 @@ def test_behind_an_event_the_columns_are_the_servers_whatever_became_of_statemen
         generated = {one[0] for one in columns if one[4]}  # type: ignore[attr-defined]
         generated |= {column.name for column in state.schema.columns if column.generated}  # perhaps no longer there
         have = {column.name: column.type for column in state.schema.columns if column.name not in generated}
-        assert have == {one[0]: one[1] for one in columns if one[0] not in generated}  # type: ignore[attr-defined]
+        server = {one[0]: one[1] for one in columns if one[0] not in generated}  # type: ignore[attr-defined]
+        assert have.keys() == server.keys()
+        assert all(types_alike(kind, server[name]) for name, kind in have.items())  # widths of integers mean nothing
     assert len(events) > 5
 
 
