@@ -116,7 +116,7 @@ class LakeLocation:
 
 
 class _SqliteCatalog(SqlCatalog):
-    """A catalog that reads each metadata file once, and asks for a table by a query that is made once.
+    """A catalog that reads each metadata file once, and makes its query for tables once.
 
     Metadata files never change, and a refresh of twenty tables loads tables five hundred times. Making pyiceberg's own query anew
     takes most of such a load. This is not pyiceberg's documented interface; a test pins it.
