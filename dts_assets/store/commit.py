@@ -263,7 +263,8 @@ class _Attempt:
         """
         table = catalog.load_table(identifier)
         added = tuple(file.path for file in files)
-        if (landed := self._landed(table)) is not None:
+        # A conversion that landed is no longer as it was planned.
+        if self._columns is not None and (landed := self._landed(table)) is not None:
             return Replaced(self._snapshot_id, added, landed)
         made = self._data_files(as_planned(table, self._columns).table, files)  # footers are read before the lock
         if self._looked_at is None:
