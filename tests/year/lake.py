@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import product
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
@@ -247,7 +248,8 @@ def no_new_tables(*_: object) -> Collection[TableId]:
 def registry_in_memory() -> Iterator[None]:
     """The tables are known from the start, and no registry file is written."""
     with ExitStack() as stack:
-        for module in (find_work, looks, settling, tables, tables_plan):
-            stack.enter_context(mock.patch.object(module, "known_tables", tables_of))
+        for module, name in product((find_work, looks, settling, tables, tables_plan), ("known_tables", "known_names")):
+            if hasattr(module, name):
+                stack.enter_context(mock.patch.object(module, name, tables_of))
         stack.enter_context(mock.patch.object(tables_plan, "register_shapes", no_new_tables))
         yield
