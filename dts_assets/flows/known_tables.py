@@ -84,8 +84,12 @@ def lake_shapes(pipeline: Pipeline, windows: Sequence[Window] | None = None) -> 
 
     Those of tables that are not decoded are left out.
     """
+    return routed_shapes(pipeline, pipeline.ledger.table_shapes(windows))
+
+
+def routed_shapes(pipeline: Pipeline, rows: list[TableShapeRow]) -> list[TableShapeRow]:
+    """Return shapes of source tables as :func:`lake_shapes` has them."""
     settings, routes = pipeline.settings, pipeline.settings.routes
-    rows = pipeline.ledger.table_shapes() if windows is None else pipeline.ledger.table_shapes(windows)
     if not routes:
         return rows
     return [

@@ -37,18 +37,14 @@ def schema_news(
 
     ``shapes`` are those of source tables in the windows and in the window before.
     """
-    routes, sources = pipeline.settings.routes, known_sources(pipeline)
+    sources = known_sources(pipeline)
     lake_names = {source: table for table in tables for source in sources.get(table, (table,))}
-    told = {
-        source: [one for one in tables[table] if one.name not in routes.shard_columns(table)]
-        for source, table in lake_names.items()
-    }
     found: dict[TableId, dict[datetime, list[SchemaNews]]] = {}
     statements = sorted(
         stored_statements(pipeline, {window.start for window in windows}), key=lambda one: (one.position, one.place)
     )
     shapes = sorted(shapes, key=_in_order)
-    schemas: Tables = _schemas(pipeline, lake_names, told, shapes) if statements else {}
+    schemas: Tables = _schemas(pipeline, lake_names, tables, shapes) if statements else {}
     for one in statements:
         assert one.window_start is not None, "a stored statement has its window"
         found_here, schemas = statement_news(one, schemas)
@@ -78,18 +74,18 @@ def _schemas(
 
     They have the columns that the first shapes tell; without a shape those that the registry has, with their last types.
     """
-    types = source_types(pipeline)
-    told = {
-        table: tuple(
-            ColumnShape(one.source_names[0], types.get(lake_names[table], {}).get(one.name, ""), one.is_key)
-            for one in columns
+    types, told = source_types(pipeline), dict[TableId, tuple[ColumnShape, ...]]()
+    for source, table in lake_names.items():
+        shard_columns, mine = pipeline.settings.routes.shard_columns(table), types.get(table, {})
+        told[source] = tuple(
+            ColumnShape(one.source_names[0], mine.get(one.name, ""), one.is_key)
+            for one in tables[table]
+            if one.name not in shard_columns
         )
-        for table, columns in tables.items()
-    }
     first: dict[TableId, tuple[ColumnShape, ...]] = {}
     for row in shapes:
         first.setdefault(row.table, row.columns)
-    told |= {table: shape for table, shape in first.items() if table in tables}
+    told |= {table: shape for table, shape in first.items() if table in lake_names}
     return {table: told_schema(shape, None, tells_keys=True) for table, shape in told.items()}
 
 

@@ -211,9 +211,8 @@ class WrittenColumns:
                 kind = _TEXT
             own = {column.own_type(one) for one in kinds}
             if len(own) == 1:  # values that the lake holds as text, since the column had other types in other windows
-                columns.append(SqlColumn(replace(column, type=own.pop(), own_types=()), name, kind))
-            else:
-                columns.append(SqlColumn(column, name, kind))
+                column = replace(column, type=own.pop(), own_types=())
+            columns.append(SqlColumn(column, name, kind))
         # A merged table has no statements, so there is one source table.
         return StatementTable(self.sources.get(table, (table,))[0], tuple(columns), self.dialect)
 

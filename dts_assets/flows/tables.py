@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from dts_assets.flows.apart import do_apart
 from dts_assets.flows.falling_ids import compare_contents
-from dts_assets.flows.known_tables import known_tables, lake_shapes
+from dts_assets.flows.known_tables import known_tables, routed_shapes
 from dts_assets.flows.layers import CHANGELOG, EVERYTHING, LayerWork, Selection
 from dts_assets.flows.pauses import pause_tables
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
@@ -307,7 +307,9 @@ def _table_reports(
     before = pipeline.grid.previous(windows[0])
     shapes = pipeline.ledger.table_shapes(windows if before is None else [before, *windows])
     tables = known_tables(pipeline)
-    texts = source_texts((row.table, row.columns) for row in lake_shapes(pipeline, windows))
+    starts = {window.start for window in windows}
+    shown = routed_shapes(pipeline, [row for row in shapes if row.window_start in starts])
+    texts = source_texts((row.table, row.columns) for row in shown)
     news = schema_news(pipeline, windows, shapes, tables=tables)
     by_table: dict[TableId, list[tuple[datetime, TableTally]]] = {}
     for (start, _, table), tally in tallies.items():

@@ -15,7 +15,7 @@ from dts_assets.flows.executors import count_cores
 from dts_assets.flows.known_tables import (
     known_sources,
     known_tables,
-    lake_shapes,
+    routed_shapes,
     ruled_tables,
     rules_without_columns,
     widen_unsigned,
@@ -133,11 +133,12 @@ def _decode(
     progress: Progress,
 ) -> Decoded:
     rules = ruled_tables(pipeline, tables)
-    routes, sources = pipeline.settings.routes, known_sources(pipeline)
-    refused = tables_to_refuse(rules, lake_shapes(pipeline, plan.windows_again) if rules else ())
-    if routes:
-        mine = {table: some for table, some in sources.items() if table in tables}
-        refused |= refused_by_routes(routes, mine, pipeline.ledger.table_shapes(plan.windows_again))
+    routes = pipeline.settings.routes
+    sources = known_sources(pipeline) if routes else {}
+    shapes = pipeline.ledger.table_shapes(plan.windows_again) if rules or routes else []
+    refused = tables_to_refuse(rules, routed_shapes(pipeline, shapes))
+    mine = {table: some for table, some in sources.items() if table in tables}
+    refused |= refused_by_routes(routes, mine, shapes)
     if idle := rules_without_columns(pipeline):
         progress(f"changelog: these rules name no column that is known, and do nothing: {', '.join(idle)}")
     tables = {table: columns for table, columns in tables.items() if table not in refused}
@@ -149,7 +150,7 @@ def _decode(
     session = spark()
     targets = {table: target for table, (_, target) in opened.results.items()}
     renamed = {table: some for table, some in sources.items() if table in targets and not routes.shard_columns(table)}
-    tasks = _tasks(pipeline, plan, targets, before, renamed if routes else {}, cores=count_cores(session))
+    tasks = _tasks(pipeline, plan, targets, before, renamed, cores=count_cores(session))
     progress(f"changelog: decoding {len(plan.again)} windows of {len(opened.results)} tables")
     watched = Watched("changelog", "parts", of_bytes, progress)
     done = run_tasks(session, tasks, decode_changes, weight=lambda task: sum(task.bytes.values()), watched=watched)
