@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from dts_assets.stages.keys import Mask, as_mask
 from dts_assets.stages.server_conversions import convert
 from dts_assets.stages.server_types import Kind, ServerType, server_type
+from dts_assets.stages.sql_text import with_nulls
 from dts_assets.wire.columns.casts import arrow_type, parse
 from dts_assets.wire.ddl import schema_changes as change
 from dts_assets.wire.ddl.column_definitions import Fill
@@ -49,9 +50,7 @@ class Cells:
         """Return the same values, but those of a mask, which are not known."""
         if not unknown.any():
             return self
-        values, texts = (
-            pc.if_else(pa.array(unknown), pa.scalar(None, one.type), one) for one in (self.values, self.texts)
-        )
+        values, texts = (with_nulls(one, unknown) for one in (self.values, self.texts))
         return Cells(values, texts, np.asarray(self.unknown | unknown, np.bool_))
 
 

@@ -20,6 +20,7 @@ from dts_assets.stages.server_numbers import exact_numbers, real_numbers, to_dec
 from dts_assets.stages.server_texts import bytes_of, labels_of, texts_of, to_bytes, to_labels, to_texts
 from dts_assets.stages.server_times import to_clocks, to_days, to_times
 from dts_assets.stages.server_types import LABELLED, Kind, ServerType
+from dts_assets.stages.sql_text import with_nulls
 from dts_assets.wire.columns.casts import arrow_type
 from dts_assets.wire.ddl.table_schemas import Family
 
@@ -62,7 +63,7 @@ def convert(
         shown, cut = to_texts(texts, replace(old, lake_type="string"), new)
         return ConvertedValues(pc.if_else(pa.array(unfit), shown, made), nothing, np.where(unfit, cut, unknown))
     stays = unfit & (old.kind is new.kind and old.lake_type == new.lake_type)
-    kept = pc.if_else(pa.array(stays), _with_fraction(texts, new), pa.scalar(None, pa.string()))
+    kept = with_nulls(_with_fraction(texts, new), ~stays)
     return ConvertedValues(made, kept, np.asarray(unknown | (unfit & ~stays), np.bool_))
 
 
@@ -87,7 +88,7 @@ def _converted(values: pa.Array, old: ServerType, new: ServerType, family: Famil
     return rule(values, old, new, family)
 
 
-Rule = Callable[[pa.Array, ServerType, ServerType, "Family | None"], tuple[pa.Array, Mask]]
+Rule = Callable[[pa.Array, ServerType, ServerType, Family | None], tuple[pa.Array, Mask]]
 
 
 def _wholes(values: pa.Array, old: ServerType, new: ServerType, family: Family | None) -> tuple[pa.Array, Mask]:
@@ -117,7 +118,7 @@ def _reals(values: pa.Array, old: ServerType, new: ServerType, family: Family | 
         )
     )
     unknown = np.asarray(unknown | signed, np.bool_)  # MariaDB takes the first of 64 bits for a sign
-    return pc.if_else(pa.array(unknown), pa.scalar(None, made.type), made), unknown
+    return with_nulls(made, unknown), unknown
 
 
 def _texts(values: pa.Array, old: ServerType, new: ServerType, family: Family | None) -> tuple[pa.Array, Mask]:

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from dts_assets.stages.keys import Mask, as_mask
 from dts_assets.stages.server_types import Kind, ServerType
+from dts_assets.stages.sql_text import matching, with_nulls
 from dts_assets.wire.columns.casts import arrow_type
 from dts_assets.wire.columns.lake_texts import moment_texts
 
@@ -50,7 +51,7 @@ def exact_numbers(values: pa.Array, old: ServerType, *, whole: bool = False) -> 
     if old.kind is Kind.REAL:
         size = pc.fill_null(pc.abs(values.cast(pa.float64())), 0.0).to_numpy(zero_copy_only=False)
         odd = (size >= _MOST_REAL) | ((size < _LEAST_REAL) & (size > 0))
-        return _with(_of_texts(_without(values.cast(pa.float64()).cast(pa.string()), odd)), odd)
+        return _with(_of_texts(with_nulls(values.cast(pa.float64()).cast(pa.string()), odd)), odd)
     if old.kind is Kind.DATE:
         return _of_texts(pc.replace_substring(values.cast(pa.string()), "-", ""))
     if old.kind is Kind.CLOCK:
@@ -61,7 +62,7 @@ def exact_numbers(values: pa.Array, old: ServerType, *, whole: bool = False) -> 
         return _of_labels(values, old)
     if old.kind is Kind.BYTES:
         ascii_only = as_mask(pc.fill_null(pc.match_substring_regex(values, rb"^[\x00-\x7f]*$"), True))
-        found = _prefixes(_without(values, ~ascii_only).cast(pa.string()), whole=whole)
+        found = _prefixes(with_nulls(values, ~ascii_only).cast(pa.string()), whole=whole)
         return _with(found, ~ascii_only & as_mask(values.is_valid()))
     return _prefixes(values, whole=whole)
 
@@ -89,7 +90,7 @@ def to_wholes(numbers: Numbers, new: ServerType, *, from_reals: bool = False) ->
         kept = pc.if_else(pa.array(outside), pa.scalar(None, pa.float64()), rounded).cast(pa.decimal256(76, 0))
         low, high = (_number(bound, kept.type) for bound in (least, most))
         made = pc.if_else(pa.array(size > most), high, pc.if_else(pa.array(size < least), low, kept))
-        return _known(made.cast(kind), unknown), unknown
+        return with_nulls(made.cast(kind), unknown), unknown
     rounded = pc.round(numbers.values, 0, "half_towards_infinity")
     below, above = (
         as_mask(pc.fill_null(one, False))
@@ -99,7 +100,7 @@ def to_wholes(numbers: Numbers, new: ServerType, *, from_reals: bool = False) ->
     made = pc.if_else(
         pa.array(below), _number(least, _EXACT), pc.if_else(pa.array(above), _number(most, _EXACT), rounded)
     )
-    return _known(made.cast(kind), unknown), unknown
+    return with_nulls(made.cast(kind), unknown), unknown
 
 
 def to_years(numbers: Numbers) -> tuple[pa.Array, Mask]:
@@ -130,8 +131,8 @@ def to_decimals(numbers: Numbers, new: ServerType) -> tuple[pa.Array, Mask]:
     made = pc.if_else(pc.greater(rounded, top), top, pc.if_else(pc.less(rounded, bottom), bottom, rounded))
     if new.lake_type == "string":
         texts = pc.utf8_slice_codeunits(_plain(made), 0, -(_EXACT.scale - new.digits) or None)
-        return _known(pc.utf8_rtrim(texts, "."), numbers.unknown), numbers.unknown
-    return _known(made.cast(arrow_type(new.lake_type)), numbers.unknown), numbers.unknown
+        return with_nulls(pc.utf8_rtrim(texts, "."), numbers.unknown), numbers.unknown
+    return with_nulls(made.cast(arrow_type(new.lake_type)), numbers.unknown), numbers.unknown
 
 
 def to_reals(numbers: Numbers, new: ServerType) -> tuple[pa.Array, Mask]:
@@ -145,19 +146,11 @@ def to_reals(numbers: Numbers, new: ServerType) -> tuple[pa.Array, Mask]:
     unknown = numbers.unknown | too_large | (new.declared.unsigned & (size < 0))
     if new.is_rounded_real:
         unknown = unknown | as_mask(numbers.values.is_valid())
-    return _known(numbers.values, unknown).cast(arrow_type(new.lake_type), safe=False), unknown
+    return with_nulls(numbers.values, unknown).cast(arrow_type(new.lake_type), safe=False), unknown
 
 
 def _number(value: int, kind: pa.DataType) -> pa.Scalar:
     return pa.scalar(str(value), pa.string()).cast(kind)
-
-
-def _known(values: pa.Array, unknown: Mask) -> pa.Array:
-    return pc.if_else(pa.array(unknown), pa.scalar(None, values.type), values) if unknown.any() else values
-
-
-def _without(values: pa.Array, some: Mask) -> pa.Array:
-    return pc.if_else(pa.array(some), pa.scalar(None, values.type), values) if some.any() else values
 
 
 def _with(numbers: Numbers, unknown: Mask) -> Numbers:
@@ -166,13 +159,13 @@ def _with(numbers: Numbers, unknown: Mask) -> Numbers:
 
 def _of_texts(texts: pa.Array) -> Numbers:
     """Return numbers from plain digits, or digits with an exponent; those with too many digits are not known."""
-    exponent = as_mask(pc.fill_null(pc.match_substring_regex(texts, "[eE]"), False))
+    exponent = matching(texts, "[eE]")
     if exponent.any():
         plain = [format(Decimal(text), "f") for text in texts.filter(pa.array(exponent)).to_pylist()]
         texts = pc.replace_with_mask(texts, pa.array(exponent), pa.array(plain, pa.string()))
     fits = as_mask(pc.fill_null(pc.match_substring_regex(texts, _FITS), True))
     unknown = ~fits & as_mask(texts.is_valid())
-    return Numbers(_without(texts, unknown).cast(_EXACT), unknown)
+    return Numbers(with_nulls(texts, unknown).cast(_EXACT), unknown)
 
 
 def _plain(values: pa.Array) -> pa.Array:
@@ -188,8 +181,8 @@ def _whole_only(texts: pa.Array, *, whole: bool) -> Numbers:
     found = _of_texts(texts)
     if not whole:
         return found
-    fraction = as_mask(pc.fill_null(pc.match_substring_regex(texts, r"\.[0-9]*[1-9]"), False))
-    return Numbers(_without(found.values, fraction), found.unknown | fraction)
+    fraction = matching(texts, r"\.[0-9]*[1-9]")
+    return Numbers(with_nulls(found.values, fraction), found.unknown | fraction)
 
 
 def _of_times(values: pa.Array, *, whole: bool) -> Numbers:
@@ -224,9 +217,9 @@ def _prefixes(texts: pa.Array, *, whole: bool) -> Numbers:
     parts = pc.extract_regex(texts, _WHOLE_PREFIX)
     number, rest = pc.struct_field(parts, "number"), pc.struct_field(parts, "rest")
     # MySQL rounds 12.5 and MariaDB cuts it; both know no more than 64 bits.
-    differs = as_mask(pc.fill_null(pc.match_substring_regex(rest, r"^(\.[0-9]|[eE])"), False))
-    differs |= as_mask(pc.fill_null(pc.match_substring_regex(texts, _SPACES + r"[+-]?\.[0-9]"), False))
-    found = _of_texts(_without(pc.replace_substring_regex(pc.coalesce(number, zero), r"^\+", ""), differs))
+    differs = matching(rest, r"^(\.[0-9]|[eE])")
+    differs |= matching(texts, _SPACES + r"[+-]?\.[0-9]")
+    found = _of_texts(with_nulls(pc.replace_substring_regex(pc.coalesce(number, zero), r"^\+", ""), differs))
     far = as_mask(pc.fill_null(pc.greater(pc.abs(found.values), _number((1 << 63) - 1, _EXACT)), False))
     unknown = np.asarray(found.unknown | differs | far, np.bool_)
-    return Numbers(_without(found.values, far), unknown)
+    return Numbers(with_nulls(found.values, far), unknown)

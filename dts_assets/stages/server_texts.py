@@ -12,8 +12,9 @@ import pyarrow.compute as pc
 from dts_assets.stages.keys import Mask, as_mask
 from dts_assets.stages.server_numbers import exact_numbers
 from dts_assets.stages.server_types import LABELLED, Kind, ServerType
+from dts_assets.stages.sql_text import matching, with_nulls
 from dts_assets.wire.columns.buffers import offsets_of
-from dts_assets.wire.columns.lake_texts import decimal_texts, moment_texts
+from dts_assets.wire.columns.lake_texts import held_as, moment_texts
 from dts_assets.wire.columns.texts import UTF8_NAMES, decoder
 
 _CODECS = {
@@ -39,18 +40,15 @@ def texts_of(values: pa.Array, old: ServerType, new: ServerType) -> tuple[pa.Arr
         case Kind.TEXT | Kind.ENUM | Kind.SET | Kind.TIME:
             return values, none
         case Kind.WHOLE:
-            texts = values.cast(pa.string()) if not pa.types.is_decimal(values.type) else decimal_texts(values)
-            return _filled(texts, old), none
+            return _filled(held_as(values, pa.string()), old), none
         case Kind.YEAR:
             if old.declared.numbers == (2,):  # an old form, of which servers show two digits or four
                 return pa.nulls(len(values), pa.string()), as_mask(values.is_valid())
             return pc.utf8_lpad(values.cast(pa.string()), 4, "0"), none
-        case Kind.DECIMAL:
-            return (values if pa.types.is_string(values.type) else decimal_texts(values)), none
+        case Kind.DECIMAL | Kind.DATE:
+            return held_as(values, pa.string()), none
         case Kind.REAL:
             return _of_reals(values, old)
-        case Kind.DATE:
-            return values.cast(pa.string()), none
         case Kind.CLOCK:
             return _of_clocks(values, old.digits), none
         case Kind.BYTES:
@@ -74,7 +72,7 @@ def to_texts(texts: pa.Array, old: ServerType, new: ServerType) -> tuple[pa.Arra
     if new.most_bytes is not None:
         unknown |= _most_sizes(texts, new.charset) > new.most_bytes
     unknown &= as_mask(texts.is_valid())
-    return _known(texts, unknown), unknown
+    return with_nulls(texts, unknown), unknown
 
 
 def bytes_of(values: pa.Array, old: ServerType, new: ServerType) -> tuple[pa.Array, Mask]:
@@ -88,7 +86,7 @@ def bytes_of(values: pa.Array, old: ServerType, new: ServerType) -> tuple[pa.Arr
     codec = _CODECS.get(old.charset or "")
     if codec is None:
         unknown = np.asarray(unknown | (~ascii_only & as_mask(texts.is_valid())), np.bool_)
-        return _known(texts, unknown).cast(pa.binary()), unknown
+        return with_nulls(texts, unknown).cast(pa.binary()), unknown
     some = [text.encode(codec) for text in texts.filter(pa.array(~ascii_only)).to_pylist() if text is not None]
     where = pa.array(~ascii_only & as_mask(texts.is_valid()))
     return pc.replace_with_mask(texts.cast(pa.binary()), where, pa.array(some, pa.binary())), unknown
@@ -102,7 +100,7 @@ def to_bytes(values: pa.Array, new: ServerType) -> tuple[pa.Array, Mask]:
     sizes = np.diff(offsets_of(values))
     most = new.length if new.length is not None else new.most_bytes
     unknown = (sizes > most) & as_mask(values.is_valid()) if most is not None else np.zeros(len(values), np.bool_)
-    values = _known(values, unknown)
+    values = with_nulls(values, unknown)
     if new.base == "binary" and most is not None:
         values = pc.binary_slice(pc.binary_join_element_wise(values, bytes(most), b""), 0, most)
     return values, unknown
@@ -176,7 +174,7 @@ def _of_reals(values: pa.Array, old: ServerType) -> tuple[pa.Array, Mask]:
         as_mask(made.is_null()) | as_mask(pc.fill_null(pc.greater(digits, most), False))
     )
     unknown |= as_mask(values.is_valid()) & old.is_rounded_real
-    return _known(made, unknown), unknown
+    return with_nulls(made, unknown), unknown
 
 
 def _without_exponent(text: str) -> str:
@@ -213,7 +211,7 @@ def _lacking(texts: pa.Array, charset: str | None) -> Mask:
     if charset in ("utf8mb4", "gb18030"):
         return np.zeros(len(texts), np.bool_)
     if charset in ("utf8", "utf8mb3"):
-        return as_mask(pc.fill_null(pc.match_substring_regex(texts, r"[\x{10000}-\x{10FFFF}]"), False))
+        return matching(texts, r"[\x{10000}-\x{10FFFF}]")
     odd, codec = ~_is_ascii(texts), _CODECS.get(charset or "")
     if codec is None:
         return odd
@@ -235,7 +233,3 @@ def _most_sizes(texts: pa.Array, charset: str | None) -> npt.NDArray[np.int64]:
     if charset in UTF8_CHARSETS or charset is None:
         return np.diff(offsets_of(texts.cast(pa.binary()))).astype(np.int64)
     return 4 * np.asarray(pc.fill_null(pc.utf8_length(texts), 0), np.int64)
-
-
-def _known(values: pa.Array, unknown: Mask) -> pa.Array:
-    return pc.if_else(pa.array(unknown), pa.scalar(None, values.type), values) if unknown.any() else values

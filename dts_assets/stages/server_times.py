@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from dts_assets.stages.keys import Mask, as_mask
 from dts_assets.stages.server_numbers import exact_numbers
 from dts_assets.stages.server_types import Kind, ServerType
+from dts_assets.stages.sql_text import matching, with_nulls
 from dts_assets.wire.columns.casts import arrow_type, parse
 from dts_assets.wire.ddl.table_schemas import Family
 
@@ -50,7 +51,7 @@ def to_times(values: pa.Array, old: ServerType, new: ServerType, family: Family 
         moments = pc.fill_null(values.cast(pa.int64()), 0).to_numpy(zero_copy_only=False) % _DAY
         negative = np.zeros(len(values), np.bool_)
     elif old.kind in (Kind.TIME, Kind.TEXT):
-        fits = as_mask(pc.fill_null(pc.match_substring_regex(values, _TIME_TEXT), False))
+        fits = matching(values, _TIME_TEXT)
         texts = pc.if_else(pa.array(fits), values, "00:00:00")
         negative = as_mask(pc.starts_with(texts, "-"))
         parts = pc.extract_regex(
@@ -75,8 +76,7 @@ def _clocks(values: pa.Array, old: ServerType) -> tuple[pa.Array, Mask]:
     if old.kind in (Kind.DATE, Kind.CLOCK):
         return values.cast(clock), np.zeros(len(values), np.bool_)
     if old.kind is Kind.TEXT:
-        fits = pc.match_substring_regex(values, f"{_DATE_TEXT}|{_CLOCK_TEXT}")
-        texts = pc.if_else(pc.fill_null(fits, False), values, pa.scalar(None, pa.string()))
+        texts = with_nulls(values, ~matching(values, f"{_DATE_TEXT}|{_CLOCK_TEXT}"))
     elif old.kind is Kind.WHOLE:
         digits = exact_numbers(values, old).values.cast(pa.decimal256(76, 0)).cast(pa.string())
         parts = pc.extract_regex(digits, r"^(?P<y>[1-9][0-9]{3})(?P<m>[0-9]{2})(?P<d>[0-9]{2})$")
@@ -107,4 +107,4 @@ def _time_texts(moments: npt.NDArray[np.int64], negative: Mask, digits: int, not
         micros = pc.utf8_lpad(pa.array(fraction, pa.int64()).cast(pa.string()), 6, "0")
         made = pc.binary_join_element_wise(made, pc.utf8_slice_codeunits(micros, 0, digits), ".")
     made = pc.binary_join_element_wise(pc.if_else(pa.array(negative), "-", ""), made, "")
-    return pc.if_else(pa.array(nothing), pa.scalar(None, pa.string()), made)
+    return with_nulls(made, nothing)

@@ -6,7 +6,7 @@ schema comes in the same commit as the files: no reader sees a table whose colum
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 
@@ -22,12 +22,13 @@ from pyiceberg.table.update import (
     update_table_metadata,
 )
 from pyiceberg.transforms import VoidTransform
-from pyiceberg.types import IcebergType, NestedField, StructType
+from pyiceberg.types import NestedField, StructType
 
 from dts_assets.errors import LakeTableError, StaleGenerationError
-from dts_assets.model.columns import joined_type, same_name, widened
+from dts_assets.model.columns import joined_type, widened
 from dts_assets.store.columns import NamedType
-from dts_assets.store.types import iceberg_type, lake_type
+from dts_assets.store.iceberg_tables import Fields
+from dts_assets.store.types import iceberg_schema, lake_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ def converted(table: Table, columns: Sequence[NamedType]) -> ConvertedColumns:
     """
     schema, former = table.schema(), dict[int, int]()
     ids = count(table.metadata.last_column_id + 1)
-    fields = tuple(_fields(schema.fields, [(name, iceberg_type(text)) for name, text in columns], ids, former))
+    fields = tuple(_fields(schema.as_struct(), iceberg_schema(columns).as_struct(), ids, former))
     if not former:
         return ConvertedColumns(table, former)
     _refuse_laid_out(table, set(former.values()))
@@ -109,18 +110,14 @@ def needs_conversion(present: str, wanted: str) -> bool:
 
 
 def _fields(
-    present: Iterable[NestedField],
-    wanted: Iterable[tuple[str, IcebergType]],
-    ids: Iterator[int],
-    former: dict[int, int],
+    present: StructType, wanted: StructType, ids: Iterator[int], former: dict[int, int]
 ) -> Iterator[NestedField]:
-    by_name = dict(wanted)
-    by_case = {same_name(name): kind for name, kind in by_name.items()}
-    for field in present:
-        found, kind = field.field_type, by_name.get(field.name) or by_case.get(same_name(field.name))
+    asked = Fields(wanted)
+    for field in present.fields:
+        found, asked_for = field.field_type, asked.find(field.name)
+        kind = None if asked_for is None else asked_for.field_type
         if isinstance(found, StructType) and isinstance(kind, StructType):
-            inside = ((one.name, one.field_type) for one in kind.fields)
-            yield field.model_copy(update={"field_type": StructType(*_fields(found.fields, inside, ids, former))})
+            yield field.model_copy(update={"field_type": StructType(*_fields(found, kind, ids, former))})
         elif kind is None or not kind.is_primitive or not needs_conversion(lake_type(found), lake_type(kind)):
             yield field
         else:

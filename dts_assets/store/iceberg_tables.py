@@ -149,7 +149,7 @@ def evolve(catalog: Catalog, identifier: Identifier, columns: Sequence[NamedType
         table = catalog.load_table(identifier)
         # Made when it is needed: to begin an update takes longer than to find that there is none.
         update = lru_cache(maxsize=1)(table.update_schema)
-        fields = _Fields(table.schema().as_struct())
+        fields = Fields(table.schema().as_struct())
         changed = [_widen(update, ".".join(identifier), fields, (name,), iceberg_type(text)) for name, text in columns]
         if any(changed):
             update().commit()
@@ -159,7 +159,7 @@ def evolve(catalog: Catalog, identifier: Identifier, columns: Sequence[NamedType
 
 
 def _widen(
-    update: Callable[[], UpdateSchema], table: str, fields: _Fields, path: tuple[str, ...], wanted: IcebergType
+    update: Callable[[], UpdateSchema], table: str, fields: Fields, path: tuple[str, ...], wanted: IcebergType
 ) -> bool:
     """Stage the change with which the field at ``path`` holds ``wanted``; return False if none is needed.
 
@@ -174,7 +174,7 @@ def _widen(
     if respelled:
         update().rename_column((*path[:-1], present.name), path[-1])
     if isinstance(found, StructType) and isinstance(wanted, StructType):
-        inner = _Fields(found)
+        inner = Fields(found)
         return any([_widen(update, table, inner, (*path, field.name), field.field_type) for field in wanted.fields])
     one, other = lake_type(found), lake_type(wanted)
     if one == other:
@@ -193,7 +193,7 @@ def _widen(
     return True
 
 
-class _Fields:
+class Fields:
     """The fields of a struct, or of a table, by name."""
 
     def __init__(self, struct: StructType) -> None:
