@@ -43,8 +43,8 @@ from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
 from dts_assets.store.columns import changelog_columns
 from dts_assets.store.files import TableWriter
-from dts_assets.store.lake import write_target
 from dts_assets.store.schemas import changelog_layout
+from dts_assets.store.write_targets import write_target
 
 TABLE = TableId("shopdb", "", "orders")
 HOUR = timedelta(hours=1)

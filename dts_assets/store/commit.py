@@ -53,7 +53,6 @@ from requests.exceptions import RequestException
 
 from dts_assets.errors import ForeignDeletesError, LakeChangeError, LakeTableError, StaleGenerationError
 from dts_assets.store.contention import until_it_gets_through
-from dts_assets.store.converted_columns import ConvertedColumns, PlannedColumns, as_planned
 from dts_assets.store.data_files import data_files, partition_value
 from dts_assets.store.delete_files import WrittenDeletes
 from dts_assets.store.files import WrittenFile
@@ -62,6 +61,7 @@ from dts_assets.store.locks import table_lock
 from dts_assets.store.new_deletes import NewDeletes, RowRemovals, new_deletes
 from dts_assets.store.new_version import NewVersion
 from dts_assets.store.replacement_plan import Plan, field_names, lies_inside, plan_replacement
+from dts_assets.store.staged_tables import PlannedChange, StagedTable, as_planned
 
 Rectangle: TypeAlias = Mapping[str, Collection[Any]]
 """The values of partition fields: ``{"kafka_partition": {0, 1}, "window_start": {...}}``.
@@ -105,7 +105,7 @@ def replace(
     same_rows: bool = False,
     deletes: Sequence[WrittenDeletes] = (),
     applied: Collection[str] | None = None,
-    columns: PlannedColumns | None = None,
+    columns: PlannedChange | None = None,
 ) -> Replaced:
     """Make ``files`` all that the table holds inside ``rectangle``, in one Iceberg snapshot that carries ``properties``.
 
@@ -116,11 +116,11 @@ def replace(
     ``deletes`` take rows out of files that are kept, in the same Iceberg snapshot. ``applied`` are the paths of all delete files
     that were applied when the removed files, and those that lose rows, were read; None says that whole files were read.
 
-    ``columns`` are those to which the table is converted in the same commit. The new files have them.
+    ``columns`` is a change of the table's columns that comes in the same commit, even without a file. The new files have them.
 
     Raises:
         StaleGenerationError: The rectangle holds other files than ``base``, a file that loses rows is gone, there is a
-            delete file that was not ``applied``, or the table has other columns than ``columns`` were planned on.
+            delete file that was not ``applied``, or the table has other columns than ``columns`` was planned on.
         LakeTableError: A new file is not as its writer reported, lies outside, or is there already.
         ForeignDeletesError: Whole files were read, and one of them has delete files.
         LakeChangeError: Other writers were in the way all the time, the catalog gave no answer, or a new file is gone.
@@ -246,7 +246,7 @@ class _Attempt:
     _keep: Callable[[DataFile], bool] | None
     _assertion: Assertion | None = None
     _same_rows: bool = False
-    _columns: PlannedColumns | None = None
+    _columns: PlannedChange | None = None
     _snapshot_id: int | None = None
     _made: list[DataFile] | None = None
     _looked_at: list[NewDeletes] | None = None
@@ -263,10 +263,11 @@ class _Attempt:
         """
         table = catalog.load_table(identifier)
         added = tuple(file.path for file in files)
-        # A conversion that landed is no longer as it was planned.
+        # After a change of columns that landed, the table is no longer as the change was planned on.
         if self._columns is not None and (landed := self._landed(table)) is not None:
             return Replaced(self._snapshot_id, added, landed)
-        made = self._data_files(as_planned(table, self._columns).table, files)  # footers are read before the lock
+        staged = as_planned(table, self._columns, unsure=self._unsure)
+        made = self._data_files(staged.table, files)  # footers are read before the lock
         if self._looked_at is None:
             self._looked_at = new_deletes(table, self._removals.written)
         with table_lock(table):
@@ -274,15 +275,15 @@ class _Attempt:
             if (landed := self._landed(table)) is not None:
                 return Replaced(self._snapshot_id, added, landed)
             kept: list[str] = []
-            conversion = as_planned(table, self._columns)
-            table = conversion.table
+            staged = as_planned(table, self._columns, unsure=self._unsure)
+            table = staged.table
             plan = plan_replacement(table, table.current_snapshot(), self._wanted, self._noting(kept))
             self._check(table, plan, made, kept)
             asserted = self._assertion(table) if self._assertion is not None else {}
             self._removals.check(plan, unsure=self._unsure)
             deletes = self._removals.delete_files(plan, self._looked_at)
             properties = {**self._properties, **asserted}
-            if not made and not plan.removed and not deletes and not properties and not conversion.updates:
+            if not made and not plan.removed and not deletes and not properties and not staged.updates:
                 return Replaced(None, (), ())
             if plan.removed or deletes:  # an append removes nothing
                 plan.drop_deletes({path for one in self._removals.written for path in one.instead_of})
@@ -292,7 +293,7 @@ class _Attempt:
             snapshot = version.write(plan, made, properties, deletes=deletes)
             self._removed[snapshot.manifest_list] = removed
             try:
-                self._ask(table, snapshot, conversion)
+                self._ask(table, snapshot, staged)
             except CommitFailedException:
                 # Refused, unless a proxy sent the request twice, and this answers the second one.
                 table = catalog.load_table(identifier)
@@ -363,15 +364,15 @@ class _Attempt:
         if found & set(paths) or len(set(paths)) < len(paths):
             raise LakeTableError(self._name, "a new file was given twice or is part of it already")
 
-    def _ask(self, table: Table, snapshot: Snapshot, conversion: ConvertedColumns) -> None:
-        """Ask the catalog to make an Iceberg snapshot the table's newest, with its converted columns.
+    def _ask(self, table: Table, snapshot: Snapshot, staged: StagedTable) -> None:
+        """Ask the catalog to make an Iceberg snapshot the table's newest, with its new columns.
 
         Raises:
             CommitFailedException: The catalog has refused.
             CommitStateUnknownException: The catalog gave no answer.
         """
         updates = (
-            *conversion.updates,
+            *staged.updates,
             AddSnapshotUpdate(snapshot=snapshot),
             SetSnapshotRefUpdate(
                 snapshot_id=snapshot.snapshot_id,
@@ -384,7 +385,7 @@ class _Attempt:
         )
         requirements = (
             AssertTableUUID(uuid=table.metadata.table_uuid),
-            *conversion.requirements,
+            *staged.requirements,
             AssertRefSnapshotId(snapshot_id=snapshot.parent_snapshot_id, ref=MAIN_BRANCH),
         )
         try:

@@ -129,7 +129,7 @@ class _FooterReader:
         if footer.num_rows != file.rows or footer.num_rows == 0:
             raise self._misfit(file, f"holds {footer.num_rows} rows and was reported with {file.rows}")
         paths = self._checked_paths(file, footer)
-        partition = self._checked_partition(file, footer)
+        partition = self._checked_partition(file, footer, paths)
         statistics = data_file_statistics_from_parquet_metadata(footer, self._plan, dict(paths))
         made = DataFile.from_args(
             content=DataFileContent.DATA,
@@ -179,50 +179,44 @@ class _FooterReader:
             except ResolveError:
                 raise self._misfit(file, f"has {name} as {found}, the table as {expected}") from None
 
-    def _checked_partition(self, file: WrittenFile, footer: pq.FileMetaData) -> list[Any]:
+    def _checked_partition(self, file: WrittenFile, footer: pq.FileMetaData, paths: Mapping[str, int]) -> list[Any]:
         spec, schema = self._metadata.spec(), self._metadata.schema()
+        stored = {number: path for path, number in paths.items()}  # the file may be older than a column's name
         if len(file.partition) != len(spec.fields):
             raise self._misfit(
                 file, f"was reported with {len(file.partition)} partition values for {len(spec.fields)} fields"
             )
         values = [partition_value(value) for value in file.partition]
         for field, value in zip(spec.fields, values, strict=True):
-            column, kind = str(schema.find_column_name(field.source_id)), schema.find_type(field.source_id)
+            kind, position = schema.find_type(field.source_id), leaf_column(footer, stored.get(field.source_id, ""))
             if value is None and LAYOUT_PROPERTY in self._metadata.properties:
-                fits = self._has_nulls_alone(footer, column)
+                fits = position is None or self._has_nulls_alone(footer, position)
             elif not field.transform.preserves_order:  # the bounds of a bucket's rows are of other buckets, too
                 fits = isinstance(value, int) and isinstance(kind, PrimitiveType)
+            elif position is None:
+                raise self._misfit(file, f"has no column {schema.find_column_name(field.source_id)}")
             else:
                 transform = field.transform.transform(kind)
-                bounds = self._bounds(file, footer, column)
+                bounds = self._bounds(file, footer, position, str(schema.find_column_name(field.source_id)))
                 fits = all(_wrapped(transform(bound), kind) == value for bound in bounds)
             if not fits:
                 raise self._misfit(file, f"was reported with another {field.name} than its rows have")
         return values
 
     @staticmethod
-    def _has_nulls_alone(footer: pq.FileMetaData, column: str) -> bool:
-        """Return whether a file shows no value of a column.
-
-        It may lack the column, and tells nothing of a binary one.
-        """
-        position = leaf_column(footer, column)
-        if position is None:
-            return True
+    def _has_nulls_alone(footer: pq.FileMetaData, position: int) -> bool:
+        """Return whether a file shows no value of a leaf column; it tells nothing of a binary one."""
         found = [footer.row_group(group).column(position) for group in range(footer.num_row_groups)]
         return all(one.statistics is None or one.statistics.null_count == one.num_values for one in found)
 
-    def _bounds(self, file: WrittenFile, footer: pq.FileMetaData, column: str) -> tuple[Any, ...]:
-        """Return the least and greatest value of a column without nulls.
+    def _bounds(self, file: WrittenFile, footer: pq.FileMetaData, position: int, column: str) -> tuple[Any, ...]:
+        """Return the least and greatest value of a leaf column without nulls. ``column`` is its name.
 
         Where a configuration has asked for the partition, a text of more than 4,096 bytes has no bounds, and is not checked.
 
         Raises:
-            LakeTableError: The file lacks the column or its bounds, or has a null in it.
+            LakeTableError: The file lacks the bounds of the column, or has a null in it.
         """
-        position = leaf_column(footer, column)
-        if position is None:
-            raise self._misfit(file, f"has no column {column}")
         bounds = [footer.row_group(group).column(position).statistics for group in range(footer.num_row_groups)]
         without = any(bound is not None and not bound.has_min_max and not bound.null_count for bound in bounds)
         if without and LAYOUT_PROPERTY in self._metadata.properties:

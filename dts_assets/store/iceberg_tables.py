@@ -1,7 +1,8 @@
 """Lake tables by their asset keys: identifiers, creation, and widening as source tables change.
 
 An asset ``shop/changelog/shopdb/orders`` is the table ``shop.changelog.shopdb.orders`` of the catalog ``lake``. A schema only
-ever grows: columns are added, types widened; nothing is dropped, because old windows still hold it.
+grows here: columns are added, types widened; nothing is dropped, because old windows still hold it. Tables that follow the
+present columns of their source get them by a plan; see :mod:`dts_assets.store.planned_fields`.
 """
 
 from __future__ import annotations

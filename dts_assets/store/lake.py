@@ -32,10 +32,13 @@ from dts_assets.store.delete_index import only_file
 from dts_assets.store.file_stores import FileStore
 from dts_assets.store.files import WriteTarget, WrittenFile, file_io
 from dts_assets.store.iceberg_tables import ensure_table, evolve, remember, spark_name, table_identifier
-from dts_assets.store.layouts import is_laid_out, lay_out, sorted_by, transforms_of
+from dts_assets.store.layouts import is_laid_out, lay_out
+from dts_assets.store.planned_fields import PlannedField, PlannedSchema, with_fields
 from dts_assets.store.schemas import FORMAT_PROPERTY, FORMAT_TABLE, LAKE_FORMAT, TableLayout
-from dts_assets.store.types import arrow_schema
+from dts_assets.store.staged_tables import PlannedChange, SchemaState
+from dts_assets.store.types import lake_type
 from dts_assets.store.versions import refuse_set_back
+from dts_assets.store.write_targets import write_target
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,11 +214,35 @@ class Lake:
         """
         table = self.table(path)
         found = None if table is None else converted(table, columns)
-        if table is None or found is None or not found.former:
+        if table is None or found is None or not found.updates:
             return None
-        former = {str(new).encode(): str(old).encode() for new, old in found.former.items()}
-        target = write_target(found.table, run, former_ids=former)
-        return target, PlannedColumns(tuple(columns), table.metadata.current_schema_id)
+        target = write_target(found.table, run, former_ids=found.former_ids)
+        return target, PlannedColumns(tuple(columns), SchemaState.of(table))
+
+    def fields(self, path: Sequence[str]) -> tuple[NamedType, ...] | None:
+        """Return the columns of a table in their order, as names and lake types; None without a table.
+
+        Raises:
+            LakeFormatError: Another version of dts-assets made the subscription's tables.
+        """
+        table = self.table(path)
+        return None if table is None else tuple((one.name, lake_type(one.field_type)) for one in table.schema().fields)
+
+    def planned(
+        self, path: Sequence[str], fields: Sequence[PlannedField], run: str
+    ) -> tuple[WriteTarget, PlannedSchema | None]:
+        """Return how a table that exists gets exactly the columns of ``fields``, in their order.
+
+        It is the place for files that have them, and the plan, which :meth:`replace` commits with the files or without any. The
+        plan is None where the table has them already. Columns that become another type are in the target's ``former_ids``.
+
+        Raises:
+            LakeTableError: A partition field or the sort order of the table needs a column that goes, or the fields are unclear.
+        """
+        table = self.catalog.load_table(self.identifier(path))
+        staged = with_fields(table, fields)
+        target = write_target(staged.table, run, former_ids=staged.former_ids)
+        return target, PlannedSchema(tuple(fields), SchemaState.of(table)) if staged.updates else None
 
     def file_store(self, path: Sequence[str]) -> FileStore:
         """Return the store of a table's files for its readers; an empty one without a table.
@@ -239,7 +266,7 @@ class Lake:
         same_rows: bool = False,
         deletes: Sequence[WrittenDeletes] = (),
         applied: Collection[str] | None = None,
-        columns: PlannedColumns | None = None,
+        columns: PlannedChange | None = None,
     ) -> Replaced:
         """Make ``files`` all that a table holds inside ``rectangle``; see :func:`dts_assets.store.commit.replace`."""
         return replace(
@@ -372,22 +399,6 @@ class Lake:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Lake, (self.location,)
-
-
-def write_target(table: Table, run: str, *, former_ids: Mapping[bytes, bytes] = MappingProxyType({})) -> WriteTarget:
-    """Return the place for a run's files of a table, with its columns as they are now."""
-    spec, schema = table.spec(), table.schema()
-    return WriteTarget(
-        location=table.location(),
-        schema=arrow_schema(schema).serialize().to_pybytes(),
-        partition_by=tuple(str(schema.find_column_name(one.source_id)) for one in spec.fields),
-        run=run,
-        store=FileStore.of(table),
-        compression=table.properties.get("write.parquet.compression-codec", "zstd"),
-        transforms=transforms_of(table),
-        sort_by=sorted_by(table),
-        former_ids=dict(former_ids),
-    )
 
 
 def _live_rows(store: FileStore, file: DataFile, deletes: Sequence[DataFile]) -> int:

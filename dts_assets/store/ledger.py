@@ -45,7 +45,6 @@ from dts_assets.store.commit import Assertion, Rectangle, files_in, replace
 from dts_assets.store.contention import until_it_gets_through
 from dts_assets.store.files import TableWriter, WrittenFile
 from dts_assets.store.iceberg_tables import ensure_table, evolve
-from dts_assets.store.lake import write_target
 from dts_assets.store.ledger_files import files_by_day, live_files, read_files, rows_of_file, rows_of_tables
 from dts_assets.store.marks_by_day import MarksByDay
 from dts_assets.store.rows import Kind, from_arrow, to_arrow
@@ -53,6 +52,7 @@ from dts_assets.store.schemas import DAY, SYSTEM_TABLES
 from dts_assets.store.turns import entering, has_turn, having, require_turn
 from dts_assets.store.types import arrow_schema
 from dts_assets.store.versions import refuse_set_back
+from dts_assets.store.write_targets import write_target
 
 Chosen: TypeAlias = Callable[[pa.Table], pa.ChunkedArray]
 """A function that marks the rows of an Arrow table that a replacement removes: one boolean per row."""

@@ -24,7 +24,10 @@ from pyiceberg.manifest import (
     write_manifest,
     write_manifest_list,
 )
+from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.schema import Schema
 from pyiceberg.table import Table
+from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import (
     Operation,
     Snapshot,
@@ -197,12 +200,13 @@ class NewVersion:
     def _writer(self, spec_id: int, path: str, content: ManifestContent) -> ManifestWriter:
         metadata = self.table.metadata
         spec, output = metadata.specs()[spec_id], self.table.io.new_output(path)
+        schema = _schema_of(spec, metadata)
         if content == ManifestContent.DELETES:
-            return _DeletesWriter(spec, metadata.schema(), output, self.snapshot_id, _COMPRESSION)
+            return _DeletesWriter(spec, schema, output, self.snapshot_id, _COMPRESSION)
         return write_manifest(
             format_version=metadata.format_version,
             spec=spec,
-            schema=metadata.schema(),
+            schema=schema,
             output_file=output,
             snapshot_id=self.snapshot_id,
             avro_compression=_COMPRESSION,
@@ -237,6 +241,17 @@ class NewVersion:
         if self.same_rows:  # set afterwards: pyiceberg sums up no replacement
             return Summary(operation=Operation.REPLACE, **made_up.additional_properties)
         return made_up
+
+
+def _schema_of(spec: PartitionSpec, metadata: TableMetadata) -> Schema:
+    """Return the newest schema that has the columns of a spec.
+
+    A former spec may have one that was dropped since. Without its column a partition field would have no type, and its values
+    could not be written again.
+    """
+    needed = {one.source_id for one in spec.fields}
+    known = (metadata.schema(), *sorted(metadata.schemas, key=lambda one: -one.schema_id))
+    return next((one for one in known if needed.issubset(one.field_ids)), known[0])
 
 
 def _replaced_windows(table: Table, plan: Plan, made: Sequence[DataFile]) -> list[str]:

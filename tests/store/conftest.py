@@ -14,9 +14,9 @@ from pyiceberg.catalog import Catalog
 from dts_assets.store.catalog import open_catalog
 from dts_assets.store.files import TableWriter, WriteTarget, WrittenFile
 from dts_assets.store.iceberg_tables import ensure_table
-from dts_assets.store.lake import write_target
 from dts_assets.store.schemas import layout
 from dts_assets.store.types import iceberg_schema
+from dts_assets.store.write_targets import write_target
 
 if TYPE_CHECKING:
     from dts_assets.store.catalog import LakeLocation

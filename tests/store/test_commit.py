@@ -30,10 +30,10 @@ from dts_assets.store import commit
 from dts_assets.store.commit import files_apart, files_in, generation_of, replace, stands_at
 from dts_assets.store.files import TableWriter
 from dts_assets.store.iceberg_tables import ensure_table
-from dts_assets.store.lake import write_target
 from dts_assets.store.schemas import layout
 from dts_assets.store.turns import entering, having, turns_of
 from dts_assets.store.types import iceberg_schema
+from dts_assets.store.write_targets import write_target
 from tests.tiers import examples, times
 
 if TYPE_CHECKING:

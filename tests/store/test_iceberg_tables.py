@@ -29,7 +29,6 @@ from dts_assets.store.commit import replace
 from dts_assets.store.file_stores import FileStore
 from dts_assets.store.files import TableWriter, WriteTarget, read_batches
 from dts_assets.store.iceberg_tables import ensure_table, evolve, spark_name, table_identifier
-from dts_assets.store.lake import write_target
 from dts_assets.store.schemas import (
     SOURCE_TABLE_PROPERTY,
     SYSTEM_TABLES,
@@ -38,6 +37,7 @@ from dts_assets.store.schemas import (
     snapshot_layout,
 )
 from dts_assets.store.types import FIELD_ID, arrow_schema, iceberg_schema, iceberg_type, lake_type
+from dts_assets.store.write_targets import write_target
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog

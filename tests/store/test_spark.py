@@ -11,10 +11,12 @@ import pytest
 from pyspark.sql import functions as F
 
 from dts_assets.model.columns import Column
+from dts_assets.model.layouts import Layout, PartitionTransform
 from dts_assets.model.tables import TableId
 from dts_assets.store.columns import changelog_columns
 from dts_assets.store.files import TableWriter
 from dts_assets.store.lake import Lake
+from dts_assets.store.planned_fields import PlannedField
 from dts_assets.store.schemas import changelog_layout, snapshot_layout
 from dts_assets.store.session import SMALL_MACHINE
 from tests.store.test_layouts import VALUES, layout_of
@@ -48,10 +50,12 @@ def lake(spark_lake: LakeLocation) -> Lake:
     return Lake(spark_lake)
 
 
-def put(lake: Lake, path: Sequence[str], rectangle: dict[str, set[datetime]], rows: list[dict[str, Any]]) -> None:
+def put(
+    lake: Lake, path: Sequence[str], rectangle: dict[str, set[datetime]], rows: list[dict[str, Any]], **named: Any
+) -> None:
     with TableWriter(lake.target(path, "run")) as writer:
         writer.write(pa.RecordBatch.from_pylist(rows, pa.schema([f.remove_metadata() for f in schema_of(lake, path)])))
-        lake.replace(path, rectangle, writer.close())
+        lake.replace(path, rectangle, writer.close(), **named)
 
 
 def schema_of(lake: Lake, path: Sequence[str]) -> pa.Schema:
@@ -138,6 +142,50 @@ def test_the_session_is_as_the_settings_say(spark: SparkSession, spark_lake: Lak
     from dts_assets.store.session import open_session
 
     assert open_session(spark_lake, master="local[2]") is spark
+
+
+def test_columns_that_follow_others_read_alike(spark: SparkSession, lake: Lake) -> None:
+    """Old files by the ids of their fields: names swap, columns go, move, widen, come, and become another type."""
+    path = ("spark_planned", "snapshot", "shopdb", "items")
+    kinds = ("int", "int", "float", "decimal(7,2)", "date", "string")
+    columns = tuple(
+        Column(name, kind, not place) for place, (name, kind) in enumerate(zip("abcdef", kinds, strict=True))
+    )
+    table = lake.ensure(path, snapshot_layout(TableId("shopdb", "", "items"), columns))
+    day, name = datetime(2026, 1, 1).date(), lake.spark_name(path)
+    rows = [{"a": n, "b": -n, "c": n / 4, "d": Decimal(n), "e": day, "f": str(n)} for n in range(1, 4)]
+    lake.lay_out(path, table, Layout((PartitionTransform("identity", "e"),)))  # which goes, and another e comes
+    put(lake, path, {}, rows[:1])
+    lake.lay_out(path, lake.catalog.load_table(path), layout_of("bucket(4, a)"))
+    put(lake, path, {}, rows[1:], keep=lambda _: True)
+    old = lake.state(path)
+    wanted = (
+        PlannedField("d", "decimal(12,2)", "d"), PlannedField("a", "int", "b"), PlannedField("b", "bigint", "a"),
+        PlannedField("C", "double", "c"), PlannedField("f", "int", "f"), PlannedField("e", "date", None),
+    )  # fmt: skip
+    assert spark.table(name).count() == 3, "the columns are read anew after the commit"
+    target, planned = lake.planned(path, wanted, "planned")
+    shape = pa.schema([one.remove_metadata() for one in target.arrow_schema])
+    with TableWriter(target) as writer:
+        new = {"d": Decimal(2**32), "a": -4, "b": 2**40, "C": 0.1, "f": 4, "e": day}
+        writer.write(pa.RecordBatch.from_pylist([new], shape))
+        lake.replace(path, {}, writer.close(), keep=lambda _: True, columns=planned)
+    spark.catalog.refreshTable(name)
+    expected = [(Decimal(n), -n, n, n / 4, None, None) for n in range(1, 4)] + [tuple(new.values())]
+    assert spark.table(name).columns == [one.name for one in wanted]
+    assert [tuple(row) for row in spark.table(name).orderBy("b").collect()] == expected
+    assert spark.table(name).where("b = 2 AND C = 0.5").count() == 1, "bounds and buckets are of the former types"
+    assert old is not None
+    was = spark.sql(f"SELECT a, b, c, d, e, f FROM {name} VERSION AS OF {old.snapshot_id} ORDER BY a")
+    assert [tuple(row) for row in was.collect()] == [(n, -n, n / 4, Decimal(n), day, str(n)) for n in range(1, 4)]
+
+    spark.sql(f"DELETE FROM {name} WHERE a = -2")
+    spark.sql(f"INSERT INTO {name} (b, a, C) VALUES (5, -5, 1.25)")
+    found = lake.scan(path)
+    assert found is not None
+    assert sorted((row["b"], row["a"], row["C"]) for row in found.to_pylist()) == [
+        (1, -1, 0.25), (3, -3, 0.75), (5, -5, 1.25), (2**40, -4, 0.1),
+    ]  # fmt: skip
 
 
 FIELDS = [
